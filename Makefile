@@ -1,0 +1,113 @@
+# `make` lists the targets. Each sets up .venv and builds what it needs; what is up to date is not done again.
+#
+# Files under .venv/stamps and build/stamps remember what was done: make compares their dates with pyproject.toml,
+# setup.py and the Cython and C sources. Output of pip and the compilers goes to build/logs and is shown on failure.
+
+PYTHON ?= python3
+ARGS   ?=
+# The version that `make bench` compares with; see tools/install_torch.py for why it is not simply an extra.
+TORCH  ?= torch==2.13.0
+
+VENV    := .venv
+PY      := $(VENV)/bin/python
+STAMPS  := $(VENV)/stamps
+QUIETLY := tools/quietly
+PIP     := $(PY) -m pip --disable-pip-version-check install -q
+NEEDS    = $(PY) tools/requirements.py
+
+NATIVE  := setup.py $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
+SCRIPTS := $(shell find src -name '*.py')
+BUILT   := build/stamps/built
+DEBUG   := build/stamps/debug
+# The link from .venv to src/ holds this folder's full path, so a moved or copied folder needs a new one.
+LINK    := $(STAMPS)/linked-$(shell pwd | cksum | cut -d ' ' -f 1)
+READY   := $(BUILT) $(LINK)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help test lint bench build build-debug test-debug annotate clean
+
+help:  ## list the targets
+	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
+	@echo
+	@for d in chapters/[0-9]*_*/; do [ -d "$$d" ] || continue; n=$$(basename $$d); \
+	    printf '  %-14s%s\n' "chapter-$$(echo $$n | sed 's/^0*\([0-9]*\)_.*/\1/')" \
+	        "the lesson and the demo of chapter $$(echo $$n | sed 's/^0*\([0-9]*\)_/\1: /; s/_/ /g')"; done
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- what people ask for ---------------------------------------------------------------------------------------
+
+# Looks for the chapter first: nobody should wait for a build to learn that a chapter does not exist.
+chapter-%:
+	@set -- chapters/$*_* chapters/0$*_*; for d do [ -d "$$d" ] && break; done; \
+	if [ ! -d "$$d" ]; then \
+	    echo "There is no chapter $* yet. Chapters:" $$(ls -d chapters/[0-9]*_* 2>/dev/null | sed 's|.*/||'); exit 1; fi; \
+	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot && \
+	$(PY) -m flowedu.learn.lesson "$$d/README.md" && \
+	$(PY) "$$d/demo.py" $(ARGS)
+
+test: $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)
+	@$(PY) -m pytest -n 2 $(ARGS)
+
+lint: $(STAMPS)/lint  ## check the style of the Python code
+	@$(PY) -m ruff check . $(ARGS)
+
+bench: $(READY)  ## compare speed with NumPy and PyTorch, side by side
+	@$(PY) tools/install_torch.py "$(TORCH)"
+	@$(PY) benchmarks/run.py $(ARGS)
+
+build: $(READY)  ## compile the kernels (only what changed)
+	@echo "flowedu is built and linked into $(VENV)"
+
+build-debug: $(DEBUG)  ## compile with bounds checks and the address and undefined-behaviour sanitizers
+	@echo "the debug build is in build/debug"
+
+test-debug: $(DEBUG) $(STAMPS)/test  ## run the kernel laws under the debug build
+	@tools/run_debug $(PY) -m pytest -n 2 --capture=sys -p no:cacheprovider -m "not slow" tests/laws $(ARGS)
+
+annotate: $(STAMPS)/base  ## write Cython's HTML view of the kernels to build/annotate
+	@$(QUIETLY) annotate "annotating the Cython sources" tools/annotate $(PY)
+	@echo "open build/annotate/*.html: yellow lines call Python, white lines are plain C"
+
+clean:  ## remove everything built (.venv stays)
+	@rm -rf build src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	@find src -name '*.so' -delete
+	@find src tests chapters benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# ---- how it is made --------------------------------------------------------------------------------------------
+
+$(PY):
+	@command -v $(PYTHON) >/dev/null || { echo "There is no '$(PYTHON)' here: install Python 3.11 or newer," \
+	    "or say which one to use: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) tools/check_machine.py python compiler
+	@$(QUIETLY) venv "creating $(VENV)" $(PYTHON) -m venv --clear $(VENV)
+
+# A venv whose creation was interrupted has a Python but no pip.
+$(STAMPS)/base: $(PY) pyproject.toml
+	@$(PY) tools/check_machine.py python
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(QUIETLY) venv "creating $(VENV)" $(PYTHON) -m venv --clear $(VENV)
+	@$(QUIETLY) pip-base "installing NumPy, OpenBLAS and the build tools into $(VENV)" $(PIP) $$($(NEEDS) build base)
+	@mkdir -p $(@D) && touch $@
+
+$(BUILT): $(STAMPS)/base $(NATIVE)
+	@$(PY) tools/check_machine.py compiler
+	@$(QUIETLY) build "building the kernels (minutes the first time, later only what changed)" $(PY) setup.py -q build_ext --inplace
+	@mkdir -p $(@D) && touch $@
+
+# pip finds every kernel up to date and only writes the link.
+$(LINK): $(PY) pyproject.toml | $(BUILT)
+	@$(QUIETLY) link "linking flowedu into $(VENV)" $(PIP) --no-deps --no-build-isolation -e .
+	@mkdir -p $(@D) && touch $@
+
+# The extras of pyproject.toml: test, lint, plot.
+$(STAMPS)/%: $(STAMPS)/base
+	@$(QUIETLY) pip-$* "installing what '$*' needs into $(VENV)" $(PIP) $$($(NEEDS) $*)
+	@touch $@
+
+# A whole second package in build/debug, Python files included: PYTHONPATH alone chooses between the two.
+$(DEBUG): $(STAMPS)/base $(NATIVE) $(SCRIPTS)
+	@$(PY) tools/check_machine.py compiler
+	@FLOWEDU_DEBUG=1 $(QUIETLY) build-debug "building the debug kernels (minutes the first time, later only what changed)" \
+	    $(PY) setup.py -q build --build-lib build/debug --build-temp build/debug-objects
+	@mkdir -p $(@D) && touch $@

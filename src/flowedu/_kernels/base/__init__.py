@@ -1,0 +1,1 @@
+"""The kernels compiled for any processor; setup.py puts them here."""

@@ -1,0 +1,75 @@
+/* The inner loops of copy (layout.pyx): a short run, a tile transposed in registers, three channels (de)interleaved. */
+#ifndef FLOWEDU_LAYOUT_H
+#define FLOWEDU_LAYOUT_H
+#include <stdint.h>
+#include <string.h>
+
+/* Copy n bytes. Short runs (a few elements of a concat along the last axis) are too short for a call to memcpy:
+ * two possibly overlapping moves cover any length between 4 and 32. */
+static inline void fe_copy_run(char *d, const char *s, int64_t n) {
+    if (n > 32 || n < 4) { memcpy(d, s, (size_t)n); return; }
+#define FE_ENDS(T) { T a, b; memcpy(&a, s, sizeof a); memcpy(&b, s + n - sizeof b, sizeof b); \
+                     memcpy(d, &a, sizeof a); memcpy(d + n - sizeof b, &b, sizeof b); }
+    typedef struct { uint64_t x, y; } pair;
+    if (n >= 16) FE_ENDS(pair) else if (n >= 8) FE_ENDS(uint64_t) else FE_ENDS(uint32_t)
+}
+
+/* An N x N tile transposed in registers: N rows are loaded, log2(N) rounds of "interleave row i with row i + N/2"
+ * transpose them, N rows are stored. Every cache line is touched once, so strides that are powers of two, which
+ * make lines evict each other, do no harm. */
+#ifndef __has_builtin
+#define __has_builtin(x) 0
+#endif
+#if defined(__AVX512F__)
+#define FE_N32 16
+#define FE_N64 8
+#elif defined(__AVX2__)
+#define FE_N32 8
+#define FE_N64 4
+#else
+#define FE_N32 4
+#define FE_N64 2
+#endif
+#define FE_LO2 0, 2
+#define FE_HI2 1, 3
+#define FE_LO4 0, 4, 1, 5
+#define FE_HI4 2, 6, 3, 7
+#define FE_LO8 0, 8, 1, 9, 2, 10, 3, 11
+#define FE_HI8 4, 12, 5, 13, 6, 14, 7, 15
+#define FE_LO16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define FE_HI16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#if __has_builtin(__builtin_shufflevector)
+#define FE_TILE(T, N, LO, HI) static inline void fe_tile_##T(const T *s, int64_t ss, T *d, int64_t ds) { \
+    typedef T V __attribute__((vector_size(N * sizeof(T)))); V a[N], b[N]; \
+    _Pragma("GCC unroll 16") for (int i = 0; i < N; i++) memcpy(&a[i], s + i * ss, sizeof(V)); \
+    _Pragma("GCC unroll 4") for (int h = 1; h < N; h *= 2) { \
+        _Pragma("GCC unroll 8") for (int i = 0; i < N / 2; i++) { \
+            b[2 * i] = __builtin_shufflevector(a[i], a[i + N / 2], LO); \
+            b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + N / 2], HI); } \
+        _Pragma("GCC unroll 16") for (int i = 0; i < N; i++) a[i] = b[i]; } \
+    _Pragma("GCC unroll 16") for (int i = 0; i < N; i++) memcpy(d + i * ds, &a[i], sizeof(V)); }
+#else
+#define FE_TILE(T, N, LO, HI) static inline void fe_tile_##T(const T *s, int64_t ss, T *d, int64_t ds) { \
+    for (int j = 0; j < N; j++) for (int i = 0; i < N; i++) d[j * ds + i] = s[i * ss + j]; }
+#endif
+#define FE_CAT_(a, b) a##b
+#define FE_CAT(a, b) FE_CAT_(a, b)
+FE_TILE(uint8_t, 16, FE_LO16, FE_HI16)
+FE_TILE(uint16_t, 8, FE_LO8, FE_HI8)
+FE_TILE(uint32_t, FE_N32, FE_CAT(FE_LO, FE_N32), FE_CAT(FE_HI, FE_N32))
+FE_TILE(uint64_t, FE_N64, FE_CAT(FE_LO, FE_N64), FE_CAT(FE_HI, FE_N64))
+
+/* Three interleaved channels (pixels) to three planes, and back: the case NHWC <-> NCHW of images, where a tile would
+ * be mostly empty. A constant 3 lets the compiler use vector permutations. */
+#define FE_THREE(T) \
+    static void fe_split3_##T(const T *restrict s, T *d, int64_t ds, int64_t n) { \
+        T *restrict r = d, *restrict g = d + ds, *restrict b = d + 2 * ds; \
+        for (int64_t i = 0; i < n; i++) { r[i] = s[3 * i]; g[i] = s[3 * i + 1]; b[i] = s[3 * i + 2]; } } \
+    static void fe_merge3_##T(const T *s, int64_t ss, T *restrict d, int64_t n) { \
+        const T *restrict r = s, *restrict g = s + ss, *restrict b = s + 2 * ss; \
+        for (int64_t i = 0; i < n; i++) { d[3 * i] = r[i]; d[3 * i + 1] = g[i]; d[3 * i + 2] = b[i]; } }
+FE_THREE(uint8_t)
+FE_THREE(uint16_t)
+FE_THREE(uint32_t)
+FE_THREE(uint64_t)
+#endif

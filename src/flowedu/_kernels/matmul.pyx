@@ -1,0 +1,164 @@
+# cython: language_level=3
+"""matmul: batched matrix product over OpenBLAS, one serial GEMM per thread on a split of the longer side.
+
+ints: [transpose_a, transpose_b]. Inputs may be strided: a matrix with a unit stride on either axis goes to BLAS as
+it is (a transposed view costs nothing); any other is packed into scratch first.
+"""
+from libc.stdint cimport int64_t
+from flowedu._kernels.abi cimport *
+from flowedu._kernels.blas cimport *
+
+cdef struct Matrix:          # one operand as (rows, cols) with its strides
+    int64_t rows, cols, rs, cs
+
+
+cdef Matrix operand(const fe_view *v, bint transpose) noexcept nogil:
+    cdef Matrix m
+    cdef int d = v.ndim
+    m.rows, m.cols, m.rs, m.cs = v.shape[d - 2], v.shape[d - 1], v.stride[d - 2], v.stride[d - 1]
+    if transpose:
+        m.rows, m.cols, m.rs, m.cs = m.cols, m.rows, m.cs, m.rs
+    return m
+
+
+cdef bint blas_ready(Matrix m) noexcept nogil:
+    return (m.cs == 1 and m.rs >= m.cols) or (m.rs == 1 and m.cs >= m.rows)
+
+
+cdef int64_t batch_offset(const fe_view *v, const fe_view *y, int64_t i) noexcept nogil:
+    """Where batch i of operand v starts, in elements; v's batch axes are y's, or absent."""
+    cdef int64_t off = 0
+    cdef int d = y.ndim - 3, shift = y.ndim - v.ndim
+    while d >= 0 and d - shift >= 0:
+        off += (i % y.shape[d]) * v.stride[d - shift]
+        i //= y.shape[d]
+        d -= 1
+    return off
+
+
+cdef void small(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc) noexcept nogil:
+    """Plain loops: below a few thousand multiplications a BLAS call costs more than the work."""
+    cdef int64_t i, j, p
+    cdef real s
+    for i in range(A.rows):
+        for j in range(B.cols):
+            c[i * ldc + j] = 0
+        if B.cs == 1:
+            for p in range(A.cols):
+                s = a[i * A.rs + p * A.cs]
+                for j in range(B.cols):
+                    c[i * ldc + j] += s * b[p * B.rs + j]
+        else:
+            for j in range(B.cols):
+                s = 0
+                for p in range(A.cols):
+                    s += a[i * A.rs + p * A.cs] * b[p * B.rs + j * B.cs]
+                c[i * ldc + j] = s
+
+
+cdef void product(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc) noexcept nogil:
+    cdef int64_t i
+    cdef bint ta = A.cs != 1, tb = B.cs != 1
+    if A.rows == 0 or B.cols == 0:
+        return
+    if A.rows * B.cols * A.cols <= 4096 or A.cols == 0:
+        small(a, A, b, B, c, ldc)
+        return
+    # a single row or column may carry any stride on its unit axis; BLAS only wants a valid leading dimension
+    cdef int lda = <int>max(A.rs if not ta else A.cs, A.cols if not ta else A.rows)
+    cdef int ldb = <int>max(B.rs if not tb else B.cs, B.cols if not tb else B.rows)
+    if real is float:
+        fe_gemm_f(ta, tb, <int>A.rows, <int>B.cols, <int>A.cols, 1.0, a, lda, b, ldb, 0.0, c, <int>ldc)
+    else:
+        fe_gemm_d(ta, tb, <int>A.rows, <int>B.cols, <int>A.cols, 1.0, a, lda, b, ldb, 0.0, c, <int>ldc)
+
+
+cdef void pack(real *src, Matrix *m, real *dst) noexcept nogil:
+    cdef int64_t i, j
+    for i in range(m.rows):
+        for j in range(m.cols):
+            dst[i * m.cols + j] = src[i * m.rs + j * m.cs]
+    m.rs, m.cs = m.cols, 1
+
+
+cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
+    cdef fe_view *y = &call.args[2]
+    cdef Matrix A = operand(&call.args[0], call.ints[0]), B = operand(&call.args[1], call.ints[1]), A1, B1
+    cdef int64_t batches = 1, i, lo, hi, d, ldc = B.cols
+    cdef real *a
+    cdef real *b
+    cdef real *c = <real *>y.data
+    cdef real *scratch
+    for d in range(y.ndim - 2):
+        batches *= y.shape[d]
+    if batches > 1 and call.args[1].ndim == 2 and not call.ints[0] and A.cs == 1 and rows_flat(&call.args[0]):
+        A.rows *= batches                      # (b, m, k) x (k, n): one tall product
+        batches = 1
+    if not blas_ready(A) or not blas_ready(B):
+        scratch = <real *>(call.work + team.tid * scratch_bytes(A, B, sizeof(real)))
+        fe_split(batches, 1, team, &lo, &hi)
+        for i in range(lo, hi):
+            A1, B1 = A, B
+            a = <real *>call.args[0].data + batch_offset(&call.args[0], y, i)
+            b = <real *>call.args[1].data + batch_offset(&call.args[1], y, i)
+            if not blas_ready(A):
+                pack(a, &A1, scratch)
+                a = scratch
+            if not blas_ready(B):
+                pack(b, &B1, scratch + A.rows * A.cols)
+                b = scratch + A.rows * A.cols
+            product(a, A1, b, B1, c + i * A.rows * ldc, ldc)
+        return FE_OK
+    if batches >= team.nt:                     # whole products per thread
+        fe_split(batches, 1, team, &lo, &hi)
+        for i in range(lo, hi):
+            product(<real *>call.args[0].data + batch_offset(&call.args[0], y, i), A,
+                    <real *>call.args[1].data + batch_offset(&call.args[1], y, i), B, c + i * A.rows * ldc, ldc)
+        return FE_OK
+    for i in range(batches):                   # every thread takes a band of the longer side
+        a = <real *>call.args[0].data + batch_offset(&call.args[0], y, i)
+        b = <real *>call.args[1].data + batch_offset(&call.args[1], y, i)
+        A1, B1 = A, B
+        if A.rows >= B.cols:
+            fe_split(A.rows, 8, team, &lo, &hi)
+            A1.rows = hi - lo
+            product(a + lo * A.rs, A1, b, B1, c + (i * A.rows + lo) * ldc, ldc)
+        else:
+            fe_split(B.cols, 16, team, &lo, &hi)
+            B1.cols = hi - lo
+            product(a, A1, b + lo * B.cs, B1, c + i * A.rows * ldc + lo, ldc)
+    return FE_OK
+
+
+cdef bint rows_flat(const fe_view *v) noexcept nogil:
+    """True if all leading axes and the row axis step through memory evenly, as one long row axis."""
+    cdef int d
+    for d in range(v.ndim - 2):
+        if v.stride[d] != v.stride[d + 1] * v.shape[d + 1]:
+            return False
+    return True
+
+
+cdef int64_t scratch_bytes(Matrix A, Matrix B, int64_t item) noexcept nogil:
+    return ((A.rows * A.cols + B.rows * B.cols) * item + 63) // 64 * 64
+
+
+cdef int64_t matmul_work(const fe_call *call, int nt) noexcept nogil:
+    cdef Matrix A = operand(&call.args[0], call.ints[0]), B = operand(&call.args[1], call.ints[1])
+    if blas_ready(A) and blas_ready(B):
+        return 0
+    return scratch_bytes(A, B, 8) * nt
+
+
+def table():
+    """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
+    work = <size_t><void *>matmul_work
+    return {"matmul": {FE_F32: (<size_t><void *>matmul[float], work),
+                       FE_F64: (<size_t><void *>matmul[double], work)}}
+
+
+def bind(size_t sgemm, size_t dgemm):
+    """Give this module OpenBLAS's two functions (see _kernels/__init__.py)."""
+    global fe_sgemm, fe_dgemm
+    fe_sgemm = <fe_sgemm_t>sgemm
+    fe_dgemm = <fe_dgemm_t>dgemm

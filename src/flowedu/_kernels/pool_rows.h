@@ -1,0 +1,93 @@
+/* Row loops of pooling, for float and double, with vectors where the compiler would not find them by itself. */
+#ifndef FLOWEDU_POOL_ROWS_H
+#define FLOWEDU_POOL_ROWS_H
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define FE_POOL_BYTES 64     /* one vector register */
+#elif defined(__AVX2__)
+#define FE_POOL_BYTES 32
+#else
+#define FE_POOL_BYTES 16
+#endif
+
+/* Windows are walked backwards and later finds win ties, so the first maximum stays, and the first NaN. (The other
+ * way round, "is m NaN already?" asks about a selected value, which gcc 12 does not vectorise.) Visiting an element
+ * twice changes nothing, so padding repeats the nearest real element, which is always in the same window.
+ * max_row: one output row; x is the first real row of its windows; k remembers the tap as (row << 16) + column. */
+#define TAKES(v, m) (((v) >= (m)) | ((v) != (v)))
+#define POOL_LOOPS(T, I, S)                                                                                         \
+static void max_halves_##S(const T *restrict a, const T *restrict b, T *restrict y, int32_t *restrict at,           \
+                           int64_t n, int32_t first, int32_t width) {                                               \
+    for (int64_t i = 0; i < n; i++) {                                                                               \
+        T a0 = a[2 * i], a1 = a[2 * i + 1], b0 = b[2 * i], m = b[2 * i + 1];                                        \
+        int32_t p = first + 2 * (int32_t)i, k = p + width + 1;                                                      \
+        k = TAKES(b0, m) ? p + width : k;                                                                           \
+        m = TAKES(b0, m) ? b0 : m;                                                                                  \
+        k = TAKES(a1, m) ? p + 1 : k;                                                                               \
+        m = TAKES(a1, m) ? a1 : m;                                                                                  \
+        k = TAKES(a0, m) ? p : k;                                                                                   \
+        m = TAKES(a0, m) ? a0 : m;                                                                                  \
+        y[i] = m;                                                                                                   \
+        at[i] = k;                                                                                                  \
+    }                                                                                                               \
+}                                                                                                                   \
+enum { LANES_##S = FE_POOL_BYTES / sizeof(T) };                                                                     \
+typedef T vec_##S __attribute__((vector_size(FE_POOL_BYTES), aligned(sizeof(T)), may_alias));                       \
+typedef I int_##S __attribute__((vector_size(FE_POOL_BYTES)));                                                      \
+typedef int32_t at_##S __attribute__((vector_size(4 * LANES_##S), aligned(4), may_alias));                          \
+static inline __attribute__((always_inline)) vec_##S every_##S(const T *x, int64_t step) {                          \
+    if (step == 1) return *(const vec_##S *)x;                                                                      \
+    vec_##S v;                                                                                                      \
+    for (int i = 0; i < LANES_##S; i++) v[i] = x[i * step];                                                         \
+    return v;                                                                                                       \
+}                                                                                                                   \
+static inline __attribute__((always_inline)) void max_step_##S(const T *x, int64_t pitch, int rows, int cols,       \
+        int64_t step, T *y, int32_t *at, int64_t n, int32_t top, int32_t left, int32_t width) {                     \
+    for (int64_t u = 0; u < n; u += LANES_##S) {                                                                    \
+        int64_t q = u + LANES_##S <= n || n < LANES_##S ? u : n - LANES_##S;                                        \
+        vec_##S m = (vec_##S){0} - (T)INFINITY;                                                                     \
+        int_##S k = {0}, p;                                                                                         \
+        for (int i = rows - 1; i >= 0; i--)                                                                         \
+            for (int j = cols - 1; j >= 0; j--) {                                                                   \
+                vec_##S v = every_##S(x + i * pitch + q * step + j, step);                                          \
+                int_##S c = TAKES(v, m);                                                                            \
+                m = (vec_##S)((c & (int_##S)v) | (~c & (int_##S)m));                                                \
+                k = (c & (I)(i * 65536 + j)) | (~c & k);                                                            \
+            }                                                                                                       \
+        for (int i = 0; i < LANES_##S; i++) p[i] = (I)((q + i) * step) - left;                                      \
+        p += k & 65535;                                                                                             \
+        p &= ~(p < 0);                                                                                              \
+        p = ((p < width) & p) | (~(p < width) & (width - 1));                                                       \
+        at_##S found = __builtin_convertvector(p + (top + (k >> 16)) * width, at_##S);                              \
+        if (n < LANES_##S) {                                                                                        \
+            memcpy(y, &m, n * sizeof(T));                                                                           \
+            memcpy(at, &found, n * sizeof(int32_t));                                                                \
+        } else {                                                                                                    \
+            *(vec_##S *)(y + q) = m;                                                                                \
+            *(at_##S *)(at + q) = found;                                                                            \
+        }                                                                                                           \
+    }                                                                                                               \
+}                                                                                                                   \
+static void max_row_##S(const T *x, int64_t pitch, int rows, int cols, int64_t step, T *y, int32_t *at,             \
+                        int64_t n, int32_t top, int32_t left, int32_t width) {                                      \
+    if (step == 1) max_step_##S(x, pitch, rows, cols, 1, y, at, n, top, left, width);                               \
+    else if (step == 2) max_step_##S(x, pitch, rows, cols, 2, y, at, n, top, left, width);                          \
+    else max_step_##S(x, pitch, rows, cols, step, y, at, n, top, left, width);                                      \
+}                                                                                                                   \
+static void sum_halves_##S(const T *restrict a, const T *restrict b, T *restrict y, int64_t n) {                    \
+    for (int64_t i = 0; i < n; i++) y[i] = (T)0.25 * ((a[2 * i] + a[2 * i + 1]) + (b[2 * i] + b[2 * i + 1]));       \
+}                                                                                                                   \
+static void spread_halves_##S(const T *restrict y, T *restrict a, T *restrict b, int64_t n) {                       \
+    for (int64_t i = 0; i < n; i++) {                                                                               \
+        T v = (T)0.25 * y[i];                                                                                       \
+        a[2 * i] = v; a[2 * i + 1] = v; b[2 * i] = v; b[2 * i + 1] = v;                                             \
+    }                                                                                                               \
+}
+POOL_LOOPS(float, int32_t, f)
+POOL_LOOPS(double, int64_t, d)
+#undef TAKES
+#undef POOL_LOOPS
+#endif

@@ -1,0 +1,56 @@
+/* fe_run: a list of bound calls, in order, on a team of threads; one parallel region for the whole list.
+ *
+ * Small calls run on thread 0 alone and need no meeting between them; threads meet only around calls that are split.
+ * A failing call stops the list: no later call (an optimizer update, say) sees its output.
+ */
+#ifndef FLOWEDU_TEAM_H
+#define FLOWEDU_TEAM_H
+#include "abi.h"
+
+static int fe_run(fe_call *calls, int n, int nt, int *failed) {
+    *failed = -1;
+#if defined(_OPENMP)
+    if (nt > 1) {
+        fe_barrier barrier = {0};
+        int status = FE_OK;
+#pragma omp parallel num_threads(nt)
+        {
+            fe_team team = {omp_get_thread_num(), omp_get_num_threads(), &barrier}, solo = {0, 1, &barrier};
+            int unseen = 0; /* thread 0 has written something the others have not met it for */
+            for (int i = 0; i < n; i++) {
+                int s = FE_OK;
+                if (calls[i].parallel) {
+                    if (unseen) fe_wait(&team);
+                    if (barrier.stop && team.nt > 1) break;
+                    s = calls[i].fn(&calls[i], &team, 0);
+                    unseen = 0;
+                } else if (team.tid == 0) {
+                    if (!barrier.fail) s = calls[i].fn(&calls[i], &solo, 0);
+                }
+                if (s != FE_OK && __sync_bool_compare_and_swap(&barrier.fail, 0, s)) { *failed = i; status = s; }
+                if (calls[i].parallel) {
+                    fe_wait(&team);
+                    if (barrier.stop) break;
+                } else unseen = 1;
+                if (team.nt == 1 && barrier.fail) break;
+            }
+        }
+        return status;
+    }
+#endif
+    fe_team solo = {0, 1, 0};
+    for (int i = 0; i < n; i++) {
+        int s = calls[i].fn(&calls[i], &solo, 0);
+        if (s != FE_OK) { *failed = i; return s; }
+    }
+    return FE_OK;
+}
+
+static int fe_has_threads(void) {
+#if defined(_OPENMP)
+    return 1;
+#else
+    return 0;
+#endif
+}
+#endif

@@ -1,0 +1,1 @@
+"""The kernels compiled for AVX-512; setup.py puts them here."""

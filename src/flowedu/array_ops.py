@@ -1,0 +1,182 @@
+"""Shapes, constants, concatenation, slices: flow.reshape and its family, for blobs and tensors."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowedu import ops
+from flowedu.blob import dtype as dt
+from flowedu.blob.spec import normal_axis
+from flowedu.errors import ArgumentError, CheckError, ShapeError, UnsupportedError
+from flowedu.frontend import front
+from flowedu.math import _operands
+
+_o = ops.REGISTRY
+
+
+@front("Reshape")
+def reshape(x, shape: Sequence[int]):
+    """The same elements in another shape; one axis may be -1."""
+    if not isinstance(shape, (list, tuple)):
+        raise CheckError("reshape: shape is not a list", expected="a list or tuple of ints", got=repr(shape))
+    if list(shape).count(-1) > 1 or any(n != -1 and n <= 0 for n in shape):
+        raise CheckError("reshape: every size must be above zero, at most one -1", expected="sizes > 0, or one -1",
+                         got=str(tuple(shape)))
+    known = 1
+    for n in shape:
+        known *= n if n != -1 else 1
+    full = tuple(int(x.spec.size // known if n == -1 else n) for n in shape)
+    if (-1 in shape and x.spec.size % known) or (-1 not in shape and known != x.spec.size):
+        raise CheckError("reshape: the number of elements changes", expected=f"{x.spec.size} elements, as in {x.shape}",
+                         got=str(tuple(shape)), fix="use -1 for one axis and let it be worked out")
+    return _o["reshape"](x, shape=full)
+
+
+@front("Transpose")
+def transpose(a, perm: Sequence[int] | None = None, conjugate: bool = False, batch_axis_non_change: bool = False):
+    """Axes in the order `perm` (required, as in OneFlow 0.4)."""
+    if not isinstance(perm, (list, tuple)):
+        raise CheckError("transpose: perm is required", expected="a list or tuple with each axis once", got=repr(perm),
+                         fix=f"perm={list(reversed(range(a.ndim)))} reverses the axes")
+    return _o["transpose"](a, perm=tuple(normal_axis(p, a.ndim, "transpose") for p in perm))
+
+
+@front("Flatten")
+def flatten(x, start_dim: int = 0, end_dim: int = -1):
+    """Axes start_dim..end_dim merged into one."""
+    a, b = normal_axis(start_dim, x.ndim, "flatten"), normal_axis(end_dim, x.ndim, "flatten")
+    size = 1
+    for n in x.shape[a:b + 1]:
+        size *= n
+    return _o["reshape"](x, shape=x.shape[:a] + (size,) + x.shape[b + 1:])
+
+
+@front("Squeeze")
+def squeeze(x, axis: Sequence[int] | None = None):
+    """Without the axes of size 1 in `axis` (a list; None: all of them)."""
+    if axis is not None and not isinstance(axis, (list, tuple)):
+        raise CheckError("squeeze: axis is not a list", expected="a list of axes", got=repr(axis), fix=f"axis=[{axis}]")
+    axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else axis
+    drop = [normal_axis(a, x.ndim, "squeeze") for a in axes]
+    if any(x.shape[i] != 1 for i in drop):
+        raise CheckError("squeeze: an axis is longer than 1", expected="axes of size 1", got=f"axis={axis} of {x.shape}")
+    return _o["reshape"](x, shape=tuple(n for i, n in enumerate(x.shape) if i not in drop))
+
+
+@front("ExpandDims")
+def expand_dims(x, axis: int):
+    """With a new axis of size 1 at `axis`."""
+    a = normal_axis(axis, x.ndim + 1, "expand_dims")
+    return _o["reshape"](x, shape=x.shape[:a] + (1,) + x.shape[a:])
+
+
+@front("Concat")
+def concat(inputs: Sequence | None = None, axis: int = 0, max_dim_size=None, values: Sequence | None = None):
+    """Joined along `axis`; all other axes must agree. One input comes back as it is."""
+    inputs = values if inputs is None else inputs
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        raise CheckError("concat: inputs is not a list of blobs", expected="one blob or more", got=repr(inputs))
+    if len(inputs) == 1:
+        return inputs[0]
+    return _o["concat"](*inputs, axis=normal_axis(axis, inputs[0].ndim, "concat"))
+
+
+@front("Stack")
+def stack(inputs: Sequence, axis: int = 0):
+    """Joined along a new axis."""
+    a = normal_axis(axis, inputs[0].ndim + 1, "stack")
+    lifted = [_o["reshape"](x, shape=x.shape[:a] + (1,) + x.shape[a:]) for x in inputs]
+    return _o["concat"](*lifted, axis=a) if len(lifted) > 1 else lifted[0]
+
+
+@front("Slice")
+def slice(x, begin: Sequence[int], size: Sequence[int]):
+    """x[begin : begin+size] on every axis; None begins at 0, size -1 goes to the end."""
+    if len(begin) != x.ndim or len(size) != x.ndim:
+        raise ShapeError("slice: begin and size must cover all axes", expected=f"{x.ndim} numbers each",
+                         got=f"begin={list(begin)}, size={list(size)}")
+    start = [0 if b is None else b + n if b < 0 else b for b, n in zip(begin, x.shape)]
+    stop = [n if s in (-1, None) else b + s for b, s, n in zip(start, size, x.shape)]
+    for b, s, n in zip(start, stop, x.shape):
+        if not 0 <= b < s <= n:
+            raise ShapeError("slice: the range is empty or too long", expected=f"ranges inside {x.shape}",
+                             got=f"begin={list(begin)}, size={list(size)}")
+    return _o["slice"](x, start=start, stop=stop, step=(1,) * x.ndim)
+
+
+@front("Cast")
+def cast(x, dtype):
+    """The same numbers in another dtype; the same blob when it has that dtype already."""
+    dtype = dt.as_dtype(dtype, "cast: dtype")
+    return x if x.dtype is dtype else _o["cast"](x, dtype=dtype)
+
+
+@front("Constant")
+def constant(value, dtype=None, shape: Sequence[int] | None = None):
+    """A value everywhere. dtype is required."""
+    if not isinstance(value, (int, float)):
+        raise UnsupportedError("constant: value is not a number", expected="a Python int or float", got=repr(value))
+    if dtype is None:
+        raise CheckError("constant: dtype is required", expected="flow.float32, flow.int32, ...", got="None")
+    return _o["constant"](shape=tuple(shape or ()), value=value, dtype=dt.as_dtype(dtype))
+
+
+def zeros(shape: Sequence[int], dtype=dt.float32, name: str | None = None):
+    """Zeros."""
+    return constant(0, dtype, shape, name=name)
+
+
+def ones(shape: Sequence[int], dtype=dt.float32, name: str | None = None):
+    """Ones."""
+    return constant(1, dtype, shape, name=name)
+
+
+def constant_like(like, value, dtype=None, name: str | None = None):
+    """`value` everywhere, in the shape (and dtype) of `like`."""
+    return constant(value, dtype or like.dtype, like.shape, name=name)
+
+
+def zeros_like(like, dtype=None, name: str | None = None):
+    return constant_like(like, 0, dtype, name)
+
+
+def ones_like(like, dtype=None, name: str | None = None):
+    return constant_like(like, 1, dtype, name)
+
+
+@front("Identity")
+def identity(x):
+    """x, under another name."""
+    return _o["identity"](x)
+
+
+@front("Where")
+def where(condition, x=None, y=None):
+    """x where condition is not 0, else y; broadcasting."""
+    if x is None or y is None:
+        raise ArgumentError("where: x and y are required here", expected="where(condition, x, y)", got="condition alone")
+    x, y = _operands("where", x, y)
+    if condition.dtype not in (dt.int8, dt.uint8, dt.bool_):
+        condition = ops.elementwise.not_equal(condition, condition * 0)
+    return _o["where"](condition, x, y)
+
+
+@front("Gather")
+def gather(params, indices, axis: int = 0, batch_dims: int = 0):
+    """params[indices] along `axis`."""
+    if batch_dims:
+        raise UnsupportedError("gather: batch_dims is not supported", expected="0", got=str(batch_dims))
+    return _o["gather"](params, indices, axis=normal_axis(axis, params.ndim, "gather"))
+
+
+@front("OneHot")
+def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=None):
+    """A new last axis of `depth` with on_value at the index."""
+    if axis not in (-1, indices.ndim):
+        raise UnsupportedError("one_hot: only the last axis is supported", expected="axis=-1", got=str(axis))
+    return _o["one_hot"](indices, depth=depth, on_value=float(on_value), off_value=float(off_value),
+                         dtype=dt.as_dtype(dtype or dt.int32))
+
+
+__all__ = ["cast", "concat", "constant", "constant_like", "expand_dims", "flatten", "gather", "identity",
+           "one_hot", "ones", "ones_like", "reshape", "slice", "squeeze", "stack", "transpose", "where", "zeros",
+           "zeros_like"]

@@ -1,0 +1,84 @@
+"""Blob: a value with a name in a graph. It describes data (shape, dtype, name); it holds none.
+
+Class names as in OneFlow 0.2, whose documents call `BlobDef` the base of all blobs.
+"""
+from __future__ import annotations
+
+from flowedu.blob.dtype import dtype
+from flowedu.errors import ArgumentError
+
+
+class BlobDesc:
+    """Root of everything that describes a blob."""
+
+
+class BlobDef(BlobDesc):
+    """A named value: `op_name/blob_name`, as checkpoints and plans show it.
+
+    Attributes: shape (tuple of int), dtype, is_dynamic, op_name, blob_name, logical_blob_name, unique_name.
+    """
+
+    is_dynamic = False
+    distribute = None
+
+    def __init__(self, value, op_name: str, blob_name: str):
+        self.value, self.op_name, self.blob_name = value, op_name, blob_name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.spec.shape
+
+    @property
+    def dtype(self) -> dtype:
+        return self.value.spec.dtype
+
+    @property
+    def logical_blob_name(self) -> str:
+        return f"{self.op_name}/{self.blob_name}"
+
+    @property
+    def unique_name(self) -> str:
+        return self.logical_blob_name + (f":{self.distribute}" if self.distribute else "")
+
+    @property
+    def lbi(self) -> BlobDef:
+        """The logical blob id: an object with op_name and blob_name, that is, the blob itself."""
+        return self
+
+    def IdenticalTo(self, other: BlobDef) -> bool:
+        """Whether all static attributes agree."""
+        return (self.unique_name, self.shape, self.dtype, self.is_dynamic) == (
+            other.unique_name, other.shape, other.dtype, other.is_dynamic)
+
+    def _no(self, what: str, fix: str):
+        return ArgumentError(f"a blob has no {what}: inside a job it stands for data that does not exist yet",
+                             got=repr(self), fix=fix)
+
+    def numpy(self):
+        raise self._no("numpy()", "return it from the job, or flow.watch(blob, handler)")
+
+    def __getitem__(self, index):
+        raise self._no("indexing", "use flow.slice(x, begin, size)")
+
+    def __neg__(self):
+        raise self._no("unary minus", "use flow.math.negative(x)")
+
+    def __pow__(self, other):
+        raise self._no("**", "use flow.math.pow(x, y)")
+
+    def __matmul__(self, other):
+        raise self._no("@", "use flow.matmul(a, b)")
+
+    def __len__(self):
+        raise self._no("len()", "use blob.shape[0]")
+
+    def __iter__(self):
+        raise self._no("iteration", "use flow.slice, or return it and iterate the array")
+
+    def __bool__(self):
+        return True
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.logical_blob_name} shape={self.shape} dtype={self.dtype!r}>"

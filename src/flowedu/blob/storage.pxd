@@ -1,0 +1,20 @@
+from libc.stdint cimport int32_t, int64_t
+from flowedu._kernels.abi cimport fe_view
+
+cdef struct Block:           # a piece of memory, shared by the arrays that view it
+    char *data
+    int64_t nbytes
+    int64_t refs
+    int32_t bucket           # free list it goes back to; -1: borrowed from `owner`
+    void *owner              # a Python object that keeps borrowed memory alive
+    Block *next
+
+cdef Block *block_new(int64_t nbytes) except NULL
+cdef void block_drop(Block *b) noexcept
+cdef int itemsize(int32_t dtype) noexcept nogil
+cdef bint view_contiguous(const fe_view *v) noexcept nogil
+
+cdef class Array:
+    cdef Block *block
+    cdef fe_view v
+    cdef object __weakref__

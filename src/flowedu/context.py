@@ -1,0 +1,123 @@
+"""Context: what a layer asks its surroundings for: variables, names, and whether this is training.
+
+Eagerly that is a store of tensors (`Eager`). While a job is compiled, the job pushes its own context.
+"""
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from flowedu.blob.spec import Spec
+from flowedu.errors import CheckError, JobBuildAndInferError
+
+_ids = itertools.count()
+_stack: list = []
+
+
+def current():
+    """The context in charge."""
+    return _stack[-1] if _stack else EAGER
+
+
+class pushed:
+    """`with pushed(context):`"""
+
+    def __init__(self, context):
+        self.context = context
+
+    def __enter__(self):
+        _stack.append(self.context)
+        return self.context
+
+    def __exit__(self, *exc):
+        _stack.pop()
+
+
+def unique(prefix: str) -> str:
+    """`prefix` with a number no other op in this process has: names of ops the user did not name."""
+    return f"{prefix}_{next(_ids)}"
+
+
+class Context:
+    """Names and variables.
+
+    Attributes: training; namespaces (see `flow.scope.namespace`); default_initializer; graph, that is being built.
+    """
+
+    training = False
+    default_initializer = None
+    graph = None
+
+    def __init__(self):
+        self.namespaces: list[str] = []
+
+    def full_name(self, name: str) -> str:
+        return "-".join([*self.namespaces, name])
+
+    def wrap(self, value, name: str | None, blob_name: str):
+        """What the user gets for an op's result."""
+        return value
+
+    def value_of(self, blob):
+        """The value inside a blob, which must be one of the job that is being built."""
+        if self.graph is None or blob.graph is not self.graph:
+            here = f"job {self.graph.name}" if self.graph is not None else "outside any job"
+            raise CheckError(f"a blob of job {blob.graph.name} is used {'in ' * (self.graph is not None)}{here}",
+                             expected="blobs made in the body that runs now", got=repr(blob),
+                             fix="pass values between jobs as NumPy arrays: return one from the first job, feed it to the "
+                             "second; share weights by the names of variables")
+        return blob.value
+
+
+class Eager(Context):
+    """Variables are tensors in a dictionary; asking again for a name gives the same tensor."""
+
+    training = True
+
+    def __init__(self):
+        super().__init__()
+        self.variables: dict = {}
+
+    def get_variable(self, name, spec: Spec, initializer, trainable: bool, regularizer=None, reuse: bool = True,
+                     seed: int | None = None):
+        from flowedu.tensor import tensor
+        found = self.variables.get(name)
+        if found is None:
+            if initializer is None:
+                raise missing_initializer(name)
+            found = self.variables[name] = tensor(initial_value(initializer, spec, seed, name), dtype=spec.dtype,
+                                                  requires_grad=trainable and spec.dtype.is_floating_point)
+        elif found.spec != spec:
+            raise CheckError(f"variable {name!r} exists with another shape or dtype", expected=str(found.spec),
+                             got=str(spec), fix="use another name, or flow.clear_default_session() to start over")
+        return found
+
+
+EAGER = Eager()
+_seed: int | None = None
+
+
+def set_seed(seed: int | None) -> None:
+    """Make initial values and random ops reproducible (None: different every time)."""
+    global _seed
+    _seed = seed
+
+
+def gen_seed(name: str = "") -> int:
+    """A seed: derived from the global one and `name` if that is set, else random."""
+    if _seed is None:
+        return int(np.random.SeedSequence().entropy % (1 << 62))
+    text = int.from_bytes(name.encode(), "little") if name else next(_ids)
+    return int(np.random.SeedSequence([_seed, text % (1 << 64)]).generate_state(1, np.uint64)[0] >> 2)
+
+
+def initial_value(initializer, spec: Spec, seed: int | None, name: str) -> np.ndarray:
+    """The first value of a variable."""
+    value = initializer(spec.shape, spec.dtype, gen_seed(name) if seed is None else seed)
+    return np.asarray(value).astype(spec.dtype.numpy).reshape(spec.shape)
+
+
+def missing_initializer(name: str) -> JobBuildAndInferError:
+    return JobBuildAndInferError(f"variable {name!r} has no initializer", expected="initializer=...",
+                                 fix="pass one, e.g. flow.zeros_initializer(), or set the job's default_initializer_conf")

@@ -1,0 +1,24 @@
+"""The backward pass of a graph: the walk of autograd/reverse.py, run while the graph is being built."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowedu.autograd.reverse import reverse
+from flowedu.errors import JobBuildAndInferError
+from flowedu.graph.ir import Graph, GraphValue
+from flowedu.ops.define import REGISTRY
+
+
+def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[GraphValue]) -> list[GraphValue | None]:
+    """Append nodes that compute d(sum of all elements of all losses)/d(target). None where there is no path."""
+    graph.training = True
+    forward = list(graph.nodes)
+    ones: dict = {}
+    with graph.building():
+        for loss in losses:
+            if not loss.dtype.is_floating_point:
+                raise JobBuildAndInferError("minimize: the loss is not floating point", expected="float32 or float64",
+                                            got=str(loss.spec), fix="cast it, or pass the loss rather than the labels")
+            if loss.spec not in ones:
+                ones[loss.spec] = REGISTRY["constant"](shape=loss.shape, value=1.0, dtype=loss.dtype)
+        return reverse(forward, [(loss, ones[loss.spec]) for loss in losses], targets)

@@ -1,0 +1,261 @@
+"""Executor: a plan as one C array of calls, run in one go without the GIL and without Python per op."""
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+cimport numpy as cnp
+
+from time import perf_counter
+
+import numpy as np
+
+from flowedu._kernels.abi cimport *
+from flowedu.blob.storage cimport Array, Block, block_drop, block_new
+from flowedu.ops.core cimport Entry, fe_run
+
+from flowedu.blob.dtype import BY_CODE
+from flowedu.errors import KernelError
+from flowedu.ops.core import get_num_threads
+
+cnp.import_array()
+
+cdef enum:
+    SPLIT = 16384            # calls that cost less run on one thread
+
+
+cdef void fill_view(fe_view *v, place) except *:
+    cdef int d
+    v.ndim, v.dtype = len(place.spec.shape), place.spec.dtype.code
+    for d in range(v.ndim):
+        v.shape[d] = place.spec.shape[d]
+        v.stride[d] = place.strides[d]
+    v.data = NULL
+
+
+def scratch_bytes(Entry entry, places) -> int:
+    """Scratch that the kernel of `entry` asks for on these places, with the present number of threads."""
+    cdef fe_call call
+    cdef fe_view *args
+    cdef int i
+    cdef int64_t need
+    if entry.work == NULL:
+        return 0
+    args = <fe_view *>calloc(max(len(places), 1), sizeof(fe_view))
+    if args == NULL:
+        raise MemoryError
+    for i, p in enumerate(places):
+        fill_view(&args[i], p)
+    memset(&call, 0, sizeof(call))
+    call.args, call.nin, call.nargs = args, entry.nin, len(places)
+    call.ints, call.reals, call.extra = entry.ints, entry.reals, entry.extra
+    need = entry.work(&call, get_num_threads())
+    free(args)
+    return need
+
+
+cdef struct Patch:           # a view that points into a job argument
+    int arg                  # which argument
+    int64_t offset           # bytes
+    fe_view *view
+
+
+cdef class Executor:
+    """Runs a Plan. `run(arguments)` returns the outputs as fresh arrays.
+
+    seed: added to those of random ops. always_parallel: split even small calls over the threads (for tests).
+
+    Attributes: plan; nt, the number of threads it was laid out for.
+    """
+    cdef readonly object plan
+    cdef readonly int nt
+    cdef int split               # whether any call is cut over the threads
+    cdef int ncalls, npatch, nrandom, ninputs, noutputs
+    cdef fe_call *calls
+    cdef fe_view *views
+    cdef Patch *patches
+    cdef int64_t **draws
+    cdef Block *arena
+    cdef list keep
+    cdef tuple in_types, out_types, out_shapes
+    cdef fe_view *in_views
+    cdef fe_view *outs
+    cdef public int64_t runs
+
+    def __cinit__(self, plan, int64_t seed=0, bint always_parallel=False):
+        cdef int i, k, n = 0
+        cdef Entry e
+        cdef fe_view *v
+        cdef list patched = []
+        cdef char *home
+        self.plan, self.nt = plan, get_num_threads()
+        self.ncalls, self.keep = len(plan.steps), []
+        for step in plan.steps:
+            n += len(step.places)
+        self.noutputs = len(plan.graph.outputs)
+        self.calls = <fe_call *>calloc(max(self.ncalls, 1), sizeof(fe_call))
+        self.views = <fe_view *>calloc(max(n, 1), sizeof(fe_view))
+        self.outs = <fe_view *>calloc(max(self.noutputs, 1), sizeof(fe_view))
+        self.draws = <int64_t **>calloc(max(self.ncalls, 1), sizeof(void *))
+        if not self.calls or not self.views or not self.outs or not self.draws:
+            raise MemoryError
+        self.arena = block_new(max(plan.arena, 64))
+        memset(self.arena.data, 0, max(plan.arena, 64))        # touch the pages now, not in the first step
+        order = {value: i for i, value in enumerate(plan.graph.inputs.values())}
+        buffers = {plan.where[value].buffer: i for value, i in order.items()}
+        self.ninputs = len(order)
+        v = self.views
+        for i, step in enumerate(plan.steps):
+            e = step.entry
+            self.keep.append(e)
+            self.calls[i].fn, self.calls[i].args = e.fn, v
+            self.calls[i].nin, self.calls[i].nargs = e.nin, len(step.places)
+            self.calls[i].ints, self.calls[i].reals, self.calls[i].extra = e.ints, e.reals, e.extra
+            self.calls[i].node, self.calls[i].parallel = i, (e.cost >= SPLIT or always_parallel) and self.nt > 1
+            if e.fn == NULL:
+                raise KernelError(f"{step.name}: {e.op.name} has no kernel for these element types",
+                                  expected="float32 or float64", fix="convert with flow.cast")
+            if step.scratch is not None:
+                self.calls[i].work = self.arena.data + <int64_t>step.scratch.offset
+            if e.op.random:
+                e.ints[0] = (e.ints[0] + seed + 7919 * (i + 1)) & 0x7FFFFFFFFFFFFFFF
+                self.draws[self.nrandom] = &e.ints[1]
+                self.nrandom += 1
+            for p in step.places:
+                fill_view(v, p)
+                if p.buffer in buffers:
+                    patched.append((buffers[p.buffer], p.offset * p.spec.dtype.bytes, <size_t>v))
+                else:
+                    v.data = self.locate(p)
+                v += 1
+            self.split |= self.calls[i].parallel
+        self.npatch = len(patched)
+        self.patches = <Patch *>calloc(max(self.npatch, 1), sizeof(Patch))
+        if self.patches == NULL:
+            raise MemoryError
+        for i, (arg, offset, view) in enumerate(patched):
+            self.patches[i].arg, self.patches[i].offset = arg, offset
+            self.patches[i].view = <fe_view *><size_t>view
+        self.in_types = tuple([value.spec.dtype.numpy for value in order])
+        self.in_views = <fe_view *>calloc(max(self.ninputs, 1), sizeof(fe_view))
+        if self.in_views == NULL:
+            raise MemoryError
+        for value, i in order.items():
+            fill_view(&self.in_views[i], plan.where[value])
+        shapes = []
+        for i, value in enumerate(plan.graph.outputs):
+            p = plan.where[value]
+            fill_view(&self.outs[i], p)
+            self.outs[i].data = self.locate(p)
+            shapes.append(value.spec.shape)
+        self.out_shapes = tuple(shapes)
+        self.out_types = tuple([value.spec.dtype.numpy for value in plan.graph.outputs])
+
+    cdef char *locate(self, p) except NULL:
+        cdef int64_t offset = p.offset * p.spec.dtype.bytes
+        cdef Array a
+        if p.buffer.in_arena:
+            return self.arena.data + <int64_t>p.buffer.offset + offset
+        a = p.buffer.array
+        self.keep.append(a)
+        return a.v.data + offset
+
+    def __dealloc__(self):
+        free(self.calls)
+        free(self.views)
+        free(self.outs)
+        free(self.draws)
+        free(self.patches)
+        free(self.in_views)
+        if self.arena != NULL:
+            block_drop(self.arena)
+
+    def accepts(self, tuple arguments):
+        """Whether these can be run as they are: ndarrays of the right shape and dtype, C-contiguous."""
+        cdef int i, d
+        cdef cnp.ndarray a
+        if len(arguments) != self.ninputs:
+            return False
+        for i in range(self.ninputs):
+            o = arguments[i]
+            if type(o) is not np.ndarray:
+                return False
+            a = <cnp.ndarray>o
+            if cnp.PyArray_NDIM(a) != self.in_views[i].ndim or not cnp.PyArray_IS_C_CONTIGUOUS(a) \
+                    or not cnp.PyArray_ISALIGNED(a) or a.descr is not self.in_types[i]:
+                return False
+            for d in range(self.in_views[i].ndim):
+                if cnp.PyArray_DIM(a, d) != self.in_views[i].shape[d]:
+                    return False
+        return True
+
+    def run(self, tuple arguments):
+        """One step. `arguments`: one C-contiguous ndarray of the right dtype and shape per job input."""
+        cdef int i, status, failed = -1
+        cdef cnp.ndarray a
+        cdef list out
+        for i in range(self.npatch):
+            a = <cnp.ndarray>arguments[self.patches[i].arg]
+            self.patches[i].view.data = <char *>cnp.PyArray_DATA(a) + self.patches[i].offset
+        for i in range(self.nrandom):
+            self.draws[i][0] = self.runs
+        with nogil:
+            status = fe_run(self.calls, self.ncalls, self.nt if self.split else 1, &failed)
+        if status != FE_OK:
+            step = self.plan.steps[failed]
+            raise KernelError(f"{step.name}: {step.entry.op.name} met the index {self.calls[failed].detail}, out of range",
+                              expected=step.entry.op.range_help or "indices inside the range of their axis",
+                              fix="check the labels or indices fed to the job; no variable was updated",
+                              at=step.node.line if step.node is not None else "")
+        self.runs += 1
+        out = [None] * self.noutputs
+        for i in range(self.noutputs):
+            out[i] = self.fetch(i)
+        return out
+
+    def times(self, tuple arguments, int repeats=20):
+        """Seconds each call takes (the least of `repeats` runs), called one by one. Writes variables, as `run` does."""
+        cdef int i, k, failed = -1
+        cdef list best = [float("inf")] * self.ncalls
+        for k in range(repeats):
+            for i in range(self.npatch):
+                a = <cnp.ndarray>arguments[self.patches[i].arg]
+                self.patches[i].view.data = <char *>cnp.PyArray_DATA(a) + self.patches[i].offset
+            for i in range(self.ncalls):
+                start = perf_counter()
+                fe_run(&self.calls[i], 1, self.nt if self.calls[i].parallel else 1, &failed)
+                best[i] = min(best[i], perf_counter() - start)
+        return best
+
+    cdef object fetch(self, int i):
+        """Output i as a fresh array."""
+        cdef fe_view *v = &self.outs[i]
+        cdef cnp.npy_intp dims[8]
+        cdef int d
+        cdef int64_t step = 1
+        cdef bint plain = True
+        cdef cnp.ndarray a
+        for d in range(v.ndim - 1, -1, -1):
+            dims[d] = v.shape[d]
+            if v.shape[d] != 1 and v.stride[d] != step:
+                plain = False
+            step *= v.shape[d]
+        a = np.empty(self.out_shapes[i], self.out_types[i]) if v.dtype > 3 else \
+            cnp.PyArray_SimpleNew(v.ndim, dims, NUMPY_CODE[v.dtype])
+        if plain:
+            memcpy(cnp.PyArray_DATA(a), v.data, cnp.PyArray_NBYTES(a))
+        else:
+            if step == 0:
+                return a
+            item = self.out_types[i].itemsize
+            shape = self.out_shapes[i]
+            span = 1 + sum([(n - 1) * v.stride[d] for d, n in enumerate(shape)])
+            a[...] = np.lib.stride_tricks.as_strided(_window(<size_t>v.data, self.out_types[i], span), shape,
+                                                     [v.stride[d] * item for d in range(v.ndim)])
+        return a
+
+cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY_INT64]
+
+
+cdef object _window(size_t address, dtype, int64_t count):
+    """`count` elements of memory as an array, without owning it."""
+    cdef cnp.npy_intp n = count * dtype.itemsize
+    return cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_UINT8, <void *>address).view(dtype)

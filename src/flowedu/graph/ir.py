@@ -1,0 +1,150 @@
+"""The graph: a flat list of nodes in the order they were built, over values that are assigned once.
+
+`Building` is the interpreter that makes one: it answers an op call by inferring the output Spec and appending a node.
+Job functions and nn.Graph both build this type.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowedu.blob.spec import Spec
+from flowedu.errors import ArgumentError, JobBuildAndInferError, user_line
+from flowedu.ops.core import interpreter
+from flowedu.ops.define import Op
+from flowedu.ops.value import Value
+
+
+class GraphValue(Value):
+    """A value of a graph: known shape and dtype, no data.
+
+    kind: "node" (an op's output), "input" (fed by the caller), "variable" (lives between runs), "host" (a small number
+    the host writes before each run, such as the learning rate).
+    """
+
+    __slots__ = ("index", "kind", "name", "node", "spec")
+
+    def __init__(self, spec: Spec, kind: str, name: str, node: Node | None = None, index: int = 0):
+        self.spec, self.kind, self.name, self.node, self.index = spec, kind, name, node, index
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name} {self.spec}>"
+
+
+class Node:
+    """One op call. `line` is the user's own line, for messages."""
+
+    __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs")
+
+    def __init__(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, specs: Sequence[Spec], name: str, line: str):
+        self.op, self.inputs, self.attrs, self.name, self.line = op, tuple(inputs), attrs, name, line
+        self.outputs = tuple(GraphValue(s, "node", name if i == 0 else f"{name}.{o}", self, i)
+                             for i, (s, o) in enumerate(zip(specs, op.outputs)))
+
+    @property
+    def mutates(self) -> tuple[int, ...]:
+        """Positions of the inputs this node writes in place (variables)."""
+        rule = getattr(self.op, "mutates", None)
+        return tuple(rule(len(self.inputs))) if rule else ()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.op.name}>"
+
+
+class Graph:
+    """Nodes in order, with what goes in and what comes out.
+
+    Attributes: nodes; inputs and variables ({name: GraphValue}, in order of creation); outputs, the values to keep;
+    training: whether it holds a backward pass.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self.nodes: list[Node] = []
+        self.inputs: dict[str, GraphValue] = {}
+        self.variables: dict[str, GraphValue] = {}
+        self.hosts: dict[str, GraphValue] = {}
+        self.outputs: list[GraphValue] = []
+        self.training = False
+        self._names: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    # ---- building
+    def input(self, name: str, spec: Spec) -> GraphValue:
+        return self._enter(self.inputs, "input", name, spec)
+
+    def variable(self, name: str, spec: Spec) -> GraphValue:
+        return self._enter(self.variables, "variable", name, spec)
+
+    def host(self, name: str, spec: Spec) -> GraphValue:
+        return self._enter(self.hosts, "host", name, spec)
+
+    def _enter(self, table, kind, name, spec):
+        self.claim(name)
+        table[name] = GraphValue(spec, kind, name)
+        return table[name]
+
+    def claim(self, name: str) -> None:
+        """Names of ops and variables are unique in a graph."""
+        if name in self._names:
+            raise JobBuildAndInferError(f"{self.name}: the op name {name!r} already exists", got=f"{name!r} twice",
+                                        expected="unique names in a job", fix="pass another name=")
+        self._names.add(name)
+
+    def rename(self, node: Node, name: str) -> None:
+        """Give a node the name the user asked for."""
+        self.claim(name)
+        self._names.discard(node.name)
+        node.name = name
+        for i, (v, o) in enumerate(zip(node.outputs, node.op.outputs)):
+            v.name = name if i == 0 else f"{name}.{o}"
+
+    def fresh_name(self, prefix: str) -> str:
+        while True:
+            n = self._counts[prefix] = self._counts.get(prefix, -1) + 1
+            if f"{prefix}_{n}" not in self._names:
+                return f"{prefix}_{n}"
+
+    def append(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple) -> tuple[GraphValue, ...]:
+        """Infer the output Specs and add a node."""
+        for i, x in enumerate(inputs):
+            if not isinstance(x, GraphValue):
+                raise ArgumentError(f"{op.name}: input {i} is not a value of this graph", expected="a blob",
+                                    got=type(x).__name__, fix="numbers may be mixed with blobs by + - * /; feed arrays as "
+                                    "arguments of the job")
+        name = self.fresh_name(op.name)
+        self._names.add(name)
+        node = Node(op, inputs, attrs, op.infer([x.spec for x in inputs], attrs), name, user_line())
+        self.nodes.append(node)
+        return node.outputs
+
+    def building(self) -> interpreter:
+        """`with graph.building():` op calls append nodes."""
+        return interpreter(Building(self))
+
+    # ---- looking
+    def consumers(self) -> dict[GraphValue, list[Node]]:
+        """{value: nodes that read it}."""
+        table: dict[GraphValue, list[Node]] = {}
+        for node in self.nodes:
+            for x in node.inputs:
+                table.setdefault(x, []).append(node)
+        return table
+
+
+class Building:
+    """The lazy interpreter: every op call becomes a node."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+
+    def run(self, op: Op, inputs: tuple, attrs: tuple):
+        outputs = self.graph.append(op, inputs, attrs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+
+def evaluate(node: Node, arrays: Sequence) -> tuple:
+    """Run one node eagerly, on tensors (constant folding)."""
+    out = node.op.call(tuple(arrays), node.attrs)
+    return out if isinstance(out, tuple) else (out,)
+
+

@@ -1,0 +1,229 @@
+"""Passes: short functions that rewrite a graph's node list. Each can be switched off and says what it did.
+
+    simplify  identity and no-op nodes go
+    cse       the same op on the same values is computed once
+    dead      nodes nobody needs go
+    fuse      chains of elementwise ops become one kernel
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from flowedu.errors import ShapeError
+from flowedu.graph.ir import Graph, GraphValue, Node
+from flowedu.ops import axes
+from flowedu.ops.define import REGISTRY, define
+from flowedu.ops.program import MAX_SLOTS, Formula
+
+MAX_OPERANDS = 12
+
+
+def _starts(xs, shape, ints) -> list[int]:
+    """Under which output axis each operand's first axis lies."""
+    return [ints[1 + i] if ints[0] else len(shape) - x.ndim for i, x in enumerate(xs)]
+
+
+def _fused_axes(xs, shape, ints):
+    out = axes.same(len(shape))
+    terms = ["".join("1" if n == 1 and shape[s + d] != 1 else out[s + d] for d, n in enumerate(x.shape))
+             for x, s in zip(xs, _starts(xs, shape, ints))]
+    return ",".join(terms) + "->" + out
+
+
+def _check_fused(xs, shape, ints):
+    for x, s in zip(xs, _starts(xs, shape, ints)):
+        if s < 0 or any(n not in (1, shape[s + d]) for d, n in enumerate(x.shape)):
+            raise ShapeError("fused: an operand does not broadcast", expected=str(tuple(shape)), got=str(x.shape))
+
+
+def _fused_ref(xs, formula, shape, ints):
+    lifted = [x.reshape(x.shape + (1,) * (len(shape) - s - x.ndim)) for x, s in zip(xs, _starts(xs, shape, ints))]
+    values = dict(enumerate(lifted)) | {i: np.asarray(v, xs[0].dtype) for i, v in formula.consts.items()}
+    for name, out, operands in formula.instrs:
+        op = REGISTRY[name]
+        values[out] = op.ask(op.ref, dict(zip(op.inputs, [values[o] for o in operands])))
+    return np.broadcast_to(values[formula.outs[0]], shape)
+
+
+fused = define("fused(*xs, formula, shape, dtype=None, ints=(0,)) -> y", _fused_axes, shape=lambda shape: shape,
+               dtype=lambda xs, dtype: dtype or xs[0].dtype, check=_check_fused, cpu="elementwise", contiguous=False,
+               ref=_fused_ref,
+               pack=lambda ints: (ints, ()), inplace=["xs"], localize=lambda out: {"shape": out.shape},
+               doc="A chain of elementwise ops as one kernel.",
+               examples=[dict(shapes=[(6, 12), (12,), (6, 12)], shape=(6, 12), formula=Formula(
+                   3, [("mul", 4, (0, 1)), ("exp", 5, (4,)), ("sub", 6, (5, 2)), ("mul", 7, (6, 3))], [7], {3: 0.5}))])
+
+
+def run_passes(graph: Graph, off: Iterable[str] = ()) -> list[str]:
+    """All passes in order; returns one line per pass."""
+    report = []
+    for f in (simplify, cse, dead, fuse):
+        if f.__name__ not in off:
+            before = len(graph.nodes)
+            said = f(graph)
+            report.append(f"{f.__name__:9s} {before:4d} -> {len(graph.nodes):4d} nodes  {said}")
+    return report
+
+
+def replace(graph: Graph, table: dict[GraphValue, GraphValue]) -> None:
+    """Let every reader of a key read its value instead."""
+    def final(v):
+        while v in table:
+            v = table[v]
+        return v
+
+    for node in graph.nodes:
+        node.inputs = tuple(final(x) for x in node.inputs)
+    graph.outputs = [final(x) for x in graph.outputs]
+
+
+def simplify(graph: Graph) -> str:
+    """x for identity(x), for reshape or expand to the same shape, and for a cast to the same dtype."""
+    table, kept = {}, []
+    for node in graph.nodes:
+        plain = node.op.name in ("identity", "reshape", "expand", "cast")
+        if plain and node.inputs[0].spec == node.outputs[0].spec:
+            table[node.outputs[0]] = node.inputs[0]
+        else:
+            kept.append(node)
+    graph.nodes = kept
+    replace(graph, table)
+    return ""
+
+
+def cse(graph: Graph) -> str:
+    """Common subexpressions. Nodes that draw random numbers or write variables stay."""
+    seen: dict = {}
+    table: dict[GraphValue, GraphValue] = {}
+    kept = []
+    for node in graph.nodes:
+        node.inputs = tuple(table.get(x, x) for x in node.inputs)
+        key = (node.op.name, node.inputs, node.attrs)
+        if node.op.random or node.mutates:
+            kept.append(node)
+        elif key in seen:
+            table.update(zip(node.outputs, seen[key].outputs))
+        else:
+            seen[key] = node
+            kept.append(node)
+    graph.nodes = kept
+    replace(graph, table)
+    return ""
+
+
+def dead(graph: Graph) -> str:
+    """Keep what reaches an output or writes a variable."""
+    needed = set(graph.outputs)
+    kept = []
+    for node in reversed(graph.nodes):
+        if node.mutates or any(y in needed for y in node.outputs):
+            kept.append(node)
+            needed.update(node.inputs)
+    graph.nodes = kept[::-1]
+    return ""
+
+
+class _Group:
+    """Elementwise nodes on their way to becoming one kernel."""
+
+    def __init__(self, node: Node):
+        self.operands: list[GraphValue] = []
+        self.starts: list[int] = []
+        self.instrs: list[tuple] = []
+        self.consts: dict[int, float] = {}
+        self.slots: dict[tuple, int] = {}
+        self.count = MAX_OPERANDS          # results and constants are numbered from here until `formula` closes up
+        self.size = 0
+        self.members = [node]
+
+    def operand(self, value: GraphValue, start: int) -> int:
+        key = (value, start)
+        if key not in self.slots:
+            self.slots[key] = len(self.operands)
+            self.operands.append(value)
+            self.starts.append(start)
+        return self.slots[key]
+
+    def formula(self, out: int) -> Formula:
+        """Slots renumbered without gaps: operands, then the rest."""
+        n = len(self.operands)
+        new = lambda s: s if s < MAX_OPERANDS else s - MAX_OPERANDS + n
+        return Formula(n, [(name, new(o), tuple(map(new, ops))) for name, o, ops in self.instrs], [new(out)],
+                       {new(s): v for s, v in self.consts.items()})
+
+
+def fuse(graph: Graph) -> str:
+    """Merge an elementwise node into its only reader when that is elementwise over the same shape."""
+    readers = graph.consumers()
+    outputs = set(graph.outputs)
+    absorbed: set[Node] = set()
+
+    def joins(value: GraphValue, shape) -> bool:
+        p = value.node
+        return (p is not None and p.op.program is not None and value.shape == shape and value not in outputs
+                and len(readers.get(value, ())) == 1)
+
+    def build(group: _Group, node: Node) -> int:
+        """Add `node`'s instructions; returns the slot of its result."""
+        program = node.op.program
+        ints = node.op.ask(node.op.pack, node.op.bind([x.spec for x in node.inputs], node.attrs))[0] if node.op.pack else ()
+        rank, slots = node.outputs[0].ndim, {}
+        for i, x in enumerate(node.inputs):
+            start = ints[1 + i] if ints and ints[0] else rank - x.ndim
+            if x.node is not None and x.node.op.name == "constant" and x.ndim == 0:
+                slots[i] = group.count
+                group.consts[group.count] = x.node.attrs[x.node.op.attr_index["value"]]
+                group.count += 1
+            elif joins(x, node.outputs[0].shape) and fits(group, x.node):
+                absorbed.add(x.node)
+                group.members.append(x.node)
+                slots[i] = build(group, x.node)
+            else:
+                slots[i] = group.operand(x, start)
+        for slot, value in program.consts.items():
+            slots[slot] = group.count
+            group.consts[group.count] = value
+            group.count += 1
+        for name, out, operands in program.instrs:
+            slots[out] = group.count
+            group.instrs.append((name, group.count, tuple(slots[o] for o in operands)))
+            group.count += 1
+        return slots[program.outs[0]]
+
+    def fits(group: _Group, node: Node) -> bool:
+        group.size += len(node.op.program.instrs) + len(node.inputs)
+        ok = group.size + len(group.members) < MAX_SLOTS - 8 and group.size < MAX_OPERANDS + 6
+        if not ok:
+            group.size -= len(node.op.program.instrs) + len(node.inputs)
+        return ok
+
+    replaced: dict[Node, Node] = {}
+    for node in reversed(graph.nodes):
+        if node.op.program is None or node in absorbed:
+            continue
+        group = _Group(node)
+        group.size = len(node.op.program.instrs) + len(node.inputs)
+        out = build(group, node)
+        if len(group.members) == 1 and not group.consts:
+            continue
+        if not group.operands:                                 # only constants: leave it to folding
+            absorbed.difference_update(group.members)
+            continue
+        group.members.reverse()
+        ints = (1, *group.starts) if any(s != node.outputs[0].ndim - x.ndim
+                                         for s, x in zip(group.starts, group.operands)) else (0,)
+        spec = node.outputs[0].spec
+        new = Node(fused, group.operands, (group.formula(out), spec.shape, spec.dtype, ints), [spec],
+                   node.name, node.line)
+        replaced[node] = new
+        new.name = "+".join(dict.fromkeys(m.op.name for m in group.members))
+        new.outputs[0].name = node.outputs[0].name
+    table = {old.outputs[0]: new.outputs[0] for old, new in replaced.items()}
+    graph.nodes = [replaced.get(n, n) for n in graph.nodes if n not in absorbed]
+    replace(graph, table)
+    dead(graph)                                                # constants that moved into kernels
+    return f"{len(absorbed)} ops joined {len(replaced)} kernels"
+
+

@@ -1,0 +1,170 @@
+"""The session: all jobs and all variables of a program.
+
+It is OPEN while jobs are being defined. The first call of a job (or of a checkpoint function) compiles every job, makes
+the variables, and the session is RUNNING: no job can be added any more until `clear_default_session`.
+"""
+from __future__ import annotations
+
+import atexit
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowedu import context
+from flowedu.blob.spec import Spec
+from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError
+from flowedu.tensor import Tensor, tensor
+
+
+@dataclass
+class Variable:
+    """A variable of the session. `array` shares memory with the tensor that the executors write to."""
+
+    name: str
+    spec: Spec
+    trainable: bool
+    tensor: Tensor
+    job: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.spec.shape
+
+    @property
+    def dtype(self):
+        return self.spec.dtype
+
+    def numpy(self) -> np.ndarray:
+        """The present value (a copy)."""
+        return self.tensor.numpy().copy()
+
+
+class Session:
+    """Jobs by name, variables by name, and whether it runs."""
+
+    def __init__(self):
+        self.jobs: dict[str, object] = {}
+        self.variables: dict[str, Variable] = {}
+        self.running = False
+        self.compiling = False
+        self.declared: dict[str, tuple] = {}
+        self.config: dict[str, object] = {}
+
+    def add(self, job) -> None:
+        """Register a job. A second one of the same name replaces the first, until the session runs."""
+        if self.compiling:
+            raise UnsupportedError(f"global_function: {job.name} is defined inside the body of a job",
+                                   expected="a definition at the top level", fix="move it out of the body")
+        if self.running:
+            raise UnsupportedError(f"global_function: {job.name} is defined after the session started",
+                                   expected="all jobs defined before the first job call or checkpoint call",
+                                   got=f"a session that already runs {', '.join(self.jobs)}",
+                                   fix="define it earlier, or call flow.clear_default_session() to start over")
+        self.jobs[job.name] = job
+
+    def declare(self, name: str, spec: Spec, initializer, trainable: bool, seed: int | None, job: str) -> None:
+        """A job says it uses variable `name`; the first one's initializer counts."""
+        found = self.declared.get(name)
+        if found is None:
+            if initializer is None:
+                raise context.missing_initializer(name)
+            self.declared[name] = (spec, initializer, trainable, seed, job)
+        elif found[0] != spec:
+            raise JobBuildAndInferError(f"variable {name!r} differs between jobs", got=f"{spec} in job {job}",
+                                        expected=f"{found[0]}, as in job {found[4]}", fix="rename one of the layers")
+
+    def start(self) -> None:
+        """Compile all jobs and make the variables, once. On an error the session stays OPEN."""
+        if self.running:
+            return
+        if self.compiling:
+            raise UnsupportedError("a job was called inside the body of a job", expected="blobs and ops in a body",
+                                   fix="call the other job outside, or share a plain Python function")
+        if not self.jobs:
+            raise CheckError("the session has no job", expected="at least one function decorated with "
+                             "@flow.global_function()", fix="define the jobs before calling checkpoint functions")
+        self.compiling, self.declared = True, {}
+        try:
+            for job in self.jobs.values():
+                job.build(self)
+            for name, (spec, initializer, trainable, seed, job) in self.declared.items():
+                value = context.initial_value(initializer, spec, seed, name)
+                self.variables[name] = Variable(name, spec, trainable, tensor(value, dtype=spec.dtype), job)
+            for job in self.jobs.values():
+                job.link(self)
+        except BaseException:
+            for job in self.jobs.values():
+                job.reset()
+            self.variables, self.declared = {}, {}
+            raise
+        finally:
+            self.compiling = False
+        self.running = True
+
+
+_default = Session()
+
+
+def default_session() -> Session:
+    return _default
+
+
+def use_session(session: Session) -> None:
+    """Make `session` the one that jobs are added to."""
+    global _default
+    _default = session
+
+
+def clear_default_session() -> None:
+    """Forget all jobs, variables and resource settings, and start over."""
+    global _default
+    for job in _default.jobs.values():
+        job.reset()
+        job.session = None
+    _default = type(_default)()
+    context.EAGER.variables.clear()
+
+
+def sync_default_session() -> None:
+    """Wait for launched jobs and callbacks. (Jobs run inline here: nothing is ever pending.)"""
+
+
+def get_all_variables() -> dict[str, Variable]:
+    """Live handles with .shape, .dtype and .numpy(), optimizer state included. Starts the session."""
+    _default.start()
+    return dict(_default.variables)
+
+
+def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
+    """Copy values into variables of the same name. Starts the session.
+
+    Unknown names are ignored, or with ignore_mismatch=False a RuntimeError that names the nearest variable. Shapes and
+    dtypes must agree (AssertionError). Nothing is changed unless everything fits.
+    """
+    _default.start()
+    pairs = []
+    for name, value in value_dict.items():
+        variable = _default.variables.get(name)
+        if variable is None:
+            if not ignore_mismatch:
+                raise JobBuildAndInferError(f'"{name}" is not a variable name', expected=nearest(name, _default.variables),
+                                            got=name, fix="rename the entry, or pass ignore_mismatch=True")
+            continue
+        array = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
+        if array.shape != variable.shape or array.dtype != variable.dtype.numpy:
+            raise CheckError(f"load_variables: {name}: {array.shape} {array.dtype} vs {variable.shape} "
+                             f"{variable.dtype.name}", expected=str(variable.spec), got=f"{array.dtype}{list(array.shape)}",
+                             fix="the layer that made the checkpoint had other sizes")
+        pairs.append((variable, array))
+    for variable, array in pairs:
+        variable.tensor.numpy()[...] = array
+
+
+def nearest(name: str, names) -> str:
+    """A hint: the most similar of `names`."""
+    import difflib
+    close = difflib.get_close_matches(name, list(names), 1)
+    return f"one of the session's variables; the nearest is {close[0]!r}" if close else "one of the session's variables"
+
+
+atexit.register(sync_default_session)

@@ -1,0 +1,111 @@
+"""Checks a chapter's exercises: `python -m flowedu.learn.exercises chapters/01_blob [NAME ...] [--solutions]`.
+
+A chapter has three files: exercises.py, functions that end in `raise NotImplementedError("your turn")`; checks.py, a
+function `check_NAME` for each, which gets the reader's NAME and raises `Wrong` with a hint; solutions.py, the answers.
+"""
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Wrong(AssertionError):
+    """An answer that is not right; the message says what to think about."""
+
+
+class Result(NamedTuple):
+    """How one exercise went: state is "right", "wrong" or "open"."""
+
+    name: str
+    state: str
+    text: str
+
+
+def expect(call: str, got, want, hint: str) -> None:
+    """Raise Wrong unless `got` is `want`: numbers and arrays up to rounding, all else exactly."""
+    if _same(got, want):
+        return
+    raise Wrong(f"{call}\n  gives     {got!r}\n  should be {want!r}\n  hint: {hint}")
+
+
+def _same(got, want) -> bool:
+    if isinstance(want, (float, np.ndarray)):
+        try:
+            got = np.asarray(got, np.float64)
+        except (TypeError, ValueError):
+            return False
+        return got.shape == np.shape(want) and np.allclose(got, want, rtol=1e-5, atol=1e-7)
+    return type(got) is type(want) and got == want
+
+
+def load(path: Path) -> ModuleType:
+    """A Python file as a module."""
+    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(chapter: Path, answers: str = "exercises.py", only: tuple[str, ...] = ()) -> Iterator[Result]:
+    """The results of a chapter's checks, in the order of checks.py."""
+    module = load(chapter / answers)
+    checks = {n[6:]: f for n, f in vars(load(chapter / "checks.py")).items() if n.startswith("check_")}
+    for name, check in checks.items():
+        if not only or name in only:
+            yield one(name, check, getattr(module, name, None), chapter / answers)
+
+
+def one(name: str, check: Callable, answer: Callable | None, path: Path) -> Result:
+    """Check one answer."""
+    if answer is None:
+        return Result(name, "wrong", f"{path.name} has no {name}: the checks find answers by their names")
+    try:
+        check(answer)
+    except NotImplementedError as error:
+        if str(error) == "your turn":
+            return Result(name, "open", (inspect.getdoc(answer) or "").split("\n")[0])
+        return Result(name, "wrong", _where(error, path))
+    except Wrong as error:
+        return Result(name, "wrong", str(error))
+    except Exception as error:              # whatever the reader's code may raise
+        return Result(name, "wrong", _where(error, path))
+    return Result(name, "right", "")
+
+
+def _where(error: Exception, path: Path) -> str:
+    """The error, and the line of the reader's file that it came from."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    line = f"\n  at {path.name}:{frames[-1].lineno}: {frames[-1].line}" if frames else ""
+    return f"{type(error).__name__}: {error}{line}"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m flowedu.learn.exercises", description="Check a chapter's exercises.")
+    parser.add_argument("chapter", type=Path, help="a folder such as chapters/01_blob")
+    parser.add_argument("names", nargs="*", help="only these exercises")
+    parser.add_argument("--solutions", action="store_true", help="check solutions.py instead of exercises.py")
+    options = parser.parse_args(arguments)
+    if not (options.chapter / "checks.py").exists():
+        print(f"no exercises in {options.chapter}")
+        return 2
+    marks = {"right": "ok  ", "wrong": "no  ", "open": "todo"}
+    results = []
+    for r in run(options.chapter, "solutions.py" if options.solutions else "exercises.py", tuple(options.names)):
+        results.append(r)
+        print(f"{marks[r.state]}  {r.name}" + (f": {r.text}" if r.text else "").replace("\n", "\n      "))
+    right = sum(r.state == "right" for r in results)
+    print(f"{right} of {len(results)} right" + ("" if right < len(results) or not results else ": well done"))
+    return 0 if results and right == len(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,102 @@
+"""Runs the code blocks of a lesson, in order, in one namespace.
+
+    python -m flowedu.learn.lesson chapters/02_ops/README.md
+
+A block starts with three backticks and `python`. In it, the output promised by a following block marked `text` must
+appear: lessons do not lie. A block marked `python error=ShapeError` must raise that error.
+"""
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowedu.errors import FlowError
+
+_BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: its language, the words after it, its text and the line it starts on."""
+
+    language: str
+    words: str
+    text: str
+    line: int
+
+
+class LessonError(AssertionError):
+    """A block of a lesson did not do what the lesson says."""
+
+
+def blocks(markdown: str) -> list[Block]:
+    """The fenced blocks of a lesson."""
+    return [Block(m[1], m[2].strip(), m[3], markdown.count("\n", 0, m.start()) + 2) for m in _BLOCK.finditer(markdown)]
+
+
+def run_lesson(path: Path, say=lambda text: None) -> int:
+    """Run all Python blocks of a lesson; `say` gets what they print. Returns how many ran. Raises LessonError."""
+    source = path.read_text(encoding="utf-8")
+    scope = {"__name__": "__lesson__"}
+    found, printed = blocks(source), ""
+    for b in found:
+        where = f"{path}:{b.line}"
+        if b.language == "python":
+            printed = _run(b, path, scope)
+            say(printed)
+        elif b.language == "text" and b.words == "output":
+            missing = [line for line in b.text.splitlines() if not _promised(line, printed)]
+            if missing:
+                raise LessonError(f"{where}: the lesson promises this line, which the block above does not print:\n"
+                                  f"  {missing[0]}\nit printed:\n{printed}")
+    return sum(b.language == "python" for b in found)
+
+
+def _promised(line: str, printed: str) -> bool:
+    """Whether `line` was printed; `...` in it stands for anything."""
+    pattern = ".*".join(re.escape(part) for part in line.strip().split("..."))
+    return any(re.fullmatch(pattern, p.strip()) for p in printed.splitlines()) or not line.strip()
+
+
+def _run(block: Block, path: Path, scope: dict) -> str:
+    where = f"{path}:{block.line}"
+    out = io.StringIO()
+    expected = block.words.partition("error=")[2]
+    try:
+        with contextlib.redirect_stdout(out):
+            # The blank lines make errors show the lesson's own line numbers and text. Not inherited: this file's
+            # `from __future__ import annotations`, which would turn the lesson's annotations into strings.
+            exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec", dont_inherit=True), scope)
+    except Exception as error:
+        if type(error).__name__ != expected:
+            raise LessonError(f"{where}: {type(error).__name__}: {error}\n{out.getvalue()}") from error
+        return out.getvalue() + str(error) + "\n"
+    if expected:
+        raise LessonError(f"{where}: the lesson promises a {expected}, but the block runs")
+    return out.getvalue()
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments:
+        print("usage: python -m flowedu.learn.lesson chapters/NN_name/README.md ...")
+        return 2
+    for a in arguments:
+        path = Path(a)
+        if not path.exists():
+            print(f"no lesson at {path}")
+            return 2
+        try:
+            count = run_lesson(path, lambda text: print(text, end=""))
+        except (LessonError, FlowError) as error:
+            print(error)
+            return 1
+        print(f"{path}: {count} code blocks ran")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,232 @@
+"""flow.math: elementwise ops and reductions with OneFlow 0.4's rules, for blobs and tensors.
+
+No dtype promotion; comparisons give int8; a reduction over all axes has shape (1,).
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowedu import ops as _ops
+from flowedu.blob import dtype as dt
+from flowedu.blob.spec import normal_axis
+from flowedu.errors import ArgumentError, CheckError, DTypeError, UnsupportedError
+from flowedu.frontend import front
+from flowedu.ops.define import REGISTRY
+from flowedu.ops.value import scalar
+
+_e = _ops.elementwise
+
+
+def _operands(what: str, a, b):
+    """Both as values of one dtype; a Python number takes the other's."""
+    for x in (a, b):
+        if not hasattr(x, "spec") and not isinstance(x, (int, float)):
+            raise DTypeError(f"{what}: an operand is neither a blob nor a Python number", got=type(x).__name__,
+                             expected="a blob, an int or a float", fix="use float(x) for a NumPy scalar; feed an array as "
+                             "an argument of the job")
+    if not hasattr(a, "spec"):
+        a = scalar(_number(a, b.dtype), b.dtype)
+    if not hasattr(b, "spec"):
+        b = scalar(_number(b, a.dtype), a.dtype)
+    if a.dtype is not b.dtype:
+        raise DTypeError(f"{what}: the dtypes differ", expected="equal dtypes (blobs are never promoted)",
+                         got=f"{a.dtype.name} and {b.dtype.name}", fix=f"flow.cast(x, flow.{a.dtype.name})")
+    return a, b
+
+
+def _number(x, dtype):
+    return float(x) if dtype.is_floating_point else int(x)
+
+
+def _binary(name: str, op_name: str, prefix: str):
+    op = REGISTRY[op_name]
+
+    @front(prefix)
+    def f(x, y):
+        return op(*_operands(f"math.{name}", x, y))
+
+    f.__name__, f.__doc__ = name, f"Elementwise {name}, broadcasting. x, y: blobs or Python numbers of one dtype."
+    return f
+
+
+def _unary(name: str, op_name: str | None = None):
+    op = REGISTRY[op_name or name]
+
+    @front("".join(p.capitalize() for p in name.split("_")))
+    def f(x):
+        return op(x)
+
+    f.__name__, f.__doc__ = name, f"Elementwise {name}."
+    return f
+
+
+add = _binary("add", "add", "Add")
+multiply = _binary("multiply", "mul", "Multiply")
+maximum = _binary("maximum", "maximum", "Maximum")
+minimum = _binary("minimum", "minimum", "Minimum")
+floordiv = _binary("floordiv", "floordiv", "FloorDiv")
+squared_difference = _binary("squared_difference", "squared_difference", "SquaredDifference")
+subtract = _binary("subtract", "sub", "Subtract")
+atan2 = _binary("atan2", "atan2", "Atan2")
+xdivy = _binary("xdivy", "xdivy", "Xdivy")
+xlogy = _binary("xlogy", "xlogy", "Xlogy")
+pow = _binary("pow", "pow", "Pow")
+equal = _binary("equal", "equal", "Equal")
+not_equal = _binary("not_equal", "not_equal", "NotEqual")
+less = _binary("less", "less", "Less")
+less_equal = _binary("less_equal", "less_equal", "LessEqual")
+greater = _binary("greater", "greater", "Greater")
+greater_equal = _binary("greater_equal", "greater_equal", "GreaterEqual")
+logical_and = _binary("logical_and", "logical_and", "LogicalAnd")
+
+
+@front("Divide")
+def divide(x, y):
+    """x / y. A division by the Python number 0 gives 0, and a number divided by a blob gives 0 where the blob is 0
+    (OneFlow 0.4); blob / blob is IEEE division."""
+    if not hasattr(y, "spec"):
+        x, y = _operands("math.divide", x, 0 if y == 0 else 1 / y)
+        return x * y
+    if not hasattr(x, "spec"):
+        return _operands("math.divide", x, y)[0] * _e.reciprocal_no_nan(y)
+    return _e.div(*_operands("math.divide", x, y))
+
+
+@front("Mod")
+def mod(x, y):
+    """Remainder with the sign of the divisor. Blobs only."""
+    if not (hasattr(x, "spec") and hasattr(y, "spec")):
+        raise UnsupportedError("math.mod: a number is not supported", expected="two blobs", got="a Python number",
+                               fix="make it a blob: flow.constant(n, dtype, shape=(1,))")
+    return _e.mod(*_operands("math.mod", x, y))
+
+
+for _name in ("abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp expm1 floor lgamma log log1p log_sigmoid "
+              "reciprocal reciprocal_no_nan round rsqrt sigmoid sign sin sinh softplus sqrt square tan tanh gelu "
+              "relu").split():
+    globals()[_name] = _unary(_name)
+negative = _unary("negative", "neg")
+rint = _unary("rint", "round")
+
+
+@front("AddN")
+def add_n(inputs: Sequence):
+    """The sum of values of one shape."""
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        raise CheckError("math.add_n: inputs is not a list of blobs", expected="one blob or more", got=repr(inputs))
+    total = inputs[0]
+    for x in inputs[1:]:
+        if x.shape != total.shape:
+            raise CheckError("math.add_n: the shapes differ", got=f"{total.shape} and {x.shape}", expected="one shape")
+        total = _e.add(*_operands("math.add_n", total, x))
+    return total
+
+
+# ---- reductions
+def reduced_axes(what: str, axis, rank: int) -> tuple[int, ...]:
+    """The axes as a sorted tuple. None: all."""
+    if axis is None:
+        return tuple(range(rank))
+    listed = axis if isinstance(axis, (list, tuple)) else [axis]
+    for a in listed:
+        if not isinstance(a, int) or not -rank <= a < rank:
+            raise CheckError(f"{what}: axis is out of range", expected=f"integers in [{-rank}, {rank - 1}]", got=repr(axis))
+    return tuple(sorted({normal_axis(a, rank, what) for a in listed}))
+
+
+def _reduction(name: str, prefix: str, f):
+    @front(prefix)
+    def reduce(x, axis=None, keepdims=False):
+        axes = reduced_axes(f"math.{name}", axis, x.ndim)
+        if not axes:
+            return x
+        y = f(x, axes, keepdims)
+        return y if y.ndim else REGISTRY["reshape"](y, shape=(1,))
+
+    reduce.__name__ = name
+    reduce.__doc__ = f"{name} over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."
+    return reduce
+
+
+def _count(x, axes) -> int:
+    n = 1
+    for a in axes:
+        n *= x.shape[a]
+    return n
+
+
+def _mean(x, axes, keepdims):
+    return REGISTRY["sum"](x, axis=axes, keepdims=keepdims) * (1.0 / _count(x, axes))
+
+
+def _variance(x, axes, keepdims):
+    centred = x - _mean(x, axes, True)
+    return _mean(_e.square(centred), axes, keepdims)
+
+
+def _logsumexp(x, axes, keepdims):
+    top = REGISTRY["max"](x, axis=axes, keepdims=True)
+    y = _e.log(REGISTRY["sum"](_e.exp(x - top), axis=axes, keepdims=True)) + top
+    shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    return y if keepdims else REGISTRY["reshape"](y, shape=shape)
+
+
+def _simple(op_name: str):
+    return lambda x, axes, keepdims: REGISTRY[op_name](x, axis=axes, keepdims=keepdims)
+
+
+def _truth(op_name: str):
+    def f(x, axes, keepdims):
+        ones = REGISTRY["cast"](_e.not_equal(x, x * 0), dtype=dt.int32)
+        return REGISTRY["cast"](REGISTRY[op_name](ones, axis=axes, keepdims=keepdims), dtype=dt.int8)
+    return f
+
+
+reduce_sum = _reduction("reduce_sum", "ReduceSum", _simple("sum"))
+reduce_mean = _reduction("reduce_mean", "ReduceMean", _mean)
+reduce_max = _reduction("reduce_max", "ReduceMax", _simple("max"))
+reduce_min = _reduction("reduce_min", "ReduceMin", _simple("min"))
+reduce_prod = _reduction("reduce_prod", "ReduceProd", _simple("prod"))
+reduce_variance = _reduction("reduce_variance", "ReduceVariance", _variance)
+reduce_std = _reduction("reduce_std", "ReduceStd", lambda x, a, k: _e.sqrt(_variance(x, a, k)))
+reduce_euclidean_norm = _reduction("reduce_euclidean_norm", "ReduceEuclideanNorm",
+                                   lambda x, a, k: _e.sqrt(REGISTRY["sum"](_e.square(x), axis=a, keepdims=k)))
+reduce_logsumexp = _reduction("reduce_logsumexp", "ReduceLogSumExp", _logsumexp)
+reduce_any = _reduction("reduce_any", "ReduceAny", _truth("max"))
+reduce_all = _reduction("reduce_all", "ReduceAll", _truth("min"))
+
+
+@front("ArgMax")
+def argmax(x, axis: int = -1):
+    """Index of the largest element along `axis`, int32."""
+    y = REGISTRY["argmax"](x, axis=normal_axis(axis, x.ndim, "math.argmax"))
+    return REGISTRY["cast"](y, dtype=dt.int32)
+
+
+@front("ClipByValue")
+def clip_by_value(values, min_value=None, max_value=None):
+    """Values kept inside [min_value, max_value]; either bound may be None."""
+    if min_value is None and max_value is None:
+        raise ArgumentError("math.clip_by_value: no bound is given", expected="min_value, max_value or both", got="None")
+    if min_value is not None:
+        values = _e.maximum(*_operands("math.clip_by_value", values, min_value))
+    if max_value is not None:
+        values = _e.minimum(*_operands("math.clip_by_value", values, max_value))
+    return values
+
+
+@front("L2Normalize")
+def l2_normalize(x, axis: int, epsilon: float = 1e-12):
+    """x / sqrt(max(sum(x^2, axis), epsilon))."""
+    axes = reduced_axes("math.l2_normalize", axis, x.ndim)
+    return x * _e.rsqrt(_e.maximum(REGISTRY["sum"](_e.square(x), axis=axes, keepdims=True), float(epsilon)))
+
+
+@front("Matmul")
+def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0):
+    """alpha * op(a) @ op(b): equal batch axes, or an n-d a with a matrix b."""
+    if a.dtype is not b.dtype:
+        raise DTypeError("matmul: the dtypes differ", expected="equal dtypes", got=f"{a.dtype.name} and {b.dtype.name}",
+                         fix="convert one with flow.cast")
+    y = REGISTRY["matmul"](a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    return y if alpha == 1.0 else y * float(alpha)

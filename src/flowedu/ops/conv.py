@@ -1,0 +1,171 @@
+"""Convolution. It is linear in the input and in the weights, and the gradient of each of the three ops below is made of
+the other two: differentiate as often as you like.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.ops.define import define
+from flowedu.ops.padding import out_size
+
+ATTRS = "strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), groups=1"
+
+
+def _out_hw(hw, kernel, strides, pads, dilations):
+    return tuple(out_size(hw[i], pads[2 * i], pads[2 * i + 1], kernel[i], strides[i], dilations[i]) for i in (0, 1))
+
+
+def _equation(form, kernel, strides, pads, groups):
+    """A window needs the whole plane, unless it is a single pixel; groups need all channels."""
+    if tuple(kernel) == (1, 1) and tuple(strides) == (1, 1) and not any(pads):
+        form = form.translate(str.maketrans("HWXY", "hwhw"))
+    if groups > 1:
+        form = form.replace("ocKL", "ODKL").replace("c", "C").replace("o", "O")
+    return form
+
+
+def _check(name, x, w, y, got, strides, pads, dilations, groups):
+    """x, w, y: the shapes of input, weights and output (y None: whatever comes out)."""
+    expected = "x (n, c, H, W), w (o, c / groups, K, L), y (n, o, X, Y)"
+    if len(x) != 4 or len(w) != 4 or (y is not None and len(y) != 4):
+        raise ShapeError(f"{name}: the inputs need four axes", expected=expected, got=got)
+    for attr, value, length, least in (("strides", strides, 2, 1), ("pads", pads, 4, 0),
+                                       ("dilations", dilations, 2, 1)):
+        if len(value) != length or min(value) < least:
+            raise ArgumentError(f"{name}: {attr} is not right", expected=f"{length} ints of {least} or more",
+                                got=str(value))
+    if groups < 1 or x[1] % groups or w[0] % groups:
+        raise ArgumentError(f"{name}: groups must divide the channels", got=f"groups={groups}, c={x[1]}, o={w[0]}",
+                            expected="c % groups == 0 and o % groups == 0")
+    if w[1] * groups != x[1]:
+        raise ShapeError(f"{name}: axis c has two sizes, {x[1]} and {w[1]} x groups {groups}", expected=expected,
+                         got=got, fix=f"make w ({w[0]}, {x[1] // groups}, {w[2]}, {w[3]})")
+    hw = _out_hw(x[2:], w[2:], strides, pads, dilations)
+    if min(hw) < 1 or min(w[2:]) < 1:
+        raise ShapeError(f"{name}: the kernel does not fit into the padded input", got=f"{got}, pads {pads}",
+                         expected=f"H, W of {tuple((k - 1) * d + 1 for k, d in zip(w[2:], dilations))} or more",
+                         fix="pad the input, or use a smaller kernel or dilation")
+    if y is not None and tuple(y) != (x[0], w[0], *hw):
+        raise ShapeError(f"{name}: dy does not have the shape of the output", expected=str((x[0], w[0], *hw)),
+                         got=str(tuple(y)), fix="use the strides, pads and dilations of the forward convolution")
+
+
+def _same_dtype(name, a, b):
+    if a.dtype is not b.dtype:
+        raise DTypeError(f"{name}: the inputs have two element types", expected="one", fix="cast one of them",
+                         got=f"{a.dtype.name} and {b.dtype.name}")
+
+
+def _pack(strides, pads, dilations, groups):
+    return (*strides, *pads, *dilations, groups), ()
+
+
+# ---- forward
+def _check_forward(x, w, strides, pads, dilations, groups):
+    _check("conv2d", x.shape, w.shape, None, f"x {x.shape}, w {w.shape}", strides, pads, dilations, groups)
+    _same_dtype("conv2d", x, w)
+
+
+def _windows(x, kernel, strides, pads, dilations):
+    """The inputs of every output pixel: (n, c, X, Y, K, L), a view of the padded x."""
+    x = np.pad(x, ((0, 0), (0, 0), pads[:2], pads[2:]))
+    extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations))
+    w = np.lib.stride_tricks.sliding_window_view(x, extent, (2, 3))
+    return w[:, :, ::strides[0], ::strides[1], ::dilations[0], ::dilations[1]]
+
+
+def _ref(x, w, strides, pads, dilations, groups):
+    n, (o, c, k, m) = x.shape[0], w.shape
+    v = _windows(x, (k, m), strides, pads, dilations)
+    v = v.reshape(n, groups, c, *v.shape[2:])
+    return np.einsum("ngcxykl,gockl->ngoxy", v, w.reshape(groups, o // groups, c, k, m)).reshape(n, o, *v.shape[3:5])
+
+
+conv2d = define(f"conv2d(x, w, *, {ATTRS}) -> y",
+                lambda w, strides, pads, groups: _equation("ncHW,ocKL->noXY", w.shape[2:], strides, pads, groups),
+                check=_check_forward, linear=["x", "w"], ref=_ref, cpu="conv2d", pack=_pack,
+                shape=lambda x, w, strides, pads, dilations: (
+                    x.shape[0], w.shape[0], *_out_hw(x.shape[2:], w.shape[2:], strides, pads, dilations)),
+                grad={"x": lambda dy, w, x_shape, strides, pads, dilations, groups: conv2d_input_grad(
+                          dy, w, hw=tuple(x_shape[2:]), strides=strides, pads=pads, dilations=dilations, groups=groups),
+                      "w": lambda dy, x, w_shape, strides, pads, dilations, groups: conv2d_weight_grad(
+                          dy, x, kernel=tuple(w_shape[2:]), strides=strides, pads=pads, dilations=dilations,
+                          groups=groups)},
+                examples=[dict(shapes=[(6, 6, 5, 7), (6, 6, 3, 2)], strides=(2, 1), pads=(1, 0, 1, 2),
+                               dilations=(1, 2)),
+                          dict(shapes=[(6, 4, 5, 5), (6, 2, 3, 3)], pads=(1, 1, 1, 1), groups=2),
+                          dict(shapes=[(6, 6, 5, 5), (6, 1, 3, 3)], pads=(2, 1, 0, 1), strides=(1, 2), groups=6),
+                          dict(shapes=[(6, 12, 6, 6), (6, 12, 1, 1)])],
+                doc="2-D convolution (cross-correlation) of NCHW images x with kernels w (o, c / groups, K, L).")
+
+
+# ---- gradient for the input
+def _check_input_grad(dy, w, hw, strides, pads, dilations, groups):
+    x = (dy.shape[0], w.shape[1] * groups, *hw) if dy.ndim == w.ndim == 4 else ()
+    _check("conv2d_input_grad", x, w.shape, dy.shape, f"dy {dy.shape}, w {w.shape}, hw {hw}", strides, pads, dilations,
+           groups)
+    _same_dtype("conv2d_input_grad", dy, w)
+
+
+def _ref_input_grad(dy, w, hw, strides, pads, dilations, groups):
+    n, (o, c, kh, kw), (oh, ow) = dy.shape[0], w.shape, dy.shape[2:]
+    dy, w = dy.reshape(n, groups, o // groups, oh, ow), w.reshape(groups, o // groups, c, kh, kw)
+    dx = np.zeros((n, groups * c, hw[0] + pads[0] + pads[1], hw[1] + pads[2] + pads[3]), dy.dtype)
+    for i in range(kh):
+        for j in range(kw):
+            part = np.einsum("ngoxy,goc->ngcxy", dy, w[..., i, j]).reshape(n, groups * c, oh, ow)
+            h, v = i * dilations[0], j * dilations[1]
+            dx[:, :, h:h + (oh - 1) * strides[0] + 1:strides[0], v:v + (ow - 1) * strides[1] + 1:strides[1]] += part
+    return np.ascontiguousarray(dx[:, :, pads[0]:pads[0] + hw[0], pads[2]:pads[2] + hw[1]])
+
+
+conv2d_input_grad = define(
+    f"conv2d_input_grad(dy, w, *, hw, {ATTRS}) -> dx",
+    lambda w, strides, pads, groups: _equation("noXY,ocKL->ncHW", w.shape[2:], strides, pads, groups),
+    check=_check_input_grad, linear=["dy", "w"], ref=_ref_input_grad, cpu="conv2d_input_grad", pack=_pack,
+    shape=lambda dy, w, hw, groups: (dy.shape[0], w.shape[1] * groups, *hw),
+    localize=lambda out: {"hw": tuple(out.shape[2:])},
+    grad={"dy": lambda ddx, w, strides, pads, dilations, groups: conv2d(
+              ddx, w, strides=strides, pads=pads, dilations=dilations, groups=groups),
+          "w": lambda ddx, dy, w_shape, strides, pads, dilations, groups: conv2d_weight_grad(
+              dy, ddx, kernel=tuple(w_shape[2:]), strides=strides, pads=pads, dilations=dilations, groups=groups)},
+    examples=[dict(shapes=[(6, 6, 2, 7), (6, 6, 3, 2)], hw=(5, 7), strides=(2, 1), pads=(1, 0, 1, 1),
+                   dilations=(1, 2)),
+              dict(shapes=[(6, 6, 5, 5), (6, 2, 3, 3)], hw=(5, 5), pads=(1, 1, 1, 1), groups=2),
+              dict(shapes=[(6, 6, 3, 2), (6, 1, 3, 3)], hw=(5, 5), groups=6, strides=(1, 2)),
+              dict(shapes=[(6, 6, 6, 6), (6, 12, 1, 1)], hw=(6, 6))],
+    doc="The adjoint of conv2d in x: what reaches an input of spatial size hw from dy. Also known as deconvolution.")
+
+
+# ---- gradient for the weights
+def _check_weight_grad(dy, x, kernel, strides, pads, dilations, groups):
+    w = (dy.shape[1], x.shape[1] // max(groups, 1), *kernel) if dy.ndim == x.ndim == 4 else ()
+    _check("conv2d_weight_grad", x.shape, w, dy.shape, f"dy {dy.shape}, x {x.shape}, kernel {kernel}", strides, pads,
+           dilations, groups)
+    _same_dtype("conv2d_weight_grad", dy, x)
+
+
+def _ref_weight_grad(dy, x, kernel, strides, pads, dilations, groups):
+    n, o, oh, ow = dy.shape
+    v = _windows(x, kernel, strides, pads, dilations)
+    v = v.reshape(n, groups, x.shape[1] // groups, *v.shape[2:])
+    dw = np.einsum("ngoxy,ngcxykl->gockl", dy.reshape(n, groups, o // groups, oh, ow), v)
+    return dw.reshape(o, x.shape[1] // groups, *kernel)
+
+
+conv2d_weight_grad = define(
+    f"conv2d_weight_grad(dy, x, *, kernel, {ATTRS}) -> dw",
+    lambda kernel, strides, pads, groups: _equation("noXY,ncHW->ocKL", kernel, strides, pads, groups),
+    check=_check_weight_grad, linear=["dy", "x"], ref=_ref_weight_grad, cpu="conv2d_weight_grad", pack=_pack,
+    shape=lambda dy, x, kernel, groups: (dy.shape[1], x.shape[1] // groups, *kernel),
+    grad={"dy": lambda ddw, x, strides, pads, dilations, groups: conv2d(
+              x, ddw, strides=strides, pads=pads, dilations=dilations, groups=groups),
+          "x": lambda ddw, dy, x_shape, strides, pads, dilations, groups: conv2d_input_grad(
+              dy, ddw, hw=tuple(x_shape[2:]), strides=strides, pads=pads, dilations=dilations, groups=groups)},
+    examples=[dict(shapes=[(6, 6, 2, 7), (6, 6, 5, 7)], kernel=(3, 2), strides=(2, 1), pads=(1, 0, 1, 1),
+                   dilations=(1, 2)),
+              dict(shapes=[(6, 6, 5, 5), (6, 4, 5, 5)], kernel=(3, 3), pads=(1, 1, 1, 1), groups=2),
+              dict(shapes=[(6, 6, 3, 2), (6, 6, 5, 5)], kernel=(3, 3), groups=6, strides=(1, 2)),
+              dict(shapes=[(6, 6, 6, 6), (6, 12, 6, 6)], kernel=(1, 1))],
+    doc="The adjoint of conv2d in w: the gradient of a kernel of size `kernel`.")

@@ -1,0 +1,73 @@
+from libc.stdint cimport int32_t, int64_t
+from flowedu._kernels.abi cimport fe_call, fe_kernel, fe_team, fe_view, fe_work
+from flowedu.blob.storage cimport Array, Block
+
+cdef extern from "team.h" nogil:
+    int fe_run(fe_call *, int, int, int *) noexcept
+    int fe_has_threads() noexcept
+
+cdef class Entry:                    # one op on one set of input specs and attributes, ready to run
+    cdef readonly object op
+    cdef readonly tuple specs        # output Specs
+    cdef readonly tuple attrs
+    cdef readonly tuple in_shapes
+    cdef fe_kernel fn
+    cdef fe_work work
+    cdef int nin, nout
+    cdef fe_view *outs               # templates: shape, strides, dtype
+    cdef int64_t *ints
+    cdef double *reals
+    cdef readonly int nints
+    cdef const void *extra
+    cdef object keep                 # owns what `extra` points to
+    cdef int64_t contiguous          # bit i: input i must be contiguous
+    cdef readonly int64_t cost       # elements touched, or flops / 8: decides on threads
+    cdef bint is_view
+    cdef int64_t offset
+    cdef int key_len
+    cdef int64_t key[160]
+    cdef bint differentiable
+
+cdef class Rule:                     # one gradient function, and where its arguments come from
+    cdef readonly object f
+    cdef int n
+    cdef int[16] kind                # 0 gradient of an output, 1 saved value, 2 attribute, 3 shape of an input
+    cdef int[16] index
+
+cdef class OpBase:
+    cdef dict __dict__
+    cdef dict entries
+    cdef list recent             # the last few Entries used
+    cdef public tuple defaults, required
+    cdef public dict attr_index
+    cdef public bint elementwise
+    cdef public list compiled        # per input its Rule, or None
+    cdef public Rule star            # the one Rule for all inputs, if the record has one
+    cdef public object view
+    cdef public bint any_rule, saved_inputs, variadic
+    cdef public tuple saved, inputs
+    cdef public dict rules
+    cpdef call(self, tuple inputs, tuple attrs)
+
+cdef class Node:                     # one call on the tape
+    cdef readonly OpBase op
+    cdef readonly tuple attrs
+    cdef readonly int64_t seq
+    cdef readonly tuple edges        # per input: Node, leaf tensor or None
+    cdef int[4] slots                # per input: output number of that Node (further inputs: in `more`)
+    cdef list more
+    cdef public tuple saved          # values the gradient rules need, in the order of op.saved
+    cdef readonly tuple shapes       # of the inputs
+    cdef readonly tuple specs        # of the outputs
+    cdef public list grads           # filled during backward
+
+cdef class TensorBase(Array):
+    cdef public bint requires_grad_
+    cdef public object grad_
+    cdef public Node node
+    cdef public int out_index
+
+cdef TensorBase new_tensor()
+cdef bint swap_grad(bint on) noexcept
+cdef OpBase sum_op()
+cdef TensorBase alias_of(TensorBase t)

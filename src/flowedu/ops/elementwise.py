@@ -1,0 +1,128 @@
+"""Elementwise ops. A new one is one record here, and one line in _kernels/formulas.h unless it is made of others."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.ops.formula import elementwise
+
+_TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+_lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
+
+
+def _as(f):
+    """A NumPy function that keeps the dtype of its input."""
+    return lambda x: f(x).astype(x.dtype)
+
+
+def unary(name, ref, grad=None, tile=None, domain="any", float_only=True, linear=()):
+    return elementwise(f"{name}(x) -> y", tile=tile or name, ref=ref, grad=None if grad is None else {"x": grad},
+                       domain={"x": domain}, float_only=float_only, linear=linear)
+
+
+# ---- arithmetic
+add = elementwise("add(x, y) -> z", tile="add", ref=lambda x, y: np.add(x, y), linear=[("x", "y")], float_only=False,
+                  grad={"x": lambda dz: dz, "y": lambda dz: dz})
+sub = elementwise("sub(x, y) -> z", tile="sub", ref=lambda x, y: np.subtract(x, y), linear=[("x", "y")],
+                  float_only=False, grad={"x": lambda dz: dz, "y": lambda dz: neg(dz)})
+mul = elementwise("mul(x, y) -> z", tile="mul", ref=lambda x, y: np.multiply(x, y), linear=["x", "y"], float_only=False,
+                  grad={"x": lambda dz, y: dz * y, "y": lambda dz, x: dz * x})
+div = elementwise("div(x, y) -> z", tile="div", ref=lambda x, y: np.divide(x, y), linear=["x"], domain={"y": "nonzero"},
+                  grad={"x": lambda dz, y: dz / y, "y": lambda dz, y, z: neg(dz * z / y)})
+neg = unary("neg", lambda x: np.negative(x), lambda dy: neg(dy), float_only=False, linear=["x"])
+pow = elementwise("pow(x, y) -> z", tile="pow", ref=lambda x, y: np.power(x, y), domain={"x": "positive"},
+                  grad={"x": lambda dz, x, y: dz * y * pow(x, y - 1), "y": lambda dz, x, z: dz * z * log(x)})
+maximum = elementwise("maximum(x, y) -> z", tile="maximum", ref=lambda x, y: np.maximum(x, y), float_only=False,
+                      grad={"x": lambda dz, x, y: where(greater_equal(x, y), dz, dz * 0),
+                            "y": lambda dz, x, y: where(greater_equal(x, y), dz * 0, dz)})
+minimum = elementwise("minimum(x, y) -> z", tile="minimum", ref=lambda x, y: np.minimum(x, y), float_only=False,
+                      grad={"x": lambda dz, x, y: where(less_equal(x, y), dz, dz * 0),
+                            "y": lambda dz, x, y: where(less_equal(x, y), dz * 0, dz)})
+floordiv = elementwise("floordiv(x, y) -> z", tile="floordiv", ref=lambda x, y: np.floor_divide(x, y),
+                       domain={"y": "nonzero"}, float_only=False)
+mod = elementwise("mod(x, y) -> z", tile="mod", ref=lambda x, y: np.mod(x, y), float_only=False,
+                  domain={"x": "unit", "y": "above_one"},
+                  grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * floordiv(x, y))})
+squared_difference = elementwise("squared_difference(x, y) -> z", tile="squared_difference", float_only=False,
+                                 ref=lambda x, y: np.square(x - y), grad={"x": lambda dz, x, y: dz * (x - y) * 2,
+                                                                          "y": lambda dz, x, y: dz * (y - x) * 2})
+atan2 = elementwise("atan2(x, y) -> z", tile="atan2", ref=lambda x, y: np.arctan2(x, y), domain={"y": "positive"},
+                    grad={"x": lambda dz, x, y: dz * y / (square(x) + square(y)),
+                          "y": lambda dz, x, y: neg(dz * x / (square(x) + square(y)))})
+xdivy = elementwise("xdivy(x, y) -> z", tile="xdivy", domain={"y": "nonzero"}, linear=["x"],
+                    ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x / y),
+                    grad={"x": lambda dz, y: dz / y, "y": lambda dz, y, z: neg(dz * z / y)})
+xlogy = elementwise("xlogy(x, y) -> z", tile="xlogy", domain={"y": "positive"}, linear=["x"],
+                    ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x * np.log(y)),
+                    grad={"x": lambda dz, y: dz * log(y), "y": lambda dz, x, y: dz * xdivy(x, y)})
+
+# ---- one input
+abs = unary("abs", lambda x: np.abs(x), lambda dy, x: dy * sign(x), float_only=False)
+sign = unary("sign", lambda x: np.sign(x), lambda dy: dy * 0, float_only=False)
+square = unary("square", lambda x: np.square(x), lambda dy, x: dy * x * 2, float_only=False)
+relu = unary("relu", lambda x: np.maximum(x, 0), lambda dy, y: relu_grad(dy, y), float_only=False)
+relu_grad = elementwise("relu_grad(dy, y) -> dx", tile="relu_grad", ref=lambda dy, y: dy * (y > 0), float_only=False,
+                        linear=["dy"], grad={"dy": lambda ddx, y: relu_grad(ddx, y)})
+exp = unary("exp", lambda x: np.exp(x), lambda dy, y: dy * y)
+expm1 = unary("expm1", lambda x: np.expm1(x), lambda dy, y: dy * (y + 1))
+log = unary("log", lambda x: np.log(x), lambda dy, x: dy / x, domain="positive")
+log1p = unary("log1p", lambda x: np.log1p(x), lambda dy, x: dy / (x + 1), domain="positive")
+sqrt = unary("sqrt", lambda x: np.sqrt(x), lambda dy, y: dy / (y * 2), domain="positive")
+rsqrt = unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda dy, x, y: dy * y / x * -0.5, domain="positive")
+reciprocal = unary("reciprocal", lambda x: 1 / x, lambda dy, y: neg(dy * square(y)), domain="nonzero")
+reciprocal_no_nan = unary("reciprocal_no_nan", lambda x: np.where(x == 0, x, 1 / np.where(x == 0, x + 1, x)),
+                          lambda dy, y: neg(dy * square(y)), domain="nonzero")
+sin = unary("sin", lambda x: np.sin(x), lambda dy, x: dy * cos(x))
+cos = unary("cos", lambda x: np.cos(x), lambda dy, x: neg(dy * sin(x)))
+tan = unary("tan", lambda x: np.tan(x), lambda dy, y: dy * (square(y) + 1), domain="unit")
+asin = unary("asin", lambda x: np.arcsin(x), lambda dy, x: dy * rsqrt(1 - square(x)), domain="unit")
+acos = unary("acos", lambda x: np.arccos(x), lambda dy, x: neg(dy * rsqrt(1 - square(x))), domain="unit")
+atan = unary("atan", lambda x: np.arctan(x), lambda dy, x: dy / (square(x) + 1))
+sinh = unary("sinh", lambda x: np.sinh(x), lambda dy, x: dy * cosh(x))
+cosh = unary("cosh", lambda x: np.cosh(x), lambda dy, x: dy * sinh(x))
+tanh = unary("tanh", lambda x: np.tanh(x), lambda dy, y: dy * (1 - square(y)))
+asinh = unary("asinh", lambda x: np.arcsinh(x), lambda dy, x: dy * rsqrt(square(x) + 1))
+acosh = unary("acosh", lambda x: np.arccosh(x), lambda dy, x: dy * rsqrt(square(x) - 1), domain="above_one")
+atanh = unary("atanh", lambda x: np.arctanh(x), lambda dy, x: dy / (1 - square(x)), domain="unit")
+erf = unary("erf", _as(_erf), lambda dy, x: dy * exp(neg(square(x))) * _TWO_OVER_SQRT_PI)
+erfc = unary("erfc", _as(lambda x: 1 - _erf(x)), lambda dy, x: dy * exp(neg(square(x))) * -_TWO_OVER_SQRT_PI)
+lgamma = unary("lgamma", _as(_lgamma), None, domain="positive")
+ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: dy * 0)
+floor = unary("floor", lambda x: np.floor(x), lambda dy: dy * 0)
+round = unary("round", lambda x: np.rint(x), lambda dy: dy * 0)
+sigmoid = unary("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda dy, y: dy * y * (1 - y))
+softplus = unary("softplus", lambda x: np.logaddexp(x, np.zeros_like(x)), lambda dy, x: dy * sigmoid(x))
+
+
+# ---- comparisons: int8 zeros and ones, as OneFlow 0.4 has them
+def _comparison(name, ref):
+    return elementwise(f"{name}(x, y) -> z", tile=name, ref=lambda x, y: ref(x, y).astype(np.int8), float_only=False,
+                       dtype=lambda x: dt.int8, domain={"x": "few", "y": "few"})
+
+
+equal = _comparison("equal", np.equal)
+not_equal = _comparison("not_equal", np.not_equal)
+less = _comparison("less", np.less)
+less_equal = _comparison("less_equal", np.less_equal)
+greater = _comparison("greater", np.greater)
+greater_equal = _comparison("greater_equal", np.greater_equal)
+logical_and = _comparison("logical_and", np.logical_and)
+logical_or = _comparison("logical_or", np.logical_or)
+logical_xor = _comparison("logical_xor", np.logical_xor)
+
+where = elementwise("where(cond, x, y) -> z", tile="where", ref=lambda cond, x, y: np.where(cond != 0, x, y),
+                    linear=[("x", "y")], dtype=lambda x: x.dtype, float_only=False, domain={"cond": "mask"},
+                    grad={"x": lambda dz, cond: where(cond, dz, dz * 0), "y": lambda dz, cond: where(cond, dz * 0, dz)})
+
+# ---- made of the ones above: one formula each, one fused kernel each, gradients for free
+log_sigmoid = elementwise("log_sigmoid(x) -> y", formula=lambda x: neg(softplus(neg(x))))
+gelu = elementwise("gelu(x) -> y", formula=lambda x: x * (erf(x * math.sqrt(0.5)) + 1) * 0.5)
+relu6 = elementwise("relu6(x) -> y", formula=lambda x: minimum(relu(x), 6.0))
+swish = elementwise("swish(x) -> y", formula=lambda x: x * sigmoid(x))
+mish = elementwise("mish(x) -> y", formula=lambda x: x * tanh(softplus(x)))
+hardsigmoid = elementwise("hardsigmoid(x) -> y", formula=lambda x: minimum(relu(x / 6 + 0.5), 1.0))
+hardswish = elementwise("hardswish(x) -> y", formula=lambda x: x * minimum(relu(x + 3), 6.0) / 6)
+softsign = elementwise("softsign(x) -> y", formula=lambda x: x / (abs(x) + 1))

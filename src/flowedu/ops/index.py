@@ -1,0 +1,107 @@
+"""gather and one_hot: integers that choose."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.blob.dtype import float32, int8, int32, int64, uint8
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.ops import axes
+from flowedu.ops.define import define
+
+
+def _terms(rank, indices, axis):
+    """Letters of (params, indices, y): in y, params' indexed axis V is replaced by all axes of the indices."""
+    letters = axes.same(rank + indices)
+    before, chosen, behind = letters[:axis], letters[rank:], letters[axis + 1:rank]
+    return f"{before}V{behind}", chosen, before + chosen + behind
+
+
+def _gather_axes(params, indices, axis):
+    p, i, y = _terms(params.ndim, indices.ndim, axis)
+    return f"{p},{i}->{y}"
+
+
+def _check_indices(name, indices, kinds=(int32, int64)):
+    if indices.dtype not in kinds:
+        raise DTypeError(f"{name}: indices have the wrong element type", expected=" or ".join(k.name for k in kinds),
+                         got=indices.dtype.name, fix="cast them: flow.cast(indices, flow.int64)")
+
+
+def _check_gather(params, indices, axis):
+    _check_indices("gather", indices)
+    if not 0 <= axis < params.ndim:
+        raise ShapeError("gather: axis is out of range", expected=f"an axis of params {params.shape}", got=str(axis),
+                         fix="gather needs params with one axis or more")
+
+
+def _gather_shape(params, indices, axis):
+    return params.shape[:axis] + indices.shape + params.shape[axis + 1:]
+
+
+gather = define("gather(params, indices, *, axis=0) -> y", _gather_axes, check=_check_gather, shape=_gather_shape,
+                linear=["params"], ref=lambda params, indices, axis: np.take(params, indices, axis), cpu="gather",
+                key="params", pack=lambda axis: ((axis,), ()), float_only=False,
+                grad={"params": lambda dy, params_shape, indices, axis: gather_grad(dy, indices, axis=axis,
+                                                                                    size=params_shape[axis])},
+                domain={"indices": "index:5"},
+                examples=[dict(shapes=[(5, 6), (12,)]), dict(shapes=[(6, 5, 2), (6, 2)], axis=1),
+                          dict(shapes=[(6, 5), ()], axis=1), dict(shapes=[(5, 6), (0,)])],
+                doc="The rows of `params` (along `axis`) that `indices` names; an embedding table is read this way.")
+gather.range_help = "0 <= index < params.shape[axis]"
+
+
+def _gather_grad_axes(dy, indices, axis):
+    p, i, y = _terms(dy.ndim - indices.ndim + 1, indices.ndim, axis)
+    return f"{y},{i}->{p}"
+
+
+def _check_gather_grad(dy, indices, axis, size):
+    _check_indices("gather_grad", indices)
+    if not 0 <= axis <= dy.ndim - indices.ndim or dy.shape[axis:axis + indices.ndim] != indices.shape:
+        raise ShapeError("gather_grad: dy and indices do not fit", expected=f"indices' axes {indices.shape} in dy from "
+                         f"axis {axis} on", got=f"dy {dy.shape}")
+
+
+def _gather_grad_ref(dy, indices, axis, size):
+    before, behind = dy.shape[:axis], dy.shape[axis + indices.ndim:]
+    rows = np.zeros((size, *before, *behind), dy.dtype)
+    np.add.at(rows, indices.reshape(-1), np.moveaxis(dy.reshape(*before, indices.size, *behind), axis, 0))
+    return np.ascontiguousarray(np.moveaxis(rows, 0, axis))
+
+
+gather_grad = define("gather_grad(dy, indices, *, axis, size) -> dparams", _gather_grad_axes, check=_check_gather_grad,
+                     shape=lambda dy, indices, axis, size: (*dy.shape[:axis], size, *dy.shape[axis + indices.ndim:]),
+                     linear=["dy"], ref=_gather_grad_ref, cpu="gather_grad", pack=lambda axis: ((axis,), ()),
+                     grad={"dy": lambda ddparams, indices, axis: gather(ddparams, indices, axis=axis)},
+                     domain={"indices": "index:5"},
+                     examples=[dict(shapes=[(12, 6), (12,)], axis=0, size=5),
+                               dict(shapes=[(6, 6, 2, 2), (6, 2)], axis=1, size=5),
+                               dict(shapes=[(6,), ()], axis=1, size=5), dict(shapes=[(0, 6), (0,)], axis=0, size=5)],
+                     doc="Zeros, with every part of dy added where gather took it from.")
+gather_grad.range_help = "0 <= index < size"
+
+
+def _check_one_hot(indices, depth, dtype):
+    _check_indices("one_hot", indices, (int32, int64, int8, uint8))
+    if depth < 0:
+        raise ArgumentError("one_hot: depth is negative", expected="the number of classes", got=str(depth))
+    if dtype is not None and dtype.code not in range(7):
+        raise DTypeError("one_hot: no kernel for this element type", expected="float, integer or bool", got=dtype.name)
+
+
+def _one_hot_axes(indices):
+    return f"{axes.same(indices.ndim)}->{axes.same(indices.ndim)}D"
+
+
+def _one_hot_ref(indices, depth, on_value, off_value, dtype):
+    return np.where(indices[..., None] == np.arange(depth), on_value, off_value).astype((dtype or float32).numpy)
+
+
+one_hot = define("one_hot(indices, *, depth, on_value=1.0, off_value=0.0, dtype=None) -> y", _one_hot_axes,
+                 check=_check_one_hot, shape=lambda indices, depth: (*indices.shape, depth),
+                 dtype=lambda dtype: dtype or float32, ref=_one_hot_ref, cpu="one_hot",
+                 pack=lambda on_value, off_value: ((), (on_value, off_value)), domain={"indices": "index:7"},
+                 examples=[dict(shapes=[(6,)], depth=5), dict(shapes=[(6, 2)], depth=7, on_value=2.0, off_value=-1.0),
+                           dict(shapes=[()], depth=7), dict(shapes=[(6,)], depth=5, dtype=int32)],
+                 doc="on_value at the index, off_value elsewhere, on a new last axis; an index outside it: all off. "
+                     "dtype: float32 unless given.")

@@ -1,0 +1,89 @@
+"""Matrix product and bias."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.errors import ShapeError
+from flowedu.ops import axes
+from flowedu.ops.define import define
+from flowedu.ops.program import Formula
+from flowedu.ops.reduce import sum
+
+
+def _axes(a, b, transpose_a, transpose_b):
+    batch = axes.LETTERS[:a.ndim - 2]
+    return f"{batch}{'km' if transpose_a else 'mk'},{batch if b.ndim > 2 else ''}{'nk' if transpose_b else 'kn'}->{batch}mn"
+
+
+def _check(a, b, transpose_a, transpose_b):
+    fix = ""
+    if a.ndim < 2 or b.ndim < 2:
+        raise ShapeError("matmul: a and b need two axes or more", expected="a (m, k), b (k, n)",
+                         got=f"a {a.shape}, b {b.shape}", fix="reshape a vector to (1, k) or (k, 1)")
+    if b.ndim != a.ndim and (b.ndim != 2 or transpose_a):
+        raise ShapeError("matmul: the batch axes do not fit", got=f"a {a.shape}, b {b.shape}",
+                         expected="equal numbers of axes, or an n-d a with a matrix b (and no transpose_a)",
+                         fix="expand b to a's batch axes")
+    ka = a.shape[-2] if transpose_a else a.shape[-1]
+    kb = b.shape[-1] if transpose_b else b.shape[-2]
+    if ka != kb:
+        if (b.shape[-2] if transpose_b else b.shape[-1]) == ka:
+            fix = f"transpose_b={not transpose_b} makes them fit"
+        raise ShapeError(f"matmul: axis k has two sizes, {ka} and {kb}", expected=_axes(a, b, transpose_a, transpose_b),
+                         got=f"a {a.shape}, b {b.shape}", fix=fix)
+
+
+def _ref(a, b, transpose_a, transpose_b):
+    a = np.swapaxes(a, -1, -2) if transpose_a else a
+    b = np.swapaxes(b, -1, -2) if transpose_b else b
+    return np.matmul(a, b)
+
+
+# The rules use `call` with the attributes in order: they are on the path of every eager training step.
+def _grad_a(dy, b, transpose_a, transpose_b):
+    return matmul.call((b, dy), (transpose_b, True)) if transpose_a else matmul.call((dy, b), (False, not transpose_b))
+
+
+def _grad_b(dy, a, transpose_a, transpose_b, b_shape):
+    if len(b_shape) == 2 and a.ndim > 2:          # (..., m, k) x (k, n): the batch is contracted too
+        a, dy = flat(a), flat(dy)
+    return matmul.call((dy, a), (True, transpose_a)) if transpose_b else matmul.call((a, dy), (not transpose_a, False))
+
+
+def flat(x):
+    """All axes but the last, as one."""
+    from flowedu.ops.view import reshape
+    rows = 1
+    for n in x.shape[:-1]:
+        rows *= n
+    return reshape(x, shape=(rows, x.shape[-1]))
+
+
+matmul = define("matmul(a, b, *, transpose_a=False, transpose_b=False) -> y", _axes, check=_check, linear=["a", "b"],
+                ref=_ref, cpu="matmul", contiguous=False,
+                pack=lambda transpose_a, transpose_b: ((transpose_a, transpose_b), ()),
+                grad={"a": _grad_a, "b": _grad_b},
+                examples=[dict(shapes=[(6, 12), (12, 18)]), dict(shapes=[(12, 6), (6, 18)], transpose_a=False),
+                          dict(shapes=[(12, 6), (18, 12)], transpose_a=True, transpose_b=True),
+                          dict(shapes=[(6, 6, 12), (6, 12, 6)]), dict(shapes=[(6, 6, 12), (12, 6)]),
+                          dict(shapes=[(6, 12), (6, 12)], transpose_b=True)])
+
+
+def _check_bias(x, b, axis):
+    if b.ndim != 1 or not 0 <= axis < x.ndim or x.shape[axis] != b.shape[0]:
+        raise ShapeError("bias_add: the bias does not fit", expected=f"one axis as long as axis {axis} of x",
+                         got=f"x {x.shape}, b {b.shape}", fix="pass the axis the bias belongs to")
+
+
+def _broadcast_bias(x, b, axis):
+    return b.reshape((1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1))
+
+
+bias_add = define("bias_add(x, b, *, axis) -> y", lambda x, b, axis: (lambda s: f"{s},{s[axis]}->{s}")(axes.same(x.ndim)),
+                  check=_check_bias, linear=[("x", "b")], cpu="elementwise", program=Formula.single("add", 2),
+                  pack=lambda axis: ((1, 0, axis), ()), contiguous=False, float_only=False,
+                  ref=lambda x, b, axis: x + _broadcast_bias(x, b, axis), inplace=["x"],
+                  grad={"x": lambda dy: dy, "b": lambda dy, axis: sum(
+                      dy, axis=tuple(i for i in range(dy.ndim) if i != axis), keepdims=False)},
+                  examples=[dict(shapes=[(6, 12), (12,)], axis=1), dict(shapes=[(6, 6, 2, 2), (6,)], axis=1),
+                            dict(shapes=[(6, 12), (6,)], axis=0)])

@@ -1,0 +1,298 @@
+"""Batch norm and layer norm.
+
+Batch norm: mean and (biased) variance over all axes but `axis`, one of each per channel. Layer norm: over the axes from
+`begin_norm_axis` on, one of each per row. Both return what backward needs, so that it is computed once.
+"""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from flowedu.autograd.reverse import vjp
+from flowedu.errors import DTypeError, ShapeError
+from flowedu.ops import axes
+from flowedu.ops.define import define
+from flowedu.ops.elementwise import neg, rsqrt
+from flowedu.ops.reduce import sum
+from flowedu.ops.view import reshape
+
+
+def _check_floats(name, x, **others):
+    for other, spec in others.items():
+        if spec.dtype is not x.dtype:
+            raise DTypeError(f"{name}: {other} and x have different element types", expected=x.dtype.name,
+                             got=spec.dtype.name, fix=f"cast {other}: flow.cast({other}, flow.{x.dtype.name})")
+
+
+# ---- batch norm
+def _check_channels(name):
+    def check(x, axis, **vectors):
+        if not isinstance(axis, int) or not -x.ndim <= axis < x.ndim:
+            raise ShapeError(f"{name}: axis is out of range", expected=f"the axis of the channels of x {x.shape}",
+                             got=f"axis={axis!r}", fix="axis=1 for (N, C, H, W), axis=-1 for (N, H, W, C)")
+        _check_floats(name, x, **vectors)
+        for other, spec in vectors.items():
+            if spec.shape != (x.shape[axis],):
+                raise ShapeError(f"{name}: {other} does not fit", expected=f"({x.shape[axis]},), one number for each "
+                                 f"channel (axis {axis} of x {x.shape})", got=f"{other} {spec.shape}",
+                                 fix=f"pass axis={x.shape.index(spec.size)}" if spec.size in x.shape else "")
+    return check
+
+
+def _channel_terms(x, axis):
+    """("NcHW", "c")"""
+    axis %= x.ndim
+    term = axes.same(x.ndim, [i for i in range(x.ndim) if i != axis])
+    return term, term[axis]
+
+
+def _spread(v, shape, axis):
+    """v (channels,) reshaped to stand along `axis` of an array of `shape`; for arrays and for values."""
+    shape = tuple(n if i == axis % len(shape) else 1 for i, n in enumerate(shape))
+    return v.reshape(shape) if isinstance(v, np.ndarray) else reshape(v, shape=shape)
+
+
+def _others(x, axis):
+    return tuple(i for i in range(x.ndim) if i != axis % x.ndim)
+
+
+def _count(shape, axis):
+    """Elements behind one channel's mean; 1 where there are none, as a divisor."""
+    return max(prod(n for i, n in enumerate(shape) if i != axis % len(shape)), 1)
+
+
+def _batch_norm_axes(x, axis):
+    t, c = _channel_terms(x, axis)
+    return f"{t},{c},{c}->{t},{c},{c}"
+
+
+def _batch_norm_ref(x, gamma, beta, axis, epsilon):
+    over = _others(x, axis)
+    mean, var = x.mean(over), x.var(over)
+    return _infer_ref(x, gamma, beta, mean, var, axis, epsilon), mean, var
+
+
+def _infer_ref(x, gamma, beta, mean, var, axis, epsilon):
+    def c(v):
+        return _spread(v, x.shape, axis)
+    return ((x - c(mean)) / np.sqrt(c(var) + epsilon) * c(gamma) + c(beta)).astype(x.dtype)
+
+
+def _batch_norm_backward(dy, dmean, dvar, x, gamma, mean, var, axis, epsilon):
+    """Through y, and through mean and variance where something depends on them."""
+    dx = dgamma = dbeta = None
+    if dy is not None:
+        dx, dgamma, dbeta = batch_norm_grad(dy, x, gamma, mean, var, axis=axis, epsilon=epsilon)
+    share = 1.0 / _count(x.shape, axis)
+    parts = [dx]
+    if dmean is not None:
+        parts.append(x * 0 + _spread(dmean, x.shape, axis) * share)
+    if dvar is not None:
+        parts.append((x - _spread(mean, x.shape, axis)) * (_spread(dvar, x.shape, axis) * (2 * share)))
+    return {"x": _total(parts), "gamma": dgamma, "beta": dbeta}
+
+
+def _total(parts):
+    total = None
+    for p in parts:
+        total = p if total is None else total if p is None else total + p
+    return total
+
+
+_CHANNELS = [dict(axis=1, shape=(2, 6, 3, 2)), dict(axis=2, shape=(3, 2, 6)), dict(axis=1, shape=(5, 6))]
+
+
+def _channel_examples(full, vectors):
+    """`full` inputs of x's shape around the vectors, in the order of the record."""
+    return [dict(shapes=[e["shape"]] * full + [(6,)] * vectors, axis=e["axis"], epsilon=1e-3) for e in _CHANNELS]
+
+
+batch_norm = define(
+    "batch_norm(x, gamma, beta, *, axis=1, epsilon) -> (y, mean, var)", _batch_norm_axes, ref=_batch_norm_ref,
+    check=lambda x, gamma, beta, axis: _check_channels("batch_norm")(x, axis, gamma=gamma, beta=beta), cpu="batch_norm",
+    pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,)), grad=_batch_norm_backward,
+    linear=["gamma,beta->y"], examples=_channel_examples(1, 2),
+    doc="Training: mean and biased variance of this batch, and x normalised by them.")
+
+
+def _infer_axes(x, axis):
+    t = axes.same(x.ndim)
+    c = t[axis % x.ndim]
+    return f"{t},{c},{c},{c},{c}->{t}"
+
+
+def _scale(gamma, var, epsilon):
+    return gamma * rsqrt(var + epsilon)
+
+
+batch_norm_infer = define(
+    "batch_norm_infer(x, gamma, beta, mean, var, *, axis=1, epsilon) -> y", _infer_axes, ref=_infer_ref,
+    check=lambda x, gamma, beta, mean, var, axis: _check_channels("batch_norm_infer")(
+        x, axis, gamma=gamma, beta=beta, mean=mean, var=var),
+    cpu="batch_norm_infer", pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,)),
+    linear=[("gamma", "beta"), ("x", "beta", "mean")], domain={"var": "positive"}, examples=_channel_examples(1, 4),
+    grad={"x": lambda dy, x_shape, gamma, var, axis, epsilon: dy * _spread(_scale(gamma, var, epsilon), x_shape, axis),
+          "gamma": lambda dy, x, mean, var, axis, epsilon:
+              sum(dy * (x - _spread(mean, x.shape, axis)), axis=_others(x, axis)) * rsqrt(var + epsilon),
+          "beta": lambda dy, axis: sum(dy, axis=_others(dy, axis)),
+          "mean": lambda dy, gamma, var, axis, epsilon:
+              neg(sum(dy, axis=_others(dy, axis)) * _scale(gamma, var, epsilon)),
+          "var": lambda dy, x, gamma, mean, var, axis, epsilon:
+              sum(dy * (x - _spread(mean, x.shape, axis)), axis=_others(x, axis))
+              * _scale(gamma, var, epsilon) / (var + epsilon) * -0.5},
+    doc="Inference: x normalised by the given mean and variance.")
+
+
+def _batch_norm_grad_axes(x, axis):
+    t, c = _channel_terms(x, axis)
+    return f"{t},{t},{c},{c},{c}->{t},{c},{c}"
+
+
+def _check_batch_norm_grad(dy, x, gamma, mean, var, axis):
+    _check_channels("batch_norm_grad")(x, axis, gamma=gamma, mean=mean, var=var)
+    if dy != x:
+        raise ShapeError("batch_norm_grad: dy and x differ", expected=f"dy {x}", got=f"dy {dy}",
+                         fix="dy is the gradient of y, which has x's shape and dtype")
+
+
+def _batch_norm_grad_ref(dy, x, gamma, mean, var, axis, epsilon):
+    over, n = _others(x, axis), _count(x.shape, axis)
+
+    def c(v):
+        return _spread(v, x.shape, axis)
+
+    r = 1 / np.sqrt(var + epsilon)
+    xhat = (x - c(mean)) * c(r)
+    dbeta, dgamma = dy.sum(over), (dy * xhat).sum(over)
+    return (c(gamma * r) * (dy - c(dbeta) / n - xhat * c(dgamma) / n)).astype(x.dtype), dgamma, dbeta
+
+
+def _batch_norm_grad_backward(ddx, ddgamma, ddbeta, dy, x, gamma, mean, var, axis, epsilon):
+    """The formula of the reference in elementary ops, differentiated as they are."""
+    def f(dy, x, gamma, mean, var):
+        over, share = _others(x, axis), 1.0 / _count(x.shape, axis)
+
+        def c(v):
+            return _spread(v, x.shape, axis)
+
+        r = rsqrt(var + epsilon)
+        xhat = (x - c(mean)) * c(r)
+        dbeta, dgamma = sum(dy, axis=over), sum(dy * xhat, axis=over)
+        return c(gamma * r) * (dy - c(dbeta * share) - xhat * c(dgamma * share)), dgamma, dbeta
+
+    names = ("dy", "x", "gamma", "mean", "var")
+    return dict(zip(names, vjp(f, (dy, x, gamma, mean, var), (ddx, ddgamma, ddbeta))))
+
+
+batch_norm_grad = define(
+    "batch_norm_grad(dy, x, gamma, mean, var, *, axis=1, epsilon) -> (dx, dgamma, dbeta)", _batch_norm_grad_axes,
+    ref=_batch_norm_grad_ref, check=_check_batch_norm_grad, cpu="batch_norm_grad", linear=["dy", "gamma->dx"],
+    pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,)), grad=_batch_norm_grad_backward,
+    domain={"var": "positive"}, examples=_channel_examples(2, 3))
+
+
+# ---- layer norm
+def _check_rows(name):
+    def check(x, begin, **params):
+        if not isinstance(begin, int) or not 0 <= begin < x.ndim:
+            raise ShapeError(f"{name}: begin_norm_axis is out of range", got=f"begin_norm_axis={begin!r}",
+                             expected=f"an axis in [0, {x.ndim - 1}] of x {x.shape}", fix="the last axis is x.ndim - 1")
+        _check_floats(name, x, **params)
+        for other, spec in params.items():
+            want = x.shape[:begin] if other in ("mean", "inv_std") else x.shape[begin:]
+            if spec.shape != want:
+                raise ShapeError(f"{name}: {other} does not fit", expected=f"{other} {want}, from x {x.shape} and "
+                                 f"begin_norm_axis={begin}", got=f"{other} {spec.shape}",
+                                 fix=f"make {other} as large as the axes that are normalised" if begin else "")
+    return check
+
+
+def _row_terms(x, begin):
+    """("abNM", "NM", "ab")"""
+    term = axes.same(x.ndim, range(begin, x.ndim))
+    return term, term[begin:], term[:begin]
+
+
+def _layer_norm_axes(x, begin_norm_axis):
+    t, p, rows = _row_terms(x, begin_norm_axis)
+    return f"{t},{p},{p}->{t},{rows},{rows}"
+
+
+def _layer_norm_ref(x, gamma, beta, begin_norm_axis, epsilon):
+    over = tuple(range(begin_norm_axis, x.ndim))
+    mean = x.mean(over, keepdims=True)
+    inv_std = 1 / np.sqrt(x.var(over, keepdims=True) + epsilon)
+    rows = x.shape[:begin_norm_axis]
+    return ((x - mean) * inv_std * gamma + beta).astype(x.dtype), mean.reshape(rows), inv_std.reshape(rows)
+
+
+def _row(v, rank):
+    """v (rows...) with axes of size 1 for those that are normalised; for arrays and for values."""
+    shape = (*v.shape, *(1,) * (rank - len(v.shape)))
+    return v.reshape(shape) if isinstance(v, np.ndarray) else reshape(v, shape=shape)
+
+
+def _layer_norm_backward(dy, dmean, dinv_std, x, gamma, mean, inv_std, begin_norm_axis):
+    dx = dgamma = dbeta = None
+    if dy is not None:
+        dx, dgamma, dbeta = layer_norm_grad(dy, x, gamma, mean, inv_std, begin_norm_axis=begin_norm_axis)
+    share = 1.0 / max(prod(x.shape[begin_norm_axis:]), 1)
+    parts = [dx]
+    if dmean is not None:
+        parts.append(x * 0 + _row(dmean * share, x.ndim))
+    if dinv_std is not None:                      # inv_std = (var + epsilon) ** -0.5
+        slope = dinv_std * inv_std * inv_std * inv_std * -share
+        parts.append((x - _row(mean, x.ndim)) * _row(slope, x.ndim))
+    return {"x": _total(parts), "gamma": dgamma, "beta": dbeta}
+
+
+_ROWS = [((6, 5), 1), ((6, 6, 2, 3), 2), ((5,), 0)]
+
+layer_norm = define(
+    "layer_norm(x, gamma, beta, *, begin_norm_axis, epsilon) -> (y, mean, inv_std)", _layer_norm_axes,
+    ref=_layer_norm_ref, cpu="layer_norm", pack=lambda begin_norm_axis, epsilon: ((begin_norm_axis,), (epsilon,)),
+    check=lambda x, gamma, beta, begin_norm_axis: _check_rows("layer_norm")(x, begin_norm_axis, gamma=gamma, beta=beta),
+    grad=_layer_norm_backward, linear=["gamma,beta->y"],
+    examples=[dict(shapes=[s, s[b:], s[b:]], begin_norm_axis=b, epsilon=1e-3) for s, b in _ROWS],
+    doc="x normalised over its axes from begin_norm_axis on; inv_std = 1 / sqrt(var + epsilon).")
+
+
+def _layer_norm_grad_axes(x, begin_norm_axis):
+    t, p, rows = _row_terms(x, begin_norm_axis)
+    return f"{t},{t},{p},{rows},{rows}->{t},{p},{p}"
+
+
+def _check_layer_norm_grad(dy, x, gamma, mean, inv_std, begin_norm_axis):
+    _check_rows("layer_norm_grad")(x, begin_norm_axis, gamma=gamma, mean=mean, inv_std=inv_std)
+    if dy != x:
+        raise ShapeError("layer_norm_grad: dy and x differ", expected=f"dy {x}", got=f"dy {dy}",
+                         fix="dy is the gradient of y, which has x's shape and dtype")
+
+
+def _layer_norm_grad_ref(dy, x, gamma, mean, inv_std, begin_norm_axis):
+    rows, cols = tuple(range(begin_norm_axis)), tuple(range(begin_norm_axis, x.ndim))
+    r = _row(inv_std, x.ndim)
+    xhat, g = (x - _row(mean, x.ndim)) * r, dy * gamma
+    dx = r * (g - g.mean(cols, keepdims=True) - xhat * (g * xhat).mean(cols, keepdims=True))
+    return dx.astype(x.dtype), (dy * xhat).sum(rows), dy.sum(rows)
+
+
+def _layer_norm_grad_backward(ddx, ddgamma, ddbeta, dy, x, gamma, mean, inv_std, begin_norm_axis):
+    """The formula of the reference in elementary ops, differentiated as they are."""
+    def f(dy, x, gamma, mean, inv_std):
+        rows, cols = tuple(range(begin_norm_axis)), tuple(range(begin_norm_axis, x.ndim))
+        share, r = 1.0 / max(prod(x.shape[begin_norm_axis:]), 1), _row(inv_std, x.ndim)
+        xhat, g = (x - _row(mean, x.ndim)) * r, dy * gamma
+        one, two = sum(g, axis=cols, keepdims=True) * share, sum(g * xhat, axis=cols, keepdims=True) * share
+        return r * (g - one - xhat * two), sum(dy * xhat, axis=rows), sum(dy, axis=rows)
+
+    names = ("dy", "x", "gamma", "mean", "inv_std")
+    return dict(zip(names, vjp(f, (dy, x, gamma, mean, inv_std), (ddx, ddgamma, ddbeta))))
+
+
+layer_norm_grad = define(
+    "layer_norm_grad(dy, x, gamma, mean, inv_std, *, begin_norm_axis) -> (dx, dgamma, dbeta)", _layer_norm_grad_axes,
+    ref=_layer_norm_grad_ref, check=_check_layer_norm_grad, cpu="layer_norm_grad", linear=["dy", "gamma->dx"],
+    pack=lambda begin_norm_axis: ((begin_norm_axis,), ()), grad=_layer_norm_grad_backward,
+    examples=[dict(shapes=[s, s, s[b:], s[:b], s[:b]], begin_norm_axis=b) for s, b in _ROWS])

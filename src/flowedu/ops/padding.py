@@ -1,0 +1,105 @@
+"""What users write as `padding`, `strides`, `ksize`, `dilations`: turned into plain tuples of ints.
+
+The ops take `pads` = (before, after) of each spatial axis in turn, so (top, bottom, left, right) in two dimensions.
+All functions work for any number of spatial axes.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowedu.errors import ArgumentError, CheckError
+
+
+def conv_ints(value: int | Sequence[int], name: str, axes: int = 2) -> tuple[int, ...]:
+    """An int for all axes, or a list or tuple of one int per axis (a wrong length is a CheckError)."""
+    if isinstance(value, (list, tuple)):
+        if len(value) != axes:
+            raise CheckError(f"{name} has the wrong length", expected=f"an int or {axes} ints", got=repr(value))
+        return tuple(map(int, value))
+    if isinstance(value, int):
+        return (value,) * axes
+    raise ArgumentError(f"{name} must be an int or a list", expected=f"an int or {axes} ints", got=repr(value))
+
+
+def pool_ints(value: int | Sequence[int], name: str, axes: int = 2) -> tuple[int, ...]:
+    """An int, or a list or tuple of one int (for all axes) or of one int per axis; all else is an ArgumentError."""
+    if isinstance(value, int):
+        return (value,) * axes
+    if isinstance(value, (list, tuple)) and len(value) in (1, axes):
+        return tuple(map(int, value)) if len(value) == axes else (int(value[0]),) * axes
+    raise ArgumentError(f"{name} should be an int, or a list of 1 or {axes} ints", got=repr(value),
+                        fix=f"pass {name}=2, say, or {name}={[2] * axes}")
+
+
+def conv_padding(padding, hw: Sequence[int], kernel: Sequence[int], strides: Sequence[int],
+                 dilations: Sequence[int] | None = None, data_format: str = "NCHW") -> tuple[int, ...]:
+    """Pads of a convolution over spatial sizes `hw`.
+
+    Args:
+        padding: "VALID", "SAME_LOWER" (alias "SAME": an odd pixel goes to the top or left) or "SAME_UPPER" (bottom or
+            right), in any case; or a list with an int or a (before, after) pair for every axis of `data_format`,
+            zero for batch and channels.
+    """
+    axes = len(hw)
+    dilations = (1,) * axes if dilations is None else dilations
+    if not isinstance(padding, (str, list, tuple)):
+        raise ArgumentError("padding must be a string or a list", got=repr(padding),
+                            expected='"SAME", "SAME_LOWER", "SAME_UPPER", "VALID" or a list of pairs',
+                            fix=f"padding={[[0, 0]] * 2 + [[1, 1]] * axes} pads every spatial axis of NC... by one")
+    if not isinstance(padding, str):
+        return _explicit(padding, axes, data_format.upper())
+    mode = padding.upper()
+    if mode not in ("SAME", "SAME_LOWER", "SAME_UPPER", "VALID"):
+        raise CheckError("padding has an unknown name", got=repr(padding),
+                         expected='"SAME" (= "SAME_LOWER"), "SAME_UPPER" or "VALID"')
+    pads = []
+    for size, k, stride, dilation in zip(hw, kernel, strides, dilations):
+        need = 0
+        if mode != "VALID":
+            need = max(0, (-(-size // stride) - 1) * stride + (k - 1) * dilation + 1 - size)
+        small, large = need // 2, need - need // 2
+        pads += [small, large] if mode == "SAME_UPPER" else [large, small]
+    return tuple(pads)
+
+
+def _explicit(padding, axes: int, data_format: str) -> tuple[int, ...]:
+    example = f"{axes + 2} entries in the order of {data_format}, zero for batch and channels"
+    if len(padding) != axes + 2:
+        raise CheckError("padding has the wrong length", expected=example, got=repr(padding))
+    pairs = []
+    for p in padding:
+        pair = (p, p) if isinstance(p, int) else tuple(p) if isinstance(p, (list, tuple)) else ()
+        if len(pair) != 2 or not all(isinstance(n, int) for n in pair) or min(pair) < 0:
+            raise CheckError("padding has an entry that is neither an int nor a pair", got=repr(p),
+                             expected="n or (before, after), not negative")
+        pairs.append(pair)
+    first = 1 if data_format.endswith("C") else 2            # N, spatial axes, C; or N, C, spatial axes
+    if any(pair != (0, 0) for pair in [*pairs[:first], *pairs[first + axes:]]):
+        raise CheckError("padding is not zero for batch and channels", expected=example, got=repr(padding),
+                         fix="check the order: data_format says which entry is which axis")
+    return tuple(n for pair in pairs[first:first + axes] for n in pair)
+
+
+def pool_padding(padding, hw: Sequence[int], kernel: Sequence[int], strides: Sequence[int], data_format: str = "NCHW",
+                 ceil_mode: bool = False) -> tuple[int, ...]:
+    """Pads of a pooling window: as for convolution. ceil_mode counts only with an explicit list."""
+    pads = conv_padding(padding, hw, kernel, strides, None, data_format)
+    return ceil_pads(pads, hw, kernel, strides) if ceil_mode and not isinstance(padding, str) else pads
+
+
+def ceil_pads(pads: Sequence[int], hw: Sequence[int], kernel: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """ceil_mode as a pad: just enough after each axis for a last, partly filled window; none for a window that would
+    lie wholly in the padding."""
+    out = []
+    for i, (size, k, stride) in enumerate(zip(hw, kernel, strides)):
+        before, after = pads[2 * i:2 * i + 2]
+        windows = -(-(size + before + after - k) // stride) + 1
+        if (windows - 1) * stride >= size + before:
+            windows -= 1
+        out += [before, max(after, (windows - 1) * stride + k - size - before)]
+    return tuple(out)
+
+
+def out_size(size: int, before: int, after: int, kernel: int, stride: int, dilation: int = 1) -> int:
+    """How many windows fit along one axis (less than 1: none)."""
+    return (size + before + after - (kernel - 1) * dilation - 1) // stride + 1

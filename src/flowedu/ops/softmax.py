@@ -1,0 +1,208 @@
+"""softmax, log_softmax and the cross entropies.
+
+In the equations the axis of the classes is upper case: a softmax needs all of it. All others may be split.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.blob.dtype import int8, int32, int64, uint8
+from flowedu.errors import DTypeError, ShapeError
+from flowedu.ops import axes
+from flowedu.ops.define import define
+from flowedu.ops.elementwise import exp, neg, softplus
+from flowedu.ops.formula import elementwise
+from flowedu.ops.index import one_hot
+from flowedu.ops.reduce import sum
+from flowedu.ops.view import reshape
+
+
+# ---- softmax and log_softmax
+def _terms(n):
+    """The equation for n arrays of x's shape, one of them the output."""
+    def equation(x, axis):
+        term = axes.same(x.ndim, [axis % x.ndim])
+        return ",".join([term] * (n - 1)) + "->" + term
+    return equation
+
+
+def _check(name):
+    def check(x, axis):
+        if not isinstance(axis, int) or not -x.ndim <= axis < x.ndim:
+            raise ShapeError(f"{name}: axis is out of range", got=f"axis={axis!r}, x {x.shape}",
+                             expected=f"an axis in [{-x.ndim}, {x.ndim - 1}]" if x.ndim else "x with one axis or more",
+                             fix="axis=-1 is the last one" if x.ndim else "reshape x to (1, n)")
+    return check
+
+
+def _rename(f):
+    """The same function of a gradient's first input."""
+    return lambda dy, axis: f(dy, axis)
+
+
+def _softmax_ref(x, axis):
+    e = np.exp(x - x.max(axis, keepdims=True, initial=-np.inf))
+    return e / e.sum(axis, keepdims=True)
+
+
+def _log_softmax_ref(x, axis):
+    x = x - x.max(axis, keepdims=True, initial=-np.inf)
+    return x - np.log(np.exp(x).sum(axis, keepdims=True))
+
+
+def _along(x, axis):
+    """sum over `axis`, kept with size 1."""
+    return sum(x, axis=(axis % x.ndim,), keepdims=True)
+
+
+_SHAPES = [dict(shapes=[(6, 12)]), dict(shapes=[(6, 5, 6)], axis=1), dict(shapes=[(5, 6)], axis=0), dict(shapes=[(5,)])]
+_PAIRS = [{**e, "shapes": e["shapes"] * 2} for e in _SHAPES]
+
+softmax = define("softmax(x, *, axis=-1) -> y", _terms(2), check=_check("softmax"), ref=_softmax_ref, cpu="softmax",
+                 pack=lambda x, axis: ((axis % x.ndim,), ()), examples=_SHAPES,
+                 grad={"x": lambda dy, y, axis: softmax_grad(dy, y, axis=axis)})
+softmax_grad = define("softmax_grad(dy, y, *, axis=-1) -> dx", _rename(_terms(3)),
+                      check=_rename(_check("softmax_grad")), linear=["dy"], cpu="softmax_grad",
+                      pack=lambda y, axis: ((axis % y.ndim,), ()), examples=_PAIRS,
+                      ref=lambda dy, y, axis: y * (dy - (dy * y).sum(axis, keepdims=True)),
+                      grad={"dy": lambda ddx, y, axis: softmax_grad(ddx, y, axis=axis),
+                            "y": lambda ddx, dy, y, axis: ddx * (dy - _along(dy * y, axis))
+                            - dy * _along(ddx * y, axis)})
+log_softmax = define("log_softmax(x, *, axis=-1) -> y", _terms(2), check=_check("log_softmax"), ref=_log_softmax_ref,
+                     cpu="log_softmax", pack=lambda x, axis: ((axis % x.ndim,), ()), examples=_SHAPES,
+                     grad={"x": lambda dy, y, axis: log_softmax_grad(dy, y, axis=axis)})
+log_softmax_grad = define("log_softmax_grad(dy, y, *, axis=-1) -> dx", _rename(_terms(3)),
+                          check=_rename(_check("log_softmax_grad")), linear=["dy"], cpu="log_softmax_grad",
+                          pack=lambda y, axis: ((axis % y.ndim,), ()), examples=_PAIRS,
+                          ref=lambda dy, y, axis: dy - np.exp(y) * dy.sum(axis, keepdims=True),
+                          grad={"dy": lambda ddx, y, axis: ddx - _along(ddx * exp(y), axis),
+                                "y": lambda ddx, dy, y, axis: neg(ddx * exp(y) * _along(dy, axis))})
+
+
+# ---- cross entropy
+def _check_labels(name, labels, logits):
+    """Labels are integers, one for each row of the logits; the commonest mistake is to swap the two."""
+    if labels.dtype.is_floating_point:
+        swapped = not logits.dtype.is_floating_point
+        raise DTypeError(f"{name}: labels must be integers", expected="(labels, logits): integer labels come first",
+                         got=f"labels {labels}, logits {logits}",
+                         fix="swap the two arguments: labels come first" if swapped or labels.ndim > logits.ndim else
+                         "cast the labels: flow.cast(labels, flow.int64); for probabilities use softmax_cross_entropy")
+    if labels.dtype not in (int32, int64, int8, uint8):
+        raise DTypeError(f"{name}: labels have the wrong element type", expected="int32, int64, int8 or uint8",
+                         got=labels.dtype.name, fix="cast the labels: flow.cast(labels, flow.int64)")
+    if labels.shape != logits.shape[:-1] or logits.ndim == 0:
+        fix = "make them equal but for the last axis of the logits, which is the classes"
+        if labels.ndim == logits.ndim and labels.shape[-1:] == (1,):
+            fix = f"drop the last axis of the labels: reshape them to {labels.shape[:-1]}"
+        elif labels.ndim == logits.ndim:
+            fix = "one-hot labels: take their argmax, or use softmax_cross_entropy"
+        raise ShapeError(f"{name}: labels and logits do not fit", expected="labels (a, ...), logits (a, ..., classes)",
+                         got=f"labels {labels.shape}, logits {logits.shape}", fix=fix)
+
+
+def _sparse_axes(labels, logits):
+    a = axes.same(labels.ndim)
+    return f"{a},{a}V->{a},{a}V"
+
+
+def _sparse_ref(labels, logits):
+    logp = _log_softmax_ref(logits, -1)
+    return -np.take_along_axis(logp, labels[..., None].astype(np.int64), -1)[..., 0], np.exp(logp)
+
+
+def _sparse_grad(dloss, dprob, labels, prob):
+    return _total(None if dloss is None else sparse_softmax_cross_entropy_grad(dloss, labels, prob),
+                  None if dprob is None else softmax_grad(dprob, prob))
+
+
+def _total(a, b):
+    """a + b, where None is zero: a loss is used without its probabilities, and the other way round."""
+    return b if a is None else a if b is None else a + b
+
+
+def _column(x):
+    """x with a new last axis of size 1."""
+    return reshape(x, shape=(*x.shape, 1))
+
+
+_SPARSE = [dict(shapes=[(6,), (6, 5)]), dict(shapes=[(6, 2), (6, 2, 5)]), dict(shapes=[(), (5,)])]
+
+sparse_softmax_cross_entropy = define(
+    "sparse_softmax_cross_entropy(labels, logits) -> (loss, prob)", _sparse_axes, key="logits", ref=_sparse_ref,
+    check=lambda labels, logits: _check_labels("sparse_softmax_cross_entropy", labels, logits),
+    dtype=lambda logits: logits.dtype, cpu="sparse_softmax_cross_entropy", grad={"logits": _sparse_grad},
+    domain={"labels": "index:5"}, examples=_SPARSE,
+    doc="loss = -log(softmax(logits)[label]) for every row; prob = softmax(logits). Labels come first.")
+sparse_softmax_cross_entropy.range_help = "0 <= label < number of classes (the last axis of logits)"
+
+
+def _sparse_grad_axes(dloss, labels, prob):
+    a = axes.same(labels.ndim)
+    return f"{a},{a},{a}V->{a}V"
+
+
+def _check_sparse_grad(dloss, labels, prob):
+    _check_labels("sparse_softmax_cross_entropy_grad", labels, prob)
+    if dloss.shape != labels.shape:
+        raise ShapeError("sparse_softmax_cross_entropy_grad: dloss and labels do not fit", got=f"dloss {dloss.shape}",
+                         expected=f"dloss {labels.shape}", fix="pass one gradient for each label")
+
+
+def _hot(labels, prob):
+    return one_hot(labels, depth=prob.shape[-1], dtype=prob.dtype)
+
+
+def _sparse_grad_ref(dloss, labels, prob):
+    return dloss[..., None] * (prob - (labels[..., None] == np.arange(prob.shape[-1])))
+
+
+def _ddloss(ddlogits, labels, prob):
+    return sum(ddlogits * (prob - _hot(labels, prob)), axis=(prob.ndim - 1,))
+
+
+sparse_softmax_cross_entropy_grad = define(
+    "sparse_softmax_cross_entropy_grad(dloss, labels, prob) -> dlogits", _sparse_grad_axes, check=_check_sparse_grad,
+    shape=lambda prob: prob.shape, linear=["dloss"], ref=_sparse_grad_ref, cpu="sparse_softmax_cross_entropy_grad",
+    key="prob", dtype=lambda prob: prob.dtype, domain={"labels": "index:5"},
+    grad={"dloss": _ddloss, "prob": lambda ddlogits, dloss: ddlogits * _column(dloss)},
+    examples=[{"shapes": [e["shapes"][0], *e["shapes"]]} for e in _SPARSE])
+sparse_softmax_cross_entropy_grad.range_help = sparse_softmax_cross_entropy.range_help
+
+
+def _check_dense(labels, logits):
+    if labels.dtype is not logits.dtype or labels.shape != logits.shape or not logits.ndim:
+        kind = DTypeError if labels.dtype is not logits.dtype else ShapeError
+        fix = "for integer labels use sparse_softmax_cross_entropy" if not labels.dtype.is_floating_point else \
+            "make the labels one probability for every logit"
+        raise kind("softmax_cross_entropy: labels and logits do not fit", got=f"labels {labels}, logits {logits}",
+                   expected="(labels, logits) of one shape and dtype", fix=fix)
+
+
+def _dense_axes(labels):
+    a = axes.same(labels.ndim - 1)
+    return f"{a}V,{a}V->{a},{a}V"
+
+
+def _dense_ref(labels, logits):
+    logp = _log_softmax_ref(logits, -1)
+    return -(labels * logp).sum(-1), np.exp(logp)
+
+
+def _dense_grad(dloss, dprob, labels, prob):
+    """d loss / d logits = prob * sum(labels) - labels, also where the labels do not add up to 1."""
+    return _total(None if dloss is None else _column(dloss) * (prob * _along(labels, -1) - labels),
+                  None if dprob is None else softmax_grad(dprob, prob))
+
+
+softmax_cross_entropy = define(
+    "softmax_cross_entropy(labels, logits) -> (loss, prob)", _dense_axes, check=_check_dense, ref=_dense_ref,
+    key="logits", linear=["labels->loss"], cpu="softmax_cross_entropy", domain={"labels": "positive"},
+    grad={"labels": lambda dloss, logits: None if dloss is None else neg(_column(dloss) * log_softmax(logits)),
+          "logits": _dense_grad},
+    examples=[dict(shapes=[(6, 5), (6, 5)]), dict(shapes=[(6, 2, 5), (6, 2, 5)]), dict(shapes=[(5,), (5,)])],
+    doc="loss = -sum(labels * log_softmax(logits)) over the last axis; prob = softmax(logits). Labels come first.")
+
+sigmoid_cross_entropy = elementwise(
+    "sigmoid_cross_entropy(labels, logits) -> loss", formula=lambda labels, logits: softplus(logits) - logits * labels,
+    doc="-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits)), without overflow.")

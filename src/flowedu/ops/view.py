@@ -1,0 +1,196 @@
+"""Ops that only look at memory differently (no kernel, no copy), and the copies they may need."""
+from __future__ import annotations
+
+import builtins
+from math import prod
+
+import numpy as np
+
+from flowedu.blob.dtype import float32
+from flowedu.blob.spec import broadcast, row_major
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.ops import axes
+from flowedu.ops.define import define
+
+
+def reshape_strides(shape, strides, new):
+    """Strides of `new` over the same memory, or None where a copy is needed."""
+    if prod(shape) == 0:
+        return row_major(new)
+    old = [(n, s) for n, s in zip(shape, strides) if n != 1]
+    out, i = [0] * len(new), len(old) - 1
+    run, step = 1, old[-1][1] if old else 1      # a run of old axes that step evenly, consumed from the right
+    room = 1
+    for j in range(len(new) - 1, -1, -1):
+        if new[j] == 1:
+            out[j] = step * run if room == 1 else step
+            continue
+        if room == 1:                             # take the next run of mergeable old axes
+            if i < 0:
+                return None
+            room, step = old[i]
+            i -= 1
+            while i >= 0 and room < new[j] and old[i][1] == step * room:
+                room *= old[i][0]
+                i -= 1
+            while i >= 0 and room % new[j] and old[i][1] == step * room:
+                room *= old[i][0]
+                i -= 1
+            run = 1
+        if room % new[j]:
+            return None
+        out[j] = step * run
+        run *= new[j]
+        room //= new[j]
+        if room == 1:
+            step, run = step * run, 1
+    return tuple(out) if i < 0 and room == 1 else None
+
+
+def reshape_axes(x, shape):
+    """An axis keeps its letter where old and new agree from the left; in a merged or split group only the first may
+    be split (its slices stay whole runs of memory)."""
+    letters = iter(axes.LETTERS)
+    old, new = [None] * x.ndim, [None] * len(shape)
+    i = j = 0
+    while i < x.ndim or j < len(shape):
+        a, b = i, j
+        left, right = 1, 1
+        while True:                               # the smallest group with the same product on both sides
+            if left <= right and i < x.ndim:
+                left *= x.shape[i]
+                i += 1
+            elif j < len(shape):
+                right *= shape[j]
+                j += 1
+            elif i < x.ndim:
+                left *= x.shape[i]
+                i += 1
+            if left == right and (i > a or j > b) and not (i < x.ndim and x.shape[i] == 1) \
+                    and not (j < len(shape) and shape[j] == 1):
+                break
+            if i == x.ndim and j == len(shape):
+                break
+        first_old = next((k for k in range(a, i) if x.shape[k] != 1), a)
+        first_new = next((k for k in range(b, j) if shape[k] != 1), b)
+        letter = next(letters)
+        for k in range(a, i):
+            old[k] = letter if k == first_old and first_new < j else "Z"
+        for k in range(b, j):
+            new[k] = letter if k == first_new and first_old < i else "Z"
+    return "".join(old) + "->" + "".join(new)
+
+
+def _check_reshape(x, shape):
+    if any(n < 0 for n in shape) or prod(shape) != x.size:
+        raise ShapeError("reshape: the number of elements changes", expected=f"a shape of {x.size} elements",
+                         got=f"{tuple(shape)} from {x.shape}", fix="use -1 for one axis and let it be worked out")
+
+
+reshape = define("reshape(x, *, shape) -> y", reshape_axes, shape=lambda shape: shape, check=_check_reshape,
+                 linear=["x"], ref=lambda x, shape: x.reshape(shape), float_only=False,
+                 view=lambda x, strides, shape: (lambda s: None if s is None else (s, 0))(
+                     reshape_strides(x.shape, strides, shape)),
+                 grad={"x": lambda dy, x_shape: reshape(dy, shape=x_shape)},
+                 localize=lambda out: {"shape": out.shape},
+                 examples=[dict(shapes=[(6, 12)], shape=(72,)), dict(shapes=[(12, 6)], shape=(12, 3, 2)),
+                           dict(shapes=[(6, 2, 3)], shape=(6, 6)), dict(shapes=[(1, 6)], shape=(6,)),
+                           dict(shapes=[(6,)], shape=(6, 1))])
+
+
+def _check_transpose(x, perm):
+    if sorted(perm) != list(range(x.ndim)):
+        raise ArgumentError("transpose: perm is not a permutation of the axes", expected=f"each of 0..{x.ndim - 1} once",
+                            got=str(tuple(perm)), fix=f"for a matrix: perm={tuple(reversed(range(x.ndim)))}")
+
+
+transpose = define("transpose(x, *, perm) -> y", lambda x, perm: (lambda s: s + "->" + "".join(s[p] for p in perm))(
+                       axes.same(x.ndim)), check=_check_transpose, linear=["x"], float_only=False,
+                   ref=lambda x, perm: x.transpose(perm), shape=lambda x, perm: tuple(x.shape[p] for p in perm),
+                   view=lambda strides, perm: (tuple(strides[p] for p in perm), 0),
+                   grad={"x": lambda dy, perm: transpose(dy, perm=tuple(int(i) for i in np.argsort(perm)))},
+                   examples=[dict(shapes=[(6, 12)], perm=(1, 0)), dict(shapes=[(6, 2, 3)], perm=(2, 0, 1))])
+
+
+def _expand_axes(x, shape):
+    shift = len(shape) - x.ndim
+    out = axes.same(len(shape))
+    left = "".join("1" if n == 1 and shape[shift + i] != 1 else out[shift + i] for i, n in enumerate(x.shape))
+    return left + "->" + out
+
+
+def _check_expand(x, shape):
+    if len(shape) < x.ndim or broadcast(x.shape, shape, what="expand") != tuple(shape):
+        raise ShapeError("expand: the shape cannot be broadcast to the new one", expected="axes that are equal, or 1 in x",
+                         got=f"{x.shape} to {tuple(shape)}")
+
+
+expand = define("expand(x, *, shape) -> y", _expand_axes, shape=lambda shape: shape, check=_check_expand, linear=["x"],
+                ref=lambda x, shape: np.broadcast_to(x, shape), float_only=False, localize=lambda out: {"shape": out.shape},
+                view=lambda x, strides, shape: ((0,) * (len(shape) - x.ndim) + tuple(
+                    0 if n == 1 and shape[len(shape) - x.ndim + i] != 1 else s
+                    for i, (n, s) in enumerate(zip(x.shape, strides))), 0),
+                grad={"x": lambda dy: dy},        # summed back to x's shape by `unbroadcast`
+                examples=[dict(shapes=[(6, 1)], shape=(6, 12)), dict(shapes=[(6,)], shape=(12, 6))])
+
+
+def _check_slice(x, start, stop, step):
+    if not len(start) == len(stop) == len(step) == x.ndim or any(s < 1 for s in step) or any(
+            not 0 <= a <= b <= n for a, b, n in zip(start, stop, x.shape)):
+        raise ShapeError("slice: the ranges do not fit", expected=f"0 <= start <= stop <= size for each axis of {x.shape}, "
+                         "step of 1 or more", got=f"start={tuple(start)} stop={tuple(stop)} step={tuple(step)}")
+
+
+def _slice_shape(start, stop, step):
+    return tuple(-(-(b - a) // s) for a, b, s in zip(start, stop, step))
+
+
+slice = define("slice(x, *, start, stop, step) -> y",
+               lambda x, start, stop, step: (lambda s: s + "->" + s)(axes.same(x.ndim, [
+                   i for i, n in enumerate(x.shape) if (start[i], stop[i], step[i]) != (0, n, 1)])),
+               shape=_slice_shape, check=_check_slice, linear=["x"], float_only=False,
+               ref=lambda x, start, stop, step: x[tuple(map(builtins.slice, start, stop, step))],
+               view=lambda strides, start, step: (tuple(s * t for s, t in zip(strides, step)),
+                                                  sum(s * a for s, a in zip(strides, start))),
+               grad={"x": lambda dy, x_shape, start, stop, step: _slice_grad(dy, x_shape, start, stop, step)},
+               localize=lambda x, start, stop, step, full: {
+                   "stop": tuple(n if (a, b, s) == (0, f, 1) else b
+                                 for a, b, s, n, f in zip(start, stop, step, x.shape, full))},
+               examples=[dict(shapes=[(6, 12)], start=(0, 2), stop=(6, 9), step=(1, 3)),
+                         dict(shapes=[(12,)], start=(3,), stop=(3,), step=(1,))])
+
+
+def _slice_grad(dy, shape, start, stop, step):
+    from flowedu.ops.concat import slice_grad
+    return slice_grad(dy, shape=shape, start=start, stop=stop, step=step)
+
+
+_same = lambda x: axes.same(x.ndim) + "->" + axes.same(x.ndim)
+
+identity = define("identity(x) -> y", _same, linear=["x"], ref=lambda x: x.copy(), float_only=False,
+                  view=lambda strides: (strides, 0), grad={"x": lambda dy: dy}, examples=[dict(shapes=[(6, 12)])])
+contiguous = define("contiguous(x) -> y", _same, linear=["x"], ref=lambda x: np.ascontiguousarray(x), cpu="copy",
+                    contiguous=False, grad={"x": lambda dy: dy}, float_only=False, examples=[dict(shapes=[(6, 12)])],
+                    doc="A copy laid out row by row.")
+assign = define("assign(value, ref) -> ()", lambda value: "{0},{0}->".format(axes.same(value.ndim)), cpu="copy",
+                contiguous=False, shape=lambda: (), check=lambda value, ref: _check_assign(value, ref),
+                ref=lambda value: (value,), float_only=False, examples=[dict(shapes=[(6, 12), (6, 12)])],
+                doc="Writes value into ref.")
+assign.mutates = lambda n: [1]
+
+
+def _check_assign(value, ref):
+    if value != ref:
+        raise ShapeError("assign: value does not fit", expected=f"{ref}", got=f"{value}")
+
+
+cast = define("cast(x, *, dtype) -> y", _same, dtype=lambda dtype: dtype, cpu="cast", contiguous=False,
+              ref=lambda x, dtype: x.astype(dtype.numpy), float_only=False,
+              grad={"x": lambda dy, x: cast(dy, dtype=x.dtype)}, linear=["x"],
+              examples=[dict(shapes=[(6, 12)], dtype=float32)])
+constant = define("constant(*, shape, value, dtype) -> y", lambda shape: "->" + axes.same(len(shape)),
+                  shape=lambda shape: shape, dtype=lambda dtype: dtype, cpu="fill",
+                  pack=lambda value: ((int(value),), (float(value),)) if np.isfinite(value) else ((0,), (float(value),)),
+                  ref=lambda shape, value, dtype: np.full(shape, value, dtype.numpy), float_only=False,
+                  localize=lambda out: {"shape": out.shape}, examples=[dict(shapes=[], shape=(6, 12), value=2.5,
+                                                                            dtype=float32)])

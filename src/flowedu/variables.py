@@ -1,0 +1,30 @@
+"""flow.get_variable: a named array that lives between runs."""
+from __future__ import annotations
+
+from flowedu.blob import dtype as dt
+from flowedu.blob.spec import Spec
+from flowedu.context import current
+from flowedu.errors import CheckError
+
+
+def get_variable(name: str, shape=None, dtype=None, initializer=None, regularizer=None, trainable: bool | None = None,
+                 model_name: str | None = None, random_seed: int | None = None, parallel_distribution=None, distribute=None,
+                 reuse: bool = True):
+    """The variable `name`, made on first use.
+
+    In one job, asking again with reuse=True gives the same variable (shape, dtype and initializer are then ignored);
+    with reuse=False it is an error. Jobs that use the same name share the storage.
+
+    Raises:
+        CheckError: name is not a string, shape is missing, or the variable exists and reuse is False.
+        JobBuildAndInferError: there is no initializer, or another job made the variable with another shape or dtype.
+    """
+    if not isinstance(name, str):
+        raise CheckError("get_variable: name is not a string", expected="a str", got=repr(name))
+    if not isinstance(shape, (list, tuple)):
+        raise CheckError("get_variable: param shape should be a list or tuple of dimension", expected="(units, features)",
+                         got=repr(shape), fix="pass the shape even to get an existing variable")
+    context = current()
+    spec = Spec(tuple(int(n) for n in shape), dt.as_dtype(dtype or dt.float32, "get_variable: dtype"))
+    return context.get_variable(context.full_name(name), spec, initializer or context.default_initializer,
+                                trainable is not False, regularizer, reuse, random_seed)

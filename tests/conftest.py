@@ -1,0 +1,73 @@
+"""Settings for all tests: how many examples hypothesis draws, no network, no files of the user.
+
+Profiles (HYPOTHESIS_PROFILE=name; `ci` when CI is set, else `dev`):
+    dev    20 examples, new ones on every run: quick, and finds new bugs over time
+    ci     50 examples, the same on every run: a red build is never bad luck
+    debug  10 examples, the same on every run: for the sanitizer build (make test-debug)
+    deep   1,000 examples: before a release
+"""
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A deadline would fail on a busy machine, not on a wrong result.
+COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+settings.register_profile("dev", max_examples=20, **COMMON)
+settings.register_profile("ci", max_examples=50, derandomize=True, database=None, print_blob=True, **COMMON)
+settings.register_profile("debug", max_examples=10, derandomize=True, database=None, print_blob=True, **COMMON)
+settings.register_profile("deep", max_examples=1000, **COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes more than a few seconds (left out under the sanitizer build)")
+    config.addinivalue_line("markers", "peer: compares with another library where it is installed (PyTorch, ...)")
+    if os.environ.get("FLOWEDU_DEBUG") == "1":
+        import flowedu
+
+        if "debug" not in Path(flowedu.__file__).parts:
+            pytest.exit(f"FLOWEDU_DEBUG=1, but the tests import {flowedu.__file__}: use `make test-debug`", 3)
+        from flowedu.blob.storage import set_cache
+
+        set_cache(False)        # every array its own malloc, so that the sanitizer sees where it ends
+
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "", None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_network():
+    """A test that reaches for the network fails at once and says so; servers on this machine are allowed."""
+    connect, resolve = socket.socket.connect, socket.getaddrinfo
+
+    def refuse(host):
+        raise OSError(f"tests have no network (asked for {host!r})")
+
+    def local_connect(self, address):
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in LOOPBACK:
+            refuse(address[0])
+        return connect(self, address)
+
+    def local_resolve(host, *args, **kwargs):
+        if (host.decode() if isinstance(host, bytes) else host) not in LOOPBACK:
+            refuse(host)
+        return resolve(host, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", local_connect)
+        patch.setattr(socket, "getaddrinfo", local_resolve)
+        for name in ("http_proxy", "https_proxy", "all_proxy"):     # a proxy on this machine is a way out, too
+            patch.delenv(name, raising=False)
+            patch.delenv(name.upper(), raising=False)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    """An empty cache folder, so that results do not depend on what the user has downloaded."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLOWEDU_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

@@ -1,0 +1,105 @@
+"""Law: a gradient is the derivative; so is the gradient of the gradient. Float64, to 1e-6, along random directions that
+involve every entry, so a single wrong entry shows."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowedu as flow
+
+from .calls import call, cases, label
+
+CALLS = cases(lambda op: bool(op.rules))
+
+
+def projected(op, attrs, tensors, weights):
+    """One number: the sum of all floating outputs, weighted."""
+    out = op.call(tuple(tensors), attrs)
+    out = [y for y in (out if isinstance(out, tuple) else (out,)) if y.dtype.is_floating_point]
+    total = None
+    for y, w in zip(out, weights):
+        part = (y * flow.tensor(w, dtype=y.dtype)).sum()
+        total = part if total is None else total + part
+    return total
+
+
+def slope(f, x, v, h=1e-5):
+    """Directional derivative by a five-point difference."""
+    return (-f(x + 2 * h * v) + 8 * f(x + h * v) - 8 * f(x - h * v) + f(x - 2 * h * v)) / (12 * h)
+
+
+def learnable(op, arrays):
+    """Inputs that have a gradient rule."""
+    names = [op.inputs[0]] * len(arrays) if op.variadic else op.inputs
+    return [i for i, (a, n) in enumerate(zip(arrays, names)) if a.dtype.kind == "f" and ("*" in op.rules or n in op.rules)]
+
+
+def setup(data, op, example):
+    arrays, attrs = data.draw(call(op, example, dtypes=(np.float64,), resize=False))
+    attrs = tuple(flow.float64 if a is flow.float32 else a for a in attrs)      # cast
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
+    outs = op.infer([flow.blob.spec.Spec(a.shape, flow.blob.dtype.as_dtype(a.dtype)) for a in arrays], attrs)
+    weights = [rng.standard_normal(s.shape) for s in outs if s.dtype.is_floating_point]
+    return arrays, attrs, rng, weights
+
+
+def tensors_of(arrays, which):
+    return [flow.tensor(a, requires_grad=i in which) for i, a in enumerate(arrays)]
+
+
+def check(got, want, scale):
+    assert abs(got - want) <= 1e-6 * max(1.0, abs(want), scale), (got, want)
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+@given(data=st.data())
+def test_gradient_is_the_derivative(case, data):
+    op, example = case
+    arrays, attrs, rng, weights = setup(data, op, example)
+    which = learnable(op, arrays)
+    ts = tensors_of(arrays, which)
+    total = projected(op, attrs, ts, weights)
+    grads = flow.grad(total, [ts[i] for i in which])
+    for i, g in zip(which, grads):
+        assert g.shape == arrays[i].shape
+        v = rng.standard_normal(arrays[i].shape)
+
+        def f(x, i=i):
+            return projected(op, attrs, tensors_of([x if k == i else a for k, a in enumerate(arrays)], ()), weights).item()
+
+        check(float(np.sum(g.numpy() * v)), slope(f, arrays[i], v), float(np.abs(g.numpy()).max(initial=0)))
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+@given(data=st.data())
+def test_second_gradient_is_the_derivative_of_the_first(case, data):
+    op, example = case
+    arrays, attrs, rng, weights = setup(data, op, example)
+    which = learnable(op, arrays)
+    directions = [rng.standard_normal(arrays[i].shape) for i in which]
+
+    def first(ts):
+        """<gradient, direction>, differentiable."""
+        total = projected(op, attrs, ts, weights)
+        grads = flow.grad(total, [ts[i] for i in which], create_graph=True)
+        out = None
+        for g, d in zip(grads, directions):
+            part = (g * flow.tensor(d)).sum()
+            out = part if out is None else out + part
+        return out
+
+    ts = tensors_of(arrays, which)
+    value = first(ts)
+    for i in which:
+        v = rng.standard_normal(arrays[i].shape)
+
+        def f(x, i=i):
+            return first(tensors_of([x if k == i else a for k, a in enumerate(arrays)], which)).item()
+
+        want = slope(f, arrays[i], v)
+        got = 0.0
+        if value.requires_grad:
+            fresh = tensors_of(arrays, which)
+            first(fresh).backward()
+            got = 0.0 if fresh[i].grad is None else float(np.sum(fresh[i].grad.numpy() * v))
+        check(got, want, 10.0)

@@ -1,0 +1,73 @@
+"""Law: every kernel computes what its record says, on any memory layout, dtype and size."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowedu.blob.dtype import as_dtype
+from flowedu.blob.spec import Spec
+
+from .calls import call, cases, close, label, reference, run
+
+CALLS = cases(lambda op: op.ref is not None and not getattr(op, "mutates", None))
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+@given(data=st.data())
+def test_kernel_equals_reference(case, data):
+    op, example = case
+    arrays, attrs = data.draw(call(op, example))
+    dtype = next((a.dtype for a in arrays if a.dtype.kind == "f"), np.dtype(np.float32))
+    before = [a.copy() for a in arrays]
+    got = run(op, arrays, attrs)
+    want = reference(op, arrays, attrs)
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        close(g, w, dtype, scale=10.0)
+    for a, b in zip(arrays, before):
+        np.testing.assert_array_equal(a, b)          # inputs are only read
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+@given(data=st.data())
+def test_infer_tells_shape_and_dtype_of_reference(case, data):
+    op, example = case
+    arrays, attrs = data.draw(call(op, example))
+    specs = op.infer([Spec(a.shape, as_dtype(a.dtype)) for a in arrays], attrs)
+    for spec, y in zip(specs, reference(op, arrays, attrs), strict=True):
+        assert spec.shape == y.shape
+        assert spec.dtype.numpy == y.dtype
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+@given(data=st.data())
+def test_threads_do_not_change_values(case, data):
+    """Cutting work over threads gives the same numbers to rounding (sums may be added in another order)."""
+    import flowedu as flow
+    op, example = case
+    arrays, attrs = data.draw(call(op, example, dtypes=(np.float32,)))
+    one = run_on(op, arrays, attrs, 1)
+    for nt in (2, 3):
+        for a, b in zip(run_on(op, arrays, attrs, nt), one):
+            close(a, b, np.float32, scale=10.0)
+    assert flow.get_num_threads() >= 1
+
+
+def run_on(op, arrays, attrs, nt):
+    """The kernel on a team of nt threads, however small the call."""
+    from flowedu.ops.core import get_num_threads, set_num_threads
+
+    from flowedu.graph.ir import Graph
+
+    from .graphs import run_graph
+    old = get_num_threads()
+    set_num_threads(nt)
+    try:
+        g = Graph("law")
+        values = [g.input(f"x{i}", Spec(a.shape, as_dtype(a.dtype))) for i, a in enumerate(arrays)]
+        with g.building():
+            out = op.call(tuple(values), attrs)
+        g.outputs = list(out) if isinstance(out, tuple) else [out]
+        return run_graph(g, arrays, passes=False, always_parallel=True)
+    finally:
+        set_num_threads(old)

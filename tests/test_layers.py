@@ -1,0 +1,70 @@
+"""The import rule: a module imports only from its own row of this table or from rows above. Function-level imports count
+too, unless listed as the way back that a front end needs."""
+import ast
+from pathlib import Path
+
+import pytest
+
+import flowedu
+
+ROOT = Path(flowedu.__file__).parent
+ROWS = [
+    {"errors"},
+    {"blob", "typing", "_kernels"},
+    {"ops", "autograd", "device", "tensor"},
+    {"context", "frontend", "math", "array_ops", "variables", "initializers", "regularizers", "layers", "nn", "optim",
+     "optimizer", "random", "data"},
+    {"graph"},
+    {"job"},
+    {"dist"},
+    {"learn", "show", "__init__"},
+]
+ROW = {name: i for i, row in enumerate(ROWS) for name in row}
+
+
+def part(module: str) -> str:
+    """The first name below flowedu."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def imports(path: Path):
+    """(line, module) of every import of flowedu in a Python or Cython file."""
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flowedu"):
+                if node.module == "flowedu":
+                    yield from ((node.lineno, f"flowedu.{a.name}") for a in node.names)
+                else:
+                    yield node.lineno, node.module
+            elif isinstance(node, ast.Import):
+                yield from ((node.lineno, a.name) for a in node.names if a.name.startswith("flowedu"))
+    else:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            words = line.split()
+            if len(words) > 1 and words[0] in ("from", "cimport", "import") and words[1].startswith("flowedu"):
+                yield number, words[1]
+
+
+FILES = [p for p in sorted(ROOT.rglob("*")) if p.suffix in (".py", ".pyx", ".pxd")]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_one_way(path):
+    here = path.relative_to(ROOT).with_suffix("").parts[0]
+    assert here in ROW, f"{here} is in no row of the table above"
+    for line, module in imports(path):
+        there = part(module)
+        assert there in ROW, f"{path.name}:{line} imports {module}, which is in no row"
+        assert ROW[there] <= ROW[here], f"{path.name}:{line}: {here} (row {ROW[here]}) imports {there} (row {ROW[there]})"
+
+
+def test_the_table_covers_the_package():
+    found = {p.relative_to(ROOT).with_suffix("").parts[0] for p in FILES}
+    assert found <= set(ROW)
+
+
+def test_the_rule_can_fail(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text("from flowedu.job.function import global_function\n")
+    assert [m for _, m in imports(bad)] == ["flowedu.job.function"]
+    assert ROW["job"] > ROW["ops"]

@@ -1,0 +1,58 @@
+"""`install_torch.py torch==VERSION`: PyTorch for the benchmarks, but never gigabytes of CUDA by accident.
+
+The extra `bench` asks for torch. On Linux the default wheel pulls in the CUDA libraries, several GB that a CPU
+benchmark never touches. So pip is first asked what it would install; when CUDA is in the list we leave torch out and
+say how to get the small wheel. The benchmarks then compare with NumPy alone.
+"""
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+REFUSED = Path(sys.prefix, "stamps", "torch-refused")    # what was asked for when we left torch out
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q"]
+
+
+def resolve(requirement: str) -> list[str] | None:
+    """Names of the packages pip would install; None when it finds no such torch."""
+    with tempfile.TemporaryDirectory() as d:
+        report = Path(d, "report.json")
+        run = subprocess.run([*PIP, "--dry-run", "--report", str(report), requirement], capture_output=True)
+        if run.returncode != 0:
+            return None
+        return [item["metadata"]["name"].lower() for item in json.loads(report.read_text())["install"]]
+
+
+def main(requirement: str) -> None:
+    if importlib.util.find_spec("torch"):
+        return
+    # Asking pip takes seconds: ask again only when the question or the place to look changed.
+    places = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("PIP_")]
+    question = hashlib.sha256(" ".join([requirement, *places]).encode()).hexdigest()    # a place may hold a password
+    if REFUSED.exists() and REFUSED.read_text() == question:
+        print(f"{requirement} was left out (remove {REFUSED} to ask pip again): comparing with NumPy only")
+        return
+    print(f"installing {requirement} into .venv ...")
+    names = resolve(requirement)
+    if names is None:
+        print(f"  pip finds no {requirement} here: comparing with NumPy only (another version: make bench TORCH=...)")
+        return
+    cuda = [n for n in names if n.startswith(("nvidia-", "cuda-")) or n == "triton"]
+    if cuda:
+        REFUSED.parent.mkdir(exist_ok=True)
+        REFUSED.write_text(question)
+        print(f"  left out: with it come {len(cuda)} CUDA packages, several GB. Comparing with NumPy only.\n"
+              "  For PyTorch's CPU wheel set PIP_EXTRA_INDEX_URL to the CPU index that PyTorch's 'Get Started' page\n"
+              f"  names, and run again; or install it as it is: .venv/bin/python -m pip install {requirement}")
+        return
+    run = subprocess.run([*PIP, requirement], capture_output=True, text=True)
+    if run.returncode != 0:
+        print(run.stderr.strip()[-2000:] + "\n  comparing with NumPy only")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
