@@ -17,10 +17,11 @@ _o = ops.REGISTRY
 def reshape(x, shape: Sequence[int]):
     """The same elements in another shape; one axis may be -1."""
     if not isinstance(shape, (list, tuple)):
-        raise CheckError("reshape: shape is not a list", expected="a list or tuple of ints", got=repr(shape))
+        raise CheckError("reshape: shape is not a list", expected="a list or tuple of ints", got=repr(shape),
+                         fix=f"[{shape}]" if isinstance(shape, int) else "[x.shape[0], -1] flattens all but the first axis")
     if list(shape).count(-1) > 1 or any(n != -1 and n <= 0 for n in shape):
         raise CheckError("reshape: every size must be above zero, at most one -1", expected="sizes > 0, or one -1",
-                         got=str(tuple(shape)))
+                         got=str(tuple(shape)), fix="write the sizes that are known, and -1 for the one that is not")
     known = 1
     for n in shape:
         known *= n if n != -1 else 1
@@ -58,7 +59,8 @@ def squeeze(x, axis: Sequence[int] | None = None):
     axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else axis
     drop = [normal_axis(a, x.ndim, "squeeze") for a in axes]
     if any(x.shape[i] != 1 for i in drop):
-        raise CheckError("squeeze: an axis is longer than 1", expected="axes of size 1", got=f"axis={axis} of {x.shape}")
+        raise CheckError("squeeze: an axis is longer than 1", expected="axes of size 1", got=f"axis={axis} of {x.shape}",
+                         fix="leave axis out to drop every axis of size 1, or reshape")
     return _o["reshape"](x, shape=tuple(n for i, n in enumerate(x.shape) if i not in drop))
 
 
@@ -74,7 +76,8 @@ def concat(inputs: Sequence | None = None, axis: int = 0, max_dim_size=None, val
     """Joined along `axis`; all other axes must agree. One input comes back as it is."""
     inputs = values if inputs is None else inputs
     if not isinstance(inputs, (list, tuple)) or not inputs:
-        raise CheckError("concat: inputs is not a list of blobs", expected="one blob or more", got=repr(inputs))
+        raise CheckError("concat: inputs is not a list of blobs", expected="one blob or more", got=repr(inputs),
+                         fix="concat([a, b], axis=0)")
     if len(inputs) == 1:
         return inputs[0]
     return _o["concat"](*inputs, axis=normal_axis(axis, inputs[0].ndim, "concat"))
@@ -93,13 +96,14 @@ def slice(x, begin: Sequence[int], size: Sequence[int]):
     """x[begin : begin+size] on every axis; None begins at 0, size -1 goes to the end."""
     if len(begin) != x.ndim or len(size) != x.ndim:
         raise ShapeError("slice: begin and size must cover all axes", expected=f"{x.ndim} numbers each",
-                         got=f"begin={list(begin)}, size={list(size)}")
+                         got=f"begin={list(begin)}, size={list(size)}",
+                         fix="begin None and size -1 keep an axis as it is")
     start = [0 if b is None else b + n if b < 0 else b for b, n in zip(begin, x.shape)]
     stop = [n if s in (-1, None) else b + s for b, s, n in zip(start, size, x.shape)]
     for b, s, n in zip(start, stop, x.shape):
         if not 0 <= b < s <= n:
             raise ShapeError("slice: the range is empty or too long", expected=f"ranges inside {x.shape}",
-                             got=f"begin={list(begin)}, size={list(size)}")
+                             got=f"begin={list(begin)}, size={list(size)}", fix="size -1 goes to the end of an axis")
     return _o["slice"](x, start=start, stop=stop, step=(1,) * x.ndim)
 
 
@@ -114,9 +118,11 @@ def cast(x, dtype):
 def constant(value, dtype=None, shape: Sequence[int] | None = None):
     """A value everywhere. dtype is required."""
     if not isinstance(value, (int, float)):
-        raise UnsupportedError("constant: value is not a number", expected="a Python int or float", got=repr(value))
+        raise UnsupportedError("constant: value is not a number", expected="a Python int or float", got=repr(value),
+                               fix="float(x) for a NumPy scalar; feed an array as an argument of the job")
     if dtype is None:
-        raise CheckError("constant: dtype is required", expected="flow.float32, flow.int32, ...", got="None")
+        raise CheckError("constant: dtype is required", expected="flow.float32, flow.int32, ...", got="None",
+                         fix=f"constant({value!r}, flow.float32, shape)")
     return _o["constant"](shape=tuple(shape or ()), value=value, dtype=dt.as_dtype(dtype))
 
 
@@ -153,7 +159,8 @@ def identity(x):
 def where(condition, x=None, y=None):
     """x where condition is not 0, else y; broadcasting."""
     if x is None or y is None:
-        raise ArgumentError("where: x and y are required here", expected="where(condition, x, y)", got="condition alone")
+        raise ArgumentError("where: x and y are required here", expected="where(condition, x, y)", got="condition alone",
+                            fix="where(condition, x, flow.zeros_like(x)) keeps x where the condition holds")
     x, y = _operands("where", x, y)
     if condition.dtype not in (dt.int8, dt.uint8, dt.bool_):
         condition = ops.elementwise.not_equal(condition, condition * 0)
@@ -164,7 +171,8 @@ def where(condition, x=None, y=None):
 def gather(params, indices, axis: int = 0, batch_dims: int = 0):
     """params[indices] along `axis`."""
     if batch_dims:
-        raise UnsupportedError("gather: batch_dims is not supported", expected="0", got=str(batch_dims))
+        raise UnsupportedError("gather: batch_dims is not supported", expected="0", got=str(batch_dims),
+                               fix="reshape params and indices to one batch axis less, or gather per sample")
     return _o["gather"](params, indices, axis=normal_axis(axis, params.ndim, "gather"))
 
 
@@ -172,7 +180,8 @@ def gather(params, indices, axis: int = 0, batch_dims: int = 0):
 def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=None):
     """A new last axis of `depth` with on_value at the index."""
     if axis not in (-1, indices.ndim):
-        raise UnsupportedError("one_hot: only the last axis is supported", expected="axis=-1", got=str(axis))
+        raise UnsupportedError("one_hot: only the last axis is supported", expected="axis=-1", got=str(axis),
+                               fix="leave axis out, and transpose the result")
     return _o["one_hot"](indices, depth=depth, on_value=float(on_value), off_value=float(off_value),
                          dtype=dt.as_dtype(dtype or dt.int32))
 

@@ -119,5 +119,5 @@ def initial_value(initializer, spec: Spec, seed: int | None, name: str) -> np.nd
 
 
 def missing_initializer(name: str) -> JobBuildAndInferError:
-    return JobBuildAndInferError(f"variable {name!r} has no initializer", expected="initializer=...",
+    return JobBuildAndInferError(f"variable {name!r} has no initializer", expected="initializer=...", got="None",
                                  fix="pass one, e.g. flow.zeros_initializer(), or set the job's default_initializer_conf")

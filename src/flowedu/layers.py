@@ -37,7 +37,8 @@ def dense(inputs, units: int, activation: Callable | None = None, use_bias: bool
         raise CheckError("layers.dense: inputs needs two axes or more", expected="(batch, features)",
                          got=str(inputs.shape), fix="flow.reshape(x, [batch, -1])")
     if not isinstance(units, int) or units < 1:
-        raise ArgumentError("layers.dense: units is not a number of outputs", expected="an int above 0", got=repr(units))
+        raise ArgumentError("layers.dense: units is not a number of outputs", expected="an int above 0", got=repr(units),
+                            fix="dense(x, 10)")
     shape = inputs.shape
     flat = reshape(inputs, [-1, shape[-1]]) if len(shape) > 2 else inputs
     weight = get_variable(_named(name, "weight"), (units, shape[-1]), inputs.dtype,
@@ -66,7 +67,8 @@ def conv2d(inputs, filters: int, kernel_size=1, strides=1, padding="VALID", data
             last and groups != 1):
         raise CheckError("layers.conv2d: groups does not divide the channels", got=f"groups={groups}, filters={filters}, "
                          f"channels={channels}", expected="filters and channels that groups divides"
-                         + (" (1 for NHWC)" if last else ""))
+                         + (" (1 for NHWC)" if last else ""),
+                         fix="groups=1, or NCHW data and channel counts that are multiples of groups")
     shape = (filters, *kernel, channels) if last else (filters, channels // groups, *kernel)
     weight = get_variable(_named(name, "weight", weight_name), shape, inputs.dtype,
                           kernel_initializer or init.xavier_uniform_initializer(data_format), kernel_regularizer, trainable,

@@ -113,11 +113,13 @@ rint = _unary("rint", "round")
 def add_n(inputs: Sequence):
     """The sum of values of one shape."""
     if not isinstance(inputs, (list, tuple)) or not inputs:
-        raise CheckError("math.add_n: inputs is not a list of blobs", expected="one blob or more", got=repr(inputs))
+        raise CheckError("math.add_n: inputs is not a list of blobs", expected="one blob or more", got=repr(inputs),
+                         fix="add_n([a, b])")
     total = inputs[0]
     for x in inputs[1:]:
         if x.shape != total.shape:
-            raise CheckError("math.add_n: the shapes differ", got=f"{total.shape} and {x.shape}", expected="one shape")
+            raise CheckError("math.add_n: the shapes differ", got=f"{total.shape} and {x.shape}", expected="one shape",
+                             fix="add with + to broadcast")
         total = _e.add(*_operands("math.add_n", total, x))
     return total
 
@@ -130,7 +132,8 @@ def reduced_axes(what: str, axis, rank: int) -> tuple[int, ...]:
     listed = axis if isinstance(axis, (list, tuple)) else [axis]
     for a in listed:
         if not isinstance(a, int) or not -rank <= a < rank:
-            raise CheckError(f"{what}: axis is out of range", expected=f"integers in [{-rank}, {rank - 1}]", got=repr(axis))
+            raise CheckError(f"{what}: axis is out of range", expected=f"integers in [{-rank}, {rank - 1}]", got=repr(axis),
+                             fix="count axes from 0, or from the end with -1")
     return tuple(sorted({normal_axis(a, rank, what) for a in listed}))
 
 
@@ -177,6 +180,7 @@ def _simple(op_name: str):
 
 def _truth(op_name: str):
     def f(x, axes, keepdims):
+        x = x if x.dtype.is_floating_point else REGISTRY["cast"](x, dtype=dt.int32)     # masks are int8
         ones = REGISTRY["cast"](_e.not_equal(x, x * 0), dtype=dt.int32)
         return REGISTRY["cast"](REGISTRY[op_name](ones, axis=axes, keepdims=keepdims), dtype=dt.int8)
     return f
@@ -207,7 +211,8 @@ def argmax(x, axis: int = -1):
 def clip_by_value(values, min_value=None, max_value=None):
     """Values kept inside [min_value, max_value]; either bound may be None."""
     if min_value is None and max_value is None:
-        raise ArgumentError("math.clip_by_value: no bound is given", expected="min_value, max_value or both", got="None")
+        raise ArgumentError("math.clip_by_value: no bound is given", expected="min_value, max_value or both", got="None",
+                            fix="clip_by_value(x, 0.0, 1.0)")
     if min_value is not None:
         values = _e.maximum(*_operands("math.clip_by_value", values, min_value))
     if max_value is not None:

@@ -20,7 +20,8 @@ def get_variable(name: str, shape=None, dtype=None, initializer=None, regularize
         JobBuildAndInferError: there is no initializer, or another job made the variable with another shape or dtype.
     """
     if not isinstance(name, str):
-        raise CheckError("get_variable: name is not a string", expected="a str", got=repr(name))
+        raise CheckError("get_variable: name is not a string", expected="a str", got=repr(name),
+                         fix='get_variable("w", shape=(3, 4), initializer=...)')
     if not isinstance(shape, (list, tuple)):
         raise CheckError("get_variable: param shape should be a list or tuple of dimension", expected="(units, features)",
                          got=repr(shape), fix="pass the shape even to get an existing variable")

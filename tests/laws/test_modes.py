@@ -33,7 +33,7 @@ def test_graph_equals_eager(case, data):
     arrays, attrs = data.draw(call(op, example))
     g, _ = build(op, arrays, attrs)
     for a, b in zip(run_graph(g, arrays), run(op, [np.asarray(a, order="C") for a in arrays], attrs), strict=True):
-        np.testing.assert_array_equal(a, b)
+        close(a, b, b.dtype if b.dtype.kind == "f" else np.float32)      # threads may add in another order
 
 
 @pytest.mark.parametrize("case", TRAINED, ids=label)

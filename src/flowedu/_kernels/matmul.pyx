@@ -91,7 +91,8 @@ cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     cdef real *scratch
     for d in range(y.ndim - 2):
         batches *= y.shape[d]
-    if batches > 1 and call.args[1].ndim == 2 and not call.ints[0] and A.cs == 1 and rows_flat(&call.args[0]):
+    if batches > 1 and call.args[1].ndim == 2 and not call.ints[0] and A.cs == 1 and rows_flat(&call.args[0]) \
+            and blas_ready(A) and blas_ready(B):
         A.rows *= batches                      # (b, m, k) x (k, n): one tall product
         batches = 1
     if not blas_ready(A) or not blas_ready(B):

@@ -120,6 +120,10 @@ def set_cache(bint enabled) -> None:
         empty_cache()
 
 
+def cache_enabled() -> bool:
+    return CACHE
+
+
 cdef bint view_contiguous(const fe_view *v) noexcept nogil:
     cdef int64_t step = 1
     cdef int i = v.ndim - 1

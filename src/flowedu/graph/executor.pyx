@@ -12,7 +12,8 @@ from flowedu._kernels.abi cimport *
 from flowedu.blob.storage cimport Array, Block, block_drop, block_new
 from flowedu.ops.core cimport Entry, fe_run
 
-from flowedu.blob.dtype import BY_CODE
+from flowedu.blob.dtype import uint8
+from flowedu.blob.storage import cache_enabled, empty
 from flowedu.errors import KernelError
 from flowedu.ops.core import get_num_threads
 
@@ -75,6 +76,7 @@ cdef class Executor:
     cdef int64_t **draws
     cdef Block *arena
     cdef list keep
+    cdef dict homes
     cdef tuple in_types, out_types, out_shapes
     cdef fe_view *in_views
     cdef fe_view *outs
@@ -97,6 +99,8 @@ cdef class Executor:
         self.draws = <int64_t **>calloc(max(self.ncalls, 1), sizeof(void *))
         if not self.calls or not self.views or not self.outs or not self.draws:
             raise MemoryError
+        self.homes = None if cache_enabled() else {
+            b: empty((b.nbytes,), uint8) for b in plan.buffers if b.in_arena}   # a sanitizer sees where each ends
         self.arena = block_new(max(plan.arena, 64))
         memset(self.arena.data, 0, max(plan.arena, 64))        # touch the pages now, not in the first step
         order = {value: i for i, value in enumerate(plan.graph.inputs.values())}
@@ -114,7 +118,7 @@ cdef class Executor:
                 raise KernelError(f"{step.name}: {e.op.name} has no kernel for these element types",
                                   expected="float32 or float64", fix="convert with flow.cast")
             if step.scratch is not None:
-                self.calls[i].work = self.arena.data + <int64_t>step.scratch.offset
+                self.calls[i].work = self.home(step.scratch)
             if e.op.random:
                 e.ints[0] = (e.ints[0] + seed + 7919 * (i + 1)) & 0x7FFFFFFFFFFFFFFF
                 self.draws[self.nrandom] = &e.ints[1]
@@ -149,11 +153,17 @@ cdef class Executor:
         self.out_shapes = tuple(shapes)
         self.out_types = tuple([value.spec.dtype.numpy for value in plan.graph.outputs])
 
+    cdef char *home(self, buffer) except NULL:
+        """Where an arena buffer starts."""
+        if self.homes is not None:
+            return (<Array>self.homes[buffer]).v.data
+        return self.arena.data + <int64_t>buffer.offset
+
     cdef char *locate(self, p) except NULL:
         cdef int64_t offset = p.offset * p.spec.dtype.bytes
         cdef Array a
         if p.buffer.in_arena:
-            return self.arena.data + <int64_t>p.buffer.offset + offset
+            return self.home(p.buffer) + offset
         a = p.buffer.array
         self.keep.append(a)
         return a.v.data + offset

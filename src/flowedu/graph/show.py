@@ -110,7 +110,7 @@ def passes(plan: Plan) -> list[str]:
     own = [("fold", kinds.count("const"), "constants computed once, while planning"),
            ("inplace", sum(s.inplace for s in plan.steps), "results took the memory of an input that dies there"),
            ("pack", sum(s.node is None for s in plan.steps), "strided inputs copied, for kernels that cannot read them")]
-    return [f"  {line.rstrip()}" for line in plan.report] + [f"  {name:9s} {n} {what}" for name, n, what in own if n]
+    return [f"  {line.rstrip()}" for line in plan.report] + [f"  {name:9s} {n:4d} {what}" for name, n, what in own if n]
 
 
 # ---- what a plan knows, in the words of a reader

@@ -83,7 +83,8 @@ class LocalBlob:
 
     def numpy(self, parallel_id: int | None = None) -> np.ndarray:
         if parallel_id not in (None, 0):
-            raise CheckError("LocalBlob.numpy: no such device", expected="None or 0", got=repr(parallel_id))
+            raise CheckError("LocalBlob.numpy: no such device", expected="None or 0", got=repr(parallel_id),
+                             fix="numpy() gives the whole value")
         return self._array
 
     ndarray = numpy

@@ -29,7 +29,8 @@ class FunctionConfig:
         known = ("simplify", "cse", "dead", "fuse", "inplace", "reuse")
         for n in names:
             if n not in known:
-                raise CheckError("without_passes: unknown pass", expected=", ".join(known), got=repr(n))
+                raise CheckError("without_passes: unknown pass", expected=", ".join(known), got=repr(n),
+                                 fix="job.show() lists the passes that ran")
         self.off = names
 
     @property
@@ -41,7 +42,8 @@ class FunctionConfig:
             raise AttributeError(name)
         if name not in _FLAGS:
             raise CheckError(f"function_config has no setting {name!r}", expected=nearest(name, _FLAGS).replace(
-                "the session's variables", "the settings OneFlow 0.4 documents"), got=name)
+                "the session's variables", "the settings OneFlow 0.4 documents"), got=name,
+                             fix="correct the name; help(flow.FunctionConfig) lists what there is")
 
         def setter(value=True) -> None:
             self.values[name] = value
@@ -69,7 +71,8 @@ class _GlobalConfig:
     def cpu_device_num(self, n: int) -> None:
         """How many CPU devices the session has (more than one: chapter 6)."""
         if not isinstance(n, int) or n < 1:
-            raise CheckError("flow.config.cpu_device_num: not a number of devices", expected="1 or more", got=repr(n))
+            raise CheckError("flow.config.cpu_device_num: not a number of devices", expected="1 or more", got=repr(n),
+                             fix="cpu_device_num(1)")
         self._set("cpu_device_num", n)
 
     def enable_legacy_model_io(self, value: bool = True) -> None:

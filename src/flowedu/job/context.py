@@ -66,7 +66,8 @@ class JobContext(Context):
                                         got='"predict"', fix='@flow.global_function("train")')
         for loss in losses:
             if not isinstance(loss, BlobDef):
-                raise CheckError("minimize: the loss is not a blob", expected="a blob of the job", got=type(loss).__name__)
+                raise CheckError("minimize: the loss is not a blob", expected="a blob of the job", got=type(loss).__name__,
+                                 fix="minimize(loss) with what a loss function of flow.nn gave")
         if len({loss.shape for loss in losses}) > 1:
             raise JobBuildAndInferError("minimize: the losses have different shapes", expected="one shape",
                                         got=", ".join(str(x.shape) for x in losses), fix="reduce each to its mean first")
@@ -74,12 +75,13 @@ class JobContext(Context):
         unknown = [n for n in names or () if n not in self.trainable]
         if unknown:
             raise CheckError(f"minimize: unknown variables {unknown}", expected=f"some of {sorted(self.trainable)}",
-                             got=str(unknown))
+                             got=str(unknown), fix="name trainable variables that exist when minimize is called")
         self.goal = (optimizer, [self.value_of(loss) for loss in losses], list(self.trainable if names is None else names))
 
     def watch(self, blob, handler, diff: bool) -> None:
         if not isinstance(blob, BlobDef):
-            raise UnsupportedError("watch: not a blob", expected="a blob of this job", got=type(blob).__name__)
+            raise UnsupportedError("watch: not a blob", expected="a blob of this job", got=type(blob).__name__,
+                                   fix="watch what an op or a layer returned")
         self.watches.append((self.value_of(blob), diff, handler))
 
     def finish(self) -> list[tuple[GraphValue, Callable]]:
@@ -99,7 +101,8 @@ class JobContext(Context):
             pairs = [(n, v, g) for n, v, g in zip(names, variables, grads) if g is not None]
             if not pairs:
                 raise JobBuildAndInferError(f"{self.name}: the loss does not depend on any trainable variable",
-                                            expected="a loss made from a layer's output", got=f"variables {names}", at="")
+                                            expected="a loss made from a layer's output", got=f"variables {names}", at="",
+                                            fix="make the loss from what the layers return, with trainable=True")
             self._update(optimizer, losses[0], pairs)
         deliveries = []
         for value, diff, handler in self.watches:
@@ -155,11 +158,11 @@ def deliverer(handler) -> Callable[[np.ndarray], None]:
         return lambda a: print(*([handler] if handler else []), a, sep="\n")
     if not callable(handler):
         raise CheckError("watch: the handler is not callable", expected="a function of one parameter, a prompt, or None",
-                         got=repr(handler))
+                         got=repr(handler), fix="def handler(x: tp.Numpy): print(x)")
     parameters = list(inspect.signature(handler, eval_str=True).parameters.values())
     if len(parameters) != 1:
         raise CheckError("watch callback should accept only one parameter", expected="def handler(x: tp.Numpy)",
-                         got=f"{len(parameters)} parameters")
+                         got=f"{len(parameters)} parameters", fix="bring the rest in by a closure or functools.partial")
     kind = parameters[0].annotation
     if kind is inspect.Parameter.empty:
         return lambda a: handler(LocalBlob(a))
@@ -168,4 +171,4 @@ def deliverer(handler) -> Callable[[np.ndarray], None]:
     if kind is ListNumpy:
         return lambda a: handler([a])
     raise UnsupportedError("invalid watch callback parameter annotation", expected="tp.Numpy, tp.ListNumpy or none",
-                           got=repr(kind))
+                           got=repr(kind), fix="def handler(x: tp.Numpy)")

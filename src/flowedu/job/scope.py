@@ -10,7 +10,8 @@ class namespace:
 
     def __init__(self, name: str):
         if not isinstance(name, str) or not name:
-            raise CheckError("scope.namespace: name is not a string", expected="a non-empty str", got=repr(name))
+            raise CheckError("scope.namespace: name is not a string", expected="a non-empty str", got=repr(name),
+                             fix='scope.namespace("block1")')
         self.name = name
 
     def __enter__(self):
@@ -39,7 +40,8 @@ class placement(_Inert):
 
     def __init__(self, device_tag: str, machine_device_ids, hierarchy=None):
         if device_tag not in ("cpu", "gpu", "cuda"):
-            raise CheckError("scope.placement: unknown device tag", expected='"cpu" or "gpu"', got=repr(device_tag))
+            raise CheckError("scope.placement: unknown device tag", expected='"cpu" or "gpu"', got=repr(device_tag),
+                             fix='scope.placement("cpu", "0:0")')
         super().__init__(device_tag, machine_device_ids)
 
 

@@ -54,7 +54,9 @@ class Session:
         """Register a job. A second one of the same name replaces the first, until the session runs."""
         if self.compiling:
             raise UnsupportedError(f"global_function: {job.name} is defined inside the body of a job",
-                                   expected="a definition at the top level", fix="move it out of the body")
+                                   expected="a definition at the top level",
+                                   got=f"@flow.global_function on {job.name} while jobs are compiled",
+                                   fix="move it out of the body")
         if self.running:
             raise UnsupportedError(f"global_function: {job.name} is defined after the session started",
                                    expected="all jobs defined before the first job call or checkpoint call",
@@ -78,11 +80,13 @@ class Session:
         if self.running:
             return
         if self.compiling:
-            raise UnsupportedError("a job was called inside the body of a job", expected="blobs and ops in a body",
+            raise UnsupportedError("a job was called inside the body of a job",
+                                   expected="blobs and ops in a body", got="a call of a job",
                                    fix="call the other job outside, or share a plain Python function")
         if not self.jobs:
             raise CheckError("the session has no job", expected="at least one function decorated with "
-                             "@flow.global_function()", fix="define the jobs before calling checkpoint functions")
+                             "@flow.global_function()", got="none",
+                             fix="define the jobs before calling checkpoint functions")
         self.compiling, self.declared = True, {}
         try:
             for job in self.jobs.values():

@@ -29,5 +29,5 @@ def _context(what: str):
     context = current()
     if not hasattr(context, "watch"):
         raise UnsupportedError(f"{what}: not inside a job", expected="a call in the body of a job function",
-                               fix="move it into the function decorated with @flow.global_function")
+                               got="a call outside", fix="move it into the function decorated with @flow.global_function")
     return context

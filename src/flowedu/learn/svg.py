@@ -29,6 +29,11 @@ class Drawing:
         self.parts.append(f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}" fill="{color}">'
                           f'{escape(text)}</text>')
 
+    def line(self, *points: tuple[float, float], color: str = GREY) -> None:
+        """A line through the points."""
+        through = " ".join(f"{x:g},{y:g}" for x, y in points)
+        self.parts.append(f'<polyline points="{through}" fill="none" stroke="{color}"/>')
+
     def arrow(self, x1: float, y1: float, x2: float, y2: float, color: str = INK) -> None:
         """A line with a head at (x2, y2)."""
         length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1e-9)

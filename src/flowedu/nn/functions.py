@@ -16,7 +16,8 @@ _e = ops.elementwise
 def channels_first(what: str, data_format: str, rank: int = 4) -> None:
     """Raise unless the layout is NCHW: the kernels work channels first."""
     if data_format.upper() not in ("NCHW", "NHWC"):
-        raise ArgumentError(f"{what}: unknown data_format", expected="NCHW or NHWC", got=repr(data_format))
+        raise ArgumentError(f"{what}: unknown data_format", expected="NCHW or NHWC", got=repr(data_format),
+                            fix='leave it out: "NCHW" is the default')
 
 
 def _to_nchw(x):
@@ -54,7 +55,8 @@ def _pool(op_name: str, prefix: str, doc: str):
     @front(prefix, "y_0")
     def pool(input, ksize, strides, padding, data_format: str = "NCHW", ceil_mode: bool = False):
         if data_format not in ("NCHW", "NHWC"):
-            raise CheckError(f"{op_name}: unknown data_format", expected="NCHW or NHWC", got=repr(data_format))
+            raise CheckError(f"{op_name}: unknown data_format", expected="NCHW or NHWC", got=repr(data_format),
+                             fix='leave it out: "NCHW" is the default')
         last = data_format == "NHWC"
         x = _to_nchw(input) if last else input
         ksize, strides = pool_ints(ksize, f"{op_name}: ksize"), pool_ints(strides, f"{op_name}: strides")
@@ -79,7 +81,8 @@ def bias_add(value, bias, data_format: str | None = None):
     elif data_format.upper().startswith("N") and data_format.upper().endswith("C"):
         axis = value.ndim - 1
     else:
-        raise ArgumentError("bias_add: unknown data_format", expected="NC... or N...C", got=repr(data_format))
+        raise ArgumentError("bias_add: unknown data_format", expected="NC... or N...C", got=repr(data_format),
+                            fix="leave it out: the bias then lies along axis 1")
     return _o["bias_add"](value, bias, axis=axis)
 
 
@@ -90,9 +93,11 @@ def dropout(x, rate: float, noise_shape=None, seed: int | None = None):
     In a predict job, and for rate 0, x itself comes back.
     """
     if not (isinstance(rate, (int, float)) and 0.0 <= rate < 1.0):
-        raise CheckError("dropout: rate is not a probability of dropping", expected="0 <= rate < 1", got=repr(rate))
+        raise CheckError("dropout: rate is not a probability of dropping", expected="0 <= rate < 1", got=repr(rate),
+                         fix="rate=0.5 drops half; a probability p of keeping is rate=1-p")
     if noise_shape is not None:
-        raise UnsupportedError("dropout: noise_shape is not supported", expected="None", got=str(noise_shape))
+        raise UnsupportedError("dropout: noise_shape is not supported", expected="None", got=str(noise_shape),
+                               fix="leave it out: every element is dropped on its own")
     if rate == 0.0 or not current().training:
         return x
     mask = _o["random_mask_like"](x, rate=float(rate), seed=gen_seed() if seed is None else seed, draw=0)
@@ -128,7 +133,8 @@ def softmax_cross_entropy_with_logits(labels, logits):
     """Per-sample -sum(labels * log softmax(logits)) over the last axis; labels are probabilities."""
     if labels.shape != logits.shape or labels.dtype is not logits.dtype:
         raise CheckError("softmax_cross_entropy_with_logits: labels and logits differ", expected="one shape and dtype",
-                         got=f"{labels.spec} and {logits.spec}")
+                         got=f"{labels.spec} and {logits.spec}",
+                         fix="integer labels: sparse_softmax_cross_entropy_with_logits; else flow.cast or flow.one_hot")
     rows = _o["log_softmax"](logits, axis=logits.ndim - 1)
     return _e.neg(_o["sum"](labels * rows, axis=(logits.ndim - 1,), keepdims=False))
 

@@ -13,6 +13,8 @@ cimport cython
 from flowedu._kernels.abi cimport *
 from flowedu.blob.storage cimport Array, Block, block_drop, block_new, view_contiguous
 
+import os
+
 from flowedu._kernels import TABLE
 from flowedu.errors import DTypeError, FlowError, KernelError, ShapeError, user_line
 
@@ -94,12 +96,23 @@ def set_num_threads(int n):
     """How many threads kernels may use, from now on."""
     global threads
     if n < 1:
-        raise FlowError("set_num_threads: n is not positive", expected="1 or more", got=str(n))
+        raise FlowError("set_num_threads: n is not positive", expected="1 or more", got=str(n), fix="pass the number of "
+                        "cores, or 1")
     threads = n if fe_has_threads() else 1
 
 
 def get_num_threads():
+    """How many threads kernels may use."""
     return threads
+
+
+def default_threads() -> int:
+    """FLOWEDU_NUM_THREADS or OMP_NUM_THREADS if set, else the processors this process may run on."""
+    for name in ("FLOWEDU_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(name, "").split(",")[0]
+        if text.isdigit() and int(text) > 0:
+            return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def has_threads():
@@ -611,3 +624,6 @@ cdef binary(OpBase op, a, b):
             and ((<TensorBase>a).v.dtype < 2 or op is not DIV):
         return op.call((a, b), NOTHING)
     return mixed(op, a, b)
+
+
+set_num_threads(default_threads())

@@ -15,7 +15,7 @@ from flowedu.ops.define import define
 
 def reshape_strides(shape, strides, new):
     """Strides of `new` over the same memory, or None where a copy is needed."""
-    if prod(shape) == 0:
+    if prod(shape) == 0 or tuple(strides) == row_major(shape):     # contiguous memory takes every shape
         return row_major(new)
     old = [(n, s) for n, s in zip(shape, strides) if n != 1]
     out, i = [0] * len(new), len(old) - 1

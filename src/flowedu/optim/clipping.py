@@ -16,7 +16,7 @@ class ByGlobalNorm:
     def __post_init__(self):
         if not self.clip_norm > 0:
             raise ArgumentError("grad_clipping.by_global_norm: clip_norm is not positive", expected="a number above 0",
-                                got=repr(self.clip_norm))
+                                got=repr(self.clip_norm), fix="by_global_norm(1.0)")
 
 
 grad_clipping = SimpleNamespace(by_global_norm=ByGlobalNorm)

@@ -30,7 +30,8 @@ class Optimizer:
         self.lr_scheduler = as_scheduler(lr_scheduler, f"optimizer.{type(self).__name__}: lr_scheduler")
         if grad_clipping is not None and not hasattr(grad_clipping, "clip_norm"):
             raise ArgumentError("grad_clipping is not a clipping rule", expected="flow.optimizer.grad_clipping."
-                                "by_global_norm(clip_norm)", got=repr(grad_clipping))
+                                "by_global_norm(clip_norm)", got=repr(grad_clipping),
+                                fix="grad_clipping=flow.optimizer.grad_clipping.by_global_norm(1.0)")
         self.grad_clipping, self.variables = grad_clipping, variables
 
     def attributes(self, names: Sequence[str]) -> dict:
@@ -49,6 +50,7 @@ class Optimizer:
         context = current()
         if not hasattr(context, "minimize"):
             raise UnsupportedError("minimize: not inside a job", expected="a call in the body of a job function",
+                                   got="a call outside",
                                    fix='put it into a function decorated with @flow.global_function("train")')
         context.minimize(self, list(loss) if isinstance(loss, (list, tuple)) else [loss])
 
@@ -63,7 +65,8 @@ class SGD(Optimizer):
                  train_step_lbn=None, loss_scale_policy=None, variables=None):
         super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables)
         if not isinstance(momentum, (int, float)) or not 0 <= momentum < 1:
-            raise ArgumentError("optimizer.SGD: momentum is out of range", expected="0 <= momentum < 1", got=repr(momentum))
+            raise ArgumentError("optimizer.SGD: momentum is out of range", expected="0 <= momentum < 1", got=repr(momentum),
+                                fix="momentum=0.9, or 0 for plain gradient descent")
         self.momentum = float(momentum)
         self.op = "momentum_update" if momentum else "sgd_update"
         self.slots = ("momentum",) if momentum else ()
@@ -86,7 +89,8 @@ class Adam(Optimizer):
         super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables)
         for name, value in (("beta1", beta1), ("beta2", beta2)):
             if not 0 <= value < 1:
-                raise ArgumentError(f"optimizer.Adam: {name} is out of range", expected=f"0 <= {name} < 1", got=repr(value))
+                raise ArgumentError(f"optimizer.Adam: {name} is out of range", expected=f"0 <= {name} < 1", got=repr(value),
+                                    fix="leave it out: beta1=0.9, beta2=0.999")
         self.hyper = {"beta1": float(beta1), "beta2": float(beta2), "epsilon": float(epsilon),
                       "do_bias_correction": bool(do_bias_correction)}
 
