@@ -15,7 +15,7 @@ QUIETLY := tools/quietly
 PIP     := $(PY) -m pip --disable-pip-version-check install -q
 NEEDS    = $(PY) tools/requirements.py
 
-NATIVE  := setup.py $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
+NATIVE  := setup.py $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h')
 SCRIPTS := $(shell find src -name '*.py')
 BUILT   := build/stamps/built
 DEBUG   := build/stamps/debug

@@ -97,6 +97,6 @@ def extensions():
     return out + engine
 
 
-DEPENDS = [str(p) for pattern in ("*.h", "*.pxd") for p in sorted(Path("src/flowedu").rglob(pattern))]
+DEPENDS = [str(p) for pattern in ("*.h", "*.pxd", "*.pxi") for p in sorted(Path("src/flowedu").rglob(pattern))]
 setup(ext_modules=extensions(),
       options={"build_ext": {"parallel": os.cpu_count() or 1}})

@@ -12,6 +12,7 @@ from flowedu.blob.spec import Spec
 from flowedu.errors import CheckError, JobBuildAndInferError
 
 _ids = itertools.count()
+_draws = itertools.count()
 _stack: list = []
 
 
@@ -100,16 +101,16 @@ _seed: int | None = None
 
 def set_seed(seed: int | None) -> None:
     """Make initial values and random ops reproducible (None: different every time)."""
-    global _seed
-    _seed = seed
+    global _seed, _draws
+    _seed, _draws = seed, itertools.count()
 
 
 def gen_seed(name: str = "") -> int:
     """A seed: derived from the global one and `name` if that is set, else random."""
     if _seed is None:
         return int(np.random.SeedSequence().entropy % (1 << 62))
-    text = int.from_bytes(name.encode(), "little") if name else next(_ids)
-    return int(np.random.SeedSequence([_seed, text % (1 << 64)]).generate_state(1, np.uint64)[0] >> 2)
+    words = name.encode() if name else [256, next(_draws)]        # 256: no byte of a name
+    return int(np.random.SeedSequence([_seed, *words]).generate_state(1, np.uint64)[0] >> 2)
 
 
 def initial_value(initializer, spec: Spec, seed: int | None, name: str) -> np.ndarray:

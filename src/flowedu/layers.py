@@ -25,6 +25,15 @@ def _named(name: str, part: str, override: str | None = None) -> str:
     return override or f"{name}-{part}"
 
 
+def _activated(y, activation: Callable | None, name: str, what: str):
+    if activation is None:
+        return y
+    if not callable(activation):
+        raise CheckError(f"{what}: activation is not a function", expected="a function called as f(blob, name=...)",
+                         got=repr(activation), fix=f"flow.nn.{activation}" if isinstance(activation, str) else "flow.nn.relu")
+    return activation(y, name=f"{name}-activation")
+
+
 def dense(inputs, units: int, activation: Callable | None = None, use_bias: bool = True, kernel_initializer=None,
           bias_initializer=None, kernel_regularizer=None, bias_regularizer=None, trainable: bool = True,
           name: str = "Dense", model_distribute=None):
@@ -49,8 +58,7 @@ def dense(inputs, units: int, activation: Callable | None = None, use_bias: bool
         bias = get_variable(_named(name, "bias"), (units,), inputs.dtype, bias_initializer or init.constant_initializer(0),
                             bias_regularizer, trainable, "bias", reuse=False)
         y = F.bias_add(y, bias, name=f"{name}-bias_add")
-    if callable(activation):
-        y = activation(y, name=f"{name}-activation")
+    y = _activated(y, activation, name, "layers.dense")
     return reshape(y, [*shape[:-1], units]) if len(shape) > 2 else y
 
 
@@ -79,7 +87,7 @@ def conv2d(inputs, filters: int, kernel_size=1, strides=1, padding="VALID", data
                             bias_initializer or init.constant_initializer(0), bias_regularizer, trainable, "bias",
                             reuse=False)
         y = F.bias_add(y, bias, data_format, name=f"{name}-bias_add")
-    return activation(y, name=f"{name}-activation") if callable(activation) else y
+    return _activated(y, activation, name, "layers.conv2d")
 
 
 @front("BatchNorm")

@@ -1,6 +1,8 @@
 """flow.get_variable: a named array that lives between runs."""
 from __future__ import annotations
 
+import numpy as np
+
 from flowedu.blob import dtype as dt
 from flowedu.blob.spec import Spec
 from flowedu.context import current
@@ -25,6 +27,9 @@ def get_variable(name: str, shape=None, dtype=None, initializer=None, regularize
     if not isinstance(shape, (list, tuple)):
         raise CheckError("get_variable: param shape should be a list or tuple of dimension", expected="(units, features)",
                          got=repr(shape), fix="pass the shape even to get an existing variable")
+    if not all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape):
+        raise CheckError("get_variable: a size is not a number of elements", expected="ints of 0 or more", got=repr(shape),
+                         fix="take sizes from blob.shape; a variable has no axis of -1")
     context = current()
     spec = Spec(tuple(int(n) for n in shape), dt.as_dtype(dtype or dt.float32, "get_variable: dtype"))
     return context.get_variable(context.full_name(name), spec, initializer or context.default_initializer,

@@ -9,10 +9,10 @@ broadcast elements into a buffer, and then runs the instructions: a chain of ten
 from libc.stdint cimport int16_t, int32_t, int64_t
 from libc.string cimport memcpy, memset
 from flowedu._kernels.abi cimport *
+from flowedu._kernels.program cimport *
 
 cdef extern from "tiles.h" nogil:
-    enum: FE_NTILES, FE_MAX_SLOTS, FE_TILE_BYTES
-    ctypedef void (*fe_tile)(int64_t, void *, const void *, const void *, const void *) noexcept
+    enum: FE_NTILES
     ctypedef struct fe_tile_entry:
         const char *name
         int in_ "in"
@@ -20,15 +20,6 @@ cdef extern from "tiles.h" nogil:
         int arity
         fe_tile fn
     const fe_tile_entry *FE_TILES
-    ctypedef struct fe_instr:
-        fe_tile fn
-        int16_t out, a, b, c
-    ctypedef struct fe_program:
-        int32_t ninstr, nslots, nconst, nout
-        fe_instr *instr
-        int32_t *item
-        int16_t *const_slot
-        int16_t *out_slot
 
 cdef extern from *:
     """

@@ -182,14 +182,7 @@ def fuse(graph: Graph) -> str:
                 slots[i] = build(group, x.node)
             else:
                 slots[i] = group.operand(x, start)
-        for slot, value in program.consts.items():
-            slots[slot] = group.count
-            group.consts[group.count] = value
-            group.count += 1
-        for name, out, operands in program.instrs:
-            slots[out] = group.count
-            group.instrs.append((name, group.count, tuple(slots[o] for o in operands)))
-            group.count += 1
+        group.count = program.inline_into(slots, group.instrs, group.consts, group.count)
         return slots[program.outs[0]]
 
     def fits(group: _Group, node: Node) -> bool:

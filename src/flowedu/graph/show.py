@@ -121,8 +121,11 @@ class Names:
         self.names = {**arguments, "System-Train-LearningRate": "lr"}
         self.names.update((v, "step") for v in plan.graph.variables if v.startswith("System-Train-TrainStep-"))
         for number, step in enumerate(plan.steps):
-            for y in step.node.outputs if step.node is not None else ():
-                if re.fullmatch(rf"{step.node.op.name}_\d+(\..*)?", y.name):
+            if step.node is None:
+                continue
+            ops = step.name if step.node.op.name == "fused" else step.node.op.name
+            for y in step.node.outputs:
+                if re.fullmatch(rf"({ops.replace('+', '|')})_\d+(\..*)?", y.name):        # named by the graph
                     self.names[y.name] = f"%{number}" + "".join(y.name.partition(".")[1:])
         for step in plan.steps:
             if is_update(step):                     # lr, step, then (w, gradient of w, ...) of each parameter

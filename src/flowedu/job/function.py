@@ -134,7 +134,6 @@ class JobFunction:
         if self.schedule is not None:
             self.rate_view[0] = self.schedule(0)
         self.plain = self.signature.returns is Numpy
-        self.seed = context.gen_seed(self.name)
         self.nodes, self.outputs = list(graph.nodes), list(graph.outputs)
         self._lay_out()
 
@@ -144,7 +143,7 @@ class JobFunction:
         runs = self.executor.runs if self.executor else 0
         self.plan: Plan = make_plan(graph, self.arrays, scratch_bytes, self.report, inplace="inplace" not in self.off,
                                     reuse="reuse" not in self.off)
-        self.executor = Executor(self.plan, self.seed)
+        self.executor = Executor(self.plan)
         self.executor.runs = runs
 
     # ---- running

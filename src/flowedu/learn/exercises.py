@@ -89,13 +89,17 @@ def _where(error: Exception, path: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m flowedu.learn.exercises", description="Check a chapter's exercises.")
+    parser = argparse.ArgumentParser("python -m flowedu.learn.exercises", description="Check a chapter's exercises.")
     parser.add_argument("chapter", type=Path, help="a folder such as chapters/01_blob")
     parser.add_argument("names", nargs="*", help="only these exercises")
     parser.add_argument("--solutions", action="store_true", help="check solutions.py instead of exercises.py")
     options = parser.parse_args(arguments)
     if not (options.chapter / "checks.py").exists():
         print(f"no exercises in {options.chapter}")
+        return 2
+    known = [n for n in vars(load(options.chapter / "checks.py")) if n.startswith("check_")]
+    if unknown := [n for n in options.names if f"check_{n}" not in known]:
+        print(f"no exercise {unknown[0]}; there are " + ", ".join(n[6:] for n in known))
         return 2
     marks = {"right": "ok  ", "wrong": "no  ", "open": "todo"}
     results = []

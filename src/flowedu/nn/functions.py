@@ -86,11 +86,11 @@ def bias_add(value, bias, data_format: str | None = None):
     return _o["bias_add"](value, bias, axis=axis)
 
 
-@front("Dropout")
-def dropout(x, rate: float, noise_shape=None, seed: int | None = None):
+def dropout(x, rate: float, noise_shape=None, seed: int | None = None, name: str | None = None):
     """Each element is dropped with probability `rate` and the rest scaled by 1/(1-rate), while training.
 
-    In a predict job, and for rate 0, x itself comes back.
+    In a predict job, and for rate 0, x itself comes back. A `seed` makes the masks the same in every session; it asks for
+    a `name`, as in OneFlow 0.4.
     """
     if not (isinstance(rate, (int, float)) and 0.0 <= rate < 1.0):
         raise CheckError("dropout: rate is not a probability of dropping", expected="0 <= rate < 1", got=repr(rate),
@@ -98,9 +98,17 @@ def dropout(x, rate: float, noise_shape=None, seed: int | None = None):
     if noise_shape is not None:
         raise UnsupportedError("dropout: noise_shape is not supported", expected="None", got=str(noise_shape),
                                fix="leave it out: every element is dropped on its own")
+    if seed is not None and not name:
+        raise CheckError("dropout: a seed needs a name", expected="name=... with seed=...", got=f"seed={seed}, name={name!r}",
+                         fix='dropout(x, 0.5, seed=1, name="dropout1"), or flow.random.seed(1) for everything')
     if rate == 0.0 or not current().training:
         return x
-    mask = _o["random_mask_like"](x, rate=float(rate), seed=gen_seed() if seed is None else seed, draw=0)
+    return _dropout(x, rate, gen_seed() if seed is None else seed, name=name)
+
+
+@front("Dropout")
+def _dropout(x, rate, seed):
+    mask = _o["random_mask_like"](x, rate=float(rate), seed=seed, draw=0)
     return _o["dropout"](x, mask, scale=1.0 / (1.0 - rate))
 
 

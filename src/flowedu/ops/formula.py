@@ -86,14 +86,7 @@ class Tracer:
 
     def append(self, program: Formula, slots: dict[int, int], spec: Spec) -> Symbol:
         """The instructions of `program` with its inputs bound to our slots."""
-        for slot, value in program.consts.items():
-            slots[slot] = self.count
-            self.consts[self.count] = value
-            self.count += 1
-        for name, out, operands in program.instrs:
-            slots[out] = self.count
-            self.instrs.append((name, self.count, tuple(slots[o] for o in operands)))
-            self.count += 1
+        self.count = program.inline_into(slots, self.instrs, self.consts, self.count)
         return Symbol(slots[program.outs[0]], spec)
 
 

@@ -14,11 +14,13 @@ def conv_ints(value: int | Sequence[int], name: str, axes: int = 2) -> tuple[int
     """An int for all axes, or a list or tuple of one int per axis (a wrong length is a CheckError)."""
     if isinstance(value, (list, tuple)):
         if len(value) != axes:
-            raise CheckError(f"{name} has the wrong length", expected=f"an int or {axes} ints", got=repr(value))
+            raise CheckError(f"{name} has the wrong length", expected=f"an int or {axes} ints", got=repr(value),
+                             fix=f"one int, or {axes}: {[value[0] if value else 1] * axes}")
         return tuple(map(int, value))
     if isinstance(value, int):
         return (value,) * axes
-    raise ArgumentError(f"{name} must be an int or a list", expected=f"an int or {axes} ints", got=repr(value))
+    raise ArgumentError(f"{name} must be an int or a list", expected=f"an int or {axes} ints", got=repr(value),
+                        fix=f"{name.rpartition(' ')[2]}=2, say")
 
 
 def pool_ints(value: int | Sequence[int], name: str, axes: int = 2) -> tuple[int, ...]:
@@ -27,8 +29,8 @@ def pool_ints(value: int | Sequence[int], name: str, axes: int = 2) -> tuple[int
         return (value,) * axes
     if isinstance(value, (list, tuple)) and len(value) in (1, axes):
         return tuple(map(int, value)) if len(value) == axes else (int(value[0]),) * axes
-    raise ArgumentError(f"{name} should be an int, or a list of 1 or {axes} ints", got=repr(value),
-                        fix=f"pass {name}=2, say, or {name}={[2] * axes}")
+    raise ArgumentError(f"{name} does not fit", expected=f"an int, or a list of 1 or {axes} ints", got=repr(value),
+                        fix=f"{name.rpartition(' ')[2]}=2, say, or {[2] * axes}")
 
 
 def conv_padding(padding, hw: Sequence[int], kernel: Sequence[int], strides: Sequence[int],

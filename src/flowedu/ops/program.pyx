@@ -3,27 +3,15 @@
 A Formula is symbolic: `[("mul", 2, (0, 1)), ...]` over numbered slots. `compile` picks a tile function per instruction
 for given dtypes and lays the result out as the C struct the elementwise kernel reads (_kernels/tiles.h).
 """
-from libc.stdint cimport int16_t, int32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
+
+from flowedu._kernels.program cimport FE_MAX_SLOTS, fe_program, fe_tile
 
 from flowedu._kernels import TILES
 from flowedu.blob.dtype import BY_CODE
 from flowedu.errors import DTypeError
 
 import numpy as np
-
-cdef extern from "tiles.h" nogil:
-    enum: FE_MAX_SLOTS
-    ctypedef void (*fe_tile)(long, void *, const void *, const void *, const void *) noexcept
-    ctypedef struct fe_instr:
-        fe_tile fn
-        int16_t out, a, b, c
-    ctypedef struct fe_program:
-        int32_t ninstr, nslots, nconst, nout
-        fe_instr *instr
-        int32_t *item
-        int16_t *const_slot
-        int16_t *out_slot
 
 cdef extern from *:
     """
@@ -48,6 +36,21 @@ class Formula:
     def single(cls, name, arity):
         """The formula of one tile."""
         return cls(arity, [(name, arity, tuple(range(arity)))], [arity])
+
+    def inline_into(self, slots, instrs, consts, count):
+        """Append this formula to another one's `instrs` and `consts`, its own slots numbered from `count`.
+
+        slots: {own input slot: slot of the other}; completed here. Returns the count after.
+        """
+        for slot, value in self.consts.items():
+            slots[slot] = count
+            consts[count] = value
+            count += 1
+        for name, out, operands in self.instrs:
+            slots[out] = count
+            instrs.append((name, count, tuple([slots[o] for o in operands])))
+            count += 1
+        return count
 
     @property
     def nslots(self):

@@ -1,0 +1,221 @@
+# The eager interpreter: allocate, run the kernel, record (part of core.pyx).
+
+cdef TensorBase new_tensor():
+    return <TensorBase>(<_Type *>Tensor).tp_new(<PyTypeObject *>Tensor, <PyObject *>NOTHING, NULL)
+
+
+cdef TensorBase alias_of(TensorBase t):
+    """The same memory as another tensor object, without history."""
+    cdef TensorBase y = new_tensor()
+    y.v = t.v
+    y.block = t.block
+    y.block.refs += 1
+    return y
+
+
+cdef TensorBase packed(TensorBase x):
+    """A contiguous copy, without history."""
+    cdef TensorBase y = new_tensor()
+    cdef fe_view args[2]
+    cdef int64_t n = fe_numel(&x.v), step = 1
+    cdef int d
+    y.v = x.v
+    for d in range(x.v.ndim - 1, -1, -1):
+        y.v.stride[d] = step
+        step *= max(x.v.shape[d], 1)
+    y.block = block_new(n * BYTES[x.v.dtype])
+    y.v.data = y.block.data
+    args[0], args[1] = x.v, y.v
+    launch(<fe_kernel><void *>copy_kernel[x.v.dtype], args, 1, 2, NULL, NULL, NULL, NULL, n)
+    return y
+
+cdef int *BYTES = [4, 8, 4, 8, 1, 1, 1, 2]
+
+
+cdef int launch(fe_kernel fn, fe_view *args, int nin, int nargs, const int64_t *ints, const double *reals,
+                fe_work work, const void *extra, int64_t cost) except -1:
+    """Run one kernel now, on as many threads as its cost deserves."""
+    cdef fe_call call
+    cdef Block *scratch = NULL
+    cdef int64_t need
+    cdef int status, failed, nt = threads if cost >= 4 * SMALL else 1
+    call.fn, call.args, call.nin, call.nargs = fn, args, nin, nargs
+    call.ints, call.reals, call.extra, call.work = ints, reals, extra, NULL
+    call.parallel, call.node, call.detail = nt > 1, 0, 0
+    if work != NULL:
+        need = work(&call, nt)
+        if need > 0:
+            scratch = block_new(need)
+            call.work = scratch.data
+    if nt == 1 and cost < SMALL:
+        status = fe_run(&call, 1, 1, &failed)
+    else:
+        with nogil:
+            status = fe_run(&call, 1, nt, &failed)
+    if scratch != NULL:
+        block_drop(scratch)
+    if status != FE_OK:
+        raise KernelError(f"an index is out of range: {call.detail}")
+    return 0
+
+
+cdef TensorBase fresh(Entry e, int i):
+    """Memory for output i."""
+    cdef TensorBase y = new_tensor()
+    y.v = e.outs[i]
+    y.block = block_new(fe_numel(&y.v) * BYTES[y.v.dtype])
+    y.v.data = y.block.data
+    return y
+
+
+cdef eager(OpBase op, tuple inputs, tuple attrs):
+    cdef int n = len(inputs), i
+    cdef fe_view *views[MAX_ARGS]
+    cdef fe_view args[MAX_ARGS]
+    cdef TensorBase x, y
+    cdef Entry e
+    cdef bint wants = False
+    cdef list held = None
+    if n > MAX_ARGS - 4:
+        return eager_many(op, inputs, attrs)
+    for i in range(n):
+        o = inputs[i]
+        if not isinstance(o, TensorBase):
+            raise_not_tensor(op, o, i)
+        x = <TensorBase>o
+        views[i] = &x.v
+        wants |= x.requires_grad_
+    e = find(op, inputs, attrs, views)
+    if e is None:
+        x = record_copy(<TensorBase>inputs[0])
+        return eager(op, (x,) + inputs[1:], attrs)
+    if e.is_view:
+        x = <TensorBase>inputs[0]
+        y = new_tensor()
+        y.v = e.outs[0]
+        y.v.data = x.v.data + e.offset * BYTES[x.v.dtype]
+        y.block = x.block
+        y.block.refs += 1
+        if wants and grad_on:
+            tape(op, inputs, attrs, e, y)
+        return y
+    for i in range(n):
+        args[i] = views[i][0]
+        if (e.contiguous >> i) & 1 and not view_contiguous(&args[i]):
+            if held is None:
+                held = []
+            x = packed(<TensorBase>inputs[i])
+            held.append(x)
+            args[i] = x.v
+    if e.nout == 1:
+        y = fresh(e, 0)
+        args[n] = y.v
+        result = y
+    else:
+        result = []
+        for i in range(e.nout):
+            y = fresh(e, i)
+            args[n + i] = y.v
+            result.append(y)
+        result = tuple(result)
+    if e.fn == NULL:
+        raise_no_kernel(op, inputs)
+    if e.cost < SMALL and e.work == NULL:
+        quick(e, args, n, n + e.nout, op)
+    else:
+        try:
+            launch(e.fn, args, n, n + e.nout, e.ints, e.reals, e.work, e.extra, e.cost)
+        except KernelError as error:
+            raise index_error(op, error.problem) from None
+    if wants and grad_on:
+        tape(op, inputs, attrs, e, result)
+    return result
+
+
+cdef inline int quick(Entry e, fe_view *args, int nin, int nargs, OpBase op) except -1:
+    """A small call without scratch: straight into the kernel."""
+    cdef fe_call call
+    cdef fe_team solo
+    solo.tid, solo.nt, solo.barrier = 0, 1, NULL
+    call.args, call.nin, call.nargs = args, nin, nargs
+    call.ints, call.reals, call.extra, call.work = e.ints, e.reals, e.extra, NULL
+    if e.fn(&call, &solo, NULL) != FE_OK:
+        raise index_error(op, f"an index is out of range: {call.detail}")
+    return 0
+
+
+def eager_many(op, inputs, attrs):
+    """The same for calls with many inputs (concat, add_n): allocates its argument list."""
+    cdef int n = len(inputs), i
+    cdef TensorBase x, y
+    cdef fe_view *args
+    cdef Entry e
+    held = []
+    for i, o in enumerate(inputs):
+        if not isinstance(o, TensorBase):
+            raise_not_tensor(op, o, i)
+    e = op.prepare([x.spec for x in inputs], attrs, None)
+    args = <fe_view *>calloc(n + e.nout, sizeof(fe_view))
+    if args == NULL:
+        raise MemoryError
+    try:
+        for i in range(n):
+            x = <TensorBase>inputs[i]
+            if (i >= 63 or (e.contiguous >> i) & 1) and not view_contiguous(&x.v):
+                x = packed(x)
+                held.append(x)
+            args[i] = x.v
+        outs = []
+        for i in range(e.nout):
+            y = fresh(e, i)
+            args[n + i] = y.v
+            outs.append(y)
+        launch(e.fn, args, n, n + e.nout, e.ints, e.reals, e.work, e.extra, e.cost)
+    finally:
+        free(args)
+    result = outs[0] if e.nout == 1 else tuple(outs)
+    if grad_on and any(x.requires_grad for x in inputs):
+        tape(op, inputs, attrs, e, result)
+    return result
+
+
+cdef index_error(OpBase op, str problem):
+    return KernelError(f"{op.name}: {problem}", expected=op.range_help or "indices inside the range of their axis",
+                       fix="check the labels or indices before the call")
+
+
+cdef raise_not_tensor(OpBase op, o, int i):
+    name = op.inputs[0 if op.variadic else i] if i < len(op.inputs) or op.variadic else f"input {i}"
+    raise DTypeError(f"{op.name}: {name} is not a tensor", expected="a flow.Tensor", got=type(o).__name__,
+                     fix=f"wrap it: flow.tensor({name})")
+
+
+cdef raise_no_kernel(OpBase op, inputs):
+    got = ", ".join(str(x.spec) for x in inputs)
+    raise DTypeError(f"{op.name}: no kernel for this element type", expected="float32 or float64"
+                     + ("" if op.float_only else ", int32 or int64"), got=got or "no inputs", fix="convert with flow.cast")
+
+
+def record_copy(TensorBase x):
+    """x made contiguous; differentiable (the identity)."""
+    from flowedu.ops.define import REGISTRY
+    return REGISTRY["contiguous"](x)
+
+
+def scalar_tensor(value, dtype):
+    """The number `value` as a 0-d tensor."""
+    cdef TensorBase y = new_tensor()
+    y.v.ndim, y.v.dtype = 0, dtype.code
+    y.block = block_new(8)
+    y.v.data = y.block.data
+    if y.v.dtype == FE_F32:
+        (<float *>y.v.data)[0] = value
+    elif y.v.dtype == FE_F64:
+        (<double *>y.v.data)[0] = value
+    elif y.v.dtype == FE_I32:
+        (<int32_t *>y.v.data)[0] = value
+    elif y.v.dtype == FE_I64:
+        (<int64_t *>y.v.data)[0] = value
+    else:
+        y.numpy()[()] = value
+    return y

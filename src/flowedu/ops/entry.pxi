@@ -1,0 +1,150 @@
+# Entry: one op on one set of input specs, ready to run; OpBase finds or makes it (part of core.pyx).
+
+cdef class Entry:
+    """Everything known about a call before its data: output specs, kernel, attribute block. Shared by eager and plans."""
+
+    def __cinit__(self, op, tuple attrs, list in_specs, tuple specs, kernel, ints, reals, contiguous, int64_t cost,
+                  extra=None, view=None):
+        cdef int i, d
+        self.op, self.attrs, self.specs, self.nin, self.nout = op, attrs, specs, len(in_specs), len(specs)
+        self.in_shapes = tuple([s.shape for s in in_specs])
+        self.cost, self.keep = cost, extra
+        self.extra = NULL if extra is None else <const void *><size_t>extra.address
+        if kernel is not None:
+            self.fn = <fe_kernel><void *><size_t>kernel[0]
+            self.work = <fe_work><void *><size_t>kernel[1]
+        for i in contiguous:
+            if i < 63:
+                self.contiguous |= (<int64_t>1) << i
+        self.nints = len(ints)
+        self.ints = <int64_t *>calloc(max(len(ints), 1), 8)
+        self.reals = <double *>calloc(max(len(reals), 1), 8)
+        self.outs = <fe_view *>calloc(max(self.nout, 1), sizeof(fe_view))
+        if not self.ints or not self.reals or not self.outs:
+            raise MemoryError
+        for i, n in enumerate(ints):
+            self.ints[i] = n
+        for i, x in enumerate(reals):
+            self.reals[i] = x
+        for i, spec in enumerate(specs):
+            if len(spec.shape) > FE_MAX_DIM:
+                raise ShapeError(f"{op.name}: the result has too many axes", expected=f"at most {FE_MAX_DIM}",
+                                 got=str(spec.shape))
+            self.outs[i].ndim, self.outs[i].dtype = len(spec.shape), spec.dtype.code
+            step = 1
+            for d in range(len(spec.shape) - 1, -1, -1):
+                self.outs[i].shape[d] = spec.shape[d]
+                self.outs[i].stride[d] = step
+                step *= max(spec.shape[d], 1)
+        if view is not None:
+            self.is_view = True
+            strides, self.offset = view
+            for d in range(self.outs[0].ndim):
+                self.outs[0].stride[d] = strides[d]
+        self.differentiable = bool(op.rules)
+
+    def __dealloc__(self):
+        free(self.ints)
+        free(self.reals)
+        free(self.outs)
+
+    @property
+    def strides(self):
+        """Of a view's output, in elements."""
+        return tuple([self.outs[0].stride[d] for d in range(self.outs[0].ndim)])
+
+    @property
+    def view_offset(self):
+        return self.offset if self.is_view else None
+
+
+cdef class Rule:
+    """A gradient function with its argument list worked out: `need` is a list of (kind, index)."""
+
+    def __cinit__(self, f, need):
+        if len(need) > 16:
+            raise FlowError("define: a gradient has too many parameters", expected="at most 16", got=str(len(need)))
+        self.f, self.n = f, len(need)
+        for i, (kind, index) in enumerate(need):
+            self.kind[i], self.index[i] = ("grad", "saved", "attr", "shape").index(kind), index
+
+
+cdef class OpBase:
+    """The part of an op record that the eager path touches. ops/define.py adds the rest."""
+
+    def __cinit__(self):
+        self.entries = {}
+        self.recent = []
+
+    def __call__(self, *inputs, **attrs):
+        cdef tuple values = self.defaults if not attrs and not self.required else self.complete(attrs)
+        if self.elementwise:
+            for x in inputs:
+                if isinstance(x, (int, float)):
+                    from flowedu.ops.value import with_scalars
+                    inputs = with_scalars(inputs)
+                    break
+        return self.call(inputs, values)
+
+    def complete(self, dict attrs):
+        """The attribute values in declared order, defaults filled in; a key of the signature cache."""
+        cdef list values = list(self.defaults)
+        for name, value in attrs.items():
+            i = self.attr_index.get(name)
+            if i is None:
+                self.bad_attrs(attrs)
+            values[i] = tuple(value) if type(value) is list else value
+        for name in self.required:
+            if name not in attrs:
+                self.bad_attrs(attrs)
+        return tuple(values)
+
+    cpdef call(self, tuple inputs, tuple attrs):
+        if top is not None:
+            return top.run(self, inputs, attrs)
+        return eager(self, inputs, attrs)
+
+
+cdef int fill_key(int64_t *key, fe_view **views, int n, bint strides) noexcept:
+    cdef int i, d, k = 0
+    for i in range(n):
+        key[k] = views[i].ndim * 16 + views[i].dtype
+        k += 1
+        for d in range(views[i].ndim):
+            key[k] = views[i].shape[d]
+            k += 1
+        if strides:
+            for d in range(views[i].ndim):
+                key[k] = views[i].stride[d]
+                k += 1
+    return k
+
+
+cdef Entry find(OpBase op, tuple inputs, tuple attrs, fe_view **views):
+    """The Entry for these inputs: one of the last few used, or from the cache, or made now (slow: Python)."""
+    cdef int64_t key[2 * 160]
+    cdef int n = len(inputs)
+    cdef bint wants_strides = op.view is not None
+    cdef Entry e
+    cdef int i, k = fill_key(key, views, n, wants_strides)
+    for i in range(len(op.recent)):
+        e = <Entry>op.recent[i]
+        if e.key_len == k and memcmp(key, e.key, k * 8) == 0 and (attrs is e.attrs or attrs == e.attrs):
+            return e
+    name = (attrs, PyBytes_FromStringAndSize(<char *>key, k * 8))
+    e = op.entries.get(name)
+    if e is None:
+        specs = [x.spec for x in inputs]
+        e = op.prepare(specs, attrs, [x.strides for x in inputs] if wants_strides else None)
+        if e is None:                              # a view that these strides do not allow: copy first
+            return None
+        if k <= 160:
+            memcpy(e.key, key, k * 8)
+            e.key_len = k
+        if len(op.entries) >= 1024:                # attributes that change every call must not pile up
+            op.entries.clear()
+        op.entries[name] = e
+    op.recent.insert(0, e)
+    if len(op.recent) > 4:
+        op.recent.pop()
+    return e

@@ -1,0 +1,85 @@
+# Which interpreter answers op calls, and the switches of the eager one (part of core.pyx).
+
+class interpreter:
+    """Context manager: inside it, `run(op, inputs, attrs)` of the given interpreter answers every op call."""
+
+    def __init__(self, handler):
+        self.handler = handler
+
+    def __enter__(self):
+        global top
+        stack.append(self.handler)
+        top = self.handler
+        return self.handler
+
+    def __exit__(self, *exc):
+        global top
+        stack.pop()
+        top = stack[len(stack) - 1] if stack else None
+
+
+def current_interpreter():
+    """The interpreter in charge; None: eager."""
+    return top
+
+
+def call_below(op, inputs, attrs):
+    """Answer a call with the interpreter under the one in charge (for interpreters that watch and pass on)."""
+    global top
+    handler = stack.pop()
+    top = stack[len(stack) - 1] if stack else None
+    try:
+        return op.call(inputs, attrs)
+    finally:
+        stack.append(handler)
+        top = handler
+
+
+cdef bint swap_grad(bint on) noexcept:
+    global grad_on
+    cdef bint old = grad_on
+    grad_on = on
+    return old
+
+
+def set_grad_enabled(bint on):
+    """Whether eager calls are recorded; returns the old value."""
+    return swap_grad(on)
+
+
+def is_grad_enabled():
+    return grad_on
+
+
+def set_num_threads(int n):
+    """How many threads kernels may use, from now on."""
+    global threads
+    if n < 1:
+        raise FlowError("set_num_threads: n is not positive", expected="1 or more", got=str(n), fix="pass the number of "
+                        "cores, or 1")
+    threads = n if fe_has_threads() else 1
+
+
+def get_num_threads():
+    """How many threads kernels may use."""
+    return threads
+
+
+def default_threads() -> int:
+    """FLOWEDU_NUM_THREADS or OMP_NUM_THREADS if set, else the processors this process may run on."""
+    for name in ("FLOWEDU_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(name, "").split(",")[0]
+        if text.isdigit() and int(text) > 0:
+            return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def has_threads():
+    """False when the compiler had no OpenMP."""
+    return bool(fe_has_threads())
+
+
+def register_tensor(cls):
+    global Tensor
+    Tensor = cls
+    return cls
