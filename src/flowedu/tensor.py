@@ -61,14 +61,6 @@ class Tensor(TensorBase):
         self.requires_grad_ = builtins.bool(on)
 
     @property
-    def grad(self) -> Tensor | None:
-        return self.grad_
-
-    @grad.setter
-    def grad(self, value: Tensor | None) -> None:
-        self.grad_ = value
-
-    @property
     def is_leaf(self) -> bool:
         return self.node is None
 

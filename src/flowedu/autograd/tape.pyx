@@ -16,20 +16,24 @@ def _seq(Node n):
 
 
 cdef list reachable(list roots):
-    """All nodes below `roots`, latest first."""
+    """All nodes below `roots`, latest first, each with room for its outputs' gradients."""
     cdef Node n
-    cdef set seen = set()
     cdef list todo = list(roots), found = []
+    cdef int64_t last = 0x7FFFFFFFFFFFFFFF
+    cdef bint ordered = True
     while todo:
         n = <Node>todo.pop()
-        if n in seen:
+        if n.grads is not None:                    # seen
             continue
-        seen.add(n)
+        n.grads = [None] * len(n.specs)
         found.append(n)
+        ordered = ordered and n.seq < last
+        last = n.seq
         for e in n.edges:
             if type(e) is Node:
                 todo.append(e)
-    found.sort(key=_seq)
+    if not ordered:                                # a chain comes out in order by itself
+        found.sort(key=_seq)
     return found
 
 
@@ -103,8 +107,6 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
         if t.node is not None:
             starts.append(t.node)
     order = reachable(starts)
-    for n in order:
-        n.grads = [None] * len(n.specs)
     old = swap_grad(create_graph)
     try:
         for t, g in zip(roots, seeds):

@@ -120,9 +120,11 @@ class JobContext(Context):
         rate = self.graph.host("System-Train-LearningRate", Spec((1,), dt.float32))
         self.schedule = optimizer.lr_scheduler
         operands = [rate, step]
+        penalties = [self.trainable[n][1] for n, _, _ in pairs]
         with self.graph.building():
             if optimizer.grad_clipping is not None:
-                pairs, scale = clip(pairs, scale, optimizer.grad_clipping.clip_norm), 1.0
+                pairs, scale = clip(pairs, penalties, scale, optimizer.grad_clipping.clip_norm), 1.0
+                penalties = [None] * len(pairs)
             for name, value, grad in pairs:
                 operands += [value, grad]
                 for slot in optimizer.slots:
@@ -130,7 +132,6 @@ class JobContext(Context):
                     self.session.declare(slot_name, value.spec, _zeros, False, 0, self.name)
                     operands.append(self.graph.variable(slot_name, value.spec))
             names = [n for n, _, _ in pairs]
-            penalties = [self.trainable[n][1] for n in names]
             optimizer.update(*operands, scale=scale, l1=[getattr(p, "l1", 0.0) for p in penalties],
                              l2=[getattr(p, "l2", 0.0) for p in penalties], **optimizer.attributes(names))
 
@@ -140,16 +141,19 @@ def _zeros(shape, dtype, seed) -> np.ndarray:
     return np.zeros(shape)
 
 
-def clip(pairs, scale: float, clip_norm: float):
-    """Gradients of the mean loss, scaled down together so that their global norm is at most clip_norm."""
+def clip(pairs, penalties, scale: float, clip_norm: float):
+    """Gradients of the mean loss with those of the penalties, made smaller together so that their norm is clip_norm at
+    most."""
     e = REGISTRY
-    total = None
-    grads = [(n, v, g * scale) for n, v, g in pairs]
-    for _, _, g in grads:
-        square = e["reshape"](e["sum"](g * g, axis=tuple(range(g.ndim)), keepdims=False), shape=(1,))
+    grads, total = [], None
+    for (name, value, grad), penalty in zip(pairs, penalties):
+        grad, extra = grad * scale, penalty.gradient(value, e["sign"]) if penalty is not None else None
+        grad = grad if extra is None else grad + extra
+        grads.append((name, value, grad))
+        square = e["reshape"](e["sum"](grad * grad, axis=tuple(range(grad.ndim)), keepdims=False), shape=(1,))
         total = square if total is None else total + square
     factor = e["minimum"](e["rsqrt"](e["maximum"](total, 1e-30)) * float(clip_norm), 1.0)
-    return [(n, v, g * factor) for n, v, g in grads]
+    return [(n, v, g * (factor if factor.dtype is g.dtype else e["cast"](factor, dtype=g.dtype))) for n, v, g in grads]
 
 
 def deliverer(handler) -> Callable[[np.ndarray], None]:

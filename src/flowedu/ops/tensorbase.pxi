@@ -4,6 +4,17 @@ cdef class TensorBase(Array):
     """The C part of flow.Tensor: data, tape links, operators. tensor.py adds the methods users see."""
 
     @property
+    def grad(self):
+        """The gradient backward accumulated; None: none yet."""
+        return self.grad_
+
+    @grad.setter
+    def grad(self, value):
+        if value is not None and not isinstance(value, TensorBase):
+            raise DTypeError("grad: not a tensor", expected="a tensor or None", got=type(value).__name__)
+        self.grad_ = value
+
+    @property
     def spec(self):
         from flowedu.blob.spec import Spec
         return Spec(self.shape, self.dtype)
