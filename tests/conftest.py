@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Tests run side by side: a thread each. Laws about threads set their own number.
+os.environ.setdefault("FLOWEDU_NUM_THREADS", "1")
+
 # A deadline would fail on a busy machine, not on a wrong result.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 settings.register_profile("dev", max_examples=20, **COMMON)

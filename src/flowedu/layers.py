@@ -30,7 +30,8 @@ def _activated(y, activation: Callable | None, name: str, what: str):
         return y
     if not callable(activation):
         raise CheckError(f"{what}: activation is not a function", expected="a function called as f(blob, name=...)",
-                         got=repr(activation), fix=f"flow.nn.{activation}" if isinstance(activation, str) else "flow.nn.relu")
+                         got=repr(activation), fix=f"flow.nn.{activation}" if isinstance(activation, str)
+                         else "flow.nn.relu")
     return activation(y, name=f"{name}-activation")
 
 

@@ -1,7 +1,7 @@
 """Running a bare graph, for laws about plans."""
 import numpy as np
-from flowedu.graph.executor import Executor, scratch_bytes
 
+from flowedu.graph.executor import Executor, scratch_bytes
 from flowedu.graph.passes import run_passes
 from flowedu.graph.plan import make_plan
 

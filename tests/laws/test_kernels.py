@@ -55,9 +55,8 @@ def test_threads_do_not_change_values(case, data):
 
 def run_on(op, arrays, attrs, nt):
     """The kernel on a team of nt threads, however small the call."""
-    from flowedu.ops.core import get_num_threads, set_num_threads
-
     from flowedu.graph.ir import Graph
+    from flowedu.ops.core import get_num_threads, set_num_threads
 
     from .graphs import run_graph
     old = get_num_threads()

@@ -1,12 +1,12 @@
 """Laws of memory plans: no two live buffers overlap, nothing is read before it is written, sharing never costs."""
 import numpy as np
-from flowedu.graph.executor import scratch_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu.blob.spec import Spec
 from flowedu.graph.backward import gradients
+from flowedu.graph.executor import scratch_bytes
 from flowedu.graph.ir import Graph
 from flowedu.graph.memory import Buffer, lower_bound, place, rounded, total
 from flowedu.graph.passes import run_passes

@@ -73,7 +73,7 @@ static inline void fe_wait(const fe_team *t) {
     }
     int spins = 0;
     while (__atomic_load_n(&b->phase, __ATOMIC_ACQUIRE) == phase) {
-        if (++spins < 4000) {
+        if (++spins < 1000) {
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #endif

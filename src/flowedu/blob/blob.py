@@ -50,6 +50,11 @@ class BlobDef(BlobDesc):
         return (self.unique_name, self.shape, self.dtype, self.is_dynamic) == (
             other.unique_name, other.shape, other.dtype, other.is_dynamic)
 
+    def call_op(self, op, inputs: tuple, attrs: tuple):
+        """Answer the call of an op record that was given blobs. A job's blobs do; a bare description cannot."""
+        raise ArgumentError(f"{op.name}: a blob outside a job describes data and has none", got=repr(self),
+                            fix="call it in the body of a job function, or on tensors")
+
     def _no(self, what: str, fix: str):
         return ArgumentError(f"a blob has no {what}: inside a job it stands for data that does not exist yet",
                              got=repr(self), fix=fix)

@@ -103,12 +103,17 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], scratch_of, report
             step.scratch = new_buffer(f"{name} scratch", "scratch", nbytes)
         plan.steps.append(step)
 
-    def packed(place: Place, name: str) -> Place:
-        """`place` as a contiguous copy."""
-        copy = REGISTRY["contiguous"]
+    copies: dict[GraphValue, Place] = {}
+
+    def packed(place: Place, value: GraphValue) -> Place:
+        """`place` as a contiguous copy, one for all readers of `value`."""
+        if value in copies:
+            return copies[value]
+        copy, name = REGISTRY["contiguous"], value.name
         entry = copy.prepare([place.spec], ())
         out = Place(new_buffer(f"{name} packed", "temp", place.spec.nbytes), place.spec, row_major(place.spec.shape))
         emit(f"pack {name}", entry, [place, out], None)
+        copies[value] = out
         return out
 
     for number, node in enumerate(graph.nodes):
@@ -119,7 +124,7 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], scratch_of, report
         if node.op.view is not None:
             entry = node.op.prepare(specs, node.attrs, [places[0].strides])
             if entry is None:
-                places[0] = packed(places[0], node.inputs[0].name)
+                places[0] = packed(places[0], node.inputs[0])
                 entry = node.op.prepare(specs, node.attrs, [places[0].strides])
             plan.where[node.outputs[0]] = Place(places[0].buffer, node.outputs[0].spec, entry.strides,
                                                 places[0].offset + entry.view_offset)
@@ -128,7 +133,7 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], scratch_of, report
         entry = node.op.prepare(specs, node.attrs)
         wants = node.op.contiguous
         names = [node.op.inputs[0]] * len(places) if node.op.variadic else node.op.inputs
-        places = [p if p.contiguous or n not in wants else packed(p, x.name)
+        places = [p if p.contiguous or n not in wants else packed(p, x)
                   for p, n, x in zip(places, names, node.inputs)]
         outs = []
         took = None

@@ -12,10 +12,10 @@ from flowedu.graph.ir import GraphValue
 from flowedu.graph.memory import Buffer, rounded
 from flowedu.graph.plan import Place, Plan, Step, base
 
-HEAD = ("step", "op", "result", "shape", "reads", "memory", "bytes", "MB live")
+HEAD = ("step", "op", "result", "shape", "reads", "memory", "bytes", "live")
 CAPS = {"op": 20, "result": 22, "reads": 32}          # widest columns; what is longer is cut
 LEGEND = """%n: the result of step n, which has no name of its own.  @n: offset in the arena; with * the result took
-the memory of an input that nobody reads later.  MB live: how much of the arena holds what is needed now or later."""
+the memory of an input that nobody reads later.  live: how much of the arena holds what is needed now or later."""
 
 
 @dataclass
@@ -47,8 +47,8 @@ def rows(plan: Plan, arguments: Mapping[str, str] = {}) -> list[Row]:
         ins, outs = split(step)
         node, first = step.node, len(found)
         if node is None:                                        # a copy that the plan put in: "pack x"
-            source = step.name.removeprefix("pack ")
-            found.append(Row(i, part, "pack", f"{source} packed", outs[0].spec.nbytes, shape(outs[0]), [source],
+            result = name.packed(outs[0].buffer)
+            found.append(Row(i, part, "pack", result, outs[0].spec.nbytes, shape(outs[0]), [result.removesuffix(" packed")],
                              home(outs[0])))
         elif node.mutates:
             written = [node.inputs[k] for k in node.mutates]
@@ -57,8 +57,7 @@ def rows(plan: Plan, arguments: Mapping[str, str] = {}) -> list[Row]:
                              reads=[name(x) for k, x in enumerate(node.inputs) if k not in node.mutates]))
         else:
             op = step.name if node.op.name == "fused" else node.op.name     # a fused call is named after its members
-            reads = [name(x) + (" packed" if p.buffer.name == f"{x.name} packed" else "")
-                     for x, p in zip(node.inputs, ins)]
+            reads = [name.packed(p.buffer) or name(x) for x, p in zip(node.inputs, ins)]
             for k, (y, p) in enumerate(zip(node.outputs, outs)):
                 star = "*" if step.inplace and k == 0 else ""
                 found.append(Row(i if k == 0 else -1, part, "" if k else op, name(y), p.spec.nbytes, shape(p),
@@ -73,19 +72,21 @@ def rows(plan: Plan, arguments: Mapping[str, str] = {}) -> list[Row]:
 def describe(plan: Plan, arguments: Mapping[str, str] = {}) -> str:
     """The plan as a table, what the passes did above it, the memory below. `arguments`: see rows."""
     table, peak = rows(plan, arguments), max(live_bytes(plan), default=0)
+    unit, scale = ("MB", 1e6) if peak >= 1e6 else ("kB", 1e3)
+    titles = {**dict(zip(HEAD, HEAD)), "live": f"{unit} live"}
     cells = [dict(zip(HEAD, (str(r.number), r.op, r.result, r.shape, shorten(r.reads), r.home, f"{r.nbytes:,}",
-                             f"{r.live / 1e6:.2f}" + (" peak" if r.live == peak else "     ")))) for r in table]
+                             f"{r.live / scale:.2f}" + (" peak" if r.live == peak else "     ")))) for r in table]
     for r, c in zip(table, cells):
         if r.number < 0:
-            c["step"] = c["MB live"] = ""
+            c["step"] = c["live"] = ""
         c.update({h: cut(c[h], n) for h, n in CAPS.items()})
-    widths = {h: max(len(c[h]) for c in [dict(zip(HEAD, HEAD)), *cells]) for h in HEAD}
+    widths = {h: max(len(c[h]) for c in [titles, *cells]) for h in HEAD}
 
     def line(c: Mapping[str, str]) -> str:
-        return "  ".join(c[h].rjust(w) if h in ("step", "bytes", "MB live") else c[h].ljust(w)
+        return "  ".join(c[h].rjust(w) if h in ("step", "bytes", "live") else c[h].ljust(w)
                          for h, w in widths.items()).rstrip()
 
-    lines = [f"plan of {plan.graph.name}: {len(plan.steps)} calls", *passes(plan), "", line(dict(zip(HEAD, HEAD)))]
+    lines = [f"plan of {plan.graph.name}: {len(plan.steps)} calls", *passes(plan), "", line(titles)]
     part = ""
     for r, c in zip(table, cells):
         if plan.graph.training and r.part != part:
@@ -118,6 +119,7 @@ class Names:
     """What to call a value: its name, the user's name of an argument, grad(w), or %n for the result of step n."""
 
     def __init__(self, plan: Plan, arguments: Mapping[str, str]):
+        self.values = {x.name: x for node in plan.graph.nodes for x in node.inputs}
         self.names = {**arguments, "System-Train-LearningRate": "lr"}
         self.names.update((v, "step") for v in plan.graph.variables if v.startswith("System-Train-TrainStep-"))
         for number, step in enumerate(plan.steps):
@@ -139,6 +141,11 @@ class Names:
             return f"{self(base(value))} (view)"
         return known or value.name
 
+    def packed(self, buffer: Buffer) -> str:
+        """The name of a copy that the plan put in; empty for other buffers."""
+        source = self.values.get(buffer.name.removesuffix(" packed")) if buffer.name.endswith(" packed") else None
+        return f"{self(source)} packed" if source else ""
+
 
 def split(step: Step) -> tuple[list[Place], list[Place]]:
     """The places a step reads, and those it writes."""
@@ -154,11 +161,12 @@ def is_update(step: Step) -> bool:
 def parts(plan: Plan) -> list[str]:
     """Of each step, whether it is forward, backward or update.
 
-    Backward and update nodes are appended after the body has run: they share a line, and it is no line of the body.
+    Backward and optimizer are appended after the body has run: they share a line, and it is no line of the body. All
+    writing of variables comes last in a plan, the moving means of a batch normalisation too.
     """
     lines = {s.node.line for s in plan.steps if is_update(s)}
-    found = ["update" if is_update(s) else "backward" if s.node is not None and s.node.line in lines else "forward"
-             for s in plan.steps]
+    found = ["forward" if s.node is None else "update" if s.node.mutates else
+             "backward" if s.node.line in lines else "forward" for s in plan.steps]
     for i in reversed(range(len(found) - 1)):
         if plan.steps[i].node is None:                          # a copy belongs to the call it is made for
             found[i] = found[i + 1]

@@ -6,6 +6,7 @@ import numpy as np
 from flowedu import math
 from flowedu.blob.blob import BlobDef
 from flowedu.errors import CheckError
+from flowedu.frontend import front
 
 
 class ConsistentBlob(BlobDef):
@@ -14,6 +15,10 @@ class ConsistentBlob(BlobDef):
     def __init__(self, value, op_name: str, blob_name: str, graph):
         super().__init__(value, op_name, blob_name)
         self.graph = graph
+
+    def call_op(self, op, inputs: tuple, attrs: tuple):
+        """An op record called on blobs: unwrap, append the node, wrap. (flow.math and friends also give it a name.)"""
+        return front(op.name.capitalize())(lambda *values: op.call(values, attrs))(*inputs)
 
     @property
     def job_name(self) -> str:

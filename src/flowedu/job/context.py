@@ -86,7 +86,8 @@ class JobContext(Context):
 
     def finish(self) -> list[tuple[GraphValue, Callable]]:
         """After the body: append backward and updates; returns what to deliver to which watch handler."""
-        wanted = [value for value, diff, _ in self.watches if diff]
+        learned = self._learned()
+        wanted = [value for value, diff, _ in self.watches if diff and value in learned]
         found: dict[GraphValue, GraphValue | None] = {}
         if self.training:
             if self.goal is None:
@@ -110,6 +111,14 @@ class JobContext(Context):
             if source is not None:
                 deliveries.append((source, handler))
         return deliveries
+
+    def _learned(self) -> set[GraphValue]:
+        """Values that a trainable variable has a part in: OneFlow computes gradients of these only."""
+        found = {value for value, _ in self.trainable.values()}
+        for node in self.graph.nodes:
+            if not found.isdisjoint(node.inputs):
+                found.update(node.outputs)
+        return found
 
     def _update(self, optimizer, loss: GraphValue, pairs) -> None:
         """One update op over all variables; the objective is the mean over the loss's elements."""

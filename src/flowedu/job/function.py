@@ -160,6 +160,8 @@ class JobFunction:
         if step is not None:
             if not self.schedule.is_constant:
                 self.rate_view[0] = self.schedule(int(step[0]))
+            if executor.random:
+                executor.runs = int(step[0])       # a reloaded checkpoint goes on with the same dropout masks
             outputs = executor.run(args)
             step[0] += 1
         else:

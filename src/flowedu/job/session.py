@@ -6,6 +6,7 @@ the variables, and the session is RUNNING: no job can be added any more until `c
 from __future__ import annotations
 
 import atexit
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,6 +147,9 @@ def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
     dtypes must agree (AssertionError). Nothing is changed unless everything fits.
     """
     _default.start()
+    if not isinstance(value_dict, Mapping):
+        raise CheckError("load_variables: value_dict is not a dictionary", expected="{name: array}", got=repr(value_dict),
+                         fix='load_variables(flow.checkpoint.get(path)), or load_variables({"dense1-weight": array})')
     pairs = []
     for name, value in value_dict.items():
         variable = _default.variables.get(name)

@@ -99,7 +99,8 @@ def dropout(x, rate: float, noise_shape=None, seed: int | None = None, name: str
         raise UnsupportedError("dropout: noise_shape is not supported", expected="None", got=str(noise_shape),
                                fix="leave it out: every element is dropped on its own")
     if seed is not None and not name:
-        raise CheckError("dropout: a seed needs a name", expected="name=... with seed=...", got=f"seed={seed}, name={name!r}",
+        raise CheckError("dropout: a seed needs a name", expected="name=... with seed=...",
+                         got=f"seed={seed}, name={name!r}",
                          fix='dropout(x, 0.5, seed=1, name="dropout1"), or flow.random.seed(1) for everything')
     if rate == 0.0 or not current().training:
         return x

@@ -16,6 +16,7 @@ from flowedu.blob.storage cimport Array, Block, block_drop, block_new, view_cont
 import os
 
 from flowedu._kernels import TABLE
+from flowedu.blob.blob import BlobDef
 from flowedu.errors import DTypeError, FlowError, KernelError, ShapeError, user_line
 
 cdef extern from "Python.h":

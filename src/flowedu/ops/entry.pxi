@@ -78,12 +78,19 @@ cdef class OpBase:
 
     def __call__(self, *inputs, **attrs):
         cdef tuple values = self.defaults if not attrs and not self.required else self.complete(attrs)
-        if self.elementwise:
-            for x in inputs:
-                if isinstance(x, (int, float)):
-                    from flowedu.ops.value import with_scalars
-                    inputs = with_scalars(inputs)
-                    break
+        for x in inputs:
+            if not isinstance(x, TensorBase):
+                return self.call_mixed(inputs, values)
+        return self.call(inputs, values)
+
+    def call_mixed(self, tuple inputs, tuple values):
+        """A call whose inputs are not all tensors: numbers become constants, blobs answer for themselves."""
+        for x in inputs:
+            if isinstance(x, BlobDef):
+                return x.call_op(self, inputs, values)
+        if self.elementwise and any([isinstance(x, (int, float)) for x in inputs]):
+            from flowedu.ops.value import with_scalars
+            inputs = with_scalars(inputs)
         return self.call(inputs, values)
 
     def complete(self, dict attrs):

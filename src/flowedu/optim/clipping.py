@@ -11,12 +11,15 @@ from flowedu.errors import ArgumentError
 class ByGlobalNorm:
     """All gradients times min(1, clip_norm / norm of all of them together)."""
 
-    clip_norm: float = 1.0
-
-    def __post_init__(self):
-        if not self.clip_norm > 0:
-            raise ArgumentError("grad_clipping.by_global_norm: clip_norm is not positive", expected="a number above 0",
-                                got=repr(self.clip_norm), fix="by_global_norm(1.0)")
+    clip_norm: float
 
 
-grad_clipping = SimpleNamespace(by_global_norm=ByGlobalNorm)
+def by_global_norm(clip_norm: float = 1.0) -> ByGlobalNorm:
+    """Make all gradients of an optimizer smaller together, so that their norm is at most clip_norm."""
+    if not clip_norm > 0:
+        raise ArgumentError("grad_clipping.by_global_norm: clip_norm is not positive", expected="a number above 0",
+                            got=repr(clip_norm), fix="by_global_norm(1.0)")
+    return ByGlobalNorm(clip_norm)
+
+
+grad_clipping = SimpleNamespace(by_global_norm=by_global_norm)

@@ -1,0 +1,178 @@
+"""Lessons do not lie: their code runs and prints what they promise, the files and names they point to exist, demos draw
+their pictures, and the exercises can be solved, but are not solved yet."""
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+import flowedu as flow
+from flowedu import context
+from flowedu.learn import exercises
+from flowedu.learn.lesson import LessonError, run_lesson
+from flowedu.ops import REGISTRY
+
+ROOT = Path(__file__).parents[1]
+CHAPTERS = sorted(p.parent for p in (ROOT / "chapters").glob("*/README.md"))
+WITH_EXERCISES = [c for c in CHAPTERS if (c / "checks.py").exists()]
+FIRST_THREE = {"01_blob": ["strides.svg"], "02_ops": ["tape.svg"], "03_layers": ["filters.png"]}
+
+
+def name_of(path):
+    return path.name
+
+
+@pytest.fixture
+def clean(tmp_path, monkeypatch):
+    """A fresh session in an empty folder; afterwards, the registry and the variables as they were."""
+    ops, variables, threads = set(REGISTRY), dict(context.EAGER.variables), flow.get_num_threads()
+    monkeypatch.chdir(tmp_path)
+    flow.clear_default_session()
+    flow.set_num_threads(1)             # tests run side by side: threads that wait for each other would be slow
+    yield
+    for name in set(REGISTRY) - ops:
+        del REGISTRY[name]
+    flow.clear_default_session()
+    flow.random.seed(None)
+    flow.set_num_threads(threads)
+    context.EAGER.variables.update(variables)
+
+
+def python(*arguments, path="", **options):
+    """Run Python with the package under test; `path` comes before it."""
+    package = str(Path(flow.__file__).parents[1])
+    environment = {**os.environ, "FLOWEDU_NUM_THREADS": "1",
+                   "PYTHONPATH": os.pathsep.join([p for p in (str(path), package) if p])}
+    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=120,
+                          env=environment, **options)
+
+
+def test_there_are_chapters():
+    assert set(FIRST_THREE) <= {c.name for c in CHAPTERS}
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
+def test_every_block_of_a_lesson_runs_and_prints_what_it_promises(chapter, clean):
+    assert run_lesson(chapter / "README.md") > 0
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
+def test_a_lesson_points_to_files_and_names_that_exist(chapter):
+    """Paths in backticks, and in lists such as "- `src/x.py`: `f`, `g`" the names after them."""
+    text = (chapter / "README.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:src|tests|chapters|benchmarks|tools)/[^`\s]*)`", text)
+    assert paths
+    for p in paths:
+        assert (ROOT / p).exists(), p
+    for p, rest in re.findall(r"^- `(src/[^`]*)`:(.*)$", text, re.MULTILINE):
+        source = (ROOT / p).read_text(encoding="utf-8")
+        for name in re.findall(r"`([A-Za-z_]\w*)`", rest):
+            assert re.search(rf"\b{name}\b", source), f"{p} has no {name}"
+
+
+# ---- demos
+def check_picture(path):
+    """The picture exists and is not blank."""
+    if path.suffix == ".svg":
+        kinds = [e.tag.rpartition("}")[2] for e in ElementTree.parse(path).getroot()]
+        assert kinds.count("rect") > 5 and kinds.count("text") > 5
+    else:
+        import matplotlib.image
+        pixels = matplotlib.image.imread(path)
+        assert min(pixels.shape[:2]) > 100 and pixels[..., :3].std() > 0.05
+
+
+@pytest.mark.parametrize("chapter", FIRST_THREE)
+def test_a_demo_says_what_it_showed_and_draws_it(chapter, tmp_path):
+    done = python(ROOT / "chapters" / chapter / "demo.py", "--out", tmp_path / "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) >= 2 and not done.stderr
+    for picture in FIRST_THREE[chapter]:
+        assert picture in done.stdout
+        check_picture(tmp_path / "out" / picture)
+
+
+@pytest.mark.parametrize("chapter", FIRST_THREE)
+def test_a_demo_does_without_matplotlib(chapter, tmp_path):
+    missing = tmp_path / "matplotlib"
+    missing.mkdir()
+    (missing / "__init__.py").write_text("raise ModuleNotFoundError('No module named matplotlib')")
+    done = python(ROOT / "chapters" / chapter / "demo.py", "--out", tmp_path / "out", path=tmp_path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert ("needs matplotlib" in done.stdout) == any(p.endswith(".png") for p in FIRST_THREE[chapter])
+
+
+# ---- exercises
+def test_the_first_chapters_have_exercises():
+    assert set(FIRST_THREE) <= {c.name for c in WITH_EXERCISES}
+
+
+@pytest.mark.parametrize("chapter", WITH_EXERCISES, ids=name_of)
+def test_the_solutions_are_right(chapter):
+    wrong = [r for r in exercises.run(chapter, "solutions.py") if r.state != "right"]
+    assert not wrong
+
+
+@pytest.mark.parametrize("chapter", WITH_EXERCISES, ids=name_of)
+def test_the_exercises_are_open_and_the_lesson_names_them(chapter):
+    results = list(exercises.run(chapter))
+    lesson = (chapter / "README.md").read_text(encoding="utf-8")
+    assert len(results) >= 3
+    for r in results:
+        assert r.state == "open" and r.text, r
+        assert f"`{r.name}`" in lesson
+
+
+@pytest.mark.parametrize("answer", [lambda *a, **k: None, lambda *a, **k: 0, lambda *a, **k: (), lambda *a, **k: a[0],
+                                    dict], ids=["none", "zero", "empty", "first", "dict"])
+@pytest.mark.parametrize("chapter", WITH_EXERCISES, ids=name_of)
+def test_nonsense_is_wrong_and_answered(chapter, answer):
+    checks = vars(exercises.load(chapter / "checks.py"))
+    for name in [n for n in checks if n.startswith("check_")]:
+        result = exercises.one(name[6:], checks[name], answer, chapter / "exercises.py")
+        assert result.state == "wrong" and result.text
+
+
+def write_chapter(folder, answer):
+    (folder / "checks.py").write_text("from flowedu.learn.exercises import expect\n"
+                                      "def check_two(f):\n    expect('two()', f(), 2, 'count again')\n")
+    (folder / "exercises.py").write_text(f"def two():\n    '''The number 2.'''\n    {answer}\n")
+    return str(folder)
+
+
+@pytest.mark.parametrize("answer, code, said", [
+    ("return 2", 0, "ok    two"), ("return 3", 1, "hint: count again"), ("return 2.0", 1, "gives     2.0"),
+    ("raise NotImplementedError('your turn')", 1, "todo  two: The number 2."), ("return 1 / 0", 1, "exercises.py:3"),
+    ("raise NotImplementedError", 1, "no    two: NotImplementedError")])
+def test_the_runner_says_how_it_went(answer, code, said, tmp_path, capsys):
+    assert exercises.main([write_chapter(tmp_path, answer)]) == code
+    assert said in capsys.readouterr().out
+
+
+def test_the_runner_knows_what_it_does_not_know(tmp_path, capsys):
+    assert exercises.main([str(tmp_path)]) == 2
+    assert exercises.main([write_chapter(tmp_path, "return 2"), "three"]) == 2
+    assert "no exercise three; there are two" in capsys.readouterr().out
+
+
+# ---- the lesson runner
+@pytest.mark.parametrize("lesson, complaint", [
+    ("```python\nprint(1)\n```\n```text output\n2\n```\n", "lesson.md:5: the lesson promises this line"),
+    ("\n```python error=ShapeError\nprint(1)\n```\n", "lesson.md:3: the lesson promises a ShapeError"),
+    ("```python\n1 / 0\n```\n", "lesson.md:2: ZeroDivisionError")])
+def test_a_lesson_that_lies_is_found_out(lesson, complaint, tmp_path):
+    path = tmp_path / "lesson.md"
+    path.write_text(lesson)
+    with pytest.raises(LessonError, match=re.escape(complaint)):
+        run_lesson(path)
+
+
+def test_errors_in_a_lesson_show_its_own_lines(tmp_path):
+    path = tmp_path / "lesson.md"
+    line = "flow.ones((2, 3)) @ flow.ones((2, 3))"
+    path.write_text(f"text\n\n```python error=ShapeError\nimport flowedu as flow\n{line}\n```\n"
+                    f"```text output\n  at:       lesson.md:5: {line}\n```\n")
+    assert run_lesson(path) == 1
