@@ -36,16 +36,17 @@ cdef int64_t batch_offset(const fe_view *v, const fe_view *y, int64_t i) noexcep
     return off
 
 
-cdef void small(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc) noexcept nogil:
+cdef void small(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha, real beta) noexcept nogil:
     """Plain loops: below a few thousand multiplications a BLAS call costs more than the work."""
     cdef int64_t i, j, p
     cdef real s
     for i in range(A.rows):
-        for j in range(B.cols):
-            c[i * ldc + j] = 0
+        if beta == 0:
+            for j in range(B.cols):
+                c[i * ldc + j] = 0
         if B.cs == 1:
             for p in range(A.cols):
-                s = a[i * A.rs + p * A.cs]
+                s = alpha * a[i * A.rs + p * A.cs]
                 for j in range(B.cols):
                     c[i * ldc + j] += s * b[p * B.rs + j]
         else:
@@ -53,24 +54,24 @@ cdef void small(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc) noex
                 s = 0
                 for p in range(A.cols):
                     s += a[i * A.rs + p * A.cs] * b[p * B.rs + j * B.cs]
-                c[i * ldc + j] = s
+                c[i * ldc + j] += alpha * s
 
 
-cdef void product(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc) noexcept nogil:
-    cdef int64_t i
+cdef void product(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha, real beta) noexcept nogil:
+    """c = alpha * a b + beta * c, with beta 0 or 1."""
     cdef bint ta = A.cs != 1, tb = B.cs != 1
     if A.rows == 0 or B.cols == 0:
         return
     if A.rows * B.cols * A.cols <= 4096 or A.cols == 0:
-        small(a, A, b, B, c, ldc)
+        small(a, A, b, B, c, ldc, alpha, beta)
         return
     # a single row or column may carry any stride on its unit axis; BLAS only wants a valid leading dimension
     cdef int lda = <int>max(A.rs if not ta else A.cs, A.cols if not ta else A.rows)
     cdef int ldb = <int>max(B.rs if not tb else B.cs, B.cols if not tb else B.rows)
     if real is float:
-        fe_gemm_f(ta, tb, <int>A.rows, <int>B.cols, <int>A.cols, 1.0, a, lda, b, ldb, 0.0, c, <int>ldc)
+        fe_gemm_f(ta, tb, <int>A.rows, <int>B.cols, <int>A.cols, alpha, a, lda, b, ldb, beta, c, <int>ldc)
     else:
-        fe_gemm_d(ta, tb, <int>A.rows, <int>B.cols, <int>A.cols, 1.0, a, lda, b, ldb, 0.0, c, <int>ldc)
+        fe_gemm_d(ta, tb, <int>A.rows, <int>B.cols, <int>A.cols, alpha, a, lda, b, ldb, beta, c, <int>ldc)
 
 
 cdef void pack(real *src, Matrix *m, real *dst) noexcept nogil:
@@ -108,26 +109,40 @@ cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
             if not blas_ready(B):
                 pack(b, &B1, scratch + A.rows * A.cols)
                 b = scratch + A.rows * A.cols
-            product(a, A1, b, B1, c + i * A.rows * ldc, ldc)
+            product(a, A1, b, B1, c + i * A.rows * ldc, ldc, 1, 0)
         return FE_OK
     if batches >= team.nt:                     # whole products per thread
         fe_split(batches, 1, team, &lo, &hi)
         for i in range(lo, hi):
             product(<real *>call.args[0].data + batch_offset(&call.args[0], y, i), A,
-                    <real *>call.args[1].data + batch_offset(&call.args[1], y, i), B, c + i * A.rows * ldc, ldc)
+                    <real *>call.args[1].data + batch_offset(&call.args[1], y, i), B, c + i * A.rows * ldc, ldc, 1, 0)
         return FE_OK
-    for i in range(batches):                   # every thread takes a band of the longer side
+    for i in range(batches):
         a = <real *>call.args[0].data + batch_offset(&call.args[0], y, i)
         b = <real *>call.args[1].data + batch_offset(&call.args[1], y, i)
-        A1, B1 = A, B
-        if A.rows >= B.cols:
-            fe_split(A.rows, 8, team, &lo, &hi)
-            A1.rows = hi - lo
-            product(a + lo * A.rs, A1, b, B1, c + (i * A.rows + lo) * ldc, ldc)
-        else:
-            fe_split(B.cols, 16, team, &lo, &hi)
-            B1.cols = hi - lo
-            product(a, A1, b + lo * B.cs, B1, c + i * A.rows * ldc + lo, ldc)
+        band(a, A, b, B, c + i * A.rows * ldc, ldc, 1, 0, team)
+    return FE_OK
+
+
+cdef void band(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha, real beta,
+               const fe_team *team) noexcept nogil:
+    """This thread's band of one product, cut along the longer side."""
+    cdef int64_t lo, hi
+    if A.rows >= B.cols:
+        fe_split(A.rows, 8, team, &lo, &hi)
+        A.rows = hi - lo
+        product(a + lo * A.rs, A, b, B, c + lo * ldc, ldc, alpha, beta)
+    else:
+        fe_split(B.cols, 16, team, &lo, &hi)
+        B.cols = hi - lo
+        product(a, A, b + lo * B.cs, B, c + lo, ldc, alpha, beta)
+
+
+cdef int matmul_update(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
+    """w -= lr * scale * (a b): args a, b, lr, w. The gradient of a weight is added where it belongs and never stored."""
+    cdef Matrix A = operand(&call.args[0], call.ints[0]), B = operand(&call.args[1], call.ints[1])
+    band(<real *>call.args[0].data, A, <real *>call.args[1].data, B, <real *>call.args[3].data, B.cols,
+         <real>(-(<float *>call.args[2].data)[0] * call.reals[0]), 1, team)
     return FE_OK
 
 
@@ -155,7 +170,9 @@ def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
     work = <size_t><void *>matmul_work
     return {"matmul": {FE_F32: (<size_t><void *>matmul[float], work),
-                       FE_F64: (<size_t><void *>matmul[double], work)}}
+                       FE_F64: (<size_t><void *>matmul[double], work)},
+            "matmul_update": {FE_F32: (<size_t><void *>matmul_update[float], 0),
+                              FE_F64: (<size_t><void *>matmul_update[double], 0)}}
 
 
 def bind(size_t sgemm, size_t dgemm):

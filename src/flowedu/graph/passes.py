@@ -4,6 +4,7 @@
     cse       the same op on the same values is computed once
     dead      nodes nobody needs go
     fuse      chains of elementwise ops become one kernel
+    update    plain SGD goes into the matrix product that makes the gradient
 """
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ fused = define("fused(*xs, formula, shape, dtype=None, ints=(0,)) -> y", _fused_
 def run_passes(graph: Graph, off: Iterable[str] = ()) -> list[str]:
     """All passes in order; returns one line per pass."""
     report = []
-    for f in (simplify, cse, dead, fuse):
+    for f in PASSES:
         if f.__name__ not in off:
             before = len(graph.nodes)
             said = f(graph)
@@ -220,3 +221,38 @@ def fuse(graph: Graph) -> str:
     return f"{len(absorbed)} ops joined {len(replaced)} kernels"
 
 
+def update(graph: Graph) -> str:
+    """w -= lr * (a @ b), where a @ b is the gradient of w and nothing else reads it: one BLAS call with beta = 1.
+
+    The gradient, as large as the weights, is neither written nor read back.
+    """
+    readers = graph.consumers()
+    kept, absorbed = [], set()
+    for node in graph.nodes:
+        if node.op.name != "sgd_update":
+            kept.append(node)
+            continue
+        attrs = dict(zip(node.op.attrs, node.attrs))
+        left, decay = list(node.inputs[:2]), {n: [] for n in ("weight_decay", "l1", "l2")}
+        for i, (w, g) in enumerate(zip(node.inputs[2::2], node.inputs[3::2])):
+            own = {n: attrs[n][i] if attrs[n] else 0.0 for n in decay}
+            made = g.node
+            if (made is not None and made.op.name == "matmul" and len(w.shape) == 2 and not any(own.values())
+                    and len(readers[g]) == 1 and g not in graph.outputs):
+                flags = dict(zip(made.op.attrs, made.attrs))
+                values = REGISTRY["matmul_update"].complete({**flags, "scale": attrs["scale"]})
+                kept.append(Node(REGISTRY["matmul_update"], (*made.inputs, node.inputs[0], w), values, (),
+                                 f"{w.name}-update", node.line))
+                absorbed.add(made)
+            else:
+                left += [w, g]
+                for n, v in own.items():
+                    decay[n].append(v)
+        if len(left) > 2:
+            values = node.op.complete({**attrs, **decay})
+            kept.append(Node(node.op, left, values, (), node.name, node.line))
+    graph.nodes = [n for n in kept if n not in absorbed]
+    return f"{len(absorbed)} gradients go straight into their weights" if absorbed else ""
+
+
+PASSES = (simplify, cse, dead, fuse, update)

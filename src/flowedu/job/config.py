@@ -25,8 +25,8 @@ class FunctionConfig:
         self.default_initializer = initializer
 
     def without_passes(self, *names: str) -> None:
-        """Compile the job without these passes: simplify, cse, dead, fuse, inplace, reuse."""
-        known = ("simplify", "cse", "dead", "fuse", "inplace", "reuse")
+        """Compile the job without these passes: simplify, cse, dead, fuse, update, inplace, reuse."""
+        known = ("simplify", "cse", "dead", "fuse", "update", "inplace", "reuse")
         for n in names:
             if n not in known:
                 raise CheckError("without_passes: unknown pass", expected=", ".join(known), got=repr(n),

@@ -69,6 +69,24 @@ matmul = define("matmul(a, b, *, transpose_a=False, transpose_b=False) -> y", _a
                           dict(shapes=[(6, 12), (6, 12)], transpose_b=True)])
 
 
+def _update_axes(a, b, transpose_a, transpose_b):
+    return f"{'km' if transpose_a else 'mk'},{'nk' if transpose_b else 'kn'},Z,mn->"
+
+
+def _update_ref(a, b, lr, w, transpose_a, transpose_b, scale):
+    return ((w - w.dtype.type(lr[0] * scale) * _ref(a, b, transpose_a, transpose_b)).astype(w.dtype),)
+
+
+matmul_update = define("matmul_update(a, b, lr, w, *, transpose_a=False, transpose_b=False, scale=1.0) -> ()", _update_axes,
+                       shape=lambda: (), ref=_update_ref, cpu="matmul_update",
+                       check=lambda a, b, transpose_a, transpose_b: _check(a, b, transpose_a, transpose_b),
+                       pack=lambda transpose_a, transpose_b, scale: ((transpose_a, transpose_b), (scale,)),
+                       examples=[dict(shapes=[(6, 12), (12, 18), (1,), (6, 18)], scale=0.5),
+                                 dict(shapes=[(12, 6), (12, 18), (1,), (6, 18)], transpose_a=True)],
+                       doc="A matrix product that goes straight into the weights: w -= lr * scale * a @ b.")
+matmul_update.mutates = lambda n: [3]
+
+
 def _check_bias(x, b, axis):
     if b.ndim != 1 or not 0 <= axis < x.ndim or x.shape[axis] != b.shape[0]:
         raise ShapeError("bias_add: the bias does not fit", expected=f"one axis as long as axis {axis} of x",

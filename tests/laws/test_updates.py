@@ -1,0 +1,105 @@
+"""Law: ops that write their inputs in place leave there what their NumPy meaning says, whatever the number of threads."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu.ops import REGISTRY
+from flowedu.ops.core import get_num_threads, set_num_threads
+
+from .calls import attributes, call, cases, close, label, reference
+
+WRITERS = cases(lambda op: getattr(op, "mutates", None) and op.examples)
+GROUPS = {"sgd_update": 2, "momentum_update": 3, "adam_update": 4}
+
+
+def check(op, arrays, attrs, threads=1):
+    want = reference(op, [a.copy() for a in arrays], attrs)
+    mine = [a.copy() for a in arrays]
+    old = get_num_threads()
+    set_num_threads(threads)
+    try:
+        op.call(tuple(flow.from_numpy(a) for a in mine), attrs)
+    finally:
+        set_num_threads(old)
+    written = op.mutates(len(arrays))
+    assert len(written) == len(want)
+    for i, w in zip(written, want):
+        close(mine[i], w, w.dtype, scale=10.0)
+    for i in set(range(len(arrays))) - set(written):
+        np.testing.assert_array_equal(mine[i], arrays[i])
+
+
+@pytest.mark.parametrize("case", WRITERS, ids=label)
+@given(data=st.data())
+def test_writes_what_the_reference_says(case, data):
+    op, example = case
+    dtypes = (np.float32, np.float64)
+    arrays, _ = data.draw(call(op, example, dtypes=dtypes, resize=False))
+    if op.name == "matmul_update":
+        arrays[2] = arrays[2].astype(np.float32)          # the learning rate is always float32
+    check(op, [np.asarray(a, order="C") for a in arrays], attributes(op, example))
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@given(data=st.data())
+def test_optimizers(name, data):
+    """Several parameters at once, big and small, with every attribute drawn."""
+    op, size = REGISTRY[name], GROUPS[name]
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    shapes = data.draw(st.lists(st.sampled_from([(0,), (1,), (3, 5), (64,), (70, 31), (300, 300)]), min_size=1, max_size=5))
+    factor = st.sampled_from([0.0, 0.01, 0.3])
+    arrays = [np.array([0.1], np.float32), np.array([data.draw(st.integers(0, 50))], np.int64)]
+    for shape in shapes:
+        group = [rng.standard_normal(shape).astype(dtype) for _ in range(size)]
+        if size == 4:
+            group[3] = np.abs(group[3])                    # second moments are not negative
+        arrays += group
+    drawn = {n: tuple(data.draw(factor) for _ in shapes) for n in ("weight_decay", "l1", "l2")}
+    if name == "adam_update":
+        drawn["do_bias_correction"] = data.draw(st.booleans())
+    check(op, arrays, op.complete({"scale": data.draw(st.sampled_from([1.0, 0.125])), **drawn}),
+          data.draw(st.sampled_from([1, 2, 3])))
+
+
+PASSES = ("simplify", "cse", "dead", "fuse", "update", "inplace", "reuse")
+
+
+def train(off: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Five steps of a small network, compiled without the passes in `off`; its parameters."""
+    import flowedu.typing as tp
+    flow.clear_default_session()
+    flow.random.seed(5)
+    config = flow.function_config()
+    config.without_passes(*off)
+
+    @flow.global_function("train", config)
+    def job(x: tp.Numpy.Placeholder((6, 1, 8, 8)), y: tp.Numpy.Placeholder((6,), flow.int32)) -> tp.Numpy:
+        h = flow.layers.conv2d(x, 3, 3, padding="SAME", activation=flow.nn.relu, name="conv")
+        h = flow.layers.batch_normalization(h, axis=1, name="bn")
+        h = flow.reshape(flow.nn.max_pool2d(h, 2, 2, "VALID"), [6, -1])
+        h = flow.layers.dense(h, 7, flow.math.tanh, kernel_initializer=flow.xavier_uniform_initializer(), name="a")
+        o = flow.layers.dense(h, 4, kernel_initializer=flow.xavier_uniform_initializer(), name="b",
+                              kernel_regularizer=flow.regularizers.l2(0.1))
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(y, o)
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1]), momentum=0).minimize(loss)
+        return loss
+
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        job(rng.standard_normal((6, 1, 8, 8)).astype(np.float32), rng.integers(0, 4, 6).astype(np.int32))
+    names = [s.entry.op.name for s in job.plan.steps]
+    assert ("matmul_update" in names) == ("update" not in off)
+    values = {n: v.numpy() for n, v in flow.get_all_variables().items()}
+    flow.clear_default_session()
+    flow.random.seed(None)
+    return values
+
+
+@pytest.mark.parametrize("off", [*[(p,) for p in PASSES], PASSES], ids="-".join)
+def test_training_does_not_depend_on_passes(off):
+    want = train(())
+    for name, value in train(off).items():
+        np.testing.assert_allclose(value, want[name], rtol=2e-5, atol=1e-6, err_msg=name)
