@@ -6,6 +6,7 @@ ratio peer time / our time (above 1: we are faster). Every row first checks that
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import gc
 import os
@@ -15,6 +16,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+# The last contender's idle threads still spin for a while and would slow the next one down: those of NumPy's OpenBLAS
+# for some 0.1 s (our MLP step then takes twice as long), others for a few milliseconds.
+SETTLE = 0.02
+SETTLE_NUMPY = 0.25
 
 
 @dataclass
@@ -40,6 +46,8 @@ def measure(row: Row, rounds: int) -> dict[str, list[float]]:
     try:
         for _ in range(rounds):
             for name, f in contenders.items():
+                time.sleep(SETTLE_NUMPY if "numpy" in contenders else SETTLE)
+                f()
                 start = time.perf_counter()
                 for _ in range(row.inner):
                     f()
@@ -81,10 +89,13 @@ def main() -> None:
     options = parser.parse_args()
 
     import flowedu as flow
+    with contextlib.suppress(ImportError):
+        import torch  # noqa: F401  (before flowedu: each reads OpenMP's settings as the user left them)
+
     from rows import all_rows, peer_threads, versions
 
     print(f"{datetime.date.today()}  {processor()}, {os.cpu_count()} cores  {versions()}{busy()}")
-    print("ratio = peer time / our time, of minima (of medians)")
+    print("ratio = peer time / our time, of minima (of medians); NumPy's OpenBLAS uses its own number of threads")
     for threads in options.threads:
         flow.set_num_threads(threads)
         peer_threads(threads)

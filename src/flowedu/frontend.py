@@ -11,8 +11,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+import numpy as np
+
 from flowedu.blob.blob import BlobDef
 from flowedu.context import current, unique
+from flowedu.errors import DTypeError
 
 
 def unwrap(x):
@@ -37,6 +40,10 @@ def front(prefix: str, blob_name: str = "out_0") -> Callable:
         @functools.wraps(f)
         def call(*args, name: str | None = None, **kwargs):
             context = current()
+            if prefix != "Constant" and any(isinstance(a, np.ndarray) for a in (*args, *kwargs.values())):
+                raise DTypeError(f"{call.__name__}: an argument is a NumPy array", expected="a blob, an int or a float" if
+                                 context.graph is not None else "a tensor", got="numpy.ndarray",
+                                 fix="feed it as an argument of the job" if context.graph is not None else "flow.tensor(x)")
             result = f(*map(unwrap, args), **{k: unwrap(v) for k, v in kwargs.items()})
             for x in _blobs([*args, *kwargs.values()]):
                 if x.value is result:                   # nothing was done: the same blob comes back

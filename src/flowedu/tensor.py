@@ -246,7 +246,7 @@ class Tensor(TensorBase):
                     raise ArgumentError("step must be greater than zero", got=str(i), fix="flip the axis instead")
                 b = max(a, b)
                 shape.append(-(-(b - a) // s))
-            elif isinstance(i, (int, np.integer)):
+            elif isinstance(i, (int, np.integer)) and not isinstance(i, builtins.bool):
                 if not -n <= i < n:
                     raise IndexError(f"index {i} is out of range for axis {axis} of size {n}")
                 a, b, s = int(i) % n, int(i) % n + 1, 1
@@ -255,6 +255,13 @@ class Tensor(TensorBase):
             start.append(a), stop.append(b), step.append(s)
         y = _op("slice")(self, start=start, stop=stop, step=step)
         return y if len(shape) == self.ndim else _op("reshape")(y, shape=tuple(shape))
+
+    def __setitem__(self, index, value) -> None:
+        """Write into the elements that `self[index]` views."""
+        if self.requires_grad_:
+            raise GradientError("a tensor that requires grad is being written in place", got=f"shape {self.shape}",
+                                expected="a tensor without history", fix="write into x.detach(), which shares its memory")
+        self[index].numpy()[...] = value.numpy() if isinstance(value, Tensor) else value
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import flowedu as flow
@@ -13,6 +14,8 @@ from flowedu.errors import FlowError
 from flowedu.ops import REGISTRY
 from flowedu.ops.axes import parse
 
+# For laws that hang less on the drawn values: a third of the profile's examples.
+few = settings(max_examples=max(5, settings().max_examples // 3))
 FLOATS, INTS = (np.float32, np.float64), (np.int32, np.int64)
 
 

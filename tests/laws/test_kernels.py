@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from flowedu.blob.dtype import as_dtype
 from flowedu.blob.spec import Spec
 
-from .calls import call, cases, close, label, reference, run
+from .calls import call, cases, close, few, label, reference, run
 
 CALLS = cases(lambda op: op.ref is not None and not getattr(op, "mutates", None))
 
@@ -29,6 +29,7 @@ def test_kernel_equals_reference(case, data):
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)
+@few
 @given(data=st.data())
 def test_infer_tells_shape_and_dtype_of_reference(case, data):
     op, example = case
@@ -40,6 +41,7 @@ def test_infer_tells_shape_and_dtype_of_reference(case, data):
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)
+@few
 @given(data=st.data())
 def test_threads_do_not_change_values(case, data):
     """Cutting work over threads gives the same numbers to rounding (sums may be added in another order)."""

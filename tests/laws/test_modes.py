@@ -10,7 +10,7 @@ from flowedu.blob.spec import Spec
 from flowedu.graph.backward import gradients
 from flowedu.graph.ir import Graph
 
-from .calls import call, cases, close, label, run
+from .calls import call, cases, close, few, label, run
 from .graphs import run_graph
 
 CALLS = cases(lambda op: not getattr(op, "mutates", None) and not op.random)
@@ -27,6 +27,7 @@ def build(op, arrays, attrs):
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)
+@few
 @given(data=st.data())
 def test_graph_equals_eager(case, data):
     op, example = case
@@ -37,6 +38,7 @@ def test_graph_equals_eager(case, data):
 
 
 @pytest.mark.parametrize("case", TRAINED, ids=label)
+@few
 @given(data=st.data())
 def test_graph_gradients_equal_eager_gradients(case, data):
     op, example = case

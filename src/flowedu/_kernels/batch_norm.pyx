@@ -61,7 +61,7 @@ cdef inline double squares(const real *x, int64_t n, real mean) noexcept nogil:
 cdef Moments run_moments(const real *x, int64_t outer, int64_t step, int64_t inner) noexcept nogil:
     """Of one channel: `outer` runs of `inner` elements, `step` apart; short runs are taken several at a time."""
     cdef Moments m
-    cdef int64_t block = max(1, BLOCK // inner), i = 0, j, end
+    cdef int64_t block = max(1, BLOCK // max(1, inner)), i = 0, j, end
     cdef double s, q
     cdef real mean
     m.n = m.mean = m.m2 = 0

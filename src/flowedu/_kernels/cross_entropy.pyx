@@ -54,7 +54,8 @@ cdef int sparse_rows(const fe_view *labels, const real *x, real *loss, real *pro
     for i in range(r):
         label = fe_index(labels, lo + i)
         if 0 <= label < n:
-            loss[lo + i] -= x[(lo + i) * n + label] - top[i]
+            # in double: the compiler may reorder float sums, and large logits would swallow the loss
+            loss[lo + i] = <real>(<double>loss[lo + i] - (<double>x[(lo + i) * n + label] - <double>top[i]))
         else:
             bad[0] = label
             status = FE_BAD_INDEX

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from flowedu.blob import dtype as dt
+from flowedu.errors import DTypeError
 from flowedu.ops.formula import elementwise
 
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
@@ -113,8 +114,16 @@ logical_and = _comparison("logical_and", np.logical_and)
 logical_or = _comparison("logical_or", np.logical_or)
 logical_xor = _comparison("logical_xor", np.logical_xor)
 
+
+def _where_type(cond, x):
+    if cond.dtype.bytes != 1:
+        raise DTypeError("where: the condition is not a mask", expected="int8, uint8 or bool", got=str(cond),
+                         fix="compare first: where(cond != 0, x, y)")
+    return x.dtype
+
+
 where = elementwise("where(cond, x, y) -> z", tile="where", ref=lambda cond, x, y: np.where(cond != 0, x, y),
-                    linear=[("x", "y")], dtype=lambda x: x.dtype, float_only=False, domain={"cond": "mask"},
+                    linear=[("x", "y")], dtype=_where_type, float_only=False, domain={"cond": "mask"},
                     grad={"x": lambda dz, cond: where(cond, dz, dz * 0), "y": lambda dz, cond: where(cond, dz * 0, dz)})
 
 # ---- made of the ones above: one formula each, one fused kernel each, gradients for free

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.errors import ShapeError
+from flowedu.blob.dtype import float32
+from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
 from flowedu.ops.program import Formula
@@ -15,13 +16,16 @@ def _axes(a, b, transpose_a, transpose_b):
     return f"{batch}{'km' if transpose_a else 'mk'},{batch if b.ndim > 2 else ''}{'nk' if transpose_b else 'kn'}->{batch}mn"
 
 
-def _check(a, b, transpose_a, transpose_b):
-    fix = ""
+def _check(a, b, transpose_a, transpose_b, name="matmul"):
+    fix = "make the k axes equal: reshape or transpose one of the two"
+    if a.dtype is not b.dtype:
+        raise DTypeError(f"{name}: the element types differ", expected="equal types", got=f"a {a}, b {b}",
+                         fix="convert one with flow.cast")
     if a.ndim < 2 or b.ndim < 2:
-        raise ShapeError("matmul: a and b need two axes or more", expected="a (m, k), b (k, n)",
+        raise ShapeError(f"{name}: a and b need two axes or more", expected="a (m, k), b (k, n)",
                          got=f"a {a.shape}, b {b.shape}", fix="reshape a vector to (1, k) or (k, 1)")
     if b.ndim != a.ndim and (b.ndim != 2 or transpose_a):
-        raise ShapeError("matmul: the batch axes do not fit", got=f"a {a.shape}, b {b.shape}",
+        raise ShapeError(f"{name}: the batch axes do not fit", got=f"a {a.shape}, b {b.shape}",
                          expected="equal numbers of axes, or an n-d a with a matrix b (and no transpose_a)",
                          fix="expand b to a's batch axes")
     ka = a.shape[-2] if transpose_a else a.shape[-1]
@@ -29,7 +33,7 @@ def _check(a, b, transpose_a, transpose_b):
     if ka != kb:
         if (b.shape[-2] if transpose_b else b.shape[-1]) == ka:
             fix = f"transpose_b={not transpose_b} makes them fit"
-        raise ShapeError(f"matmul: axis k has two sizes, {ka} and {kb}", expected=_axes(a, b, transpose_a, transpose_b),
+        raise ShapeError(f"{name}: axis k has two sizes, {ka} and {kb}", expected=_axes(a, b, transpose_a, transpose_b),
                          got=f"a {a.shape}, b {b.shape}", fix=fix)
 
 
@@ -59,7 +63,8 @@ def flat(x):
     return reshape(x, shape=(rows, x.shape[-1]))
 
 
-matmul = define("matmul(a, b, *, transpose_a=False, transpose_b=False) -> y", _axes, check=_check, linear=["a", "b"],
+matmul = define("matmul(a, b, *, transpose_a=False, transpose_b=False) -> y", _axes, linear=["a", "b"],
+                check=lambda a, b, transpose_a, transpose_b: _check(a, b, transpose_a, transpose_b),
                 ref=_ref, cpu="matmul", contiguous=False,
                 pack=lambda transpose_a, transpose_b: ((transpose_a, transpose_b), ()),
                 grad={"a": _grad_a, "b": _grad_b},
@@ -73,13 +78,21 @@ def _update_axes(a, b, transpose_a, transpose_b):
     return f"{'km' if transpose_a else 'mk'},{'nk' if transpose_b else 'kn'},Z,mn->"
 
 
+def _check_update(a, b, lr, w, transpose_a, transpose_b):
+    _check(a, b, transpose_a, transpose_b, "matmul_update")
+    want = (a.shape[-1 if transpose_a else -2], b.shape[-2 if transpose_b else -1])
+    if a.ndim != 2 or w.shape != want or w.dtype is not a.dtype or lr.shape != (1,) or lr.dtype is not float32:
+        raise ShapeError("matmul_update: w or lr does not fit", expected=f"w {a.dtype.name}{list(want)}, lr float32[1]",
+                         got=f"w {w}, lr {lr}", fix="w has the shape of the product of two matrices")
+
+
 def _update_ref(a, b, lr, w, transpose_a, transpose_b, scale):
     return ((w - w.dtype.type(lr[0] * scale) * _ref(a, b, transpose_a, transpose_b)).astype(w.dtype),)
 
 
 matmul_update = define("matmul_update(a, b, lr, w, *, transpose_a=False, transpose_b=False, scale=1.0) -> ()", _update_axes,
                        shape=lambda: (), ref=_update_ref, cpu="matmul_update",
-                       check=lambda a, b, transpose_a, transpose_b: _check(a, b, transpose_a, transpose_b),
+                       check=_check_update,
                        pack=lambda transpose_a, transpose_b, scale: ((transpose_a, transpose_b), (scale,)),
                        examples=[dict(shapes=[(6, 12), (12, 18), (1,), (6, 18)], scale=0.5),
                                  dict(shapes=[(12, 6), (12, 18), (1,), (6, 18)], transpose_a=True)],

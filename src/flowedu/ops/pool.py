@@ -84,9 +84,10 @@ def _check_index(name, dy, index):
     if index.dtype not in (int32, int64):
         raise DTypeError(f"{name}: index has the wrong element type", expected="int32 or int64", got=index.dtype.name,
                          fix="pass the index that max_pool2d returned")
-    if dy.ndim != 4 or index.ndim != 4:
-        raise ShapeError(f"{name}: the inputs need four axes", got=f"{dy.shape} and {index.shape}",
-                         expected="(n, c, X, Y) arrays that max_pool2d returned")
+    if dy.ndim != 4 or index.ndim != 4 or (name == "max_pool2d_grad" and dy.shape != index.shape):
+        raise ShapeError(f"{name}: the inputs do not fit", got=f"{dy.shape} and {index.shape}",
+                         expected="(n, c, X, Y) arrays of the shape that max_pool2d returned",
+                         fix="pass the index that max_pool2d returned")
 
 
 def _ref_scatter(dy, index, hw):

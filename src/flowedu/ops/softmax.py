@@ -40,6 +40,15 @@ def _rename(f):
     return lambda dy, axis: f(dy, axis)
 
 
+def _check_grad(name):
+    def check(dy, y, axis):
+        _check(name)(dy, axis)
+        if dy.dtype is not y.dtype:
+            raise DTypeError(f"{name}: the element types differ", expected="equal types", got=f"dy {dy}, y {y}",
+                             fix="convert one with flow.cast")
+    return check
+
+
 def _softmax_ref(x, axis):
     e = np.exp(x - x.max(axis, keepdims=True, initial=-np.inf))
     return e / e.sum(axis, keepdims=True)
@@ -62,7 +71,7 @@ softmax = define("softmax(x, *, axis=-1) -> y", _terms(2), check=_check("softmax
                  pack=lambda x, axis: ((axis % x.ndim,), ()), examples=_SHAPES,
                  grad={"x": lambda dy, y, axis: softmax_grad(dy, y, axis=axis)})
 softmax_grad = define("softmax_grad(dy, y, *, axis=-1) -> dx", _rename(_terms(3)),
-                      check=_rename(_check("softmax_grad")), linear=["dy"], cpu="softmax_grad",
+                      check=_check_grad("softmax_grad"), linear=["dy"], cpu="softmax_grad",
                       pack=lambda y, axis: ((axis % y.ndim,), ()), examples=_PAIRS,
                       ref=lambda dy, y, axis: y * (dy - (dy * y).sum(axis, keepdims=True)),
                       grad={"dy": lambda ddx, y, axis: softmax_grad(ddx, y, axis=axis),
@@ -72,7 +81,7 @@ log_softmax = define("log_softmax(x, *, axis=-1) -> y", _terms(2), check=_check(
                      cpu="log_softmax", pack=lambda x, axis: ((axis % x.ndim,), ()), examples=_SHAPES,
                      grad={"x": lambda dy, y, axis: log_softmax_grad(dy, y, axis=axis)})
 log_softmax_grad = define("log_softmax_grad(dy, y, *, axis=-1) -> dx", _rename(_terms(3)),
-                          check=_rename(_check("log_softmax_grad")), linear=["dy"], cpu="log_softmax_grad",
+                          check=_check_grad("log_softmax_grad"), linear=["dy"], cpu="log_softmax_grad",
                           pack=lambda y, axis: ((axis % y.ndim,), ()), examples=_PAIRS,
                           ref=lambda dy, y, axis: dy - np.exp(y) * dy.sum(axis, keepdims=True),
                           grad={"dy": lambda ddx, y, axis: ddx - _along(ddx * exp(y), axis),
@@ -144,9 +153,10 @@ def _sparse_grad_axes(dloss, labels, prob):
 
 def _check_sparse_grad(dloss, labels, prob):
     _check_labels("sparse_softmax_cross_entropy_grad", labels, prob)
-    if dloss.shape != labels.shape:
-        raise ShapeError("sparse_softmax_cross_entropy_grad: dloss and labels do not fit", got=f"dloss {dloss.shape}",
-                         expected=f"dloss {labels.shape}", fix="pass one gradient for each label")
+    if dloss.shape != labels.shape or dloss.dtype is not prob.dtype:
+        raise (ShapeError if dloss.shape != labels.shape else DTypeError)(
+            "sparse_softmax_cross_entropy_grad: dloss does not fit", got=f"dloss {dloss}",
+            expected=f"dloss {prob.dtype.name}{list(labels.shape)}", fix="pass one gradient for each label")
 
 
 def _hot(labels, prob):

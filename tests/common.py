@@ -1,0 +1,79 @@
+"""What several test files share: jobs made from plain functions, and errors that must say everything."""
+import inspect
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+import flowedu.typing as tp
+from flowedu.blob.dtype import as_dtype
+from flowedu.errors import FlowError, KernelError
+
+
+@pytest.fixture(autouse=True)
+def fresh_session():
+    """Every test starts without jobs, variables, seed and threads of an earlier one. Import it to use it."""
+    flow.clear_default_session()
+    flow.random.seed(None)
+    flow.set_num_threads(1)
+    yield
+    flow.clear_default_session()
+    flow.random.seed(None)
+    flow.set_num_threads(1)
+
+
+def job(body, *examples, returns=tp.Numpy, type="predict", config=None, name="job"):
+    """`body` as a job whose placeholders have the shapes and dtypes of the example arrays."""
+    def fn(*blobs):
+        return body(*blobs)
+
+    plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    fn.__name__ = name
+    fn.__signature__ = inspect.Signature(
+        [inspect.Parameter(f"x{i}", plain, annotation=tp.Numpy.Placeholder(a.shape, as_dtype(a.dtype)))
+         for i, a in enumerate(examples)], return_annotation=returns)
+    return flow.global_function(type, config)(fn)
+
+
+def run(body, *arrays, **options):
+    """The result of `body` as a job on these arrays, in a session of its own."""
+    flow.clear_default_session()
+    return job(body, *arrays, **options)(*arrays)
+
+
+def constant_rate(rate):
+    return flow.optimizer.PiecewiseConstantScheduler([], [rate])
+
+
+def constant(value):
+    """An initializer for the array `value`."""
+    return lambda shape, dtype, seed: np.broadcast_to(np.asarray(value, dtype.numpy), shape)
+
+
+def f32(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+class refused:
+    """`with refused(ValueError, "word"):` the block raises a FlowError of this kind whose message says what was expected,
+    what came, and how to mend it, names the line of the test, and has all these words."""
+
+    def __init__(self, error, *words, at=True, fix=True):
+        self.error, self.words, self.at, self.fix = error, words, at, fix
+
+    def __enter__(self):
+        self.context = pytest.raises(self.error)
+        self.info = self.context.__enter__()
+        return self
+
+    def __exit__(self, *exc):
+        caught = self.context.__exit__(*exc)
+        if caught:
+            e = self.info.value
+            assert isinstance(e, FlowError), f"not one of ours: {e!r}"
+            got = e.got or isinstance(e, KernelError)              # those have the index in the first line
+            assert e.problem and e.expected and got and (e.fix or not self.fix), f"incomplete message: {e}"
+            assert not self.at or e.at.startswith(("test_", "common.py")), f"does not name the user's line: {e}"
+            for word in self.words:
+                assert word in str(e), f"{word!r} is not in: {e}"
+        return caught
