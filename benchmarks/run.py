@@ -21,6 +21,7 @@ from pathlib import Path
 # for some 0.1 s (our MLP step then takes twice as long), others for a few milliseconds.
 SETTLE = 0.02
 SETTLE_NUMPY = 0.25
+WARM = 0.03
 
 
 @dataclass
@@ -47,7 +48,9 @@ def measure(row: Row, rounds: int) -> dict[str, list[float]]:
         for _ in range(rounds):
             for name, f in contenders.items():
                 time.sleep(SETTLE_NUMPY if "numpy" in contenders else SETTLE)
-                f()
+                warm = time.perf_counter() + WARM
+                while time.perf_counter() < warm:        # sleeping cores and threads wake up slowly
+                    f()
                 start = time.perf_counter()
                 for _ in range(row.inner):
                     f()
