@@ -59,6 +59,12 @@ def test_every_block_of_a_lesson_runs_and_prints_what_it_promises(chapter, clean
     assert run_lesson(chapter / "README.md") > 0
 
 
+def test_the_tour_of_the_readme_runs(clean):
+    printed = []
+    assert run_lesson(ROOT / "README.md", printed.append) == 1
+    assert "plan of train" in printed[0]
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
 def test_a_lesson_points_to_files_and_names_that_exist(chapter):
     """Paths in backticks, and in lists such as "- `src/x.py`: `f`, `g`" the names after them."""

@@ -1,0 +1,1 @@
+"""Chapter 6: distribution. So far: which signatures an op has."""
