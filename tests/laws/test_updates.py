@@ -103,3 +103,32 @@ def test_training_does_not_depend_on_passes(off):
     want = train(())
     for name, value in train(off).items():
         np.testing.assert_allclose(value, want[name], rtol=2e-5, atol=1e-6, err_msg=name)
+
+
+def factorise(off: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Three SGD steps on a product of two variables: the gradient of each is a product with the other."""
+    import flowedu.typing as tp
+    flow.clear_default_session()
+    flow.random.seed(1)
+    config = flow.function_config()
+    config.without_passes(*off)
+
+    @flow.global_function("train", config)
+    def job(target: tp.Numpy.Placeholder((6, 6))) -> tp.Numpy:
+        u, v = (flow.get_variable(n, (6, 6), initializer=flow.random_normal_initializer()) for n in "uv")
+        loss = flow.math.square(flow.matmul(u, v) - target)
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.5]), momentum=0).minimize(loss)
+        return loss
+
+    for _ in range(3):
+        job(np.eye(6, dtype=np.float32))
+    values = {n: v.numpy() for n, v in flow.get_all_variables().items()}
+    flow.clear_default_session()
+    flow.random.seed(None)
+    return values
+
+
+def test_no_update_reads_a_variable_that_another_has_written():
+    want = factorise(("update",))
+    for name, value in factorise(()).items():
+        np.testing.assert_allclose(value, want[name], rtol=2e-5, atol=1e-6, err_msg=name)

@@ -62,7 +62,7 @@ cdef struct Patch:           # a view that points into a job argument
 cdef class Executor:
     """Runs a Plan. `run(arguments)` returns the outputs as fresh arrays.
 
-    seed: added to those of random ops. always_parallel: split even small calls over the threads (for tests).
+    always_parallel: split even small calls over the threads (for tests).
 
     Attributes: plan; nt, the number of threads it was laid out for.
     """
@@ -82,7 +82,7 @@ cdef class Executor:
     cdef fe_view *outs
     cdef public int64_t runs
 
-    def __cinit__(self, plan, int64_t seed=0, bint always_parallel=False):
+    def __cinit__(self, plan, bint always_parallel=False):
         cdef int i, k, n = 0
         cdef Entry e
         cdef fe_view *v
@@ -120,7 +120,7 @@ cdef class Executor:
             if step.scratch is not None:
                 self.calls[i].work = self.home(step.scratch)
             if e.op.random:
-                e.ints[0] = (e.ints[0] + seed + 7919 * (i + 1)) & 0x7FFFFFFFFFFFFFFF
+                e.ints[0] = (e.ints[0] + 7919 * (i + 1)) & 0x7FFFFFFFFFFFFFFF
                 self.draws[self.nrandom] = &e.ints[1]
                 self.nrandom += 1
             for p in step.places:

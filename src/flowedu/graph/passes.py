@@ -14,6 +14,7 @@ import numpy as np
 
 from flowedu.errors import ShapeError
 from flowedu.graph.ir import Graph, GraphValue, Node
+from flowedu.graph.plan import base
 from flowedu.ops import axes
 from flowedu.ops.define import REGISTRY, define
 from flowedu.ops.program import MAX_SLOTS, Formula
@@ -238,7 +239,8 @@ def update(graph: Graph) -> str:
             own = {n: attrs[n][i] if attrs[n] else 0.0 for n in decay}
             made = g.node
             if (made is not None and made.op.name == "matmul" and len(w.shape) == 2 and not any(own.values())
-                    and len(readers[g]) == 1 and g not in graph.outputs):
+                    and len(readers[g]) == 1 and g not in graph.outputs
+                    and all(base(x).kind != "variable" for x in made.inputs)):  # it may have been updated by then
                 flags = dict(zip(made.op.attrs, made.attrs))
                 values = REGISTRY["matmul_update"].complete({**flags, "scale": attrs["scale"]})
                 kept.append(Node(REGISTRY["matmul_update"], (*made.inputs, node.inputs[0], w), values, (),

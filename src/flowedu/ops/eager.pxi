@@ -155,6 +155,8 @@ def eager_many(op, inputs, attrs):
         if not isinstance(o, TensorBase):
             raise_not_tensor(op, o, i)
     e = op.prepare([x.spec for x in inputs], attrs, None)
+    if e.fn == NULL:
+        raise_no_kernel(op, inputs)
     args = <fe_view *>calloc(n + e.nout, sizeof(fe_view))
     if args == NULL:
         raise MemoryError
