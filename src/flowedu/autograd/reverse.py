@@ -32,10 +32,10 @@ class Recorder:
         return result
 
 
-def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence) -> list:
+def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence, visit: Callable | None = None) -> list:
     """Gradients of `targets`, given `seeds`: (value, its gradient) pairs. None where there is no path.
 
-    Only calls on a path from a target to a seed are visited, each once.
+    Only calls on a path from a target to a seed are visited, each once; `visit(call)` is told before.
     """
     reached = {id(t) for t in targets}
     for call in records:
@@ -50,6 +50,8 @@ def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence) -> lis
             continue
         wanted = [id(x) in reached for x in call.inputs]
         if call.op.rules and any(wanted):
+            if visit is not None:
+                visit(call)
             for x, dx in zip(call.inputs, input_gradients(call, douts, wanted)):
                 if dx is not None:
                     _accumulate(grads, x, dx)

@@ -14,6 +14,10 @@ def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[Grap
     graph.training = True
     forward = list(graph.nodes)
     ones: dict = {}
+
+    def visit(node):                               # an op's gradient is computed where the op is
+        graph.placement = node.placement
+
     with graph.building():
         for loss in losses:
             if not loss.dtype.is_floating_point:
@@ -21,4 +25,4 @@ def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[Grap
                                             got=str(loss.spec), fix="cast it, or pass the loss rather than the labels")
             if loss.spec not in ones:
                 ones[loss.spec] = REGISTRY["constant"](shape=loss.shape, value=1.0, dtype=loss.dtype)
-        return reverse(forward, [(loss, ones[loss.spec]) for loss in losses], targets)
+        return reverse(forward, [(loss, ones[loss.spec]) for loss in losses], targets, visit)

@@ -31,12 +31,14 @@ class GraphValue(Value):
 
 
 class Node:
-    """One op call. `line` is the user's own line, for messages."""
+    """One op call. `line` is the user's own line, for messages; `placement`: the devices it runs on (None: all)."""
 
-    __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs")
+    __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs", "placement")
 
-    def __init__(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, specs: Sequence[Spec], name: str, line: str):
+    def __init__(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, specs: Sequence[Spec], name: str, line: str,
+                 placement: tuple[int, ...] | None = None):
         self.op, self.inputs, self.attrs, self.name, self.line = op, tuple(inputs), attrs, name, line
+        self.placement = placement
         self.outputs = tuple(GraphValue(s, "node", name if i == 0 else f"{name}.{o}", self, i)
                              for i, (s, o) in enumerate(zip(specs, op.outputs)))
 
@@ -65,6 +67,7 @@ class Graph:
         self.hosts: dict[str, GraphValue] = {}
         self.outputs: list[GraphValue] = []
         self.training = False
+        self.placement: tuple[int, ...] | None = None    # of the nodes appended from now on
         self._names: set[str] = set()
         self._counts: dict[str, int] = {}
 
@@ -113,7 +116,8 @@ class Graph:
                                     "arguments of the job")
         name = self.fresh_name(op.name)
         self._names.add(name)
-        node = Node(op, inputs, attrs, op.infer([x.spec for x in inputs], attrs), name, user_line())
+        node = Node(op, inputs, attrs, op.infer([x.spec for x in inputs], attrs), name, user_line(),
+                    self.placement)
         self.nodes.append(node)
         return node.outputs
 

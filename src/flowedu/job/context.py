@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.blob import dtype as dt
 from flowedu.blob.blob import BlobDef
 from flowedu.blob.spec import Spec
 from flowedu.blob.typing import ListNumpy, Numpy
@@ -15,7 +14,7 @@ from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError
 from flowedu.graph.backward import gradients
 from flowedu.graph.ir import Graph, GraphValue
 from flowedu.job.blob import ConsistentBlob, LocalBlob
-from flowedu.ops import REGISTRY
+from flowedu.job.update import append_updates, choose_variables
 
 
 class JobContext(Context):
@@ -33,7 +32,7 @@ class JobContext(Context):
         self.watches: list[tuple[GraphValue, bool, Callable]] = []
         self.goal = None
         self.default_initializer = config.default_initializer if config else None
-        self.schedule = None
+        self.rates: list[tuple[object, GraphValue]] = []
 
     # ---- names and variables
     def wrap(self, value, name: str, blob_name: str):
@@ -71,12 +70,7 @@ class JobContext(Context):
         if len({loss.shape for loss in losses}) > 1:
             raise JobBuildAndInferError("minimize: the losses have different shapes", expected="one shape",
                                         got=", ".join(str(x.shape) for x in losses), fix="reduce each to its mean first")
-        names = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
-        unknown = [n for n in names or () if n not in self.trainable]
-        if unknown:
-            raise CheckError(f"minimize: unknown variables {unknown}", expected=f"some of {sorted(self.trainable)}",
-                             got=str(unknown), fix="name trainable variables that exist when minimize is called")
-        self.goal = (optimizer, [self.value_of(loss) for loss in losses], list(self.trainable if names is None else names))
+        self.goal = (choose_variables(optimizer, list(self.trainable)), [self.value_of(loss) for loss in losses])
 
     def watch(self, blob, handler, diff: bool) -> None:
         if not isinstance(blob, BlobDef):
@@ -95,7 +89,8 @@ class JobContext(Context):
                                             got="none", fix="add flow.optimizer.SGD(flow.optimizer."
                                             'PiecewiseConstantScheduler([], [0.1])).minimize(loss), or type="predict"',
                                             at="")
-            optimizer, losses, names = self.goal
+            groups, losses = self.goal
+            names = list(dict.fromkeys(n for _, group in groups for n in group))
             variables = [self.trainable[n][0] for n in names]
             grads = gradients(self.graph, losses, [*variables, *wanted])
             found = dict(zip(wanted, grads[len(variables):]))
@@ -104,7 +99,7 @@ class JobContext(Context):
                 raise JobBuildAndInferError(f"{self.name}: the loss does not depend on any trainable variable",
                                             expected="a loss made from a layer's output", got=f"variables {names}", at="",
                                             fix="make the loss from what the layers return, with trainable=True")
-            self._update(optimizer, losses[0], pairs)
+            append_updates(self, groups, {n: g for n, _, g in pairs}, losses[0].spec.size)
         deliveries = []
         for value, diff, handler in self.watches:
             source = found.get(value) if diff else value
@@ -119,50 +114,6 @@ class JobContext(Context):
             if not found.isdisjoint(node.inputs):
                 found.update(node.outputs)
         return found
-
-    def _update(self, optimizer, loss: GraphValue, pairs) -> None:
-        """One update op over all variables; the objective is the mean over the loss's elements."""
-        scale = 1.0 / max(loss.spec.size, 1)
-        step_name = f"System-Train-TrainStep-{self.name}"
-        self.session.declare(step_name, Spec((1,), dt.int64), _zeros, False, 0, self.name)
-        step = self.graph.variable(step_name, Spec((1,), dt.int64))
-        rate = self.graph.host("System-Train-LearningRate", Spec((1,), dt.float32))
-        self.schedule = optimizer.lr_scheduler
-        operands = [rate, step]
-        penalties = [self.trainable[n][1] for n, _, _ in pairs]
-        with self.graph.building():
-            if optimizer.grad_clipping is not None:
-                pairs, scale = clip(pairs, penalties, scale, optimizer.grad_clipping.clip_norm), 1.0
-                penalties = [None] * len(pairs)
-            for name, value, grad in pairs:
-                operands += [value, grad]
-                for slot in optimizer.slots:
-                    slot_name = f"{name}-{slot}"
-                    self.session.declare(slot_name, value.spec, _zeros, False, 0, self.name)
-                    operands.append(self.graph.variable(slot_name, value.spec))
-            names = [n for n, _, _ in pairs]
-            optimizer.update(*operands, scale=scale, l1=[getattr(p, "l1", 0.0) for p in penalties],
-                             l2=[getattr(p, "l2", 0.0) for p in penalties], **optimizer.attributes(names))
-
-
-def _zeros(shape, dtype, seed) -> np.ndarray:
-    """The initializer of optimizer state."""
-    return np.zeros(shape)
-
-
-def clip(pairs, penalties, scale: float, clip_norm: float):
-    """Gradients of the mean loss with those of the penalties, made smaller together so that their norm is clip_norm at
-    most."""
-    e = REGISTRY
-    grads, total = [], None
-    for (name, value, grad), penalty in zip(pairs, penalties):
-        grad, extra = grad * scale, penalty.gradient(value, e["sign"]) if penalty is not None else None
-        grad = grad if extra is None else grad + extra
-        grads.append((name, value, grad))
-        square = e["reshape"](e["sum"](grad * grad, axis=tuple(range(grad.ndim)), keepdims=False), shape=(1,))
-        total = square if total is None else total + square
-    factor = e["minimum"](e["rsqrt"](e["maximum"](total, 1e-30)) * float(clip_norm), 1.0)
-    return [(n, v, g * (factor if factor.dtype is g.dtype else e["cast"](factor, dtype=g.dtype))) for n, v, g in grads]
 
 
 def deliverer(handler) -> Callable[[np.ndarray], None]:

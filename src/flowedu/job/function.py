@@ -124,15 +124,16 @@ class JobFunction:
     def link(self, session) -> None:
         """Plan the graph over the session's variables."""
         graph = self.context.graph
-        self.rate = tensor(np.zeros(1, np.float32))
+        self.rates = [(schedule, tensor(np.zeros(1, np.float32)), value) for schedule, value in self.context.rates]
         self.arrays: dict[GraphValue, object] = {v: session.variables[n].tensor for n, v in graph.variables.items()}
-        self.arrays.update(dict.fromkeys(graph.hosts.values(), self.rate))
+        self.arrays.update({value: rate for _, rate, value in self.rates})
         step = session.variables.get(f"System-Train-TrainStep-{self.name}")
         self.step = step.tensor.numpy() if step is not None else None
-        self.rate_view = self.rate.numpy()
-        self.schedule = self.context.schedule
-        if self.schedule is not None:
-            self.rate_view[0] = self.schedule(0)
+        self.varying = []
+        for schedule, rate, _ in self.rates:
+            rate.numpy()[0] = schedule(0)
+            if not schedule.is_constant:
+                self.varying.append((schedule, rate.numpy()))
         self.plain = self.signature.returns is Numpy
         self.nodes, self.outputs = list(graph.nodes), list(graph.outputs)
         self._lay_out()
@@ -158,8 +159,8 @@ class JobFunction:
             args = self._arguments(args)
         step = self.step
         if step is not None:
-            if not self.schedule.is_constant:
-                self.rate_view[0] = self.schedule(int(step[0]))
+            for schedule, rate in self.varying:
+                rate[0] = schedule(int(step[0]))
             if executor.random:
                 executor.runs = int(step[0])       # a reloaded checkpoint goes on with the same dropout masks
             outputs = executor.run(args)

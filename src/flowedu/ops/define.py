@@ -39,6 +39,14 @@ class Op(OpBase):
     ref, cpu, pack, contiguous, view, inplace, grad, localize, examples, domain, float_only, doc.
     """
 
+    def read_signature(self, signature: str) -> None:
+        """Set name, inputs, outputs and attributes."""
+        self.name, self.inputs, self.variadic, attrs, self.outputs = _parse(signature)
+        self.signature, self.attrs = signature, attrs
+        self.attr_index = {n: i for i, n in enumerate(attrs)}
+        self.defaults = tuple(attrs.values())
+        self.required = tuple(n for n, v in attrs.items() if v is REQUIRED)
+
     def bad_attrs(self, attrs: dict[str, Any]) -> None:
         """Raise for missing or unknown attributes."""
         missing = [n for n in self.required if n not in attrs]
@@ -187,12 +195,8 @@ def define(signature: str, axes: str | Callable[..., str], *, linear: Sequence =
         doc: one line for help().
     """
     op = Op()
-    name, inputs, variadic, attrs, outputs = _parse(signature)
-    op.name, op.inputs, op.outputs, op.variadic = name, inputs, outputs, variadic
-    op.signature, op.attrs = signature, attrs
-    op.attr_index = {n: i for i, n in enumerate(attrs)}
-    op.defaults = tuple(attrs.values())
-    op.required = tuple(n for n, v in attrs.items() if v is REQUIRED)
+    op.read_signature(signature)
+    name, inputs, outputs = op.name, op.inputs, op.outputs
     op.axes = axes if callable(axes) else (lambda: axes)
     op.linear = tuple(_linear_group(g, outputs) for g in linear)
     op.ref, op.cpu, op.shape, op.dtype, op.check = ref, cpu, shape, dtype, check
