@@ -43,7 +43,7 @@ chapter-%:
 	@set -- chapters/$*_* chapters/0$*_*; for d do [ -d "$$d" ] && break; done; \
 	if [ ! -d "$$d" ]; then \
 	    echo "There is no chapter $* yet. Chapters:" $$(ls -d chapters/[0-9]*_* 2>/dev/null | sed 's|.*/||'); exit 1; fi; \
-	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot && \
+	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot $(STAMPS)/image && \
 	$(PY) -m flowedu.learn.lesson "$$d/README.md" && \
 	$(PY) "$$d/demo.py" $(ARGS)
 
@@ -100,7 +100,7 @@ $(LINK): $(PY) pyproject.toml | $(BUILT)
 	@$(QUIETLY) link "linking flowedu into $(VENV)" $(PIP) --no-deps --no-build-isolation -e .
 	@mkdir -p $(@D) && touch $@
 
-# The extras of pyproject.toml: test, lint, plot.
+# The extras of pyproject.toml: test, lint, plot, image.
 $(STAMPS)/%: $(STAMPS)/base
 	@$(QUIETLY) pip-$* "installing what '$*' needs into $(VENV)" $(PIP) $$($(NEEDS) $*)
 	@touch $@

@@ -17,8 +17,8 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 KERNELS = sorted(p.stem for p in Path("src/flowedu/_kernels").glob("*.pyx"))   # a new kernel file is picked up
-ENGINE = ["flowedu.blob.storage", "flowedu.ops.core", "flowedu.ops.program", "flowedu.autograd.tape",
-          "flowedu.graph.executor"]
+ENGINE = ["flowedu.blob.storage", "flowedu.ops.core", "flowedu.ops.program", "flowedu.ops.pykernel",
+          "flowedu.autograd.tape", "flowedu.graph.executor"]
 
 DEBUG = os.environ.get("FLOWEDU_DEBUG") == "1"   # make build-debug: bounds checks, address sanitizer
 CYTHON_DIR = "build/cython-debug" if DEBUG else "build/cython"   # the two builds must not share generated C

@@ -1,10 +1,13 @@
 """What the benchmark measures. Each row builds the same computation for flowedu, PyTorch (if installed) and NumPy."""
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 
 import flowedu as flow
 import flowedu.typing as tp
+from data_rows import data_pipeline
 from run import Row
 
 try:
@@ -236,4 +239,7 @@ def all_rows() -> list[Row]:
         Row("job: MLP 784-512-10 batch 100, training step", mlp, 1.3, inner=20, rounds=40),
         Row("job: LeNet batch 100, training step", lenet_training, 0.85, inner=1, rounds=40),
         Row("job: LeNet batch 100, inference", lenet_inference, 1.0, inner=2, rounds=40),
+        *([Row("data: 100 JPEGs read and resized", lambda: data_pipeline(0), 1.0, inner=10, rounds=10),
+           Row("data: the same, torch with 2 workers", lambda: data_pipeline(2), 0.6, inner=10, rounds=10)]
+          if find_spec("PIL") and find_spec("google") else []),
     ]

@@ -10,14 +10,15 @@ import flowedu
 ROOT = Path(flowedu.__file__).parent
 ROWS = [
     {"errors"},
-    {"blob", "typing", "_kernels"},
+    {"blob", "typing", "_kernels", "core"},
     {"ops", "autograd", "device", "tensor"},
-    {"context", "frontend", "math", "array_ops", "variables", "initializers", "regularizers", "layers", "nn", "optim",
-     "optimizer", "random", "data"},
+    {"context", "frontend", "hints", "math", "array_ops", "index_ops", "matrix_ops", "shape_ops", "sort_ops",
+     "random_ops", "linalg", "variables", "initializers", "regularizers", "conv_layers", "layers", "nn", "optim",
+     "optimizer", "losses", "random", "data", "dynamic", "sysconfig", "custom"},
     {"graph"},
-    {"job"},
     {"dist"},
-    {"learn", "show", "__init__"},
+    {"job", "advanced", "deprecated", "unittest"},
+    {"learn", "show", "experimental", "__init__"},
 ]
 ROW = {name: i for i, row in enumerate(ROWS) for name in row}
 

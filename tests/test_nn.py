@@ -114,7 +114,7 @@ def test_ceil_mode_counts_with_explicit_padding_only():
 
 @pytest.mark.parametrize("options, error", [
     (dict(ksize=[2, 2, 2]), ValueError), (dict(ksize="2"), ValueError), (dict(strides=[]), ValueError),
-    (dict(data_format="nchw"), AssertionError), (dict(padding="half"), AssertionError)])
+    (dict(data_format="NCHW_VECT_C"), AssertionError), (dict(padding="half"), AssertionError)])
 def test_pooling_refuses(options, error):
     options = {"ksize": 2, "strides": 2, "padding": "SAME", **options}
     with refused(error, fix=False):

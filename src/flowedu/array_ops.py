@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from flowedu import ops
 from flowedu.blob import dtype as dt
 from flowedu.blob.spec import normal_axis
-from flowedu.errors import ArgumentError, CheckError, ShapeError, UnsupportedError
+from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError, UnsupportedError
 from flowedu.frontend import front
+from flowedu.index_ops import argwhere
 from flowedu.math import _operands
 
 _o = ops.REGISTRY
@@ -30,6 +31,9 @@ def reshape(x, shape: Sequence[int]):
         raise CheckError("reshape: the number of elements changes", expected=f"{x.spec.size} elements, as in {x.shape}",
                          got=str(tuple(shape)), fix="use -1 for one axis and let it be worked out")
     return _o["reshape"](x, shape=full)
+
+
+dynamic_reshape = reshape
 
 
 @front("Transpose")
@@ -114,7 +118,7 @@ def cast(x, dtype):
     return x if x.dtype is dtype else _o["cast"](x, dtype=dtype)
 
 
-@front("Constant")
+@front("Constant", arrays=True)
 def constant(value, dtype=None, shape: Sequence[int] | None = None):
     """A value everywhere. dtype is required."""
     if not isinstance(value, (int, float)):
@@ -124,6 +128,11 @@ def constant(value, dtype=None, shape: Sequence[int] | None = None):
         raise CheckError("constant: dtype is required", expected="flow.float32, flow.int32, ...", got="None",
                          fix=f"constant({value!r}, flow.float32, shape)")
     return _o["constant"](shape=tuple(shape or ()), value=value, dtype=dt.as_dtype(dtype))
+
+
+def constant_scalar(value, dtype=None, name: str | None = None):
+    """A blob of one element, shape (1,). dtype is required."""
+    return constant(value, dtype, (1,), name=name)
 
 
 def zeros(shape: Sequence[int], dtype=dt.float32, name: str | None = None):
@@ -155,37 +164,84 @@ def identity(x):
     return _o["identity"](x)
 
 
+@front("IdentityN")
+def identity_n(inputs: Sequence) -> list:
+    """The inputs, a list, each under another name."""
+    return [_o["identity"](x) for x in inputs]
+
+
 @front("Where")
 def where(condition, x=None, y=None):
-    """x where condition is not 0, else y; broadcasting."""
+    """x where condition is not 0, else y; broadcasting. Without x and y: argwhere(condition)."""
+    if x is None and y is None:
+        return argwhere.__wrapped__(condition)       # its body: we are on values here
     if x is None or y is None:
-        raise ArgumentError("where: x and y are required here", expected="where(condition, x, y)", got="condition alone",
+        raise ArgumentError("where: x and y go together", expected="where(condition, x, y) or where(condition)",
+                            got="one of them alone",
                             fix="where(condition, x, flow.zeros_like(x)) keeps x where the condition holds")
     x, y = _operands("where", x, y)
-    if condition.dtype not in (dt.int8, dt.uint8, dt.bool_):
-        condition = ops.elementwise.not_equal(condition, condition * 0)
-    return _o["where"](condition, x, y)
+    return _o["where"](_mask(condition), x, y)
 
 
-@front("Gather")
-def gather(params, indices, axis: int = 0, batch_dims: int = 0):
-    """params[indices] along `axis`."""
-    if batch_dims:
-        raise UnsupportedError("gather: batch_dims is not supported", expected="0", got=str(batch_dims),
-                               fix="reshape params and indices to one batch axis less, or gather per sample")
-    return _o["gather"](params, indices, axis=normal_axis(axis, params.ndim, "gather"))
+def _mask(condition):
+    """An int8 mask of what is not 0."""
+    if condition.dtype in (dt.int8, dt.uint8, dt.bool_):
+        return condition
+    return ops.elementwise.not_equal(condition, condition * 0)
 
 
-@front("OneHot")
-def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=None):
-    """A new last axis of `depth` with on_value at the index."""
-    if axis not in (-1, indices.ndim):
-        raise UnsupportedError("one_hot: only the last axis is supported", expected="axis=-1", got=str(axis),
-                               fix="leave axis out, and transpose the result")
-    return _o["one_hot"](indices, depth=depth, on_value=float(on_value), off_value=float(off_value),
-                         dtype=dt.as_dtype(dtype or dt.int32))
+@front("MaskedFill")
+def masked_fill(x, mask, value: float):
+    """x with `value` where the mask is not 0; broadcasting."""
+    if not isinstance(value, (int, float)):
+        raise ArgumentError("masked_fill: value is not a number", expected="a Python int or float",
+                            got=type(value).__name__, fix="flow.where(mask, value, x) takes blobs")
+    if mask.dtype.is_floating_point:
+        raise DTypeError("masked_fill: the mask is not of integers", expected="int8, int32, int64: 0 keeps x",
+                         got=mask.dtype.name, fix="compare first: masked_fill(x, scores > limit, 0)")
+    return _o["where"](_mask(mask), _o["constant"](shape=(), value=value, dtype=x.dtype), x)
 
 
-__all__ = ["cast", "concat", "constant", "constant_like", "expand_dims", "flatten", "gather", "identity",
-           "one_hot", "ones", "ones_like", "reshape", "slice", "squeeze", "stack", "transpose", "where", "zeros",
-           "zeros_like"]
+@front("ElemCnt")
+def elem_cnt(inputs, dtype=None):
+    """The number of elements, shape (1,); int32 unless given."""
+    return _o["constant"](shape=(1,), value=inputs.spec.size, dtype=dt.as_dtype(dtype or dt.int32, "elem_cnt: dtype"))
+
+
+@front("Assign")
+def _assign(ref, value):
+    if getattr(ref, "kind", "variable") != "variable":
+        raise ArgumentError("assign: ref is not a variable", expected="what flow.get_variable gave", got=f"{ref.kind} "
+                            f"{ref.name}", fix="only variables live on between runs")
+    if ref.spec != value.spec:
+        raise ShapeError("assign: value does not fit", expected=f"{ref.spec}, as ref", got=str(value.spec),
+                         fix="flow.reshape or flow.cast the value")
+    _o["assign"](_o["contiguous"](value), ref)         # a copy: the value may be a variable that changes, too
+
+
+def assign(ref, value, dtype=None, name: str | None = None) -> None:
+    """Let the variable `ref` be `value` from the end of this run on: the rest of the job still reads the old one.
+
+    Outside jobs it changes at once. dtype is not used, as in OneFlow 0.4.
+    """
+    _assign(ref, value, name=name)
+
+
+def _micro_batches(what: str, does: str):
+    def f(*args, **kwargs):
+        raise UnsupportedError(f"{what}: not supported", expected="gradients accumulated by the job itself",
+                               got=f"{what}, which {does}",
+                               fix="config.train.num_gradient_accumulation_steps(n) updates once in n runs")
+
+    f.__name__, f.__doc__ = what, f"OneFlow's {what} {does}. Use config.train.num_gradient_accumulation_steps instead."
+    return f
+
+
+repeat = _micro_batches("repeat", "gives a blob to several micro-batches")
+pack = _micro_batches("pack", "joins the results of micro-batches")
+unpack = _micro_batches("unpack", "cuts a batch into micro-batches")
+acc = _micro_batches("acc", "adds up over micro-batches")
+
+__all__ = ["acc", "assign", "cast", "concat", "constant", "constant_like", "constant_scalar", "dynamic_reshape", "elem_cnt",
+           "expand_dims", "flatten", "identity", "identity_n", "masked_fill", "ones", "ones_like", "pack", "repeat",
+           "reshape", "slice", "squeeze", "stack", "transpose", "unpack", "where", "zeros", "zeros_like"]

@@ -5,9 +5,11 @@ Eagerly that is a store of tensors (`Eager`). While a job is compiled, the job p
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from flowedu.blob.blob import BlobDef
 from flowedu.blob.spec import Spec
 from flowedu.errors import CheckError, JobBuildAndInferError
 
@@ -43,32 +45,41 @@ def unique(prefix: str) -> str:
 class Context:
     """Names and variables.
 
-    Attributes: training; namespaces (see `flow.scope.namespace`); default_initializer; graph, that is being built.
+    Attributes: training; namespaces (see `flow.scope.namespace`); default_initializer; model_names {variable: what
+    get_variable was told}; in_job; devices, how many there are where ops run now.
     """
 
     training = False
     default_initializer = None
-    graph = None
+    in_job = False
+    devices = 1
 
     def __init__(self):
         self.namespaces: list[str] = []
+        self.model_names: dict[str, str] = {}
 
     def full_name(self, name: str) -> str:
         return "-".join([*self.namespaces, name])
 
-    def wrap(self, value, name: str | None, blob_name: str):
-        """What the user gets for an op's result."""
-        return value
+    def apply(self, f: Callable, args: tuple, kwargs: dict, name: str | None, prefix: str, blob_name: str):
+        """Run the body of a front-end function (frontend.py); what it gives is what the user gets."""
+        for x in blobs_in((*args, *kwargs.values())):
+            raise CheckError(f"a blob of job {x.job_name} is used outside any job", expected="blobs made in the body that "
+                             "runs now", got=repr(x), fix=BETWEEN_JOBS)
+        return f(*args, **kwargs)
 
-    def value_of(self, blob):
-        """The value inside a blob, which must be one of the job that is being built."""
-        if self.graph is None or blob.graph is not self.graph:
-            here = f"job {self.graph.name}" if self.graph is not None else "outside any job"
-            raise CheckError(f"a blob of job {blob.graph.name} is used {'in ' * (self.graph is not None)}{here}",
-                             expected="blobs made in the body that runs now", got=repr(blob),
-                             fix="pass values between jobs as NumPy arrays: return one from the first job, feed it to the "
-                             "second; share weights by the names of variables")
-        return blob.value
+
+BETWEEN_JOBS = ("pass values between jobs as NumPy arrays: return one from the first job, feed it to the second; share "
+                "weights by the names of variables")
+
+
+def blobs_in(arguments) -> Iterator[BlobDef]:
+    """The blobs among the arguments of a call, those in lists too."""
+    for x in arguments:
+        if isinstance(x, BlobDef):
+            yield x
+        elif isinstance(x, (list, tuple)):
+            yield from blobs_in(x)
 
 
 class Eager(Context):

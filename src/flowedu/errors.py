@@ -6,6 +6,7 @@ script written for OneFlow keeps working.
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
 _PACKAGE = str(Path(__file__).parent)
@@ -18,7 +19,8 @@ def user_line() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_PACKAGE) and not name.startswith("<frozen"):
+        ours = name.startswith((_PACKAGE, "<frozen")) or frame.f_globals.get("__name__", "").startswith("flowedu.")
+        if not ours and name != threading.__file__:
             text = linecache.getline(name, frame.f_lineno).strip()
             return f"{Path(name).name}:{frame.f_lineno}" + (f": {text}" if text else "")
         frame = frame.f_back

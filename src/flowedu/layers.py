@@ -12,36 +12,25 @@ from flowedu.array_ops import reshape
 from flowedu.blob import dtype as dt
 from flowedu.blob.spec import normal_axis
 from flowedu.context import current
+from flowedu.conv_layers import activated, conv1d, conv2d, conv3d, named, prelu, upsample_2d
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.frontend import front
+from flowedu.hints import AUTO, BROADCAST, split
 from flowedu.math import add, matmul, relu
 from flowedu.nn import functions as F
 from flowedu.ops import REGISTRY
-from flowedu.ops.padding import conv_ints
 from flowedu.variables import get_variable
-
-
-def _named(name: str, part: str, override: str | None = None) -> str:
-    return override or f"{name}-{part}"
-
-
-def _activated(y, activation: Callable | None, name: str, what: str):
-    if activation is None:
-        return y
-    if not callable(activation):
-        raise CheckError(f"{what}: activation is not a function", expected="a function called as f(blob, name=...)",
-                         got=repr(activation), fix=f"flow.nn.{activation}" if isinstance(activation, str)
-                         else "flow.nn.relu")
-    return activation(y, name=f"{name}-activation")
 
 
 def dense(inputs, units: int, activation: Callable | None = None, use_bias: bool = True, kernel_initializer=None,
           bias_initializer=None, kernel_regularizer=None, bias_regularizer=None, trainable: bool = True,
-          name: str = "Dense", model_distribute=None):
+          name: str = "Dense", model_distribute=BROADCAST):
     """y = x @ W.T + b with W (units, features). Without kernel_initializer W is zero (OneFlow 0.4).
 
     Args:
         activation: a function called as activation(y, name=...).
+        model_distribute: how W and b lie on several devices: flow.distribute.broadcast(), split(0), which cuts them along
+            units and the result along its last axis, or auto().
     """
     if len(inputs.shape) < 2:
         raise CheckError("layers.dense: inputs needs two axes or more", expected="(batch, features)",
@@ -49,46 +38,25 @@ def dense(inputs, units: int, activation: Callable | None = None, use_bias: bool
     if not isinstance(units, int) or units < 1:
         raise ArgumentError("layers.dense: units is not a number of outputs", expected="an int above 0", got=repr(units),
                             fix="dense(x, 10)")
+    if not any(model_distribute is d for d in (AUTO, BROADCAST, split(0))):
+        raise CheckError("layers.dense: model_distribute is unknown", got=repr(model_distribute),
+                         expected="flow.distribute.auto(), broadcast() or split(0)", fix="flow.distribute.broadcast()")
+    if model_distribute is split(0) and len(inputs.shape) != 2:
+        raise CheckError("layers.dense: model_distribute=split(0) needs inputs with two axes", expected="(batch, features)",
+                         got=str(inputs.shape), fix="flow.reshape(x, [-1, x.shape[-1]]) first")
+    layout = None if model_distribute is AUTO else model_distribute
     shape = inputs.shape
     flat = reshape(inputs, [-1, shape[-1]]) if len(shape) > 2 else inputs
-    weight = get_variable(_named(name, "weight"), (units, shape[-1]), inputs.dtype,
+    weight = get_variable(named(name, "weight"), (units, shape[-1]), inputs.dtype,
                           kernel_initializer or init.constant_initializer(0), kernel_regularizer, trainable,
-                          "weight", reuse=False)
+                          "weight", distribute=layout, reuse=False)
     y = matmul(flat, weight, transpose_b=True, name=f"{name}-matmul")
     if use_bias:
-        bias = get_variable(_named(name, "bias"), (units,), inputs.dtype, bias_initializer or init.constant_initializer(0),
-                            bias_regularizer, trainable, "bias", reuse=False)
+        bias = get_variable(named(name, "bias"), (units,), inputs.dtype, bias_initializer or init.constant_initializer(0),
+                            bias_regularizer, trainable, "bias", distribute=layout, reuse=False)
         y = F.bias_add(y, bias, name=f"{name}-bias_add")
-    y = _activated(y, activation, name, "layers.dense")
+    y = activated(y, activation, name, "layers.dense")
     return reshape(y, [*shape[:-1], units]) if len(shape) > 2 else y
-
-
-def conv2d(inputs, filters: int, kernel_size=1, strides=1, padding="VALID", data_format: str = "NCHW",
-           dilation_rate=None, groups: int = 1, activation: Callable | None = None, use_bias: bool = True,
-           kernel_initializer=None, bias_initializer=None, kernel_regularizer=None, bias_regularizer=None,
-           trainable: bool = True, name: str = "Conv2d", weight_name: str | None = None, bias_name: str | None = None):
-    """2-d convolution with a variable kernel (filters, in // groups, kh, kw), for NHWC (filters, kh, kw, in)."""
-    F.channels_first("layers.conv2d", data_format)
-    last = data_format.upper() == "NHWC"
-    kernel = conv_ints(kernel_size, "layers.conv2d: kernel_size")
-    channels = inputs.shape[3 if last else 1]
-    if not isinstance(groups, int) or not 0 < groups <= filters or filters % groups or channels % groups or (
-            last and groups != 1):
-        raise CheckError("layers.conv2d: groups does not divide the channels", got=f"groups={groups}, filters={filters}, "
-                         f"channels={channels}", expected="filters and channels that groups divides"
-                         + (" (1 for NHWC)" if last else ""),
-                         fix="groups=1, or NCHW data and channel counts that are multiples of groups")
-    shape = (filters, *kernel, channels) if last else (filters, channels // groups, *kernel)
-    weight = get_variable(_named(name, "weight", weight_name), shape, inputs.dtype,
-                          kernel_initializer or init.xavier_uniform_initializer(data_format), kernel_regularizer, trainable,
-                          "weight", reuse=False)
-    y = F.conv2d(inputs, weight, strides, padding, data_format, dilation_rate, groups, name=name)
-    if use_bias:
-        bias = get_variable(_named(name, "bias", bias_name), (filters,), inputs.dtype,
-                            bias_initializer or init.constant_initializer(0), bias_regularizer, trainable, "bias",
-                            reuse=False)
-        y = F.bias_add(y, bias, data_format, name=f"{name}-bias_add")
-    return _activated(y, activation, name, "layers.conv2d")
 
 
 @front("BatchNorm")
@@ -124,7 +92,7 @@ def batch_normalization(inputs, axis: int = -1, momentum: float = 0.99, epsilon:
         if not wanted:
             from flowedu.array_ops import constant
             return constant(value, inputs.dtype, n)
-        return get_variable(_named(name, part, override), n, inputs.dtype, initializer, regularizer, learn, part,
+        return get_variable(named(name, part, override), n, inputs.dtype, initializer, regularizer, learn, part,
                             reuse=False)
 
     gamma = variable("gamma", gamma_name, gamma_initializer or ones, scale, gamma_regularizer, value=1.0)
@@ -152,8 +120,12 @@ def layer_norm(inputs, center: bool = True, scale: bool = True, trainable: bool 
     """Normalised over the axes from begin_norm_axis on; gamma and beta have shape inputs.shape[begin_params_axis:]."""
     shape = inputs.shape[normal_axis(begin_params_axis, len(inputs.shape), "layers.layer_norm"):]
     dtype = inputs.dtype if inputs.dtype is not dt.float16 else dt.float32
-    beta = get_variable(_named(name, "beta"), shape, dtype, init.constant_initializer(0), None, trainable, "beta",
+    beta = get_variable(named(name, "beta"), shape, dtype, init.constant_initializer(0), None, trainable, "beta",
                         reuse=False) if center else None
-    gamma = get_variable(_named(name, "gamma"), shape, dtype, init.constant_initializer(1), None, trainable, "gamma",
+    gamma = get_variable(named(name, "gamma"), shape, dtype, init.constant_initializer(1), None, trainable, "gamma",
                          reuse=False) if scale else None
     return F.layer_norm(inputs, gamma, beta, begin_norm_axis, begin_params_axis, epsilon, name=name)
+
+
+__all__ = ["batch_normalization", "batch_normalization_add_relu", "batch_normalization_relu", "conv1d", "conv2d", "conv3d",
+           "dense", "layer_norm", "prelu", "upsample_2d"]

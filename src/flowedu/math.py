@@ -11,8 +11,11 @@ from flowedu.blob import dtype as dt
 from flowedu.blob.spec import normal_axis
 from flowedu.errors import ArgumentError, CheckError, DTypeError, UnsupportedError
 from flowedu.frontend import front
+from flowedu.matrix_ops import tril, triu  # noqa: F401  (math.tril, math.triu)
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.value import scalar
+from flowedu.shape_ops import broadcast_to_compatible_with  # noqa: F401  (and its second name)
+from flowedu.sort_ops import in_top_k, top_k  # noqa: F401  (math.in_top_k, math.top_k)
 
 _e = _ops.elementwise
 
@@ -122,6 +125,18 @@ def add_n(inputs: Sequence):
                              fix="add with + to broadcast")
         total = _e.add(*_operands("math.add_n", total, x))
     return total
+
+
+@front("Polyval")
+def polyval(coeffs: Sequence[float], x):
+    """coeffs[0] * x^(n-1) + ... + coeffs[n-1], elementwise."""
+    if not isinstance(coeffs, (list, tuple)):
+        raise ArgumentError("math.polyval: coeffs is not a list", expected="a list of numbers, the highest power first",
+                            got=type(coeffs).__name__, fix="polyval([1.0, 0.0, 2.0], x) is x^2 + 2")
+    y = REGISTRY["constant"](shape=x.shape, value=coeffs[0] if coeffs else 0, dtype=x.dtype)
+    for c in coeffs[1:]:
+        y = y * x + c
+    return y
 
 
 # ---- reductions

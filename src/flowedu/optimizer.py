@@ -1,7 +1,19 @@
-"""flow.optimizer: optimizers, learning-rate schedulers and warm-up under OneFlow's name for them."""
+"""flow.optimizer: optimizers, learning-rate schedulers, warm-up, clipping and loss scaling under OneFlow's names."""
 from flowedu.optim import warmup
 from flowedu.optim.clipping import grad_clipping
-from flowedu.optim.optimizer import SGD, Adam, Optimizer
+from flowedu.optim.loss_scale import loss_scale
+from flowedu.optim.optimizer import (
+    LAMB,
+    LARS,
+    SGD,
+    SGDW,
+    Adam,
+    AdamW,
+    CombinedOptimizer,
+    LazyAdam,
+    Optimizer,
+    RMSProp,
+)
 from flowedu.optim.schedule import (
     CosineScheduler,
     CustomScheduler,
@@ -16,6 +28,7 @@ from flowedu.optim.schedule import (
     PolynomialScheduler,
 )
 
-__all__ = ["SGD", "Adam", "CosineScheduler", "CustomScheduler", "ExponentialScheduler", "InverseTimeScheduler",
-           "LinearCosineScheduler", "LrScheduler", "NaturalExpScheduler", "Optimizer", "PiecewiseConstantScheduler",
-           "PiecewiseScalingScheduler", "PolynomialSchduler", "PolynomialScheduler", "grad_clipping", "warmup"]
+__all__ = ["LAMB", "LARS", "SGD", "SGDW", "Adam", "AdamW", "CombinedOptimizer", "CosineScheduler", "CustomScheduler",
+           "ExponentialScheduler", "InverseTimeScheduler", "LazyAdam", "LinearCosineScheduler", "LrScheduler",
+           "NaturalExpScheduler", "Optimizer", "PiecewiseConstantScheduler", "PiecewiseScalingScheduler",
+           "PolynomialSchduler", "PolynomialScheduler", "RMSProp", "grad_clipping", "loss_scale", "warmup"]

@@ -7,6 +7,7 @@ from flowedu.blob import dtype as dt
 from flowedu.blob.spec import Spec
 from flowedu.context import current
 from flowedu.errors import CheckError
+from flowedu.hints import hinted, variable_distribute
 
 
 def get_variable(name: str, shape=None, dtype=None, initializer=None, regularizer=None, trainable: bool | None = None,
@@ -15,7 +16,9 @@ def get_variable(name: str, shape=None, dtype=None, initializer=None, regularize
     """The variable `name`, made on first use.
 
     In one job, asking again with reuse=True gives the same variable (shape, dtype and initializer are then ignored);
-    with reuse=False it is an error. Jobs that use the same name share the storage.
+    with reuse=False it is an error. Jobs that use the same name share the storage. model_name matters in one place:
+    variables called "bias" go by config.train.secondary_lr, if that is set. distribute, or parallel_distribution ("B",
+    "S(0)"): how it lies on several devices (default: all of it on each).
 
     Raises:
         CheckError: name is not a string, shape is missing, or the variable exists and reuse is False.
@@ -30,7 +33,10 @@ def get_variable(name: str, shape=None, dtype=None, initializer=None, regularize
     if not all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape):
         raise CheckError("get_variable: a size is not a number of elements", expected="ints of 0 or more", got=repr(shape),
                          fix="take sizes from blob.shape; a variable has no axis of -1")
-    context = current()
+    context, wish = current(), variable_distribute(distribute, parallel_distribution)
     spec = Spec(tuple(int(n) for n in shape), dt.as_dtype(dtype or dt.float32, "get_variable: dtype"))
-    return context.get_variable(context.full_name(name), spec, initializer or context.default_initializer,
-                                trainable is not False, regularizer, reuse, random_seed)
+    if model_name is not None:
+        context.model_names.setdefault(context.full_name(name), model_name)
+    found = context.get_variable(context.full_name(name), spec, initializer or context.default_initializer,
+                                 trainable is not False, regularizer, reuse, random_seed)
+    return found if wish is None else hinted(found, wish)

@@ -11,12 +11,25 @@ from flowedu.ops.core import get_num_threads, set_num_threads
 from .calls import attributes, call, cases, close, label, reference
 
 WRITERS = cases(lambda op: getattr(op, "mutates", None) and op.examples)
-GROUPS = {"sgd_update": 2, "momentum_update": 3, "adam_update": 4}
+GROUPS = {"sgd_update": 2, "momentum_update": 3, "adam_update": 4, "rmsprop_update": 3, "rmsprop_centered_update": 4,
+          "lars_update": 3, "lamb_update": 4}
+LAYOUTS = ("plain", "transposed", "stepped")
 
 
-def check(op, arrays, attrs, threads=1):
+def laid_out(a, layout):
+    """A copy of `a` that lies otherwise in memory."""
+    if layout == "transposed":
+        return np.array(a, order="F")
+    if layout == "stepped" and a.ndim:
+        room = np.zeros((*a.shape[:-1], 3 * a.shape[-1] + 1), a.dtype)[..., 1::3]
+        room[...] = a
+        return room
+    return np.array(a, order="C")
+
+
+def check(op, arrays, attrs, threads=1, layouts=("plain",)):
     want = reference(op, [a.copy() for a in arrays], attrs)
-    mine = [a.copy() for a in arrays]
+    mine = [laid_out(a, layouts[i % len(layouts)]) for i, a in enumerate(arrays)]
     old = get_num_threads()
     set_num_threads(threads)
     try:
@@ -29,6 +42,7 @@ def check(op, arrays, attrs, threads=1):
         close(mine[i], w, w.dtype, scale=10.0)
     for i in set(range(len(arrays))) - set(written):
         np.testing.assert_array_equal(mine[i], arrays[i])
+    return [mine[i] for i in written]
 
 
 @pytest.mark.parametrize("case", WRITERS, ids=label)
@@ -42,26 +56,54 @@ def test_writes_what_the_reference_says(case, data):
     check(op, [np.asarray(a, order="C") for a in arrays], attributes(op, example))
 
 
+def group_of(name, shape, dtype, rng):
+    """A parameter, its gradient and its state, as they can occur."""
+    group = [rng.standard_normal(shape) for _ in range(GROUPS[name])]
+    if name in ("adam_update", "lamb_update"):
+        group[3] = np.abs(group[3])                        # second moments are not negative
+    if name == "rmsprop_update":
+        group[2] = np.abs(group[2])
+    if name == "rmsprop_centered_update":
+        group[2] = group[3] ** 2 + np.abs(group[2]) + 0.1  # nor are variances; near 0 they are all rounding
+    if name in ("lars_update", "lamb_update") and rng.random() < 0.2:
+        group[rng.integers(2)][...] = 0                    # a norm of 0
+    if name == "lamb_update":
+        group += [0.9 ** rng.integers(1, 50, (1,)), 0.99 ** rng.integers(1, 50, (1,))]
+    return [np.asarray(a, dtype) for a in group]
+
+
 @pytest.mark.parametrize("name", GROUPS)
 @given(data=st.data())
 def test_optimizers(name, data):
-    """Several parameters at once, big and small, with every attribute drawn."""
-    op, size = REGISTRY[name], GROUPS[name]
+    """Several parameters at once, big and small, however they lie, with every attribute drawn."""
+    op = REGISTRY[name]
     rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
     dtype = data.draw(st.sampled_from([np.float32, np.float64]))
-    shapes = data.draw(st.lists(st.sampled_from([(0,), (1,), (3, 5), (64,), (70, 31), (300, 300)]), min_size=1, max_size=5))
+    shape = st.sampled_from([(), (0,), (1,), (3, 5), (64,), (2, 3, 4), (70, 31), (300, 300)])
+    shapes = data.draw(st.lists(shape, min_size=1, max_size=5))
     factor = st.sampled_from([0.0, 0.01, 0.3])
     arrays = [np.array([0.1], np.float32), np.array([data.draw(st.integers(0, 50))], np.int64)]
     for shape in shapes:
-        group = [rng.standard_normal(shape).astype(dtype) for _ in range(size)]
-        if size == 4:
-            group[3] = np.abs(group[3])                    # second moments are not negative
-        arrays += group
+        arrays += group_of(name, shape, dtype, rng)
     drawn = {n: tuple(data.draw(factor) for _ in shapes) for n in ("weight_decay", "l1", "l2")}
     if name == "adam_update":
         drawn["do_bias_correction"] = data.draw(st.booleans())
+    if name == "lamb_update":
+        drawn["beta2"] = 0.99
     check(op, arrays, op.complete({"scale": data.draw(st.sampled_from([1.0, 0.125])), **drawn}),
-          data.draw(st.sampled_from([1, 2, 3])))
+          data.draw(st.sampled_from([1, 2, 3])), data.draw(st.lists(st.sampled_from(LAYOUTS), min_size=1, max_size=7)))
+
+
+@pytest.mark.parametrize("name", ["lars_update", "lamb_update"])
+def test_norms_do_not_depend_on_threads(name):
+    op, rng = REGISTRY[name], np.random.default_rng(0)
+    arrays = [np.array([0.1], np.float32), np.array([3], np.int64)]
+    for shape in ((5000,), (300, 300), (7,), (100, 41)):
+        arrays += group_of(name, shape, np.float32, rng)
+    one = check(op, arrays, op.complete({}))
+    for threads in (2, 3):
+        for a, b in zip(check(op, arrays, op.complete({}), threads), one):
+            np.testing.assert_array_equal(a, b)
 
 
 PASSES = ("simplify", "cse", "dead", "fuse", "update", "inplace", "reuse")

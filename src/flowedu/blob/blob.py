@@ -38,7 +38,7 @@ class BlobDef(BlobDesc):
 
     @property
     def unique_name(self) -> str:
-        return self.logical_blob_name + (f":{self.distribute}" if self.distribute else "")
+        return self.logical_blob_name + getattr(self.distribute, "suffix", "")
 
     @property
     def lbi(self) -> BlobDef:
@@ -57,7 +57,7 @@ class BlobDef(BlobDesc):
 
     def _no(self, what: str, fix: str):
         return ArgumentError(f"a blob has no {what}: inside a job it stands for data that does not exist yet",
-                             got=repr(self), fix=fix)
+                             expected="ops that build the graph: flow.math, flow.nn, + - * /", got=repr(self), fix=fix)
 
     def numpy(self):
         raise self._no("numpy()", "return it from the job, or flow.watch(blob, handler)")

@@ -1,13 +1,17 @@
-"""`python -m flowedu.data`: list the data sets and where they were found; `... mnist` fetches the full MNIST."""
+"""`python -m flowedu.data`: list the data sets and where they were found; `... mnist` fetches the full MNIST;
+`... ofrecord DIR` writes MNIST as OFRecord files."""
 from __future__ import annotations
 
 import argparse
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from flowedu.data import mnist
 from flowedu.data.download import cache_dir, fetch
-from flowedu.errors import DataError
+from flowedu.data.ofrecord import ofrecord_writer
+from flowedu.errors import ArgumentError, DataError
 
 
 def show() -> None:
@@ -46,6 +50,20 @@ def get_mnist(out_dir: str | None, url: str | None, sha256: str | None) -> None:
         print(f"Use it with flow.data.load_mnist(out_dir={out_dir!r}).")
 
 
+def write_ofrecord(out_dir: str, parts: int) -> None:
+    """MNIST, as it is found, as OFRecords: features "images" (784 bytes) and "labels" (one int32)."""
+    digits = mnist.read(mnist.find(".") or mnist.SUBSET)
+    for part, images, labels in (("train", digits.x_train, digits.y_train), ("test", digits.x_test, digits.y_test)):
+        with ofrecord_writer(Path(out_dir) / part, parts) as w:
+            for image, label in zip(images, labels.astype(np.int32)):
+                w.write({"images": image.tobytes(), "labels": label})
+        print(f"{Path(out_dir) / part}: {w.count:,} records in {parts} part{'s' * (parts > 1)}")
+    print(f"""Read them with
+    records = flow.data.ofrecord_reader({str(Path(out_dir) / 'train')!r}, batch_size=100, data_part_num={parts})
+    images = flow.data.OFRecordRawDecoder(records, "images", (1, 28, 28), flow.float32)    # 0 to 255
+    labels = flow.data.OFRecordRawDecoder(records, "labels", (), flow.int32)""")
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m flowedu.data", description=__doc__)
     sets = parser.add_subparsers(dest="dataset", metavar="DATASET")
@@ -54,13 +72,19 @@ def main(argv: list[str] | None = None) -> int:
     p.add_argument("--out-dir", metavar="DIR", help=f"where to put {mnist.FILE} (default: the cache, {cache_dir()})")
     p.add_argument("--url", help="fetch from here (default: the known servers, one after the other)")
     p.add_argument("--sha256", metavar="HASH", help="what the file must hash to; 'none' skips the check")
+    p = sets.add_parser("ofrecord", help="write MNIST as OFRecord files",
+                        description="Write MNIST as OFRecord files, in DIR/train and DIR/test.")
+    p.add_argument("out_dir", metavar="DIR")
+    p.add_argument("--parts", type=int, default=1, help="files for each of the two (default: 1)")
     args = parser.parse_args(argv)
     try:
         if args.dataset is None:
             show()
+        elif args.dataset == "ofrecord":
+            write_ofrecord(args.out_dir, args.parts)
         else:
             get_mnist(args.out_dir, args.url, args.sha256)
-    except DataError as e:
+    except (ArgumentError, DataError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

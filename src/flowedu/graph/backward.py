@@ -13,6 +13,7 @@ def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[Grap
     """Append nodes that compute d(sum of all elements of all losses)/d(target). None where there is no path."""
     graph.training = True
     forward = list(graph.nodes)
+    graph.forward = len(forward)
     ones: dict = {}
 
     def visit(node):                               # an op's gradient is computed where the op is

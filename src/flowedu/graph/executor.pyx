@@ -2,8 +2,10 @@
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
+from cpython.object cimport PyObject
 cimport numpy as cnp
 
+from threading import RLock
 from time import perf_counter
 
 import numpy as np
@@ -14,8 +16,9 @@ from flowedu.ops.core cimport Entry, fe_run
 
 from flowedu.blob.dtype import uint8
 from flowedu.blob.storage import cache_enabled, empty
-from flowedu.errors import KernelError
+from flowedu.errors import KernelError, UnsupportedError
 from flowedu.ops.core import get_num_threads
+from flowedu.ops.pykernel import kept_error
 
 cnp.import_array()
 
@@ -70,6 +73,9 @@ cdef class Executor:
     cdef readonly int nt
     cdef int split               # whether any call is cut over the threads
     cdef int ncalls, npatch, nrandom, ninputs, noutputs
+    cdef list pythons            # numbers of the calls with a Python kernel: while one runs, other threads may come
+    cdef object lock
+    cdef bint inside             # a plan with such calls is running
     cdef fe_call *calls
     cdef fe_view *views
     cdef Patch *patches
@@ -89,7 +95,7 @@ cdef class Executor:
         cdef list patched = []
         cdef char *home
         self.plan, self.nt = plan, get_num_threads()
-        self.ncalls, self.keep = len(plan.steps), []
+        self.ncalls, self.keep, self.pythons = len(plan.steps), [], []
         for step in plan.steps:
             n += len(step.places)
         self.noutputs = len(plan.graph.outputs)
@@ -105,7 +111,7 @@ cdef class Executor:
         memset(self.arena.data, 0, max(plan.arena, 64))        # touch the pages now, not in the first step
         order = {value: i for i, value in enumerate(plan.graph.inputs.values())}
         buffers = {plan.where[value].buffer: i for value, i in order.items()}
-        self.ninputs = len(order)
+        self.ninputs, self.lock = len(order), RLock()
         v = self.views
         for i, step in enumerate(plan.steps):
             e = step.entry
@@ -113,13 +119,16 @@ cdef class Executor:
             self.calls[i].fn, self.calls[i].args = e.fn, v
             self.calls[i].nin, self.calls[i].nargs = e.nin, len(step.places)
             self.calls[i].ints, self.calls[i].reals, self.calls[i].extra = e.ints, e.reals, e.extra
-            self.calls[i].node, self.calls[i].parallel = i, (e.cost >= SPLIT or always_parallel) and self.nt > 1
+            self.calls[i].node = i
+            self.calls[i].parallel = (e.cost >= SPLIT or always_parallel) and self.nt > 1 and not e.python
+            if e.python:
+                self.pythons.append(i)
             if e.fn == NULL:
                 raise KernelError(f"{step.name}: {e.op.name} has no kernel for these element types",
                                   expected="float32 or float64", fix="convert with flow.cast")
             if step.scratch is not None:
                 self.calls[i].work = self.home(step.scratch)
-            if e.op.random:
+            if e.op.random and not e.python:
                 e.ints[0] = (e.ints[0] + 7919 * (i + 1)) & 0x7FFFFFFFFFFFFFFF
                 self.draws[self.nrandom] = &e.ints[1]
                 self.nrandom += 1
@@ -204,39 +213,75 @@ cdef class Executor:
 
     def run(self, tuple arguments):
         """One step. `arguments`: one C-contiguous ndarray of the right dtype and shape per job input."""
+        if not self.pythons:
+            return self.step(arguments)
+        with self.lock:
+            if self.inside:
+                raise UnsupportedError(f"job {self.plan.graph.name} was called by one of its own Python kernels",
+                                       expected="a kernel that calls other jobs, or none", got="a call of the job that runs",
+                                       fix="write that loop outside the job")
+            self.inside = True
+            try:
+                return self.step(arguments)
+            finally:
+                self.inside = False
+
+    cdef int own(self, owner) except -1:
+        """Tell every Python kernel who owns the memory of its inputs."""
+        cdef int i
+        for i in self.pythons:
+            self.calls[i].work = <char *><PyObject *>owner
+        return 0
+
+    cdef list step(self, tuple arguments):
         cdef int i, status, failed = -1
         cdef cnp.ndarray a
         cdef list out
+        owner = None
         for i in range(self.npatch):
             a = <cnp.ndarray>arguments[self.patches[i].arg]
             self.patches[i].view.data = <char *>cnp.PyArray_DATA(a) + self.patches[i].offset
         for i in range(self.nrandom):
             self.draws[i][0] = self.runs
+        if self.pythons:
+            owner = (self, arguments)
+            self.own(owner)
         with nogil:
             status = fe_run(self.calls, self.ncalls, self.nt if self.split else 1, &failed)
         if status != FE_OK:
-            step = self.plan.steps[failed]
-            raise KernelError(f"{step.name}: {step.entry.op.name} met the index {self.calls[failed].detail}, out of range",
-                              expected=step.entry.op.range_help or "indices inside the range of their axis",
-                              fix="check the labels or indices fed to the job; no variable was updated",
-                              at=step.node.line if step.node is not None else "")
+            raise self.failure(status, failed)
         self.runs += 1
         out = [None] * self.noutputs
         for i in range(self.noutputs):
             out[i] = self.fetch(i)
         return out
 
+    cdef object failure(self, int status, int failed):
+        """The exception for a run that stopped at call number `failed`."""
+        step = self.plan.steps[failed]
+        line = step.node.line if step.node is not None else ""
+        if status == FE_PYTHON:
+            return kept_error(self.calls[failed].detail, f"in {step.name} of job {self.plan.graph.name}, made at {line}; "
+                              "no variable was updated")
+        return KernelError(f"{step.name}: {step.entry.op.name} met the index {self.calls[failed].detail}, out of range",
+                              expected=step.entry.op.range_help or "indices inside the range of their axis",
+                              fix="check the labels or indices fed to the job; no variable was updated", at=line)
+
     def times(self, tuple arguments, int repeats=20):
         """Seconds each call takes (the least of `repeats` runs), called one by one. Writes variables, as `run` does."""
-        cdef int i, k, failed = -1
+        cdef int i, k, status, failed = -1
+        cdef tuple owner = (self, arguments)
         cdef list best = [float("inf")] * self.ncalls
         for k in range(repeats):
             for i in range(self.npatch):
                 a = <cnp.ndarray>arguments[self.patches[i].arg]
                 self.patches[i].view.data = <char *>cnp.PyArray_DATA(a) + self.patches[i].offset
+            self.own(owner)
             for i in range(self.ncalls):
                 start = perf_counter()
-                fe_run(&self.calls[i], 1, self.nt if self.calls[i].parallel else 1, &failed)
+                status = fe_run(&self.calls[i], 1, self.nt if self.calls[i].parallel else 1, &failed)
+                if status != FE_OK:
+                    raise self.failure(status, i)
                 best[i] = min(best[i], perf_counter() - start)
         return best
 

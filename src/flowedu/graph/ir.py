@@ -67,6 +67,7 @@ class Graph:
         self.hosts: dict[str, GraphValue] = {}
         self.outputs: list[GraphValue] = []
         self.training = False
+        self.forward: int | None = None                  # how many nodes there were before the backward pass
         self.placement: tuple[int, ...] | None = None    # of the nodes appended from now on
         self._names: set[str] = set()
         self._counts: dict[str, int] = {}

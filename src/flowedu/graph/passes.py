@@ -82,10 +82,10 @@ def replace(graph: Graph, table: dict[GraphValue, GraphValue]) -> None:
 
 
 def simplify(graph: Graph) -> str:
-    """x for identity(x), for reshape or expand to the same shape, and for a cast to the same dtype."""
+    """x for identity(x), for a hint, for reshape or expand to the same shape, and for a cast to the same dtype."""
     table, kept = {}, []
     for node in graph.nodes:
-        plain = node.op.name in ("identity", "reshape", "expand", "cast")
+        plain = node.op.name in ("identity", "distribute_hint", "reshape", "expand", "cast")
         if plain and node.inputs[0].spec == node.outputs[0].spec:
             table[node.outputs[0]] = node.inputs[0]
         else:

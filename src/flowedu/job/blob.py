@@ -1,28 +1,50 @@
 """Blobs of a job under construction, with the operators of OneFlow 0.4, and what a job returns."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from flowedu import math
+from flowedu import hints, math
 from flowedu.blob.blob import BlobDef
 from flowedu.errors import CheckError
 from flowedu.frontend import front
+from flowedu.hints import AUTO
 
 
-class ConsistentBlob(BlobDef):
-    """A blob seen as one logical value. + - * / % and comparisons build ops; comparisons give int8 blobs."""
+class JobBlob(BlobDef):
+    """A blob of a job that is being built. + - * / % and comparisons build ops; comparisons give int8 blobs.
 
-    def __init__(self, value, op_name: str, blob_name: str, graph):
+    Attributes (beside those of BlobDef): context, the job; values, its value on each device; parallel_conf, the placement
+    where it was made; parallel_size, how many devices that are.
+    """
+
+    values: tuple
+    distribute = AUTO
+
+    def __init__(self, value, op_name: str, blob_name: str, context, is_dynamic: bool = False):
         super().__init__(value, op_name, blob_name)
-        self.graph = graph
+        self.context, self.is_dynamic, self.parallel_conf = context, is_dynamic, context.placement
+
+    @property
+    def parallel_size(self) -> int:
+        return len(self.parallel_conf.devices)
+
+    @property
+    def job_name(self) -> str:
+        return self.context.name
 
     def call_op(self, op, inputs: tuple, attrs: tuple):
         """An op record called on blobs: unwrap, append the node, wrap. (flow.math and friends also give it a name.)"""
         return front(op.name.capitalize())(lambda *values: op.call(values, attrs))(*inputs)
 
-    @property
-    def job_name(self) -> str:
-        return self.graph.name
+    def with_distribute(self, distribute) -> BlobDef:
+        """A handle on the same blob that asks its readers for this distribution; no value changes."""
+        return hints.hinted(self, distribute)
+
+    def with_gradient_distribute(self, distribute) -> BlobDef:
+        """The same blob, whose gradient has this distribution."""
+        return hints.parallel_cast(self, gradient_distribute=distribute)
 
     def __add__(self, other):
         return math.add(self, other)
@@ -75,6 +97,52 @@ class ConsistentBlob(BlobDef):
     __hash__ = object.__hash__
 
 
+class ConsistentBlob(JobBlob):
+    """A blob seen as one logical value, however it lies on the devices."""
+
+    @property
+    def values(self) -> tuple:
+        return (self.value,)
+
+    @property
+    def split_axis(self) -> int | None:
+        """The axis a hint splits it along."""
+        return getattr(self.distribute, "axis", None)
+
+
+class EagerConsistentBlob(ConsistentBlob):
+    """A blob in eager execution mode: it holds data."""
+
+    def numpy(self, rank: int | None = None) -> np.ndarray:
+        """The value (a copy)."""
+        return self.value.numpy().copy()
+
+    def numpy_list(self) -> list[np.ndarray]:
+        return [self.numpy()]
+
+
+class MirroredBlob(JobBlob):
+    """A blob with a value of its own on every device.
+
+    Attributes: values, those values; shape and dtype are those on the first device.
+    """
+
+    def __init__(self, values: tuple, op_name: str, blob_name: str, context, is_dynamic: bool):
+        super().__init__(values[0], op_name, blob_name, context, is_dynamic)
+        self.values = tuple(values)
+
+    @property
+    def sub_consistent_blob_list(self) -> list[ConsistentBlob]:
+        """The blobs of the single devices."""
+        many = len(self.values) > 1
+        return [ConsistentBlob(v, f"{self.op_name}_{i}" if many else self.op_name, self.blob_name, self.context,
+                               self.is_dynamic) for i, v in enumerate(self.values)]
+
+    @property
+    def parallel_size(self) -> int:
+        return len(self.values)
+
+
 class LocalBlob:
     """A result of a job without return annotation, or what an un-annotated watch handler gets: an ndarray with a name.
 
@@ -83,27 +151,40 @@ class LocalBlob:
 
     __array_priority__ = 1000
 
-    def __init__(self, array: np.ndarray, is_dynamic: bool = False):
-        self._array, self.is_dynamic = array, is_dynamic
+    def __init__(self, arrays: np.ndarray | Sequence[np.ndarray], is_dynamic: bool = False):
+        self._arrays, self.is_dynamic = [arrays] if isinstance(arrays, np.ndarray) else list(arrays), is_dynamic
+
+    @property
+    def _array(self) -> np.ndarray:
+        """The whole value: the devices' arrays joined along axis 0."""
+        return self._arrays[0] if len(self._arrays) == 1 else np.concatenate(self._arrays)
 
     def numpy(self, parallel_id: int | None = None) -> np.ndarray:
-        if parallel_id not in (None, 0):
-            raise CheckError("LocalBlob.numpy: no such device", expected="None or 0", got=repr(parallel_id),
-                             fix="numpy() gives the whole value")
-        return self._array
+        """The whole value, or that of one device."""
+        if parallel_id is None:
+            return self._array
+        if not isinstance(parallel_id, int) or not 0 <= parallel_id < len(self._arrays):
+            raise CheckError("LocalBlob.numpy: no such device", expected=f"None, or 0 to {len(self._arrays) - 1}",
+                             got=repr(parallel_id), fix="numpy() gives the whole value")
+        return self._arrays[parallel_id]
 
     ndarray = numpy
 
-    def numpy_list(self) -> list[np.ndarray]:
-        return [self._array]
+    def numpy_list(self) -> list:
+        """The value on each device."""
+        return list(self._arrays)
 
     ndarray_list = numpy_list
 
+    def numpy_lists(self) -> list:
+        """For a tensor list: per device its arrays."""
+        return [list(a) if isinstance(a, (list, tuple)) else [a] for a in self._arrays]
+
     def parallel_num(self) -> int:
-        return 1
+        return len(self._arrays)
 
     def __getattr__(self, name):
-        if name.startswith("__"):                  # what copy and pickle look for before there is an array
+        if name.startswith("_"):                   # what copy and pickle look for before there is an array
             raise AttributeError(name)
         return getattr(self._array, name)
 

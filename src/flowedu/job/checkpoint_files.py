@@ -11,8 +11,9 @@
     write(path, {name: array})      all or nothing
     read(path) -> {name: FileBackendVariableBlob}
 
-`write` fills a hidden directory next to `path` and renames it at the end, so that a crash or Ctrl-C never leaves half a
-checkpoint at `path`. `read` checks every file's size but loads no data; `.numpy()` of an entry does. Nothing in a
+`write` fills a hidden directory next to `path` and renames it at the end, so that neither a crash nor Ctrl-C leaves half
+a checkpoint at `path`; what it may leave is that hidden directory, `.NAME.partial-...`, which nothing here reads and
+anybody may delete. `read` checks every file's size but loads no data; `.numpy()` of an entry does. Nothing in a
 checkpoint is ever executed or unpickled: the worst that a bad file can do is raise CheckpointFileError.
 """
 from __future__ import annotations
@@ -22,7 +23,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ _TOKENS = {dt.char: "kChar", dt.float32: "kFloat", dt.float64: "kDouble", dt.int
 _NUMBERS = {"1": "kChar", "2": "kFloat", "3": "kDouble", "4": "kInt8", "5": "kInt32", "6": "kInt64", "7": "kUInt8",
             "9": "kFloat16"}
 _DTYPES = {token: d for d, token in _TOKENS.items()}
-_DATA, _META, _DONE = "out", "meta", "snapshot_done"
+_DATA, _META, _DONE, _PARTIAL = "out", "meta", "snapshot_done", ".partial-"
 _MAX_META = 1 << 16
 _MAX_RANK = 32
 
@@ -54,7 +55,7 @@ class FileBackendVariableBlob:
         var_dir: the directory with `out` and, in all but the oldest checkpoints, `meta`.
         dtype, shape: both, to read a variable that has no `meta`; else neither.
 
-    Attributes: shape, dtype (None without `meta`); file_path, of `out`; has_meta_info.
+    Attributes: name; shape, dtype (None without `meta`); file_path, of `out`; has_meta_info.
     """
 
     def __init__(self, var_dir: str | os.PathLike, dtype: dt.dtype | None = None, shape: tuple[int, ...] | None = None):
@@ -73,6 +74,10 @@ class FileBackendVariableBlob:
             self.shape, self.dtype = (None if shape is None else tuple(shape)), dtype
         if self.has_meta_info:
             self._check_size(os.path.getsize(self.file_path))
+
+    @property
+    def name(self) -> str:
+        return self.var_dir.name
 
     @property
     def file_path(self) -> str:
@@ -119,12 +124,15 @@ def write(path: str | os.PathLike, variables: Mapping[str, Any]) -> None:
     Raises: CheckpointFileError (also an AssertionError) when `path` is taken or a name or value does not fit; OSError
     when the disk is full, say. In every case nothing is left at `path`.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(_path("checkpoint.save", path)))
     _check_free(target, path)
+    if not isinstance(variables, Mapping):
+        raise CheckpointFileError("checkpoint.save: no dictionary of variables", expected="{name: array}",
+                                  got=type(variables).__name__, fix='{"dense1-weight": array}')
     for name in variables:
         _check_name(name)
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.parent / f".{target.name[:100]}.partial-{secrets.token_hex(6)}"
+    partial = target.parent / f".{target.name[:100]}{_PARTIAL}{secrets.token_hex(6)}"
     try:
         partial.mkdir()
         for name, value in variables.items():
@@ -147,14 +155,60 @@ def read(path: str | os.PathLike) -> dict[str, FileBackendVariableBlob] | FileBa
 
     A directory that holds one variable (`out` and `meta`) gives that variable alone.
     """
-    if not os.path.isdir(path):
+    if not os.path.isdir(_path("checkpoint.get", path)):
         raise CheckpointFileError(f"Directory {path} doesn't exist!", expected="a directory of flow.checkpoint.save",
                                   got="a file" if os.path.exists(path) else "nothing there",
                                   fix=f"check the path; the current directory is {os.getcwd()}")
     if os.path.isfile(os.path.join(path, _DATA)):
         return FileBackendVariableBlob(path)
-    return {name: FileBackendVariableBlob(os.path.join(path, name)) for name in sorted(os.listdir(path))
-            if os.path.isfile(os.path.join(path, name, _DATA))}
+    names = sorted(n for n in os.listdir(path) if os.path.isfile(os.path.join(path, n, _DATA)))
+    if _is_partial(path) or not names and not os.path.isfile(os.path.join(path, _DONE)):
+        inside = [n for n in sorted(os.listdir(path)) if is_complete(os.path.join(path, n))]
+        raise CheckpointFileError(f"{path}: not a checkpoint", expected="directories of variables, each with a file out",
+                                  got="a save that was interrupted" if _is_partial(path) else "none",
+                                  fix=f"{os.path.join(path, inside[-1])} is one" if inside else "check the path")
+    return {name: FileBackendVariableBlob(os.path.join(path, name)) for name in names}
+
+
+def is_complete(path: str | os.PathLike) -> bool:
+    """Whether `path` is a checkpoint whose save came to its end."""
+    return os.path.isfile(os.path.join(path, _DONE)) and not _is_partial(path)
+
+
+def initializer_from(path: str | os.PathLike, name: str, otherwise: Callable | None) -> Callable | None:
+    """An initializer that gives variable `name` the value it has in checkpoint `path`; where the checkpoint lacks it,
+    `otherwise`. Raises CheckpointFileError when there is no directory `path`, and when called for another shape or
+    dtype than the checkpoint's."""
+    if not os.path.isdir(_path("default_initialize_with_snapshot_path", path)):
+        raise CheckpointFileError(f"default_initialize_with_snapshot_path: Directory {path} doesn't exist!", got="nothing "
+                                  "there", expected="a directory of flow.checkpoint.save", fix="check the path", at="")
+    folder = os.path.join(path, name)
+    if not os.path.isfile(os.path.join(folder, _DATA)):
+        return otherwise
+
+    def initializer(shape: tuple[int, ...], dtype: dt.dtype, seed: int | None = None) -> np.ndarray:
+        blob = FileBackendVariableBlob(folder)
+        if not blob.has_meta_info:
+            blob = FileBackendVariableBlob(folder, dtype, tuple(shape))
+        if blob.shape != tuple(shape) or blob.dtype.numpy != dtype.numpy:
+            raise CheckpointFileError(f"default_initialize_with_snapshot_path: variable {name} has another shape or dtype",
+                                      expected=f"{dtype.name}{list(shape)}, as in the job", at="",
+                                      got=f"{blob.dtype.name}{list(blob.shape)} in {folder}",
+                                      fix="rename the layer to start it anew, or give it the sizes of the checkpoint")
+        return blob.numpy()
+
+    return initializer
+
+
+def _path(what: str, path: Any) -> Any:
+    if not isinstance(path, (str, os.PathLike)):
+        raise CheckpointFileError(f"{what}: not a path", expected="a str", got=repr(path), fix=f'{what}("./snapshot")')
+    return path
+
+
+def _is_partial(path: str | os.PathLike) -> bool:
+    name = os.path.basename(os.path.normpath(path))
+    return name.startswith(".") and _PARTIAL in name
 
 
 def _check_free(target: Path, path: Any) -> None:

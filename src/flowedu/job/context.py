@@ -1,49 +1,171 @@
 """JobContext: the surroundings of a job's body while it is compiled."""
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-
-import numpy as np
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from flowedu.blob.blob import BlobDef
 from flowedu.blob.spec import Spec
-from flowedu.blob.typing import ListNumpy, Numpy
-from flowedu.context import Context
-from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError
+from flowedu.context import BETWEEN_JOBS, Context, blobs_in, unique
+from flowedu.errors import CheckError, DTypeError, JobBuildAndInferError, UnsupportedError
 from flowedu.graph.backward import gradients
 from flowedu.graph.ir import Graph, GraphValue
-from flowedu.job.blob import ConsistentBlob, LocalBlob
+from flowedu.job.blob import ConsistentBlob
+from flowedu.job.placement import Placement
+from flowedu.job.recording import Call, flat, replay, shaped_like
 from flowedu.job.update import append_updates, choose_variables
+from flowedu.job.views import Views
+from flowedu.ops.host import HostOp
+
+
+class Goal(NamedTuple):
+    """What minimize was asked: [(optimizer, names of variables)] and, for each loss, its value on every device."""
+
+    groups: list[tuple[object, list[str]]]
+    losses: list[tuple[GraphValue, ...]]
+
+
+class Delivery(NamedTuple):
+    """A watched value (on every device) and the function that takes it."""
+
+    values: tuple[GraphValue, ...]
+    handler: Callable
 
 
 class JobContext(Context):
-    """Builds one job's graph: variables come from the session, results become blobs, `minimize` is remembered.
+    """Builds one job's graph: variables come from the session, results become blobs, calls and wishes are remembered.
 
-    Attributes: graph; trainable {name: (value, regularizer)}; watches, (value, is_diff, deliver).
+    Attributes: graph; calls, what the body did; trainable {name: (value, regularizer)}; watches, (values, is_diff,
+    handler); goal; rates, (scheduler, host value) pairs to be filled before every run; views; blobs {op name: blob}.
     """
+
+    in_job = True
+    blob_type = ConsistentBlob
 
     def __init__(self, session, name: str, training: bool, config):
         super().__init__()
-        self.session, self.name, self.training = session, name, training
+        self.session, self.name, self.training, self.config = session, name, training, config
         self.graph = Graph(name)
+        self.calls: list[Call] = []
         self.trainable: dict[str, tuple[GraphValue, object]] = {}
-        self.blobs: dict[str, ConsistentBlob] = {}
-        self.watches: list[tuple[GraphValue, bool, Callable]] = []
-        self.goal = None
-        self.default_initializer = config.default_initializer if config else None
+        self.blobs: dict[str, BlobDef] = {}
+        self.watches: list[tuple[tuple[GraphValue, ...], bool, Callable]] = []
+        self.goal: Goal | None = None
+        self.lists: set[GraphValue] = set()          # inputs that are TensorLists
+        self.legacy_losses: list[BlobDef] = []
         self.rates: list[tuple[object, GraphValue]] = []
+        self.default_initializer = config.default_initializer if config else None
+        self.views = Views(self)
+        self.placements = [session.placement(config)]
 
-    # ---- names and variables
-    def wrap(self, value, name: str, blob_name: str):
-        if not isinstance(value, GraphValue):
-            return value
+    # ---- where things are
+    @property
+    def placement(self) -> Placement:
+        return self.placements[-1]
+
+    @property
+    def devices(self) -> int:
+        return len(self.placement.devices)
+
+    def value_of(self, blob: BlobDef) -> GraphValue:
+        """The one value of a blob of this job."""
+        if not isinstance(blob, ConsistentBlob) or blob.context is not self:
+            blob = self.views.consistent(self.owned(blob))
+        return blob.value
+
+    def owned(self, blob: BlobDef) -> BlobDef:
+        if getattr(blob, "context", None) is not self:
+            raise CheckError(f"a blob of job {blob.job_name} is used in job {self.name}", expected="blobs made in the body "
+                             "that runs now", got=repr(blob), fix=BETWEEN_JOBS)
+        return blob
+
+    # ---- calls of front-end functions
+    def apply(self, f: Callable, args: tuple, kwargs: dict, name: str | None, prefix: str, blob_name: str):
+        label = self.full_name(name) if name else unique(prefix)
+        given = [self.owned(b) for b in blobs_in((*args, *kwargs.values()))]
+        if self.views.mirrored:
+            return self.views.apply(f, args, kwargs, label, blob_name, given)
+        args, kwargs = self.unwrapped(args, kwargs, self.value_of)
+        result, call = self.call(f, args, kwargs, label, self.placement.devices)
+        blobs = [self.wrapped(v, n, blob_name, given) for v, n in zip(flat(result), call.labels)]
+        return shaped_like(result, blobs)
+
+    def unwrapped(self, args: tuple, kwargs: dict, value: Callable[[BlobDef], GraphValue]) -> tuple[tuple, dict]:
+        def walk(x):
+            if isinstance(x, BlobDef):
+                return value(x)
+            if isinstance(x, (list, tuple)) and any(True for _ in blobs_in(x)):
+                return type(x)(walk(y) for y in x)
+            return x
+        return tuple(map(walk, args)), {k: walk(v) for k, v in kwargs.items()}
+
+    def call(self, f: Callable, args: tuple, kwargs: dict, label: str, placement: tuple[int, ...]) -> tuple[object, Call]:
+        """Run the body of a front-end function on graph values, and remember it."""
+        graph, start = self.graph, len(self.graph.nodes)
+        old, graph.placement = graph.placement, placement
+        try:
+            result = f(*args, **kwargs)
+        finally:
+            graph.placement = old
+        values = flat(result)
+        labels = (label,) if not isinstance(result, (list, tuple)) else tuple(f"{label}_{i}" for i in range(len(values)))
+        call = Call(f, args, kwargs, values, labels, placement, tuple(graph.nodes[start:]))
+        if call.nodes:
+            self._check_kinds(call, label)
+            self.calls.append(call)
+            self._name(call)
+        return result, call
+
+    def _name(self, call: Call) -> None:
+        """Give the nodes that made the results the names the user asked for."""
+        for value, name in zip(call.results, call.labels):
+            node = value.node
+            if node in call.nodes and value is node.outputs[0] and node.name not in self.blobs:
+                self.graph.rename(node, name)
+                self.blobs[name] = value
+
+    def _check_kinds(self, call: Call, label: str) -> None:
+        if call.is_host:
+            for node in call.nodes:
+                lists = getattr(node.op, "lists", ())
+                self.lists.update(v for v, name in zip(node.outputs, node.op.outputs) if name in lists)
+        else:
+            for value in call.inputs():
+                if value in self.lists:
+                    raise DTypeError(f"{label}: an input is a tensor list", expected="a blob of numbers", got=repr(value),
+                                     fix="flow.tensor_list_to_tensor_buffer or flow.tensor_list_split takes it apart")
+                if value.dtype.numpy is None:
+                    raise DTypeError(f"{label}: an input is a {value.dtype.name}", expected="a blob of numbers",
+                                     got=repr(value), fix="flow.tensor_buffer_to_tensor makes a tensor of buffers of one "
+                                     "shape; records are read by flow.data.OFRecordRawDecoder and its family")
+
+    def wrapped(self, value: GraphValue, name: str, blob_name: str, given: Sequence[BlobDef] = ()) -> BlobDef:
+        """The blob of a result: one of the given blobs where nothing was done."""
+        for b in given:
+            if isinstance(b, ConsistentBlob) and b.value is value:
+                return b
+        return self.blob_type(value, name, blob_name, self, self.is_dynamic(value, given))
+
+    def is_dynamic(self, value: GraphValue, given: Sequence[BlobDef]) -> bool:
         node = value.node
-        if node is not None and value is node.outputs[0] and node.name not in self.blobs:
-            self.graph.rename(node, name)
-            self.blobs[name] = value
-        return ConsistentBlob(value, name, blob_name, self.graph)
+        if node is not None and isinstance(dynamic := getattr(node.op, "dynamic", None), tuple):
+            on = node.op.outputs[value.index] in dynamic
+            return on and dict(zip(node.op.attrs, node.attrs)).get("dynamic_out", True)
+        return any(b.is_dynamic for b in given)
 
+    def is_data(self, value: GraphValue) -> bool:
+        """Whether the value depends on what a run brings: on an argument of the job, or on a source that is read."""
+        seen, todo = set(), [value]
+        while todo:
+            v = todo.pop()
+            if v.kind == "input" or (v.node is not None and isinstance(v.node.op, HostOp)):
+                return True
+            if v.node is not None and v.node not in seen:
+                seen.add(v.node)
+                todo += v.node.inputs
+        return False
+
+    # ---- variables
     def get_variable(self, name: str, spec: Spec, initializer, trainable: bool, regularizer=None, reuse: bool = True,
                      seed: int | None = None) -> ConsistentBlob:
         if name in self.graph.variables:
@@ -51,14 +173,14 @@ class JobContext(Context):
                 raise CheckError(f"variable {name!r} already exists, getting the same variable is not allowed when param "
                                  "reuse is False", expected="a name of its own for every layer in a job", got=name,
                                  fix=f"give the second layer another name, e.g. name={name.split('-')[0] + '2'!r}")
-            return ConsistentBlob(self.graph.variables[name], name, "out", self.graph)
+            return ConsistentBlob(self.graph.variables[name], name, "out", self)
         self.session.declare(name, spec, initializer, trainable, seed, self.name)
         value = self.graph.variable(name, spec)
         if trainable:
             self.trainable[name] = (value, regularizer)
-        return ConsistentBlob(value, name, "out", self.graph)
+        return ConsistentBlob(value, name, "out", self)
 
-    # ---- training
+    # ---- wishes
     def minimize(self, optimizer, losses: list) -> None:
         if not self.training:
             raise JobBuildAndInferError(f"{self.name}: minimize in a predict job", expected='a job of type "train"',
@@ -70,41 +192,57 @@ class JobContext(Context):
         if len({loss.shape for loss in losses}) > 1:
             raise JobBuildAndInferError("minimize: the losses have different shapes", expected="one shape",
                                         got=", ".join(str(x.shape) for x in losses), fix="reduce each to its mean first")
-        self.goal = (choose_variables(optimizer, list(self.trainable)), [self.value_of(loss) for loss in losses])
+        groups = choose_variables(optimizer, list(self.trainable))
+        self.goal = Goal(groups, [self.owned(loss).values for loss in losses])
+
+    def add_loss(self, loss: BlobDef) -> None:
+        """flow.losses.add_loss: the loss of an optimizer that the function_config describes."""
+        if not self.training:
+            raise JobBuildAndInferError(f"{self.name}: add_loss in a predict job", expected='a job of type "train"',
+                                        got='"predict"', fix='@flow.global_function("train")')
+        self.lists: set[GraphValue] = set()          # inputs that are TensorLists
+        self.legacy_losses.append(self.owned(loss))
 
     def watch(self, blob, handler, diff: bool) -> None:
         if not isinstance(blob, BlobDef):
             raise UnsupportedError("watch: not a blob", expected="a blob of this job", got=type(blob).__name__,
                                    fix="watch what an op or a layer returned")
-        self.watches.append((self.value_of(blob), diff, handler))
+        self.watches.append((self.owned(blob).values, diff, handler))
 
-    def finish(self) -> list[tuple[GraphValue, Callable]]:
-        """After the body: append backward and updates; returns what to deliver to which watch handler."""
+    # ---- after the body
+    def settle(self) -> None:
+        """After the body: what the legacy configuration asked for becomes a goal."""
+        if self.goal is None and self.legacy_losses:
+            from flowedu.optim.legacy import optimizer_from_conf
+            self.minimize(optimizer_from_conf(self.config.values if self.config else {}), self.legacy_losses)
+        if self.training and self.goal is None:
+            raise JobBuildAndInferError(f"{self.name}: loss blob not found", expected="a minimize(loss) in a train job",
+                                        got="none", fix="add flow.optimizer.SGD(flow.optimizer."
+                                        'PiecewiseConstantScheduler([], [0.1])).minimize(loss), or type="predict"', at="")
+
+    def finish(self) -> list[Delivery]:
+        """Append backward and updates; returns what to deliver to which watch handler."""
         learned = self._learned()
-        wanted = [value for value, diff, _ in self.watches if diff and value in learned]
+        wanted = [v for values, diff, _ in self.watches if diff for v in values if v in learned]
         found: dict[GraphValue, GraphValue | None] = {}
         if self.training:
-            if self.goal is None:
-                raise JobBuildAndInferError(f"{self.name}: loss blob not found", expected="a minimize(loss) in a train job",
-                                            got="none", fix="add flow.optimizer.SGD(flow.optimizer."
-                                            'PiecewiseConstantScheduler([], [0.1])).minimize(loss), or type="predict"',
-                                            at="")
             groups, losses = self.goal
             names = list(dict.fromkeys(n for _, group in groups for n in group))
             variables = [self.trainable[n][0] for n in names]
-            grads = gradients(self.graph, losses, [*variables, *wanted])
+            grads = gradients(self.graph, [v for values in losses for v in values], [*variables, *wanted])
             found = dict(zip(wanted, grads[len(variables):]))
-            pairs = [(n, v, g) for n, v, g in zip(names, variables, grads) if g is not None]
-            if not pairs:
+            updated = {n: g for n, g in zip(names, grads) if g is not None}
+            if not updated:
                 raise JobBuildAndInferError(f"{self.name}: the loss does not depend on any trainable variable",
                                             expected="a loss made from a layer's output", got=f"variables {names}", at="",
                                             fix="make the loss from what the layers return, with trainable=True")
-            append_updates(self, groups, {n: g for n, _, g in pairs}, losses[0].spec.size)
+            self.graph.placement = None
+            append_updates(self, groups, updated, sum(v.spec.size for v in losses[0]))
         deliveries = []
-        for value, diff, handler in self.watches:
-            source = found.get(value) if diff else value
-            if source is not None:
-                deliveries.append((source, handler))
+        for values, diff, handler in self.watches:
+            sources = tuple(found.get(v) for v in values) if diff else values
+            if all(s is not None for s in sources):
+                deliveries.append(Delivery(sources, handler))
         return deliveries
 
     def _learned(self) -> set[GraphValue]:
@@ -115,24 +253,32 @@ class JobContext(Context):
                 found.update(node.outputs)
         return found
 
+    # ---- the same body on other shapes
+    def resized(self, specs: dict[GraphValue, Spec]) -> tuple[JobContext, Callable[[GraphValue], GraphValue]]:
+        """The same job where the given inputs of the graph have other shapes: (context, old value -> new)."""
+        new = JobContext(self.session, self.name, self.training, self.config)
+        known: dict[GraphValue, GraphValue] = {}
 
-def deliverer(handler) -> Callable[[np.ndarray], None]:
-    """What to call with a watched array, from the handler's signature or prompt."""
-    if handler is None or isinstance(handler, str):
-        return lambda a: print(*([handler] if handler else []), a, sep="\n")
-    if not callable(handler):
-        raise CheckError("watch: the handler is not callable", expected="a function of one parameter, a prompt, or None",
-                         got=repr(handler), fix="def handler(x: tp.Numpy): print(x)")
-    parameters = list(inspect.signature(handler, eval_str=True).parameters.values())
-    if len(parameters) != 1:
-        raise CheckError("watch callback should accept only one parameter", expected="def handler(x: tp.Numpy)",
-                         got=f"{len(parameters)} parameters", fix="bring the rest in by a closure or functools.partial")
-    kind = parameters[0].annotation
-    if kind is inspect.Parameter.empty:
-        return lambda a: handler(LocalBlob(a))
-    if kind is Numpy:
-        return handler
-    if kind is ListNumpy:
-        return lambda a: handler([a])
-    raise UnsupportedError("invalid watch callback parameter annotation", expected="tp.Numpy, tp.ListNumpy or none",
-                           got=repr(kind), fix="def handler(x: tp.Numpy)")
+        def table(value: GraphValue) -> GraphValue:
+            if value not in known and value.kind == "variable":
+                known[value] = new.graph.variables.get(value.name) or new.graph.variable(value.name, value.spec)
+            return known[value]
+
+        for value in self.graph.inputs.values():
+            known[value] = new.graph.input(value.name, specs.get(value, value.spec))
+        new.trainable = {n: (table(v), r) for n, (v, r) in self.trainable.items()}
+        new.model_names = self.model_names
+        from flowedu.context import pushed
+        with pushed(new), new.graph.building():
+            for call in self.calls:
+                if call.is_host:                   # what it gives is an input by now
+                    continue
+                new.graph.placement = call.placement
+                start = len(new.graph.nodes)
+                results = replay(call, table)
+                known.update(zip(call.results, results))
+                new._name(call._replace(results=results, nodes=tuple(new.graph.nodes[start:])))
+        if self.goal is not None:
+            new.goal = Goal(self.goal.groups, [tuple(map(table, values)) for values in self.goal.losses])
+        new.watches = [(tuple(map(table, values)), diff, handler) for values, diff, handler in self.watches]
+        return new, table

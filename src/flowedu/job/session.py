@@ -14,6 +14,8 @@ import numpy as np
 from flowedu import context
 from flowedu.blob.spec import Spec
 from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError
+from flowedu.job.placement import Placement
+from flowedu.ops.host import forget_states
 from flowedu.tensor import Tensor, tensor
 
 
@@ -50,6 +52,35 @@ class Session:
         self.compiling = False
         self.declared: dict[str, tuple] = {}
         self.config: dict[str, object] = {}
+        self.eager = False
+        self.states: dict[str, object] = {}       # of host ops, in eager execution mode
+
+    # ---- devices
+    @property
+    def machines(self) -> int:
+        from flowedu.job import env
+        return env.machine_num()
+
+    @property
+    def per_machine(self) -> int:
+        """Virtual devices of one machine."""
+        return int(self.config.get("cpu_device_num", 1))
+
+    @property
+    def device_count(self) -> int:
+        return self.machines * self.per_machine
+
+    def located(self, placement: Placement) -> Placement:
+        """The placement with the numbers of its devices."""
+        return placement.located(self.machines, self.per_machine)
+
+    def placement(self, config=None) -> Placement:
+        """Where a job runs: its config's default placement, or all devices."""
+        wanted = config.values.get("default_placement_scope") if config else None
+        if isinstance(wanted, str):                # the deprecated device tag
+            wanted = None
+        last = self.per_machine - 1
+        return self.located(wanted or Placement("cpu", [f"{m}:0-{last}" for m in range(self.machines)]))
 
     def add(self, job) -> None:
         """Register a job. A second one of the same name replaces the first, until the session runs."""
@@ -69,6 +100,11 @@ class Session:
         """A job says it uses variable `name`; the first one's initializer counts."""
         found = self.declared.get(name)
         if found is None:
+            config = getattr(self.jobs.get(job), "config", None)
+            snapshot = config.values.get("default_initialize_with_snapshot_path") if config else None
+            if snapshot is not None:
+                from flowedu.job.checkpoint_files import initializer_from
+                initializer = initializer_from(snapshot, name, initializer)
             if initializer is None:
                 raise context.missing_initializer(name)
             self.declared[name] = (spec, initializer, trainable, seed, job)
@@ -77,8 +113,11 @@ class Session:
                                         expected=f"{found[0]}, as in job {found[4]}", fix="rename one of the layers")
 
     def start(self) -> None:
-        """Compile all jobs and make the variables, once. On an error the session stays OPEN."""
-        if self.running:
+        """Compile all jobs and make the variables, once. On an error the session stays OPEN.
+
+        In eager execution mode there is nothing to do: bodies make their variables when they run.
+        """
+        if self.running or self.eager:
             return
         if self.compiling:
             raise UnsupportedError("a job was called inside the body of a job",
@@ -88,6 +127,8 @@ class Session:
             raise CheckError("the session has no job", expected="at least one function decorated with "
                              "@flow.global_function()", got="none",
                              fix="define the jobs before calling checkpoint functions")
+        from flowedu.job import debug, env
+        env.settle()
         self.compiling, self.declared = True, {}
         try:
             for job in self.jobs.values():
@@ -105,6 +146,16 @@ class Session:
         finally:
             self.compiling = False
         self.running = True
+        if self.config.get("enable_debug_mode"):
+            for job in self.jobs.values():
+                if job.compiled is not None:
+                    debug.start(job)
+
+    def close(self) -> None:
+        """End what jobs left running (threads that read ahead)."""
+        sync_default_session()
+        for job in self.jobs.values():
+            job.reset()
 
 
 _default = Session()
@@ -123,15 +174,18 @@ def use_session(session: Session) -> None:
 def clear_default_session() -> None:
     """Forget all jobs, variables and resource settings, and start over."""
     global _default
+    _default.close()
     for job in _default.jobs.values():
-        job.reset()
         job.session = None
     _default = type(_default)()
     context.EAGER.variables.clear()
+    forget_states()
 
 
 def sync_default_session() -> None:
-    """Wait for launched jobs and callbacks. (Jobs run inline here: nothing is ever pending.)"""
+    """Wait for launched jobs and callbacks. Jobs run inline here, so only the debug mode's last lines can be pending."""
+    from flowedu.job import debug
+    debug.flush()
 
 
 def get_all_variables() -> dict[str, Variable]:
@@ -175,4 +229,4 @@ def nearest(name: str, names) -> str:
     return f"one of the session's variables; the nearest is {close[0]!r}" if close else "one of the session's variables"
 
 
-atexit.register(sync_default_session)
+atexit.register(lambda: _default.close())

@@ -1,4 +1,4 @@
-"""flow.nn.*: convolution, pooling, activations, dropout, losses, with OneFlow 0.4's names and rules."""
+"""flow.nn.*: bias, dropout, softmax and losses, activations, normalisation, with OneFlow 0.4's names and rules."""
 from __future__ import annotations
 
 from flowedu import ops
@@ -7,70 +7,9 @@ from flowedu.context import current, gen_seed
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 from flowedu.frontend import front
 from flowedu.math import reduced_axes, relu
-from flowedu.ops.padding import conv_ints, conv_padding, pool_ints, pool_padding
 
 _o = ops.REGISTRY
 _e = ops.elementwise
-
-
-def channels_first(what: str, data_format: str, rank: int = 4) -> None:
-    """Raise unless the layout is NCHW: the kernels work channels first."""
-    if data_format.upper() not in ("NCHW", "NHWC"):
-        raise ArgumentError(f"{what}: unknown data_format", expected="NCHW or NHWC", got=repr(data_format),
-                            fix='leave it out: "NCHW" is the default')
-
-
-def _to_nchw(x):
-    return _o["contiguous"](_o["transpose"](x, perm=(0, 3, 1, 2)))
-
-
-def _to_nhwc(x):
-    return _o["transpose"](x, perm=(0, 2, 3, 1))
-
-
-@front("Conv2d")
-def conv2d(input, filters, strides, padding, data_format: str = "NCHW", dilations=None, groups: int = 1):
-    """2-d convolution. filters: (out, in // groups, kh, kw), for NHWC (out, kh, kw, in). "SAME" is SAME_LOWER.
-
-    padding: "VALID", "SAME", "SAME_LOWER", "SAME_UPPER", or one entry per axis of data_format.
-    """
-    channels_first("conv2d", data_format)
-    last = data_format.upper() == "NHWC"
-    if last:
-        input, filters = _to_nchw(input), _to_nchw(filters)
-    strides, dilations = conv_ints(strides, "conv2d: strides"), conv_ints(dilations or 1, "conv2d: dilations")
-    pads = conv_padding(padding, input.shape[2:], filters.shape[2:], strides, dilations, data_format)
-    y = _o["conv2d"](input, filters, strides=strides, pads=pads, dilations=dilations, groups=groups)
-    return _to_nhwc(y) if last else y
-
-
-def compat_conv2d(input, filters, strides, padding, data_format="NCHW", dilations=None, groups=1, name=None):
-    """conv2d with TensorFlow's meaning of "SAME" (extra padding at the bottom and right)."""
-    if isinstance(padding, str) and padding.upper() == "SAME":
-        padding = "SAME_UPPER"
-    return conv2d(input, filters, strides, padding, data_format, dilations, groups, name=name)
-
-
-def _pool(op_name: str, prefix: str, doc: str):
-    @front(prefix, "y_0")
-    def pool(input, ksize, strides, padding, data_format: str = "NCHW", ceil_mode: bool = False):
-        if data_format not in ("NCHW", "NHWC"):
-            raise CheckError(f"{op_name}: unknown data_format", expected="NCHW or NHWC", got=repr(data_format),
-                             fix='leave it out: "NCHW" is the default')
-        last = data_format == "NHWC"
-        x = _to_nchw(input) if last else input
-        ksize, strides = pool_ints(ksize, f"{op_name}: ksize"), pool_ints(strides, f"{op_name}: strides")
-        pads = pool_padding(padding, x.shape[2:], ksize, strides, data_format, ceil_mode)
-        y = _o[op_name](x, ksize=ksize, strides=strides, pads=pads)
-        y = y[0] if isinstance(y, tuple) else y
-        return _to_nhwc(y) if last else y
-
-    pool.__name__, pool.__doc__ = op_name, doc
-    return pool
-
-
-max_pool2d = _pool("max_pool2d", "MaxPool2D", "Largest element of each window; padding never wins.")
-avg_pool2d = _pool("avg_pool2d", "AvgPool2D", "Mean of each window's real elements; padding does not count.")
 
 
 @front("BiasAdd")
@@ -234,7 +173,6 @@ def layer_norm(inputs, gamma=None, beta=None, begin_norm_axis: int = 1, begin_pa
     return y if beta is None else y + beta
 
 
-__all__ = ["avg_pool2d", "batch_normalization", "bias_add", "compat_conv2d", "conv2d", "dropout", "elu",
-           "hardsigmoid", "hardswish", "hardtanh", "layer_norm", "leaky_relu", "logsoftmax", "max_pool2d", "mish",
-           "moments", "relu", "relu6", "sigmoid_cross_entropy_with_logits", "softmax",
+__all__ = ["batch_normalization", "bias_add", "dropout", "elu", "hardsigmoid", "hardswish", "hardtanh", "layer_norm",
+           "leaky_relu", "logsoftmax", "mish", "moments", "relu", "relu6", "sigmoid_cross_entropy_with_logits", "softmax",
            "softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits", "swish"]

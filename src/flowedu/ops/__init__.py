@@ -1,6 +1,7 @@
 """Chapter 2: ops. Importing this package fills the registry (flow.ops.REGISTRY)."""
 # Records of other families are built from `view` and `elementwise`, so these come first.
 from flowedu.ops import view, elementwise  # isort: skip
-from flowedu.ops import concat, conv, index, matmul, norm, pool, random, reduce, softmax, update
+from flowedu.ops import concat, conv, distribute, index, matmul, norm, pool, random, reduce, resize, softmax, update
+from flowedu.ops import ctc, order, scatter
 from flowedu.ops.define import REGISTRY, define
 from flowedu.ops.formula import elementwise as define_elementwise

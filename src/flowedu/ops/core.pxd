@@ -23,6 +23,7 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef int64_t contiguous          # bit i: input i must be contiguous
     cdef readonly int64_t cost       # elements touched, or flops / 8: decides on threads
     cdef bint is_view
+    cdef readonly bint python        # the kernel is a Python function (pykernel.pyx)
     cdef int64_t offset
     cdef int key_len
     cdef int64_t key[160]

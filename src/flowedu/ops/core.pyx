@@ -18,6 +18,7 @@ import os
 from flowedu._kernels import TABLE
 from flowedu.blob.blob import BlobDef
 from flowedu.errors import DTypeError, FlowError, KernelError, ShapeError, user_line
+from flowedu.ops.pykernel import PyCall, kept_error
 
 cdef extern from "Python.h":
     ctypedef object (*newfunc)(PyTypeObject *, PyObject *, PyObject *)

@@ -27,6 +27,7 @@ from flowedu.blob.spec import Spec
 from flowedu.errors import ArgumentError
 from flowedu.ops import axes as equations
 from flowedu.ops.core import Entry, OpBase, Rule
+from flowedu.ops.pykernel import KERNEL, PyCall
 
 REGISTRY: dict[str, Op] = {}
 REQUIRED = object()
@@ -42,7 +43,12 @@ class Op(OpBase):
     def read_signature(self, signature: str) -> None:
         """Set name, inputs, outputs and attributes."""
         self.name, self.inputs, self.variadic, attrs, self.outputs = _parse(signature)
-        self.signature, self.attrs = signature, attrs
+        self.signature = signature
+        self.set_attrs(attrs)
+
+    def set_attrs(self, attrs: dict[str, Any]) -> None:
+        """Set the attributes: {name: default or REQUIRED}, in the order their values are kept."""
+        self.attrs = attrs
         self.attr_index = {n: i for i, n in enumerate(attrs)}
         self.defaults = tuple(attrs.values())
         self.required = tuple(n for n, v in attrs.items() if v is REQUIRED)
@@ -97,6 +103,8 @@ class Op(OpBase):
             view = self.ask(self.view, {**names, "strides": strides[0], "out": outs[0]})
             if view is None:
                 return None
+        elif self.cpu is None and self.ref is not None:
+            kernel, extra = KERNEL, PyCall(self, attrs)
         else:
             source = self.key or (self.inputs[0] if self.inputs and not self.variadic else None)
             key = names[source] if source else (specs[0] if specs else outs[0])
@@ -172,7 +180,8 @@ def define(signature: str, axes: str | Callable[..., str], *, linear: Sequence =
             linear in each alone. `"gamma,beta->y"` names the outputs that become partial; the others do not depend on
             the group.
         ref: the meaning, in NumPy; returns an array or a tuple of arrays.
-        cpu: name of the kernel (`_kernels/*.pyx`, `table()`).
+        cpu: name of the kernel (`_kernels/*.pyx`, `table()`). None: `ref` is the kernel, called in Python
+            (ops/pykernel.pyx).
         key: the input whose dtype picks the kernel version (default: the first; for sources, the output).
         grad: {input name: function} written in ops, or one function that returns {input name: gradient}.
             An input without entry has no gradient.
@@ -201,7 +210,8 @@ def define(signature: str, axes: str | Callable[..., str], *, linear: Sequence =
     op.linear = tuple(_linear_group(g, outputs) for g in linear)
     op.ref, op.cpu, op.shape, op.dtype, op.check = ref, cpu, shape, dtype, check
     op.pack, op.view, op.localize, op.key, op.random = pack, view, localize, key, random
-    op.contiguous = (frozenset(inputs) if contiguous is True else frozenset(contiguous or ()))
+    python = cpu is None and view is None
+    op.contiguous = (frozenset() if python else frozenset(inputs) if contiguous is True else frozenset(contiguous or ()))
     op.inplace, op.program, op.elementwise = tuple(inplace), program, program is not None
     op.examples, op.domain, op.float_only, op.doc = tuple(examples), domain or {}, float_only, doc
     op.range_help = None

@@ -120,7 +120,9 @@ cdef eager(OpBase op, tuple inputs, tuple attrs):
         result = tuple(result)
     if e.fn == NULL:
         raise_no_kernel(op, inputs)
-    if e.cost < SMALL and e.work == NULL:
+    if e.python:
+        run_python(e, args, n, n + e.nout, op, (inputs, held))
+    elif e.cost < SMALL and e.work == NULL:
         quick(e, args, n, n + e.nout, op)
     else:
         try:
@@ -141,6 +143,18 @@ cdef inline int quick(Entry e, fe_view *args, int nin, int nargs, OpBase op) exc
     call.ints, call.reals, call.extra, call.work = e.ints, e.reals, e.extra, NULL
     if e.fn(&call, &solo, NULL) != FE_OK:
         raise index_error(op, f"an index is out of range: {call.detail}")
+    return 0
+
+
+cdef int run_python(Entry e, fe_view *args, int nin, int nargs, OpBase op, owner) except -1:
+    """A call of a Python kernel. `owner` holds the inputs; what the kernel raised is raised here."""
+    cdef fe_call call
+    cdef fe_team solo
+    solo.tid, solo.nt, solo.barrier = 0, 1, NULL
+    call.args, call.nin, call.nargs, call.extra = args, nin, nargs, e.extra
+    call.work, call.detail = <char *><PyObject *>owner, 0
+    if e.fn(&call, &solo, NULL) != FE_OK:
+        raise kept_error(call.detail, f"in op {op.name}, called at {user_line()}")
     return 0
 
 
@@ -172,7 +186,10 @@ def eager_many(op, inputs, attrs):
             y = fresh(e, i)
             args[n + i] = y.v
             outs.append(y)
-        launch(e.fn, args, n, n + e.nout, e.ints, e.reals, e.work, e.extra, e.cost)
+        if e.python:
+            run_python(e, args, n, n + e.nout, op, (inputs, held))
+        else:
+            launch(e.fn, args, n, n + e.nout, e.ints, e.reals, e.work, e.extra, e.cost)
     finally:
         free(args)
     result = outs[0] if e.nout == 1 else tuple(outs)

@@ -90,7 +90,7 @@ acosh = unary("acosh", lambda x: np.arccosh(x), lambda dy, x: dy * rsqrt(square(
 atanh = unary("atanh", lambda x: np.arctanh(x), lambda dy, x: dy / (1 - square(x)), domain="unit")
 erf = unary("erf", _as(_erf), lambda dy, x: dy * exp(neg(square(x))) * _TWO_OVER_SQRT_PI)
 erfc = unary("erfc", _as(lambda x: 1 - _erf(x)), lambda dy, x: dy * exp(neg(square(x))) * -_TWO_OVER_SQRT_PI)
-lgamma = unary("lgamma", _as(_lgamma), None, domain="positive")
+lgamma = unary("lgamma", _as(_lgamma), lambda dy, x: dy * digamma(x), domain="positive")
 ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: dy * 0)
 floor = unary("floor", lambda x: np.floor(x), lambda dy: dy * 0)
 round = unary("round", lambda x: np.rint(x), lambda dy: dy * 0)
@@ -135,3 +135,30 @@ mish = elementwise("mish(x) -> y", formula=lambda x: x * tanh(softplus(x)))
 hardsigmoid = elementwise("hardsigmoid(x) -> y", formula=lambda x: minimum(relu(x / 6 + 0.5), 1.0))
 hardswish = elementwise("hardswish(x) -> y", formula=lambda x: x * minimum(relu(x + 3), 6.0) / 6)
 softsign = elementwise("softsign(x) -> y", formula=lambda x: x / (abs(x) + 1))
+
+
+# ---- digamma = lgamma', for x of 0.5 or more: by digamma(x + 1) = digamma(x) + 1 / x eight steps up, where the series
+# log x - 1/2x - sum of B2k / 2k x^2k is exact to rounding. Of eight reciprocals: 1/x + 1/(x+7) = (2x+7) / x(x+7), ...
+def _bernoulli(w):
+    y = w * (1 / 12)
+    for c in (-691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12):
+        y = w * (y + c)
+    return y
+
+
+def _four(u):
+    return reciprocal(u) + reciprocal(u + 6) + reciprocal(u + 10) + reciprocal(u + 12)
+
+
+digamma_series = elementwise("digamma_series(x) -> y", formula=lambda x: log(x) - reciprocal(x) * 0.5 - _bernoulli(
+    square(reciprocal(x))), domain={"x": "above_one"}, doc="digamma(x) for x of 8 or more.")
+digamma_steps = elementwise("digamma_steps(x) -> y", formula=lambda x: (x + (x + 7)) * _four(x * (x + 7)),
+                            domain={"x": "positive"}, doc="digamma(x + 8) - digamma(x).")
+
+
+def digamma(x):
+    """The derivative of lgamma, with derivatives of its own. Below 0.5 by digamma(x) = digamma(1 - x) - pi / tan(pi x)."""
+    mirrored = less(x, 0.5)
+    up = where(mirrored, 1 - x, x)
+    y = digamma_series(up + 8) - digamma_steps(up)
+    return y - where(mirrored, math.pi / tan(where(mirrored, x, x * 0 + 0.25) * math.pi), x * 0)

@@ -41,7 +41,7 @@ cdef class Entry:
             strides, self.offset = view
             for d in range(self.outs[0].ndim):
                 self.outs[0].stride[d] = strides[d]
-        self.differentiable = bool(op.rules)
+        self.differentiable, self.python = bool(op.rules), isinstance(extra, PyCall)
 
     def __dealloc__(self):
         free(self.ints)

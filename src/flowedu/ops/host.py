@@ -15,6 +15,7 @@ this call was first reached: a source keeps its place in a file there.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,11 +40,11 @@ class States:
 
     def __enter__(self) -> States:
         self.count = itertools.count()
-        _active.append(self)
+        self.outer, _here.states = _here.states, self
         return self
 
     def __exit__(self, *exc) -> None:
-        _active.pop()
+        _here.states = self.outer
 
     def of(self, op: HostOp, attrs: tuple) -> Any:
         """The state of this call, made on first use."""
@@ -56,7 +57,15 @@ class States:
 
 
 _eager = States()         # outside programs a call is told by its op and attributes
-_active: list[States] = [_eager]
+
+
+class _Here(threading.local):
+    """The states in use: each thread's own, since the host part of a job may run ahead in another thread."""
+
+    states = _eager
+
+
+_here = _Here()
 
 
 def forget_states() -> None:
@@ -67,7 +76,8 @@ def forget_states() -> None:
 class HostOp(Op):
     """A host op. Called on values it runs at once; while a graph is being built it becomes a node.
 
-    Fields beside those of Op: host; state; dynamic, the outputs whose shape is an upper bound.
+    Fields beside those of Op: host; state; dynamic, the outputs whose shape is an upper bound; lists, the outputs that
+    are TensorLists.
     """
 
     def call(self, inputs: tuple, attrs: tuple):
@@ -92,7 +102,7 @@ class HostOp(Op):
         if self.check is not None:
             self.ask(self.check, {**names, **self.bind([spec_of(v) for v in values], ())})
         if self.state is not None:
-            names["state"] = _active[-1].of(self, attrs)
+            names["state"] = _here.states.of(self, attrs)
         out = self.ask(self.host, names)
         wrap = lambda y: from_numpy(np.ascontiguousarray(y)) if isinstance(y, np.ndarray) else y
         return tuple(map(wrap, out)) if isinstance(out, tuple) else wrap(out)
@@ -107,7 +117,8 @@ def spec_of(value: Any) -> Spec:
 
 
 def define_host(signature: str, *, host: Callable, shape: Callable, dtype: Callable, check: Callable | None = None,
-                state: Callable | None = None, dynamic: Sequence[str] = (), doc: str = "") -> HostOp:
+                state: Callable | None = None, dynamic: Sequence[str] = (), lists: Sequence[str] = (),
+                doc: str = "") -> HostOp:
     """Make a host op and enter it in HOST.
 
     Args:
@@ -117,11 +128,14 @@ def define_host(signature: str, *, host: Callable, shape: Callable, dtype: Calla
             TensorBuffer is flow.tensor_buffer, that of records flow.record.
         check: raises a FlowError when the inputs' Specs or the attributes do not fit.
         state: makes what the call keeps between runs.
-        dynamic: outputs that may be smaller at run time than `shape` says.
+        dynamic: outputs that may be smaller at run time than `shape` says (where there is an attribute `dynamic_out`,
+            only when it is true).
+        lists: outputs that are TensorLists (their dtype is that of the arrays).
     """
     op = HostOp()
     op.read_signature(signature)
     op.host, op.shape, op.dtype, op.check, op.state, op.dynamic = host, shape, dtype, check, state, tuple(dynamic)
+    op.lists = tuple(lists)
     op.view = op.program = None               # what a graph asks of every op
     op.elementwise, op.random, op.doc = False, state is not None, doc
     op.params = {f: parameters(f) for f in (host, shape, dtype, check, state) if f is not None}

@@ -190,7 +190,7 @@ cast = define("cast(x, *, dtype) -> y", _same, dtype=lambda dtype: dtype, cpu="c
               examples=[dict(shapes=[(6, 12)], dtype=float32)])
 constant = define("constant(*, shape, value, dtype) -> y", lambda shape: "->" + axes.same(len(shape)),
                   shape=lambda shape: shape, dtype=lambda dtype: dtype, cpu="fill",
-                  pack=lambda value: ((int(value),), (float(value),)) if np.isfinite(value) else ((0,), (float(value),)),
+                  pack=lambda value: ((int(value) if abs(value) < 2 ** 63 else 0,), (float(value),)),
                   ref=lambda shape, value, dtype: np.full(shape, value, dtype.numpy), float_only=False,
                   localize=lambda out: {"shape": out.shape}, examples=[dict(shapes=[], shape=(6, 12), value=2.5,
                                                                             dtype=float32)])

@@ -1,0 +1,2 @@
+"""The message classes of OFRecord files."""
+from flowedu.core.record import record_pb2

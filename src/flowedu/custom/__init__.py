@@ -1,0 +1,10 @@
+"""User ops: kernels and gradients in Python (op), by OneFlow's builder (builder), and from a folder (module)."""
+from flowedu.custom.builder import (
+    consistent_user_op_builder,
+    consistent_user_op_module_builder,
+    user_op_builder,
+    user_op_module_builder,
+)
+from flowedu.custom.libraries import LibraryError, load_library, load_library_now
+from flowedu.custom.module import custom_op_module
+from flowedu.custom.op import custom_op

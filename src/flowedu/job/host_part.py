@@ -1,0 +1,91 @@
+"""The host part of a job: the calls that run in Python before its plan, such as reading and decoding images.
+
+Calls that depend on nothing a run brings (readers and what is made of their records) run ahead in a thread of their own,
+while the plan works on what was read before: the job waits for data only when there is none yet.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flowedu.context import pushed
+from flowedu.data.prefetch import Prefetcher
+from flowedu.graph.ir import GraphValue
+from flowedu.job.recording import Call, replay
+from flowedu.ops.host import HostOp, States
+from flowedu.tensor import Tensor, from_numpy, no_grad
+
+
+def needed_calls(calls: list[Call]) -> list[Call]:
+    """The host calls, and the calls that make what they read, in order."""
+    wanted: set[GraphValue] = set()
+    found = []
+    for call in reversed(calls):
+        if call.is_host or any(r in wanted for r in call.results):
+            found.append(call)
+            wanted.update(call.inputs())
+    return found[::-1]
+
+
+class HostPart:
+    """Runs the host calls of one job.
+
+    Attributes: calls; ahead, those that need nothing from the caller and so may be prefetched; rest.
+    """
+
+    def __init__(self, context, variable: Callable[[str], Tensor], depth: int):
+        self.context, self.variable, self.depth = context, variable, depth
+        self.calls = needed_calls(context.calls)
+        made: set[GraphValue] = set()
+        self.ahead: list[Call] = []
+        for call in self.calls:
+            if call.only_host and made.issuperset(call.inputs()):
+                self.ahead.append(call)
+                made.update(call.results)
+        self.rest = [c for c in self.calls if c not in self.ahead]
+        self.states = States(), States()
+        self.prefetcher: Prefetcher | None = None
+
+    def run(self, feed: dict[GraphValue, Any]) -> dict[GraphValue, Any]:
+        """All results of the calls, for these arguments of the job: tensors, TensorBuffers, TensorLists."""
+        if not self.ahead:
+            known = {}
+        elif self.depth:
+            if self.prefetcher is None:
+                self.prefetcher = Prefetcher(lambda: self._run(self.ahead, {}, self.states[0]), self.depth)
+            known = self.prefetcher.get()
+        else:
+            known = self._run(self.ahead, {}, self.states[0])
+        if self.rest:
+            known.update({v: from_numpy(a) if hasattr(a, "ctypes") else a for v, a in feed.items()})
+            with pushed(self.context), no_grad():
+                known = self._run(self.rest, known, self.states[1])
+        return known
+
+    def _run(self, calls: list[Call], known: dict[GraphValue, Any], states: States) -> dict[GraphValue, Any]:
+        def table(value: GraphValue):
+            if value not in known and value.kind == "variable":
+                return self.variable(value.name)
+            return known[value]
+
+        with states:
+            for call in calls:
+                if call.only_host:
+                    for node in call.nodes:
+                        self._node(node, known, table)
+                else:
+                    known.update(zip(call.results, replay(call, table)))
+        return known
+
+    @staticmethod
+    def _node(node, known, table) -> None:
+        """A host node by itself: no interpreter is asked, so any thread may do it."""
+        assert isinstance(node.op, HostOp)
+        out = node.op.run(tuple(table(x) for x in node.inputs), node.attrs)
+        known.update(zip(node.outputs, out if isinstance(out, tuple) else (out,)))
+
+    def close(self) -> None:
+        """End the thread. Safe to call twice."""
+        if self.prefetcher is not None:
+            self.prefetcher.close()
+            self.prefetcher = None

@@ -1,0 +1,28 @@
+"""distribute_hint: a value, with a wish for how it lies on devices."""
+from __future__ import annotations
+
+import re
+
+from flowedu.errors import ArgumentError
+from flowedu.ops import axes
+from flowedu.ops.define import define
+
+
+def _check(x, sbp, grad_sbp):
+    for name, s in (("sbp", sbp), ("grad_sbp", grad_sbp)):
+        if s is not None and (not isinstance(s, str) or not re.fullmatch(r"B|P|S\d+", s)):
+            raise ArgumentError(f"distribute_hint: {name} is not a layout", expected='"B", "P", "S0", "S1" ... or None',
+                                got=repr(s), fix="flow.distribute.split(0).sbp is S0")
+        if s is not None and s[0] == "S" and int(s[1:]) >= x.ndim:
+            raise ArgumentError(f"distribute_hint: {name} splits an axis that x does not have", got=s,
+                                expected=f"an axis of x {x.shape}", fix="count axes from 0")
+
+
+distribute_hint = define(
+    "distribute_hint(x, *, sbp, grad_sbp=None, forced=False) -> y", lambda x: "{0}->{0}".format(axes.same(x.ndim)),
+    check=_check, linear=["x"], ref=lambda x: x.copy(), float_only=False, view=lambda strides: (strides, 0),
+    grad={"x": lambda dy, sbp, grad_sbp, forced: dy if grad_sbp is None else distribute_hint(
+        dy, sbp=grad_sbp, grad_sbp=sbp, forced=forced)},
+    examples=[dict(shapes=[(6, 12)], sbp="S0"), dict(shapes=[(6, 12)], sbp="B", grad_sbp="S1", forced=True)],
+    doc="x. Its readers take it in the layout `sbp` (forced: it is in that layout from here on), and its gradient is taken "
+        "in `grad_sbp`. Any layout may come in and goes out: the wish is for dist/spread.py to fulfil, on several devices.")

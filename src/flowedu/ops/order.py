@@ -1,0 +1,63 @@
+"""range, argsort and top_k: positions. Along the last axis, stable: of equal elements the first one comes first.
+
+A NaN counts as the largest element, as in argmax.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.blob.dtype import float32, float64, int32, int64
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.ops import axes
+from flowedu.ops.define import define
+
+
+def _check_range(step, size, dtype):
+    if dtype not in (int32, int64, float32, float64):
+        raise DTypeError("range: no kernel for this element type", expected="int32, int64, float32 or float64",
+                         got=dtype.name, fix="make it int32 and cast the result")
+    if size < 0:
+        raise ArgumentError("range: the size is negative", expected="0 or more elements", got=str(size))
+
+
+range = define("range(*, start=0, step=1, size, dtype) -> y", lambda: "->A", shape=lambda size: (size,),
+               dtype=lambda dtype: dtype, check=_check_range, cpu="range", pack=lambda start, step: ((start, step), ()),
+               ref=lambda start, step, size, dtype: (start + step * np.arange(size)).astype(dtype.numpy),
+               examples=[dict(shapes=[], start=1, step=2, size=6, dtype=float32)],
+               doc="start, start + step, ...: `size` integers, in `dtype`.")
+
+
+def _check_rows(name):
+    def check(x):
+        if not x.ndim:
+            raise ShapeError(f"{name}: x has no axis", expected="one axis or more; the last one counts", got="a 0-d x",
+                             fix="reshape x to (1,)")
+    return check
+
+
+def _argsort_ref(x, descending):
+    if not descending:
+        return np.argsort(x, axis=-1, kind="stable").astype(np.int32)
+    backwards = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]      # equals stay in their order
+    return (x.shape[-1] - 1 - backwards).astype(np.int32)
+
+
+argsort = define("argsort(x, *, descending=False) -> y", lambda x: "{0}->{0}".format(axes.same(x.ndim, [x.ndim - 1])),
+                 check=_check_rows("argsort"), dtype=lambda: int32, cpu="argsort",
+                 pack=lambda descending: ((int(descending),), ()), ref=_argsort_ref, float_only=False,
+                 examples=[dict(shapes=[(6, 12)]), dict(shapes=[(6, 2, 50)], descending=True), dict(shapes=[(7,)])],
+                 doc="The positions, along the last axis, that sort it: int32.")
+
+
+def _check_top_k(x, k):
+    _check_rows("top_k")(x)
+    if not 0 <= k <= x.shape[-1]:
+        raise ShapeError("top_k: k is out of range", expected=f"0 <= k <= {x.shape[-1]}, the last axis of x {x.shape}",
+                         got=f"k={k}", fix="k is a number of elements of one row")
+
+
+top_k = define("top_k(x, *, k) -> y", lambda x: f"{axes.same(x.ndim, [x.ndim - 1])}->{axes.same(x.ndim - 1)}K",
+               check=_check_top_k, shape=lambda x, k: (*x.shape[:-1], k), dtype=lambda: int32, cpu="top_k",
+               ref=lambda x, k: _argsort_ref(x, True)[..., :k], float_only=False,
+               examples=[dict(shapes=[(6, 12)], k=3), dict(shapes=[(6, 2, 40)], k=40), dict(shapes=[(7,)], k=2)],
+               doc="The positions of the k largest elements of each row, the largest first: int32.")

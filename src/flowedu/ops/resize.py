@@ -1,0 +1,109 @@
+"""resize2d: images made larger (or smaller), and its adjoint. Both are linear, and each is the other's gradient.
+
+Rows and columns are independent of each other: an output row is a mixture of two input rows, an output column of two
+input columns. `neighbours` says of which, and in what shares; kernel and reference only follow it.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.ops.define import define
+
+ATTRS = 'scale, mode="nearest", align_corners=False'
+
+
+def neighbours(size: int, out: int, scale: float, mode: str, align_corners: bool):
+    """(first, second, share): of each of `out` output positions along an axis of `size` elements, the two input
+    positions it lies between and the share of the second.
+
+    Pixels are squares: the middle of output pixel i lies at (i + 0.5) / scale in the input, whose pixel k has its middle
+    at k + 0.5. With align_corners the middles of the first and last pixels coincide instead. "nearest" takes pixel
+    floor(i / scale), as OneFlow 0.4 and PyTorch do.
+    """
+    i = np.arange(out)
+    if mode == "nearest":
+        first = np.minimum(np.floor(i / scale).astype(np.int64), size - 1)
+        return first, first, np.zeros(out)
+    if align_corners:
+        at = i * ((size - 1) / (out - 1) if out > 1 else 0.0)
+    else:
+        at = np.maximum((i + 0.5) / scale - 0.5, 0.0)
+    first = np.minimum(np.floor(at).astype(np.int64), size - 1)
+    second = np.minimum(first + 1, size - 1)
+    return first, second, np.where(second > first, at - first, 0.0)
+
+
+def _axes(hw, size, scale, mode, align_corners):
+    return [neighbours(n, out, s, mode, align_corners) for n, out, s in zip(hw, size, scale)]
+
+
+def _check(name, shape, hw, size, scale, mode):
+    """hw and size: of the small and of the resized planes."""
+    if len(shape) != 4:
+        raise ShapeError(f"{name}: the input needs four axes", expected="(n, c, H, W)", got=str(shape))
+    if mode not in ("nearest", "bilinear"):
+        raise ArgumentError(f"{name}: unknown mode", expected='"nearest" or "bilinear"', got=repr(mode))
+    if len(hw) != 2 or len(size) != 2 or min(*hw, *size) < 1:
+        raise ShapeError(f"{name}: a plane without pixels cannot be resized", expected="sizes of 1 or more",
+                         got=f"{tuple(hw)} to {tuple(size)}")
+    if len(scale) != 2 or not all(0 < s < float("inf") for s in scale):
+        raise ArgumentError(f"{name}: scale is not right", expected="two numbers above 0", got=str(scale))
+
+
+def _pack(hw, size, scale, mode, align_corners):
+    (row1, row2, down), (col1, col2, right) = _axes(hw, size, scale, mode, align_corners)
+    return (int(mode != "nearest"), *row1.tolist(), *row2.tolist(), *col1.tolist(), *col2.tolist()), \
+        (*down.tolist(), *right.tolist())
+
+
+def _ref(x, size, scale, mode, align_corners):
+    (row1, row2, down), (col1, col2, right) = _axes(x.shape[2:], size, scale, mode, align_corners)
+    if mode == "nearest":
+        return x[:, :, row1[:, None], col1]
+    down, right = down.astype(x.dtype)[:, None], right.astype(x.dtype)
+    rows = x[:, :, row1] * (1 - down) + x[:, :, row2] * down
+    return rows[..., col1] * (1 - right) + rows[..., col2] * right
+
+
+resize2d = define(f"resize2d(x, *, size, {ATTRS}) -> y", "ncHW->ncXY", linear=["x"], ref=_ref, cpu="resize2d",
+                  check=lambda x, size, scale, mode: _check("resize2d", x.shape, x.shape[2:], size, scale, mode),
+                  shape=lambda x, size: (*x.shape[:2], *size),
+                  pack=lambda x, size, scale, mode, align_corners: _pack(x.shape[2:], size, scale, mode, align_corners),
+                  grad={"x": lambda dy, x_shape, scale, mode, align_corners: resize2d_grad(
+                      dy, hw=tuple(x_shape[2:]), scale=scale, mode=mode, align_corners=align_corners)},
+                  examples=[dict(shapes=[(6, 6, 3, 4)], size=(6, 8), scale=(2.0, 2.0)),
+                            dict(shapes=[(6, 6, 5, 2)], size=(7, 7), scale=(1.5, 3.5)),
+                            dict(shapes=[(6, 6, 3, 4)], size=(6, 12), scale=(2.0, 3.0), mode="bilinear"),
+                            dict(shapes=[(6, 6, 5, 1)], size=(3, 5), scale=(0.6, 5.0), mode="bilinear"),
+                            dict(shapes=[(6, 6, 3, 4)], size=(1, 7), scale=(0.4, 1.8), mode="bilinear",
+                                 align_corners=True)],
+                  doc="Images x resized to `size`. scale: output pixels per input pixel, for rows and columns.")
+
+
+def _check_grad(dy, hw, scale, mode):
+    _check("resize2d_grad", dy.shape, hw, dy.shape[2:], scale, mode)
+
+
+def _ref_grad(dy, hw, scale, mode, align_corners):
+    (row1, row2, down), (col1, col2, right) = _axes(hw, dy.shape[2:], scale, mode, align_corners)
+    down, right = down.astype(dy.dtype)[:, None], right.astype(dy.dtype)
+    columns = np.zeros((*dy.shape[:3], hw[1]), dy.dtype)
+    np.add.at(columns, (..., col1), dy * (1 - right))
+    np.add.at(columns, (..., col2), dy * right)
+    dx = np.zeros((*dy.shape[:2], *hw), dy.dtype)
+    np.add.at(dx, (slice(None), slice(None), row1), columns * (1 - down))
+    np.add.at(dx, (slice(None), slice(None), row2), columns * down)
+    return dx
+
+
+resize2d_grad = define(f"resize2d_grad(dy, *, hw, {ATTRS}) -> dx", "ncXY->ncHW", linear=["dy"], ref=_ref_grad,
+                       cpu="resize2d_grad", check=_check_grad, shape=lambda dy, hw: (*dy.shape[:2], *hw),
+                       pack=lambda dy, hw, scale, mode, align_corners: _pack(hw, dy.shape[2:], scale, mode, align_corners),
+                       grad={"dy": lambda ddx, dy_shape, scale, mode, align_corners: resize2d(
+                           ddx, size=tuple(dy_shape[2:]), scale=scale, mode=mode, align_corners=align_corners)},
+                       examples=[dict(shapes=[(6, 6, 6, 8)], hw=(3, 4), scale=(2.0, 2.0)),
+                                 dict(shapes=[(6, 6, 6, 12)], hw=(3, 4), scale=(2.0, 3.0), mode="bilinear"),
+                                 dict(shapes=[(6, 6, 2, 7)], hw=(3, 4), scale=(0.7, 1.8), mode="bilinear",
+                                      align_corners=True)],
+                       doc="The adjoint of resize2d: what reaches images of spatial size hw from dy.")

@@ -1,0 +1,187 @@
+"""gather_nd and scatter_nd: rows of indices that name parts of an array; dim_gather: one index for every element.
+
+In the equations the indexed axes are upper case: an index needs all of them.
+"""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from flowedu.blob.dtype import int64
+from flowedu.errors import DTypeError, ShapeError
+from flowedu.ops import axes
+from flowedu.ops.define import define
+from flowedu.ops.elementwise import equal, where
+from flowedu.ops.index import _check_indices
+from flowedu.ops.order import range
+from flowedu.ops.view import constant, reshape
+
+
+def _terms(rank, indices):
+    """Letters of (the indexed array, the indices, what they name) for an array of `rank` axes."""
+    letters, k = axes.same(rank + indices.ndim - 1), indices.shape[-1]
+    rows, whole, behind = letters[rank:], letters[:k].upper(), letters[k:rank]
+    return whole + behind, rows + "V", rows + behind
+
+
+def _check_nd(name, rank, indices):
+    _check_indices(name, indices)
+    if not indices.ndim or not 1 <= indices.shape[-1] <= rank:
+        raise ShapeError(f"{name}: the last axis of indices does not fit", got=f"indices {indices.shape}",
+                         expected=f"indices of shape (..., k) with 1 <= k <= {rank}, the axes of the array",
+                         fix="indices of shape (n, 1) name n rows; (n, 2) with two axes n elements of a matrix")
+
+
+def _check_updates(name, shape, indices, updates):
+    _check_nd(name, len(shape), indices)
+    want = (*indices.shape[:-1], *shape[indices.shape[-1]:])
+    if updates.shape != want:
+        raise ShapeError(f"{name}: updates do not fit", expected=f"updates of shape {want}: one part of {tuple(shape)} for "
+                         f"every row of indices {indices.shape}", got=f"updates {updates.shape}",
+                         fix="check which axes the indices name")
+
+
+def _at(indices):
+    """The NumPy index for these rows of indices."""
+    return tuple(np.moveaxis(indices, -1, 0))
+
+
+def _gather_nd_axes(params, indices):
+    whole, rows, y = _terms(params.ndim, indices)
+    return f"{whole},{rows}->{y}"
+
+
+gather_nd = define("gather_nd(params, indices) -> y", _gather_nd_axes, linear=["params"],
+                   check=lambda params, indices: _check_nd("gather_nd", params.ndim, indices),
+                   shape=lambda params, indices: (*indices.shape[:-1], *params.shape[indices.shape[-1]:]),
+                   ref=lambda params, indices: params[_at(indices)], cpu="gather_nd", float_only=False,
+                   grad={"params": lambda dy, indices, params_shape: scatter_nd(dy, indices, shape=params_shape)},
+                   domain={"indices": "index:4"},
+                   examples=[dict(shapes=[(4, 6), (12, 1)]), dict(shapes=[(4, 5, 6), (6, 2, 2)]),
+                             dict(shapes=[(5, 4), (2,)]), dict(shapes=[(4, 6), (0, 1)])],
+                   doc="For every row of `indices` (its last axis), the part of `params` that it names.")
+gather_nd.range_help = "0 <= index < the size of the axis of params it stands for"
+
+
+def _scatter_nd_axes(indices, shape):
+    whole, rows, updates = _terms(len(shape), indices)
+    return f"{updates},{rows}->{whole}"
+
+
+def _scatter_nd_ref(updates, indices, shape):
+    y = np.zeros(shape, updates.dtype)
+    np.add.at(y, _at(indices), updates)
+    return y
+
+
+scatter_nd = define("scatter_nd(updates, indices, *, shape) -> y", _scatter_nd_axes, shape=lambda shape: shape,
+                    linear=["updates"], localize=lambda out: {"shape": out.shape},
+                    check=lambda updates, indices, shape: _check_updates("scatter_nd", shape, indices, updates),
+                    ref=_scatter_nd_ref, cpu="scatter_nd", float_only=False, domain={"indices": "index:4"},
+                    grad={"updates": lambda dy, indices: gather_nd(dy, indices)},
+                    examples=[dict(shapes=[(12, 6), (12, 1)], shape=(4, 6)),
+                              dict(shapes=[(6, 2, 6), (6, 2, 2)], shape=(4, 5, 6)),
+                              dict(shapes=[(), (2,)], shape=(5, 4)), dict(shapes=[(0, 6), (0, 1)], shape=(4, 6))],
+                    doc="Zeros of `shape`, with every part of `updates` added where its row of `indices` says.")
+scatter_nd.range_help = "0 <= index < the size of the axis of shape it stands for"
+
+
+def _update_axes(params, indices):
+    whole, rows, updates = _terms(params.ndim, indices)
+    rows = rows[:-1].upper()                     # which of two equal rows comes last, only the whole tells
+    behind = updates[len(rows):]
+    return f"{whole},{rows}V,{rows}{behind}->{whole}"
+
+
+def _check_update(params, indices, updates):
+    _check_updates("scatter_nd_update", params.shape, indices, updates)
+    if params.dtype is not updates.dtype:
+        raise DTypeError("scatter_nd_update: the element types differ", expected="equal types",
+                         got=f"params {params}, updates {updates}", fix="convert one with flow.cast")
+
+
+def _update_ref(params, indices, updates):
+    y, rows = params.copy(), indices.reshape(-1, indices.shape[-1])
+    for row, part in zip(rows, updates.reshape(len(rows), *params.shape[indices.shape[-1]:])):
+        y[tuple(row)] = part
+    return y
+
+
+def _updates_grad(dy, indices, params_shape, updates_shape):
+    """dy where the part stayed; 0 where a later row of the indices named the same place."""
+    n, k = prod(indices.shape[:-1]), indices.shape[-1]
+    rows = reshape(range(size=n, dtype=int64), shape=indices.shape[:-1])
+    stayed = scatter_nd_update(constant(shape=params_shape[:k], value=0, dtype=int64), indices, rows)
+    mask = equal(gather_nd(stayed, indices), rows)
+    part = gather_nd(dy, indices)
+    mask = reshape(mask, shape=(*mask.shape, *(1,) * (len(updates_shape) - mask.ndim)))
+    return where(mask, part, constant(shape=(), value=0.0, dtype=dy.dtype))
+
+
+scatter_nd_update = define(
+    "scatter_nd_update(params, indices, updates) -> y", _update_axes, linear=[("params", "updates")], check=_check_update,
+    shape=lambda params: params.shape, ref=_update_ref, cpu="scatter_nd_update", float_only=False,
+    domain={"indices": "index:4"},
+    grad={"params": lambda dy, indices, updates_shape: scatter_nd_update(
+              dy, indices, constant(shape=updates_shape, value=0.0, dtype=dy.dtype)), "updates": _updates_grad},
+    examples=[dict(shapes=[(8, 6), (5, 1), (5, 6)]), dict(shapes=[(4, 5, 6), (3, 2, 2), (3, 2, 6)]),
+              dict(shapes=[(5, 4), (2,), ()]), dict(shapes=[(4, 6), (0, 1), (0, 6)])],
+    doc="`params`, with every part that a row of `indices` names replaced; of several for one place the last one stays.")
+scatter_nd_update.range_help = gather_nd.range_help
+
+
+# ---- an index for every element
+def _dim_terms(rank, axis):
+    """Letters of the array and of the indices: they differ along `axis`."""
+    letters = axes.same(rank + 1)
+    return f"{letters[:axis]}V{letters[axis + 1:rank]}", letters[:axis] + letters[rank] + letters[axis + 1:rank]
+
+
+def _check_dim(name, x, index, axis):
+    _check_indices(name, index)
+    if not 0 <= axis < x.ndim or index.ndim != x.ndim or any(
+            n != m for i, (n, m) in enumerate(zip(x.shape, index.shape)) if i != axis):
+        raise ShapeError(f"{name}: the index does not fit", expected=f"an index of the shape of x {x.shape} but for axis "
+                         f"{axis}", got=f"index {index.shape}", fix="reshape or expand the index")
+
+
+def _dim_gather_axes(x, axis):
+    whole, index = _dim_terms(x.ndim, axis)
+    return f"{whole},{index}->{index}"
+
+
+dim_gather = define("dim_gather(x, index, *, axis) -> y", _dim_gather_axes, linear=["x"], shape=lambda index: index.shape,
+                    check=lambda x, index, axis: _check_dim("dim_gather", x, index, axis), cpu="dim_gather",
+                    ref=lambda x, index, axis: np.take_along_axis(x, index, axis), pack=lambda axis: ((axis,), ()),
+                    float_only=False, domain={"index": "index:5"},
+                    grad={"x": lambda dy, index, axis, x_shape: dim_gather_grad(dy, index, axis=axis, size=x_shape[axis])},
+                    examples=[dict(shapes=[(6, 5), (6, 12)], axis=1), dict(shapes=[(5, 6), (6, 6)], axis=0),
+                              dict(shapes=[(6, 5, 2), (6, 3, 2)], axis=1), dict(shapes=[(5,), (0,)], axis=0)],
+                    doc="y[i, j] = x[i, index[i, j]] for axis 1, and so on: NumPy's take_along_axis.")
+dim_gather.range_help = "0 <= index < x.shape[axis]"
+
+
+def _dim_grad_axes(dy, axis):
+    whole, index = _dim_terms(dy.ndim, axis)
+    return f"{index},{index}->{whole}"
+
+
+def _dim_grad_ref(dy, index, axis, size):
+    dx = np.zeros((*dy.shape[:axis], size, *dy.shape[axis + 1:]), dy.dtype)
+    where = list(np.indices(dy.shape, sparse=True))
+    where[axis] = index
+    np.add.at(dx, tuple(where), dy)
+    return dx
+
+
+dim_gather_grad = define(
+    "dim_gather_grad(dy, index, *, axis, size) -> dx", _dim_grad_axes, linear=["dy"], ref=_dim_grad_ref,
+    shape=lambda dy, axis, size: (*dy.shape[:axis], size, *dy.shape[axis + 1:]), cpu="dim_gather_grad",
+    check=lambda dy, index, axis, size: _check_dim("dim_gather_grad", dy, index, axis), pack=lambda axis: ((axis,), ()),
+    float_only=False, domain={"index": "index:5"},
+    grad={"dy": lambda ddx, index, axis: dim_gather(ddx, index, axis=axis)},
+    examples=[dict(shapes=[(6, 12), (6, 12)], axis=1, size=5), dict(shapes=[(6, 6), (6, 6)], axis=0, size=5),
+              dict(shapes=[(6, 3, 2), (6, 3, 2)], axis=1, size=5), dict(shapes=[(0,), (0,)], axis=0, size=5)],
+    doc="Zeros, with each element of dy added where dim_gather took it from.")
+dim_gather_grad.range_help = "0 <= index < size"

@@ -1,0 +1,269 @@
+"""flow.data.Prefetcher: the consumer sees what it would see without it, and no thread is left behind."""
+import gc
+import subprocess
+import sys
+import threading
+import traceback
+import weakref
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common import refused
+from flowedu.data import Prefetcher
+from flowedu.errors import ArgumentError, CheckError, DataError
+
+WAIT = 10.0             # seconds that are never waited for when all is well
+
+
+def threads():
+    return [t for t in threading.enumerate() if t.name == "flowedu-prefetch"]
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    yield
+    gc.collect()
+    for t in threads():
+        t.join(WAIT)
+    assert not threads()
+
+
+class script:
+    """A `produce` that gives numbers, raises exceptions, and ends as a list says."""
+
+    def __init__(self, steps):
+        self.steps = iter(steps)
+
+    def __call__(self):
+        step = next(self.steps)                 # StopIteration at the end
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+
+def seen(get, times):
+    """What `times` calls give: items, and exceptions by kind and text."""
+    found = []
+    for _ in range(times):
+        try:
+            found.append(get())
+        except Exception as e:
+            found.append((type(e), str(e)))
+    return found
+
+
+steps = st.lists(st.one_of(st.integers(), st.none(), st.text(max_size=3).map(ValueError)), max_size=12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(steps, st.integers(1, 5), st.integers(0, 15))
+def test_the_same_row_with_and_without(steps, depth, times):
+    with Prefetcher(script(steps), depth) as p:
+        assert seen(p.get, times) == seen(script(steps), times)
+
+
+def test_it_is_an_iterator():
+    assert list(Prefetcher(iter(range(100)).__next__)) == list(range(100))
+
+
+def test_the_end_is_the_end():
+    p = Prefetcher(script([1]))
+    assert p.get() == 1
+    for _ in range(3):
+        with pytest.raises(StopIteration):
+            p.get()
+    p._row.thread.join(WAIT)
+    assert not threads()
+
+
+def test_an_exception_has_the_traceback_of_the_thread_and_the_row_goes_on():
+    def a_telling_name():
+        raise DataError("broken", expected="a", got="b", fix="c")
+
+    with Prefetcher(a_telling_name) as p:
+        for _ in range(2):
+            with pytest.raises(DataError) as e:
+                p.get()
+            names = [f.name for f in traceback.extract_tb(e.tb)]
+            assert "a_telling_name" in names and names.count("run") == 1
+
+
+def test_what_is_not_an_exception_ends_the_row():
+    def stop():
+        raise SystemExit(3)
+
+    p = Prefetcher(stop)
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            p.get()
+    p._row.thread.join(WAIT)
+    assert not p._row.thread.is_alive()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_it_runs_at_most_depth_items_ahead(depth):
+    made, progress = [], threading.Condition()
+
+    def produce():
+        with progress:
+            made.append(len(made))
+            progress.notify()
+        return made[-1]
+
+    with Prefetcher(produce, depth) as p:
+        for taken in range(4):
+            with progress:      # depth items wait in the row, and one more waits to be put there
+                assert progress.wait_for(lambda taken=taken: len(made) == taken + depth + 1, WAIT)
+            p._row.thread.join(0.02)
+            assert len(made) == taken + depth + 1
+            assert p.get() == taken
+
+
+def test_the_producer_works_while_the_consumer_does():
+    started, go_on = threading.Event(), threading.Event()
+    items = iter(range(3))
+
+    def produce():
+        item = next(items)
+        if item == 1:
+            started.set()
+            assert go_on.wait(WAIT)
+        return item
+
+    with Prefetcher(produce) as p:
+        assert p.get() == 0
+        assert started.wait(WAIT)           # the next item is under way before anyone asks for it
+        go_on.set()
+        assert [p.get(), p.get()] == [1, 2]
+
+
+# ---- closing -------------------------------------------------------------------------------------------------------
+
+def test_close_while_the_row_is_full():
+    p = Prefetcher(lambda: 1, 1)
+    assert p.get() == 1
+    assert p.close() and p.close() and not threads()
+    with refused(CheckError, "after close"):
+        p.get()
+
+
+def test_close_while_produce_is_blocked():
+    entered, leave = threading.Event(), threading.Event()
+
+    def produce():
+        entered.set()
+        leave.wait(WAIT)
+
+    p = Prefetcher(produce)
+    assert entered.wait(WAIT)
+    assert not p.close(timeout=0.01)        # it returns, and the thread ends as soon as produce does
+    leave.set()
+    p._row.thread.join(WAIT)
+    assert not p._row.thread.is_alive()
+
+
+def test_close_wakes_a_consumer_that_waits():
+    entered, leave, found = threading.Event(), threading.Event(), []
+
+    def produce():
+        entered.set()
+        leave.wait(WAIT)
+
+    p = Prefetcher(produce)
+    consumer = threading.Thread(target=lambda: found.extend(seen(p.get, 1)))
+    consumer.start()
+    assert entered.wait(WAIT)
+    p.close(timeout=0)
+    consumer.join(WAIT)
+    leave.set()
+    assert not consumer.is_alive() and found[0][0] is CheckError
+
+
+def test_losing_the_last_reference_ends_the_thread():
+    p = Prefetcher(lambda: 1)
+    thread, gone = p._row.thread, weakref.ref(p)
+    p.get()
+    del p
+    gc.collect()
+    assert gone() is None
+    thread.join(WAIT)
+    assert not thread.is_alive()
+
+
+def test_losing_the_last_reference_inside_produce():
+    holder = []
+
+    def produce():
+        holder.clear()
+        gc.collect()
+
+    ready = Prefetcher(produce)
+    thread = ready._row.thread
+    holder.append(ready)
+    del ready
+    thread.join(WAIT)
+    assert not thread.is_alive()
+
+
+def test_items_are_let_go_on_close():
+    class Item:
+        pass
+
+    made = []
+
+    def produce():
+        item = Item()
+        made.append(weakref.ref(item))
+        return item
+
+    p = Prefetcher(produce, 3)
+    p.get()
+    p.close()
+    gc.collect()
+    assert [r for r in made if r() is not None] == []
+
+
+@pytest.mark.parametrize("body", [
+    "p = Prefetcher(lambda: 1); p.get()",                                               # waiting in a full row
+    "e = threading.Event(); p = Prefetcher(lambda: (e.set(), time.sleep(0.05))); e.wait()",
+    "p = Prefetcher(lambda: 1); p.get(); sys.exit(0)",
+    "p = Prefetcher(iter([1]).__next__); p.get()",
+    "p = Prefetcher(lambda: threading.Event().wait(60))"])                              # never comes back: a daemon
+def test_the_interpreter_ends(body):
+    code = f"import sys, threading, time\nfrom flowedu.data import Prefetcher\n{body}"
+    r = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert r.returncode == 0 and r.stderr == ""
+
+
+def test_ctrl_c_interrupts_a_consumer_that_waits():
+    code = ("import signal, threading\nfrom flowedu.data import Prefetcher\n"
+            "e, main = threading.Event(), threading.main_thread().ident\n"
+            "ctrl_c = threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT))\n"
+            "p = Prefetcher(lambda: (ctrl_c.start(), e.wait(60)))\n"
+            "try: p.get()\nexcept KeyboardInterrupt: print('interrupted'); e.set()\n")
+    r = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert r.stdout == "interrupted\n" and r.stderr == ""
+
+
+def test_a_child_process_does_not_wait_for_a_thread_it_does_not_have():
+    code = ("import os, threading\nfrom flowedu.data import Prefetcher\n"
+            "hold = threading.Event()\n"
+            "p = Prefetcher(lambda: hold.wait(60))\n"
+            "pid = os.fork()\n"
+            "if pid == 0:\n"
+            "    try: p.get()\n"
+            "    except RuntimeError as e: print('fork' in str(e), flush=True)\n"
+            "    os._exit(0)\n"
+            "os.waitpid(pid, 0); hold.set()\n")
+    r = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=30)
+    assert r.stdout == "True\n" and r.stderr == ""
+
+
+def test_refusals():
+    with refused(ArgumentError, "produce", "next"):
+        Prefetcher([1, 2])
+    for depth in (0, -1, 1.5, True):
+        with refused(ArgumentError, "depth"):
+            Prefetcher(lambda: 1, depth)
