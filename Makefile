@@ -43,8 +43,8 @@ chapter-%:
 	@set -- chapters/$*_* chapters/0$*_*; for d do [ -d "$$d" ] && break; done; \
 	if [ ! -d "$$d" ]; then \
 	    echo "There is no chapter $* yet. Chapters:" $$(ls -d chapters/[0-9]*_* 2>/dev/null | sed 's|.*/||'); exit 1; fi; \
-	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot $(STAMPS)/image && \
-	$(PY) -m flowedu.learn.lesson "$$d/README.md" && \
+	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record && \
+	$(PY) -m flowedu.learn.lesson "$$d/README.md" $$(ls "$$d"/*.md | grep -v '/README.md$$') && \
 	$(PY) "$$d/demo.py" $(ARGS)
 
 test: $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)
@@ -100,7 +100,7 @@ $(LINK): $(PY) pyproject.toml | $(BUILT)
 	@$(QUIETLY) link "linking flowedu into $(VENV)" $(PIP) --no-deps --no-build-isolation -e .
 	@mkdir -p $(@D) && touch $@
 
-# The extras of pyproject.toml: test, lint, plot, image.
+# The extras of pyproject.toml: test, lint, plot, image, record.
 $(STAMPS)/%: $(STAMPS)/base
 	@$(QUIETLY) pip-$* "installing what '$*' needs into $(VENV)" $(PIP) $$($(NEEDS) $*)
 	@touch $@

@@ -18,7 +18,8 @@ from setuptools import Extension, setup
 
 KERNELS = sorted(p.stem for p in Path("src/flowedu/_kernels").glob("*.pyx"))   # a new kernel file is picked up
 ENGINE = ["flowedu.blob.storage", "flowedu.ops.core", "flowedu.ops.program", "flowedu.ops.pykernel",
-          "flowedu.autograd.tape", "flowedu.graph.executor"]
+          "flowedu.autograd.tape", "flowedu.graph.executor", "flowedu.dynamic._pixels"]
+EXACT = {"flowedu.dynamic._pixels"}              # rounds where it is written: must give NumPy's bits
 
 DEBUG = os.environ.get("FLOWEDU_DEBUG") == "1"   # make build-debug: bounds checks, address sanitizer
 CYTHON_DIR = "build/cython-debug" if DEBUG else "build/cython"   # the two builds must not share generated C
@@ -52,6 +53,7 @@ def compiles(flags):
 
 if not compiles([]):
     sys.exit("flowedu: the C compiler cannot build a program; install the C library headers (Debian: libc6-dev).")
+IN_ORDER = [f for f in ("-fno-associative-math", "-ffp-contract=off", "-fsigned-zeros") if compiles([f])]
 OPENMP = ["-fopenmp"] if compiles(["-fopenmp"]) else []
 if not OPENMP:
     print("flowedu: this compiler has no OpenMP; kernels will use one thread (gcc has it).", file=sys.stderr)
@@ -90,7 +92,7 @@ def extensions():
             out.append(variant)
     engine = cythonize([extension(name) for name in ENGINE], **opts)
     for ext in engine:
-        ext.extra_compile_args = [*ext.extra_compile_args, *OPENMP]
+        ext.extra_compile_args = [*ext.extra_compile_args, *OPENMP, *(IN_ORDER if ext.name in EXACT else [])]
         ext.include_dirs = [*ext.include_dirs, numpy.get_include()]
         ext.define_macros = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")]
         ext.extra_link_args = [*ext.extra_link_args, *OPENMP]

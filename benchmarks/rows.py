@@ -9,6 +9,7 @@ import flowedu as flow
 import flowedu.typing as tp
 from data_rows import data_pipeline
 from run import Row
+from watch_rows import watched_step
 
 try:
     import torch
@@ -239,7 +240,9 @@ def all_rows() -> list[Row]:
         Row("job: MLP 784-512-10 batch 100, training step", mlp, 1.3, inner=20, rounds=40),
         Row("job: LeNet batch 100, training step", lenet_training, 0.85, inner=1, rounds=40),
         Row("job: LeNet batch 100, inference", lenet_inference, 1.0, inner=2, rounds=40),
-        *([Row("data: 100 JPEGs read and resized", lambda: data_pipeline(0), 1.0, inner=10, rounds=10),
-           Row("data: the same, torch with 2 workers", lambda: data_pipeline(2), 0.6, inner=10, rounds=10)]
+        Row("job: MLP training step, two things watched", watched_step, 0.9, inner=20, rounds=40),
+        *([Row("data: 100 JPEGs read and resized", lambda: data_pipeline(0), 1.3, inner=10, rounds=10),
+           Row("data: the same, torch with 2 workers", lambda: data_pipeline(2), 0.6, inner=10, rounds=10),
+           Row("data: 4 x 64 JPEGs of 320x240 made 224x224", lambda: data_pipeline(0, True), 1.3, rounds=10)]
           if find_spec("PIL") and find_spec("google") else []),
     ]

@@ -30,7 +30,7 @@ class Row:
 
     name: str
     make: Callable[[], dict[str, Callable[[], object]]]
-    target: float                     # ratio to PyTorch eager that this project wants to reach
+    target: float                     # ratio to PyTorch eager (or to "without") that this project wants to reach
     inner: int = 1                    # calls per timing, so that a timing is never below some microseconds
     rounds: int = 30
     seconds: dict[str, list[float]] = field(default_factory=dict)
@@ -118,6 +118,8 @@ def main() -> None:
                 low, mid = min(theirs) / min(ours), statistics.median(theirs) / statistics.median(ours)
                 ratio = f"{low:.2f} ({mid:.2f})" if peer == "torch" else f"{low:.2f}"
                 cells.append(f"{unit(min(theirs)):>10s} {ratio:>{15 if peer == 'torch' else 8}s}")
+            if "without" in times:                       # the cost of a feature: our time with it and without
+                cells.append(f"  without: {unit(min(times['without']))} ({min(times['without']) / min(ours):.2f})")
             print(" ".join(cells) + f"   {row.target:g}", flush=True)
 
 

@@ -8,6 +8,7 @@ import flowedu as flow
 import flowedu.typing as tp
 from array_common import both, gradients
 from common import constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
+from flowedu.errors import ArgumentError, CheckError
 
 some = settings(max_examples=15)
 
@@ -313,3 +314,22 @@ def test_shuffle():
     np.testing.assert_array_equal(np.sort(rows.grad.numpy()), np.arange(5))
     with refused(AssertionError, "name"):
         flow.random.shuffle(t, seed=3)
+
+
+def test_sizes_are_whole_numbers():
+    x = flow.tensor(f32(4, 3))
+    for shape in ([4.0, 3], [True, 12], ["4", 3]):
+        with refused(CheckError, "reshape: every size"):
+            flow.reshape(x, shape)
+    assert flow.reshape(x, [np.int64(3), -1]).shape == (3, 4)
+    for shape in (3, (-1,), (2.0,), "ab"):
+        with refused(ArgumentError, "constant: shape is not a shape"):
+            flow.constant(1.0, flow.float, shape)
+    assert flow.constant(1, flow.int32).shape == ()
+
+
+def test_flatten_merges_forwards():
+    x = flow.tensor(f32(2, 3, 4))
+    assert flow.flatten(x, 1, 1).shape == (2, 3, 4) and flow.flatten(x, -2).shape == (2, 12)
+    with refused(CheckError, "end_dim comes before start_dim"):
+        flow.flatten(x, 2, 1)

@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant, f32, fresh_session, job, refused, run  # noqa: F401
+from flowedu.errors import DTypeError
 
 m = flow.math
 x, y = f32(2, 3), f32(2, 3, seed=1)
@@ -137,10 +138,38 @@ def test_only_python_numbers_mix_with_blobs(other):
 
 
 def test_a_number_takes_the_dtype_of_the_blob():
-    got = run(lambda t: t + 1.9, ints)
-    assert got.dtype == np.int32
-    np.testing.assert_array_equal(got, ints + 1)
+    for body in (lambda t: t + 2.0, lambda t: 2 + t, lambda t: t - -2.0):
+        got = run(body, ints)
+        assert got.dtype == np.int32
+        np.testing.assert_array_equal(got, ints + 2)
     assert run(lambda t: t * 2, np.ones(2)).dtype == np.float64
+
+
+@pytest.mark.parametrize("body", [
+    lambda t: t + 1.9, lambda t: 0.5 * t, lambda t: t < 1.5, lambda t: m.equal(t, -0.5), lambda t: t + 2 ** 31,
+    lambda t: t * float("inf"), lambda t: m.maximum(t, float("nan")), lambda t: flow.clip(t, 0.5, 2),
+    lambda t: flow.where(t, t, 1.5), lambda t: flow.constant(1.5, flow.int32, (2,)),
+    lambda t: flow.pad(t, [(0, 1), (0, 0)], 0.1),
+    lambda t: flow.constant(300, flow.int8, (2,)), lambda t: flow.constant(-1, flow.uint8, (2,)),
+    lambda t: flow.one_hot(t, 3, on_value=0.5), lambda t: flow.masked_fill(t, t, 2.5)])
+def test_a_number_that_the_dtype_does_not_have_is_refused(body):
+    """OneFlow cut 1.9 to 1 and wrapped 2**31 around: x < 1.5 was x < 1."""
+    with refused(DTypeError, "is not a number of", "flow.cast"):
+        run(body, ints)
+
+
+def test_integers_are_divided_as_floats_or_by_floordiv():
+    """OneFlow multiplied by int(1 / 2)."""
+    with refused(DTypeError, "math.divide", "flow.cast(x, flow.float32)"):
+        run(lambda t: t / 2, ints)
+    np.testing.assert_array_equal(run(lambda t: m.floordiv(t, 2), ints), ints // 2)
+    np.testing.assert_array_equal(run(lambda t: flow.cast(t, flow.float) / 2, ints), ints / 2)
+
+
+def test_two_numbers_are_no_blob():
+    for body in (lambda t: m.add(1, 2), lambda t: m.divide(1, 2), lambda t: flow.where(t, 1, 2)):
+        with refused(DTypeError, "both operands are Python numbers", "flow.constant"):
+            run(body, ints)
 
 
 def test_cast():
@@ -354,4 +383,6 @@ def test_dtype_names():
     assert flow.convert_oneflow_dtype_to_numpy_dtype(flow.int8) == np.int8
     with pytest.raises(NotImplementedError):
         flow.convert_oneflow_dtype_to_numpy_dtype(flow.tensor_buffer)
+    with refused(TypeError, "convert_oneflow_dtype_to_numpy_dtype", "float32"):
+        flow.convert_oneflow_dtype_to_numpy_dtype(np.float32)
     assert tp.Numpy.Placeholder((2,)).dtype is flow.float

@@ -345,9 +345,29 @@ cf.write({str(tmp_path / 'c')!r}, {{"a": np.zeros(1000), "b": Die()}})
 """
     assert subprocess.run([sys.executable, "-c", script]).returncode == 9
     assert not (tmp_path / "c").exists()
-    assert all(p.name.startswith(".c.partial-") for p in tmp_path.iterdir())
-    cf.write(tmp_path / "c", {"a": np.zeros(3)})
-    assert list(cf.read(tmp_path / "c")) == ["a"]
+    assert [p.name.startswith(".c.partial-") for p in tmp_path.iterdir()] == [True]
+    cf.write(tmp_path / "d", {"a": np.zeros(3)})
+    assert list(cf.read(tmp_path / "d")) == ["a"]
+    assert [p.name for p in tmp_path.iterdir()] == ["d"], "the next save into the same place removes what was left"
+
+
+def test_only_what_a_dead_process_left_is_removed(tmp_path):
+    """Neither what somebody is filling, nor anything else that is there."""
+    for name in (".x.partial-", ".partial-0123456789ab.txt", "x.partial-0123456789ab", ".x"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".file.partial-0123456789ab").write_text("")
+    (tmp_path / ".link.partial-0123456789ab").symlink_to(tmp_path / ".x")
+    before = {p.name for p in tmp_path.iterdir()}
+    (tmp_path / ".left.partial-0123456789ab" / "w").mkdir(parents=True)
+
+    class Slow:
+        def numpy(self):
+            cf.write(tmp_path / "fast", {"w": np.ones(2)})
+            return np.zeros(2)
+
+    cf.write(tmp_path / "slow", {"a": np.zeros(2), "b": Slow()})
+    assert {p.name for p in tmp_path.iterdir()} == before | {"slow", "fast"}
+    assert list(cf.read(tmp_path / "slow")) == ["a", "b"]
 
 
 def test_of_two_writers_one_wins_whole(tmp_path):

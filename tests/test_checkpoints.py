@@ -180,7 +180,8 @@ def test_ignore_mismatch_false_names_what_is_unknown():
 def test_a_shape_or_dtype_that_differs_is_an_error_and_changes_nothing(value, ignore):
     session("sgd")
     before = values()
-    with refused(AssertionError, "out-weight", "(3, 144)", "vs"):
+    remedy = "astype(np.float32)" if np.shape(value) == (3, 144) else "had other sizes"
+    with refused(AssertionError, "out-weight", "(3, 144)", "vs", remedy):
         flow.load_variables({"out-bias": np.ones(3, np.float32), "out-weight": value}, ignore_mismatch=ignore)
     for name, value in values().items():
         np.testing.assert_array_equal(value, before[name])

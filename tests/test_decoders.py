@@ -1,4 +1,4 @@
-"""Decoders of records, the older decode_ofrecord, and CoinFlip: outside jobs and in them."""
+"""Decoders of records and the older decode_ofrecord: outside jobs and in them."""
 import io
 
 import numpy as np
@@ -283,46 +283,7 @@ def test_readers_that_are_not_here_say_what_is(name):
         getattr(data, name)("file", batch_size=3)
 
 
-# ---- coins, and the command line -----------------------------------------------------------------------------------
-
-@given(st.integers(1, 50), st.integers(0, 2**32))
-def test_coins_follow_the_seed(n, seed):
-    forget_states()
-    first = flow.random.CoinFlip(n, seed, 0.3).numpy()
-    forget_states()
-    assert np.array_equal(flow.random.CoinFlip(n, seed, 0.3).numpy(), first)
-    assert first.dtype == np.int8 and first.shape == (n,) and set(first) <= {0, 1}
-    assert not flow.random.CoinFlip(n, probability=0.0).numpy().any()
-    assert flow.random.CoinFlip(n, probability=1).numpy().all()
-
-
-def test_coins_are_fair_as_asked_and_follow_the_global_seed():
-    flow.random.seed(1)
-    a, b = (flow.random.CoinFlip(10_000, probability=0.3).numpy() for _ in range(2))
-    assert abs(a.mean() - 0.3) < 0.025 and not np.array_equal(a, b)      # 5 standard deviations
-    flow.random.seed(1)
-    assert np.array_equal(flow.random.CoinFlip(10_000, probability=0.3).numpy(), a)
-    for wrong in (dict(batch_size=0), dict(probability=1.5)):
-        with refused(ArgumentError, "CoinFlip", next(iter(wrong))):
-            flow.random.CoinFlip(**wrong)
-
-
-def test_coins_of_a_job_differ_from_run_to_run_and_op_to_op():
-    def runs():
-        flow.clear_default_session()
-        flow.random.seed(4)
-
-        @flow.global_function()
-        def toss() -> tuple[tp.Numpy, tp.Numpy]:
-            first, second = flow.random.CoinFlip(40), flow.random.CoinFlip(40)
-            assert first.op_name == "CoinFlip" != second.op_name and first.dtype is flow.int8
-            return first, second
-
-        return [coins.tolist() for _ in range(2) for coins in toss()]
-
-    first = runs()
-    assert runs() == first and len({tuple(c) for c in first}) == 4
-
+# ---- the command line --------------------------------------------------------------------------------------------------
 
 def test_mnist_as_ofrecords(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

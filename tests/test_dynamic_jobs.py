@@ -1,4 +1,5 @@
 """Jobs whose shapes vary from call to call (tp.ListNumpy, tp.ListListNumpy), and host ops before the plan."""
+# ruff: noqa: UP006, UP035  (annotations as OneFlow scripts write them: Tuple and List of typing)
 import threading
 from typing import List, Tuple
 
@@ -9,10 +10,9 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 import flowedu.typing as tp
+from common import constant, constant_rate, f32, fresh_session, refused  # noqa: F401
 from flowedu.frontend import front
 from flowedu.ops.host import HOST, define_host
-
-from common import constant, constant_rate, f32, fresh_session, refused  # noqa: F401
 
 SGD = flow.optimizer.SGD
 
@@ -245,3 +245,28 @@ def test_a_tensor_list_is_no_blob_of_numbers():
 
     with refused(TypeError, "tensor list"):
         job([[f32(1, 2, 3)]])
+
+
+def test_plans_of_different_shapes_draw_different_numbers():
+    @flow.global_function("predict", mirrored())
+    def job(x: tp.ListNumpy.Placeholder((100, 2))) -> tp.ListNumpy:
+        return flow.random.bernoulli(x)
+
+    def drawn(n):
+        return job([np.full((n, 2), 0.5, np.float32)])[0][:50].ravel()
+
+    draws = [drawn(50), drawn(100), drawn(99), drawn(50)]
+    assert all((a != b).any() for i, a in enumerate(draws) for b in draws[:i])
+
+
+def test_a_tensor_buffer_cannot_be_watched():
+    @flow.global_function()
+    def job(x: tp.Numpy.Placeholder((3, 4))) -> tp.Numpy:
+        buffers = flow.tensor_to_tensor_buffer(x, instance_dims=1)
+        with refused(NotImplementedError, "no numbers"):
+            flow.watch(buffers)
+        with refused(TypeError, "tensor_buffer"):
+            flow.math.relu(buffers)
+        return flow.tensor_buffer_to_tensor(buffers, flow.float32, [4])
+
+    np.testing.assert_array_equal(job(f32(3, 4)), f32(3, 4))

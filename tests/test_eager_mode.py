@@ -1,4 +1,5 @@
 """Eager execution mode: the same jobs, run on data at every call."""
+# ruff: noqa: UP006, UP035  (annotations as OneFlow scripts write them: Tuple and List of typing)
 from typing import Tuple
 
 import numpy as np
@@ -9,7 +10,8 @@ import flowedu.typing as tp
 from common import constant, constant_rate, f32, fresh_session, refused  # noqa: F401
 
 X, Y = f32(8, 6), np.arange(8, dtype=np.int32) % 3
-OPTIMIZERS = [lambda r: flow.optimizer.SGD(r), lambda r: flow.optimizer.SGD(r, momentum=0), lambda r: flow.optimizer.Adam(r),
+OPTIMIZERS = [lambda r: flow.optimizer.SGD(r), lambda r: flow.optimizer.SGD(r, momentum=0),
+              lambda r: flow.optimizer.Adam(r),
               lambda r: flow.optimizer.SGD(r, grad_clipping=flow.optimizer.grad_clipping.by_global_norm(0.1))]
 
 

@@ -331,8 +331,8 @@ FAMILY = {"ShapeError", "DTypeError", "ArgumentError", "CheckError", "Unsupporte
 FRONT_END = [*sorted((PACKAGE / "job").glob("*.py")), *sorted((PACKAGE / "nn").glob("*.py")),
              *sorted((PACKAGE / "optim").glob("*.py")), *(PACKAGE / f for f in (
     "layers.py", "conv_layers.py", "math.py", "array_ops.py",
-    "index_ops.py", "matrix_ops.py", "shape_ops.py", "sort_ops.py", "random_ops.py", "context.py", "variables.py", "losses.py",
-    "regularizers.py", "initializers.py"))]
+    "index_ops.py", "matrix_ops.py", "shape_ops.py", "sort_ops.py", "random_ops.py", "context.py", "variables.py",
+    "losses.py", "regularizers.py", "initializers.py"))]
 
 
 @pytest.mark.parametrize("path", FRONT_END, ids=lambda p: p.stem)

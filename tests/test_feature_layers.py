@@ -93,7 +93,8 @@ def test_the_activation_gets_a_name():
     (dict(groups=2), AssertionError, ["groups"]), (dict(groups=1.0), AssertionError, ["groups"]),
     (dict(filters=0), ValueError, ["filters"]), (dict(kernel_size=[1] * 4), AssertionError, ["kernel_size"]),
     (dict(kernel_size=0), ValueError, ["kernel_size"]), (dict(data_format="NC"), ValueError, ["data_format"]),
-    (dict(activation="relu"), AssertionError, ["flow.nn.relu"])])
+    (dict(activation="relu"), AssertionError, ["flow.nn.relu"]),
+    (dict(activation=lambda b: b), TypeError, ["activation takes no name", "lambda x, name:"])])
 def test_a_convolution_layer_refuses(axes, options, error, words):
     with refused(error, f"layers.conv{axes}d", *words, fix="kernel_size" not in options):
         run(lambda t: getattr(layers, f"conv{axes}d")(t, **{"filters": 4, **options}), f32(2, 3, *[4] * axes))

@@ -33,7 +33,9 @@ def test_a_job_keeps_what_its_function_says_of_itself():
 def test_type_and_config_go_by_position():
     config = flow.function_config()
     config.default_data_type(flow.float)
-    assert job(lambda a: a, x, type="predict", config=config).config is config
+    made = job(lambda a: a, x, type="predict", config=config)
+    config.enable_inplace(False)
+    assert made.config.values == {"default_data_type": flow.float}, "what is set later is for later jobs"
     assert flow.ExecutionConfig is flow.FunctionConfig is flow.function_config
 
 

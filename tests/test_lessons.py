@@ -1,5 +1,6 @@
 """Lessons do not lie: their code runs and prints what they promise, the files and names they point to exist, demos draw
 their pictures, and the exercises can be solved, but are not solved yet."""
+import operator
 import os
 import re
 import subprocess
@@ -10,13 +11,14 @@ from pathlib import Path
 import pytest
 
 import flowedu as flow
+from custom_ops import own_registry  # noqa: F401
 from flowedu import context
 from flowedu.learn import exercises
 from flowedu.learn.lesson import LessonError, run_lesson
-from flowedu.ops import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted(p.parent for p in (ROOT / "chapters").glob("*/README.md"))
+LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))            # README.md is the first of a chapter, others may follow
 WITH_EXERCISES = [c for c in CHAPTERS if (c / "checks.py").exists()]
 FIRST_THREE = {"01_blob": ["strides.svg"], "02_ops": ["tape.svg"], "03_layers": ["filters.png"]}
 
@@ -27,18 +29,20 @@ def name_of(path):
 
 @pytest.fixture
 def clean(tmp_path, monkeypatch):
-    """A fresh session in an empty folder; afterwards, the registry and the variables as they were."""
-    ops, variables, threads = set(REGISTRY), dict(context.EAGER.variables), flow.get_num_threads()
+    """A fresh session in an empty folder; afterwards, the variables as they were (and the registry: own_registry)."""
+    variables, threads = dict(context.EAGER.variables), flow.get_num_threads()
     monkeypatch.chdir(tmp_path)
     flow.clear_default_session()
     flow.set_num_threads(1)             # tests run side by side: threads that wait for each other would be slow
     yield
-    for name in set(REGISTRY) - ops:
-        del REGISTRY[name]
     flow.clear_default_session()
     flow.random.seed(None)
     flow.set_num_threads(threads)
     context.EAGER.variables.update(variables)
+
+
+def lesson_name(path):
+    return f"{path.parent.name}/{path.name}"
 
 
 def python(*arguments, path="", **options):
@@ -54,9 +58,9 @@ def test_there_are_chapters():
     assert set(FIRST_THREE) <= {c.name for c in CHAPTERS}
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
-def test_every_block_of_a_lesson_runs_and_prints_what_it_promises(chapter, clean):
-    assert run_lesson(chapter / "README.md") > 0
+@pytest.mark.parametrize("lesson", LESSONS, ids=lesson_name)
+def test_every_block_of_a_lesson_runs_and_prints_what_it_promises(lesson, clean):
+    assert run_lesson(lesson) > 0
 
 
 def test_the_tour_of_the_readme_runs(clean):
@@ -65,10 +69,27 @@ def test_the_tour_of_the_readme_runs(clean):
     assert "plan of train" in printed[0]
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
-def test_a_lesson_points_to_files_and_names_that_exist(chapter):
+def test_what_the_readme_lists_is_there():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    names = re.findall(r"`flow\.([\w.]+)`", text)
+    assert len(names) > 10
+    for name in names:
+        operator.attrgetter(name)(flow)
+    optimizers = re.search(r"`flow\.optimizer\.SGD`, ([\w, ]+);", text)[1].split(", ")
+    assert all(issubclass(getattr(flow.optimizer, n), flow.optimizer.Optimizer) for n in optimizers)
+    for path in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
+        assert (ROOT / path).exists(), path
+    folders = re.search(r"\| folder in .*?\n\n", text, re.DOTALL)[0]
+    for path in re.findall(r"`(\w+/)`", folders):
+        assert (ROOT / "src" / "flowedu" / path).is_dir(), path
+    for chapter in CHAPTERS:
+        assert f"(chapters/{chapter.name}/README.md)" in text and f"`chapter-{int(chapter.name[:2])}`" in text
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lesson_name)
+def test_a_lesson_points_to_files_and_names_that_exist(lesson):
     """Paths in backticks, and in lists such as "- `src/x.py`: `f`, `g`" the names after them."""
-    text = (chapter / "README.md").read_text(encoding="utf-8")
+    text = lesson.read_text(encoding="utf-8")
     paths = re.findall(r"`((?:src|tests|chapters|benchmarks|tools)/[^`\s]*)`", text)
     assert paths
     for p in paths:
@@ -77,6 +98,17 @@ def test_a_lesson_points_to_files_and_names_that_exist(chapter):
         source = (ROOT / p).read_text(encoding="utf-8")
         for name in re.findall(r"`([A-Za-z_]\w*)`", rest):
             assert re.search(rf"\b{name}\b", source), f"{p} has no {name}"
+    for p in re.findall(r"\]\(([^)#:\s]+)\)", text):
+        assert (lesson.parent / p).exists(), f"a link to {p}"
+
+
+def test_make_runs_every_lesson_of_a_chapter():
+    recipe = (ROOT / "Makefile").read_text().partition("\nchapter-%:")[2].partition("\n\n")[0]
+    command = re.search(r"flowedu\.learn\.lesson (.*?) &&", recipe)[1].replace("$$", "$")
+    for chapter in CHAPTERS:
+        done = subprocess.run(["sh", "-c", f"d={chapter}; echo {command}"], capture_output=True, text=True, check=True)
+        found = done.stdout.split()
+        assert found[0] == str(chapter / "README.md") and sorted(found) == sorted(map(str, chapter.glob("*.md")))
 
 
 # ---- demos

@@ -89,7 +89,7 @@ def test_what_backward_returns_is_checked():
 
 def test_inputs_are_lent():
     """Writing to one is NumPy's error; keeping one is ours, since the memory will be used again."""
-    kept = []
+    kept, errors = [], []
 
     def spoil(x):
         x[0] = 1
@@ -97,6 +97,13 @@ def test_inputs_are_lent():
 
     def keep(x):
         kept.append(x[1:])
+        return x * 2
+
+    def log(x):
+        try:
+            return x / "two"
+        except TypeError as error:      # its traceback holds the frame that holds x; nobody reads that x
+            errors.append(error)
         return x * 2
 
     def cycle(x):
@@ -111,8 +118,9 @@ def test_inputs_are_lent():
         assert "change a copy: x = x.copy()" in caught.value.__notes__[0]
         with refused(KernelError, "keep: forward kept its input x", "x.copy()"):
             call(flow.custom_op("keep", keep, replace=True))
-        got = call(flow.custom_op("cycle", cycle, replace=True))
-        np.testing.assert_array_equal(got if isinstance(got, np.ndarray) else got.numpy(), x * 2)
+        for fine in (cycle, log):
+            got = call(flow.custom_op("fine", fine, replace=True))
+            np.testing.assert_array_equal(got if isinstance(got, np.ndarray) else got.numpy(), x * 2)
         np.testing.assert_array_equal(kept.pop(), x[1:])       # the memory is still there, whatever is in it by now
 
 
@@ -194,8 +202,37 @@ def test_a_job_inside_its_own_kernel():
         return tasks[0](x.copy())
 
     tasks.append(job(again, f32(3)))
-    with refused(UnsupportedError, "called by one of its own Python kernels"):
+    with refused(UnsupportedError, "called by a Python kernel while it runs"):
         tasks[0](f32(3))
+
+
+def test_kernels_of_two_jobs_that_call_each_other():
+    """From two threads: an error, not a deadlock."""
+    tasks, wrong, met, gate = {}, [], set(), threading.Barrier(2, timeout=10)
+
+    def calling(name, other):
+        @flow.custom_op(name)
+        def op(x):
+            if name not in met:
+                met.add(name)
+                gate.wait()                # now both jobs run
+            try:
+                tasks[other](x.copy())
+            except UnsupportedError as error:
+                wrong.append(error)
+            return x * 2
+        return op
+
+    x = f32(3)
+    for name, other in (("one", "two"), ("two", "one")):
+        tasks[name] = job(calling(name, other), x, name=name)
+    flow.get_all_variables()                                             # compiles both
+    threads = [threading.Thread(target=tasks[name], args=(x,)) for name in tasks]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(20)
+    assert not any(t.is_alive() for t in threads) and wrong
 
 
 # --- passes, leaks ----------------------------------------------------------------------------------------------------

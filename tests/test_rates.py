@@ -34,6 +34,25 @@ def test_the_rate_can_be_a_blob_of_the_job(eager, make, dtype):
     np.testing.assert_allclose(variables()["w"], [1 - 0.5 - 0.125], rtol=1e-6)
 
 
+@pytest.mark.parametrize("eager", [False, True], ids=["job", "eager"])
+def test_the_rate_can_be_an_argument_or_come_from_a_buffer(eager):
+    for source in ("argument", "buffer"):
+        flow.clear_default_session()
+        flow.enable_eager_execution(eager)
+
+        def body(g, r, source=source):
+            w = flow.get_variable("w", (1,), initializer=ones)
+            if source == "buffer":
+                r = flow.tensor_buffer_to_tensor(flow.tensor_to_tensor_buffer(r, 1), flow.float32, [1], name="rate")
+            opt.SGD(opt.CustomScheduler(r.logical_blob_name), momentum=0).minimize(w * g)
+            return w
+
+        step = job(body, one, np.ones((1, 1), np.float32), type="train")
+        for rate in (0.5, 0.25):
+            step(one, np.full((1, 1), rate, np.float32))
+        np.testing.assert_allclose(variables()["w"], [0.25], rtol=1e-6, err_msg=source)
+
+
 def test_the_rate_can_be_a_variable_and_moves_a_matrix_too():
     """(A matrix, whose gradient is a product, is updated by another kernel.)"""
     def body(x):

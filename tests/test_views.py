@@ -287,3 +287,23 @@ def test_batch_norm_statistics_are_those_of_the_whole_batch_in_the_consistent_vi
     (a, mean_a), (b, mean_b) = run(1), run(2)
     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(mean_a, mean_b, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+def test_dropout_drops_the_same_on_any_number_of_devices(devices):
+    def run(n):
+        flow.clear_default_session()
+        flow.random.seed(3)
+        flow.config.gpu_device_num(n)
+
+        @flow.global_function("train")
+        def train(x: tp.Numpy.Placeholder((6, 50))) -> tp.Numpy:
+            y = flow.layers.dense(x, 50, kernel_initializer=weights(1), name="d")
+            y = flow.nn.dropout(flow.nn.dropout(y, 0.5), 0.3)
+            flow.optimizer.SGD(constant_rate(0.1), momentum=0).minimize(y)
+            return y
+        return [train(f32(6, 50)) for _ in range(3)]
+
+    one, many = run(1), run(devices)
+    np.testing.assert_allclose(one, many, rtol=1e-4, atol=1e-5)
+    assert ((one[0] == 0) != (one[1] == 0)).any(), "another mask in every run"

@@ -3,6 +3,9 @@ import numpy as np
 
 import flowedu as flow
 import flowedu.typing as tp
+from flowedu.blob.spec import Spec
+from flowedu.dist.boxing import route
+from flowedu.dist.sbp import Layout, local_shape
 from flowedu.graph.memory import Buffer
 from flowedu.graph.memory import place as planned
 from flowedu.learn.exercises import Wrong, expect
@@ -137,3 +140,63 @@ def check_spiral_jobs(f):
         flow.set_num_threads(threads)
         flow.random.seed(None)
         flow.clear_default_session()
+
+
+def check_replay(f):
+    """A job with a list among its arguments, a constant tuple, and a call of two results; on two sizes."""
+    flow.clear_default_session()
+    config = flow.function_config()
+    config.default_logical_view(flow.scope.mirrored_view())
+
+    @flow.global_function("predict", config)
+    def job(x: tp.ListNumpy.Placeholder((6, 4)), y: tp.ListNumpy.Placeholder((6, 4))) -> tp.ListNumpy:
+        both = flow.concat([x, y * 3.0], axis=1)
+        halves = flow.reshape(both, [-1, 2, 4])
+        values, _ = flow.nn.moments(halves, axes=[1])
+        return flow.transpose(values, perm=(1, 0))
+
+    try:
+        job([np.zeros((6, 4), np.float32)], [np.zeros((6, 4), np.float32)])
+        calls, inputs = job.context.calls, list(job.context.graph.inputs.values())
+        for rows in (6, 2):
+            rng = np.random.default_rng(rows)
+            x, y = (rng.integers(-9, 9, (rows, 4)).astype(np.float32) for _ in range(2))
+            given = dict(zip(inputs, map(flow.tensor, (x, y))))
+            found = f(calls, dict(given))
+            expect("set(known) <= set(replay(calls, known))", set(given) <= set(found), True, "keep what was known")
+            missing = [n for call in calls for v, n in zip(call.results, call.labels) if v not in found]
+            expect("the results that replay(calls, known) lacks", missing, [], "a call may have several results")
+            want = ((x + 3 * y) / 2).T
+            expect(f"replay(calls, known) with {rows} rows: the last result", found[calls[-1].results[0]].numpy(), want,
+                   "values may be inside of lists; constants stay as they are, -1 included")
+    finally:
+        flow.clear_default_session()
+
+
+LAYOUTS = ("B", "P", "S0", "S1")
+
+
+def check_local_shapes(f):
+    expect('local_shapes((12, 8), "S0", 2)', f((12, 8), "S0", 2), [(6, 8), (6, 8)], "S0 cuts along axis 0")
+    expect('local_shapes((5, 8), "S0", 3)', f((5, 8), "S0", 3), [(2, 8), (2, 8), (1, 8)], "the first have one more")
+    expect('local_shapes((12, 8), "P", 2)', f((12, 8), "P", 2), [(12, 8)] * 2, "a part of a sum is as large as the sum")
+    expect('local_shapes((12,), "S1", 2)', f((12,), "S1", 2), None, "there is no axis 1")
+    expect('local_shapes((2, 8), "S0", 3)', f((2, 8), "S0", 3), None, "the third device would get nothing")
+    for shape in ((7, 10), (3, 4, 11)):
+        for layout in LAYOUTS:
+            for k in (1, 2, 3):
+                expect(f"local_shapes({shape}, {layout!r}, {k})", f(shape, layout, k),
+                       [local_shape(layout, shape, k, i) for i in range(k)], "only the split axis gets smaller")
+
+
+def check_bytes_moved(f):
+    hints = {("S", "B"): "everybody sends its part to the k - 1 others", ("P", "S"): "k - 1 pieces for each part",
+             ("P", "B"): "first to parts, then each part to k - 1 others",
+             ("S", "S"): "a device keeps where its old rows and its new columns meet"}
+    for shape, k in (((8, 8), 2), ((8, 8), 4), ((7, 10), 3), ((512, 784), 2)):
+        for source in LAYOUTS:
+            for target in LAYOUTS:
+                devices = tuple(range(k))
+                want = route(Layout(source, devices), Layout(target, devices), Spec(shape, flow.float32)).bytes
+                expect(f"bytes_moved({shape}, {source!r}, {target!r}, {k})", f(shape, source, target, k), want,
+                       hints.get((source[0], target[0]), "nothing has to be sent") if source != target else "it is there")

@@ -59,3 +59,36 @@ def spiral_jobs(batch):
     layers start at zero unless you give them a kernel_initializer.
     """
     raise NotImplementedError("your turn")
+
+
+# ---- the second lesson: devices.md
+def replay(calls, known):
+    """Follow the recipe of a job: {value: what it became}, the given ones included.
+
+    calls: job.context.calls. Each has f, a function; args, a tuple; kwargs, a dict; results, a tuple of values. Call f in
+    order. In its arguments there are values (instances of flowedu.graph.ir.GraphValue), also inside lists and tuples, and
+    constants, which stay as they are. known: {value: tensor} for the arguments of the job; leave it as it is. f returns one
+    tensor where there is one result, and a list or tuple of them where there are several.
+    """
+    raise NotImplementedError("your turn")
+
+
+def local_shapes(shape, layout, k):
+    """The shapes of what each of k devices has of a value: a list of k tuples.
+
+    layout: "B" (all of it), "P" (a part of the sum), "S0", "S1" ... (a part along that axis). Parts are balanced: where k
+    does not divide the axis, the first devices have one more. None where the layout is impossible: there is no such axis,
+    or some device would get nothing.
+    """
+    raise NotImplementedError("your turn")
+
+
+def bytes_moved(shape, source, target, k):
+    """The bytes sent between k devices to bring a float32 value of this shape from one layout to another: an int.
+
+    Layouts are those of local_shapes, all possible ones here. Nobody sends what the other one has already. A device can
+    get from all of a value (B) to anything, and from a part (S) to a part of a sum (P: zeros elsewhere), by itself. A sum
+    that shall be in parts: every device collects the pieces of its part from the others. A sum that shall be whole: after
+    that, it hands its part to all others.
+    """
+    raise NotImplementedError("your turn")

@@ -1,6 +1,9 @@
 """Answers to the exercises of chapter 4."""
+import math
+
 import flowedu as flow
 import flowedu.typing as tp
+from flowedu.graph.ir import GraphValue
 
 
 def momentum_steps(gradients, rates, momentum=0.9):
@@ -79,3 +82,41 @@ def spiral_jobs(batch):
         return network(points)
 
     return train, read
+
+
+# ---- the second lesson: devices.md
+def replay(calls, known):
+    found = dict(known)
+
+    def swapped(x):
+        if isinstance(x, GraphValue):
+            return found[x]
+        return type(x)(map(swapped, x)) if isinstance(x, (list, tuple)) else x
+
+    for call in calls:
+        made = call.f(*map(swapped, call.args), **{name: swapped(x) for name, x in call.kwargs.items()})
+        found.update(zip(call.results, made if isinstance(made, (list, tuple)) else [made]))
+    return found
+
+
+def local_shapes(shape, layout, k):
+    if layout in ("B", "P"):
+        return [tuple(shape)] * k
+    axis = int(layout[1:])
+    if axis >= len(shape) or shape[axis] < k:
+        return None
+    each, more = divmod(shape[axis], k)
+    return [(*shape[:axis], each + (i < more), *shape[axis + 1:]) for i in range(k)]
+
+
+def bytes_moved(shape, source, target, k):
+    n = 4 * math.prod(shape)
+    if source == target or source == "B" or (source[0], target) == ("S", "P"):
+        return 0
+    if source == "P":
+        return (k - 1) * n * (2 if target == "B" else 1)
+    if target == "B":
+        return (k - 1) * n
+    a, b = int(source[1:]), int(target[1:])     # a device keeps where its old part and its new one meet
+    old, new = local_shapes(shape, source, k), local_shapes(shape, target, k)
+    return n - sum(n // (shape[a] * shape[b]) * x[a] * y[b] for x, y in zip(old, new))

@@ -52,7 +52,7 @@ def lenet(x, train=False):
         x = flow.layers.conv2d(x, filters, 5, padding="SAME", activation=flow.nn.relu, name=f"conv{i}",
                                kernel_initializer=initializer)
         x = flow.nn.max_pool2d(x, ksize=2, strides=2, padding="SAME", name=f"pool{i}", data_format="NCHW")
-    x = flow.layers.dense(flow.reshape(x, [x.shape[0], -1]), 128, activation=flow.nn.relu, name="dense1",
+    x = flow.layers.dense(flow.flatten(x, start_dim=1), 128, activation=flow.nn.relu, name="dense1",
                           kernel_initializer=initializer)
     if train:
         x = flow.nn.dropout(x, rate=0.3, name="dropout")

@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+
+import numpy as np
 
 from flowedu import ops
 from flowedu.blob import dtype as dt
@@ -14,18 +17,20 @@ from flowedu.math import _operands
 _o = ops.REGISTRY
 
 
+def _is_int(n) -> bool:
+    return isinstance(n, (int, np.integer)) and not isinstance(n, bool)
+
+
 @front("Reshape")
 def reshape(x, shape: Sequence[int]):
     """The same elements in another shape; one axis may be -1."""
     if not isinstance(shape, (list, tuple)):
         raise CheckError("reshape: shape is not a list", expected="a list or tuple of ints", got=repr(shape),
                          fix=f"[{shape}]" if isinstance(shape, int) else "[x.shape[0], -1] flattens all but the first axis")
-    if list(shape).count(-1) > 1 or any(n != -1 and n <= 0 for n in shape):
+    if list(shape).count(-1) > 1 or any(not _is_int(n) or (n != -1 and n <= 0) for n in shape):
         raise CheckError("reshape: every size must be above zero, at most one -1", expected="sizes > 0, or one -1",
                          got=str(tuple(shape)), fix="write the sizes that are known, and -1 for the one that is not")
-    known = 1
-    for n in shape:
-        known *= n if n != -1 else 1
+    known = prod(n for n in shape if n != -1)
     full = tuple(int(x.spec.size // known if n == -1 else n) for n in shape)
     if (-1 in shape and x.spec.size % known) or (-1 not in shape and known != x.spec.size):
         raise CheckError("reshape: the number of elements changes", expected=f"{x.spec.size} elements, as in {x.shape}",
@@ -42,6 +47,9 @@ def transpose(a, perm: Sequence[int] | None = None, conjugate: bool = False, bat
     if not isinstance(perm, (list, tuple)):
         raise CheckError("transpose: perm is required", expected="a list or tuple with each axis once", got=repr(perm),
                          fix=f"perm={list(reversed(range(a.ndim)))} reverses the axes")
+    if conjugate:
+        raise UnsupportedError("transpose: conjugate is not supported", expected="conjugate=False", got=repr(conjugate),
+                               fix="leave it out: there are no complex numbers here")
     return _o["transpose"](a, perm=tuple(normal_axis(p, a.ndim, "transpose") for p in perm))
 
 
@@ -49,23 +57,28 @@ def transpose(a, perm: Sequence[int] | None = None, conjugate: bool = False, bat
 def flatten(x, start_dim: int = 0, end_dim: int = -1):
     """Axes start_dim..end_dim merged into one."""
     a, b = normal_axis(start_dim, x.ndim, "flatten"), normal_axis(end_dim, x.ndim, "flatten")
-    size = 1
-    for n in x.shape[a:b + 1]:
-        size *= n
-    return _o["reshape"](x, shape=x.shape[:a] + (size,) + x.shape[b + 1:])
+    if b < a:
+        raise CheckError("flatten: end_dim comes before start_dim", expected="start_dim <= end_dim",
+                         got=f"start_dim={start_dim}, end_dim={end_dim} of {x.shape}", fix="exchange them")
+    return _o["reshape"](x, shape=(*x.shape[:a], prod(x.shape[a:b + 1]), *x.shape[b + 1:]))
 
 
 @front("Squeeze")
-def squeeze(x, axis: Sequence[int] | None = None):
-    """Without the axes of size 1 in `axis` (a list; None: all of them)."""
-    if axis is not None and not isinstance(axis, (list, tuple)):
+def _squeeze(x, axis):
+    if not isinstance(axis, (list, tuple)):
         raise CheckError("squeeze: axis is not a list", expected="a list of axes", got=repr(axis), fix=f"axis=[{axis}]")
-    axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else axis
-    drop = [normal_axis(a, x.ndim, "squeeze") for a in axes]
+    drop = [normal_axis(a, x.ndim, "squeeze") for a in axis]
     if any(x.shape[i] != 1 for i in drop):
         raise CheckError("squeeze: an axis is longer than 1", expected="axes of size 1", got=f"axis={axis} of {x.shape}",
                          fix="leave axis out to drop every axis of size 1, or reshape")
     return _o["reshape"](x, shape=tuple(n for i, n in enumerate(x.shape) if i not in drop))
+
+
+def squeeze(x, axis: Sequence[int] | None = None, name: str | None = None):
+    """Without the axes of size 1 in `axis` (a list; None: all of them, in the largest batch where the batch varies)."""
+    if axis is None:
+        axis = [i for i, n in enumerate(x.shape) if n == 1]
+    return _squeeze(x, axis, name=name)
 
 
 @front("ExpandDims")
@@ -76,15 +89,20 @@ def expand_dims(x, axis: int):
 
 
 @front("Concat")
-def concat(inputs: Sequence | None = None, axis: int = 0, max_dim_size=None, values: Sequence | None = None):
-    """Joined along `axis`; all other axes must agree. One input comes back as it is."""
-    inputs = values if inputs is None else inputs
+def _concat(inputs, axis):
     if not isinstance(inputs, (list, tuple)) or not inputs:
         raise CheckError("concat: inputs is not a list of blobs", expected="one blob or more", got=repr(inputs),
                          fix="concat([a, b], axis=0)")
     if len(inputs) == 1:
         return inputs[0]
     return _o["concat"](*inputs, axis=normal_axis(axis, inputs[0].ndim, "concat"))
+
+
+def concat(inputs: Sequence | None = None, axis: int = 0, max_dim_size=None, name: str | None = None,
+           values: Sequence | None = None):
+    """Joined along `axis`; all other axes must agree. One input comes back as it is. `values` is `inputs` by its old
+    name; max_dim_size is not used."""
+    return _concat(values if inputs is None else inputs, axis, name=name)
 
 
 @front("Stack")
@@ -127,7 +145,11 @@ def constant(value, dtype=None, shape: Sequence[int] | None = None):
     if dtype is None:
         raise CheckError("constant: dtype is required", expected="flow.float32, flow.int32, ...", got="None",
                          fix=f"constant({value!r}, flow.float32, shape)")
-    return _o["constant"](shape=tuple(shape or ()), value=value, dtype=dt.as_dtype(dtype))
+    shape = () if shape is None else shape
+    if not isinstance(shape, (list, tuple)) or any(not _is_int(n) or n < 0 for n in shape):
+        raise ArgumentError("constant: shape is not a shape", expected="a list or tuple of ints of 0 or more",
+                            got=repr(shape), fix=f"shape=({shape},)" if _is_int(shape) else "shape=(2, 3), say")
+    return _o["constant"](shape=tuple(map(int, shape)), value=value, dtype=dt.as_dtype(dtype))
 
 
 def constant_scalar(value, dtype=None, name: str | None = None):
@@ -145,17 +167,18 @@ def ones(shape: Sequence[int], dtype=dt.float32, name: str | None = None):
     return constant(1, dtype, shape, name=name)
 
 
-def constant_like(like, value, dtype=None, name: str | None = None):
+@front("ConstantLike")
+def constant_like(like, value, dtype=None):
     """`value` everywhere, in the shape (and dtype) of `like`."""
-    return constant(value, dtype or like.dtype, like.shape, name=name)
+    return constant.__wrapped__(value, dtype or like.dtype, like.shape)
 
 
 def zeros_like(like, dtype=None, name: str | None = None):
-    return constant_like(like, 0, dtype, name)
+    return constant_like(like, 0, dtype, name=name)
 
 
 def ones_like(like, dtype=None, name: str | None = None):
-    return constant_like(like, 1, dtype, name)
+    return constant_like(like, 1, dtype, name=name)
 
 
 @front("Identity")

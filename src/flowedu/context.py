@@ -5,6 +5,7 @@ Eagerly that is a store of tensors (`Eager`). While a job is compiled, the job p
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -15,12 +16,20 @@ from flowedu.errors import CheckError, JobBuildAndInferError
 
 _ids = itertools.count()
 _draws = itertools.count()
-_stack: list = []
+
+
+class _Here(threading.local):
+    """The context in charge, each thread's own: while one compiles a job, others compute eagerly."""
+
+    context = None
+
+
+_here = _Here()
 
 
 def current():
     """The context in charge."""
-    return _stack[-1] if _stack else EAGER
+    return _here.context or EAGER
 
 
 class pushed:
@@ -30,11 +39,11 @@ class pushed:
         self.context = context
 
     def __enter__(self):
-        _stack.append(self.context)
+        self.outer, _here.context = _here.context, self.context
         return self.context
 
     def __exit__(self, *exc):
-        _stack.pop()
+        _here.context = self.outer
 
 
 def unique(prefix: str) -> str:

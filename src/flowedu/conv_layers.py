@@ -1,10 +1,11 @@
 """flow.layers.* on feature maps: convolutions, prelu, upsampling; and what all layers share: names and activations."""
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 
 from flowedu import initializers as init
-from flowedu.errors import ArgumentError, CheckError
+from flowedu.errors import ArgumentError, CallError, CheckError
 from flowedu.hints import BROADCAST
 from flowedu.nn import conv, maps
 from flowedu.nn import functions as F
@@ -26,6 +27,14 @@ def activated(y, activation: Callable | None, name: str, what: str):
         raise CheckError(f"{what}: activation is not a function", expected="a function called as f(blob, name=...)",
                          got=repr(activation), fix=f"flow.nn.{activation}" if isinstance(activation, str)
                          else "flow.nn.relu")
+    if inspect.isfunction(activation):
+        signature = inspect.signature(activation)
+        try:
+            signature.bind(y, name=name)
+        except TypeError:
+            raise CallError(f"{what}: activation takes no name", expected="a function called as f(blob, name=...)",
+                            got=f"{activation.__name__}{signature}",
+                            fix="lambda x, name: flow.nn.leaky_relu(x, 0.1, name=name)") from None
     return activation(y, name=f"{name}-activation")
 
 

@@ -40,11 +40,17 @@ class FlowError(Exception):
     def __init__(self, problem: str, *, expected: str = "", got: str = "", fix: str = "", at: str | None = None):
         self.problem, self.expected, self.got, self.fix = problem, expected, got, fix
         self.at = user_line() if at is None else at
-        lines = [problem]
-        for label, text in (("at", self.at), ("expected", expected), ("got", got), ("fix", fix)):
-            if text:
-                lines.append(f"  {label + ':':<10}{text}")
-        super().__init__("\n".join(lines))
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        parts = (("at", self.at), ("expected", self.expected), ("got", self.got), ("fix", self.fix))
+        return "\n".join([self.problem, *(f"  {label + ':':<10}{text}" for label, text in parts if text)])
+
+    def told(self, **changed: str) -> FlowError:
+        """This error with other words for `problem`, `expected`, `got`, `fix` or `at`, where somebody knows more."""
+        vars(self).update(changed)
+        self.args = (self._text(),)
+        return self
 
 
 class ShapeError(FlowError, ValueError):
@@ -61,6 +67,10 @@ class ArgumentError(FlowError, ValueError):
 
 class CheckError(FlowError, AssertionError):
     """A condition OneFlow checks by `assert`."""
+
+
+class CallError(FlowError, TypeError):
+    """A call has other arguments than the function takes."""
 
 
 class UnsupportedError(FlowError, NotImplementedError):

@@ -16,6 +16,7 @@ from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.frontend import front
 from flowedu.matrix_ops import positions
 from flowedu.ops.host import define_host
+from flowedu.ops.view import check_number
 
 _o = ops.REGISTRY
 _e = ops.elementwise
@@ -97,8 +98,10 @@ def dim_gather(input, dim: int, index):
 def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=None):
     """A new axis (the last, or `axis`) of `depth` elements: on_value at the index, off_value elsewhere. dtype: int32."""
     axis = normal_axis(axis, indices.ndim + 1, "one_hot")
-    y = _o["one_hot"](indices, depth=depth, on_value=float(on_value), off_value=float(off_value),
-                      dtype=dt.as_dtype(dtype or dt.int32))
+    dtype = dt.as_dtype(dtype or dt.int32)
+    for value in (on_value, off_value):
+        check_number("one_hot", value, dtype)
+    y = _o["one_hot"](indices, depth=depth, on_value=float(on_value), off_value=float(off_value), dtype=dtype)
     last = indices.ndim
     return y if axis == last else _o["transpose"](y, perm=(*range(axis), last, *range(axis, last)))
 

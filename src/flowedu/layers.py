@@ -56,7 +56,7 @@ def dense(inputs, units: int, activation: Callable | None = None, use_bias: bool
                             bias_regularizer, trainable, "bias", distribute=layout, reuse=False)
         y = F.bias_add(y, bias, name=f"{name}-bias_add")
     y = activated(y, activation, name, "layers.dense")
-    return reshape(y, [*shape[:-1], units]) if len(shape) > 2 else y
+    return reshape(y, [-1, *shape[1:-1], units]) if len(shape) > 2 else y        # -1: the batch may vary
 
 
 @front("BatchNorm")

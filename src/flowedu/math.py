@@ -5,6 +5,9 @@ No dtype promotion; comparisons give int8; a reduction over all axes has shape (
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, nan, prod
+
+import numpy as np
 
 from flowedu import ops as _ops
 from flowedu.blob import dtype as dt
@@ -14,6 +17,7 @@ from flowedu.frontend import front
 from flowedu.matrix_ops import tril, triu  # noqa: F401  (math.tril, math.triu)
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.value import scalar
+from flowedu.ops.view import check_number
 from flowedu.shape_ops import broadcast_to_compatible_with  # noqa: F401  (and its second name)
 from flowedu.sort_ops import in_top_k, top_k  # noqa: F401  (math.in_top_k, math.top_k)
 
@@ -27,17 +31,21 @@ def _operands(what: str, a, b):
             raise DTypeError(f"{what}: an operand is neither a blob nor a Python number", got=type(x).__name__,
                              expected="a blob, an int or a float", fix="use float(x) for a NumPy scalar; feed an array as "
                              "an argument of the job")
+    if not hasattr(a, "spec") and not hasattr(b, "spec"):
+        raise DTypeError(f"{what}: both operands are Python numbers", expected="a blob among them", got=f"{a!r} and {b!r}",
+                         fix="flow.constant(x, flow.float32, shape=(1,)) makes a blob of a number")
     if not hasattr(a, "spec"):
-        a = scalar(_number(a, b.dtype), b.dtype)
+        a = scalar(_number(what, a, b.dtype), b.dtype)
     if not hasattr(b, "spec"):
-        b = scalar(_number(b, a.dtype), a.dtype)
+        b = scalar(_number(what, b, a.dtype), a.dtype)
     if a.dtype is not b.dtype:
         raise DTypeError(f"{what}: the dtypes differ", expected="equal dtypes (blobs are never promoted)",
                          got=f"{a.dtype.name} and {b.dtype.name}", fix=f"flow.cast(x, flow.{a.dtype.name})")
     return a, b
 
 
-def _number(x, dtype):
+def _number(what: str, x, dtype):
+    check_number(what, x, dtype)
     return float(x) if dtype.is_floating_point else int(x)
 
 
@@ -48,7 +56,13 @@ def _binary(name: str, op_name: str, prefix: str):
     def f(x, y):
         return op(*_operands(f"math.{name}", x, y))
 
-    f.__name__, f.__doc__ = name, f"Elementwise {name}, broadcasting. x, y: blobs or Python numbers of one dtype."
+    return _titled(f, name, f"Elementwise {name}, broadcasting. x, y: blobs or Python numbers of one dtype.")
+
+
+def _titled(f, name: str, doc: str):
+    """f with the name that help() and Python's own errors show."""
+    f.__name__ = f.__qualname__ = f.__wrapped__.__qualname__ = name
+    f.__doc__ = doc
     return f
 
 
@@ -59,8 +73,7 @@ def _unary(name: str, op_name: str | None = None):
     def f(x):
         return op(x)
 
-    f.__name__, f.__doc__ = name, f"Elementwise {name}."
-    return f
+    return _titled(f, name, f"Elementwise {name}.")
 
 
 add = _binary("add", "add", "Add")
@@ -87,10 +100,13 @@ logical_and = _binary("logical_and", "logical_and", "LogicalAnd")
 def divide(x, y):
     """x / y. A division by the Python number 0 gives 0, and a number divided by a blob gives 0 where the blob is 0
     (OneFlow 0.4); blob / blob is IEEE division."""
-    if not hasattr(y, "spec"):
+    if not hasattr(y, "spec") and isinstance(y, (int, float)):
+        if hasattr(x, "spec") and not x.dtype.is_floating_point:          # OneFlow multiplies by int(1 / y): mostly zeros
+            raise DTypeError("math.divide: the blob is of integers", expected="float32 or float64", got=str(x),
+                             fix="flow.cast(x, flow.float32) / y, or flow.math.floordiv(x, y)")
         x, y = _operands("math.divide", x, 0 if y == 0 else 1 / y)
         return x * y
-    if not hasattr(x, "spec"):
+    if not hasattr(x, "spec") and hasattr(y, "spec"):
         return _operands("math.divide", x, y)[0] * _e.reciprocal_no_nan(y)
     return _e.div(*_operands("math.divide", x, y))
 
@@ -146,44 +162,40 @@ def reduced_axes(what: str, axis, rank: int) -> tuple[int, ...]:
         return tuple(range(rank))
     listed = axis if isinstance(axis, (list, tuple)) else [axis]
     for a in listed:
-        if not isinstance(a, int) or not -rank <= a < rank:
+        if not isinstance(a, (int, np.integer)) or isinstance(a, bool) or not -rank <= a < rank:
             raise CheckError(f"{what}: axis is out of range", expected=f"integers in [{-rank}, {rank - 1}]", got=repr(axis),
                              fix="count axes from 0, or from the end with -1")
-    return tuple(sorted({normal_axis(a, rank, what) for a in listed}))
+    return tuple(sorted({normal_axis(int(a), rank, what) for a in listed}))
 
 
-def _reduction(name: str, prefix: str, f):
+def _reduction(name: str, prefix: str, f, plain: bool = True):
+    """The function for users. plain: over no axes it is the identity."""
     @front(prefix)
     def reduce(x, axis=None, keepdims=False):
         axes = reduced_axes(f"math.{name}", axis, x.ndim)
-        if not axes:
+        if not axes and x.ndim and plain:
             return x
         y = f(x, axes, keepdims)
         return y if y.ndim else REGISTRY["reshape"](y, shape=(1,))
 
-    reduce.__name__ = name
-    reduce.__doc__ = f"{name} over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."
-    return reduce
+    return _titled(reduce, name, f"{name} over `axis` (int, list, or None: all; then without keepdims the shape is (1,)).")
 
 
-def _count(x, axes) -> int:
-    n = 1
-    for a in axes:
-        n *= x.shape[a]
-    return n
+def mean_of(x, axes, keepdims):
+    """The mean over some axes; nan where there is nothing."""
+    count = prod(x.shape[a] for a in axes)
+    return REGISTRY["sum"](x, axis=axes, keepdims=keepdims) * (1.0 / count if count else nan)
 
 
-def _mean(x, axes, keepdims):
-    return REGISTRY["sum"](x, axis=axes, keepdims=keepdims) * (1.0 / _count(x, axes))
-
-
-def _variance(x, axes, keepdims):
-    centred = x - _mean(x, axes, True)
-    return _mean(_e.square(centred), axes, keepdims)
+def variance_of(x, axes, keepdims):
+    """The biased variance."""
+    return mean_of(_e.square(x - mean_of(x, axes, True)), axes, keepdims)
 
 
 def _logsumexp(x, axes, keepdims):
     top = REGISTRY["max"](x, axis=axes, keepdims=True)
+    if x.dtype.is_floating_point:
+        top = _e.where(_e.less(_e.abs(top), inf), top, scalar(0.0, x.dtype))        # inf - inf would be nan
     y = _e.log(REGISTRY["sum"](_e.exp(x - top), axis=axes, keepdims=True)) + top
     shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     return y if keepdims else REGISTRY["reshape"](y, shape=shape)
@@ -193,26 +205,34 @@ def _simple(op_name: str):
     return lambda x, axes, keepdims: REGISTRY[op_name](x, axis=axes, keepdims=keepdims)
 
 
-def _truth(op_name: str):
-    def f(x, axes, keepdims):
-        x = x if x.dtype.is_floating_point else REGISTRY["cast"](x, dtype=dt.int32)     # masks are int8
-        ones = REGISTRY["cast"](_e.not_equal(x, x * 0), dtype=dt.int32)
-        return REGISTRY["cast"](REGISTRY[op_name](ones, axis=axes, keepdims=keepdims), dtype=dt.int8)
-    return f
+def _truths(x, axes, keepdims):
+    """(how many elements are not 0, how many there are)"""
+    x = x if x.dtype.is_floating_point else REGISTRY["cast"](x, dtype=dt.int32)         # masks are int8
+    ones = REGISTRY["cast"](_e.not_equal(x, x * 0), dtype=dt.int32)
+    return REGISTRY["sum"](ones, axis=axes, keepdims=keepdims), prod(x.shape[a] for a in axes)
+
+
+def _any(x, axes, keepdims):
+    return _e.greater(_truths(x, axes, keepdims)[0], 0)
+
+
+def _all(x, axes, keepdims):
+    return _e.equal(*_truths(x, axes, keepdims))
 
 
 reduce_sum = _reduction("reduce_sum", "ReduceSum", _simple("sum"))
-reduce_mean = _reduction("reduce_mean", "ReduceMean", _mean)
+reduce_mean = _reduction("reduce_mean", "ReduceMean", mean_of)
 reduce_max = _reduction("reduce_max", "ReduceMax", _simple("max"))
 reduce_min = _reduction("reduce_min", "ReduceMin", _simple("min"))
 reduce_prod = _reduction("reduce_prod", "ReduceProd", _simple("prod"))
-reduce_variance = _reduction("reduce_variance", "ReduceVariance", _variance)
-reduce_std = _reduction("reduce_std", "ReduceStd", lambda x, a, k: _e.sqrt(_variance(x, a, k)))
+reduce_variance = _reduction("reduce_variance", "ReduceVariance", variance_of, plain=False)
+reduce_std = _reduction("reduce_std", "ReduceStd", lambda x, a, k: _e.sqrt(variance_of(x, a, k)), plain=False)
 reduce_euclidean_norm = _reduction("reduce_euclidean_norm", "ReduceEuclideanNorm",
-                                   lambda x, a, k: _e.sqrt(REGISTRY["sum"](_e.square(x), axis=a, keepdims=k)))
+                                   lambda x, a, k: _e.sqrt(REGISTRY["sum"](_e.square(x), axis=a, keepdims=k)),
+                                   plain=False)
 reduce_logsumexp = _reduction("reduce_logsumexp", "ReduceLogSumExp", _logsumexp)
-reduce_any = _reduction("reduce_any", "ReduceAny", _truth("max"))
-reduce_all = _reduction("reduce_all", "ReduceAll", _truth("min"))
+reduce_any = _reduction("reduce_any", "ReduceAny", _any, plain=False)
+reduce_all = _reduction("reduce_all", "ReduceAll", _all, plain=False)
 
 
 @front("ArgMax")

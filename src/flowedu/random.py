@@ -8,13 +8,15 @@ from flowedu.context import current, gen_seed, set_seed
 from flowedu.errors import ArgumentError
 from flowedu.frontend import front
 from flowedu.ops.core import current_interpreter
-from flowedu.ops.host import define_host
+from flowedu.ops.host import define_host, forget_generators
 from flowedu.random_ops import bernoulli, generate_random_batch_permutation_indices, shuffle
 
 
 def seed(value: int | None) -> None:
-    """Make everything random that is made from now on reproducible (None: different every time)."""
+    """Make everything random that is made from now on reproducible (None: different every time). Random ops called eagerly
+    start over; a compiled job goes on with the seeds it was made with."""
     set_seed(value)
+    forget_generators()
 
 
 def seed_of(given: int | None) -> int | None:

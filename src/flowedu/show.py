@@ -23,8 +23,8 @@ class Compiled(BaseException):
 class PlanOnly(sessions.Session):
     """A session that stops where others start to run."""
 
-    def start(self) -> None:
-        super().start()
+    def start(self, *what: str) -> None:
+        super().start(*what)
         raise Compiled
 
 

@@ -10,7 +10,7 @@ from flowedu.errors import CheckError
 from flowedu.hints import hinted, variable_distribute
 
 
-def get_variable(name: str, shape=None, dtype=None, initializer=None, regularizer=None, trainable: bool | None = None,
+def get_variable(name: str, shape=None, dtype=dt.float32, initializer=None, regularizer=None, trainable: bool | None = None,
                  model_name: str | None = None, random_seed: int | None = None, parallel_distribution=None, distribute=None,
                  reuse: bool = True):
     """The variable `name`, made on first use.

@@ -20,6 +20,7 @@ class BlobDef(BlobDesc):
 
     is_dynamic = False
     distribute = None
+    __array_ufunc__ = None                        # np.ones(3) + blob: NumPy leaves it to the blob, which refuses
 
     def __init__(self, value, op_name: str, blob_name: str):
         self.value, self.op_name, self.blob_name = value, op_name, blob_name
@@ -47,7 +48,7 @@ class BlobDef(BlobDesc):
 
     def IdenticalTo(self, other: BlobDef) -> bool:
         """Whether all static attributes agree."""
-        return (self.unique_name, self.shape, self.dtype, self.is_dynamic) == (
+        return isinstance(other, BlobDef) and (self.unique_name, self.shape, self.dtype, self.is_dynamic) == (
             other.unique_name, other.shape, other.dtype, other.is_dynamic)
 
     def call_op(self, op, inputs: tuple, attrs: tuple):
@@ -65,6 +66,26 @@ class BlobDef(BlobDesc):
     def __getitem__(self, index):
         raise self._no("indexing", "use flow.slice(x, begin, size)")
 
+    def __setitem__(self, index, value):
+        raise self._no("assignment to a part", "use flow.slice_update, or flow.where(mask, x, y)")
+
+    def __array__(self, dtype=None, copy=None):
+        raise self._no("array", "return it from the job, or flow.watch(blob, handler)")
+
+    def __float__(self):
+        raise self._no("number", "return it from the job; in the body go on with flow's ops")
+
+    __int__ = __index__ = __float__
+
+    def __abs__(self):
+        raise self._no("abs()", "use flow.math.abs(x)")
+
+    def __pos__(self):
+        raise self._no("unary plus", "leave it out")
+
+    def __floordiv__(self, other):
+        raise self._no("//", "use flow.math.floordiv(x, y)")
+
     def __neg__(self):
         raise self._no("unary minus", "use flow.math.negative(x)")
 
@@ -73,6 +94,8 @@ class BlobDef(BlobDesc):
 
     def __matmul__(self, other):
         raise self._no("@", "use flow.matmul(a, b)")
+
+    __rfloordiv__, __rpow__, __rmatmul__ = __floordiv__, __pow__, __matmul__
 
     def __len__(self):
         raise self._no("len()", "use blob.shape[0]")

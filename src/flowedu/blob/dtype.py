@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.errors import DTypeError
+from flowedu.errors import DTypeError, UnsupportedError
 
 
 class dtype:
@@ -56,9 +56,15 @@ def dtypes() -> list[dtype]:
 
 
 def convert_oneflow_dtype_to_numpy_dtype(d: dtype) -> np.dtype:
-    """The NumPy type of `d`; NotImplementedError for record and tensor_buffer, which have none."""
+    """The NumPy type of `d`. UnsupportedError (a NotImplementedError) for record and tensor_buffer, which have none;
+    DTypeError for what is no element type of flowedu."""
+    what = "convert_oneflow_dtype_to_numpy_dtype"
+    if not isinstance(d, dtype):
+        raise DTypeError(f"{what}: not an element type of flowedu", expected="flow.float32, say", got=repr(d),
+                         fix="np.dtype(d) gives the dtype of what NumPy knows")
     if d.numpy is None:
-        raise NotImplementedError(f"{d!r} has no NumPy counterpart")
+        raise UnsupportedError(f"{what}: {d.name} has no NumPy counterpart", expected="an element type of numbers",
+                               got=repr(d), fix="flow.tensor_buffer_to_tensor or a decoder of records gives numbers")
     return d.numpy
 
 

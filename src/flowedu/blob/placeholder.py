@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from flowedu.blob.blob import BlobDesc
 from flowedu.blob.dtype import as_dtype, dtype, float32
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
 
 _uid = itertools.count()
 
 
-class ArgBlobDef:
+class ArgBlobDef(BlobDesc):
     """Description of one array that a job is fed with.
 
     Args:
@@ -62,6 +63,9 @@ class ArgBlobDef:
 
     def with_distribute(self, distribute: Any) -> ArgBlobDef:
         """A copy, with a name of its own, that asks for this distribution."""
+        if distribute is not None and not hasattr(distribute, "suffix"):
+            raise CheckError(f"{type(self).__name__}.with_distribute: not a distribute strategy", got=repr(distribute),
+                             expected="flow.distribute.split(axis), broadcast() or auto()", fix="flow.distribute.split(0)")
         return type(self)(self.shape, self.dtype, self.batch_axis, distribute=distribute)
 
     def clone(self) -> ArgBlobDef:

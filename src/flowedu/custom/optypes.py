@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from flowedu import array_ops, math, nn
+from flowedu.blob.spec import normal_axis
 from flowedu.errors import JobBuildAndInferError, ShapeError
 from flowedu.ops.define import REGISTRY, REQUIRED, Op
 from flowedu.ops.host import HOST
@@ -82,8 +83,8 @@ _type("transpose", "input -> output", _body(array_ops.transpose), perm=REQUIRED)
 _type("expand_dims", "in -> out", _body(array_ops.expand_dims), axis=REQUIRED)
 _type("squeeze", "in -> out", lambda x, axes: _body(array_ops.squeeze)(x, axes), axes=REQUIRED)
 _type("flatten", "in -> out", _body(array_ops.flatten), start_dim=0, end_dim=-1)
-_type("concat", "in* -> out", lambda xs, axis, max_dim_size: _body(array_ops.concat)(xs, axis), axis=REQUIRED,
-      max_dim_size=0)
+_type("concat", "in* -> out", lambda xs, axis, max_dim_size: _o["concat"](
+      *xs, axis=normal_axis(axis, xs[0].ndim, "concat")), axis=REQUIRED, max_dim_size=0)
 _type("slice", "x -> y", _o["slice"], start=REQUIRED, stop=REQUIRED, step=REQUIRED)
 _type("gather", "in, indices -> out", _o["gather"], axis=0)
 _type("zero_like", "like -> out", lambda x: _o["constant"](shape=x.shape, value=0, dtype=x.dtype))

@@ -6,7 +6,7 @@
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from flowedu.blob import dtype as dt
 from flowedu.context import gen_seed
 from flowedu.data.reader import ofrecord_reader
-from flowedu.dynamic.decode import check_color_space, check_crop, crop_window, decode_image
+from flowedu.dynamic.decode import check_color_space, check_crop, crop_window, decode_images
 from flowedu.dynamic.tensor_buffer import TensorBuffer
 from flowedu.errors import ArgumentError, DataError, DTypeError, ShapeError
 from flowedu.frontend import front
@@ -129,10 +129,10 @@ def _check_image(records, blob_name, color_space, what):
     check_color_space(what, color_space)
 
 
-def pictures(records, blob_name: str, color_space: str, what: str) -> Iterator[np.ndarray]:
-    """The pictures of a batch, one by one."""
-    for raw, bytes_ in zip(records.raw, _buffers(records, blob_name, what).items):
-        yield decode_image(bytes_, color_space, f"{what}: the feature {blob_name!r} of the record at {raw.where}")
+def pictures(records, blob_name: str, color_space: str, what: str) -> Iterable[np.ndarray]:
+    """The pictures of a batch, in order."""
+    return decode_images(_buffers(records, blob_name, what).items, color_space,
+                         lambda i: f"{what}: the feature {blob_name!r} of the record at {records.raw[i].where}")
 
 
 _image_op = define_host("ofrecord_image_decoder(records, *, blob_name, color_space, what) -> out", check=_check_image,

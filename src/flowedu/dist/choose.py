@@ -134,12 +134,13 @@ def _refusal(op, name, line, specs, devices, hints, found) -> JobBuildAndInferEr
     sizes = ", ".join(f"{n} {s.shape}" for n, s in zip(names, specs))
     asked = ", ".join(f"{n}={pretty(h)}" for n, h in wanted)
     partners = []
+    possible = [c.signature for c in found if "P" not in c.signature[:len(specs)] and "elements for" not in c.fault
+                and "uneven" not in c.fault]
     for n, h in wanted:
-        legal = [text(op, c.signature) for c in found if c.signature[names.index(n)] == h and "elements for" not in c.fault
-                 and "uneven" not in c.fault]
+        legal = sorted(text(op, s) for s in possible if s[names.index(n)] == h)
         partners.append(f"{n}={pretty(h)} goes with {'; '.join(legal)}" if legal else f"{n} cannot be {pretty(h)} here")
-    legal = sorted(text(op, c.signature) for c in found if "elements for" not in c.fault and "uneven" not in c.fault)
     return JobBuildAndInferError(
         f"{name}: no signature of {op.name} on {len(devices)} devices has {asked}", at=line,
-        expected=f"one of {'; '.join(legal)}", got=f"{asked} ({sizes}): {'. '.join(partners)}",
+        expected="one of " + "; ".join(sorted(text(op, s) for s in possible)),
+        got=f"{asked} ({sizes}): {'. '.join(partners)}",
         fix="leave a with_distribute out, ask for one of the above, or flow.parallel_cast the blob before the op")

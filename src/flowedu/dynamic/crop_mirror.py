@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from flowedu.blob import dtype as dt
+from flowedu.dynamic import _pixels
 from flowedu.dynamic.decode import check_color_space
 from flowedu.dynamic.ops import need_buffer, need_value
 from flowedu.dynamic.pictures import channel_numbers, check_pictures
@@ -39,18 +40,17 @@ def _run(xs: tuple, channels: int, layout: str, crop_h: int, crop_w: int, crop_p
     many = isinstance(x, TensorBuffer)
     if many:
         check_pictures(WHAT, x, channels)
-    order, per_channel = ((2, 0, 1), (-1, 1, 1)) if layout == "NCHW" else ((0, 1, 2), (-1,))
-    low, factor = (np.array(v, dtype.numpy).reshape(per_channel) for v in (mean, 1 / np.array(std, dtype.numpy)))
+    table = np.arange(256, dtype=dtype.numpy) - np.array(mean, dtype.numpy)[:, None]      # what becomes of each grey level
+    table *= 1 / np.array(std, dtype.numpy)[:, None]
     mirror = xs[1].ravel() if len(xs) > 1 else np.zeros(len(x), np.int8)
     out = np.empty(_shape([x.spec if many else x], channels, layout, crop_h, crop_w), dtype.numpy)
-    for i, y in enumerate(out):                    # picture by picture: one and its result fit into the cache
+    for i, y in enumerate(out if layout == "NHWC" else out.transpose(0, 2, 3, 1)):
         picture = x[i]
         if picture.dtype != np.uint8:
             raise wrong_dtype(WHAT, x.where(i), dt.uint8, picture.dtype)
         piece = _crop(picture, crop_h, crop_w, crop_pos_y, crop_pos_x, x.where(i) if many else "the batch")
         piece = piece[:, ::-1] if mirror[i] else piece
-        np.subtract(piece.transpose(order), low, out=y, dtype=dtype.numpy)
-        y *= factor
+        _pixels.look_up(piece, table, y)
     return out
 
 

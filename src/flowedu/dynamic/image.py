@@ -14,9 +14,9 @@ import numpy as np
 from flowedu.blob import dtype as dt
 from flowedu.context import gen_seed
 from flowedu.dynamic.crop_mirror import CropMirrorNormalize
-from flowedu.dynamic.decode import check_color_space, check_crop, crop_window, decode_image
+from flowedu.dynamic.decode import check_color_space, check_crop, crop_window, decode_images
 from flowedu.dynamic.ops import need_buffer, sizes
-from flowedu.dynamic.pictures import FLIPS, as_type, channel_numbers, check_pictures, flip_codes, pixel_type, with_codes
+from flowedu.dynamic.pictures import FLIPS, channel_numbers, check_pictures, flip_codes, pixel_type, with_codes
 from flowedu.dynamic.resize import Resize, target_resize
 from flowedu.dynamic.tensor_buffer import TensorBuffer, wrong_dtype
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
@@ -30,8 +30,8 @@ def _decode(x: TensorBuffer, dtype: dt.dtype, color_space: str) -> TensorBuffer:
         if a.dtype.itemsize != 1:
             raise DTypeError(f"image.decode: {x.where(i)} does not hold bytes", expected="uint8 or int8", got=a.dtype.name,
                              fix="np.frombuffer(data, np.uint8) of the file's bytes")
-    return TensorBuffer([as_type(decode_image(a, color_space, f"image.decode: {x.where(i)}"), dtype)
-                         for i, a in enumerate(x.items)], x.shape)
+    found = decode_images([a.ravel() for a in x.items], color_space, lambda i: f"image.decode: {x.where(i)}")
+    return TensorBuffer([a.astype(dtype.numpy, copy=False) for a in found], x.shape)
 
 
 _decode_op = define_host("image_decode(x, *, dtype, color_space) -> y", host=_decode, shape=lambda x: x.shape,

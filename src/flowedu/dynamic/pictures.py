@@ -30,13 +30,6 @@ def pixel_type(what: str, d) -> dt.dtype:
     return d
 
 
-def as_type(a: np.ndarray, d: dt.dtype) -> np.ndarray:
-    """`a` as `d`; what becomes uint8 is rounded and kept in 0..255."""
-    if a.dtype != d.numpy and d is dt.uint8:
-        a = np.clip(np.rint(a), 0, 255)
-    return a.astype(d.numpy, copy=False)
-
-
 def channel_numbers(what: str, name: str, numbers, channels: int) -> tuple[float, ...]:
     """`numbers` as floats, one per channel: one stands for all. channels 0: any number of them. Raises ArgumentError."""
     if not isinstance(numbers, (list, tuple)) or not numbers or (name == "std" and 0 in numbers) or (

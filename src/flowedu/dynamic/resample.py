@@ -1,8 +1,9 @@
-"""Resizing pictures in NumPy, by OpenCV's rules, which OneFlow's kernels use.
+"""Resizing pictures by OpenCV's rules, which OneFlow's kernels use.
 
 Every output pixel is a weighted sum of a few input pixels, along one axis at a time. `taps` says which and how much: for
 a row of 4 pixels made 2, "area" gives the indices [[0, 2], [1, 3], [2, 3]] and the weights [[.5, .5], [.5, .5], [0, 0]].
-Loops run over the taps, two to four as a rule, never over pixels.
+`blended` does it in NumPy: its loops run over the taps, two to four as a rule, never over pixels. For uint8 and float32
+`_pixels.blend` does the same in C, to the last bit, without arrays in between.
 """
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from flowedu.dynamic import _pixels
 from flowedu.errors import ArgumentError
 
 KINDS = ("auto", "bilinear", "nearest_neighbor", "nn", "bicubic", "area")
@@ -56,26 +58,50 @@ def _cubic(d: np.ndarray, a: float = -0.75) -> np.ndarray:
     return np.where(d <= 1, near, far)
 
 
-def resize(image: np.ndarray, height: int, width: int, kind: str = "auto") -> np.ndarray:
-    """`image` (H, W, C) as (height, width, C) of the same dtype; integers are rounded and kept within their range.
+@lru_cache(maxsize=4096)
+def _axis(source: int, target: int, kind: str) -> _pixels.Axis:
+    return _pixels.Axis(source, *taps(source, target, kind))
 
-    kind: one of KINDS; auto: area when the result has fewer pixels, else bilinear.
-    """
+
+def blended(image: np.ndarray, height: int, width: int, kind: str) -> np.ndarray:
+    """`image` (H, W, C) as (height, width, C) of the same dtype, by the taps of `kind` (not auto)."""
     h, w, _ = image.shape
-    if (h, w) == (height, width):
-        return image.copy()
-    if kind == "auto":
-        kind = "bilinear" if height * width >= h * w else "area"
-    if kind in ("nearest_neighbor", "nn"):
-        return image[taps(h, height, kind)[0][0]][:, taps(w, width, kind)[0][0]]
     index, weight = taps(h, height, kind)
     rows = sum(image[i] * c[:, None, None] for i, c in zip(index, weight))
     index, weight = taps(w, width, kind)
     out = sum(np.take(rows, i, axis=1) * c[:, None] for i, c in zip(index, weight))
-    if image.dtype.kind in "iu":
-        limits = np.iinfo(image.dtype)
-        np.clip(np.rint(out, out=out), limits.min, limits.max, out=out)
-    return out.astype(image.dtype, copy=False)
+    return rounded(out, image.dtype)
+
+
+def rounded(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """`a` as `dtype`; what becomes integers is rounded and kept within their range."""
+    if a.dtype != dtype and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        a = np.clip(np.rint(a), limits.min, limits.max)
+    return a.astype(dtype, copy=False)
+
+
+def resize(image: np.ndarray, height: int, width: int, kind: str = "auto", out: np.ndarray | None = None) -> np.ndarray:
+    """`image` (H, W, C) as (height, width, C) of the same dtype; integers are rounded and kept within their range.
+
+    kind: one of KINDS; auto: area when the result has fewer pixels, else bilinear. out: an array to put it into, rounded
+    once more if that is of integers.
+    """
+    h, w, channels = image.shape
+    if out is None:
+        out = np.empty((height, width, channels), image.dtype)
+    if kind == "auto":
+        kind = "bilinear" if height * width >= h * w else "area"
+    if (h, w) == (height, width):
+        out[...] = rounded(image, out.dtype)
+    elif kind in ("nearest_neighbor", "nn"):
+        rows, columns = taps(h, height, kind)[0][0], taps(w, width, kind)[0][0]
+        out[...] = rounded(image[rows][:, columns], out.dtype)
+    elif {image.dtype.char, out.dtype.char} <= {"B", "f"} and out.flags.c_contiguous:
+        _pixels.blend(np.ascontiguousarray(image), out, _axis(h, height, kind), _axis(w, width, kind))
+    else:
+        out[...] = rounded(blended(image, height, width, kind), out.dtype)
+    return out
 
 
 def kept_ratio(height: int, width: int, target: int, shortest: int, longest: int, longer: bool) -> tuple[int, int]:

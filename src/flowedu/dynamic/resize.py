@@ -1,7 +1,6 @@
 """flow.image.Resize: pictures of many sizes made one size, or scaled in proportion (OneFlow 0.4)."""
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,28 +9,20 @@ from flowedu.blob import dtype as dt
 from flowedu.dynamic import resample
 from flowedu.dynamic.decode import check_color_space
 from flowedu.dynamic.ops import need_buffer
-from flowedu.dynamic.pictures import as_type, check_pictures, pixel_type
+from flowedu.dynamic.pictures import check_pictures, pixel_type
 from flowedu.dynamic.tensor_buffer import TensorBuffer
+from flowedu.dynamic.threads import each
 from flowedu.errors import ArgumentError
 from flowedu.frontend import front
 from flowedu.ops.host import define_host
 
-TOGETHER = 1 << 14          # numbers in a piece of work: what fits a cache
+MUCH = 1 << 20               # numbers in a batch: resizing it takes longer than starting threads
 
 
 def _fixed(x: TensorBuffer, width: int, height: int, channels: int, dtype: dt.dtype, kind: str):
     check_pictures("image.Resize", x, channels)
     out = np.empty((x.size, height, width, channels), dtype.numpy)
-    groups: dict[tuple, list[int]] = {}
-    for i, a in enumerate(x.items):
-        groups.setdefault((a.shape, a.dtype.char), []).append(i)
-    for (shape, _), members in groups.items():
-        # Small pictures of one size go side by side, as channels of one picture: resizing does not mix channels.
-        some = max(1, TOGETHER // math.prod(shape))
-        for m in (members[i:i + some] for i in range(0, len(members), some)):
-            joined = x.items[m[0]] if len(m) == 1 else np.concatenate([x.items[i] for i in m], axis=2)
-            done = as_type(resample.resize(joined, height, width, kind), dtype)
-            out[m] = done.reshape(height, width, len(m), channels).transpose(2, 0, 1, 3)
+    list(each(lambda i: resample.resize(x.items[i], height, width, kind, out[i]), range(x.size), out.size >= MUCH))
     scale = np.array([(width / a.shape[1], height / a.shape[0]) for a in x.items], np.float32).reshape(-1, 2)
     return out, scale
 
@@ -44,7 +35,8 @@ _fixed_op = define_host("image_resize_to_fixed(x, *, width, height, channels, dt
 def _kept(x: TensorBuffer, target: int, shortest: int, longest: int, longer: bool, kind: str):
     check_pictures("image.Resize", x)
     shapes = [resample.kept_ratio(*a.shape[:2], target, shortest, longest, longer) for a in x.items]
-    out = TensorBuffer([resample.resize(a, h, w, kind) for a, (h, w) in zip(x.items, shapes)], x.shape)
+    much = sum(h * w * a.shape[2] for a, (h, w) in zip(x.items, shapes)) >= MUCH
+    out = TensorBuffer(list(each(lambda i: resample.resize(x.items[i], *shapes[i], kind), range(x.size), much)), x.shape)
     size = np.array(shapes, np.int32).reshape(-1, 2)[:, ::-1]
     before = np.array([a.shape[:2] for a in x.items], np.float32).reshape(-1, 2)[:, ::-1]
     return out, (size / before).astype(np.float32), size

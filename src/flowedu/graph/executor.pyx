@@ -5,7 +5,7 @@ from libc.string cimport memcpy, memset
 from cpython.object cimport PyObject
 cimport numpy as cnp
 
-from threading import RLock
+from threading import Lock, local
 from time import perf_counter
 
 import numpy as np
@@ -24,6 +24,8 @@ cnp.import_array()
 
 cdef enum:
     SPLIT = 65536            # calls that cost less (some 10 us of work) run on one thread
+
+_here = local()              # depth: how many plans with Python kernels this thread is in
 
 
 cdef void fill_view(fe_view *v, place) except *:
@@ -75,7 +77,6 @@ cdef class Executor:
     cdef int ncalls, npatch, nrandom, ninputs, noutputs
     cdef list pythons            # numbers of the calls with a Python kernel: while one runs, other threads may come
     cdef object lock
-    cdef bint inside             # a plan with such calls is running
     cdef fe_call *calls
     cdef fe_view *views
     cdef Patch *patches
@@ -111,7 +112,7 @@ cdef class Executor:
         memset(self.arena.data, 0, max(plan.arena, 64))        # touch the pages now, not in the first step
         order = {value: i for i, value in enumerate(plan.graph.inputs.values())}
         buffers = {plan.where[value].buffer: i for value, i in order.items()}
-        self.ninputs, self.lock = len(order), RLock()
+        self.ninputs, self.lock = len(order), Lock()
         v = self.views
         for i, step in enumerate(plan.steps):
             e = step.entry
@@ -129,7 +130,6 @@ cdef class Executor:
             if step.scratch is not None:
                 self.calls[i].work = self.home(step.scratch)
             if e.op.random and not e.python:
-                e.ints[0] = (e.ints[0] + 7919 * (i + 1)) & 0x7FFFFFFFFFFFFFFF
                 self.draws[self.nrandom] = &e.ints[1]
                 self.nrandom += 1
             for p in step.places:
@@ -215,16 +215,17 @@ cdef class Executor:
         """One step. `arguments`: one C-contiguous ndarray of the right dtype and shape per job input."""
         if not self.pythons:
             return self.step(arguments)
-        with self.lock:
-            if self.inside:
-                raise UnsupportedError(f"job {self.plan.graph.name} was called by one of its own Python kernels",
-                                       expected="a kernel that calls other jobs, or none", got="a call of the job that runs",
-                                       fix="write that loop outside the job")
-            self.inside = True
-            try:
-                return self.step(arguments)
-            finally:
-                self.inside = False
+        depth = getattr(_here, "depth", 0)
+        if not self.lock.acquire(blocking=depth == 0):         # who is inside a job waits for none: two could for each other
+            raise UnsupportedError(f"job {self.plan.graph.name} was called by a Python kernel while it runs",
+                                   expected="a kernel that calls other jobs, or none", got="a call of a job that runs",
+                                   fix="write that loop outside the job")
+        _here.depth = depth + 1
+        try:
+            return self.step(arguments)
+        finally:
+            _here.depth = depth
+            self.lock.release()
 
     cdef int own(self, owner) except -1:
         """Tell every Python kernel who owns the memory of its inputs."""

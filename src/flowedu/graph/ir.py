@@ -70,6 +70,7 @@ class Graph:
         self.forward: int | None = None                  # how many nodes there were before the backward pass
         self.placement: tuple[int, ...] | None = None    # of the nodes appended from now on
         self._names: set[str] = set()
+        self._draws = 0
         self._counts: dict[str, int] = {}
 
     # ---- building
@@ -115,12 +116,23 @@ class Graph:
                 raise ArgumentError(f"{op.name}: input {i} is not a value of this graph", expected="a blob",
                                     got=type(x).__name__, fix="numbers may be mixed with blobs by + - * /; feed arrays as "
                                     "arguments of the job")
+        if op.random and op.cpu is not None:
+            attrs = self._seeded(op, attrs)
         name = self.fresh_name(op.name)
         self._names.add(name)
-        node = Node(op, inputs, attrs, op.infer([x.spec for x in inputs], attrs), name, user_line(),
-                    self.placement)
+        specs = [x.spec for x in inputs]
+        outs = op.infer(specs, attrs)
+        op.need_kernel(specs, outs, attrs)
+        node = Node(op, inputs, attrs, outs, name, user_line(), self.placement)
         self.nodes.append(node)
         return node.outputs
+
+    def _seeded(self, op: Op, attrs: tuple) -> tuple:
+        """The n-th op that draws random numbers gets numbers of its own, also where the seeds are equal. (Here and not in
+        the plan, so that they do not depend on how the graph is rewritten or spread over devices.)"""
+        self._draws += 1
+        i = op.attr_index["seed"]
+        return (*attrs[:i], (attrs[i] + 7919 * self._draws) & 0x7FFFFFFFFFFFFFFF, *attrs[i + 1:])
 
     def building(self) -> interpreter:
         """`with graph.building():` op calls append nodes."""

@@ -1,12 +1,15 @@
 """Blobs of a job under construction, with the operators of OneFlow 0.4, and what a job returns."""
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
 
 from flowedu import hints, math
 from flowedu.blob.blob import BlobDef
+from flowedu.blob.dtype import int8
+from flowedu.dynamic.tensor_list import TensorList
 from flowedu.errors import CheckError
 from flowedu.frontend import front
 from flowedu.hints import AUTO
@@ -16,10 +19,12 @@ class JobBlob(BlobDef):
     """A blob of a job that is being built. + - * / % and comparisons build ops; comparisons give int8 blobs.
 
     Attributes (beside those of BlobDef): context, the job; values, its value on each device; parallel_conf, the placement
-    where it was made; parallel_size, how many devices that are.
+    where it was made; parallel_size, how many devices that are; location, the line of the body; is_tensor_list. Of OneFlow
+    0.3 and older: batch_axis, 0 for what is made from arguments or sources, None for the rest; disable_boxing.
     """
 
     values: tuple
+    disable_boxing = False
     distribute = AUTO
 
     def __init__(self, value, op_name: str, blob_name: str, context, is_dynamic: bool = False):
@@ -34,6 +39,21 @@ class JobBlob(BlobDef):
     def job_name(self) -> str:
         return self.context.name
 
+    @property
+    def location(self) -> str:
+        return getattr(getattr(self.value, "node", None), "line", "")
+
+    @property
+    def is_tensor_list(self) -> bool:
+        return isinstance(self.value, TensorList) or self.value in self.context.lists
+
+    @property
+    def batch_axis(self) -> int | None:
+        return 0 if self.shape and self.context.is_data(self.value) else None
+
+    def has_batch_axis(self) -> bool:
+        return self.batch_axis is not None
+
     def call_op(self, op, inputs: tuple, attrs: tuple):
         """An op record called on blobs: unwrap, append the node, wrap. (flow.math and friends also give it a name.)"""
         return front(op.name.capitalize())(lambda *values: op.call(values, attrs))(*inputs)
@@ -41,6 +61,20 @@ class JobBlob(BlobDef):
     def with_distribute(self, distribute) -> BlobDef:
         """A handle on the same blob that asks its readers for this distribution; no value changes."""
         return hints.hinted(self, distribute)
+
+    def with_split_distribute(self, axis: int) -> BlobDef:
+        """with_distribute(flow.distribute.split(axis)), as OneFlow 0.2 wrote it."""
+        return self.with_distribute(hints.split(axis))
+
+    def with_broadcast_distribute(self) -> BlobDef:
+        """with_distribute(flow.distribute.broadcast()), as OneFlow 0.2 wrote it."""
+        return self.with_distribute(hints.broadcast())
+
+    def with_boxing_disabled(self, val: bool = True) -> BlobDef:
+        """A handle with disable_boxing set. (Of OneFlow 0.2. Stored: boxing is done where it is needed.)"""
+        handle = copy.copy(self)
+        handle.disable_boxing = val
+        return handle
 
     def with_gradient_distribute(self, distribute) -> BlobDef:
         """The same blob, whose gradient has this distribution."""
@@ -70,6 +104,8 @@ class JobBlob(BlobDef):
     def __rtruediv__(self, other):
         return math.divide(other, self)
 
+    __div__, __rdiv__ = __truediv__, __rtruediv__
+
     def __mod__(self, other):
         return math.mod(self, other)
 
@@ -93,6 +129,12 @@ class JobBlob(BlobDef):
 
     def __ge__(self, other):
         return math.greater_equal(self, other)
+
+    def __bool__(self):
+        if self.dtype is int8:                     # if x > 0: ..., or x in blobs
+            raise self._no("truth value", "flow.where(x > 0, a, b) chooses element by element; `a is b` compares blobs, and "
+                           "`mask is not None` looks whether there is one")
+        return True
 
     __hash__ = object.__hash__
 
@@ -119,6 +161,9 @@ class EagerConsistentBlob(ConsistentBlob):
 
     def numpy_list(self) -> list[np.ndarray]:
         return [self.numpy()]
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
 
 class MirroredBlob(JobBlob):

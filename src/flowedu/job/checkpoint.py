@@ -20,7 +20,8 @@ def save(path: str, var_dict: Mapping[str, Any] | None = None) -> None:
     Raises: CheckpointFileError (an AssertionError) when `path` is a file or a directory with something in it.
     """
     variables = get_all_variables()
-    checkpoint_files.write(path, variables if var_dict is None else var_dict)
+    with default_session().lock:                  # no other thread trains meanwhile
+        checkpoint_files.write(path, variables if var_dict is None else var_dict)
 
 
 def get(path: str) -> dict[str, FileBackendVariableBlob] | FileBackendVariableBlob:

@@ -12,17 +12,16 @@
     read(path) -> {name: FileBackendVariableBlob}
 
 `write` fills a hidden directory next to `path` and renames it at the end, so that neither a crash nor Ctrl-C leaves half
-a checkpoint at `path`; what it may leave is that hidden directory, `.NAME.partial-...`, which nothing here reads and
-anybody may delete. `read` checks every file's size but loads no data; `.numpy()` of an entry does. Nothing in a
-checkpoint is ever executed or unpickled: the worst that a bad file can do is raise CheckpointFileError.
+a checkpoint at `path`; what a killed process leaves is that hidden directory, `.NAME.partial-...`, which nothing here
+reads, and the next `write` into the same parent removes (job/partial.py). `read` checks every file's size but loads no
+data; `.numpy()` of an entry does. Nothing in a checkpoint is ever executed or unpickled: the worst that a bad file can do
+is raise CheckpointFileError.
 """
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-import secrets
-import shutil
 from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
@@ -32,6 +31,7 @@ import numpy as np
 
 from flowedu.blob import dtype as dt
 from flowedu.errors import CheckError, CheckpointError, DTypeError
+from flowedu.job.partial import filling, is_partial
 
 # The names in OneFlow's data_type.proto. kOFRecord (8) and kTensorBuffer (10) hold no plain elements.
 _TOKENS = {dt.char: "kChar", dt.float32: "kFloat", dt.float64: "kDouble", dt.int8: "kInt8", dt.int32: "kInt32",
@@ -39,7 +39,7 @@ _TOKENS = {dt.char: "kChar", dt.float32: "kFloat", dt.float64: "kDouble", dt.int
 _NUMBERS = {"1": "kChar", "2": "kFloat", "3": "kDouble", "4": "kInt8", "5": "kInt32", "6": "kInt64", "7": "kUInt8",
             "9": "kFloat16"}
 _DTYPES = {token: d for d, token in _TOKENS.items()}
-_DATA, _META, _DONE, _PARTIAL = "out", "meta", "snapshot_done", ".partial-"
+_DATA, _META, _DONE = "out", "meta", "snapshot_done"
 _MAX_META = 1 << 16
 _MAX_RANK = 32
 
@@ -132,22 +132,10 @@ def write(path: str | os.PathLike, variables: Mapping[str, Any]) -> None:
     for name in variables:
         _check_name(name)
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.parent / f".{target.name[:100]}{_PARTIAL}{secrets.token_hex(6)}"
-    try:
-        partial.mkdir()
+    with filling(target, lambda: _check_free(target, path)) as folder:
         for name, value in variables.items():
-            _write_variable(partial, name, value)
-        (partial / _DONE).touch()
-        if os.name == "nt" and target.is_dir():
-            target.rmdir()  # elsewhere a rename replaces an empty directory
-        try:
-            os.rename(partial, target)
-        except OSError:
-            _check_free(target, path)  # somebody else was faster
-            raise
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+            _write_variable(folder, name, value)
+        (folder / _DONE).touch()
 
 
 def read(path: str | os.PathLike) -> dict[str, FileBackendVariableBlob] | FileBackendVariableBlob:
@@ -162,17 +150,17 @@ def read(path: str | os.PathLike) -> dict[str, FileBackendVariableBlob] | FileBa
     if os.path.isfile(os.path.join(path, _DATA)):
         return FileBackendVariableBlob(path)
     names = sorted(n for n in os.listdir(path) if os.path.isfile(os.path.join(path, n, _DATA)))
-    if _is_partial(path) or not names and not os.path.isfile(os.path.join(path, _DONE)):
+    if is_partial(path) or not names and not os.path.isfile(os.path.join(path, _DONE)):
         inside = [n for n in sorted(os.listdir(path)) if is_complete(os.path.join(path, n))]
         raise CheckpointFileError(f"{path}: not a checkpoint", expected="directories of variables, each with a file out",
-                                  got="a save that was interrupted" if _is_partial(path) else "none",
+                                  got="a save that was interrupted" if is_partial(path) else "none",
                                   fix=f"{os.path.join(path, inside[-1])} is one" if inside else "check the path")
     return {name: FileBackendVariableBlob(os.path.join(path, name)) for name in names}
 
 
 def is_complete(path: str | os.PathLike) -> bool:
     """Whether `path` is a checkpoint whose save came to its end."""
-    return os.path.isfile(os.path.join(path, _DONE)) and not _is_partial(path)
+    return os.path.isfile(os.path.join(path, _DONE)) and not is_partial(path)
 
 
 def initializer_from(path: str | os.PathLike, name: str, otherwise: Callable | None) -> Callable | None:
@@ -204,11 +192,6 @@ def _path(what: str, path: Any) -> Any:
     if not isinstance(path, (str, os.PathLike)):
         raise CheckpointFileError(f"{what}: not a path", expected="a str", got=repr(path), fix=f'{what}("./snapshot")')
     return path
-
-
-def _is_partial(path: str | os.PathLike) -> bool:
-    name = os.path.basename(os.path.normpath(path))
-    return name.startswith(".") and _PARTIAL in name
 
 
 def _check_free(target: Path, path: Any) -> None:

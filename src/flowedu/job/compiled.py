@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -73,25 +74,35 @@ class Compiled:
                                     reuse="reuse" not in self.off)
         self.executor = Executor(self.plan)
         self.executor.runs = runs
+        # Jobs share variables: one runs at a time, whatever thread calls it. Python kernels may call other jobs, even from
+        # two threads; plans with those keep order by themselves.
+        self.lock = nullcontext() if any(s.entry.python for s in self.plan.steps) else self.context.session.lock
 
     def run(self, args: tuple) -> list[np.ndarray]:
         """One step on arrays that `executor.accepts`; the outputs. Watch handlers have been called when it returns."""
-        if self.executor.nt != get_num_threads():
-            self.lay_out()
-        executor, step = self.executor, self.step
-        if step is not None:
-            for schedule, rate in self.varying:
-                rate[0] = schedule(int(step[0]))
-            if executor.random:
-                executor.runs = int(step[0])       # a reloaded checkpoint goes on with the same dropout masks
-            outputs = executor.run(args)
-            if self.on_step is not None:
-                self.on_step(int(step[0]), [float(rate[0]) for _, rate in self.schedules])
-            step[0] += 1
-        else:
-            outputs = executor.run(args)
+        with self.lock:
+            if self.executor.nt != get_num_threads():
+                self.lay_out()
+            outputs = self.executor.run(args) if self.step is None else self._step(args)
         for where, handler in self.deliveries:
             handler([outputs[i].copy() if i in self.shared else outputs[i] for i in where])
+        return outputs
+
+    def _step(self, args: tuple) -> list[np.ndarray]:
+        """One step of training: rates, plan, step counter."""
+        executor, step = self.executor, self.step
+        for schedule, rate in self.varying:
+            rate[0] = schedule(int(step[0]))
+        if executor.random:
+            executor.runs = int(step[0])           # a reloaded checkpoint goes on with the same dropout masks
+        before = executor.runs
+        try:
+            outputs = executor.run(args)
+        finally:                                   # Ctrl-C is raised when the plan is through: the step counts all the same
+            if executor.runs != before:
+                step[0] += 1
+        if self.on_step is not None:
+            self.on_step(int(step[0]) - 1, [float(rate[0]) for _, rate in self.schedules])
         return outputs
 
     def fetch(self, outputs: list[np.ndarray], number: int) -> np.ndarray:

@@ -185,7 +185,8 @@ class GlobalConfig(Settable):
         return f"<flow.config {', '.join(f'{k}={v!r}' for k, v in values.items()) or 'with nothing set'}>"
 
     def _running(self) -> bool:
-        if default_session().running:
+        session = default_session()
+        if session.running or session.compiling:
             print("Nothing happened because the session is running. (Settings count before the first call of a job, or "
                   "after flow.clear_default_session().)")
             return True

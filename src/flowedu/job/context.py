@@ -74,6 +74,9 @@ class JobContext(Context):
         return blob.value
 
     def owned(self, blob: BlobDef) -> BlobDef:
+        if not isinstance(blob, BlobDef):
+            raise CheckError(f"{self.name}: not a blob", expected="an argument of the job, or what an op or a layer gave",
+                             got=type(blob).__name__, fix="pass what flow.layers, flow.nn and flow.math return")
         if getattr(blob, "context", None) is not self:
             raise CheckError(f"a blob of job {blob.job_name} is used in job {self.name}", expected="blobs made in the body "
                              "that runs now", got=repr(blob), fix=BETWEEN_JOBS)
@@ -189,6 +192,9 @@ class JobContext(Context):
             if not isinstance(loss, BlobDef):
                 raise CheckError("minimize: the loss is not a blob", expected="a blob of the job", got=type(loss).__name__,
                                  fix="minimize(loss) with what a loss function of flow.nn gave")
+            if not loss.dtype.is_floating_point:
+                raise JobBuildAndInferError("minimize: the loss is not floating point", expected="float32 or float64",
+                                            got=repr(loss), fix="cast it, or pass the loss rather than the labels")
         if len({loss.shape for loss in losses}) > 1:
             raise JobBuildAndInferError("minimize: the losses have different shapes", expected="one shape",
                                         got=", ".join(str(x.shape) for x in losses), fix="reduce each to its mean first")
@@ -200,14 +206,17 @@ class JobContext(Context):
         if not self.training:
             raise JobBuildAndInferError(f"{self.name}: add_loss in a predict job", expected='a job of type "train"',
                                         got='"predict"', fix='@flow.global_function("train")')
-        self.lists: set[GraphValue] = set()          # inputs that are TensorLists
         self.legacy_losses.append(self.owned(loss))
 
     def watch(self, blob, handler, diff: bool) -> None:
         if not isinstance(blob, BlobDef):
             raise UnsupportedError("watch: not a blob", expected="a blob of this job", got=type(blob).__name__,
                                    fix="watch what an op or a layer returned")
-        self.watches.append((self.owned(blob).values, diff, handler))
+        values = self.owned(blob).values
+        if values[0].dtype.numpy is None or not self.lists.isdisjoint(values):
+            raise UnsupportedError("watch: the blob holds no numbers", expected="a blob of numbers", got=repr(blob),
+                                   fix="flow.tensor_buffer_to_tensor or flow.tensor_list_split first")
+        self.watches.append((values, diff, handler))
 
     # ---- after the body
     def settle(self) -> None:
@@ -276,6 +285,8 @@ class JobContext(Context):
                 new.graph.placement = call.placement
                 start = len(new.graph.nodes)
                 results = replay(call, table)
+                for node in new.graph.nodes[start:]:
+                    node.line = call.line
                 known.update(zip(call.results, results))
                 new._name(call._replace(results=results, nodes=tuple(new.graph.nodes[start:])))
         if self.goal is not None:

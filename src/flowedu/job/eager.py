@@ -15,17 +15,17 @@ from flowedu.blob import placeholder as ph
 from flowedu.blob.annotation import MISSING
 from flowedu.blob.signature import check_return, convert, leaves
 from flowedu.blob.spec import Spec
-from flowedu.context import initial_value, pushed
+from flowedu.context import EAGER, current, initial_value, pushed
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
 from flowedu.job import session as sessions
 from flowedu.job.blob import EagerConsistentBlob, JobBlob, MirroredBlob
 from flowedu.job.context import JobContext
 from flowedu.job.recording import Call, flat
 from flowedu.job.update import append_updates
-from flowedu.job.values import fed, given_back, per_device
+from flowedu.job.values import check_returned, fed, given_back, per_device
 from flowedu.ops.core import set_grad_enabled
 from flowedu.ops.host import States
-from flowedu.tensor import Tensor, tensor
+from flowedu.tensor import Tensor, no_grad, tensor
 
 
 def enable_eager_execution(value: bool = True) -> None:
@@ -50,6 +50,7 @@ class Store:
         self.session = session
         self.variables: dict[str, Tensor] = {}
         self.hosts: dict[str, Tensor] = {}
+        self.inputs: dict[str, Tensor] = {}
 
     def variable(self, name: str, spec: Spec) -> Tensor:
         found = self.session.variables.get(name)
@@ -118,7 +119,13 @@ class EagerContext(JobContext):
     def watch(self, blob, handler, diff: bool) -> None:
         super().watch(blob, handler, diff)
         if not diff:
-            handler([v.numpy().copy() for v in blob.values])
+            self._deliver(handler, blob.values)
+
+    @staticmethod
+    def _deliver(handler: Callable, tensors) -> None:
+        """Handlers are no part of the body: they may do what is done outside of jobs, such as calling one."""
+        with pushed(EAGER), no_grad():
+            handler([t.numpy().copy() for t in tensors])
 
     def finish(self) -> None:
         """Gradients, watch_diff handlers, updates."""
@@ -133,7 +140,7 @@ class EagerContext(JobContext):
         found = {id(v): g for v, g in zip(wanted, grads[len(names):])}
         for values, diff, handler in self.watches:
             if diff and all(found[id(v)] is not None for v in values):
-                handler([found[id(v)].numpy().copy() for v in values])
+                self._deliver(handler, [found[id(v)] for v in values])
         old = set_grad_enabled(False)
         try:
             updated = {n: g for n, g in zip(names, grads) if g is not None}
@@ -150,19 +157,22 @@ def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
         raise CheckError(f"{job.name}: the job does not belong to the current session", expected="a job defined after the "
                          "last flow.clear_default_session(), and not replaced by one of the same name",
                          got="a job that was cleared or replaced", fix="define it again")
+    if current().in_job:
+        raise sessions.in_a_body(f"job {job.name}")
     context = EagerContext(job)
     defs = job.signature.input_defs()
     trees = ph.check_arguments(job.name, job.signature.names, defs, args, context.devices)
-    _check_types(job.name, leaves(defs), leaves(list(args)))
+    _check_types(job.name, leaves(defs), fed(defs, args))
     blobs = iter([_blob(context, d, v) for d, v in zip(leaves(defs), fed(defs, trees))])
     arguments = [convert(d, MISSING, lambda leaf, _: next(blobs)) for d in defs]
     old = set_grad_enabled(context.training)
     try:
-        with pushed(context), session.states.setdefault(job.name, States()):
+        with pushed(context), _states(session, job.name):
             result = job.fn(*arguments)
             check_return(result, job.signature.returns, lambda x: isinstance(x, JobBlob), job.name)
             context.settle()
             returned = [context.owned(b) for b in leaves(result)]
+            check_returned(job.name, [v for b in returned for v in b.values])
             fetched = [[given_back(v) for v in b.values] for b in returned]
             context.finish()
     finally:
@@ -172,14 +182,23 @@ def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
 
 def _blob(context: EagerContext, d: ph.ArgBlobDef, value) -> JobBlob:
     if isinstance(d, ph.FixedTensorDef):
-        return EagerConsistentBlob(tensor(value), d.op_name, "out", context)
+        value = context.graph.inputs[d.op_name] = tensor(value)
+        return EagerConsistentBlob(value, d.op_name, "out", context)
     values = tuple(v if d.is_tensor_list else tensor(v) for v in per_device(d, value))
     return MirroredBlob(values, d.op_name, "out", context, True)
 
 
-def _check_types(name: str, defs: list, arrays: list) -> None:
-    for d, a in zip(defs, arrays):
-        if isinstance(d, ph.FixedTensorDef) and a.dtype != d.numpy_dtype:
-            raise DTypeError(f"{name}: an argument has another element type", got=a.dtype.name,
-                             expected=f"{d.dtype.name}: nothing is cast in eager execution mode",
-                             fix=f"x.astype(np.{d.dtype.name})")
+def _states(session, name: str) -> States:
+    """The states of the host ops of job `name`."""
+    if name not in session.states:
+        session.states[name] = States(eager=True)
+    return session.states[name]
+
+
+def _check_types(name: str, defs: list, values: list) -> None:
+    for d, value in zip(defs, values):
+        for a in leaves(value):
+            if a.dtype != d.numpy_dtype:
+                raise DTypeError(f"{name}: an argument has another element type", got=a.dtype.name,
+                                 expected=f"{d.dtype.name}: nothing is cast in eager execution mode",
+                                 fix=f"x.astype(np.{d.dtype.name})")

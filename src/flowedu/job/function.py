@@ -3,19 +3,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import NoneType
 
 from flowedu.blob import placeholder as ph
 from flowedu.blob.annotation import MISSING, CallbackOf
 from flowedu.blob.signature import check_signature, convert, leaves
 from flowedu.blob.typing import Numpy
-from flowedu.errors import CheckError
+from flowedu.errors import CallError, CheckError
 from flowedu.job import debug, eager
 from flowedu.job.blob import LocalBlob
 from flowedu.job.config import FunctionConfig
 from flowedu.job.program import Program
 from flowedu.job.session import default_session
 from flowedu.job.values import flat_array, joined
-from flowedu.ops.core import get_num_threads
 
 
 def global_function(type: str = "predict", function_config: FunctionConfig | None = None) -> Callable:
@@ -39,13 +39,27 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
     if type not in ("train", "predict"):
         raise CheckError("global_function: unknown type", expected='"train" or "predict"', got=repr(type),
                          fix='@flow.global_function("train") to train, @flow.global_function() for anything else')
+    if not isinstance(function_config, (FunctionConfig, NoneType)):
+        raise CheckError("global_function: function_config is not a configuration", expected="a flow.function_config()",
+                         got=repr(function_config), fix='config = flow.function_config(); '
+                         '@flow.global_function("predict", config)')
 
     def decorate(fn: Callable) -> JobFunction:
+        if not hasattr(fn, "__name__"):
+            raise CheckError("global_function: this is no function", expected="a function made with def", got=repr(fn),
+                             fix="decorate a def; for a callable object: def job(x: ...): return it(x)")
         job = JobFunction(fn, type, function_config)
         default_session().add(job)
         return job
 
     return decorate
+
+
+def check_callback(callback) -> None:
+    """Raises CheckError (an AssertionError) unless it can be called."""
+    if not callable(callback):
+        raise CheckError("a job's callback cannot be called", expected="a function that takes the result",
+                         got=repr(callback), fix="job(x)(print), say")
 
 
 class Future:
@@ -64,6 +78,7 @@ class Future:
 
     def async_get(self, callback: Callable) -> None:
         """Call `callback` with the result."""
+        check_callback(callback)
         callback(self.get())
 
 
@@ -75,7 +90,8 @@ class JobFunction:
 
     def __init__(self, fn: Callable, type: str, config: FunctionConfig | None):
         functools.update_wrapper(self, fn)
-        self.fn, self.type, self.config, self.name = fn, type, config, fn.__name__
+        self.fn, self.type, self.name = fn, type, fn.__name__
+        self.config = config.copy() if config is not None else None     # what is set later is for later jobs
         self.signature = check_signature(fn)
         self.__oneflow_function_signature__ = self.signature
         self.session = default_session()
@@ -120,8 +136,6 @@ class JobFunction:
             self._start(kwargs)
             compiled = self.compiled
         if self.program.plain:                       # arrays in, one plan: the usual case
-            if compiled.executor.nt != get_num_threads():
-                compiled.lay_out()
             if not compiled.executor.accepts(args):
                 args = self._arguments(args)
             outputs = compiled.run(args)
@@ -137,13 +151,14 @@ class JobFunction:
 
     def _start(self, kwargs) -> None:
         if kwargs:
-            raise TypeError(f"{self.name}: jobs take positional arguments only; got the keyword(s) {', '.join(kwargs)}. "
-                            f"Call {self.name}({', '.join(self.signature.names)}).")
+            raise CallError(f"{self.name}: jobs take positional arguments only", expected="arrays, in the order of the "
+                            "parameters", got=f"the keyword(s) {', '.join(kwargs)}",
+                            fix=f"{self.name}({', '.join(self.signature.names)})")
         if self.session is not default_session() or self.session.jobs.get(self.name) is not self:
             raise CheckError(f"{self.name}: the job does not belong to the current session", expected="a job defined after "
                              "the last flow.clear_default_session(), and not replaced by one of the same name",
                              got="a job that was cleared or replaced", fix="define it again")
-        self.session.start()
+        self.session.start(f"job {self.name}")
 
     def _arguments(self, args) -> tuple:
         """The checked, converted arrays, flat, contiguous and aligned."""
@@ -164,6 +179,7 @@ class JobFunction:
             return value
 
         def register(callback: Callable) -> None:
+            check_callback(callback)
             callback(value)
         return register
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from flowedu.context import pushed
 from flowedu.data.prefetch import Prefetcher
+from flowedu.errors import FlowError
 from flowedu.graph.ir import GraphValue
 from flowedu.job.recording import Call, replay
 from flowedu.ops.host import HostOp, States
@@ -48,44 +51,57 @@ class HostPart:
 
     def run(self, feed: dict[GraphValue, Any]) -> dict[GraphValue, Any]:
         """All results of the calls, for these arguments of the job: tensors, TensorBuffers, TensorLists."""
-        if not self.ahead:
-            known = {}
-        elif self.depth:
-            if self.prefetcher is None:
-                self.prefetcher = Prefetcher(lambda: self._run(self.ahead, {}, self.states[0]), self.depth)
-            known = self.prefetcher.get()
-        else:
-            known = self._run(self.ahead, {}, self.states[0])
+        known = self._read() if self.ahead else {}
         if self.rest:
-            known.update({v: from_numpy(a) if hasattr(a, "ctypes") else a for v, a in feed.items()})
-            with pushed(self.context), no_grad():
-                known = self._run(self.rest, known, self.states[1])
+            known.update({v: from_numpy(a) if isinstance(a, np.ndarray) else a for v, a in feed.items()})
+            with self.context.session.lock, pushed(self.context), no_grad():
+                known = _run(self.rest, known, self.states[1], self.variable)
         return known
 
-    def _run(self, calls: list[Call], known: dict[GraphValue, Any], states: States) -> dict[GraphValue, Any]:
-        def table(value: GraphValue):
-            if value not in known and value.kind == "variable":
-                return self.variable(value.name)
-            return known[value]
-
-        with states:
-            for call in calls:
-                if call.only_host:
-                    for node in call.nodes:
-                        self._node(node, known, table)
-                else:
-                    known.update(zip(call.results, replay(call, table)))
-        return known
-
-    @staticmethod
-    def _node(node, known, table) -> None:
-        """A host node by itself: no interpreter is asked, so any thread may do it."""
-        assert isinstance(node.op, HostOp)
-        out = node.op.run(tuple(table(x) for x in node.inputs), node.attrs)
-        known.update(zip(node.outputs, out if isinstance(out, tuple) else (out,)))
+    def _read(self) -> dict[GraphValue, Any]:
+        """The results of `ahead`, whichever thread asks."""
+        with self.context.session.lock:
+            if not self.depth:
+                return _run(self.ahead, {}, self.states[0])
+            if self.prefetcher is None:
+                ahead, states = self.ahead, self.states[0]       # not self: whoever owns a Prefetcher is not for its thread
+                self.prefetcher = Prefetcher(lambda: _run(ahead, {}, states), self.depth)
+            prefetcher = self.prefetcher
+        return prefetcher.get()
 
     def close(self) -> None:
         """End the thread. Safe to call twice."""
         if self.prefetcher is not None:
             self.prefetcher.close()
             self.prefetcher = None
+
+
+def _run(calls: list[Call], known: dict[GraphValue, Any], states: States, variable: Callable | None = None) -> dict:
+    """`known`, with the results of the calls."""
+    def table(value: GraphValue):
+        if value not in known and value.kind == "variable":
+            return variable(value.name)
+        return known[value]
+
+    with states:
+        for call in calls:
+            if call.only_host:
+                for node in call.nodes:
+                    _run_node(node, known, table)
+            else:
+                known.update(zip(call.results, replay(call, table)))
+    return known
+
+
+def _run_node(node, known, table) -> None:
+    """A host node by itself: no interpreter is asked, so any thread may do it. Errors tell the line of the body."""
+    assert isinstance(node.op, HostOp)
+    try:
+        out = node.op.run(tuple(table(x) for x in node.inputs), node.attrs)
+    except FlowError as e:
+        e.told(at=node.line)
+        raise
+    except Exception as e:
+        e.add_note(f"in {node.name}, made at {node.line}")
+        raise
+    known.update(zip(node.outputs, out if isinstance(out, tuple) else (out,)))

@@ -13,14 +13,15 @@ from flowedu.blob.annotation import MISSING
 from flowedu.blob.dtype import as_dtype
 from flowedu.blob.signature import check_return, convert, leaves
 from flowedu.blob.spec import Spec
-from flowedu.errors import CheckError, UnsupportedError
+from flowedu.errors import CheckError
 from flowedu.graph.ir import GraphValue
 from flowedu.job import debug
 from flowedu.job.blob import ConsistentBlob, JobBlob, MirroredBlob
 from flowedu.job.compiled import Compiled
 from flowedu.job.context import JobContext
 from flowedu.job.host_part import HostPart
-from flowedu.job.values import fed, flat_array, given_back, per_device
+from flowedu.job.update import rate_names
+from flowedu.job.values import check_returned, fed, flat_array, given_back, per_device
 from flowedu.tensor import Tensor
 
 KEPT = 32                # plans of a job whose shapes vary
@@ -52,6 +53,7 @@ class Program:
         self._hoist()
         self.plain = not self.host.calls and not self.varying and all(
             type(d) is ph.FixedTensorDef for d, _ in self.fed) and all(len(v) == 1 for v in self.fetched)
+        self.runs = 0
         self.kept: OrderedDict[tuple, Compiled] = OrderedDict()
         # Where shapes vary this one is for the largest: errors show at once, and the optimizer's variables are declared.
         self.only = self._compile({})
@@ -63,6 +65,7 @@ class Program:
             value = context.graph.input(d.op_name, spec)
             self.fed.append((d, (value,)))
             blob = ConsistentBlob(value, d.op_name, "out", context)
+            blob = blob if d.distribute is None else blob.with_distribute(d.distribute)
             return context.views.cast(blob) if context.views.micro_batches > 1 else blob
         if not context.views.mirrored:
             raise CheckError(f"{context.name}: {type(d).__name__} needs flow.scope.mirrored_view", got=repr(d),
@@ -87,7 +90,9 @@ class Program:
         made = {r for c in host for r in c.results}
         read = {v for c in context.calls if not c.is_host for v in c.inputs()}
         read.update(v for values, _, _ in context.watches for v in values)
-        read.update(v for values in (context.goal.losses if context.goal else ()) for v in values)
+        if context.goal:
+            read.update(v for values in context.goal.losses for v in values)
+            read.update(context.blobs[n] for n in rate_names(context.goal.groups) if n in context.blobs)
         varies = self._varying_values()
         nodes = {n for c in host for n in c.nodes}
         graph.nodes = [n for n in graph.nodes if n not in nodes]
@@ -98,11 +103,7 @@ class Program:
             graph.inputs[value.name] = value
         self.varying = [v for v in graph.inputs.values() if v in varies]
         self.direct = {v for values in self.fetched for v in values if v in made or v in context.lists}
-        for value in self.direct:
-            if value.dtype.numpy is None:
-                raise UnsupportedError(f"{context.name}: a {value.dtype.name} is returned", expected="blobs of numbers",
-                                       got=repr(value), fix="flow.tensor_buffer_to_tensor, or "
-                                       "flow.tensor_buffer_to_list_of_tensors, makes something that can be returned")
+        check_returned(context.name, self.direct)
 
     def _varying_values(self) -> set[GraphValue]:
         """The values whose size may differ from call to call."""
@@ -142,7 +143,10 @@ class Program:
         compiled = self.only
         if compiled is None:
             specs = {v: Spec(a.shape, as_dtype(a.dtype)) for v in self.varying for a in [value(v)]}
-            compiled = self._plan_for(specs)
+            with self.session.lock:
+                compiled = self._plan_for(specs)
+                compiled.executor.runs = self.runs     # no plan draws the random numbers of another
+                self.runs += 1
         outputs = compiled.run(tuple(flat_array(value(v)) for v in self.context.graph.inputs.values()))
         numbers = iter(range(len(compiled.returned)))
         return compiled, [[given_back(value(v)) if v in self.direct else compiled.fetch(outputs, next(numbers))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from flowedu.errors import FlowError
 from flowedu.graph.ir import GraphValue
 from flowedu.ops.host import HostOp
 
@@ -35,6 +36,11 @@ class Call(NamedTuple):
     @property
     def only_host(self) -> bool:
         return all(isinstance(n.op, HostOp) for n in self.nodes)
+
+    @property
+    def line(self) -> str:
+        """The line of the body that made it."""
+        return self.nodes[0].line
 
     def inputs(self) -> Iterable[GraphValue]:
         return values_in((*self.args, *self.kwargs.values()))
@@ -66,8 +72,18 @@ def flat(result: Any) -> tuple:
 
 
 def replay(call: Call, table: Callable[[GraphValue], Any]) -> tuple:
-    """Run `call` again on table(value) for each value; the results, in the order of call.results."""
-    return flat(call.f(*swapped(call.args, table), **{k: swapped(v, table) for k, v in call.kwargs.items()}))
+    """Run `call` again on table(value) for each value; the results, in the order of call.results.
+
+    What does not fit the values that came is told by the name of the op, and the line of the body.
+    """
+    try:
+        return flat(call.f(*swapped(call.args, table), **{k: swapped(v, table) for k, v in call.kwargs.items()}))
+    except FlowError as e:
+        e.told(problem=f"{call.labels[0]}: {e.problem}", got=f"{e.got} (sizes of this call)".strip(), at=call.line)
+        raise
+    except Exception as e:
+        e.add_note(f"in {call.labels[0]}, made at {call.line}")
+        raise
 
 
 def shaped_like(result, blobs: list):

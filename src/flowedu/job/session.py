@@ -6,6 +6,7 @@ the variables, and the session is RUNNING: no job can be added any more until `c
 from __future__ import annotations
 
 import atexit
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -54,6 +55,7 @@ class Session:
         self.config: dict[str, object] = {}
         self.eager = False
         self.states: dict[str, object] = {}       # of host ops, in eager execution mode
+        self.lock = threading.RLock()             # held while jobs are compiled, and while a plan runs
 
     # ---- devices
     @property
@@ -112,17 +114,20 @@ class Session:
             raise JobBuildAndInferError(f"variable {name!r} differs between jobs", got=f"{spec} in job {job}",
                                         expected=f"{found[0]}, as in job {found[4]}", fix="rename one of the layers")
 
-    def start(self) -> None:
-        """Compile all jobs and make the variables, once. On an error the session stays OPEN.
+    def start(self, what: str = "a function that needs the variables") -> None:
+        """Compile all jobs and make the variables, once. On an error the session stays OPEN. `what`: who asks for it.
 
         In eager execution mode there is nothing to do: bodies make their variables when they run.
         """
         if self.running or self.eager:
             return
-        if self.compiling:
-            raise UnsupportedError("a job was called inside the body of a job",
-                                   expected="blobs and ops in a body", got="a call of a job",
-                                   fix="call the other job outside, or share a plain Python function")
+        with self.lock:
+            if self.compiling:
+                raise in_a_body(what)
+            if not self.running:                  # no other thread was faster
+                self._start()
+
+    def _start(self) -> None:
         if not self.jobs:
             raise CheckError("the session has no job", expected="at least one function decorated with "
                              "@flow.global_function()", got="none",
@@ -158,6 +163,13 @@ class Session:
             job.reset()
 
 
+def in_a_body(what: str) -> UnsupportedError:
+    """The error of those that can only be called outside of jobs."""
+    return UnsupportedError(f"{what} was called inside the body of a job", expected="blobs and ops in a body: it describes "
+                            "a graph, or a step of it", got=f"a call of {what}",
+                            fix="call it outside; what two jobs have in common can be a plain Python function")
+
+
 _default = Session()
 
 
@@ -172,9 +184,12 @@ def use_session(session: Session) -> None:
 
 
 def clear_default_session() -> None:
-    """Forget all jobs, variables and resource settings, and start over."""
+    """Forget all jobs, variables and resource settings, and start over. Not in the body of a job."""
     global _default
-    _default.close()
+    with _default.lock:
+        if _default.compiling or context.current().in_job:
+            raise in_a_body("flow.clear_default_session")
+        _default.close()
     for job in _default.jobs.values():
         job.session = None
     _default = type(_default)()
@@ -216,10 +231,12 @@ def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
         if array.shape != variable.shape or array.dtype != variable.dtype.numpy:
             raise CheckError(f"load_variables: {name}: {array.shape} {array.dtype} vs {variable.shape} "
                              f"{variable.dtype.name}", expected=str(variable.spec), got=f"{array.dtype}{list(array.shape)}",
-                             fix="the layer that made the checkpoint had other sizes")
+                             fix="the layer that made the checkpoint had other sizes" if array.shape != variable.shape
+                             else f"array.astype(np.{variable.dtype.name})")
         pairs.append((variable, array))
-    for variable, array in pairs:
-        variable.tensor.numpy()[...] = array
+    with _default.lock:
+        for variable, array in pairs:
+            variable.tensor.numpy()[...] = array
 
 
 def nearest(name: str, names) -> str:

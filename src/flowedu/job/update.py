@@ -109,6 +109,12 @@ def _variable(job, name: str, spec: Spec, initializer) -> GraphValue:
 
 
 # ---- learning rates and steps
+def rate_names(groups: Sequence[tuple[object, list[str]]]) -> list[str]:
+    """The names of the blobs that the optimizers of `groups` take for learning rates."""
+    return [_op_name(s.lr_lbn) for optimizer, _ in groups for s in (optimizer.lr_scheduler, optimizer.secondary)
+            if s is not None and s.lr_lbn is not None]
+
+
 def _rate(job, optimizer, scheduler: LrScheduler, name: str, step: GraphValue) -> GraphValue:
     """The learning rate: a number the host writes before every run, or a blob of the job."""
     if scheduler.lr_lbn is None:

@@ -5,6 +5,16 @@ import numpy as np
 
 from flowedu.blob import placeholder as ph
 from flowedu.dynamic.tensor_list import TensorList
+from flowedu.errors import UnsupportedError
+
+
+def check_returned(job: str, values) -> None:
+    """NumPy can hold these returned values; UnsupportedError (NotImplementedError) otherwise."""
+    for value in values:
+        if value.dtype.numpy is None:
+            raise UnsupportedError(f"{job}: a {value.dtype.name} is returned", expected="blobs of numbers", got=repr(value),
+                                   fix="flow.tensor_buffer_to_tensor, or flow.tensor_buffer_to_list_of_tensors, makes "
+                                   "something that can be returned")
 
 
 def fed(defs, values) -> list:

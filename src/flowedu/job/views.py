@@ -32,8 +32,9 @@ class Views:
         self.stack = [bool(getattr(view, "mirrored", False))]
         self.micro_batches = int(settings.get("train.num_gradient_accumulation_steps", 1)) if context.training else 1
         if self.micro_batches > 1 and self.stack[0]:
-            raise UnsupportedError("num_gradient_accumulation_steps: not in the mirrored view", got="both", expected="a job in "
-                                   "the consistent view", fix="leave out default_logical_view(flow.scope.mirrored_view())")
+            raise UnsupportedError("num_gradient_accumulation_steps: not in the mirrored view", got="both",
+                                   expected="a job in the consistent view",
+                                   fix="leave out default_logical_view(flow.scope.mirrored_view())")
         self._pieces: dict[GraphValue, tuple[GraphValue, ...]] = {}
         self._joined: dict[tuple[GraphValue, ...], GraphValue] = {}
 
@@ -86,8 +87,8 @@ class Views:
             return (value,) * k
         if value not in self._pieces:
             if self.micro_batches > 1 and (not value.shape or value.shape[0] % k):
-                raise CheckError(f"{blob.op_name}: the batch cannot be cut into {k} micro-batches", got=f"shape {value.shape}",
-                                 expected=f"a first axis that {k} divides",
+                raise CheckError(f"{blob.op_name}: the batch cannot be cut into {k} micro-batches",
+                                 expected=f"a first axis that {k} divides", got=f"shape {value.shape}",
                                  fix="change the batch size, or num_gradient_accumulation_steps")
             if not value.shape or value.shape[0] < k:
                 raise CheckError(f"{blob.op_name}: too few rows for {k} devices", got=f"shape {value.shape}",

@@ -89,7 +89,7 @@ def _convolution(axes: int, compute: Callable, doc: str) -> Callable:
         y = compute(x, w, strides, pads, dilations, groups)
         return to_last(y) if last else y
 
-    conv.__name__ = conv.__qualname__ = what
+    conv.__name__ = conv.__qualname__ = conv.__wrapped__.__qualname__ = what
     conv.__doc__ = doc
     return conv
 
@@ -142,6 +142,8 @@ def conv2d_transpose(value=None, filter=None, output_shape: Sequence[int] | None
                              got="neither" if one is None else "both", fix="conv2d_transpose(value, filter, output_shape, "
                              "strides)")
     value, filter = input if value is None else value, filters if filter is None else filter
+    if isinstance(output_shape, (list, tuple)) and list(output_shape[:1]) == list(value.shape[:1]):
+        output_shape = (-1, *output_shape[1:])           # a batch may be smaller than the largest one, which we see here
     return _conv2d_transpose(value, filter, output_shape, strides, padding, data_format, dilations, groups, name=name)
 
 
@@ -190,7 +192,7 @@ def _output_size(output_shape, batch_and_channels, last):
     """Height and width of an output_shape in the order of the layout."""
     n, c = batch_and_channels
     listed = list(output_shape) if isinstance(output_shape, (list, tuple)) else []
-    fits = len(listed) == 4 and listed[0] == n and listed[3 if last else 1] == c
+    fits = len(listed) == 4 and listed[0] in (-1, n) and listed[3 if last else 1] == c
     if not fits or not all(isinstance(size, int) for size in listed):
         raise CheckError("conv2d_transpose: output_shape does not fit", expected=f"({n}, H, W, {c})" if last else
                          f"({n}, {c}, H, W)", got=repr(output_shape), fix="leave it out, or take batch and channels from "

@@ -6,7 +6,7 @@ from flowedu.blob.spec import normal_axis
 from flowedu.context import current, gen_seed
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 from flowedu.frontend import front
-from flowedu.math import reduced_axes, relu
+from flowedu.math import mean_of, reduced_axes, relu, variance_of
 
 _o = ops.REGISTRY
 _e = ops.elementwise
@@ -138,11 +138,7 @@ hardswish = _activation("hardswish", "HardSwish")
 def moments(x, axes, keepdims: bool = False):
     """(mean, biased variance) over `axes`."""
     listed = reduced_axes("moments", axes, x.ndim)
-    count = 1
-    for a in listed:
-        count *= x.shape[a]
-    mean = _o["sum"](x, axis=listed, keepdims=True) * (1.0 / count)
-    var = _o["sum"](_e.square(x - mean), axis=listed, keepdims=True) * (1.0 / count)
+    mean, var = mean_of(x, listed, True), variance_of(x, listed, True)
     if keepdims:
         return mean, var
     shape = tuple(n for i, n in enumerate(x.shape) if i not in listed) or (1,)

@@ -63,7 +63,7 @@ def _pool(kind: str, axes: int, compute: Callable, doc: str) -> Callable:
         y = compute(op_name, x, ksize, strides, pads)
         return to_last(y) if last else y
 
-    pool.__name__ = pool.__qualname__ = what
+    pool.__name__ = pool.__qualname__ = pool.__wrapped__.__qualname__ = what
     pool.__doc__ = doc + """
 
     ksize, strides: an int, or a list of one int or of one per spatial axis. padding: "VALID", "SAME" (= "SAME_LOWER"),

@@ -1,4 +1,4 @@
-"""The chokepoint: every op call goes through `OpBase.call` to the interpreter on top of the stack.
+"""The chokepoint: every op call goes through `OpBase.call` to the interpreter on top of the thread's stack.
 
 With an empty stack that is eager: infer the output spec (cached per op, input specs and attributes: an Entry),
 allocate, run the kernel, and, when an input requires a gradient, put the call on the tape.
@@ -14,6 +14,7 @@ from flowedu._kernels.abi cimport *
 from flowedu.blob.storage cimport Array, Block, block_drop, block_new, view_contiguous
 
 import os
+from threading import local
 
 from flowedu._kernels import TABLE
 from flowedu.blob.blob import BlobDef
@@ -29,8 +30,8 @@ cdef enum:
     MAX_ARGS = 14                    # inputs and outputs of one call on the fast path
     SMALL = 32768                    # below this cost one thread is faster
 
-cdef list stack = []                 # interpreters; empty: eager
-cdef object top = None
+cdef object here = local()           # here.stack: the interpreters of this thread; none: eager
+cdef int active = 0                  # how many there are in all threads
 cdef bint grad_on = True
 cdef int threads = 1
 cdef int64_t sequence = 0

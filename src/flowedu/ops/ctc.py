@@ -45,6 +45,13 @@ def _check(name):
     return check
 
 
+def _check_grad(dloss, log_probs, targets, input_lengths, target_lengths, blank):
+    _check("ctc_loss_grad")(log_probs, targets, input_lengths, target_lengths, blank)
+    if dloss.dtype is not log_probs.dtype:
+        raise DTypeError("ctc_loss_grad: the element types differ", expected="equal types",
+                         got=f"dloss {dloss}, log_probs {log_probs}", fix="convert one with flow.cast")
+
+
 def _alphas(x, labels, blank):
     """(states, alpha after each time step) of one sequence; x: (time, classes)."""
     states = np.full(2 * len(labels) + 1, blank)
@@ -150,8 +157,7 @@ ctc_loss_grad = define(
     "ctc_loss_grad(dloss, log_probs, targets, input_lengths, target_lengths, *, blank=0) -> dlog_probs",
     "n,TnC,nS,n,n->TnC", linear=["dloss"], cpu="ctc_loss_grad", ref=_grad_ref, pack=lambda blank: ((blank, 0), ()),
     key="log_probs", dtype=lambda log_probs: log_probs.dtype,
-    check=lambda dloss, log_probs, targets, input_lengths, target_lengths, blank: _check("ctc_loss_grad")(
-        log_probs, targets, input_lengths, target_lengths, blank),
+    check=_check_grad,
     grad={"dloss": lambda ddlog_probs, dloss, log_probs, targets, input_lengths, target_lengths, blank: sum(
               ddlog_probs * ctc_loss_grad(constant(shape=dloss.shape, value=1.0, dtype=dloss.dtype), log_probs, targets,
                                           input_lengths, target_lengths, blank=blank), axis=(0, 2)),

@@ -24,7 +24,7 @@ from typing import Any
 
 from flowedu._kernels import TABLE
 from flowedu.blob.spec import Spec
-from flowedu.errors import ArgumentError
+from flowedu.errors import ArgumentError, DTypeError
 from flowedu.ops import axes as equations
 from flowedu.ops.core import Entry, OpBase, Rule
 from flowedu.ops.pykernel import KERNEL, PyCall
@@ -106,18 +106,31 @@ class Op(OpBase):
         elif self.cpu is None and self.ref is not None:
             kernel, extra = KERNEL, PyCall(self, attrs)
         else:
-            source = self.key or (self.inputs[0] if self.inputs and not self.variadic else None)
-            key = names[source] if source else (specs[0] if specs else outs[0])
-            kernel = TABLE.get((self.cpu, key.dtype.code))
+            kernel, extra = self._kernel(specs, outs, names)
             if self.pack is not None:
                 ints, reals = self.ask(self.pack, names)
-            program = self.program or names.get("formula")
-            if program is not None:
-                extra = program.compile(self.name, [s.dtype for s in specs], [s.dtype for s in outs])
         contiguous = [i for i in range(len(specs))
                       if self.contiguous and (self.inputs[0] if self.variadic else self.inputs[i]) in self.contiguous]
         cost = 0 if view else equations.cost(self, specs, outs, self.ask(self.axes, names))
         return Entry(self, attrs, list(specs), outs, kernel, ints, reals, contiguous, cost, extra, view)
+
+    def _kernel(self, specs, outs, names):
+        """(the kernel for these dtypes or None, the compiled formula or None)"""
+        source = self.key or (self.inputs[0] if self.inputs and not self.variadic else None)
+        key = names[source] if source else (specs[0] if specs else outs[0])
+        program = self.program or names.get("formula")
+        return (TABLE.get((self.cpu, key.dtype.code)), None if program is None else
+                program.compile(self.name, [s.dtype for s in specs], [s.dtype for s in outs]))
+
+    def need_kernel(self, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple) -> None:
+        """Raise DTypeError where no kernel can run the call: in a graph, so that the user's line is known. (Of tensor
+        buffers and records, which no kernel takes, JobContext says what to do.)"""
+        numbers = all(s.dtype.numpy is not None for s in (*specs, *outs))
+        if numbers and self.view is None and self.cpu is not None and self._kernel(
+                specs, outs, self.bind(specs, attrs, outs=outs))[0] is None:
+            raise DTypeError(f"{self.name}: no kernel for these element types", got=", ".join(map(str, specs)) or
+                             "no inputs", expected="float32 or float64" + ("" if self.float_only else ", int32 or int64"),
+                             fix="convert with flow.cast")
 
     def set_grad(self, grad) -> None:
         """Work out from the gradient functions' parameter names what they need (see `define`)."""

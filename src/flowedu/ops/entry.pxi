@@ -107,8 +107,10 @@ cdef class OpBase:
         return tuple(values)
 
     cpdef call(self, tuple inputs, tuple attrs):
-        if top is not None:
-            return top.run(self, inputs, attrs)
+        if active != 0:
+            interpreter = current_interpreter()
+            if interpreter is not None:
+                return interpreter.run(self, inputs, attrs)
         return eager(self, inputs, attrs)
 
 

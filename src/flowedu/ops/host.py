@@ -16,27 +16,35 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from flowedu.blob.spec import Spec
-from flowedu.errors import ArgumentError
+from flowedu.errors import ArgumentError, DTypeError
 from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import Op, parameters
 
 HOST: dict[str, HostOp] = {}
+_follow_seed: weakref.WeakSet[States] = weakref.WeakSet()
 
 
 class States:
     """The state of every host call of one program, told apart by the order in which the calls are reached.
 
     `with states:` the calls inside are numbered from 0: the same program run again meets its own states.
+
+    Args:
+        eager: whether random numbers are drawn anew after flow.random.seed (a compiled job keeps the seeds it was made
+            with).
     """
 
-    def __init__(self):
+    def __init__(self, eager: bool = False):
         self.held: dict = {}
+        if eager:
+            _follow_seed.add(self)
 
     def __enter__(self) -> States:
         self.count = itertools.count()
@@ -56,7 +64,7 @@ class States:
     count = None
 
 
-_eager = States()         # outside programs a call is told by its op and attributes
+_eager = States(eager=True)         # outside programs a call is told by its op and attributes
 
 
 class _Here(threading.local):
@@ -71,6 +79,13 @@ _here = _Here()
 def forget_states() -> None:
     """Let eager sources start over."""
     _eager.held.clear()
+
+
+def forget_generators() -> None:
+    """Let eager random ops draw anew, by their seeds or the global one. What reads files stays at its place."""
+    for states in list(_follow_seed):
+        for key in [k for k, state in states.held.items() if isinstance(state, np.random.Generator)]:
+            del states.held[key]
 
 
 class HostOp(Op):
@@ -97,10 +112,11 @@ class HostOp(Op):
         from flowedu.tensor import Tensor, from_numpy
         self._count(inputs)
         values = [x.numpy() if isinstance(x, Tensor) else x for x in inputs]
+        specs = [spec_of(v, self.name) for v in values]
         names = dict(zip(self.attrs, attrs))
         names.update({self.inputs[0]: tuple(values)} if self.variadic else dict(zip(self.inputs, values)))
         if self.check is not None:
-            self.ask(self.check, {**names, **self.bind([spec_of(v) for v in values], ())})
+            self.ask(self.check, {**names, **self.bind(specs, ())})
         if self.state is not None:
             names["state"] = _here.states.of(self, attrs)
         out = self.ask(self.host, names)
@@ -108,12 +124,16 @@ class HostOp(Op):
         return tuple(map(wrap, out)) if isinstance(out, tuple) else wrap(out)
 
 
-def spec_of(value: Any) -> Spec:
-    """The Spec of an array, or of an object that has one."""
+def spec_of(value: Any, what: str) -> Spec:
+    """The Spec of an array, or of an object that has one; DTypeError, which starts with `what`, for anything else."""
     if isinstance(value, np.ndarray):
         from flowedu.blob.dtype import as_dtype
         return Spec(value.shape, as_dtype(value.dtype))
-    return value.spec
+    spec = getattr(value, "spec", None)
+    if not isinstance(spec, Spec):
+        raise DTypeError(f"{what}: an input is a {type(value).__name__}", expected="a tensor, a TensorBuffer, or what "
+                         "another op gave", got=repr(value)[:80], fix="flow.tensor(x) makes a tensor of numbers")
+    return spec
 
 
 def define_host(signature: str, *, host: Callable, shape: Callable, dtype: Callable, check: Callable | None = None,
@@ -136,7 +156,7 @@ def define_host(signature: str, *, host: Callable, shape: Callable, dtype: Calla
     op.read_signature(signature)
     op.host, op.shape, op.dtype, op.check, op.state, op.dynamic = host, shape, dtype, check, state, tuple(dynamic)
     op.lists = tuple(lists)
-    op.view = op.program = None               # what a graph asks of every op
+    op.view = op.program = op.cpu = None      # what a graph asks of every op
     op.elementwise, op.random, op.doc = False, state is not None, doc
     op.params = {f: parameters(f) for f in (host, shape, dtype, check, state) if f is not None}
     op.set_grad(None)

@@ -53,7 +53,8 @@ def conv_padding(padding, hw: Sequence[int], kernel: Sequence[int], strides: Seq
     mode = padding.upper()
     if mode not in ("SAME", "SAME_LOWER", "SAME_UPPER", "VALID"):
         raise CheckError("padding has an unknown name", got=repr(padding),
-                         expected='"SAME" (= "SAME_LOWER"), "SAME_UPPER" or "VALID"')
+                         expected='"SAME" (= "SAME_LOWER"), "SAME_UPPER" or "VALID"',
+                         fix='padding="SAME" keeps the size where strides are 1')
     pads = []
     for size, k, stride, dilation in zip(hw, kernel, strides, dilations):
         need = 0
@@ -67,13 +68,14 @@ def conv_padding(padding, hw: Sequence[int], kernel: Sequence[int], strides: Seq
 def _explicit(padding, axes: int, data_format: str) -> tuple[int, ...]:
     example = f"{axes + 2} entries in the order of {data_format}, zero for batch and channels"
     if len(padding) != axes + 2:
-        raise CheckError("padding has the wrong length", expected=example, got=repr(padding))
+        raise CheckError("padding has the wrong length", expected=example, got=repr(padding),
+                         fix=f"padding={[[0, 0]] * (axes + 2)}, or the name \"SAME\" or \"VALID\"")
     pairs = []
     for p in padding:
         pair = (p, p) if isinstance(p, int) else tuple(p) if isinstance(p, (list, tuple)) else ()
         if len(pair) != 2 or not all(isinstance(n, int) for n in pair) or min(pair) < 0:
             raise CheckError("padding has an entry that is neither an int nor a pair", got=repr(p),
-                             expected="n or (before, after), not negative")
+                             expected="n or (before, after), not negative", fix="(1, 1), say; flow.slice cuts a border off")
         pairs.append(pair)
     first = 1 if data_format.endswith("C") else 2            # N, spatial axes, C; or N, C, spatial axes
     if any(pair != (0, 0) for pair in [*pairs[:first], *pairs[first + axes:]]):

@@ -15,6 +15,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 cimport numpy as cnp
 
 import gc
+from types import FrameType
 
 import numpy as np
 
@@ -98,11 +99,20 @@ cdef class PyCall:
     cdef cnp.ndarray checked(self, y, fe_view *want, int i):
         """The returned `y` as an array, if it has the shape and dtype that output i must have."""
         cdef int d
+        cdef bint fits
+        cdef cnp.ndarray a
         dtype = BY_CODE[want.dtype]
-        shape = tuple([want.shape[d] for d in range(want.ndim)])
-        expected = f"{dtype.name}{list(shape)}"
         if isinstance(y, np.generic):
             y = np.asarray(y)
+        if isinstance(y, np.ndarray):
+            a = y
+            fits = a.descr is dtype.numpy and cnp.PyArray_NDIM(a) == want.ndim
+            for d in range(want.ndim):
+                fits = fits and cnp.PyArray_DIM(a, d) == want.shape[d]
+            if fits:
+                return a
+        shape = tuple([want.shape[d] for d in range(want.ndim)])
+        expected = f"{dtype.name}{list(shape)}"
         if not isinstance(y, np.ndarray):
             raise DTypeError(f"{self.role} returned something else than an array for {self.outputs[i]}",
                              expected=f"an ndarray, {expected}", got=type(y).__name__,
@@ -118,18 +128,25 @@ cdef class PyCall:
 
     cdef int check_kept(self, list arrays) except -1:
         """Raise if the function kept an input, or a view of one: that memory is about to be used for something else."""
-        cdef int again, i
-        for again in range(2):
-            for i in range(len(arrays)):
-                if PyList_GET_ITEM(<PyObject *>arrays, i).ob_refcnt > 1:      # not only in our list
-                    break
-            else:
-                return 0
-            if not again:
-                gc.collect()                                   # a dead cycle (a local recursive function) holds nothing
-        raise KernelError(f"{self.role} kept its input {self.inputs[0 if self.variadic else i]}", got="a reference that "
-                          "outlives the call", expected="inputs that are used during the call only: their memory is used "
-                          "again", fix=f"keep a copy: {self.inputs[0 if self.variadic else i]}.copy()")
+        cdef int i
+        for i in range(len(arrays)):
+            if PyList_GET_ITEM(<PyObject *>arrays, i).ob_refcnt > 1 and still_held(arrays, i):     # not only in our list
+                name = self.inputs[0 if self.variadic else i]
+                raise KernelError(f"{self.role} kept its input {name}", got="a reference that outlives the call",
+                                  expected="inputs that are used during the call only: their memory is used again",
+                                  fix=f"keep a copy: {name}.copy()")
+        return 0
+
+
+cdef bint still_held(list arrays, int i):
+    """Whether arrays[i] is held by more than dead cycles, and the frames in the traceback of an exception that was kept."""
+    gc.collect()
+    known = 0
+    for frame in [o for o in gc.get_objects() if type(o) is FrameType]:      # isinstance may run the object's own code
+        for held in gc.get_referents(frame):                   # locals, and *args
+            known += sum([x is arrays[i] for x in held]) if type(held) is tuple else held is arrays[i]
+    held = frame = None
+    return PyList_GET_ITEM(<PyObject *>arrays, i).ob_refcnt > 1 + known
 
 
 cdef int python_kernel(fe_call *call, const fe_team *team, void *tag) noexcept nogil:

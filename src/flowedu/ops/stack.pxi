@@ -1,38 +1,40 @@
 # Which interpreter answers op calls, and the switches of the eager one (part of core.pyx).
 
 class interpreter:
-    """Context manager: inside it, `run(op, inputs, attrs)` of the given interpreter answers every op call."""
+    """Context manager: inside it, `run(op, inputs, attrs)` of the given interpreter answers every op call of this thread."""
 
     def __init__(self, handler):
         self.handler = handler
 
     def __enter__(self):
-        global top
-        stack.append(self.handler)
-        top = self.handler
+        global active
+        here.stack = (*getattr(here, "stack", ()), self.handler)
+        active += 1
         return self.handler
 
     def __exit__(self, *exc):
-        global top
-        stack.pop()
-        top = stack[len(stack) - 1] if stack else None
+        global active
+        here.stack = here.stack[:-1]
+        active -= 1
 
 
 def current_interpreter():
     """The interpreter in charge; None: eager."""
-    return top
+    cdef tuple stack
+    if active == 0:                      # in any thread: the usual case costs nothing
+        return None
+    stack = getattr(here, "stack", ())
+    return stack[len(stack) - 1] if stack else None
 
 
 def call_below(op, inputs, attrs):
     """Answer a call with the interpreter under the one in charge (for interpreters that watch and pass on)."""
-    global top
-    handler = stack.pop()
-    top = stack[len(stack) - 1] if stack else None
+    stack = here.stack
+    here.stack = stack[:-1]
     try:
         return op.call(inputs, attrs)
     finally:
-        stack.append(handler)
-        top = handler
+        here.stack = stack
 
 
 cdef bint swap_grad(bint on) noexcept:

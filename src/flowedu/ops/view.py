@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import builtins
-from math import prod
+from math import isfinite, prod
 
 import numpy as np
 
 from flowedu.blob.dtype import float32
 from flowedu.blob.spec import broadcast, row_major
-from flowedu.errors import ArgumentError, ShapeError
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
 
@@ -188,8 +188,20 @@ cast = define("cast(x, *, dtype) -> y", _same, dtype=lambda dtype: dtype, cpu="c
               ref=lambda x, dtype: x.astype(dtype.numpy), float_only=False,
               grad={"x": lambda dy, x: cast(dy, dtype=x.dtype)}, linear=["x"],
               examples=[dict(shapes=[(6, 12)], dtype=float32)])
+def check_number(what: str, value, dtype) -> None:
+    """Raise unless an integer dtype has this number: 1.5 is not silently 1, nor 300 an int8."""
+    bits = 8 * dtype.bytes - dtype.is_signed
+    if not dtype.is_floating_point and bits > 0 and not (
+            -2 ** bits * dtype.is_signed <= value < 2 ** bits and value == int(value)):
+        whole = isfinite(value) and value == int(value)
+        raise DTypeError(f"{what}: {value!r} is not a number of {dtype.name}", got=repr(value), expected=
+                         f"integers in [{-2 ** bits * dtype.is_signed}, {2 ** bits - 1}]",
+                         fix=f"use flow.{'int64' if whole else 'float32'}: flow.cast converts a blob")
+
+
 constant = define("constant(*, shape, value, dtype) -> y", lambda shape: "->" + axes.same(len(shape)),
                   shape=lambda shape: shape, dtype=lambda dtype: dtype, cpu="fill",
+                  check=lambda value, dtype: check_number("constant", value, dtype),
                   pack=lambda value: ((int(value) if abs(value) < 2 ** 63 else 0,), (float(value),)),
                   ref=lambda shape, value, dtype: np.full(shape, value, dtype.numpy), float_only=False,
                   localize=lambda out: {"shape": out.shape}, examples=[dict(shapes=[], shape=(6, 12), value=2.5,

@@ -1,0 +1,207 @@
+# cython: language_level=3
+"""The two loops over the pixels of pictures: `blend`, resizing by taps, and `look_up`, a table instead of arithmetic.
+
+Both do just what the NumPy lines in resample.py and crop_mirror.py say, in the same order of operations, and so give
+the same bits: setup.py forbids the compiler to reorder or fuse them here. The GIL is released.
+"""
+cimport numpy as cnp
+from libc.stdint cimport int32_t, uint8_t
+from libc.stdlib cimport free, malloc
+
+import numpy as np
+
+cnp.import_array()
+
+ctypedef fused pixel:
+    uint8_t
+    float
+
+ctypedef fused result:
+    uint8_t
+    float
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef class Axis:
+    """What `resample.taps(source, ...)` gave for one axis, laid out for `blend`: the taps of an output pixel together."""
+
+    cdef Py_ssize_t source, count, n                  # pixels in, pixels out, taps of each
+    cdef const int32_t[:, ::1] indices                # (count, n)
+    cdef const float[:, ::1] weights
+
+    def __init__(self, Py_ssize_t source, index, weight):
+        if index.shape != weight.shape or index.size == 0 or index.min() < 0 or index.max() >= source:
+            raise ValueError("Axis: index does not fit")
+        self.source, self.n, self.count = source, index.shape[0], index.shape[1]
+        self.indices = np.ascontiguousarray(index.T, np.int32)
+        self.weights = np.ascontiguousarray(weight.T, np.float32)
+
+
+cdef struct Taps:                  # output i is the sum of n inputs index[i * n + k], each times weight[i * n + k]
+    const int32_t *index
+    const float *weight
+    Py_ssize_t n, count
+
+
+cdef inline Taps taps_of(Axis axis):
+    cdef Taps t
+    t.index, t.weight, t.n, t.count = &axis.indices[0, 0], &axis.weights[0, 0], axis.n, axis.count
+    return t
+
+
+cdef inline Py_ssize_t used(const float *weight, Py_ssize_t n, bint all) noexcept nogil:
+    """How many of n taps count: last ones that weigh nothing are left out unless 0 * infinity has to be seen."""
+    while not all and n > 1 and weight[n - 1] == 0:
+        n -= 1
+    return n
+
+
+cdef inline void down(const pixel *x, Py_ssize_t width, const Taps *t, Py_ssize_t i, float *mixed) noexcept nogil:
+    """mixed = row i of the output before it is resized sideways; a row has `width` numbers."""
+    cdef const int32_t *index = t.index + i * t.n
+    cdef const float *weight = t.weight + i * t.n
+    cdef Py_ssize_t j, k, n = used(weight, t.n, pixel is float)
+    cdef const pixel *a = x + index[0] * width
+    cdef const pixel *b
+    cdef float u = weight[0], v
+    if n == 1:
+        for j in range(width):
+            mixed[j] = <float>a[j] * u
+        return
+    b, v = x + index[1] * width, weight[1]
+    for j in range(width):
+        mixed[j] = <float>a[j] * u + <float>b[j] * v
+    for k in range(2, n):
+        a, u = x + index[k] * width, weight[k]
+        for j in range(width):
+            mixed[j] = mixed[j] + <float>a[j] * u
+
+
+cdef inline void across(const float *mixed, Py_ssize_t channels, const Taps *t, float *y, bint all) noexcept nogil:
+    """y = the row resized sideways. Called with constants for `channels`, so that its loop is unrolled."""
+    cdef Py_ssize_t j, k, c, n
+    cdef const int32_t *index = t.index
+    cdef const float *weight = t.weight
+    cdef const float *a
+    cdef const float *b
+    cdef float u, v
+    for j in range(t.count):
+        a, u = mixed + index[0] * channels, weight[0]
+        if t.n == 1:
+            for c in range(channels):
+                y[c] = a[c] * u
+        else:
+            b, v = mixed + index[1] * channels, weight[1]
+            for c in range(channels):
+                y[c] = a[c] * u + b[c] * v
+            n = t.n if t.n == 2 else used(weight, t.n, all)
+            for k in range(2, n):
+                a, u = mixed + index[k] * channels, weight[k]
+                for c in range(channels):
+                    y[c] = y[c] + a[c] * u
+        y, index, weight = y + channels, index + t.n, weight + t.n
+
+
+cdef inline float rounded(float v) noexcept nogil:
+    """To the nearest of 0 to 255, halves to the even one: there is no room for a fraction next to 2 to the 23."""
+    v = v if v > 0 else 0                             # not a number: 0
+    v = v if v < 255 else 255
+    return (v + <float>8388608.0) - <float>8388608.0
+
+
+cdef void picture(const pixel *x, Py_ssize_t width, Py_ssize_t channels, const Taps *rows, const Taps *cols, result *y,
+                  float *mixed) noexcept nogil:
+    """One picture. mixed: room for a row of the input and one of the output."""
+    cdef Py_ssize_t i, j, n = cols.count * channels
+    cdef float *line = mixed + width * channels
+    for i in range(rows.count):
+        down(x, width * channels, rows, i, mixed)
+        if channels == 1:
+            across(mixed, 1, cols, line, pixel is float)
+        elif channels == 3:
+            across(mixed, 3, cols, line, pixel is float)
+        else:
+            across(mixed, channels, cols, line, pixel is float)
+        if pixel is uint8_t or result is uint8_t:
+            for j in range(n):
+                y[j] = <result>rounded(line[j])
+        else:
+            for j in range(n):
+                y[j] = line[j] + 0                    # as NumPy's sum, which begins with 0: never -0
+        y += n
+
+
+def blend(cnp.ndarray x not None, cnp.ndarray y not None, Axis rows not None, Axis cols not None):
+    """Resize x (H, W, C) into y (height, width, C), each uint8 or float32, without gaps.
+
+    What comes from or goes to uint8 is rounded and kept in 0..255.
+    """
+    cdef bint narrow_x = cnp.PyArray_TYPE(x) == cnp.NPY_UINT8, narrow_y = cnp.PyArray_TYPE(y) == cnp.NPY_UINT8
+    cdef Taps vertical = taps_of(rows), horizontal = taps_of(cols)
+    cdef Py_ssize_t width, channels
+    cdef void *a
+    cdef void *b
+    cdef float *mixed
+    for array, narrow in ((x, narrow_x), (y, narrow_y)):
+        if array.ndim != 3 or not cnp.PyArray_ISCARRAY_RO(array) or not (
+                narrow or cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT):
+            raise ValueError("blend: no such picture")
+    width, channels = x.shape[1], x.shape[2]
+    if (x.shape[0], width) != (rows.source, cols.source) or (y.shape[0], y.shape[1], y.shape[2]) != (
+            rows.count, cols.count, channels) or not cnp.PyArray_ISWRITEABLE(y):
+        raise ValueError("blend: y does not fit")
+    mixed = <float *>malloc((width + cols.count) * channels * sizeof(float) + 1)
+    if mixed == NULL:
+        raise MemoryError
+    a, b = cnp.PyArray_DATA(x), cnp.PyArray_DATA(y)
+    with nogil:
+        if narrow_x and narrow_y:
+            picture(<const uint8_t *>a, width, channels, &vertical, &horizontal, <uint8_t *>b, mixed)
+        elif narrow_x:
+            picture(<const uint8_t *>a, width, channels, &vertical, &horizontal, <float *>b, mixed)
+        elif narrow_y:
+            picture(<const float *>a, width, channels, &vertical, &horizontal, <uint8_t *>b, mixed)
+        else:
+            picture(<const float *>a, width, channels, &vertical, &horizontal, <float *>b, mixed)
+    free(mixed)
+
+
+cdef void replace(const char *x, const cnp.npy_intp *xs, const real *table, char *y, const cnp.npy_intp *ys,
+                  const cnp.npy_intp *shape) noexcept nogil:
+    cdef Py_ssize_t i, j, c, sx = xs[1], sy = ys[1]
+    cdef const char *a
+    cdef char *b
+    for c in range(shape[2]):
+        for i in range(shape[0]):
+            a, b = x + i * xs[0] + c * xs[2], y + i * ys[0] + c * ys[2]
+            for j in range(shape[1]):
+                (<real *>b)[0] = table[c * 256 + (<const uint8_t *>a)[0]]
+                a, b = a + sx, b + sy
+
+
+def look_up(cnp.ndarray x not None, cnp.ndarray table not None, cnp.ndarray y not None):
+    """y[i, j, c] = table[c, x[i, j, c]]: x uint8 (H, W, C), table (C, 256) and y (H, W, C) float32 or float64.
+
+    x and y may lie in memory in any order of axes, also backwards.
+    """
+    cdef int type = cnp.PyArray_TYPE(y)
+    if x.ndim != 3 or y.ndim != 3 or table.ndim != 2 or (x.shape[0], x.shape[1], x.shape[2]) != (
+            y.shape[0], y.shape[1], y.shape[2]) or (table.shape[0], table.shape[1]) != (x.shape[2], 256):
+        raise ValueError("look_up: the shapes do not fit")
+    if type not in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE) or cnp.PyArray_TYPE(table) != type or cnp.PyArray_TYPE(
+            x) != cnp.NPY_UINT8 or not cnp.PyArray_ISCARRAY_RO(table) or not cnp.PyArray_ISBEHAVED(y):
+        raise ValueError("look_up: the types do not fit")
+    cdef const char *a = <const char *>cnp.PyArray_DATA(x)
+    cdef char *b = <char *>cnp.PyArray_DATA(y)
+    cdef void *t = cnp.PyArray_DATA(table)
+    cdef cnp.npy_intp *xs = cnp.PyArray_STRIDES(x)
+    cdef cnp.npy_intp *ys = cnp.PyArray_STRIDES(y)
+    cdef cnp.npy_intp *shape = cnp.PyArray_DIMS(y)
+    with nogil:
+        if type == cnp.NPY_FLOAT:
+            replace(a, xs, <const float *>t, b, ys, shape)
+        else:
+            replace(a, xs, <const double *>t, b, ys, shape)

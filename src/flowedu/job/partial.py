@@ -1,0 +1,104 @@
+"""A directory that is there whole or not at all: it is filled under a hidden name and renamed at the end.
+
+    with filling(Path("c")) as folder:           # .c.partial-0123456789ab
+        (folder / "a").write_text("...")
+    # now it is c
+
+An exception removes it. What a killed process left behind is removed by the next `filling` of the same parent: whoever
+fills a directory holds a lock on it, which ends with the process. (Where the system or the file system has no such locks
+nothing is removed.)
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:                                # not on Windows
+    fcntl = None
+
+_MARK = ".partial-"
+_NAME = re.compile(rf"\..*{re.escape(_MARK)}[0-9a-f]{{12}}")
+
+
+def is_partial(path: str | os.PathLike) -> bool:
+    """Whether `path` has the name of a directory that is being filled."""
+    name = os.path.basename(os.path.normpath(path))
+    return name.startswith(".") and _MARK in name
+
+
+@contextlib.contextmanager
+def filling(target: Path, check_free: Callable[[], None]) -> Iterator[Path]:
+    """A new directory that becomes `target` at the end of the with block, and goes away when that raises.
+
+    Args:
+        target: free, or an empty directory; its parent exists.
+        check_free: raises what is to be raised when `target` has been taken by then.
+    """
+    _clean(target.parent)
+    folder, lock = _made(target)
+    try:
+        yield folder
+        if os.name == "nt" and target.is_dir():
+            target.rmdir()  # elsewhere a rename replaces an empty directory
+        try:
+            os.rename(folder, target)
+        except OSError:
+            check_free()  # somebody else was faster
+            raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finally:
+        _unlock(lock)
+
+
+def _made(target: Path) -> tuple[Path, int | None]:
+    """A new directory, and its lock."""
+    while True:
+        folder = target.parent / f".{target.name[:100]}{_MARK}{secrets.token_hex(6)}"
+        folder.mkdir()
+        try:
+            lock = _lock(folder)
+        except BlockingIOError:  # another process, which cleans up, was here between the two lines above
+            continue
+        except OSError:
+            return folder, None
+        if folder.exists():
+            return folder, lock
+        _unlock(lock)
+
+
+def _clean(parent: Path) -> None:
+    """Remove the directories in `parent` whose process is gone."""
+    for entry in list(os.scandir(parent)) if fcntl else ():
+        if _NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+            with contextlib.suppress(OSError):     # it is being filled, or there are no locks
+                lock = _lock(entry.path)
+                shutil.rmtree(entry.path, ignore_errors=True)
+                _unlock(lock)
+
+
+def _lock(folder: str | os.PathLike) -> int | None:
+    """Lock a directory: what `_unlock` wants. BlockingIOError where somebody else has the lock; other OSErrors where there
+    is no such directory, or no such thing as a lock."""
+    if fcntl is None:
+        return None
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _unlock(lock: int | None) -> None:
+    if lock is not None:
+        os.close(lock)
