@@ -131,9 +131,9 @@ class JobBlob(BlobDef):
         return math.greater_equal(self, other)
 
     def __bool__(self):
-        if self.dtype is int8:                     # if x > 0: ..., or x in blobs
-            raise self._no("truth value", "flow.where(x > 0, a, b) chooses element by element; `a is b` compares blobs, and "
-                           "`mask is not None` looks whether there is one")
+        if self.dtype is int8:                 # if x > 0: ..., or x in blobs
+            raise self._no("truth value", "flow.where(x > 0, a, b) chooses element by element; `a is b` compares blobs, "
+                           "and `mask is not None` looks whether there is one")
         return True
 
     __hash__ = object.__hash__
