@@ -17,7 +17,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 KERNELS = sorted(p.stem for p in Path("src/flowedu/_kernels").glob("*.pyx"))   # a new kernel file is picked up
-ENGINE = ["flowedu.blob.storage", "flowedu.ops.core", "flowedu.ops.program", "flowedu.ops.pykernel",
+ENGINE = ["flowedu.blob.storage", "flowedu.blob.dlpack", "flowedu.ops.core", "flowedu.ops.program", "flowedu.ops.pykernel",
           "flowedu.autograd.tape", "flowedu.graph.executor", "flowedu.dynamic._pixels"]
 EXACT = {"flowedu.dynamic._pixels"}              # rounds where it is written: must give NumPy's bits
 
@@ -61,9 +61,16 @@ WARN = [w for w in WARN if compiles([w])]
 OPT = [f for f in OPT if compiles([f])]
 
 
+def headers(*folders):
+    """The C and Cython headers an extension of these folders may include."""
+    return [str(p) for folder in folders for pattern in ("*.h", "*.pxd", "*.pxi")
+            for p in sorted(Path("src/flowedu", folder).glob(pattern))]
+
+
 def extension(name, flags=()):
     path = "src/" + name.replace(".", "/") + ".pyx"
-    return Extension(name, [path], include_dirs=["src/flowedu/_kernels"], depends=DEPENDS,
+    depends = headers("_kernels") if "._kernels." in name else headers("_kernels", "blob", "ops", "graph", "autograd")
+    return Extension(name, [path], include_dirs=["src/flowedu/_kernels"], depends=depends,
                      extra_compile_args=[*OPT, *WARN, *flags],
                      extra_link_args=[f for f in OPT if f.startswith("-fsanitize=")])
 
@@ -99,6 +106,5 @@ def extensions():
     return out + engine
 
 
-DEPENDS = [str(p) for pattern in ("*.h", "*.pxd", "*.pxi") for p in sorted(Path("src/flowedu").rglob(pattern))]
 setup(ext_modules=extensions(),
       options={"build_ext": {"parallel": os.cpu_count() or 1}})

@@ -8,6 +8,8 @@ import numpy as np
 import flowedu as flow
 import flowedu.typing as tp
 from data_rows import data_pipeline
+from gpt_rows import gpt_block
+from mobilenet_rows import mobilenet_inference, mobilenet_training
 from run import Row
 from watch_rows import watched_step
 
@@ -238,8 +240,11 @@ def all_rows() -> list[Row]:
         Row("eager relu(x@w+b).sum() + backward, 8x16x16", eager_backward, 8, inner=2000, rounds=30),
         Row("job: MLP 4-16-3 batch 8, training step", tiny_mlp, 50, inner=1000, rounds=30),
         Row("job: MLP 784-512-10 batch 100, training step", mlp, 1.3, inner=20, rounds=40),
-        Row("job: LeNet batch 100, training step", lenet_training, 0.85, inner=1, rounds=40),
-        Row("job: LeNet batch 100, inference", lenet_inference, 1.0, inner=2, rounds=40),
+        Row("job: LeNet batch 100, training step", lenet_training, 1.1, inner=1, rounds=40),
+        Row("job: LeNet batch 100, inference", lenet_inference, 1.5, inner=2, rounds=40),
+        Row("job: MobileNetV2 batch 64, training step", mobilenet_training, 2.0, inner=1, rounds=20),
+        Row("job: MobileNetV2 batch 64, inference", mobilenet_inference, 1.3, inner=2, rounds=30),
+        Row("job: GPT block, batch 4, length 128, training step", gpt_block, 1.0, inner=1, rounds=40),
         Row("job: MLP training step, two things watched", watched_step, 0.9, inner=20, rounds=40),
         *([Row("data: 100 JPEGs read and resized", lambda: data_pipeline(0), 1.3, inner=10, rounds=10),
            Row("data: the same, torch with 2 workers", lambda: data_pipeline(2), 0.6, inner=10, rounds=10),

@@ -120,6 +120,8 @@ def main() -> None:
                 cells.append(f"{unit(min(theirs)):>10s} {ratio:>{15 if peer == 'torch' else 8}s}")
             if "without" in times:                       # the cost of a feature: our time with it and without
                 cells.append(f"  without: {unit(min(times['without']))} ({min(times['without']) / min(ours):.2f})")
+            more = [n for n in times if n not in ("flowedu", "torch", "numpy", "without")]     # other ways, other peers
+            cells += [f" {n}: {unit(min(times[n]))} ({min(times[n]) / min(ours):.2f})" for n in more]
             print(" ".join(cells) + f"   {row.target:g}", flush=True)
 
 

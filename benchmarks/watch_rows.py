@@ -19,7 +19,8 @@ def watched_step():
 
     def define(name: str, watch: bool):
         def job(images: tp.Numpy.Placeholder((BATCH, 784)), labels: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
-            h = flow.layers.dense(images, 512, flow.nn.relu, kernel_initializer=lambda shape, dtype, seed: w, name=f"{name}1")
+            first = lambda shape, dtype, seed: w
+            h = flow.layers.dense(images, 512, flow.nn.relu, kernel_initializer=first, name=f"{name}1")
             logits = flow.layers.dense(h, 10, kernel_initializer=flow.truncated_normal(0.1), name=f"{name}2")
             loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss)

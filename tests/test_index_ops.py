@@ -167,11 +167,13 @@ def test_one_hot_along_any_axis(axis):
 def test_argwhere_eagerly():
     x = np.float32([[0, 1, 0], [2, 0, 2]])
     t = flow.tensor(x)
-    got = flow.argwhere(t).numpy()
-    assert got.dtype == np.int32
+    got = flow.argwhere(t, dtype=flow.int32).numpy()         # with dtype= it is OneFlow 0.4's
+    assert got.dtype == np.int32 and flow.argwhere(t).dtype is flow.int64
     np.testing.assert_array_equal(got, [[0, 1], [1, 0], [1, 2]])
-    np.testing.assert_array_equal(flow.where(t).numpy(), got)
-    np.testing.assert_array_equal(flow.nonzero(t).numpy(), got.T)
+    np.testing.assert_array_equal(flow.array_ops.where(t).numpy(), got)
+    np.testing.assert_array_equal(flow.index_ops.nonzero(t).numpy(), got.T)
+    np.testing.assert_array_equal(flow.nonzero(t).numpy(), got)          # of tensors, as in PyTorch
+    np.testing.assert_array_equal([i.numpy() for i in flow.where(t)], got.T)
     assert flow.argwhere(t, dtype=flow.int64).numpy().dtype == np.int64
     assert flow.argwhere(flow.tensor(x * 0)).shape == (0, 2)
 
@@ -204,7 +206,7 @@ def test_sort_is_stable_both_ways(data):
     shape, dtype = draw_shape(data, high=40), data.draw(st.sampled_from([np.float32, np.float64, np.int32, np.int64]))
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     x = np.random.default_rng(data.draw(st.integers(0, 99))).integers(-3, 4, shape).astype(dtype)
-    up = both(lambda a: flow.argsort(a, axis), x)
+    up = both(lambda a: flow.argsort(a, axis=axis), x)
     down = both(lambda a: flow.argsort(a, axis, "DESCENDING"), x)
     assert up.dtype == down.dtype == np.int32
     np.testing.assert_array_equal(up, np.argsort(x, axis, kind="stable"))
@@ -219,7 +221,7 @@ def test_sort_is_stable_both_ways(data):
 
 def test_nan_is_the_largest():
     x = np.float32([2, np.nan, -1, np.inf, np.nan])
-    np.testing.assert_array_equal(both(flow.argsort, x), [2, 0, 3, 1, 4])
+    np.testing.assert_array_equal(both(lambda a: flow.argsort(a, axis=-1), x), [2, 0, 3, 1, 4])
     np.testing.assert_array_equal(both(lambda a: flow.argsort(a, direction="DESCENDING"), x), [1, 4, 3, 0, 2])
     np.testing.assert_array_equal(both(lambda a: flow.math.top_k(a, k=3), x), [1, 4, 3])
 

@@ -90,8 +90,10 @@ SIGNATURES = {
     "nn.sparse_softmax_cross_entropy_with_logits": "labels, logits, name=None",
     "nn.softmax_cross_entropy_with_logits": "labels, logits, name=None", "nn.sparse_cross_entropy":
     "labels, prediction, name=None", "nn.sigmoid_cross_entropy_with_logits": "labels, logits, name=None",
-    "nn.L1Loss": 'input, target, reduction="mean", name=None', "nn.MSELoss": 'input, target, reduction="mean", name=None',
-    "nn.PixelShuffle": "input, upscale_factor, name=None",
+    # nn.L1Loss and its like are modules too (flowedu/nn/both.py): with blobs or tensors they are these functions
+    "nn.losses.L1Loss": 'input, target, reduction="mean", name=None',
+    "nn.losses.MSELoss": 'input, target, reduction="mean", name=None',
+    "nn.maps.PixelShuffle": "input, upscale_factor, name=None",
     "smooth_l1_loss": "prediction, label, beta=1.0, name=None",
     # optimizers
     "optimizer.SGD": f"lr_scheduler, loss_scale_factor=None, momentum=0.9, {_REST}",
@@ -120,7 +122,8 @@ SIGNATURES = {
     "optimizer.loss_scale.dynamic_loss_scale": "initial_loss_scale=2**30, increment_period=2000, multiplier=2.0",
     # watch, checkpoints
     "watch": "blob_watched, handler_or_prompt=None", "watch_diff": "blob_watched, handler_or_prompt=None",
-    "checkpoint.save": "path, var_dict=None", "checkpoint.get": "path", "load": "path", "save": "obj, save_dir",
+    "checkpoint.save": "path, var_dict=None", "checkpoint.get": "path", "save": "obj, path, global_dst_rank=None",
+    "load": "path, global_src_rank=None, map_location=None, *, support_pytorch_format=True",
     "load_variables": "value_dict, ignore_mismatch=True", "get_all_variables": "", "train.CheckPoint": "",
     "train.SimpleCheckPointManager": 'root_path, prefix="snapshot_"',
     # TensorBuffers and pictures

@@ -59,14 +59,14 @@ def test_views_of_arrays_keep_their_strides(shape, data):
 
 def test_views_share_memory_both_ways():
     t = flow.tensor(np.arange(24, dtype=np.float32).reshape(2, 3, 4))
-    for view in (t.reshape(6, 4), t.transpose(2, 0, 1), t[1], t[:, ::2], t[0, 1, 2], t.detach(), t.flatten()):
+    for view in (t.reshape(6, 4), t.permute(2, 0, 1), t[1], t[:, ::2], t[0, 1, 2], t.detach(), t.flatten()):
         assert np.shares_memory(view.numpy(), t.numpy())
         view.numpy()[...] = -1
         assert (t.numpy() == -1).any()
         t.numpy()[...] = np.arange(24).reshape(2, 3, 4)
     assert not np.shares_memory(t.clone().numpy(), t.numpy())
     assert np.shares_memory(t.contiguous().numpy(), t.numpy()), "contiguous already"
-    assert not np.shares_memory(t.transpose(2, 1, 0).contiguous().numpy(), t.numpy())
+    assert not np.shares_memory(t.permute(2, 1, 0).contiguous().numpy(), t.numpy())
 
 
 def test_memory_lives_as_long_as_anyone_looks_at_it():

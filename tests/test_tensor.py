@@ -49,7 +49,7 @@ def test_looking_at_a_tensor():
     assert t.T.shape == (3, 2) and not t.T.is_contiguous() and t.T.stride() == (1, 3)
     assert [row.tolist() for row in t] == x.tolist()
     assert "tensor(" in repr(t) and "float32" in repr(t)
-    assert "requires_grad=True" in repr(leaf(1.0)) and "grad_fn=<mul" in repr(leaf(1.0) * 2)
+    assert "requires_grad=True" in repr(leaf(1.0)) and "mul_backward>" in repr(leaf(1.0) * 2)
     assert flow.tensor(2.5).item() == 2.5 and float(flow.tensor([2.5])) == 2.5 and int(flow.tensor(3)) == 3
     assert bool(flow.tensor(1)) and not bool(flow.tensor([0.0]))
     np.testing.assert_array_equal(np.exp(t), np.exp(x))
@@ -121,7 +121,7 @@ def test_indexing_is_that_of_numpy(data, shape):
 
 
 @pytest.mark.parametrize("index, error", [(2, IndexError), ((0, 3), IndexError), ((0, 0, 0), ValueError),
-                                          (slice(None, None, -1), ValueError), ([0, 1], ValueError), (1.0, ValueError)])
+                                          (slice(None, None, -1), ValueError), ([0, 2], IndexError), (1.0, IndexError)])
 def test_indexing_refuses(index, error):
     with pytest.raises(error):
         flow.tensor(x)[index]
@@ -133,7 +133,7 @@ def test_reshape_of_any_view_is_that_of_numpy(data, shape):
     a = f32(*shape)
     perm = data.draw(st.permutations(range(len(shape))))
     steps = tuple(slice(None, None, data.draw(st.sampled_from([1, 1, 2]))) for _ in shape)
-    v, t = a.transpose(perm)[steps], flow.tensor(a).transpose(*perm)[steps]
+    v, t = a.transpose(perm)[steps], flow.tensor(a).permute(*perm)[steps]
     factors, n = [], v.size
     for _ in range(data.draw(st.integers(0, 3))):
         factors.append(data.draw(st.sampled_from([d for d in range(1, n + 1) if n % d == 0])))
@@ -154,12 +154,13 @@ def test_reshape_refuses(shape):
 @given(SHAPES, st.data())
 def test_reductions(shape, data):
     a = f32(*shape)
-    axis = data.draw(st.none() | st.lists(st.integers(-len(shape), len(shape) - 1), unique_by=lambda d: d % len(shape))
-                     .map(tuple) if shape else st.none())
+    axis = data.draw(st.none() | st.lists(st.integers(-len(shape), len(shape) - 1), min_size=1,
+                                          unique_by=lambda d: d % len(shape)).map(tuple) if shape else st.none())
     keep = data.draw(st.booleans())
     t = flow.tensor(a)
-    for name in ("sum", "mean", "max", "min"):
-        got, want = getattr(t, name)(axis, keepdim=keep).numpy(), getattr(np, name)(a, axis=axis, keepdims=keep)
+    for name in ("sum", "mean", "amax", "amin"):
+        got = getattr(t, name)(() if axis is None else axis, keepdim=keep).numpy()
+        want = getattr(np, name)(a, axis=axis, keepdims=keep)
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
 
@@ -231,7 +232,7 @@ def test_what_has_no_gradient_says_so():
         flow.tensor([1], requires_grad=True)
     with pytest.raises(GradientError, match="detach"):
         (leaf(1.0) * 2).requires_grad = False
-    with pytest.raises(GradientError, match="not used"):
+    with pytest.raises(GradientError, match="not .*used"):
         flow.grad(leaf(1.0) * 2, leaf(1.0))
 
 
@@ -304,7 +305,7 @@ def test_views_pass_gradients_on(data):
     for _ in range(data.draw(st.integers(1, 4))):
         kind = data.draw(st.sampled_from(["transpose", "reshape", "slice", "expand", "flatten"]))
         if kind == "transpose":
-            t = t.transpose(*data.draw(st.permutations(range(t.ndim))))
+            t = t.permute(*data.draw(st.permutations(range(t.ndim))))
         elif kind == "reshape":
             t = t.reshape(-1, t.shape[-1] if t.ndim else 1)
         elif kind == "slice" and t.ndim:

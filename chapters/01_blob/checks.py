@@ -34,7 +34,7 @@ def check_transposed(f):
            "shape and strides move together")
     t = flow.empty(2, 3, 4)
     for perm in ((2, 0, 1), (1, 2, 0), (0, 2, 1)):
-        want = t.transpose(*perm)
+        want = t.permute(*perm)
         expect(f"transposed((2, 3, 4), (12, 4, 1), {perm})", f(t.shape, t.strides, perm), (want.shape, want.strides),
                "new axis i is old axis perm[i], not the other way round")
 

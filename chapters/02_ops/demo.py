@@ -80,7 +80,7 @@ def picture(result, names: dict, path: Path) -> Path:
     for n in order:
         x, y = spots[id(n)]
         if isinstance(n, Node):
-            d.box(x, y, WIDTH, HEIGHT, f"{n.op.name}\n{list(n.specs[0].shape)}", FILLS[0])
+            d.box(x, y, WIDTH, HEIGHT, f"{n.op.name}\n{list(n.entry.specs[0].shape)}", FILLS[0])
             d.text(x + WIDTH / 2, y + HEIGHT + 17, "keeps " + (" and ".join(kept(n)) or "nothing"), 12, color=GREY)
         else:
             d.box(x, y, WIDTH, HEIGHT, f"{names[id(n)]}\n{list(n.shape)}", FILLS[1])

@@ -33,19 +33,18 @@ from flowedu.ops.core import get_num_threads, has_threads, set_num_threads
 from flowedu.tensor import Tensor, empty, from_numpy, full, grad, no_grad, tensor
 from flowedu import math
 from flowedu.array_ops import (
-    acc, assign, cast, concat, constant, constant_like, constant_scalar, dynamic_reshape, elem_cnt, expand_dims, flatten,
-    identity, identity_n, masked_fill, ones, ones_like, pack, repeat, reshape, slice, squeeze, stack, transpose, unpack,
-    where, zeros, zeros_like)
+    acc, assign, cast, constant, constant_like, constant_scalar, dynamic_reshape, elem_cnt, expand_dims, identity,
+    identity_n, pack, repeat, slice, unpack)
 from flowedu.index_ops import (
-    argwhere, dim_gather, gather, gather_nd, nonzero, one_hot, scatter_nd, tensor_scatter_nd_add, tensor_scatter_nd_update,
+    dim_gather, gather_nd, one_hot, scatter_nd, tensor_scatter_nd_add, tensor_scatter_nd_update,
     unsorted_batch_segment_sum, unsorted_segment_sum, unsorted_segment_sum_like)
 from flowedu.math import (
-    add as broadcast_add, clip_by_value, clip_by_value as clamp, clip_by_value as clip, clip_by_value as clip_by_scalar,
-    divide as broadcast_div, matmul, multiply as broadcast_mul, subtract as broadcast_sub)
-from flowedu.matrix_ops import diag, eye, range, tril, triu
+    add as broadcast_add, clip_by_value, divide as broadcast_div, multiply as broadcast_mul,
+    subtract as broadcast_sub)
+from flowedu.matrix_ops import range
 from flowedu.shape_ops import (
-    broadcast_like, broadcast_to_compatible_with, pad, reshape_like, reverse, slice_update, slice_v2, swapaxes)
-from flowedu.sort_ops import argsort, in_top_k, sort
+    broadcast_like, broadcast_to_compatible_with, reshape_like, reverse, slice_update, slice_v2)
+from flowedu.sort_ops import in_top_k
 from flowedu import linalg
 
 # chapter 3: variables, layers, optimizers
@@ -62,7 +61,6 @@ from flowedu.variables import get_variable
 from flowedu import core, data
 from flowedu.job import checkpoint, env, scope, train
 from flowedu.job.blob import ConsistentBlob, EagerConsistentBlob, LocalBlob, MirroredBlob
-from flowedu.job.checkpoint import load_files as load, save_files as save
 from flowedu.job.config import ExecutionConfig, FunctionConfig, config, function_config
 from flowedu.job.description import current_global_function_desc
 from flowedu.job.eager import eager_execution_enabled, enable_eager_execution
@@ -76,6 +74,67 @@ from flowedu.deprecated import device_prior_placement, fixed_placement
 from flowedu import experimental
 from flowedu.custom import (
     consistent_user_op_builder, consistent_user_op_module_builder, custom_op, user_op_builder, user_op_module_builder)
+
+# chapter 5: tensors. First the names that chapters 2 to 4 have too: blobs and tensors each get their own.
+from flowedu.generations import (
+    argsort, argwhere, clamp, clip, clip as clip_by_scalar, concat, diag, eye, flatten, gather, masked_fill, matmul,
+    nonzero, ones, ones_like, pad, reshape, sort, squeeze, stack, swapaxes, transpose, tril, triu, where, zeros, zeros_like)
+from flowedu import onnx
+from flowedu.nn.graph import load_graph
+from flowedu.tensor import return_types
+from flowedu.tensor.creation import (
+    BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor,
+    arange, as_tensor, empty_like, full_like, linspace, logspace)
+from flowedu import autograd, cuda
+from flowedu.blob.dtype import bfloat16, get_default_dtype, set_default_dtype
+from flowedu.blob.limits import finfo, iinfo
+from flowedu.device import device
+from flowedu.tensor import (
+    Size, enable_grad, from_dlpack, inference_mode, is_grad_enabled, is_inference_mode_enabled, set_grad_enabled)
+from flowedu.tensor.elementwise import (
+    abs, absolute, acos, acosh, add, addcdiv, addcmul, all, allclose, any, arccos, arccosh, arcsin, arcsinh, arctan,
+    arctan2, arctanh, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or,
+    bitwise_right_shift, bitwise_xor, ceil, clamp_max, clamp_min, clone, copysign, cos, cosh, count_nonzero, deg2rad,
+    digamma, div, divide, eq, equal, erf, erfc, erfinv, exp, exp2, expm1, fix, float_power, floor, floor_divide, fmax,
+    fmin, fmod, frac, ge, gelu, greater, greater_equal, gt, heaviside, hypot, isclose, isfinite, isinf, isnan, isneginf,
+    isposinf, ldexp, le, lerp, less, less_equal, lgamma, log, log1p, log2, log10, log_sigmoid, logaddexp, logaddexp2,
+    logical_and, logical_not, logical_or, logical_xor, logit, lt, maximum, minimum, mish, mul, multiply, nan_to_num, ne,
+    neg, negative, not_equal, positive, pow, rad2deg, reciprocal, relu, remainder, round, rsqrt, rsub, selu, sgn, sigmoid,
+    sign, signbit, silu, sin, sinc, sinh, softplus, softsign, sqrt, square, sub, subtract, tan, tanh, true_divide, trunc,
+    xlogy)
+from flowedu.tensor.reductions import (
+    amax, amin, aminmax, argmax, argmin, log_softmax, logsumexp, max, mean, min, nanmean, nansum, norm, prod, renorm,
+    softmax, std, std_mean, sum, var, var_mean)
+from flowedu.tensor.running import cummax, cummin, cumprod, cumsum, diff, logcumsumexp, trapezoid
+from flowedu.tensor.shapes import (
+    adjoint, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, broadcast_tensors, broadcast_to, expand, movedim,
+    moveaxis, permute, ravel, repeat_interleave, swapdims, t, tile, unflatten, unsqueeze, view)
+from flowedu.tensor.pieces import (
+    as_strided, chunk, diagonal, flip, fliplr, flipud, narrow, roll, rot90, select, split, tensor_split, unbind, unfold)
+from flowedu.tensor.joining import (
+    block_diag, cartesian_prod, cat, column_stack, combinations, concatenate, diag_embed, diagflat, dstack, hstack,
+    meshgrid, row_stack, take_along_dim, tril_indices, triu_indices, vander, vstack)
+from flowedu.tensor.linear import (
+    addbmm, addmm, addmv, addr, baddbmm, bmm, cdist, chain_matmul, cross, dot, ger, inner, kron, matrix_power, mm, mv,
+    outer, tensordot, trace, vdot)
+from flowedu.tensor.linalg import det, inv as inverse
+from flowedu.tensor.einsum import einsum
+from flowedu.tensor.search import (
+    bincount, bucketize, histc, isin, kthvalue, masked_select, median, mode, msort, quantile, searchsorted, topk, unique,
+    unique_consecutive)
+from flowedu.tensor.scatters import (
+    index_add, index_copy, index_fill, index_put, index_select, masked_scatter, scatter, scatter_add, scatter_reduce,
+    select_scatter, slice_scatter, take)
+from flowedu.tensor.generator import (
+    Generator, default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state)
+from flowedu.tensor.random import (
+    bernoulli, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm)
+from flowedu.tensor.printing import set_printoptions
+from flowedu.tensor.promote import can_cast, promote_types, result_type
+
+# chapter 5: training with tensors
+from flowedu import models, optim, utils, vision
+from flowedu.saving import load, save
 
 # chapter 6: several devices
 from flowedu import advanced

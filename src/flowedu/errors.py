@@ -5,11 +5,20 @@ script written for OneFlow keeps working.
 """
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from pathlib import Path
 
 _PACKAGE = str(Path(__file__).parent)
+
+
+_SIZE = re.compile(r"flowedu\.Size\(\[([^]]*)\]\)")
+
+
+def _plain(size: re.Match) -> str:
+    """flowedu.Size([2, 3]) as (2, 3)."""
+    return f"({size[1]},)" if size[1] and "," not in size[1] else f"({size[1]})"
 
 
 def user_line() -> str:
@@ -38,6 +47,7 @@ class FlowError(Exception):
     """
 
     def __init__(self, problem: str, *, expected: str = "", got: str = "", fix: str = "", at: str | None = None):
+        problem, expected, got, fix = (_SIZE.sub(_plain, t) if "Size(" in t else t for t in (problem, expected, got, fix))
         self.problem, self.expected, self.got, self.fix = problem, expected, got, fix
         self.at = user_line() if at is None else at
         super().__init__(self._text())
@@ -53,20 +63,47 @@ class FlowError(Exception):
         return self
 
 
-class ShapeError(FlowError, ValueError):
-    """Shapes or ranks do not fit."""
+    def __reduce__(self):
+        return _rebuilt, (type(self), self.args, vars(self))
 
 
-class DTypeError(FlowError, TypeError):
-    """A dtype does not fit."""
+def _rebuilt(cls: type, args: tuple, attributes: dict) -> FlowError:
+    """An error that comes from another process, as it was raised there."""
+    error = cls.__new__(cls, *args)
+    vars(error).update(attributes)
+    return error
 
 
-class ArgumentError(FlowError, ValueError):
+class ShapeError(FlowError, ValueError, RuntimeError):
+    """Shapes or ranks do not fit. (ValueError in OneFlow 0.4, RuntimeError in PyTorch and later OneFlows.)"""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis or an index is out of range."""
+
+
+class DTypeError(FlowError, TypeError, RuntimeError):
+    """A dtype does not fit. (TypeError in OneFlow 0.4, RuntimeError in PyTorch and later OneFlows.)"""
+
+
+class ArgumentError(FlowError, ValueError, RuntimeError):
     """An attribute has a value the op does not take."""
 
 
 class CheckError(FlowError, AssertionError):
     """A condition OneFlow checks by `assert`."""
+
+
+class HyperparameterError(ArgumentError, CheckError):
+    """An option of an optimizer is out of range. (OneFlow asserts these, PyTorch raises ValueError.)"""
+
+
+class EmptyListError(ArgumentError, IndexError):
+    """A list that must hold something is empty. (IndexError in OneFlow, ValueError in PyTorch.)"""
+
+
+class StateError(ArgumentError):
+    """A state_dict does not fit the object it is loaded into."""
 
 
 class CallError(FlowError, TypeError):
@@ -89,9 +126,31 @@ class GradientError(FlowError, RuntimeError):
     """Backward was asked for where there is nothing to differentiate, or twice."""
 
 
+class LazyTensorError(FlowError, RuntimeError, AssertionError):
+    """Numbers were asked of a tensor of a graph that is being built."""
+
+
+class DeviceError(FlowError, RuntimeError):
+    """A device that does not exist, or tensors on different ones."""
+
+
 class CheckpointError(FlowError, RuntimeError):
     """A checkpoint is missing, damaged or does not fit."""
 
 
 class DataError(FlowError, RuntimeError):
     """A data file is missing, damaged, or could not be fetched."""
+
+
+class MissingAttributeError(FlowError, AttributeError):
+    """An attribute is not there, or cannot be set yet."""
+
+
+class NameKeyError(FlowError, KeyError):
+    """A name that is missing, taken, or cannot be used."""
+
+    __str__ = Exception.__str__
+
+
+class OutOfRangeError(KernelError, IndexError):
+    """A class or an index names nothing. (IndexError in PyTorch.)"""

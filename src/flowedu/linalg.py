@@ -1,4 +1,15 @@
-"""flow.linalg (OneFlow 0.4 has one function here)."""
-from flowedu.math import matmul
+"""flow.linalg: matmul (of blobs too, from OneFlow 0.4), and for tensors inv, det, solve and norms."""
+from flowedu.generations import matmul
+from flowedu.tensor.linalg import (
+    cross,
+    det,
+    diagonal,
+    inv,
+    matrix_norm,
+    matrix_power,
+    norm,
+    solve,
+    vector_norm,
+)
 
-__all__ = ["matmul"]
+__all__ = ["cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power", "norm", "solve", "vector_norm"]

@@ -10,6 +10,7 @@ from flowedu.frontend import front
 from flowedu.ops.core import current_interpreter
 from flowedu.ops.host import define_host, forget_generators
 from flowedu.random_ops import bernoulli, generate_random_batch_permutation_indices, shuffle
+from flowedu.tensor.generator import follow_seed
 
 
 def seed(value: int | None) -> None:
@@ -17,6 +18,9 @@ def seed(value: int | None) -> None:
     start over; a compiled job goes on with the seeds it was made with."""
     set_seed(value)
     forget_generators()
+
+
+follow_seed(set_seed)                                    # flow.manual_seed seeds both generations
 
 
 def seed_of(given: int | None) -> int | None:

@@ -65,6 +65,11 @@ def values(domain: str, shape, dtype, rng, place: int = 0) -> np.ndarray:
         return rng.integers(0, 2, shape).astype(dtype)
     if domain == "few":
         return rng.permutation(np.arange(n) % 3 - 1).reshape(shape).astype(dtype)
+    if domain == "matrix":                                         # far from singular
+        square = len(shape) > 1 and shape[-1] == shape[-2]
+        return (rng.uniform(-1, 1, shape) + (np.eye(shape[-1]) * shape[-1] if square else 0)).astype(dtype)
+    if domain == "sorted":
+        return np.sort(values("any", shape, dtype, rng, place), axis=-1 if shape else None).reshape(shape)
     low, high = {"positive": (0.3, 2.5), "unit": (-0.85, 0.85), "above_one": (1.2, 3.0)}.get(domain, (-2.0, 2.0))
     if np.issubdtype(dtype, np.integer):
         x = rng.integers(-9 if domain == "any" else 1, 9, n)

@@ -12,7 +12,10 @@ from .calls import attributes, call, cases, close, label, reference
 
 WRITERS = cases(lambda op: getattr(op, "mutates", None) and op.examples)
 GROUPS = {"sgd_update": 2, "momentum_update": 3, "adam_update": 4, "rmsprop_update": 3, "rmsprop_centered_update": 4,
-          "lars_update": 3, "lamb_update": 4}
+          "lars_update": 3, "lamb_update": 4, "momentum_step": 3, "adam_step": 4, "amsgrad_step": 5, "adagrad_step": 3,
+          "adadelta_step": 4, "lamb_step": 4}
+NOT_NEGATIVE = {"adam_update": (3,), "lamb_update": (3,), "rmsprop_update": (2,), "adam_step": (3,), "amsgrad_step": (3, 4),
+                "adagrad_step": (2,), "adadelta_step": (2, 3), "lamb_step": (3,)}           # averages of squares
 LAYOUTS = ("plain", "transposed", "stepped")
 
 
@@ -59,13 +62,11 @@ def test_writes_what_the_reference_says(case, data):
 def group_of(name, shape, dtype, rng):
     """A parameter, its gradient and its state, as they can occur."""
     group = [rng.standard_normal(shape) for _ in range(GROUPS[name])]
-    if name in ("adam_update", "lamb_update"):
-        group[3] = np.abs(group[3])                        # second moments are not negative
-    if name == "rmsprop_update":
-        group[2] = np.abs(group[2])
+    for i in NOT_NEGATIVE.get(name, ()):
+        group[i] = np.abs(group[i])
     if name == "rmsprop_centered_update":
         group[2] = group[3] ** 2 + np.abs(group[2]) + 0.1  # nor are variances; near 0 they are all rounding
-    if name in ("lars_update", "lamb_update") and rng.random() < 0.2:
+    if name in ("lars_update", "lamb_update", "lamb_step") and rng.random() < 0.2:
         group[rng.integers(2)][...] = 0                    # a norm of 0
     if name == "lamb_update":
         group += [0.9 ** rng.integers(1, 50, (1,)), 0.99 ** rng.integers(1, 50, (1,))]
@@ -86,15 +87,21 @@ def test_optimizers(name, data):
     for shape in shapes:
         arrays += group_of(name, shape, dtype, rng)
     drawn = {n: tuple(data.draw(factor) for _ in shapes) for n in ("weight_decay", "l1", "l2")}
-    if name == "adam_update":
-        drawn["do_bias_correction"] = data.draw(st.booleans())
-    if name == "lamb_update":
+    if data.draw(st.booleans()):
+        drawn = {n: v[:1] for n, v in drawn.items()}       # one number for all parameters
+    op_flags = [a for a in ("do_bias_correction", "nesterov") if a in op.attr_index]
+    drawn.update({a: data.draw(st.booleans()) for a in op_flags})
+    if name == "momentum_step":
+        drawn["dampening"] = data.draw(factor)
+    if name == "adagrad_step":
+        drawn["lr_decay"] = data.draw(factor)
+    if name.startswith("lamb"):
         drawn["beta2"] = 0.99
     check(op, arrays, op.complete({"scale": data.draw(st.sampled_from([1.0, 0.125])), **drawn}),
           data.draw(st.sampled_from([1, 2, 3])), data.draw(st.lists(st.sampled_from(LAYOUTS), min_size=1, max_size=7)))
 
 
-@pytest.mark.parametrize("name", ["lars_update", "lamb_update"])
+@pytest.mark.parametrize("name", ["lars_update", "lamb_update", "lamb_step"])
 def test_norms_do_not_depend_on_threads(name):
     op, rng = REGISTRY[name], np.random.default_rng(0)
     arrays = [np.array([0.1], np.float32), np.array([3], np.int64)]
@@ -106,7 +113,7 @@ def test_norms_do_not_depend_on_threads(name):
             np.testing.assert_array_equal(a, b)
 
 
-PASSES = ("simplify", "cse", "dead", "fuse", "update", "inplace", "reuse")
+PASSES = ("simplify", "cse", "dead", "norm_clip", "layout", "fold_norm", "fuse", "update", "inplace", "reuse")
 
 
 def train(off: tuple[str, ...]) -> dict[str, np.ndarray]:

@@ -16,7 +16,8 @@
 #define FE_MAX_DIM 8
 
 /* Codes are fixed: they are written into plans and compared in Cython and in Python (blob/dtype.py). */
-enum { FE_F32 = 0, FE_F64 = 1, FE_I32 = 2, FE_I64 = 3, FE_I8 = 4, FE_U8 = 5, FE_BOOL = 6, FE_F16 = 7, FE_NDTYPE = 8 };
+enum { FE_F32 = 0, FE_F64 = 1, FE_I32 = 2, FE_I64 = 3, FE_I8 = 4, FE_U8 = 5, FE_BOOL = 6, FE_F16 = 7, FE_BF16 = 8,
+       FE_NDTYPE = 9 };
 
 /* Status codes: the engine turns them into messages. */
 enum { FE_OK = 0, FE_BAD_INDEX = 1, FE_PYTHON = 2 }; /* FE_PYTHON: `detail` is an exception (ops/pykernel.pyx) */

@@ -5,6 +5,7 @@ conv2d: x, w -> y.  conv2d_input_grad: dy, w -> dx.  conv2d_weight_grad: dy, x -
 ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups.
 
 Routines, picked by `algorithm`:
+  WINOGRAD   stride 1 and 3x3 to 5x5, enough channels on both sides, float: conv_winograd.pxd.
   POINTWISE  1x1 kernels are matrix products: OpenBLAS, one serial GEMM per thread.
   TILES      register tiles that read the input in place (conv_tiles.pxd, conv_weight.pxd, conv_tile.h).
   FLAT       one channel at a time (conv_flat.pxd): depthwise, and too few channels to fill a vector.
@@ -16,18 +17,20 @@ from flowedu._kernels.conv_geometry cimport *
 from flowedu._kernels.conv_tiles cimport *
 from flowedu._kernels.conv_weight cimport *
 from flowedu._kernels.conv_flat cimport *
+from flowedu._kernels.conv_winograd cimport *
 
 cdef enum Algorithm:
-    POINTWISE, TILES, FLAT
+    POINTWISE, WINOGRAD, TILES, FLAT
 
 
 cdef Algorithm algorithm(const Conv *k, Role role, int64_t item) noexcept nogil:
-    """The routine for these shapes. Winograd F(4x4, 3x3) and F(4x4, 5x5) belong here, before TILES: dense, stride 1,
-    dilation 1, 3x3 or 5x5, at least 16 channels on both sides; forward and input gradient."""
+    """The routine for these shapes."""
     cdef int64_t side_by_side = k.cg if role == INPUT_GRAD else k.og    # channels that share a vector in TILES
     if k.kh == 1 and k.kw == 1 and k.sh == 1 and k.sw == 1 and k.h == k.oh and k.w == k.ow and k.groups == 1 \
             and k.top == 0 and k.left == 0 and k.h * k.w >= 64:
         return POINTWISE
+    if winograd_pays(k, role, item):
+        return WINOGRAD
     if side_by_side * 4 <= lanes(item):
         return FLAT
     return TILES
@@ -83,6 +86,8 @@ cdef int conv2d(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
         return FE_OK
     if how == POINTWISE and k.c > 0:
         pointwise(&k, FORWARD, team, x, w, y)
+    elif how == WINOGRAD:
+        winograd(&k, FORWARD, team, <float *>x, <float *>w, <float *>y, call.work)
     elif how == FLAT:
         flat_forward(&k, team, x, w, y, call.work)
     else:
@@ -100,6 +105,8 @@ cdef int conv2d_input_grad(fe_call *call, const fe_team *team, real *tag) noexce
         return FE_OK
     if how == POINTWISE and k.o > 0:
         pointwise(&k, INPUT_GRAD, team, dy, w, dx)
+    elif how == WINOGRAD:
+        winograd(&k, INPUT_GRAD, team, <float *>dy, <float *>w, <float *>dx, call.work)
     elif how == FLAT:
         flat_input_grad(&k, team, dy, w, dx, call.work)
     else:
@@ -117,6 +124,8 @@ cdef int conv2d_weight_grad(fe_call *call, const fe_team *team, real *tag) noexc
         return FE_OK
     if how == POINTWISE and k.n > 0:
         pointwise_weight(&k, team, dy, x, dw)
+    elif how == WINOGRAD:
+        winograd_weights(&k, team, <float *>dy, <float *>x, <float *>dw, call.work)
     elif how == FLAT:
         flat_weight_grad(&k, team, dy, x, dw, call.work)
     else:
@@ -125,8 +134,11 @@ cdef int conv2d_weight_grad(fe_call *call, const fe_team *team, real *tag) noexc
 
 
 cdef int64_t correlate_work(const Conv *k, Role role, int64_t item, int nt) noexcept nogil:
-    if algorithm(k, role, item) == FLAT:
+    cdef Algorithm how = algorithm(k, role, item)
+    if how == FLAT:
         return flat_room(k, role, item) * nt
+    if how == WINOGRAD:
+        return wino_bytes(k, role, nt)
     return round64(matrix_elements(k, role, item) * item) + correlate_room(k, role, item).total * nt
 
 
@@ -144,8 +156,11 @@ cdef int64_t conv2d_weight_grad_work(const fe_call *call, int nt) noexcept nogil
     cdef Conv k = read_conv(call, WEIGHT_GRAD)
     cdef int64_t item = 8 if call.args[0].dtype == FE_F64 else 4
     cdef Gather g = weight_gather(&k)
-    if algorithm(&k, WEIGHT_GRAD, item) == FLAT:
+    cdef Algorithm how = algorithm(&k, WEIGHT_GRAD, item)
+    if how == FLAT:
         return flat_room(&k, WEIGHT_GRAD, item) * nt
+    if how == WINOGRAD:
+        return wino_bytes(&k, WEIGHT_GRAD, nt)
     return weight_room(&k, &g, nt, item).total * nt
 
 

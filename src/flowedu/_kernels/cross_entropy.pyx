@@ -26,8 +26,8 @@ cdef inline real expected(const real *x, const real *p, int64_t n, real top, rea
 
 
 cdef int sparse_rows(const fe_view *labels, const real *x, real *loss, real *prob, int64_t lo, int64_t r, int64_t n,
-                     int64_t *bad) noexcept nogil:
-    """Rows lo ... lo + r. Nothing is read at a label that is out of range."""
+                     int64_t ignored, int64_t *bad) noexcept nogil:
+    """Rows lo ... lo + r. Nothing is read at a label that is out of range; the loss of an ignored one is 0."""
     cdef real t[ROWS * SHORT]
     cdef real top[COLS]
     cdef real s[COLS]
@@ -53,7 +53,9 @@ cdef int sparse_rows(const fe_view *labels, const real *x, real *loss, real *pro
                 prob[(lo + i) * n + j] *= s[i]
     for i in range(r):
         label = fe_index(labels, lo + i)
-        if 0 <= label < n:
+        if label == ignored:
+            loss[lo + i] = 0
+        elif 0 <= label < n:
             # in double: the compiler may reorder float sums, and large logits would swallow the loss
             loss[lo + i] = <real>(<double>loss[lo + i] - (<double>x[(lo + i) * n + label] - <double>top[i]))
         else:
@@ -70,14 +72,14 @@ cdef int sparse_softmax_cross_entropy(fe_call *call, const fe_team *team, real *
     while lo < hi:
         step = min(ROWS, hi - lo) if n <= SHORT else 1
         if sparse_rows(&call.args[0], <const real *>v.data, <real *>call.args[2].data, <real *>call.args[3].data,
-                       lo, step, n, &call.detail) != FE_OK:
+                       lo, step, n, call.ints[0], &call.detail) != FE_OK:
             status = FE_BAD_INDEX
         lo += step
     return status
 
 
 cdef int sparse_softmax_cross_entropy_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """dlogits = dloss * (prob - 1 at the label)"""
+    """dlogits = dloss * (prob - 1 at the label); 0 where the label is ignored"""
     cdef const fe_view *v = &call.args[2]
     cdef const real *dloss = <const real *>call.args[0].data
     cdef const real *prob = <const real *>v.data
@@ -87,10 +89,12 @@ cdef int sparse_softmax_cross_entropy_grad(fe_call *call, const fe_team *team, r
     cdef real g
     fe_split(fe_numel(&call.args[1]), 1 if n > SHORT else 16, team, &lo, &hi)
     for i in range(lo, hi):
-        g = dloss[i]
+        label = fe_index(&call.args[1], i)
+        g = 0 if label == call.ints[0] else dloss[i]
         for j in range(i * n, (i + 1) * n):
             dx[j] = g * prob[j]
-        label = fe_index(&call.args[1], i)
+        if label == call.ints[0]:
+            continue
         if 0 <= label < n:
             dx[i * n + label] = g * (prob[i * n + label] - 1)
         else:

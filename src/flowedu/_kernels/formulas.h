@@ -7,6 +7,7 @@
 #define FLOWEDU_FORMULAS_H
 #include <math.h>
 #include "vecmath.h"
+#include "scalarmath.h"
 
 /* float and double versions under one name */
 #ifdef __CUDACC__
@@ -47,8 +48,14 @@
     X(erf, FE_F(fe_erff, fe_erf, a))                                 \
     X(erfc, FE_F(erfcf, erfc, a))                                    \
     X(lgamma, FE_F(lgammaf, lgamma, a))                              \
+    X(gelu, FE_F(fe_geluf, fe_gelu, a))                              \
     X(ceil, FE_F(ceilf, ceil, a))                                    \
     X(floor, FE_F(floorf, floor, a))                                 \
+    X(trunc, FE_F(truncf, trunc, a))                                 \
+    X(exp2, FE_F(exp2f, exp2, a))                                    \
+    X(log2, FE_F(log2f, log2, a))                                    \
+    X(log10, FE_F(log10f, log10, a))                                 \
+    X(erfinv, FE_F(fe_erfinvf, fe_erfinv, a))                        \
     X(round, FE_F(rintf, rint, a))                                   \
     X(sigmoid, FE_F(fe_sigmoidf, fe_sigmoid, a))                     \
     X(softplus, (a > 0 ? a : 0) + FE_F(log1pf, log1p, FE_F(fe_expf, fe_exp, a > 0 ? -a : a)))
@@ -66,15 +73,25 @@
     X(div, a / b)                                                    \
     X(pow, FE_F2(powf, pow, a, b))                                   \
     X(atan2, FE_F2(atan2f, atan2, a, b))                             \
-    X(floordiv, FE_F(floorf, floor, a / b))                          \
-    X(mod, a - b * FE_F(floorf, floor, a / b))                       \
+    X(floordiv, FE_F2(fe_floordivf, fe_floordiv, a, b))              \
+    X(mod, FE_F2(fe_modf, fe_mod, a, b))                             \
+    X(fmod, FE_F2(fmodf, fmod, a, b))                                \
+    X(copysign, FE_F2(copysignf, copysign, a, b))                    \
+    X(gelu_grad, a * FE_F(fe_gelu_slopef, fe_gelu_slope, b))         \
     X(xdivy, a == 0 ? 0 : a / b)                                     \
     X(xlogy, a == 0 ? 0 : a * FE_F(fe_logf, fe_log, b))
 
 /* Whole numbers: division by zero gives 0 instead of stopping the process; // and % round as Python's do. */
 #define FE_BINARY_INT(X)                                             \
     X(floordiv, b == 0 ? 0 : b == -1 ? -a : a / b - ((a % b != 0) & ((a < 0) != (b < 0))))  \
-    X(mod, b == 0 || b == -1 ? 0 : a % b + (((a % b != 0) & ((a < 0) != (b < 0))) ? b : 0))
+    X(mod, b == 0 || b == -1 ? 0 : a % b + (((a % b != 0) & ((a < 0) != (b < 0))) ? b : 0)) \
+    X(fmod, b == 0 || b == -1 ? 0 : a % b)                                                  \
+    X(pow, fe_ipow(a, b))                                                                   \
+    X(bit_and, a & b)                                                                       \
+    X(bit_or, a | b)                                                                        \
+    X(bit_xor, a ^ b)                                                                       \
+    X(shift_left, b < 0 || b > 63 ? 0 : (uint64_t)a << b)                                   \
+    X(shift_right, (int64_t)a >> (b < 0 || b > 63 ? 63 : b))
 
 /* Results are 0 or 1 in int8. */
 #define FE_COMPARE(X)                                                \
@@ -87,4 +104,16 @@
     X(logical_and, (a != 0) & (b != 0))                              \
     X(logical_or, (a != 0) | (b != 0))                               \
     X(logical_xor, (a != 0) ^ (b != 0))
+
+/* The same, for tensors: results are bools. */
+#define FE_COMPARE_BOOL(X)                                           \
+    X(eq, equal)                                                     \
+    X(ne, not_equal)                                                 \
+    X(lt, less)                                                      \
+    X(le, less_equal)                                                \
+    X(gt, greater)                                                   \
+    X(ge, greater_equal)                                             \
+    X(both, logical_and)                                             \
+    X(either, logical_or)                                            \
+    X(differ, logical_xor)
 #endif

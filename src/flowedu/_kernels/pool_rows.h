@@ -5,13 +5,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__AVX512F__)
-#define FE_POOL_BYTES 64     /* one vector register */
-#elif defined(__AVX2__)
-#define FE_POOL_BYTES 32
-#else
-#define FE_POOL_BYTES 16
-#endif
+#include "conv_tile.h"
+
+#define FE_POOL_BYTES FE_VBYTES
+enum { FE_POOL_PACK = 512 };
 
 /* Windows are walked backwards and later finds win ties, so the first maximum stays, and the first NaN. (The other
  * way round, "is m NaN already?" asks about a selected value, which gcc 12 does not vectorise.) Visiting an element
@@ -19,11 +16,11 @@
  * max_row: one output row; x is the first real row of its windows; k remembers the tap as (row << 16) + column. */
 #define TAKES(v, m) (((v) >= (m)) | ((v) != (v)))
 #define POOL_LOOPS(T, I, S)                                                                                         \
-static void max_halves_##S(const T *restrict a, const T *restrict b, T *restrict y, int32_t *restrict at,           \
-                           int64_t n, int32_t first, int32_t width) {                                               \
+static inline __attribute__((always_inline)) void max_pairs_##S(const T *restrict a, const T *restrict b,           \
+        T *restrict y, int32_t *restrict at, const int32_t *pos, int64_t n, int32_t first, int32_t width) {         \
     for (int64_t i = 0; i < n; i++) {                                                                               \
         T a0 = a[2 * i], a1 = a[2 * i + 1], b0 = b[2 * i], m = b[2 * i + 1];                                        \
-        int32_t p = first + 2 * (int32_t)i, k = p + width + 1;                                                      \
+        int32_t p = first + (pos ? pos[i] : 2 * (int32_t)i), k = p + width + 1;                                     \
         k = TAKES(b0, m) ? p + width : k;                                                                           \
         m = TAKES(b0, m) ? b0 : m;                                                                                  \
         k = TAKES(a1, m) ? p + 1 : k;                                                                               \
@@ -33,6 +30,20 @@ static void max_halves_##S(const T *restrict a, const T *restrict b, T *restrict
         y[i] = m;                                                                                                   \
         at[i] = k;                                                                                                  \
     }                                                                                                               \
+}                                                                                                                   \
+static void max_halves_##S(const T *restrict a, const T *restrict b, T *restrict y, int32_t *restrict at,           \
+                           int64_t n, int32_t first, int32_t width) {                                               \
+    max_pairs_##S(a, b, y, at, 0, n, first, width);                                                                 \
+}                                                                                                                   \
+/* Rows too short for vectors, end to end in a buffer first: `rows` output rows of n, at most FE_POOL_PACK in all. */\
+static void max_packed_##S(const T *x, T *restrict y, int32_t *restrict at, const int32_t *pos, int64_t rows,       \
+                           int64_t n, int32_t first, int32_t width) {                                               \
+    T a[2 * FE_POOL_PACK], b[2 * FE_POOL_PACK];                                                                     \
+    for (int64_t t = 0; t < rows; t++) {                                                                            \
+        fe_copy(a + 2 * n * t, x + 2 * width * t, 2 * n * sizeof(T));                                               \
+        fe_copy(b + 2 * n * t, x + 2 * width * t + width, 2 * n * sizeof(T));                                       \
+    }                                                                                                               \
+    max_pairs_##S(a, b, y, at, pos, rows * n, first, width);                                                        \
 }                                                                                                                   \
 enum { LANES_##S = FE_POOL_BYTES / sizeof(T) };                                                                     \
 typedef T vec_##S __attribute__((vector_size(FE_POOL_BYTES), aligned(sizeof(T)), may_alias));                       \

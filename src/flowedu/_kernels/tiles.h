@@ -37,10 +37,12 @@ typedef struct {
     }
 
 #define X1F(name, f) FE_TILE1(f32, float, name, f) FE_TILE1(f64, double, name, f)
-#define X1I(name, f) FE_TILE1(i32, int32_t, name, f) FE_TILE1(i64, int64_t, name, f)
+#define X1I(name, f) FE_TILE1(i32, int32_t, name, f) FE_TILE1(i64, int64_t, name, f) \
+    FE_TILE1(i8, int8_t, name, f) FE_TILE1(u8, uint8_t, name, f)
 #define X1A(name, f) X1F(name, f) X1I(name, f)
 #define X2F(name, f) FE_TILE2(f32, float, float, name, f) FE_TILE2(f64, double, double, name, f)
-#define X2I(name, f) FE_TILE2(i32, int32_t, int32_t, name, f) FE_TILE2(i64, int64_t, int64_t, name, f)
+#define X2I(name, f) FE_TILE2(i32, int32_t, int32_t, name, f) FE_TILE2(i64, int64_t, int64_t, name, f) \
+    FE_TILE2(i8, int8_t, int8_t, name, f) FE_TILE2(u8, uint8_t, uint8_t, name, f)
 #define X2A(name, f) X2F(name, f) X2I(name, f)
 #define XCMP(name, f) FE_TILE2(f32, float, int8_t, name, f) FE_TILE2(f64, double, int8_t, name, f)  \
     FE_TILE2(i32, int32_t, int8_t, name, f) FE_TILE2(i64, int64_t, int8_t, name, f)                 \
@@ -56,21 +58,34 @@ FE_TILE_WHERE(f32, float)
 FE_TILE_WHERE(f64, double)
 FE_TILE_WHERE(i32, int32_t)
 FE_TILE_WHERE(i64, int64_t)
+FE_TILE_WHERE(i8, int8_t)
+FE_TILE_WHERE(i16, int16_t)
 
 #define E1F(n, f) {#n, FE_F32, FE_F32, 1, tile_##n##_f32}, {#n, FE_F64, FE_F64, 1, tile_##n##_f64},
-#define E1I(n, f) {#n, FE_I32, FE_I32, 1, tile_##n##_i32}, {#n, FE_I64, FE_I64, 1, tile_##n##_i64},
+#define E1I(n, f) {#n, FE_I32, FE_I32, 1, tile_##n##_i32}, {#n, FE_I64, FE_I64, 1, tile_##n##_i64},  \
+    {#n, FE_I8, FE_I8, 1, tile_##n##_i8}, {#n, FE_U8, FE_U8, 1, tile_##n##_u8},
 #define E1A(n, f) E1F(n, f) E1I(n, f)
 #define E2F(n, f) {#n, FE_F32, FE_F32, 2, tile_##n##_f32}, {#n, FE_F64, FE_F64, 2, tile_##n##_f64},
-#define E2I(n, f) {#n, FE_I32, FE_I32, 2, tile_##n##_i32}, {#n, FE_I64, FE_I64, 2, tile_##n##_i64},
+#define E2I(n, f) {#n, FE_I32, FE_I32, 2, tile_##n##_i32}, {#n, FE_I64, FE_I64, 2, tile_##n##_i64},  \
+    {#n, FE_I8, FE_I8, 2, tile_##n##_i8}, {#n, FE_U8, FE_U8, 2, tile_##n##_u8},
 #define E2A(n, f) E2F(n, f) E2I(n, f)
 #define ECMP(n, f) {#n, FE_F32, FE_I8, 2, tile_##n##_f32}, {#n, FE_F64, FE_I8, 2, tile_##n##_f64},  \
     {#n, FE_I32, FE_I8, 2, tile_##n##_i32}, {#n, FE_I64, FE_I8, 2, tile_##n##_i64},                 \
     {#n, FE_I8, FE_I8, 2, tile_##n##_i8}, {#n, FE_U8, FE_I8, 2, tile_##n##_u8},
+/* A bool is a byte that is 0 or 1: the int8 functions serve. */
+#define EBOOL(n, f) {#n, FE_F32, FE_BOOL, 2, tile_##f##_f32}, {#n, FE_F64, FE_BOOL, 2, tile_##f##_f64},  \
+    {#n, FE_I32, FE_BOOL, 2, tile_##f##_i32}, {#n, FE_I64, FE_BOOL, 2, tile_##f##_i64},                  \
+    {#n, FE_I8, FE_BOOL, 2, tile_##f##_i8}, {#n, FE_U8, FE_BOOL, 2, tile_##f##_u8},                      \
+    {#n, FE_BOOL, FE_BOOL, 2, tile_##f##_i8},
 
 static const fe_tile_entry FE_TILES[] = {
     FE_UNARY_ANY(E1A) FE_UNARY_REAL(E1F) FE_BINARY_ANY(E2A) FE_BINARY_REAL(E2F) FE_BINARY_INT(E2I) FE_COMPARE(ECMP)
+    FE_COMPARE_BOOL(EBOOL)
     {"where", FE_F32, FE_F32, 3, tile_where_f32}, {"where", FE_F64, FE_F64, 3, tile_where_f64},
     {"where", FE_I32, FE_I32, 3, tile_where_i32}, {"where", FE_I64, FE_I64, 3, tile_where_i64},
+    {"where", FE_I8, FE_I8, 3, tile_where_i8}, {"where", FE_U8, FE_U8, 3, tile_where_i8},
+    {"where", FE_BOOL, FE_BOOL, 3, tile_where_i8}, {"where", FE_F16, FE_F16, 3, tile_where_i16},
+    {"where", FE_BF16, FE_BF16, 3, tile_where_i16},
 };
 enum { FE_NTILES = sizeof(FE_TILES) / sizeof(FE_TILES[0]) };
 

@@ -1,4 +1,4 @@
-/* exp, log, tanh, sigmoid and erf for float, written without branches or calls, so that the compiler turns a plain
+/* exp, log, tanh, sigmoid, erf and gelu for float, written without branches or calls, so that the compiler turns a plain
  * loop over them into vector instructions. (libm's own functions stop vectorisation: one call per element.)
  * The double versions are libm's: float64 serves exactness, not speed.
  *
@@ -18,6 +18,8 @@
 #ifdef __CUDACC__
 
 #define FE_FN static __device__ __forceinline__
+FE_FN float fe_geluf(float x) { return x * normcdff(x); }
+FE_FN float fe_gelu_slopef(float x) { return normcdff(x) + x * expf(-0.5f * x * x) * 0.398942280f; }
 FE_FN float fe_expf(float x) { return expf(x); }
 FE_FN float fe_logf(float x) { return logf(x); }
 FE_FN float fe_tanhf(float x) { return tanhf(x); }
@@ -130,12 +132,46 @@ FE_FN float fe_erff(float x) {
     return fe_copysignf(a < 0.9375f ? a + a * p : large, x);
 }
 
+/* The normal distribution: cdf(x), and bell = exp(-x*x/2), which both gelu and its slope are made of. The tail below
+ * -|x| is bell times a polynomial in t = 1/(1 + 0.49 z), z = |x|/sqrt(2), without the cancellation of 1 + erf. */
+typedef struct { float cdf, bell; } fe_gauss;
+
+FE_FN fe_gauss fe_gaussf(float x) {
+    fe_gauss y;
+    float a = fe_absf(x), s = -0.5f * (x * x);
+    fe_reduced e = fe_reduce(s < -87.0f ? -87.0f : s);
+    y.bell = s < -87.0f ? 0.0f : (1.0f + e.q) * fe_power2(e.n);
+    float t = 1.0f / (1.0f + a * 0.346482324f);
+    float q = -0.0278470999f;
+    q = q * t + 0.141461894f;
+    q = q * t - 0.259991825f;
+    q = q * t + 0.171808943f;
+    q = q * t - 0.0287507288f;
+    q = q * t + 0.108168766f;
+    q = q * t + 0.118419014f;
+    q = q * t + 0.138515577f;
+    q = q * t + 0.138215482f;
+    float tail = y.bell * (q * t);
+    y.cdf = x < 0.0f ? tail : 1.0f - tail;
+    return y;
+}
+
+FE_FN float fe_geluf(float x) { return x * fe_gaussf(x).cdf; }
+FE_FN float fe_gelu_slopef(float x) {
+    fe_gauss g = fe_gaussf(x);
+    return g.cdf + x * (g.bell * 0.398942280f);
+}
+
 #endif
 
 FE_FN double fe_exp(double x) { return exp(x); }
 FE_FN double fe_log(double x) { return log(x); }
 FE_FN double fe_tanh(double x) { return tanh(x); }
 FE_FN double fe_erf(double x) { return erf(x); }
+FE_FN double fe_gelu(double x) { return x * (0.5 * erfc(x * -0.70710678118654752)); }
+FE_FN double fe_gelu_slope(double x) {
+    return 0.5 * erfc(x * -0.70710678118654752) + x * exp(-0.5 * x * x) * 0.39894228040143268;
+}
 FE_FN double fe_sigmoid(double x) {
     double e = exp(-fabs(x));
     return (x < 0.0 ? e : 1.0) / (1.0 + e);

@@ -35,7 +35,8 @@ class Recorder:
 def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence, visit: Callable | None = None) -> list:
     """Gradients of `targets`, given `seeds`: (value, its gradient) pairs. None where there is no path.
 
-    Only calls on a path from a target to a seed are visited, each once; `visit(call)` is told before.
+    Only calls on a path from a target to a seed are visited, each once; `visit(call)` is told before, and may return a
+    record with the same values computed again.
     """
     reached = {id(t) for t in targets}
     for call in records:
@@ -50,9 +51,8 @@ def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence, visit:
             continue
         wanted = [id(x) in reached for x in call.inputs]
         if call.op.rules and any(wanted):
-            if visit is not None:
-                visit(call)
-            for x, dx in zip(call.inputs, input_gradients(call, douts, wanted)):
+            source = visit(call) if visit is not None else None
+            for x, dx in zip(call.inputs, input_gradients(source or call, douts, wanted)):
                 if dx is not None:
                     _accumulate(grads, x, dx)
     return [grads.get(id(t)) for t in targets]
@@ -69,10 +69,11 @@ def input_gradients(call, douts: Sequence, wanted: Sequence[bool]) -> list:
     if op.variadic:
         saved = (tuple(call.inputs),)
         shapes = (tuple(x.shape for x in call.inputs),)
+        dtypes = (tuple(x.dtype for x in call.inputs),)
     else:
         saved = [call.inputs[s] if s >= 0 else call.outputs[~s] for s in op.saved]
-        shapes = [x.shape for x in call.inputs]
-    where = {"grad": douts, "attr": call.attrs, "saved": saved, "shape": shapes}
+        shapes, dtypes = [x.shape for x in call.inputs], [x.dtype for x in call.inputs]
+    where = {"grad": douts, "attr": call.attrs, "saved": saved, "shape": shapes, "dtype": dtypes}
 
     def rule(target):
         f, need = op.rules[target]

@@ -4,11 +4,24 @@ Nodes are visited once, latest first (their sequence numbers are a topological o
 """
 from libc.stdint cimport int64_t
 
-from flowedu.ops.core cimport Node, OpBase, Rule, TensorBase, alias_of, sum_op, swap_grad
+from flowedu.ops.core cimport Entry, Node, OpBase, Rare, Rule, TensorBase, alias_of, settle, sum_op, swap_grad, try_into
 from flowedu.blob.storage cimport view_contiguous
 
 from flowedu.errors import GradientError, ShapeError
 from flowedu.autograd.reverse import unbroadcast
+from flowedu.ops.core import current_interpreter
+from flowedu.ops.define import REGISTRY
+
+cdef OpBase ADD = REGISTRY["add"], COPY = REGISTRY["contiguous"]
+cdef tuple NO_ATTRS = ()
+cdef object watch = None             # anomaly mode: called with every node and its gradients
+
+
+def set_watch(f):
+    """`f(node, douts, grads or None, error or None)` is called at every node (autograd/anomaly.py). Returns the old one."""
+    global watch
+    old, watch = watch, f
+    return old
 
 
 def _seq(Node n):
@@ -25,7 +38,8 @@ cdef list reachable(list roots):
         n = <Node>todo.pop()
         if n.grads is not None:                    # seen
             continue
-        n.grads = [None] * len(n.specs)
+        n.grads = [None] * (n.entry.nout if n.entry is not None else n.custom.outputs)
+        n.needed = n.wanted = True
         found.append(n)
         ordered = ordered and n.seq < last
         last = n.seq
@@ -37,27 +51,90 @@ cdef list reachable(list roots):
     return found
 
 
+cdef int mark_needed(list order, dict capture) except -1:
+    """Only nodes above a wanted value have to run."""
+    cdef Node n
+    cdef int i
+    wanted_nodes = {key[0] for key in capture if type(key) is tuple}
+    for n in reversed(order):
+        n.needed = False
+        for e in n.edges:
+            if type(e) is Node:
+                n.needed = (<Node>e).wanted
+            elif e is not None:
+                n.needed = id(e) in capture
+            if n.needed:
+                break
+        n.wanted = n.needed or id(n) in wanted_nodes
+    return 0
+
+
 cdef int push(list grads, int slot, dx) except -1:
     old = grads[slot]
     grads[slot] = dx if old is None else old + dx
     return 0
 
 
-cdef tuple saved_values(Node n, bint create_graph):
-    """What the rules asked for; outputs get their history back when gradients of gradients are wanted."""
-    cdef TensorBase y
+cdef int check_versions(Node n) except -1:
+    """What was saved must still be what it was."""
     cdef int i
+    cdef int64_t then
+    cdef TensorBase t
+    for i in range(len(n.saved)):
+        if n.saved[i] is None:
+            continue
+        t = <TensorBase>n.saved[i]
+        then = n.versions[i] if i < 4 else n.more_versions[i]
+        if t.block.version != then:
+            kind = f"{t.dtype.name}{list(t.shape_())}"
+            what = n.entry.op.name if n.entry is not None else n.custom.name
+            raise GradientError("backward: one of the variables needed for gradient computation has been modified by an "
+                                f"inplace operation: {what} saved a tensor {kind}, which is at version {t.block.version} "
+                                f"now", expected=f"version {then}, as it was when {what} ran" +
+                                (f" at {n.line}" if n.line else ""), got=f"version {t.block.version}",
+                                fix="write x = x + 1 for x += 1 where x is used before and after, or clone() it first")
+    return 0
+
+
+cdef tuple saved_values(Node n, bint create_graph):
+    """What the rules asked for; with create_graph, each value with the history it had when it was saved."""
+    cdef TensorBase y, x
+    cdef int i, slot
     if n.saved is None:
-        raise GradientError(f"backward: the values {n.op.name} saved were freed by an earlier backward",
-                            fix="pass retain_graph=True to the earlier backward, or run the forward again")
-    if not create_graph or n.op.variadic:
-        return n.saved
-    out = list(n.saved)
-    for i, slot in enumerate(n.op.saved):
+        raise GradientError(f"backward: this node with name `{n.name()}` has been released: an earlier backward freed what it "
+                            "saved. Maybe you try to backward through the node a second time",
+                            fix="Specify retain_graph=True in the earlier backward, or run the forward again")
+    cdef tuple saved = n.saved
+    for i in range(len(saved)):
+        if saved[i] is not None and not isinstance(saved[i], TensorBase):   # packed by saved_tensors_hooks
+            saved = tuple([s if s is None or isinstance(s, TensorBase) else s.unpack() for s in saved])
+            break
+    else:
+        check_versions(n)
+    if not create_graph or n.entry is None:
+        return saved
+    out = list(saved)
+    for i in range(len(out)):
+        slot = i if n.entry.op.variadic else n.entry.op.saved[i]
+        if out[i] is None:
+            continue
+        x = <TensorBase>out[i]
         if slot < 0:
-            y = alias_of(<TensorBase>out[i])
-            y.node, y.out_index, y.requires_grad_ = n, ~slot, True
+            y = alias_of(x)
+            y.node, y.out_index, y.tracked = n, ~slot, True
             out[i] = y
+            continue
+        e = n.edges[slot]
+        if e is None:
+            if x.tracked:
+                out[i] = alias_of(x)
+        elif type(e) is Node:
+            if x.node is not e or x.out_index != (n.slots[slot] if n.more is None else n.more[slot]) or x.link is not None:
+                y = alias_of(x)
+                y.node, y.out_index, y.tracked = e, n.slots[slot] if n.more is None else n.more[slot], True
+                out[i] = y
+        else:
+            out[i] = e
     return tuple(out)
 
 
@@ -71,16 +148,46 @@ cdef inline object call_rule(Node n, Rule rule, list douts, tuple saved):
         elif rule.kind[k] == 1:
             args.append(saved[i])
         elif rule.kind[k] == 2:
-            args.append(n.attrs[i])
+            args.append(n.entry.attrs[i])
+        elif rule.kind[k] == 3:
+            args.append(n.entry.in_shapes[i])
         else:
-            args.append(n.shapes[i])
+            args.append(n.entry.in_dtypes[i])
     return rule.f(*args)
 
 
-cdef list variadic_gradients(Node n, list douts):
-    f, need = n.op.rules[n.op.inputs[0]]
-    where = {"grad": douts, "attr": n.attrs, "saved": (n.saved,), "shape": (n.shapes,)}
-    return f(*[where[kind][i] for kind, i in need])
+cdef list variadic_gradients(Node n, list douts, tuple saved):
+    f, need = n.entry.op.rules[n.entry.op.inputs[0]]
+    where = {"grad": douts, "attr": n.entry.attrs, "saved": (saved,), "shape": (n.entry.in_shapes,),
+             "dtype": (n.entry.in_dtypes,)}
+    return list(f(*[where[kind][i] for kind, i in need]))
+
+
+cdef list gradients(Node n, list douts, bint create_graph, dict capture):
+    """The gradient of every input of the call, None where there is none or it is not wanted."""
+    cdef OpBase op
+    cdef Rule rule
+    cdef tuple saved
+    cdef int i
+    cdef list grads
+    if n.entry is None:
+        saved_values(n, create_graph)
+        return list(n.custom.backward(n, douts))
+    op = n.entry.op
+    saved = saved_values(n, create_graph) if n.saved is None or len(n.saved) else NO_ATTRS
+    if op.variadic:
+        return variadic_gradients(n, douts, saved)
+    if op.star is not None:
+        table = call_rule(n, op.star, douts, saved)
+        return [table.get(name) for name in op.inputs]
+    grads = [None] * len(n.edges)
+    for i in range(len(n.edges)):
+        e = n.edges[i]
+        if e is not None and ((<Node>e).wanted if type(e) is Node else capture is None or id(e) in capture):
+            rule = op.compiled[i]
+            if rule is not None:
+                grads[i] = call_rule(n, rule, douts, saved)
+    return grads
 
 
 def run_backward(list roots, list seeds, targets=None, bint retain=False, bint create_graph=False):
@@ -88,73 +195,102 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
 
     Leaves get their `.grad`, unless `targets` is given: then the list of their gradients (None: no path) is returned.
     """
-    cdef Node n, m
-    cdef TensorBase t, leaf
+    cdef Node n
+    cdef TensorBase t
     cdef int i, k, slot
     cdef list starts = [], douts, order, grads
-    cdef Rule rule
-    cdef OpBase op
     cdef dict capture = {}
-    cdef tuple saved
+    cdef tuple shapes
     cdef bint old
+    cdef dict waiting = None, wanted = None
     results = None
-    if targets is not None:
-        results = [None] * len(targets)
-        for k, t in enumerate(targets):
-            key = (id(t.node), t.out_index) if t.node is not None else id(t)
-            capture.setdefault(key, []).append(k)
-    for t, g in zip(roots, seeds):
-        if t.node is not None:
-            starts.append(t.node)
-    order = reachable(starts)
-    old = swap_grad(create_graph)
+    order = []
+    old = swap_grad(True)
     try:
+        if targets is not None:
+            results = [None] * len(targets)
+            for k, t in enumerate(targets):
+                if t.link is not None:
+                    settle(t)
+                key = (id(t.node), t.out_index) if t.node is not None else id(t)
+                capture.setdefault(key, []).append(k)
+        for t in roots:
+            if t.link is not None:
+                settle(t)
+            if t.node is not None:
+                starts.append(t.node)
+        order = reachable(starts)
+        if targets is not None:
+            wanted = capture
+            mark_needed(order, capture)
+        else:
+            waiting = hooked_leaves(order, roots)
+        swap_grad(create_graph)
         for t, g in zip(roots, seeds):
             if t.node is not None:
                 push(t.node.grads, t.out_index, g)
             else:
-                deliver(t, g, capture, results, create_graph)
+                deliver(t, g, capture, results, create_graph, waiting)
         for n in order:
             douts = n.grads
-            n.grads = None
+            if n.hooks is not None:
+                before_node(n, douts)
             if targets is not None:
                 for i in range(len(douts)):
                     for k in capture.get((id(n), i), ()):
                         results[k] = douts[i]
-            if all_none(douts):
+            if not n.needed or all_none(douts):
+                if waiting is not None:
+                    for e in n.edges:
+                        if e is not None and type(e) is not Node and id(e) in waiting:
+                            deliver(<TensorBase>e, None, capture, results, create_graph, waiting)
+                n.grads = None
                 continue
-            op = n.op
-            saved = saved_values(n, create_graph) if len(op.saved) else ()
-            grads = None
-            if op.variadic:
-                grads = variadic_gradients(n, douts)
-            elif op.star is not None:
-                table = call_rule(n, op.star, douts, saved)
-                grads = [table.get(name) for name in op.inputs]
+            grads = gradients(n, douts, create_graph, wanted) if watch is None else watched(n, douts, create_graph, wanted)
+            if n.hooks is not None:
+                grads = after_node(n, grads, douts)
+            n.grads = None
+            shapes = n.entry.in_shapes if n.entry is not None else n.custom.shapes
             for i in range(len(n.edges)):
                 e = n.edges[i]
                 if e is None:
                     continue
-                if grads is not None:
-                    dx = grads[i]
-                else:
-                    rule = op.compiled[i]
-                    dx = call_rule(n, rule, douts, saved) if rule is not None else None
-                if dx is None:
-                    continue
-                dx = fitted(<TensorBase>dx, <tuple>n.shapes[i])
+                dx = grads[i]
                 if type(e) is Node:
-                    slot = n.slots[i] if n.more is None else n.more[i]
-                    push((<Node>e).grads, slot, dx)
-                else:
-                    deliver(<TensorBase>e, dx, capture, results, create_graph)
-            if not retain and len(op.saved):
+                    if dx is not None:
+                        slot = n.slots[i] if n.more is None else n.more[i]
+                        push((<Node>e).grads, slot, fitted(<TensorBase>dx, <tuple>shapes[i]))
+                elif dx is not None:
+                    deliver(<TensorBase>e, fitted(<TensorBase>dx, <tuple>shapes[i]), capture, results, create_graph, waiting)
+                elif waiting is not None and id(e) in waiting:
+                    deliver(<TensorBase>e, None, capture, results, create_graph, waiting)
+            if not retain and (frees(n) if n.entry is not None else n.custom.release()):
                 n.saved = None
     finally:
         swap_grad(old)
         for n in order:
             n.grads = None
     return results
+
+
+cdef bint frees(Node n):
+    """Whether the node saved more than numbers (x * 2 may go backward twice)."""
+    cdef TensorBase t
+    for o in n.saved or ():
+        if o is not None and (not isinstance(o, TensorBase) or (<TensorBase>o).v.ndim or (<TensorBase>o).tracked):
+            return True
+    return False
+
+
+cdef list watched(Node n, list douts, bint create_graph, dict wanted):
+    """`gradients` in anomaly mode."""
+    try:
+        grads = gradients(n, douts, create_graph, wanted)
+    except Exception as error:
+        watch(n, douts, None, error)
+        raise
+    watch(n, douts, grads, None)
+    return grads
 
 
 cdef bint all_none(list xs):
@@ -178,17 +314,4 @@ cdef object fitted(TensorBase x, tuple shape):
     return x if extra == 0 else sum_op().call((x,), (LEADING[extra], False))
 
 
-cdef int deliver(TensorBase leaf, dx, dict capture, list results, bint create_graph) except -1:
-    cdef TensorBase g = <TensorBase>dx
-    if results is not None:
-        for k in capture.get(id(leaf), ()):
-            results[k] = dx if results[k] is None else results[k] + dx
-        return 0
-    if leaf.grad_ is not None:
-        leaf.grad_ = leaf.grad_ + dx
-    elif not create_graph and (g.block.refs > 1 or not view_contiguous(&g.v)):
-        from flowedu.ops.define import REGISTRY
-        leaf.grad_ = REGISTRY["contiguous"](dx)      # memory of its own: nobody else sees later in-place changes
-    else:
-        leaf.grad_ = dx
-    return 0
+include "arrive.pxi"

@@ -8,6 +8,8 @@ cdef struct Block:           # a piece of memory, shared by the arrays that view
     int32_t bucket           # free list it goes back to; -1: borrowed from `owner`
     void *owner              # a Python object that keeps borrowed memory alive
     Block *next
+    int64_t version          # how often an in-place op wrote here: what backward saved must not have changed
+    bint readonly            # memory that must not be written, such as a mapped file's
 
 cdef Block *block_new(int64_t nbytes) except NULL
 cdef void block_drop(Block *b) noexcept
@@ -16,5 +18,5 @@ cdef bint view_contiguous(const fe_view *v) noexcept nogil
 
 cdef class Array:
     cdef Block *block
-    cdef fe_view v
+    cdef fe_view v           # data is NULL, and block too, for a lazy tensor: shape and dtype of a value to come
     cdef object __weakref__

@@ -21,13 +21,14 @@ cdef enum:
     CLASSES = 160
     SMALLEST = 64
 
+cdef int64_t LARGEST = <int64_t>1 << 45      # what the classes reach to
 cdef Block *FREE[CLASSES]
 memset(FREE, 0, sizeof(FREE))
 cdef int64_t live_bytes = 0, cached_bytes = 0, cache_limit = 1 << 30
-cdef int ITEM[8]
-ITEM[0], ITEM[1], ITEM[2], ITEM[3], ITEM[4], ITEM[5], ITEM[6], ITEM[7] = 4, 8, 4, 8, 1, 1, 1, 2
+cdef int ITEM[9]
+ITEM[0], ITEM[1], ITEM[2], ITEM[3], ITEM[4], ITEM[5], ITEM[6], ITEM[7], ITEM[8] = 4, 8, 4, 8, 1, 1, 1, 2, 2
 cdef bint CACHE = True       # False in the debug build: every block is its own malloc, so that a sanitizer sees it
-cdef const char **FORMATS = [b"f", b"d", b"i", b"q", b"b", b"B", b"?", b"e"]
+cdef const char **FORMATS = [b"f", b"d", b"i", b"q", b"b", b"B", b"?", b"e", NULL]
 
 
 cdef int itemsize(int32_t dtype) noexcept nogil:
@@ -53,8 +54,12 @@ cdef Block *block_new(int64_t nbytes) except NULL:
     """A block of at least nbytes, 64-byte aligned, with one reference; contents undefined."""
     global live_bytes, cached_bytes
     cdef int64_t size = 0
-    cdef int c = size_class(nbytes, &size)
-    cdef Block *b = FREE[c]
+    cdef int c
+    cdef Block *b
+    if not 0 <= nbytes <= LARGEST:
+        raise MemoryError(f"flowedu: no memory for {nbytes:,} bytes")
+    c = size_class(nbytes, &size)
+    b = FREE[c]
     cdef void *data = NULL
     if b != NULL:
         FREE[c] = b.next
@@ -68,7 +73,7 @@ cdef Block *block_new(int64_t nbytes) except NULL:
             empty_cache()
             raise MemoryError(f"flowedu: no memory for {nbytes:,} bytes ({live_bytes:,} in use)")
         b.data, b.nbytes, b.bucket, b.owner = <char *>data, size, c, NULL
-    b.refs = 1
+    b.refs, b.version, b.readonly = 1, 0, False
     live_bytes += b.nbytes
     return b
 
@@ -169,17 +174,52 @@ cdef class Array:
         return fe_numel(&self.v)
 
     @property
+    def version_(self):
+        """How often the memory was written in place."""
+        return self.block.version if self.block != NULL else 0
+
+    @property
+    def storage_offset_(self):
+        """Elements between the start of the block and the first element."""
+        if self.block == NULL:
+            return 0
+        return (self.v.data - self.block.data) // ITEM[self.v.dtype]
+
+    def shares_block(self, Array other):
+        """Whether both look at the same block of memory."""
+        return self.block == other.block and self.block != NULL
+
+    @property
+    def block_(self):
+        """(address, bytes) of the block; of memory that is not ours: of the array it came from."""
+        if self.block == NULL:
+            return 0, 0
+        return <size_t>self.block.data, self.block.nbytes
+
+    @property
+    def readonly_(self):
+        return self.block != NULL and self.block.readonly
+
+    @property
     def address(self):
         """Address of the first element; for looking at how views share memory."""
         return <size_t>self.v.data
 
-    def contiguous_(self):
+    def row_major_(self):
+        """Whether the elements lie row by row, without gaps."""
         return view_contiguous(&self.v)
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         cdef int i
         cdef int item = ITEM[self.v.dtype]
-        cdef Py_ssize_t *dims = <Py_ssize_t *>malloc(16 * sizeof(Py_ssize_t))
+        cdef Py_ssize_t *dims
+        if self.block == NULL:
+            raise BufferError("a lazy tensor has no memory: inside nn.Graph.build there are no numbers yet")
+        if FORMATS[self.v.dtype] == NULL:
+            raise BufferError(f"{self.dtype!r} has no buffer format: convert it to float32 first")
+        if self.block.readonly and flags & PyBUF_WRITABLE:
+            raise BufferError("the array this tensor was made from is read-only")
+        dims = <Py_ssize_t *>malloc(16 * sizeof(Py_ssize_t))
         if dims == NULL:
             raise MemoryError
         for i in range(self.v.ndim):
@@ -189,7 +229,7 @@ cdef class Array:
             free(dims)
             raise BufferError("this array is a strided view; ask for a strided buffer")
         buffer.buf, buffer.obj, buffer.len = self.v.data, self, fe_numel(&self.v) * item
-        buffer.itemsize, buffer.readonly, buffer.ndim = item, 0, self.v.ndim
+        buffer.itemsize, buffer.readonly, buffer.ndim = item, self.block.readonly, self.v.ndim
         buffer.format = <char *>FORMATS[self.v.dtype] if flags & PyBUF_FORMAT else NULL
         buffer.shape = dims if flags & PyBUF_ND else NULL
         buffer.strides = dims + 8 if (flags & PyBUF_STRIDES) == PyBUF_STRIDES else NULL
@@ -236,10 +276,11 @@ def from_numpy(x, dtype, cls=Array):
     b = <Block *>malloc(sizeof(Block))
     if b == NULL:
         raise MemoryError
-    b.data, b.nbytes, b.refs, b.bucket, b.owner, b.next = NULL, 0, 1, -1, <void *>x, NULL
+    b.data, b.nbytes, b.refs, b.bucket, b.owner, b.next = <char *><size_t>x.ctypes.data, x.nbytes, 1, -1, <void *>x, NULL
+    b.version, b.readonly = 0, not x.flags.writeable
     Py_INCREF(x)
     a.block = b
-    a.v.data = <char *><size_t>x.ctypes.data
+    a.v.data = b.data
     return a
 
 
@@ -252,6 +293,8 @@ def view(Array base, shape, strides, int64_t offset, cls=Array):
     for i in range(a.v.ndim):
         a.v.shape[i] = shape[i]
         a.v.stride[i] = strides[i]
+    if base.block == NULL:
+        raise ShapeError("view: a lazy tensor has no memory to look at", fix="use reshape, permute or indexing")
     a.v.data = base.v.data + offset * ITEM[base.v.dtype]
     a.block = base.block
     a.block.refs += 1

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from flowedu.autograd.reverse import reverse
 from flowedu.errors import JobBuildAndInferError
-from flowedu.graph.ir import Graph, GraphValue
+from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.ops.define import REGISTRY
 
 
@@ -27,3 +27,25 @@ def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[Grap
             if loss.spec not in ones:
                 ones[loss.spec] = REGISTRY["constant"](shape=loss.shape, value=1.0, dtype=loss.dtype)
         return reverse(forward, [(loss, ones[loss.spec]) for loss in losses], targets, visit)
+
+
+def seeded_gradients(building, nodes: Sequence[Node], loss: GraphValue, gradient: GraphValue | None,
+                     targets: Sequence[GraphValue]) -> list[GraphValue | None]:
+    """The same for one loss over `nodes`, and the gradient it starts from (None: ones), appended by a Tracer.
+
+    It knows which nodes are `frozen`, whose activations are computed again (`checkpoints`), and puts each node's backward
+    into the `scope` of its module.
+    """
+    building.graph.training = True
+
+    def visit(node):
+        building.scope[:] = [building.owner[node]] if building.owner.get(node) else []
+        return building.checkpoints[node].again(node) if node in building.checkpoints else None
+
+    with building.raw():
+        if gradient is None:
+            gradient = REGISTRY["constant"](shape=loss.shape, value=1.0, dtype=loss.dtype)
+        try:
+            return reverse([n for n in nodes if n not in building.frozen], [(loss, gradient)], targets, visit)
+        finally:
+            building.scope.clear()

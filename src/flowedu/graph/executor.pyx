@@ -11,11 +11,11 @@ from time import perf_counter
 import numpy as np
 
 from flowedu._kernels.abi cimport *
-from flowedu.blob.storage cimport Array, Block, block_drop, block_new
-from flowedu.ops.core cimport Entry, fe_run
+from flowedu.blob.storage cimport Array, Block, block_drop, block_new, itemsize, view_contiguous
+from flowedu.ops.core cimport Entry, TensorBase, fe_run, new_tensor
 
-from flowedu.blob.dtype import uint8
-from flowedu.blob.storage import cache_enabled, empty
+from flowedu.blob.dtype import BY_CODE, uint8
+from flowedu.blob.storage import cache_enabled, empty, from_numpy
 from flowedu.errors import KernelError, UnsupportedError
 from flowedu.ops.core import get_num_threads
 from flowedu.ops.pykernel import kept_error
@@ -87,7 +87,12 @@ cdef class Executor:
     cdef tuple in_types, out_types, out_shapes
     cdef fe_view *in_views
     cdef fe_view *outs
+    cdef list lasting            # the arrays of variables, and where each lay when its address was taken
+    cdef fe_view *lay
     cdef public int64_t runs
+    cdef public bint as_tensors  # arguments and outputs are tensors, not ndarrays
+    cdef public list written     # the tensors of variables that a step changes
+    cdef public TensorBase counter   # None, or the variable (int64) that holds the number of steps made
 
     def __cinit__(self, plan, bint always_parallel=False):
         cdef int i, k, n = 0
@@ -96,7 +101,7 @@ cdef class Executor:
         cdef list patched = []
         cdef char *home
         self.plan, self.nt = plan, get_num_threads()
-        self.ncalls, self.keep, self.pythons = len(plan.steps), [], []
+        self.ncalls, self.keep, self.pythons, self.written = len(plan.steps), [], [], []
         for step in plan.steps:
             n += len(step.places)
         self.noutputs = len(plan.graph.outputs)
@@ -160,6 +165,12 @@ cdef class Executor:
             self.outs[i].data = self.locate(p)
             shapes.append(value.spec.shape)
         self.out_shapes = tuple(shapes)
+        self.lasting = [b.array for b in plan.buffers if b.kind == "variable"]
+        self.lay = <fe_view *>calloc(max(len(self.lasting), 1), sizeof(fe_view))
+        if self.lay == NULL:
+            raise MemoryError
+        for i, array in enumerate(self.lasting):
+            self.lay[i] = (<Array>array).v
         self.out_types = tuple([value.spec.dtype.numpy for value in plan.graph.outputs])
 
     cdef char *home(self, buffer) except NULL:
@@ -184,8 +195,23 @@ cdef class Executor:
         free(self.draws)
         free(self.patches)
         free(self.in_views)
+        free(self.lay)
         if self.arena != NULL:
             block_drop(self.arena)
+
+    def moved(self):
+        """Whether a variable was given other memory or another layout since (`p.data = ...`): then this plan is stale."""
+        cdef int i, d
+        cdef fe_view *v
+        cdef fe_view *w
+        for i in range(len(self.lasting)):
+            v, w = &(<Array>(<list>self.lasting)[i]).v, &self.lay[i]
+            if v.data != w.data or v.ndim != w.ndim or v.dtype != w.dtype:
+                return True
+            for d in range(v.ndim):
+                if v.stride[d] != w.stride[d] or v.shape[d] != w.shape[d]:
+                    return True
+        return False
 
     @property
     def random(self):
@@ -213,8 +239,10 @@ cdef class Executor:
 
     def run(self, tuple arguments):
         """One step. `arguments`: one C-contiguous ndarray of the right dtype and shape per job input."""
-        if not self.pythons:
-            return self.step(arguments)
+        return self.step(arguments) if not self.pythons else self.guarded(arguments)
+
+    cdef list guarded(self, tuple arguments):
+        """A step with Python kernels, which might call this very plan."""
         depth = getattr(_here, "depth", 0)
         if not self.lock.acquire(blocking=depth == 0):         # who is inside a job waits for none: two could for each other
             raise UnsupportedError(f"job {self.plan.graph.name} was called by a Python kernel while it runs",
@@ -234,14 +262,43 @@ cdef class Executor:
             self.calls[i].work = <char *><PyObject *>owner
         return 0
 
+    def takes(self, tuple arguments):
+        """Whether these can be run as they are: eager tensors of the right shape and dtype, contiguous."""
+        cdef int i, d
+        cdef fe_view *v
+        cdef TensorBase x
+        if len(arguments) != self.ninputs:
+            return False
+        for i in range(self.ninputs):
+            o = arguments[i]
+            if not isinstance(o, TensorBase):
+                return False
+            x, v = <TensorBase>o, &self.in_views[i]
+            if x.block == NULL or x.v.ndim != v.ndim or x.v.dtype != v.dtype or not view_contiguous(&x.v):
+                return False
+            for d in range(v.ndim):
+                if x.v.shape[d] != v.shape[d]:
+                    return False
+        return True
+
+    cdef int point(self, tuple arguments) except -1:
+        """Let the views of the inputs point into the arguments."""
+        cdef int i
+        cdef char *data
+        for i in range(self.npatch):
+            o = arguments[self.patches[i].arg]
+            data = (<TensorBase>o).v.data if self.as_tensors else <char *>cnp.PyArray_DATA(<cnp.ndarray>o)
+            self.patches[i].view.data = data + self.patches[i].offset
+        return 0
+
     cdef list step(self, tuple arguments):
+        """`arguments`: ndarrays, and the outputs are; or tensors, and the outputs are."""
         cdef int i, status, failed = -1
-        cdef cnp.ndarray a
         cdef list out
         owner = None
-        for i in range(self.npatch):
-            a = <cnp.ndarray>arguments[self.patches[i].arg]
-            self.patches[i].view.data = <char *>cnp.PyArray_DATA(a) + self.patches[i].offset
+        if self.counter is not None:               # a reloaded state goes on with the same dropout masks
+            self.runs = (<int64_t *>self.counter.v.data)[0]
+        self.point(arguments)
         for i in range(self.nrandom):
             self.draws[i][0] = self.runs
         if self.pythons:
@@ -252,9 +309,13 @@ cdef class Executor:
         if status != FE_OK:
             raise self.failure(status, failed)
         self.runs += 1
+        if self.counter is not None:               # here, and not in Python: a Ctrl-C that waits must not come between
+            (<int64_t *>self.counter.v.data)[0] = self.runs
+        for t in self.written:                     # for the tape: what it saved of them is gone
+            (<TensorBase>t).block.version += 1
         out = [None] * self.noutputs
         for i in range(self.noutputs):
-            out[i] = self.fetch(i)
+            out[i] = self.fetch_tensor(i) if self.as_tensors else self.fetch(i)
         return out
 
     cdef object failure(self, int status, int failed):
@@ -274,9 +335,7 @@ cdef class Executor:
         cdef tuple owner = (self, arguments)
         cdef list best = [float("inf")] * self.ncalls
         for k in range(repeats):
-            for i in range(self.npatch):
-                a = <cnp.ndarray>arguments[self.patches[i].arg]
-                self.patches[i].view.data = <char *>cnp.PyArray_DATA(a) + self.patches[i].offset
+            self.point(arguments)
             self.own(owner)
             for i in range(self.ncalls):
                 start = perf_counter()
@@ -285,6 +344,25 @@ cdef class Executor:
                     raise self.failure(status, i)
                 best[i] = min(best[i], perf_counter() - start)
         return best
+
+    cdef object fetch_tensor(self, int i):
+        """Output i as a fresh tensor."""
+        cdef fe_view *v = &self.outs[i]
+        cdef TensorBase y
+        cdef int64_t step = 1, nbytes
+        cdef int d
+        if not view_contiguous(v) or v.dtype > 7:
+            return from_numpy(self.fetch(i), BY_CODE[v.dtype], type(new_tensor()))
+        y = new_tensor()
+        y.v = v[0]
+        for d in range(v.ndim - 1, -1, -1):
+            y.v.stride[d] = step
+            step *= max(v.shape[d], 1)
+        nbytes = fe_numel(v) * itemsize(v.dtype)
+        y.block = block_new(nbytes)
+        y.v.data = y.block.data
+        memcpy(y.v.data, v.data, nbytes)
+        return y
 
     cdef object fetch(self, int i):
         """Output i as a fresh array."""

@@ -109,14 +109,14 @@ class Graph:
             if f"{prefix}_{n}" not in self._names:
                 return f"{prefix}_{n}"
 
-    def append(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple) -> tuple[GraphValue, ...]:
-        """Infer the output Specs and add a node."""
+    def append(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, reseed: bool = True) -> tuple[GraphValue, ...]:
+        """Infer the output Specs and add a node. reseed: random numbers other than those of earlier nodes."""
         for i, x in enumerate(inputs):
             if not isinstance(x, GraphValue):
                 raise ArgumentError(f"{op.name}: input {i} is not a value of this graph", expected="a blob",
                                     got=type(x).__name__, fix="numbers may be mixed with blobs by + - * /; feed arrays as "
                                     "arguments of the job")
-        if op.random and op.cpu is not None:
+        if reseed and op.random and op.cpu is not None:
             attrs = self._seeded(op, attrs)
         name = self.fresh_name(op.name)
         self._names.add(name)

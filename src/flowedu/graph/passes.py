@@ -3,6 +3,11 @@
     simplify  identity and no-op nodes go
     cse       the same op on the same values is computed once
     dead      nodes nobody needs go
+    norm_clip batch norm and relu or relu6 become one op (norm_clip.py)
+    layout    images are kept channels last where that is faster (layout.py)
+    fold_norm in inference, batch norm becomes the last step of a convolution (fold_norm.py)
+    pool_first  max pooling moves before bias and relu (pool_first.py)
+    masked_softmax, bands   attention: scale and mask go into the softmax; gradients of slices are joined (attention.py)
     fuse      chains of elementwise ops become one kernel
     update    plain SGD goes into the matrix product that makes the gradient
 """
@@ -12,12 +17,20 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from flowedu.blob.dtype import float32
 from flowedu.errors import ShapeError
+from flowedu.graph.attention import bands, masked_softmax
+from flowedu.graph.fold_norm import fold_norm
 from flowedu.graph.ir import Graph, GraphValue, Node
+from flowedu.graph.layout import layout
+from flowedu.graph.norm_clip import norm_clip
 from flowedu.graph.plan import base
+from flowedu.graph.pool_first import pool_first
+from flowedu.graph.rewrite import dead, replace
 from flowedu.ops import axes
 from flowedu.ops.define import REGISTRY, define
 from flowedu.ops.program import MAX_SLOTS, Formula
+from flowedu.ops.update import number_of
 
 MAX_OPERANDS = 12
 
@@ -69,18 +82,6 @@ def run_passes(graph: Graph, off: Iterable[str] = ()) -> list[str]:
     return report
 
 
-def replace(graph: Graph, table: dict[GraphValue, GraphValue]) -> None:
-    """Let every reader of a key read its value instead."""
-    def final(v):
-        while v in table:
-            v = table[v]
-        return v
-
-    for node in graph.nodes:
-        node.inputs = tuple(final(x) for x in node.inputs)
-    graph.outputs = [final(x) for x in graph.outputs]
-
-
 def simplify(graph: Graph) -> str:
     """x for identity(x), for a hint, for reshape or expand to the same shape, and for a cast to the same dtype."""
     table, kept = {}, []
@@ -103,7 +104,7 @@ def cse(graph: Graph) -> str:
     for node in graph.nodes:
         node.inputs = tuple(table.get(x, x) for x in node.inputs)
         key = (node.op.name, node.inputs, node.attrs)
-        if node.op.random or node.mutates:
+        if node.op.random or node.mutates or getattr(node.op, "fresh", False):
             kept.append(node)
         elif key in seen:
             table.update(zip(node.outputs, seen[key].outputs))
@@ -112,18 +113,6 @@ def cse(graph: Graph) -> str:
             kept.append(node)
     graph.nodes = kept
     replace(graph, table)
-    return ""
-
-
-def dead(graph: Graph) -> str:
-    """Keep what reaches an output or writes a variable."""
-    needed = set(graph.outputs)
-    kept = []
-    for node in reversed(graph.nodes):
-        if node.mutates or any(y in needed for y in node.outputs):
-            kept.append(node)
-            needed.update(node.inputs)
-    graph.nodes = kept[::-1]
     return ""
 
 
@@ -236,10 +225,10 @@ def update(graph: Graph) -> str:
         attrs = dict(zip(node.op.attrs, node.attrs))
         left, decay = list(node.inputs[:2]), {n: [] for n in ("weight_decay", "l1", "l2")}
         for i, (w, g) in enumerate(zip(node.inputs[2::2], node.inputs[3::2])):
-            own = {n: attrs[n][i] if attrs[n] else 0.0 for n in decay}
+            own = {n: number_of(attrs[n], i) for n in decay}
             made = g.node
             if (made is not None and made.op.name == "matmul" and len(w.shape) == 2 and not any(own.values())
-                    and len(readers[g]) == 1 and g not in graph.outputs
+                    and len(readers[g]) == 1 and g not in graph.outputs and node.inputs[0].dtype is float32
                     and all(base(x).kind != "variable" for x in made.inputs)):  # it may have been updated by then
                 flags = dict(zip(made.op.attrs, made.attrs))
                 values = REGISTRY["matmul_update"].complete({**flags, "scale": attrs["scale"]})
@@ -257,4 +246,4 @@ def update(graph: Graph) -> str:
     return f"{len(absorbed)} gradients go straight into their weights" if absorbed else ""
 
 
-PASSES = (simplify, cse, dead, fuse, update)
+PASSES = (simplify, cse, dead, norm_clip, layout, fold_norm, pool_first, masked_softmax, bands, fuse, update)

@@ -85,7 +85,7 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], scratch_of, report
 
     def persistent(value: GraphValue, kind: str, array) -> None:
         plan.where[value] = Place(new_buffer(value.name, kind, value.spec.nbytes, array), value.spec,
-                                  row_major(value.shape))
+                                  row_major(value.shape) if array is None else tuple(array.strides))
 
     for value in graph.inputs.values():
         persistent(value, "input", None)

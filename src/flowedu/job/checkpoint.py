@@ -31,16 +31,6 @@ def get(path: str) -> dict[str, FileBackendVariableBlob] | FileBackendVariableBl
     return checkpoint_files.read(path)
 
 
-def save_files(obj: Mapping[str, Any], save_dir: str) -> None:
-    """flow.save: like flow.checkpoint.save(save_dir, obj), for arrays and tensors; no session is started."""
-    checkpoint_files.write(save_dir, obj)
-
-
-def load_files(path: str) -> dict[str, FileBackendVariableBlob] | FileBackendVariableBlob:
-    """flow.load: like flow.checkpoint.get(path), but no session is started."""
-    return checkpoint_files.read(path)
-
-
 def compare(value_dict: Mapping[str, Any]) -> str:
     """What flow.load_variables(value_dict) would do, as text: variables that fit, those that do not, names that only one
     side has, with the nearest name of the other. Starts the session.

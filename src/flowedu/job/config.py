@@ -17,7 +17,8 @@ from flowedu.job.scope import consistent_view, mirrored_view
 from flowedu.job.session import default_session
 from flowedu.job.settings import JOB, SESSION, Settable, described
 
-PASSES = ("simplify", "cse", "dead", "fuse", "update", "inplace", "reuse")
+PASSES = ("simplify", "cse", "dead", "norm_clip", "layout", "fold_norm", "pool_first", "masked_softmax", "bands",
+          "fuse", "update", "inplace", "reuse")
 
 
 class FunctionConfig(Settable):
@@ -101,7 +102,8 @@ class FunctionConfig(Settable):
     static_mem_alloc_algo_white_list = static_mem_alloc_policy_white_list
 
     def without_passes(self, *names: str) -> None:
-        """Compile the job without these passes: simplify, cse, dead, fuse, update, inplace, reuse."""
+        """Compile the job without these passes: simplify, cse, dead, norm_clip, layout, fold_norm,
+        pool_first, masked_softmax, bands, fuse, update, inplace, reuse."""
         for n in names:
             if n not in PASSES:
                 raise CheckError("without_passes: unknown pass", expected=", ".join(PASSES), got=repr(n),

@@ -195,6 +195,19 @@ class JobFunction:
         text = describe(self.plan, self.argument_names())
         return text if self.compiled.spread is None else f"{text}\n\n{self.compiled.spread.describe()}"
 
+    def profile(self, *args, repeats: int = 10):
+        """Where the time of a call goes: a flowedu.graph.profile.Profile, to be printed. Variables end as they were.
+
+        Calls the job once (which trains, if it is a training job), then times every call of its plan `repeats` times.
+        """
+        from flowedu.graph.profile import profile
+        self(*args)
+        if not self.program.plain or not self.executor.accepts(args):
+            raise CheckError(f"{self.name}: this job cannot be profiled", got="another", expected="tp.Numpy arguments, as "
+                             "C-contiguous arrays of their dtype, one device, and nothing that runs before the plan",
+                             fix="profile a job around the part that has arrays as arguments")
+        return profile(self.executor, args, repeats)
+
     def argument_names(self) -> dict[str, str]:
         """{name of an input of the graph: the parameter it is}, for those who print the plan."""
         found = {}

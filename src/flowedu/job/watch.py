@@ -11,6 +11,8 @@ from flowedu.context import current
 from flowedu.errors import CheckError, UnsupportedError
 from flowedu.job.blob import LocalBlob
 from flowedu.job.values import joined
+from flowedu.nn import trace
+from flowedu.tensor import Tensor
 
 
 def watch(blob_watched, handler_or_prompt: Callable | str | None = None) -> None:
@@ -20,7 +22,7 @@ def watch(blob_watched, handler_or_prompt: Callable | str | None = None) -> None
     without annotation a LocalBlob. Handlers run in the order they were registered, before the job's call returns; what
     they raise reaches the caller.
     """
-    _context("watch").watch(blob_watched, deliverer(handler_or_prompt, blob_watched), False)
+    _context("watch", blob_watched).watch(blob_watched, deliverer(handler_or_prompt, blob_watched), False)
 
 
 def watch_diff(blob_watched, handler_or_prompt: Callable | str | None = None) -> None:
@@ -29,14 +31,15 @@ def watch_diff(blob_watched, handler_or_prompt: Callable | str | None = None) ->
     Never called in a predict job, for a blob the loss does not depend on, or for one that depends on no trainable
     variable (such as an input).
     """
-    _context("watch_diff").watch(blob_watched, deliverer(handler_or_prompt, blob_watched), True)
+    _context("watch_diff", blob_watched).watch(blob_watched, deliverer(handler_or_prompt, blob_watched), True)
 
 
-def _context(what: str):
-    context = current()
+def _context(what: str, watched):
+    context = trace.current if trace.current is not None and isinstance(watched, Tensor) else current()
     if not hasattr(context, "watch"):
-        raise UnsupportedError(f"{what}: not inside a job", expected="a call in the body of a job function",
-                               got="a call outside", fix="move it into the function decorated with @flow.global_function")
+        raise UnsupportedError(f"{what}: not inside a job", expected="a call in the body of a job "
+                               "function, or in the build of an nn.Graph", got="a call outside",
+                               fix="move it into the function decorated with @flow.global_function")
     return context
 
 

@@ -1,4 +1,5 @@
-"""Chapter 3: flow.nn. Functions now; modules come with nn.Graph in chapter 5."""
+"""flow.nn: lower-case functions of chapter 3 (blobs, job functions), and modules and `functional` of chapter 5."""
+# chapter 3: functions of the job-function generation
 from flowedu.nn.functions import *
 from flowedu.nn.conv import *
 from flowedu.nn.maps import *
@@ -6,3 +7,12 @@ from flowedu.nn.norms import *
 from flowedu.nn.pool import *
 from flowedu.matrix_ops import tril
 from flowedu.nn.losses import *
+
+# chapter 5: modules
+from flowedu.nn import both, functional, init, modules, utils
+from flowedu.nn.containers import ModuleDict, ModuleList, Sequential
+from flowedu.nn.module import Module
+from flowedu.nn.modules import *
+from flowedu.nn.parameter import Parameter
+from flowedu.nn.parameter_lists import ParameterDict, ParameterList
+from flowedu.nn.graph import Graph

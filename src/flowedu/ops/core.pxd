@@ -10,7 +10,8 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef readonly object op
     cdef readonly tuple specs        # output Specs
     cdef readonly tuple attrs
-    cdef readonly tuple in_shapes
+    cdef readonly tuple in_shapes, in_dtypes
+    cdef tuple written               # None, or the inputs the kernel writes into
     cdef fe_kernel fn
     cdef fe_work work
     cdef int nin, nout
@@ -32,8 +33,9 @@ cdef class Entry:                    # one op on one set of input specs and attr
 cdef class Rule:                     # one gradient function, and where its arguments come from
     cdef readonly object f
     cdef int n
-    cdef int[16] kind                # 0 gradient of an output, 1 saved value, 2 attribute, 3 shape of an input
+    cdef int[16] kind                # 0 gradient of an output, 1 saved value, 2 attribute, 3 shape, 4 dtype of an input
     cdef int[16] index
+    cdef int64_t saves               # bit i: needs saved value i
 
 cdef class OpBase:
     cdef dict __dict__
@@ -51,23 +53,49 @@ cdef class OpBase:
     cpdef call(self, tuple inputs, tuple attrs)
 
 cdef class Node:                     # one call on the tape
-    cdef readonly OpBase op
-    cdef readonly tuple attrs
+    cdef readonly Entry entry        # the op with its attributes; None: `custom` knows how to go back
+    cdef readonly object custom      # an object with name, shapes, outputs and backward(douts) (autograd/custom.py)
     cdef readonly int64_t seq
     cdef readonly tuple edges        # per input: Node, leaf tensor or None
     cdef int[4] slots                # per input: output number of that Node (further inputs: in `more`)
     cdef list more
     cdef public tuple saved          # values the gradient rules need, in the order of op.saved
-    cdef readonly tuple shapes       # of the inputs
-    cdef readonly tuple specs        # of the outputs
+    cdef int64_t[4] versions         # of the memory of `saved` when it was saved (further ones: in `more_versions`)
+    cdef list more_versions
     cdef public list grads           # filled during backward
+    cdef bint needed, wanted         # during backward: whether a wanted gradient lies below; below or here
+    cdef public object hooks         # None, or a dict (autograd/hooks.py)
+    cdef public object line          # in anomaly mode: where the forward call was
+    cdef object __weakref__
+
+cdef class Link:                     # how a view came about
+    cdef readonly TensorBase base    # the tensor whose memory it looks at, itself no view
+    cdef readonly TensorBase parent  # the tensor it was made from; None: too many steps away to be followed
+    cdef readonly OpBase op
+    cdef readonly tuple attrs
+    cdef readonly int depth
+    cdef public int64_t epoch        # base.epoch when the view's own history was made; NO_HISTORY: made under no_grad
+
+cdef class Rare:                     # what only few tensors have
+    cdef public object symbol        # lazy tensors: what they stand for
+    cdef public object grad_name     # lazy tensors: what grad_fn prints
+    cdef public object hooks         # {id: function} of register_hook, on a leaf
+    cdef public object after         # {id: function} of register_post_accumulate_grad_hook
+    cdef public bint retains         # retain_grad() was called
 
 cdef class TensorBase(Array):
-    cdef public bint requires_grad_
+    cdef public bint tracked
     cdef public object grad_
     cdef public Node node
     cdef public int out_index
+    cdef bint adopted                # is the .grad of some leaf, which nobody else may use as theirs
+    cdef readonly bint inference     # made in inference mode
+    cdef public int64_t epoch        # how often an in-place op rewrote the history
+    cdef readonly Link link          # None: not a view
+    cdef public Rare rare            # None: nothing rare
 
+cdef int settle(TensorBase x) except -1
+cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
 cdef TensorBase new_tensor()
 cdef bint swap_grad(bint on) noexcept
 cdef OpBase sum_op()

@@ -3,11 +3,12 @@
 With an empty stack that is eager: infer the output spec (cached per op, input specs and attributes: an Entry),
 allocate, run the kernel, and, when an input requires a gradient, put the call on the tape.
 """
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
+from cpython.ref cimport Py_INCREF
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 cimport cython
 
 from flowedu._kernels.abi cimport *
@@ -18,28 +19,47 @@ from threading import local
 
 from flowedu._kernels import TABLE
 from flowedu.blob.blob import BlobDef
-from flowedu.errors import DTypeError, FlowError, KernelError, ShapeError, user_line
+from flowedu.blob.spec import Spec
+from flowedu.errors import (ArgumentError, DTypeError, FlowError, GradientError, KernelError,
+                            LazyTensorError, ShapeError, user_line)
 from flowedu.ops.pykernel import PyCall, kept_error
 
 cdef extern from "Python.h":
+    object PyType_GenericAlloc(PyTypeObject *, Py_ssize_t)
+    void PyTuple_SET_ITEM(object, Py_ssize_t, object)
     ctypedef object (*newfunc)(PyTypeObject *, PyObject *, PyObject *)
     ctypedef struct _Type "PyTypeObject":
         newfunc tp_new
 
+cdef extern from *:
+    """
+    #if defined(__linux__) && defined(__GNUC__)
+    #define FE_LOCAL static __thread __attribute__((tls_model("initial-exec")))
+    #else
+    #define FE_LOCAL static __thread
+    #endif
+    FE_LOCAL int fe_grad_off;        /* whether this thread records: a new thread does */
+    FE_LOCAL int fe_inference;
+    """
+    int fe_grad_off
+    int fe_inference
+
 cdef enum:
     MAX_ARGS = 14                    # inputs and outputs of one call on the fast path
     SMALL = 32768                    # below this cost one thread is faster
+    MAX_DEPTH = 64                   # views of views that are followed
+    NO_HISTORY = -1                  # epoch of a view that was made under no_grad
 
 cdef object here = local()           # here.stack: the interpreters of this thread; none: eager
 cdef int active = 0                  # how many there are in all threads
-cdef bint grad_on = True
 cdef int threads = 1
 cdef int64_t sequence = 0
 cdef object Tensor = None            # the class eager results get (tensor.py registers it)
+cdef object Size = tuple             # the class of shapes (tensor/size.py registers it)
 cdef tuple NOTHING = ()
-cdef int64_t copy_kernel[8]
+cdef int64_t copy_kernel[FE_NDTYPE]
 cdef int _code
-for _code in range(8):
+for _code in range(FE_NDTYPE):
     copy_kernel[_code] = TABLE["copy", _code][0]
 
 # One C module, so that the pieces call each other directly; one file per idea.
@@ -47,6 +67,8 @@ include "stack.pxi"
 include "entry.pxi"
 include "eager.pxi"
 include "record.pxi"
+include "link.pxi"
+include "inplace.pxi"
 include "tensorbase.pxi"
 
 set_num_threads(default_threads())

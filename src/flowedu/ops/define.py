@@ -11,7 +11,7 @@ their defaults, then the outputs. A bare attribute is required; `*xs` takes any 
 |---|---|---|---|---|
 | axes, shape, dtype, check, pack, localize | its Spec | - | value | `out`: output Spec (localize) |
 | ref | its ndarray | - | value | |
-| grad[input] | its value | its value | value | `dy` (`d` + output name): its gradient; `x_shape`: only the shape |
+| grad[input] | its value | its value | value | `dy` (`d` + output name): its gradient; `x_shape`, `x_dtype`: only those |
 
 So the parameter names of a gradient say what backward must keep alive: nobody writes that list twice.
 """
@@ -145,6 +145,8 @@ class Op(OpBase):
                     need.append(("attr", self.attr_index[p]))
                 elif p.endswith("_shape") and p[:-6] in self.inputs:
                     need.append(("shape", self.inputs.index(p[:-6])))
+                elif p.endswith("_dtype") and p[:-6] in self.inputs:
+                    need.append(("dtype", self.inputs.index(p[:-6])))
                 elif p in self.inputs or p in self.outputs:
                     slot = self.inputs.index(p) if p in self.inputs else ~self.outputs.index(p)
                     if slot not in saved:
@@ -152,7 +154,7 @@ class Op(OpBase):
                     need.append(("saved", saved.index(slot)))
                 else:
                     raise ArgumentError(f"define {self.name}: a gradient asks for an unknown name", got=p,
-                                        expected=f"names of {self.signature}, d<output> or <input>_shape")
+                                        expected=f"names of {self.signature}, d<output>, <input>_shape or <input>_dtype")
             self.rules[target] = (f, tuple(need))
         self.saved = tuple(saved)
         self.saved_inputs = any(s >= 0 for s in saved)
@@ -210,7 +212,8 @@ def define(signature: str, axes: str | Callable[..., str], *, linear: Sequence =
             of changed attributes.
         examples: calls the laws try: dicts with "shapes" (one per input) and any attributes.
         domain: {input name: values the laws draw}: "any" (default), "positive", "unit" (-1, 1), "nonzero",
-            "above_one", "index:N" (integers in [0, N)), "mask" (int8 zeros and ones), "few" (-1, 0 and 1).
+            "above_one", "index:N" (integers in [0, N)), "mask" (int8 zeros and ones), "few" (-1, 0 and 1), "matrix"
+            (far from singular), "sorted" (along the last axis).
         float_only: float32 and float64; otherwise also int32 and int64.
         random: the result depends on a seed; the laws compare it with `ref` but do not split it.
         program: an elementwise formula (ops/formula.py), which lets the plan fuse this op.

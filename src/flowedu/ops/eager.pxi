@@ -1,7 +1,10 @@
 # The eager interpreter: allocate, run the kernel, record (part of core.pyx).
 
 cdef TensorBase new_tensor():
-    return <TensorBase>(<_Type *>Tensor).tp_new(<PyTypeObject *>Tensor, <PyObject *>NOTHING, NULL)
+    cdef TensorBase y = <TensorBase>(<_Type *>Tensor).tp_new(<PyTypeObject *>Tensor, <PyObject *>NOTHING, NULL)
+    if fe_inference:
+        y.inference = True
+    return y
 
 
 cdef TensorBase alias_of(TensorBase t):
@@ -9,7 +12,11 @@ cdef TensorBase alias_of(TensorBase t):
     cdef TensorBase y = new_tensor()
     y.v = t.v
     y.block = t.block
-    y.block.refs += 1
+    if y.block != NULL:
+        y.block.refs += 1
+    elif t.rare is not None:                       # lazy: the same symbol
+        y.rare = Rare()
+        y.rare.symbol = t.rare.symbol
     return y
 
 
@@ -18,6 +25,8 @@ cdef TensorBase packed(TensorBase x):
     cdef TensorBase y = new_tensor()
     cdef fe_view args[2]
     cdef int64_t n = fe_numel(&x.v), step = 1
+    if x.block == NULL:
+        raise_lazy("its values are needed")
     cdef int d
     y.v = x.v
     for d in range(x.v.ndim - 1, -1, -1):
@@ -29,7 +38,7 @@ cdef TensorBase packed(TensorBase x):
     launch(<fe_kernel><void *>copy_kernel[x.v.dtype], args, 1, 2, NULL, NULL, NULL, NULL, n)
     return y
 
-cdef int *BYTES = [4, 8, 4, 8, 1, 1, 1, 2]
+cdef int *BYTES = [4, 8, 4, 8, 1, 1, 1, 2, 2]
 
 
 cdef int launch(fe_kernel fn, fe_view *args, int nin, int nargs, const int64_t *ints, const double *reals,
@@ -84,7 +93,9 @@ cdef eager(OpBase op, tuple inputs, tuple attrs):
             raise_not_tensor(op, o, i)
         x = <TensorBase>o
         views[i] = &x.v
-        wants |= x.requires_grad_
+        if x.block == NULL or x.link is not None:
+            settle(x)
+        wants |= x.tracked
     e = find(op, inputs, attrs, views)
     if e is None:
         x = record_copy(<TensorBase>inputs[0])
@@ -96,9 +107,12 @@ cdef eager(OpBase op, tuple inputs, tuple attrs):
         y.v.data = x.v.data + e.offset * BYTES[x.v.dtype]
         y.block = x.block
         y.block.refs += 1
-        if wants and grad_on:
-            tape(op, inputs, attrs, e, y)
+        make_link(x, y, op, attrs)
+        if wants and not fe_grad_off:
+            tape(op, inputs, e, y)
         return y
+    if e.written is not None:
+        mark_written(op, inputs, e)
     for i in range(n):
         args[i] = views[i][0]
         if (e.contiguous >> i) & 1 and not view_contiguous(&args[i]):
@@ -129,9 +143,20 @@ cdef eager(OpBase op, tuple inputs, tuple attrs):
             launch(e.fn, args, n, n + e.nout, e.ints, e.reals, e.work, e.extra, e.cost)
         except KernelError as error:
             raise index_error(op, error.problem) from None
-    if wants and grad_on:
-        tape(op, inputs, attrs, e, result)
+    if wants and not fe_grad_off:
+        tape(op, inputs, e, result)
     return result
+
+
+cdef int mark_written(OpBase op, tuple inputs, Entry e) except -1:
+    """The kernel is about to write into some of its inputs."""
+    cdef TensorBase x
+    for i in e.written:
+        x = <TensorBase>inputs[i]
+        if x.block.readonly:
+            raise_readonly(op.name)
+        x.block.version += 1
+    return 0
 
 
 cdef inline int quick(Entry e, fe_view *args, int nin, int nargs, OpBase op) except -1:
@@ -168,7 +193,12 @@ def eager_many(op, inputs, attrs):
     for i, o in enumerate(inputs):
         if not isinstance(o, TensorBase):
             raise_not_tensor(op, o, i)
-    e = op.prepare([x.spec for x in inputs], attrs, None)
+        x = <TensorBase>o
+        if x.block == NULL or x.link is not None:
+            settle(x)
+    e = find_many(op, inputs, attrs)
+    if e.written is not None:
+        mark_written(op, inputs, e)
     if e.fn == NULL:
         raise_no_kernel(op, inputs)
     args = <fe_view *>calloc(n + e.nout, sizeof(fe_view))
@@ -193,8 +223,8 @@ def eager_many(op, inputs, attrs):
     finally:
         free(args)
     result = outs[0] if e.nout == 1 else tuple(outs)
-    if grad_on and any(x.requires_grad for x in inputs):
-        tape(op, inputs, attrs, e, result)
+    if not fe_grad_off and any([x.tracked for x in inputs]):
+        tape(op, inputs, e, result)
     return result
 
 
@@ -221,6 +251,20 @@ def record_copy(TensorBase x):
     return REGISTRY["contiguous"](x)
 
 
+def call_seeded(OpBase op, tuple inputs, tuple attrs, int64_t seed, int64_t draw):
+    """Run a random op now with this seed and draw, whatever `attrs` says of them: so all draws share one Entry."""
+    cdef fe_view *views[MAX_ARGS]
+    cdef Entry e
+    cdef int i
+    for i in range(len(inputs)):
+        if not isinstance(inputs[i], TensorBase):
+            raise_not_tensor(op, inputs[i], i)
+        views[i] = &(<TensorBase>inputs[i]).v
+    e = find(op, inputs, attrs, views)
+    e.ints[0], e.ints[1] = seed, draw                  # the first two of every random op (ops/random.py)
+    return eager(op, inputs, attrs)
+
+
 def scalar_tensor(value, dtype):
     """The number `value` as a 0-d tensor."""
     cdef TensorBase y = new_tensor()
@@ -235,6 +279,15 @@ def scalar_tensor(value, dtype):
         (<int32_t *>y.v.data)[0] = value
     elif y.v.dtype == FE_I64:
         (<int64_t *>y.v.data)[0] = value
-    else:
+    elif y.v.dtype == FE_I8:
+        (<int8_t *>y.v.data)[0] = <int8_t><int64_t>int(value)           # wraps, as C does
+    elif y.v.dtype == FE_U8:
+        (<uint8_t *>y.v.data)[0] = <uint8_t><int64_t>int(value)
+    elif y.v.dtype == FE_BOOL:
+        (<uint8_t *>y.v.data)[0] = bool(value)
+    elif y.v.dtype == FE_F16:
         y.numpy()[()] = value
+    else:
+        from flowedu.ops.define import REGISTRY
+        return eager(REGISTRY["constant"], NOTHING, ((), value, dtype))
     return y

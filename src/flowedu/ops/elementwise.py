@@ -10,7 +10,9 @@ from flowedu.errors import DTypeError
 from flowedu.ops.formula import elementwise
 
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
+_DENSITY = 1 / math.sqrt(2 * math.pi)             # of the normal distribution, at 0
 _erf = np.vectorize(math.erf, otypes=[np.float64])
+_cdf = np.vectorize(lambda x: math.erfc(-x * math.sqrt(0.5)) / 2, otypes=[np.float64])
 _lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
 
@@ -32,10 +34,10 @@ sub = elementwise("sub(x, y) -> z", tile="sub", ref=lambda x, y: np.subtract(x, 
 mul = elementwise("mul(x, y) -> z", tile="mul", ref=lambda x, y: np.multiply(x, y), linear=["x", "y"], float_only=False,
                   grad={"x": lambda dz, y: dz * y, "y": lambda dz, x: dz * x})
 div = elementwise("div(x, y) -> z", tile="div", ref=lambda x, y: np.divide(x, y), linear=["x"], domain={"y": "nonzero"},
-                  grad={"x": lambda dz, y: dz / y, "y": lambda dz, y, z: neg(dz * z / y)})
+                  grad={"x": lambda dz, y: dz / y, "y": lambda dz, x, y: neg(dz * (x / y) / y)})   # z may be overwritten
 neg = unary("neg", lambda x: np.negative(x), lambda dy: neg(dy), float_only=False, linear=["x"])
 pow = elementwise("pow(x, y) -> z", tile="pow", ref=lambda x, y: np.power(x, y), domain={"x": "positive"},
-                  grad={"x": lambda dz, x, y: dz * y * pow(x, y - 1), "y": lambda dz, x, z: dz * z * log(x)})
+                  grad={"x": lambda dz, x, y: dz * y * pow(x, y - 1), "y": lambda dz, x, z: dz * xlogy(z, x)})
 maximum = elementwise("maximum(x, y) -> z", tile="maximum", ref=lambda x, y: np.maximum(x, y), float_only=False,
                       grad={"x": lambda dz, x, y: where(greater_equal(x, y), dz, dz * 0),
                             "y": lambda dz, x, y: where(greater_equal(x, y), dz * 0, dz)})
@@ -43,7 +45,8 @@ minimum = elementwise("minimum(x, y) -> z", tile="minimum", ref=lambda x, y: np.
                       grad={"x": lambda dz, x, y: where(less_equal(x, y), dz, dz * 0),
                             "y": lambda dz, x, y: where(less_equal(x, y), dz * 0, dz)})
 floordiv = elementwise("floordiv(x, y) -> z", tile="floordiv", ref=lambda x, y: np.floor_divide(x, y),
-                       domain={"y": "nonzero"}, float_only=False)
+                       domain={"x": "unit", "y": "above_one"}, float_only=False,      # no jump nearby
+                       grad={"x": lambda dz: dz * 0, "y": lambda dz: dz * 0})
 mod = elementwise("mod(x, y) -> z", tile="mod", ref=lambda x, y: np.mod(x, y), float_only=False,
                   domain={"x": "unit", "y": "above_one"},
                   grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * floordiv(x, y))})
@@ -95,6 +98,13 @@ ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: dy * 0)
 floor = unary("floor", lambda x: np.floor(x), lambda dy: dy * 0)
 round = unary("round", lambda x: np.rint(x), lambda dy: dy * 0)
 sigmoid = unary("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda dy, y: dy * y * (1 - y))
+gelu = unary("gelu", _as(lambda x: x * _cdf(x)), lambda dy, x: gelu_grad(dy, x))
+gelu_grad = elementwise("gelu_grad(dy, x) -> dx", tile="gelu_grad", linear=["dy"],
+                        ref=lambda dy, x: (dy * (_cdf(x) + x * np.exp(-x * x / 2) * _DENSITY)).astype(x.dtype),
+                        grad={"dy": lambda ddx, x: gelu_grad(ddx, x),
+                              "x": lambda ddx, dy, x: ddx * dy * (2 - square(x)) * exp(square(x) * -0.5)
+                              * _DENSITY},
+                        doc="dy times the slope of gelu at x: cdf(x) + x * density(x) of the normal distribution.")
 softplus = unary("softplus", lambda x: np.logaddexp(x, np.zeros_like(x)), lambda dy, x: dy * sigmoid(x))
 
 
@@ -128,8 +138,9 @@ where = elementwise("where(cond, x, y) -> z", tile="where", ref=lambda cond, x, 
 
 # ---- made of the ones above: one formula each, one fused kernel each, gradients for free
 log_sigmoid = elementwise("log_sigmoid(x) -> y", formula=lambda x: neg(softplus(neg(x))))
-gelu = elementwise("gelu(x) -> y", formula=lambda x: x * (erf(x * math.sqrt(0.5)) + 1) * 0.5)
-relu6 = elementwise("relu6(x) -> y", formula=lambda x: minimum(relu(x), 6.0))
+relu6 = elementwise("relu6(x) -> y", formula=lambda x: minimum(relu(x), 6.0), grad={"x": lambda dy, y: relu6_grad(dy, y)})
+relu6_grad = elementwise("relu6_grad(dy, y) -> dx", formula=lambda dy, y: relu_grad(relu_grad(dy, y), 6.0 - y),
+                         linear=["dy"], grad={"dy": lambda ddx, y: relu6_grad(ddx, y)})
 swish = elementwise("swish(x) -> y", formula=lambda x: x * sigmoid(x))
 mish = elementwise("mish(x) -> y", formula=lambda x: x * tanh(softplus(x)))
 hardsigmoid = elementwise("hardsigmoid(x) -> y", formula=lambda x: minimum(relu(x / 6 + 0.5), 1.0))

@@ -8,6 +8,10 @@ cdef class Entry:
         cdef int i, d
         self.op, self.attrs, self.specs, self.nin, self.nout = op, attrs, specs, len(in_specs), len(specs)
         self.in_shapes = tuple([s.shape for s in in_specs])
+        self.in_dtypes = tuple([s.dtype for s in in_specs])
+        written = getattr(op, "mutates", None)
+        if written is not None:
+            self.written = tuple(written(len(in_specs)))
         self.cost, self.keep = cost, extra
         self.extra = NULL if extra is None else <const void *><size_t>extra.address
         if kernel is not None:
@@ -66,7 +70,9 @@ cdef class Rule:
             raise FlowError("define: a gradient has too many parameters", expected="at most 16", got=str(len(need)))
         self.f, self.n = f, len(need)
         for i, (kind, index) in enumerate(need):
-            self.kind[i], self.index[i] = ("grad", "saved", "attr", "shape").index(kind), index
+            self.kind[i], self.index[i] = ("grad", "saved", "attr", "shape", "dtype").index(kind), index
+            if kind == "saved":
+                self.saves |= (<int64_t>1) << index
 
 
 cdef class OpBase:
@@ -81,7 +87,7 @@ cdef class OpBase:
         for x in inputs:
             if not isinstance(x, TensorBase):
                 return self.call_mixed(inputs, values)
-        return self.call(inputs, values)
+        return answer(self, inputs, values)
 
     def call_mixed(self, tuple inputs, tuple values):
         """A call whose inputs are not all tensors: numbers become constants, blobs answer for themselves."""
@@ -107,11 +113,34 @@ cdef class OpBase:
         return tuple(values)
 
     cpdef call(self, tuple inputs, tuple attrs):
-        if active != 0:
-            interpreter = current_interpreter()
-            if interpreter is not None:
-                return interpreter.run(self, inputs, attrs)
-        return eager(self, inputs, attrs)
+        return answer(self, inputs, attrs)
+
+
+cdef inline answer(OpBase op, tuple inputs, tuple attrs):
+    """`op.call(inputs, attrs)`, from C without the detour a method takes."""
+    if active != 0:
+        interpreter = current_interpreter()
+        if interpreter is not None:
+            return ask(interpreter, op, inputs, attrs)
+    return eager(op, inputs, attrs)
+
+
+cdef ask(interpreter, OpBase op, tuple inputs, tuple attrs):
+    """A call answered by the interpreter in charge. Lazy views remember what they are views of, as eager ones do."""
+    cdef Entry e
+    cdef int d
+    for x in inputs:
+        if isinstance(x, TensorBase) and (<TensorBase>x).link is not None:
+            settle(<TensorBase>x)
+    y = interpreter.run(op, inputs, attrs)
+    if op.view is not None and isinstance(y, TensorBase) and (<TensorBase>y).block == NULL \
+            and isinstance(inputs[0], TensorBase):
+        e = op.prepare([inputs[0].spec], attrs, [inputs[0].strides])
+        if e is not None:                          # None: outside a graph this would be a copy, and so it is here
+            for d in range((<TensorBase>y).v.ndim):
+                (<TensorBase>y).v.stride[d] = e.outs[0].stride[d]
+            make_link(<TensorBase>inputs[0], <TensorBase>y, op, attrs)
+    return y
 
 
 cdef int fill_key(int64_t *key, fe_view **views, int n, bint strides) noexcept:
@@ -156,4 +185,28 @@ cdef Entry find(OpBase op, tuple inputs, tuple attrs, fe_view **views):
     op.recent.insert(0, e)
     if len(op.recent) > 4:
         op.recent.pop()
+    return e
+
+
+cdef Entry find_many(OpBase op, tuple inputs, tuple attrs):
+    """The same for any number of inputs."""
+    cdef TensorBase x
+    cdef fe_view *view
+    cdef Entry e
+    cdef int64_t k = len(inputs)
+    for o in inputs:
+        k += (<TensorBase>o).v.ndim
+    key = PyBytes_FromStringAndSize(NULL, k * 8)
+    cdef int64_t *words = <int64_t *>PyBytes_AS_STRING(key)
+    k = 0
+    for o in inputs:
+        x = <TensorBase>o
+        view = &x.v
+        k += fill_key(words + k, &view, 1, False)
+    e = op.entries.get((attrs, key))
+    if e is None:
+        e = op.prepare([x.spec for x in inputs], attrs, None)
+        if len(op.entries) >= 1024:
+            op.entries.clear()
+        op.entries[attrs, key] = e
     return e

@@ -95,6 +95,9 @@ class HostOp(Op):
     are TensorLists.
     """
 
+    def __call__(self, *inputs, **attrs):
+        return self.call_mixed(inputs, self.complete(attrs))
+
     def call(self, inputs: tuple, attrs: tuple):
         interpreter = current_interpreter()
         if interpreter is not None:

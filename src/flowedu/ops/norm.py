@@ -189,7 +189,7 @@ batch_norm_grad = define(
     "batch_norm_grad(dy, x, gamma, mean, var, *, axis=1, epsilon) -> (dx, dgamma, dbeta)", _batch_norm_grad_axes,
     ref=_batch_norm_grad_ref, check=_check_batch_norm_grad, cpu="batch_norm_grad", linear=["dy", "gamma->dx"],
     pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,)), grad=_batch_norm_grad_backward,
-    domain={"var": "positive"}, examples=_channel_examples(2, 3))
+    inplace=["dy", "x"], domain={"var": "positive"}, examples=_channel_examples(2, 3))
 
 
 # ---- layer norm

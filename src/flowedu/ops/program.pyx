@@ -62,6 +62,8 @@ class Formula:
         for name, out, operands in self.instrs:
             known = [types[o] for o in operands[(1 if name == "where" else 0):] if o in types]
             t = known[0] if known else in_types[0]
+            if name == "where":
+                types.setdefault(operands[0], BY_CODE[6])     # a constant condition is a bool
             for o in operands:
                 types.setdefault(o, t)
             tile = TILES.get((name, t.code))

@@ -43,6 +43,8 @@ cdef cnp.ndarray over(fe_view *v, object owner, bint writable):
     cdef cnp.npy_intp strides[8]
     cdef int item = BY_CODE[v.dtype].bytes, d
     cdef cnp.ndarray a
+    if v.dtype == FE_BF16:
+        raise DTypeError("bfloat16 has no NumPy array", expected="a type NumPy has", got="bfloat16", fix="convert: x.float()")
     for d in range(v.ndim):
         dims[d] = v.shape[d]
         strides[d] = v.stride[d] * item

@@ -10,11 +10,11 @@ from flowedu.blob.dtype import int8, int32, int64, uint8
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
-from flowedu.ops.elementwise import exp, neg, softplus
+from flowedu.ops.elementwise import exp, neg, not_equal, softplus
 from flowedu.ops.formula import elementwise
 from flowedu.ops.index import one_hot
 from flowedu.ops.reduce import sum
-from flowedu.ops.view import reshape
+from flowedu.ops.view import cast, constant, reshape
 
 
 # ---- softmax and log_softmax
@@ -110,18 +110,26 @@ def _check_labels(name, labels, logits):
                          got=f"labels {labels.shape}, logits {logits.shape}", fix=fix)
 
 
+NOBODY = -2 ** 63                 # ignore_index=None: no label is this one
+
+
+def _ignored(ignore_index):
+    return ((NOBODY if ignore_index is None else ignore_index,), ())
+
+
 def _sparse_axes(labels, logits):
     a = axes.same(labels.ndim)
     return f"{a},{a}V->{a},{a}V"
 
 
-def _sparse_ref(labels, logits):
-    logp = _log_softmax_ref(logits, -1)
-    return -np.take_along_axis(logp, labels[..., None].astype(np.int64), -1)[..., 0], np.exp(logp)
+def _sparse_ref(labels, logits, ignore_index):
+    logp, counts = _log_softmax_ref(logits, -1), labels != _ignored(ignore_index)[0][0]
+    safe = np.where(counts, labels, 0).astype(np.int64)
+    return -np.take_along_axis(logp, safe[..., None], -1)[..., 0] * counts, np.exp(logp)
 
 
-def _sparse_grad(dloss, dprob, labels, prob):
-    return _total(None if dloss is None else sparse_softmax_cross_entropy_grad(dloss, labels, prob),
+def _sparse_grad(dloss, dprob, labels, prob, ignore_index):
+    return _total(None if dloss is None else sparse_softmax_cross_entropy_grad.call((dloss, labels, prob), (ignore_index,)),
                   None if dprob is None else softmax_grad(dprob, prob))
 
 
@@ -138,11 +146,13 @@ def _column(x):
 _SPARSE = [dict(shapes=[(6,), (6, 5)]), dict(shapes=[(6, 2), (6, 2, 5)]), dict(shapes=[(), (5,)])]
 
 sparse_softmax_cross_entropy = define(
-    "sparse_softmax_cross_entropy(labels, logits) -> (loss, prob)", _sparse_axes, key="logits", ref=_sparse_ref,
+    "sparse_softmax_cross_entropy(labels, logits, *, ignore_index=None) -> (loss, prob)", _sparse_axes, key="logits",
+    ref=_sparse_ref,
     check=lambda labels, logits: _check_labels("sparse_softmax_cross_entropy", labels, logits),
     dtype=lambda logits: logits.dtype, cpu="sparse_softmax_cross_entropy", grad={"logits": _sparse_grad},
-    domain={"labels": "index:5"}, examples=_SPARSE,
-    doc="loss = -log(softmax(logits)[label]) for every row; prob = softmax(logits). Labels come first.")
+    pack=_ignored, domain={"labels": "index:5"}, examples=[*_SPARSE, dict(shapes=[(6,), (6, 5)], ignore_index=2)],
+    doc="loss = -log(softmax(logits)[label]) for every row, 0 where the label is ignore_index; prob = softmax(logits). "
+        "Labels come first.")
 sparse_softmax_cross_entropy.range_help = "0 <= label < number of classes (the last axis of logits)"
 
 
@@ -163,20 +173,31 @@ def _hot(labels, prob):
     return one_hot(labels, depth=prob.shape[-1], dtype=prob.dtype)
 
 
-def _sparse_grad_ref(dloss, labels, prob):
+def _sparse_grad_ref(dloss, labels, prob, ignore_index):
+    dloss = dloss * (labels != _ignored(ignore_index)[0][0])
     return dloss[..., None] * (prob - (labels[..., None] == np.arange(prob.shape[-1])))
 
 
-def _ddloss(ddlogits, labels, prob):
-    return sum(ddlogits * (prob - _hot(labels, prob)), axis=(prob.ndim - 1,))
+def _counting(d, labels, ignore_index):
+    """d, 0 where the label does not count."""
+    if ignore_index is None:
+        return d
+    return d * cast(not_equal(labels, constant(shape=(), value=ignore_index, dtype=labels.dtype)), dtype=d.dtype)
+
+
+def _ddloss(ddlogits, labels, prob, ignore_index):
+    return _counting(sum(ddlogits * (prob - _hot(labels, prob)), axis=(prob.ndim - 1,)), labels, ignore_index)
 
 
 sparse_softmax_cross_entropy_grad = define(
-    "sparse_softmax_cross_entropy_grad(dloss, labels, prob) -> dlogits", _sparse_grad_axes, check=_check_sparse_grad,
+    "sparse_softmax_cross_entropy_grad(dloss, labels, prob, *, ignore_index=None) -> dlogits", _sparse_grad_axes,
+    check=_check_sparse_grad,
     shape=lambda prob: prob.shape, linear=["dloss"], ref=_sparse_grad_ref, cpu="sparse_softmax_cross_entropy_grad",
     key="prob", dtype=lambda prob: prob.dtype, domain={"labels": "index:5"},
-    grad={"dloss": _ddloss, "prob": lambda ddlogits, dloss: ddlogits * _column(dloss)},
-    examples=[{"shapes": [e["shapes"][0], *e["shapes"]]} for e in _SPARSE])
+    pack=_ignored, grad={"dloss": _ddloss, "prob": lambda ddlogits, dloss, labels, ignore_index: ddlogits * _column(
+        _counting(dloss, labels, ignore_index))},
+    examples=[*({"shapes": [e["shapes"][0], *e["shapes"]]} for e in _SPARSE),
+              dict(shapes=[(6,), (6,), (6, 5)], ignore_index=2)])
 sparse_softmax_cross_entropy_grad.range_help = sparse_softmax_cross_entropy.range_help
 
 

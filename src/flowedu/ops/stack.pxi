@@ -27,6 +27,11 @@ def current_interpreter():
     return stack[len(stack) - 1] if stack else None
 
 
+cdef inline bint lazy_mode():
+    """Whether ops of this thread are answered by an interpreter, not by the eager one."""
+    return active != 0 and current_interpreter() is not None
+
+
 def call_below(op, inputs, attrs):
     """Answer a call with the interpreter under the one in charge (for interpreters that watch and pass on)."""
     stack = here.stack
@@ -38,19 +43,32 @@ def call_below(op, inputs, attrs):
 
 
 cdef bint swap_grad(bint on) noexcept:
-    global grad_on
-    cdef bint old = grad_on
-    grad_on = on
+    cdef bint old = not fe_grad_off
+    global fe_grad_off
+    fe_grad_off = not on
     return old
 
 
 def set_grad_enabled(bint on):
-    """Whether eager calls are recorded; returns the old value."""
+    """Whether eager calls of this thread are recorded; returns the old value."""
     return swap_grad(on)
 
 
 def is_grad_enabled():
-    return grad_on
+    """Whether eager calls of this thread are recorded for backward."""
+    return not fe_grad_off
+
+
+def set_inference(bint on):
+    """Whether tensors made by this thread are marked as made for inference; returns the old value."""
+    global fe_inference
+    cdef bint old = fe_inference
+    fe_inference = on
+    return old
+
+
+def is_inference_mode_enabled():
+    return bool(fe_inference)
 
 
 def set_num_threads(int n):
@@ -79,6 +97,12 @@ def default_threads() -> int:
 def has_threads():
     """False when the compiler had no OpenMP."""
     return bool(fe_has_threads())
+
+
+def register_size(cls):
+    global Size
+    Size = cls
+    return cls
 
 
 def register_tensor(cls):

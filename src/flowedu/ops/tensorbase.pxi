@@ -1,5 +1,38 @@
 # The C part of flow.Tensor: data, tape links, operators (part of core.pyx).
 
+cdef class Rare:
+    """What only few tensors have: a symbol, hooks."""
+
+
+def lazy_tensor(symbol, shape, dtype, bint requires_grad=False, grad_name=None):
+    """A tensor without numbers: the value `symbol` of the graph being built. `grad_name`: what grad_fn prints."""
+    cdef TensorBase y = new_tensor()
+    cdef int64_t step = 1
+    cdef int d
+    if len(shape) > FE_MAX_DIM:
+        raise ShapeError("a tensor has too many axes", expected=f"at most {FE_MAX_DIM}", got=str(tuple(shape)))
+    y.v.ndim, y.v.dtype = <int32_t>len(shape), dtype.code
+    for d in range(y.v.ndim - 1, -1, -1):
+        y.v.shape[d], y.v.stride[d] = shape[d], step
+        step *= max(y.v.shape[d], 1)
+    y.tracked = requires_grad
+    y.rare = Rare()
+    y.rare.symbol, y.rare.grad_name = symbol, grad_name or None
+    return y
+
+
+cdef raise_lazy(why):
+    raise LazyTensorError("this tensor is lazy: it stands for a value of an nn.Graph that is being built, or was built",
+                          got=why, expected="an eager tensor", fix="return it from build() and look at what the graph's call returns")
+
+
+def take_value(TensorBase x, TensorBase z):
+    """The lazy tensor x stands for what z stands for, from here on."""
+    if z.link is not None:
+        settle(z)
+    take_symbol(x, z)
+    x.epoch += 1
+
 cdef class TensorBase(Array):
     """The C part of flow.Tensor: data, tape links, operators. tensor.py adds the methods users see."""
 
@@ -16,8 +49,56 @@ cdef class TensorBase(Array):
 
     @property
     def spec(self):
-        from flowedu.blob.spec import Spec
-        return Spec(self.shape, self.dtype)
+        return Spec(self.shape_(), self.dtype)
+
+    @property
+    def shape(self):
+        cdef int d
+        cdef object n                                                        # else it is a C number, and each use another object
+        shape = PyType_GenericAlloc(<PyTypeObject *>Size, self.v.ndim)       # a tuple of that class, still empty
+        for d in range(self.v.ndim):
+            n = self.v.shape[d]
+            Py_INCREF(n)
+            PyTuple_SET_ITEM(shape, d, n)
+        return shape
+
+    def shape_(self):
+        """The shape as a plain tuple."""
+        return tuple([self.v.shape[i] for i in range(self.v.ndim)])
+
+    @property
+    def symbol(self):
+        """What a lazy tensor stands for in the graph being built; None: an eager tensor."""
+        if self.rare is None:
+            return None
+        if self.link is not None and self.block == NULL and lazy_mode():
+            settle(self)                           # a view of what was written since
+        return self.rare.symbol
+
+    @symbol.setter
+    def symbol(self, value):
+        if self.rare is None:
+            self.rare = Rare()
+        self.rare.symbol = value
+
+    @property
+    def is_lazy(self):
+        """Whether this is a value of a graph being built: shape and dtype, no numbers yet."""
+        return self.block == NULL
+
+    @property
+    def is_eager(self):
+        return self.block != NULL
+
+    def settle(self):
+        """Bring the history of a view whose base was written in place up to date."""
+        if self.link is not None:
+            settle(self)
+
+    @property
+    def differentiable_(self):
+        """Whether the dtype can have gradients."""
+        return has_gradient(self.v.dtype)
 
     def __add__(self, other):
         return binary(ADD, self, other)
@@ -43,10 +124,23 @@ cdef class TensorBase(Array):
     def __rtruediv__(self, other):
         return binary(DIV, other, self)
 
+    def __iadd__(self, other):
+        return update(ADD, self, other)
+
+    def __isub__(self, other):
+        return update(SUB, self, other)
+
+    def __imul__(self, other):
+        return update(MUL, self, other)
+
+    def __itruediv__(self, other):
+        return update(DIV, self, other)
+
     def __matmul__(self, other):
-        if isinstance(self, TensorBase) and isinstance(other, TensorBase) and \
-                (<TensorBase>self).v.dtype == (<TensorBase>other).v.dtype:
-            return MATMUL.call((self, other), MATMUL.defaults)
+        if isinstance(self, TensorBase) and isinstance(other, TensorBase) and (<TensorBase>self).v.dtype < 2 and \
+                (<TensorBase>self).v.dtype == (<TensorBase>other).v.dtype and (<TensorBase>self).v.ndim == 2 and \
+                (<TensorBase>other).v.ndim == 2:
+            return answer(MATMUL, (self, other), MATMUL.defaults)
         return matmul_hook(self, other)
 
 cdef OpBase ADD = None, SUB = None, MUL = None, DIV = None, MATMUL = None, SUM = None
@@ -65,6 +159,6 @@ cdef OpBase sum_op():
 
 cdef binary(OpBase op, a, b):
     if isinstance(a, TensorBase) and isinstance(b, TensorBase) and (<TensorBase>a).v.dtype == (<TensorBase>b).v.dtype \
-            and ((<TensorBase>a).v.dtype < 2 or op is not DIV):
-        return op.call((a, b), NOTHING)
+            and (<TensorBase>a).v.dtype < (2 if op is DIV else 4):   # the other types have carriers (tensor/promote.py)
+        return answer(op, (a, b), NOTHING)
     return mixed(op, a, b)

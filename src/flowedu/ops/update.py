@@ -2,8 +2,8 @@
 
 One call updates every parameter of a model. The inputs are `lr` (one float), `step` (one int64: updates made so far),
 then for each parameter its group: the weight w, its gradient g, and what the rule remembers about it, such as
-(w, g, m, v). Attributes that differ between parameters are tuples with one number each; an empty tuple stands for zeros.
-Before the rule is applied, g becomes `scale * g + l1 * sign(w) + l2 * w`.
+(w, g, m, v). Attributes that differ between parameters are tuples with one number each; a tuple of one number holds for all
+parameters, an empty one stands for zeros. Before the rule is applied, g becomes `scale * g + l1 * sign(w) + l2 * w`.
 
 `op.mutates(n)` tells the graph which of n inputs are changed, in order; `ref` returns their new values in that order.
 """
@@ -58,29 +58,36 @@ def _check(name, group, xs, per_parameter):
                                  fix="give all arrays of a group one shape and dtype"
                                      + ", and one number to names with _t" * any(map(_is_number, group)))
     for attr, values in per_parameter.items():
-        if len(values) not in (0, (len(xs) - HEAD) // size):
-            raise ArgumentError(f"{name}: {attr} does not fit", expected=f"{(len(xs) - HEAD) // size} numbers, or none",
-                                got=str(len(values)), fix="give one number per parameter")
+        if len(values) not in (0, 1, (len(xs) - HEAD) // size):
+            raise ArgumentError(f"{name}: {attr} does not fit", expected=f"{(len(xs) - HEAD) // size} numbers, one or none",
+                                got=str(len(values)), fix="give one number per parameter, or one for all")
+
+
+def number_of(values, i):
+    """What a per-parameter attribute says about parameter i."""
+    return 0.0 if not values else values[0] if len(values) == 1 else values[i]
 
 
 def _numbers(n, *per_parameter):
     """[(weight decay, l1, l2) of each of n parameters]"""
-    return list(zip(*[v if v else (0.0,) * n for v in per_parameter]))
+    return [tuple(number_of(v, i) for v in per_parameter) for i in range(n)]
 
 
-def _define(name, group, rule, hyper="", reals=lambda: (0.0, 0.0, 0.0), correct="", whole=False):
+def define_update(name, group, rule, hyper="", reals=lambda: (0.0, 0.0, 0.0), flags="", whole=False):
     """One record. rule(w, g, state, lr, wd, t, **hyper) -> new values of the changed arrays, in NumPy.
 
-    group: names of what belongs to a parameter; those that end in _t are single numbers. whole: a parameter must not be
-    split over devices.
+    group: names of what belongs to a parameter; those that end in _t are single numbers. hyper, flags: more attributes,
+    numbers and booleans, with their defaults; reals(**numbers) -> the three the kernel gets. whole: a parameter must not
+    be split over devices.
     """
     size = len(group)
-    head = f"{name}(*xs, scale=1.0, weight_decay=(), l1=(), l2=(){hyper}{correct}) -> ()"
+    head = f"{name}(*xs, scale=1.0, weight_decay=(), l1=(), l2=(){hyper}{flags}) -> ()"
+    booleans = _attributes(flags)
 
     def pack(xs, scale, weight_decay, l1, l2, **more):
         own = _numbers((len(xs) - HEAD) // size, weight_decay, l1, l2)
-        correction = more.pop("do_bias_correction", False)
-        return (int(correction),), (scale, *reals(**more), *[x for numbers in own for x in numbers])
+        ints = tuple(int(more.pop(b)) for b in booleans) or (0,)
+        return ints, (scale, *reals(**more), *[x for numbers in own for x in numbers])
 
     def ref(xs, scale, weight_decay, l1, l2, **more):
         lr, t, out = float(np.ravel(xs[0])[0]), int(np.ravel(xs[1])[0]) + 1, []
@@ -90,7 +97,7 @@ def _define(name, group, rule, hyper="", reals=lambda: (0.0, 0.0, 0.0), correct=
             out += [np.asarray(x, w.dtype) for x in rule(w, g, state, lr, wd, t, **more)]
         return tuple(out)
 
-    names = [p.split("=")[0].strip() for p in (hyper + correct).split(",") if p.strip()]
+    names = _attributes(hyper + flags)
     common = ["xs", "scale", "weight_decay", "l1", "l2"]
     op = define(head, lambda xs: _update_axes(xs, group, whole), shape=lambda: (), contiguous=False, cpu=name,
                 ref=_asks(ref, common + names), pack=_asks(pack, common + names),
@@ -101,6 +108,10 @@ def _define(name, group, rule, hyper="", reals=lambda: (0.0, 0.0, 0.0), correct=
     return op
 
 
+def _attributes(declared):
+    return [p.split("=")[0].strip() for p in declared.split(",") if p.strip()]
+
+
 def _asks(f, names):
     """f as a function whose signature lists `names`: records read signatures (ops/define.py)."""
     from inspect import Parameter, Signature
@@ -109,7 +120,7 @@ def _asks(f, names):
     return g
 
 
-def _norm(a):
+def norm(a):
     return float(np.sqrt(np.sum(np.square(a, dtype=np.float64))))
 
 
@@ -143,7 +154,7 @@ def _rmsprop_centered(w, g, state, lr, wd, t, decay_rate, epsilon):
 
 
 def _lars(w, g, state, lr, wd, t, momentum_beta, epsilon, lars_coefficient):
-    a, b = _norm(w), _norm(g)
+    a, b = norm(w), norm(g)
     if a > 0 and b > 0:
         lr = lr * lars_coefficient * a / (epsilon + b + wd * a)
     return _momentum(w, g, state, lr, wd, t, momentum_beta)
@@ -154,7 +165,7 @@ def _lamb(w, g, state, lr, wd, t, beta1, beta2, epsilon):
     m = beta1 * m + (1 - beta1) * g
     v = beta2 * v + (1 - beta2) * g * g
     a = m / (1 - float(beta1_t[0])) / (np.sqrt(v / (1 - float(beta2_t[0]))) + epsilon)
-    p, q = _norm(w), _norm(a)
+    p, q = norm(w), norm(a)
     if p > 0 and q > 0:
         lr = lr * p / q
     return w - lr * (a + wd * w), m, v, beta1_t * beta1, beta2_t * beta2
@@ -164,17 +175,17 @@ def _betas(beta1, beta2, epsilon):
     return beta1, beta2, epsilon
 
 
-sgd_update = _define("sgd_update", "wg", _sgd)
-momentum_update = _define("momentum_update", "wgm", _momentum, ", beta=0.9", lambda beta: (beta, 0.0, 0.0))
-adam_update = _define("adam_update", "wgmv", _adam, ", beta1=0.9, beta2=0.999, epsilon=1e-8", _betas,
-                      ", do_bias_correction=False")
-rmsprop_update = _define("rmsprop_update", ("w", "g", "mean_square"), _rmsprop, ", decay_rate=0.99, epsilon=1e-8",
-                         lambda decay_rate, epsilon: (decay_rate, 0.0, epsilon))
-rmsprop_centered_update = _define("rmsprop_centered_update", ("w", "g", "mean_square", "mean_gradient"), _rmsprop_centered,
-                                  ", decay_rate=0.99, epsilon=1e-8",
-                                  lambda decay_rate, epsilon: (decay_rate, 0.0, epsilon))
-lars_update = _define("lars_update", "wgm", _lars, ", momentum_beta=0.9, epsilon=1e-9, lars_coefficient=0.0001",
-                      lambda momentum_beta, epsilon, lars_coefficient: (momentum_beta, lars_coefficient, epsilon),
-                      whole=True)
-lamb_update = _define("lamb_update", ("w", "g", "m", "v", "beta1_t", "beta2_t"), _lamb,
-                      ", beta1=0.9, beta2=0.999, epsilon=1e-6", _betas, whole=True)
+sgd_update = define_update("sgd_update", "wg", _sgd)
+momentum_update = define_update("momentum_update", "wgm", _momentum, ", beta=0.9", lambda beta: (beta, 0.0, 0.0))
+adam_update = define_update("adam_update", "wgmv", _adam, ", beta1=0.9, beta2=0.999, epsilon=1e-8", _betas,
+                            ", do_bias_correction=False")
+rmsprop_update = define_update("rmsprop_update", ("w", "g", "mean_square"), _rmsprop,
+                               ", decay_rate=0.99, epsilon=1e-8", lambda decay_rate, epsilon: (decay_rate, 0.0, epsilon))
+rmsprop_centered_update = define_update("rmsprop_centered_update", ("w", "g", "mean_square", "mean_gradient"),
+                                        _rmsprop_centered, ", decay_rate=0.99, epsilon=1e-8",
+                                        lambda decay_rate, epsilon: (decay_rate, 0.0, epsilon))
+lars_update = define_update("lars_update", "wgm", _lars, ", momentum_beta=0.9, epsilon=1e-9, lars_coefficient=0.0001",
+                            lambda momentum_beta, epsilon, lars_coefficient: (momentum_beta, lars_coefficient, epsilon),
+                            whole=True)
+lamb_update = define_update("lamb_update", ("w", "g", "m", "v", "beta1_t", "beta2_t"), _lamb,
+                            ", beta1=0.9, beta2=0.999, epsilon=1e-6", _betas, whole=True)

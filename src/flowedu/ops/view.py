@@ -186,7 +186,7 @@ def _check_assign(value, ref):
 
 cast = define("cast(x, *, dtype) -> y", _same, dtype=lambda dtype: dtype, cpu="cast", contiguous=False,
               ref=lambda x, dtype: x.astype(dtype.numpy), float_only=False,
-              grad={"x": lambda dy, x: cast(dy, dtype=x.dtype)}, linear=["x"],
+              grad={"x": lambda dy, x_dtype: cast(dy, dtype=x_dtype)}, linear=["x"],
               examples=[dict(shapes=[(6, 12)], dtype=float32)])
 def check_number(what: str, value, dtype) -> None:
     """Raise unless an integer dtype has this number: 1.5 is not silently 1, nor 300 an int8."""

@@ -1,0 +1,7 @@
+"""Optimizers: of tensors, flow.optim, SGD, Adam, ...; of job functions, flow.optimizer, in optimizer.py, schedule.py."""
+from flowedu.optim.adam import LAMB, Adam, AdamW
+from flowedu.optim.adaptive import Adadelta, Adagrad, RMSprop
+from flowedu.optim.base import Optimizer
+from flowedu.optim.group import ParamGroup, UpdateRule
+from flowedu.optim.sgd import SGD
+from flowedu.optim import lr_scheduler

@@ -134,8 +134,7 @@ class CosineScheduler(LrScheduler):
         self.alpha = number(type(self).__name__, "alpha", alpha)
 
     def decay(self, n: int) -> float:
-        cosine = (1 + math.cos(math.pi * min(n, self.steps) / self.steps)) / 2
-        return self.base_lr * ((1 - self.alpha) * cosine + self.alpha)
+        return cosine(self.base_lr, n, self.steps, self.alpha)
 
 
 class PolynomialScheduler(LrScheduler):
@@ -156,12 +155,7 @@ class PolynomialScheduler(LrScheduler):
         self.cycle = bool(cycle)
 
     def decay(self, n: int) -> float:
-        steps = self.steps
-        if self.cycle:
-            n = max(n, 1)
-            steps *= -(-n // steps)  # rounded up
-        left = 1 - min(n, steps) / steps
-        return (self.base_lr - self.end_learning_rate) * left ** self.power + self.end_learning_rate
+        return polynomial(self.base_lr, n, self.steps, self.end_learning_rate, self.power, self.cycle)
 
 
 class PolynomialSchduler(PolynomialScheduler):
@@ -248,6 +242,19 @@ class CustomScheduler(LrScheduler):
     def decay(self, n: int) -> float:
         raise UnsupportedError(f"{self!r}: the job computes this rate", expected="the value of the blob",
                                got="a call for a number", fix="read the blob: flow.watch shows it")
+
+
+def cosine(base_lr: float, n: int, steps: int, alpha: float) -> float:
+    """The formula of CosineScheduler, and of lr_scheduler.CosineDecayLR."""
+    return base_lr * ((1 - alpha) * (1 + math.cos(math.pi * min(n, steps) / steps)) / 2 + alpha)
+
+
+def polynomial(base_lr: float, n: int, steps: int, end: float, power: float, cycle: bool) -> float:
+    """The formula of PolynomialScheduler, and of lr_scheduler.PolynomialLR."""
+    if cycle:
+        n = max(n, 1)
+        steps *= -(-n // steps)  # rounded up
+    return (base_lr - end) * (1 - min(n, steps) / steps) ** power + end
 
 
 def as_scheduler(value: Any, what: str) -> LrScheduler:

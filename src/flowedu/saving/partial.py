@@ -7,14 +7,18 @@
 An exception removes it. What a killed process left behind is removed by the next `filling` of the same parent: whoever
 fills a directory holds a lock on it, which ends with the process. (Where the system or the file system has no such locks
 nothing is removed.)
+
+An old directory at that path can be replaced: it stays as it is until the new one is complete, then the two change places.
 """
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,17 +38,22 @@ def is_partial(path: str | os.PathLike) -> bool:
 
 
 @contextlib.contextmanager
-def filling(target: Path, check_free: Callable[[], None]) -> Iterator[Path]:
+def filling(target: Path, check_free: Callable[[], None], replace: bool = False) -> Iterator[Path]:
     """A new directory that becomes `target` at the end of the with block, and goes away when that raises.
 
     Args:
         target: free, or an empty directory; its parent exists.
         check_free: raises what is to be raised when `target` has been taken by then.
+        replace: `target` may also be a directory with something in it, which goes away at the end.
     """
     _clean(target.parent)
     folder, lock = _made(target)
     try:
         yield folder
+        if replace and target.is_dir() and any(target.iterdir()):
+            _exchange(folder, target)
+            shutil.rmtree(folder, ignore_errors=True)  # that is the old one now
+            return
         if os.name == "nt" and target.is_dir():
             target.rmdir()  # elsewhere a rename replaces an empty directory
         try:
@@ -57,6 +66,25 @@ def filling(target: Path, check_free: Callable[[], None]) -> Iterator[Path]:
         raise
     finally:
         _unlock(lock)
+
+
+_AT_CWD, _EXCHANGE = -100, 2  # of Linux's renameat2: two names change places, with no moment between
+
+
+def _exchange(a: Path, b: Path) -> None:
+    """Two directories change places; where the system cannot do that at once, in three steps that are undone on failure."""
+    if sys.platform == "linux":
+        rename = getattr(ctypes.CDLL(None), "renameat2", None)
+        if rename is not None and rename(_AT_CWD, os.fsencode(a), _AT_CWD, os.fsencode(b), _EXCHANGE) == 0:
+            return
+    third = b.parent / f".{b.name[:100]}.old-{secrets.token_hex(6)}"  # no name that _clean removes
+    os.rename(b, third)
+    try:
+        os.rename(a, b)
+    except BaseException:
+        os.rename(third, b)
+        raise
+    os.rename(third, a)
 
 
 def _made(target: Path) -> tuple[Path, int | None]:

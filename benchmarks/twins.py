@@ -1,0 +1,71 @@
+"""Models written once for two libraries: `lib` is flowedu or torch. The weights of the first are copied into the second."""
+from __future__ import annotations
+
+MOBILENET = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+
+
+def mlp(lib, sizes):
+    nn, parts = lib.nn, []
+    for i, o in zip(sizes, sizes[1:]):
+        parts += [nn.Linear(i, o), nn.ReLU()]
+    return nn.Sequential(*parts[:-1])
+
+
+def lenet(lib):
+    nn = lib.nn
+    return nn.Sequential(nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5, padding=2),
+                         nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3136, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+def mobilenet(lib, classes=1000):
+    nn = lib.nn
+
+    def conv(i, o, k, stride=1, groups=1):
+        return [nn.Conv2d(i, o, k, stride, k // 2, groups=groups, bias=False), nn.BatchNorm2d(o)]
+
+    class Block(nn.Module):
+        def __init__(self, parts, residual):
+            super().__init__()
+            self.conv, self.residual = nn.Sequential(*parts), residual
+
+        def forward(self, x):
+            return x + self.conv(x) if self.residual else self.conv(x)
+
+    whole, c = [*conv(3, 32, 3, 2), nn.ReLU6()], 32
+    for t, out, repeat, first in MOBILENET:
+        for i in range(repeat):
+            stride = first if i == 0 else 1
+            parts = [*conv(c, c * t, 1), nn.ReLU6()] if t > 1 else []
+            parts += [*conv(c * t, c * t, 3, stride, c * t), nn.ReLU6(), *conv(c * t, out, 1)]
+            whole.append(Block(parts, stride == 1 and c == out))
+            c = out
+    return nn.Sequential(*whole, *conv(c, 1280, 1), nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                         nn.Linear(1280, classes))
+
+
+def gpt_block(lib, length, width, heads):
+    nn = lib.nn
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ln1, self.ln2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.fc, self.out, self.act = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), nn.GELU()
+            self.register_buffer("mask", lib.triu(lib.ones(length, length), 1) == 1)
+
+        def forward(self, x):
+            b, t, d = x.shape
+            q, k, v = (h.reshape(b, t, heads, d // heads).transpose(1, 2) for h in self.qkv(self.ln1(x)).split(d, 2))
+            scores = (q @ k.transpose(2, 3)) * (d // heads) ** -0.5
+            y = lib.softmax(scores.masked_fill(self.mask, float("-inf")), -1) @ v
+            x = x + self.proj(y.transpose(1, 2).reshape(b, t, d))
+            return x + self.out(self.act(self.fc(self.ln2(x))))
+
+    return Block()
+
+
+def share_weights(source, target, tensor) -> None:
+    """Parameters and buffers of `source` (flowedu) into `target` (torch), in order."""
+    for a, b in zip((*source.parameters(), *source.buffers()), (*target.parameters(), *target.buffers())):
+        b.data.copy_(tensor(a.detach().numpy()))

@@ -1,0 +1,107 @@
+"""flow.autograd.functional: Jacobians and Hessians of functions, and their products with vectors."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from flowedu.autograd.custom import zeros
+from flowedu.errors import ArgumentError
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor.autograd import grad
+from flowedu.tensor.base import Tensor
+from flowedu.tensor.interop import from_numpy
+from flowedu.tensor.modes import enable_grad
+
+_IDENTITY, _RESHAPE = REGISTRY["identity"], REGISTRY["reshape"]
+
+
+def _tuple(x) -> tuple:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _leaves(inputs: tuple, create_graph: bool) -> tuple:
+    """The inputs as values gradients are taken of: connected to the caller's with create_graph."""
+    return tuple(_IDENTITY.call((x,), ()) if create_graph and x.requires_grad else x.detach().requires_grad_()
+                 for x in inputs)
+
+
+def _or_zeros(found, values) -> tuple:
+    return tuple(zeros(tuple(x.shape), x.dtype) if g is None else g for g, x in zip(found, values))
+
+
+def _stack(rows: list, shape: tuple) -> Tensor:
+    flat = [_RESHAPE.call((r,), ((1, r.numel()),)) for r in rows]
+    y = REGISTRY["concat"].call(tuple(flat), (0,)) if len(flat) > 1 else flat[0]
+    return _RESHAPE.call((y,), (shape,))
+
+
+def jacobian(func: Callable, inputs, create_graph: bool = False, strict: bool = False):
+    """d output / d input: for each output and input a tensor of shape output.shape + input.shape. Nested in tuples where
+    there are several: outputs first, then inputs."""
+    args = _tuple(inputs)
+    with enable_grad():
+        leaves = _leaves(args, create_graph)
+        result = func(*leaves)
+        table = []
+        for y in _tuple(result):
+            rows = []
+            for k in range(y.numel()):
+                seed = np.zeros(tuple(y.shape), y.dtype.numpy)
+                seed.reshape(-1)[k] = 1
+                found = grad(y, leaves, from_numpy(seed), retain_graph=True, create_graph=create_graph,
+                             allow_unused=True) if y.requires_grad else (None,) * len(leaves)
+                if strict and any(g is None for g in found):
+                    raise ArgumentError("jacobian: an output is independent of an input, and strict is True",
+                                        fix="strict=False gives zeros")
+                rows.append(_or_zeros(found, leaves))
+            table.append(tuple(_stack([r[i] for r in rows], (*y.shape, *x.shape)) if rows else
+                               zeros((*y.shape, *x.shape), x.dtype) for i, x in enumerate(leaves)))
+    table = [row if isinstance(inputs, (tuple, list)) else row[0] for row in table]
+    return tuple(table) if isinstance(result, (tuple, list)) else table[0]
+
+
+def hessian(func: Callable, inputs, create_graph: bool = False):
+    """The second derivatives of a function with one number as its result: for inputs x and z a tensor of shape
+    x.shape + z.shape."""
+    def slopes(*xs):
+        y = func(*xs)
+        if y.numel() != 1:
+            raise ArgumentError("hessian: the function's result is not one number", expected="one element",
+                                got=str(tuple(y.shape)), fix="sum it")
+        found = grad(y, xs, create_graph=True, allow_unused=True)
+        return _or_zeros(found, xs)
+
+    found = jacobian(slopes, _tuple(inputs), create_graph=create_graph)
+    return found if isinstance(inputs, (tuple, list)) else found[0][0]
+
+
+def vjp(func: Callable, inputs, v=None, create_graph: bool = False):
+    """(func(*inputs), v times the Jacobian)."""
+    with enable_grad():
+        leaves = _leaves(_tuple(inputs), create_graph)
+        y = func(*leaves)
+        found = _or_zeros(grad(y, leaves, v, create_graph=create_graph, allow_unused=True), leaves)
+    out = tuple(t if create_graph else t.detach() for t in _tuple(y))
+    return out if isinstance(y, (tuple, list)) else out[0], found if isinstance(inputs, (tuple, list)) else found[0]
+
+
+def jvp(func: Callable, inputs, v=None, create_graph: bool = False):
+    """(func(*inputs), the Jacobian times v), by differentiating the product u -> u times the Jacobian, linear in u."""
+    args = _tuple(inputs)
+    with enable_grad():
+        leaves = _leaves(args, create_graph)
+        result = func(*leaves)
+        outs = _tuple(result)
+        us = tuple(zeros(tuple(y.shape), y.dtype).requires_grad_() for y in outs)
+        rows = _or_zeros(grad(outs, leaves, us, create_graph=True, allow_unused=True), leaves)
+        vs = [from_numpy(np.ones(tuple(x.shape), x.dtype.numpy)) for x in args] if v is None else list(_tuple(v))
+        kept = [(r, w) for r, w in zip(rows, vs) if r.requires_grad]
+        found = _or_zeros(grad([r for r, _ in kept], us, [w for _, w in kept], create_graph=create_graph,
+                               allow_unused=True), us) if kept else _or_zeros([None] * len(us), us)
+    out = tuple(t if create_graph else t.detach() for t in outs)
+    pair = isinstance(result, (tuple, list))
+    return (out if pair else out[0]), (found if pair else found[0])
+
+
+__all__ = ["hessian", "jacobian", "jvp", "vjp"]

@@ -1,0 +1,110 @@
+"""gradcheck: the gradients backward computes against finite differences."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from flowedu.blob.dtype import float64
+from flowedu.errors import ArgumentError, FlowError
+from flowedu.tensor.autograd import grad
+from flowedu.tensor.base import Tensor
+from flowedu.tensor.interop import from_numpy
+from flowedu.tensor.modes import no_grad
+
+
+class GradcheckError(FlowError, RuntimeError):
+    """The gradients of a function are not its slopes."""
+
+
+def _tensors(x) -> tuple:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+              raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:
+    """Whether backward through `func` gives its slopes: one entry of the Jacobian after the other, against
+    (f(x + eps) - f(x - eps)) / 2 eps.
+
+    Args:
+        inputs: arguments; those that require a gradient are checked. They should be float64: float32 has too few digits.
+        raise_exception: raise GradcheckError, naming the first entry that differs, instead of returning False.
+    """
+    args = _tensors(inputs)
+    checked = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.requires_grad]
+    if not checked:
+        raise ArgumentError("gradcheck expects at least one input tensor to require gradient", got="none",
+                            expected="requires_grad=True")
+    outputs = [y for y in _tensors(func(*args)) if isinstance(y, Tensor) and y.dtype.is_floating_point]
+    for o, y in enumerate(outputs):
+        slopes = {i: _slopes(func, args, i, o, eps, int(np.prod(y.shape))) for i in checked}
+        found = {i: np.zeros_like(s) for i, s in slopes.items()}
+        if y.requires_grad:
+            for k in range(y.numel()):
+                seed = np.zeros(tuple(y.shape), y.dtype.numpy)
+                seed.reshape(-1)[k] = 1
+                row = grad(y, [args[i] for i in checked], from_numpy(seed), retain_graph=True, allow_unused=True)
+                for i, g in zip(checked, row):
+                    if g is not None:
+                        found[i][:, k] = g.detach().numpy().reshape(-1)
+        for i in checked:
+            if not np.allclose(found[i], slopes[i], rtol, atol, equal_nan=True):
+                j, k = np.argwhere(~np.isclose(found[i], slopes[i], rtol, atol, equal_nan=True))[0]
+                if not raise_exception:
+                    return False
+                raise GradcheckError(f"Jacobian mismatch for output {o} with respect to input {i}",
+                                     expected=f"d output[{k}] / d input[{j}] = {slopes[i][j, k]:g} (numerical)",
+                                     got=f"{found[i][j, k]:g} (analytical)", fix="" if args[i].dtype is float64 else
+                                     "give float64 inputs: float32 has too few digits for finite differences")
+    return True
+
+
+def _slopes(func: Callable, args: tuple, i: int, o: int, eps: float, size: int) -> np.ndarray:
+    """(elements of input i, elements of output o) of finite differences."""
+    out = np.zeros((args[i].numel(), size), np.float64)
+    x = args[i].detach().contiguous().numpy().astype(args[i].dtype.numpy)
+
+    def value(j, step):
+        moved = x.copy()
+        moved.reshape(-1)[j] += step
+        with no_grad():
+            ys = [y for y in _tensors(func(*args[:i], from_numpy(moved), *args[i + 1:]))
+                  if isinstance(y, Tensor) and y.dtype.is_floating_point]
+        return ys[o].numpy().astype(np.float64).reshape(-1)
+
+    for j in range(x.size):
+        out[j] = (value(j, eps) - value(j, -eps)) / (2 * eps)
+    return out
+
+
+def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, *, eps: float = 1e-6, atol: float = 1e-5,
+                  rtol: float = 1e-3, raise_exception: bool = True) -> bool:
+    """The same for second derivatives: gradcheck of the gradient computation."""
+    args = _tensors(inputs)
+    outputs = [y for y in _tensors(func(*args)) if isinstance(y, Tensor) and y.requires_grad]
+    if grad_outputs is None:
+        rng = np.random.default_rng(0)
+        grad_outputs = [from_numpy(rng.normal(size=tuple(y.shape)).astype(y.dtype.numpy)) for y in outputs]
+        for g in grad_outputs:
+            g.requires_grad = True
+    seeds, n = _tensors(grad_outputs), len(args)
+
+    def gradients(*values):
+        made = [y for y in _tensors(func(*values[:n])) if isinstance(y, Tensor) and y.dtype.is_floating_point]
+        wanted = [x for x in values[:n] if isinstance(x, Tensor) and x.dtype.is_floating_point]
+        leaves = [x if x.requires_grad else x.detach().requires_grad_() for x in wanted]
+        made = made if all(x.requires_grad for x in wanted) else [
+            y for y in _tensors(func(*[leaves[[w is v for w in wanted].index(True)] if isinstance(v, Tensor) and
+                                       v.dtype.is_floating_point else v for v in values[:n]])) if isinstance(y, Tensor)]
+        found = grad(made, leaves, list(values[n:]), create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    def recorded(*values):
+        from flowedu.tensor.modes import enable_grad
+        with enable_grad():
+            return gradients(*values)
+
+    return gradcheck(recorded, (*args, *seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]

@@ -1,0 +1,58 @@
+"""flow.autograd.graph: what is done with the tensors that backward saves."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flowedu.errors import GradientError
+from flowedu.ops.core import set_pack_hook
+from flowedu.tensor.autograd import tensor_alias
+from flowedu.tensor.base import Tensor
+
+
+class _Packed:
+    """A saved tensor in the form pack_hook gave it."""
+
+    __slots__ = ("packed", "unpack_hook")
+
+    def __init__(self, packed, unpack_hook: Callable):
+        self.packed, self.unpack_hook = packed, unpack_hook
+
+    def unpack(self) -> Tensor:
+        t = self.unpack_hook(self.packed)
+        if not isinstance(t, Tensor):
+            raise GradientError("saved_tensors_hooks: unpack_hook returned something else than a tensor",
+                                expected="a tensor with the saved values", got=type(t).__name__)
+        return t
+
+
+class saved_tensors_hooks:
+    """Inside, every tensor that backward will need is kept as `pack_hook(tensor)`, and `unpack_hook` of that gives it back:
+    to keep activations on disk, say, or in fewer bits."""
+
+    def __init__(self, pack_hook: Callable, unpack_hook: Callable):
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+        self.old: list = []
+
+    def __enter__(self):
+        def pack(t):
+            old = set_pack_hook(None)                    # the hook's own ops are not packed
+            try:
+                return _Packed(self.pack_hook(tensor_alias(t)), self.unpack_hook)
+            finally:
+                set_pack_hook(old)
+
+        self.old.append(set_pack_hook(pack))
+        return self
+
+    def __exit__(self, *exc) -> None:
+        set_pack_hook(self.old.pop())
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keep what backward needs in main memory, where it is already."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
+        super().__init__(lambda t: t, lambda t: t)
+
+
+__all__ = ["save_on_cpu", "saved_tensors_hooks"]

@@ -1,0 +1,44 @@
+"""The pass fold_norm: in inference, batch norm (and relu or relu6) becomes the last step of the convolution before it.
+
+batch_norm_infer is y * scale + shift with one scale and shift for each channel. Multiplying the weights by the scale once
+and for all would do, but they are variables, which a training job may change between two runs: so the convolution's kernel
+scales and shifts its result while that is in the cache, which costs as little as adding a bias.
+"""
+from __future__ import annotations
+
+from math import inf
+
+from flowedu.graph.ir import Graph, GraphValue, Node
+from flowedu.graph.norm_clip import LIMITS
+from flowedu.graph.rewrite import attributes, rebuilt, replace
+from flowedu.ops.define import REGISTRY
+
+
+def fold_norm(graph: Graph) -> str:
+    """conv2d_last -> batch_norm_infer [-> relu or relu6], each read by the next alone, become conv2d_last_norm."""
+    readers, outputs = graph.consumers(), set(graph.outputs)
+
+    def only_reader(value: GraphValue) -> Node | None:
+        found = readers.get(value, ())
+        return found[0] if len(found) == 1 and value not in outputs else None
+
+    table: dict[GraphValue, GraphValue] = {}
+    made: dict[Node, Node] = {}
+    gone: set[Node] = set()
+    for conv in graph.nodes:
+        norm = only_reader(conv.outputs[0]) if conv.op.name == "conv2d_last" else None
+        if norm is None or norm.op.name != "batch_norm_infer" or attributes(norm)["axis"] % 4 != 3 \
+                or norm.inputs[0] is not conv.outputs[0]:
+            continue
+        act = only_reader(norm.outputs[0])
+        act = act if act is not None and act.op.name in LIMITS else None
+        last = act or norm
+        low, high = LIMITS[act.op.name] if act else (-inf, inf)
+        new = rebuilt(REGISTRY["conv2d_last_norm"], (*conv.inputs, *norm.inputs[1:]),
+                      {**attributes(conv), "epsilon": attributes(norm)["epsilon"], "low": low, "high": high}, last)
+        made[last] = new
+        gone.update({conv, norm} - {last})
+        table[last.outputs[0]] = new.outputs[0]
+    graph.nodes = [made.get(n, n) for n in graph.nodes if n not in gone]
+    replace(graph, table)
+    return f"{len(made)} batch norms moved into convolutions" if made else ""

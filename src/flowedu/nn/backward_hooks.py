@@ -1,0 +1,99 @@
+"""Full backward hooks: functions that see the gradients on their way into and out of one call of a module.
+
+The tensors that go in, and those that come out, pass through an operation that changes nothing. Its backward has all their
+gradients at once.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flowedu.autograd.function import Function
+from flowedu.errors import CallError
+from flowedu.tensor import Tensor
+
+
+class _Gate(Function):
+    """Its tensors themselves; backward asks `told(gradients)` what to hand on."""
+
+    @staticmethod
+    def forward(ctx, told, *xs):
+        ctx.told = told
+        return tuple(x.view_as(x) for x in xs)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return (None, *ctx.told(grads))
+
+
+def _through(told: Callable, values: tuple) -> tuple[tuple, list[int]]:
+    """`values` with those that want a gradient passed through a gate, and where these are."""
+    places = [i for i, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad]
+    if not places:
+        return values, places
+    passed = list(values)
+    for i, y in zip(places, _Gate.apply(told, *[values[i] for i in places])):
+        passed[i] = y
+    return tuple(passed), places
+
+
+class Watch:
+    """One call of a module that has backward hooks."""
+
+    def __init__(self, module, hooks):
+        self.module, self.hooks = module, hooks
+        self.grad_output: tuple | None = None
+        self.count, self.entered = 0, []
+
+    def inputs(self, args: tuple) -> tuple:
+        """The arguments that forward gets."""
+        self.count = len(args)
+        args, self.entered = _through(self._leave, args)
+        return args
+
+    def outputs(self, out):
+        """The result that the caller gets."""
+        if not isinstance(out, (Tensor, tuple)):
+            raise CallError("full backward hooks: the module's output is not a tensor or a tuple of tensors",
+                            expected="a tensor or a tuple", got=type(out).__name__, fix="register_forward_hook, and "
+                            "register_hook on the tensors in it")
+        values = out if isinstance(out, tuple) else (out,)
+        self.results = len(values)
+        values, self.left = _through(self._arrive, values)
+        return values if isinstance(out, tuple) else values[0]
+
+    def _arrive(self, grads: tuple) -> tuple:
+        """Backward reaches the outputs."""
+        whole = _spread(grads, self.left, self.results)
+        for hook in list(self.hooks.backward_pre.values()):
+            got = hook(self.module, whole)
+            whole = whole if got is None else _checked(got, self.results, "grad_output")
+        self.grad_output = whole
+        if not self.entered:                             # no input wants a gradient: this is the last chance
+            self._ask((None,) * self.count)
+        return tuple(whole[i] for i in self.left)
+
+    def _leave(self, grads: tuple) -> tuple:
+        """Backward has reached all inputs."""
+        whole = self._ask(_spread(grads, self.entered, self.count))
+        return tuple(whole[i] for i in self.entered)
+
+    def _ask(self, grad_input: tuple) -> tuple:
+        for hook in list(self.hooks.backward.values()):
+            got = hook(self.module, grad_input, self.grad_output)
+            grad_input = grad_input if got is None else _checked(got, self.count, "grad_input")
+        return grad_input
+
+
+def _spread(grads: tuple, places: list[int], count: int) -> tuple:
+    whole = [None] * count
+    for i, g in zip(places, grads):
+        whole[i] = g
+    return tuple(whole)
+
+
+def _checked(got, count: int, name: str) -> tuple:
+    got = got if isinstance(got, tuple) else (got,)
+    if len(got) != count:
+        raise CallError(f"Backward hook returned an invalid number of {name}", expected=f"None, or {count} gradients",
+                        got=str(len(got)), fix="return one for each, None where there is none")
+    return got

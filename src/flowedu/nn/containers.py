@@ -1,0 +1,187 @@
+"""Modules that hold modules: Sequential, ModuleList, ModuleDict."""
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+
+from flowedu.errors import AxisError, CallError, DTypeError
+from flowedu.nn.module import Module
+
+
+class _Numbered(Module):
+    """Children under the names "0", "1", ..., used like a list."""
+
+    def _key(self, index) -> str:
+        n = len(self)
+        i = operator.index(index)
+        if not -n <= i < n:
+            raise AxisError(f"{type(self).__name__}: index {i} is out of range", expected=f"an index in [{-n}, {n - 1}]",
+                            got=str(i), fix="-1 is the last one")
+        return list(self._modules)[i]
+
+    def _renumber(self, modules: Iterable[Module]) -> None:
+        modules = list(modules)
+        self._modules.clear()
+        for i, m in enumerate(modules):
+            self.add_module(str(i), m)
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return self._part(list(self._modules.items())[index])
+        return self._modules[self._key(index)]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._key(index), module)
+
+    def __delitem__(self, index) -> None:
+        keys = list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]
+        for key in keys:
+            del self._modules[key]
+        if all(k.isdigit() for k in self._modules):
+            self._renumber(list(self._modules.values()))
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(list(self._modules.values()))
+
+    def __contains__(self, module) -> bool:
+        return any(m is module for m in self._modules.values())
+
+    def append(self, module: Module):
+        """Add a module at the end. Returns self."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]):
+        """Add modules at the end. Returns self."""
+        if not isinstance(modules, Iterable):
+            raise CallError(f"{type(self).__name__}.extend should be called with an iterable, but got "
+                            f"{type(modules).__name__}", expected="a list of modules", got=repr(modules)[:60],
+                            fix="append(module) adds one")
+        for m in list(modules):
+            self.append(m)
+        return self
+
+    def insert(self, index: int, module: Module):
+        """Put a module before position `index`. Returns self."""
+        if not isinstance(module, Module):
+            raise DTypeError(f"{type(module).__name__} is not a Module subclass", expected="an nn.Module",
+                             got=type(module).__name__, fix="pass an instance, such as nn.ReLU()")
+        listed = list(self._modules.values())
+        listed.insert(index, module)
+        self._renumber(listed)
+        return self
+
+    def pop(self, index: int = -1) -> Module:
+        """Take the module at `index` out."""
+        module = self[index]
+        del self[index]
+        return module
+
+
+class Sequential(_Numbered):
+    """Modules called one after the other, each with what the one before gave.
+
+    Sequential(a, b, ...) or Sequential(OrderedDict(first=a, second=b)). Index, slice, len and iteration work; a slice is
+    a Sequential that keeps the names.
+    """
+
+    def __init__(self, *args):
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            named = args[0].items()
+        else:
+            named = ((str(i), m) for i, m in enumerate(args))
+        for name, module in named:
+            self.add_module(name, module)
+
+    def forward(self, input):
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+    def _part(self, items) -> Sequential:
+        return Sequential(OrderedDict(items))
+
+    def __add__(self, other: Sequential) -> Sequential:
+        if not isinstance(other, Sequential):
+            return NotImplemented
+        return Sequential(*self, *other)
+
+
+class ModuleList(_Numbered):
+    """A list of modules whose parameters count. It has no forward: index it or go through it."""
+
+    def __init__(self, modules: Iterable[Module] | None = None):
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    def _part(self, items) -> ModuleList:
+        return ModuleList([m for _, m in items])
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
+
+    __iadd__ = _Numbered.extend
+
+
+class ModuleDict(Module):
+    """Modules under names, used like a dict."""
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable | None = None):
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Module:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._modules))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._modules
+
+    def keys(self):
+        """The names."""
+        return self._modules.keys()
+
+    def values(self):
+        """The modules."""
+        return self._modules.values()
+
+    def items(self):
+        """(name, module) pairs."""
+        return self._modules.items()
+
+    def pop(self, key: str) -> Module:
+        """Take a module out."""
+        module = self._modules[key]
+        del self._modules[key]
+        return module
+
+    def clear(self) -> None:
+        """Take all out."""
+        self._modules.clear()
+
+    def update(self, modules: Mapping[str, Module] | Iterable) -> None:
+        """Add the modules of a dict, or of (name, module) pairs."""
+        if not isinstance(modules, (Mapping, ModuleDict, Iterable)):
+            raise CallError(f"ModuleDict.update should be called with an iterable of key/value pairs, but got "
+                            f"{type(modules).__name__}", expected="a dict of modules", got=repr(modules)[:60],
+                            fix="nn.ModuleDict({'name': module})")
+        for key, module in modules.items() if hasattr(modules, "items") else modules:
+            self[key] = module

@@ -1,0 +1,83 @@
+"""Parameters and buffers in another dtype or on another device. A base class of Module."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import DTypeError
+from flowedu.tensor import Tensor
+
+
+class Convertible:
+    """The part of Module that exchanges the memory of its tensors; the tensors stay the same objects."""
+
+    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Convertible:
+        """Exchange the memory of every parameter, its gradient and every buffer for fn of it; the objects stay."""
+        done = set()
+        for module in self.modules():
+            for t in (*module._parameters.values(), *module._buffers.values()):
+                if t is None or id(t) in done:
+                    continue
+                done.add(id(t))
+                new = fn(t.detach())
+                grad = t.grad
+                t.data = new
+                if grad is not None:
+                    t.grad = fn(grad.detach())
+        return self
+
+    def to(self, *args, **kwargs) -> Convertible:
+        """to(dtype), to(device), to(device, dtype), to(tensor): parameters and buffers are converted in place.
+
+        A dtype (a floating one) goes to floating tensors only. Returns self.
+        """
+        dtype = kwargs.pop("dtype", None)
+        rest = []
+        for a in args:
+            if isinstance(a, Tensor):
+                dtype = a.dtype
+            elif hasattr(a, "is_floating_point"):
+                dtype = a
+            elif a is not None:
+                rest.append(a)
+        if dtype is not None and not dtype.is_floating_point:
+            raise DTypeError(f"nn.Module.to only accepts floating point dtypes, but got desired dtype={dtype!r}",
+                             expected="float16, float32, float64", got=repr(dtype),
+                             fix="model.double(), model.half() or model.to(flow.float32)")
+
+        def convert(t):
+            t = t.to(*rest, **kwargs) if rest or kwargs else t
+            return t.to(dtype) if dtype is not None and t.dtype.is_floating_point else t
+
+        return self._apply(convert)
+
+    def float(self) -> Convertible:
+        """Floating parameters and buffers as float32. Returns self."""
+        return self._floating("float32")
+
+    def double(self) -> Convertible:
+        """Floating parameters and buffers as float64. Returns self."""
+        return self._floating("float64")
+
+    def half(self) -> Convertible:
+        """Floating parameters and buffers as float16. Returns self."""
+        return self._floating("float16")
+
+    def bfloat16(self) -> Convertible:
+        """Floating parameters and buffers as bfloat16. Returns self."""
+        return self._floating("bfloat16")
+
+    def _floating(self, name: str) -> Convertible:
+        return self.to(getattr(dt, name))
+
+    def type(self, dst_type) -> Convertible:
+        """All parameters and buffers in a dtype."""
+        return self._apply(lambda t: t.to(dst_type))
+
+    def cpu(self) -> Convertible:
+        """Parameters and buffers in main memory. Returns self."""
+        return self.to("cpu")
+
+    def cuda(self, device=None) -> Convertible:
+        """Parameters and buffers on a GPU; says so where there is none."""
+        return self.to("cuda" if device is None else device)

@@ -1,0 +1,164 @@
+"""Attention: scaled dot products, and the whole of multi-head attention."""
+from __future__ import annotations
+
+import math
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.nn.functional.activation import softmax
+from flowedu.nn.functional.common import check_floats, reshaped, times
+from flowedu.nn.functional.dense import linear
+from flowedu.nn.functional.dropouts import dropout
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import Tensor
+from flowedu.tensor import elementwise as E
+from flowedu.tensor.promote import cast, scalar
+
+_r = REGISTRY
+_MATMUL = REGISTRY["matmul"]
+
+
+def causal_mask(rows: int, columns: int) -> Tensor:
+    """bool (rows, columns): True above the diagonal, where a position would look into the future."""
+    place = _r["range"](size=rows, dtype=dt.int64)
+    return E.gt(_r["range"](size=columns, dtype=dt.int64), reshaped(place, (rows, 1)))
+
+
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+                                 dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+                                 enable_gqa: bool = False) -> Tensor:
+    """softmax(query @ key.T * scale + mask) @ value.
+
+    Args:
+        query: (*, L, E). key: (*, S, E). value: (*, S, V). Leading axes broadcast.
+        attn_mask: broadcasts to (*, L, S): bools, True where a position may look; or numbers that are added.
+        dropout_p: share of the weights that are dropped (call it with 0.0 in eval()).
+        is_causal: position i looks at 0 ... i only. scale: 1 / sqrt(E) unless given.
+        enable_gqa: query has more heads (axis -3) than key and value, which are repeated.
+
+    Returns: (*, L, V).
+    """
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        check_floats("scaled_dot_product_attention", x, name)
+        if x.ndim < 2:
+            raise ShapeError("scaled_dot_product_attention: two axes are needed", expected=f"{name} (*, L, E)",
+                             got=str(tuple(x.shape)), fix="x.unsqueeze(0) adds one")
+    if is_causal and attn_mask is not None:
+        raise ArgumentError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
+                            expected="one of the two", got="both",
+                            fix="leave is_causal out and put the triangle into the mask")
+    if enable_gqa:
+        key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
+    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    scores = times(_product(query, key, True), scale)
+    if is_causal:
+        scores = E.where(causal_mask(query.shape[-2], key.shape[-2]), scalar(-math.inf, scores.dtype), scores)
+    elif attn_mask is not None:
+        scores = _masked(scores, attn_mask)
+    weights = softmax(scores, -1)
+    return _product(dropout(weights, dropout_p, dropout_p > 0.0), value, False)
+
+
+def _masked(scores, mask):
+    if mask.dtype is dt.bool_:
+        return E.where(mask, scores, scalar(-math.inf, scores.dtype))
+    return scores + cast(mask, scores.dtype)
+
+
+def _product(a, b, transpose: bool):
+    """a @ b, or a @ b.T, over leading axes that broadcast."""
+    if a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2]:
+        return _MATMUL.call((a, b), (False, transpose))
+    return a.matmul(b.transpose(-2, -1) if transpose else b)
+
+
+def _heads(x, count: int):
+    """(L, N, E) to (N, heads, L, E / heads)."""
+    length, batch, size = x.shape
+    return _r["transpose"](reshaped(x, (length, batch, count, size // count)), perm=(1, 2, 0, 3))
+
+
+def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
+                                 in_proj_weight: Tensor, in_proj_bias: Tensor, bias_k: Tensor, bias_v: Tensor,
+                                 add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor, out_proj_bias: Tensor,
+                                 training: bool = True, key_padding_mask: Tensor | None = None, need_weights: bool = True,
+                                 attn_mask: Tensor | None = None, use_separate_proj_weight: bool = False,
+                                 q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
+                                 v_proj_weight: Tensor | None = None, average_attn_weights: bool = True,
+                                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
+    """What nn.MultiheadAttention computes; see there. query (L, N, E), key and value (S, N, ...), also without N.
+
+    Returns: (output (L, N, E), weights (N, L, S) averaged over the heads, or per head, or None).
+    """
+    single = query.ndim == 2
+    if single:
+        query, key, value = (x.unsqueeze(1) for x in (query, key, value))
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    if query.ndim != 3 or query.shape[2] != embed_dim_to_check or key.shape[:2] != value.shape[:2]:
+        raise ShapeError(f"multi_head_attention: was expecting embedding dimension of {embed_dim_to_check}, but got "
+                         f"{query.shape[-1]}", expected=f"query (L, N, {embed_dim_to_check}), key and value (S, N, ...)",
+                         got=f"{tuple(query.shape)}, {tuple(key.shape)}, {tuple(value.shape)}",
+                         fix="a module made with this embed_dim; batch_first=True for (N, L, E)")
+    q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, use_separate_proj_weight, q_proj_weight,
+                         k_proj_weight, v_proj_weight)
+    (length, batch, size), more = q.shape, 0
+    if bias_k is not None:
+        k, v = (_r["concat"](x, _r["contiguous"](_r["expand"](b, shape=(1, batch, size))), axis=0)
+                for x, b in ((k, bias_k), (v, bias_v)))
+        more += 1
+    q, k, v = (_heads(x, num_heads) for x in (q, k, v))
+    if add_zero_attn:
+        zero = _r["constant"](shape=(*k.shape[:2], 1, k.shape[3]), value=0.0, dtype=k.dtype)
+        k, v = _r["concat"](k, zero, axis=2), _r["concat"](v, zero, axis=2)
+        more += 1
+    mask = _joint_mask(attn_mask, key_padding_mask, batch, num_heads, q.dtype, more, is_causal)
+    scores = times(_product(q, k, True), 1.0 / math.sqrt(size // num_heads))
+    scores = scores if mask is None else scores + mask
+    weights = dropout(softmax(scores, -1), dropout_p, training and dropout_p > 0.0)
+    out = _r["transpose"](_product(weights, v, False), perm=(2, 0, 1, 3))
+    out = linear(_r["reshape"](out, shape=(length, batch, size)), out_proj_weight, out_proj_bias)
+    shown = None
+    if need_weights:
+        shown = times(_r["sum"](weights, axis=(1,)), 1.0 / num_heads) if average_attn_weights else weights
+        shown = reshaped(shown, tuple(shown.shape[1:])) if single else shown
+    return reshaped(out, (length, size)) if single else out, shown
+
+
+def _projected(query, key, value, weight, bias, separate, wq, wk, wv):
+    size = query.shape[-1]
+    if not separate and query is key and key is value:
+        return linear(query, weight, bias).chunk(3, -1)
+    ws = (wq, wk, wv) if separate else tuple(weight.chunk(3, 0))
+    bs = (None,) * 3 if bias is None else tuple(bias.chunk(3, 0))
+    return tuple(linear(x, w if separate else reshaped(w, (size, size)), b) for x, w, b in zip((query, key, value), ws, bs))
+
+
+def _joint_mask(attn_mask, padding, batch, heads, dtype, more, is_causal):
+    """What is added to the scores (batch, heads, L, S), or None; masks are True (or -inf) where NOT to look."""
+    total = None
+    if attn_mask is not None:
+        m = _added(attn_mask, dtype, more)
+        if m.ndim == 3:                                  # (batch * heads, L, S)
+            m = reshaped(m, (batch, heads, *m.shape[1:])) if m.shape[0] == batch * heads else m.unsqueeze(1)
+        total = m
+    elif is_causal:
+        raise ArgumentError("multi_head_attention: Need attn_mask if specifying the is_causal hint.", expected="attn_mask",
+                            got="None", fix="nn.Transformer.generate_square_subsequent_mask(length)")
+    if padding is not None:
+        m = _added(padding, dtype, more)
+        m = reshaped(m, (batch, 1, 1, m.shape[-1]))
+        total = m if total is None else total + m
+    return total
+
+
+def _added(mask, dtype, more):
+    if mask.dtype is dt.bool_:
+        mask = E.where(mask, scalar(-math.inf, dtype), scalar(0.0, dtype))
+    mask = cast(mask, dtype)
+    if more:
+        zero = _r["constant"](shape=(*mask.shape[:-1], more), value=0.0, dtype=dtype)
+        mask = _r["concat"](mask, zero, axis=mask.ndim - 1)
+    return mask
+
+
+__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]

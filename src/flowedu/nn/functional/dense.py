@@ -1,0 +1,146 @@
+"""linear, bilinear, embedding."""
+from __future__ import annotations
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError, DTypeError, KernelError, OutOfRangeError, ShapeError
+from flowedu.nn.functional.common import check_tensor, reshaped
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import Tensor, no_grad
+from flowedu.tensor.promote import cast, operate, scalar
+
+_r = REGISTRY
+_MATMUL, _ADD, _GATHER = REGISTRY["matmul"], REGISTRY["add"], REGISTRY["gather"]
+_TRANSPOSED = _MATMUL.complete({"transpose_b": True})
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x @ W.T + b.
+
+    Args:
+        input: (*, in). weight: (out, in), or (in,) for a result without the last axis. bias: (out,), or None.
+
+    Returns: (*, out).
+
+    Raises:
+        ShapeError (a RuntimeError): the last axis of input is not that of weight. DTypeError: the dtypes differ.
+    """
+    try:
+        shape = input.shape
+    except AttributeError:
+        check_tensor("linear", input)
+    if len(shape) < 2 or weight.ndim != 2:
+        return _linear_of_vectors(input, weight, bias)
+    if shape[-1] != weight.shape[1]:
+        raise ShapeError(f"linear: mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, shape))} and "
+                         f"{weight.shape[1]}x{weight.shape[0]})", expected=f"an input whose last axis has "
+                         f"{weight.shape[1]} elements", got=f"input {tuple(shape)}, weight {tuple(weight.shape)}",
+                         fix=f"nn.Linear({shape[-1]}, {weight.shape[0]}), or reshape the input")
+    if input.dtype is not weight.dtype:
+        raise _unlike("linear", input, weight)
+    y = _MATMUL.call((input, weight), _TRANSPOSED)
+    return y if bias is None else _ADD.call((y, bias), ()) if bias.dtype is y.dtype else operate(_ADD, y, bias)
+
+
+def _unlike(what, input, weight) -> DTypeError:
+    return DTypeError(f"{what}: mat1 and mat2 must have the same dtype, but got {input.dtype!r} and {weight.dtype!r}",
+                      expected=f"an input of {weight.dtype!r}", got=repr(input.dtype),
+                      fix=f"input.to(flow.{weight.dtype.name}), or model.to(flow.{input.dtype.name})")
+
+
+def _linear_of_vectors(input, weight, bias):
+    check_tensor("linear", input)
+    if not input.ndim or weight.ndim not in (1, 2):
+        raise ShapeError("linear: the inputs do not fit", expected="input (*, in), weight (out, in) or (in,)",
+                         got=f"input {tuple(input.shape)}, weight {tuple(weight.shape)}", fix="reshape a number to (1,)")
+    matrix = weight if weight.ndim == 2 else reshaped(weight, (1, weight.shape[0]))
+    x = input if input.ndim > 1 else reshaped(input, (1, input.shape[0]))
+    y = linear(x, matrix)
+    shape = (*input.shape[:-1], *weight.shape[:-1])
+    y = reshaped(y, shape)
+    return y if bias is None else y + bias
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x1.T A x2 + b for each of the matrices in weight (out, in1, in2). input1: (*, in1), input2: (*, in2)."""
+    if weight.ndim != 3 or input1.shape[-1] != weight.shape[1] or input2.shape[-1] != weight.shape[2] \
+            or input1.shape[:-1] != input2.shape[:-1]:
+        raise ShapeError("bilinear: the inputs do not fit", expected="input1 (*, in1), input2 (*, in2), weight (out, in1, "
+                         "in2)", got=f"{tuple(input1.shape)}, {tuple(input2.shape)}, {tuple(weight.shape)}",
+                         fix="nn.Bilinear(in1, in2, out) makes a weight that fits")
+    out, in1, in2 = weight.shape
+    lead = tuple(input1.shape[:-1])
+    a, b = reshaped(input1, (_rows(lead), in1)), reshaped(input2, (_rows(lead), in2))
+    left = _MATMUL(a, reshaped(weight.permute(1, 0, 2).contiguous(), (in1, out * in2)))
+    y = _r["sum"](reshaped(left, (a.shape[0], out, in2)) * reshaped(b, (a.shape[0], 1, in2)), axis=(2,))
+    y = reshaped(y, (*lead, out))
+    return y if bias is None else y + bias
+
+
+def _rows(lead) -> int:
+    n = 1
+    for k in lead:
+        n *= k
+    return n
+
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+    """The rows of `weight` that `input` names.
+
+    Args:
+        input: indices, int32 or int64, of any shape. weight: (rows, size).
+        padding_idx: this row gets no gradient.
+        max_norm: rows that are used and longer than this are shortened first, in place (eager only).
+        scale_grad_by_freq: divide a row's gradient by how often it is used in the batch.
+        sparse: accepted; gradients are dense.
+
+    Returns: (*input.shape, size).
+
+    Raises:
+        OutOfRangeError (an IndexError and RuntimeError): an index outside [0, rows).
+        DTypeError: input does not hold whole numbers.
+    """
+    check_tensor("embedding", input)
+    if weight.ndim != 2:
+        raise ShapeError("embedding: 'weight' must be 2-D", expected="(rows, size)", got=str(tuple(weight.shape)),
+                         fix="flow.randn(rows, size)")
+    if input.dtype not in (dt.int32, dt.int64):
+        if input.dtype not in (dt.int8, dt.uint8):
+            raise DTypeError("embedding: the indices are not whole numbers", expected="int32 or int64",
+                             got=repr(input.dtype), fix="input.long()")
+        input = cast(input, dt.int64)
+    if max_norm is not None:
+        _shorten(weight, input, max_norm, norm_type)
+    rows = weight.shape[0]
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        raise ArgumentError("embedding: Padding_idx must be within num_embeddings",
+                            expected=f"an int in [{-rows}, {rows - 1}]",
+                            got=str(padding_idx), fix="-1 is the last row")
+    if scale_grad_by_freq and weight.requires_grad:
+        share = 1.0 / reshaped(_r["maximum"](_used(input, weight), 1.0), (rows, 1))
+        weight = weight * share + (weight * (1.0 - share)).detach()
+    try:
+        y = _GATHER.call((weight, input), (0,))
+    except KernelError as e:
+        raise OutOfRangeError(f"embedding: index out of range ({e.problem})", expected=f"0 <= index < {rows}",
+                          got=f"weight {tuple(weight.shape)}", fix="a table with more rows, or other indices") from None
+    if padding_idx is None or not y.requires_grad:
+        return y
+    padding = _r["equal"].call((input, scalar(padding_idx % rows, input.dtype)), ())
+    return _r["where"].call((reshaped(padding, (*input.shape, 1)), y.detach(), y), ())
+
+
+def _used(input, weight):
+    """How often each row is used, in the dtype of weight."""
+    return _r["gather_grad"](_r["constant"](shape=tuple(input.shape), value=1.0, dtype=weight.dtype), input, axis=0,
+                             size=weight.shape[0])
+
+
+def _shorten(weight, input, max_norm, norm_type) -> None:
+    """Rows that are used and longer than max_norm get that length, in place."""
+    with no_grad():
+        x = _r["abs"](weight)
+        norm = _r["sum"](x * x if norm_type == 2 else x ** norm_type, axis=(1,), keepdims=True) ** (1.0 / norm_type)
+        used = _r["minimum"](reshaped(_used(input, weight), (weight.shape[0], 1)), 1.0)
+        long = _r["greater"](norm * used, float(max_norm))
+        weight.copy_(_r["where"](long, weight * (max_norm / (norm + 1e-7)), weight))

@@ -1,0 +1,199 @@
+"""Distances between vectors, and the losses made of them or of margins."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.nn.functional.common import check_floats, check_tensor, reduced, times
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import Tensor, from_numpy, tensor
+from flowedu.tensor import elementwise as E
+from flowedu.tensor.dims import one_dim
+from flowedu.tensor.promote import cast, scalar
+
+_r = REGISTRY
+
+
+def _sum(x, dim: int, keepdim: bool = False):
+    return _r["sum"](x, axis=(dim,), keepdims=keepdim)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along dim; shapes broadcast."""
+    check_floats("cosine_similarity", x1, "x1")
+    check_floats("cosine_similarity", x2, "x2")
+    a = one_dim(dim, max(x1.ndim, x2.ndim), "cosine_similarity")
+    product = x1 * x2
+    x1, x2 = (x if x.shape == product.shape else x.expand(*product.shape) for x in (x1, x2))
+    least = eps * eps
+    n1, n2 = (_r["sqrt"](E.clamp(_sum(x * x, a), min=least)) for x in (x1, x2))
+    return _sum(product, a) / (n1 * n2)
+
+
+def _norm(x, p: float, dim: int, keepdim: bool = False):
+    """The p-norm along dim."""
+    x = _r["abs"](x)
+    if p == math.inf:
+        return _r["max"](x, axis=(dim,), keepdims=keepdim)
+    if p == 1.0:
+        return _sum(x, dim, keepdim)
+    if p == 2.0:
+        return _r["sqrt"](_sum(x * x, dim, keepdim))
+    return _sum(x ** p, dim, keepdim) ** (1.0 / p)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The p-norm of x1 - x2 + eps along the last axis."""
+    check_floats("pairwise_distance", x1, "x1")
+    check_floats("pairwise_distance", x2, "x2")
+    d = x1 - x2 + eps
+    return _norm(d, float(p), d.ndim - 1, keepdim)
+
+
+# ---- losses of pairs and triplets
+def _plus_minus(what: str, target, dtype):
+    check_tensor(what, target, "target")
+    return cast(target, dtype)
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
+                        reduction: str = "mean") -> Tensor:
+    """max(0, margin - target * (input1 - input2)). target: 1 where input1 should rank higher, -1 where input2 should."""
+    check_floats("margin_ranking_loss", input1, "input1")
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise ShapeError("margin_ranking_loss : All input tensors should have same dimension",
+                         expected="equal numbers of axes",
+                         got=f"{tuple(input1.shape)}, {tuple(input2.shape)}, {tuple(target.shape)}",
+                         fix="reshape them alike")
+    t = _plus_minus("margin_ranking_loss", target, input1.dtype)
+    return reduced("margin_ranking_loss", E.relu(t * (input2 - input1) + margin), reduction)
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """input where target is 1, max(0, margin - input) where it is -1."""
+    check_floats("hinge_embedding_loss", input)
+    t = _plus_minus("hinge_embedding_loss", target, input.dtype)
+    zero = scalar(0.0, input.dtype)
+    near = E.where(E.ne(t, 1), zero, input)
+    far = E.where(E.ne(t, -1), zero, E.relu(margin - input))
+    return reduced("hinge_embedding_loss", near + far, reduction)
+
+
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """log(1 + exp(-target * input)); target: 1 or -1."""
+    check_floats("soft_margin_loss", input)
+    if input.shape != target.shape:
+        raise ShapeError("soft_margin_loss: input and target have different shapes", expected=str(tuple(input.shape)),
+                         got=str(tuple(target.shape)), fix="target.reshape(input.shape)")
+    t = _plus_minus("soft_margin_loss", target, input.dtype)
+    return reduced("soft_margin_loss", _r["softplus"](_r["neg"](t * input)), reduction)
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
+                          reduction: str = "mean") -> Tensor:
+    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1. inputs: (N, D) or (D,)."""
+    check_floats("cosine_embedding_loss", input1, "input1")
+    if input1.ndim != input2.ndim or target.ndim + 1 != input1.ndim:
+        raise ShapeError(f"cosine_embedding_loss: {target.ndim}D target tensor expects {target.ndim + 1}D input tensors, "
+                         f"but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}.",
+                         expected="inputs (N, D), "
+                         "target (N,)", got=f"target {tuple(target.shape)}", fix="target.reshape(-1)")
+    a = input1.ndim - 1
+    eps = 1e-12
+    product, s1, s2 = (_sum(p, a) for p in (input1 * input2, input1 * input1, input2 * input2))
+    cos = product / _r["sqrt"]((s1 + eps) * (s2 + eps))
+    t = _plus_minus("cosine_embedding_loss", target, cos.dtype)
+    zero = scalar(0.0, cos.dtype)
+    loss = E.where(E.eq(t, 1), 1 - cos, zero) + E.where(E.eq(t, -1), E.relu(cos - margin), zero)
+    return reduced("cosine_embedding_loss", loss, reduction)
+
+
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0,
+                        eps: float = 1e-6, swap: bool = False, size_average=None, reduce=None,
+                        reduction: str = "mean") -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d being the p-norm of the difference.
+
+    swap: the negative is compared with whichever of anchor and positive is nearer to it."""
+    check_floats("triplet_margin_loss", anchor, "anchor")
+    if margin <= 0:
+        raise ArgumentError(f"triplet_margin_loss: margin must be greater than 0, got {margin}", expected="above 0",
+                            got=str(margin), fix="margin=1.0 is the default")
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = _r["minimum"](far, pairwise_distance(positive, negative, p, eps))
+    return reduced("triplet_margin_loss", E.relu(near - far + margin), reduction)
+
+
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                reduction: str = "mean") -> Tensor:
+    """The mean over the classes (the last axis) of -(t * log sigmoid(x) + (1 - t) * log sigmoid(-x))."""
+    check_floats("multilabel_soft_margin_loss", input)
+    loss = _r["sigmoid_cross_entropy"](cast(target, input.dtype), input)
+    loss = loss if weight is None else loss * weight
+    mean = times(_sum(loss, loss.ndim - 1), 1.0 / max(input.shape[-1], 1))
+    return reduced("multilabel_soft_margin_loss", mean, reduction)
+
+
+def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0) -> Tensor:
+    """x, cosines (n, classes), with that of each row's label made harder: cos(m1 * acos(x) + m2) - m3.
+
+    SphereFace: m1; ArcFace: m2; CosFace: m3. The result is no loss yet: scale it and go on to cross_entropy.
+    """
+    from flowedu.nn.losses import combined_margin_loss as of_blobs
+    return of_blobs(x, label, m1, m2, m3)
+
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths, target_lengths, blank: int = 0, reduction: str = "mean",
+             zero_infinity: bool = False) -> Tensor:
+    """Connectionist temporal classification: -log of the probability of each sequence of labels, over all alignments.
+
+    Args:
+        log_probs: (time, batch, classes), logarithms of probabilities; or (time, classes).
+        targets: (batch, longest) labels; or all of them one after the other in one vector (eager only).
+        input_lengths, target_lengths: (batch,) tensors or lists of how much of each counts.
+        reduction: "mean" divides each loss by its target's length (at least 1) first.
+        zero_infinity: 0 for sequences too short to hold their labels.
+    """
+    check_floats("ctc_loss", log_probs, "log_probs")
+    one = log_probs.ndim == 2
+    if one:
+        log_probs, targets = log_probs.unsqueeze(1), targets.unsqueeze(0) if targets.ndim == 1 else targets
+    inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
+    if targets.ndim == 1:
+        targets = _rows(targets, lengths)
+    if targets.dtype.name not in ("int32", "int64"):
+        raise DTypeError("ctc_loss: targets must be integral", expected="int32 or int64", got=repr(targets.dtype),
+                         fix="targets.long()")
+    loss = _r["ctc_loss"](log_probs, targets, inputs, lengths, blank=int(blank), zero_infinity=bool(zero_infinity))
+    if reduction == "mean":
+        loss = loss / cast(_r["maximum"](lengths, 1), loss.dtype)
+    elif one and reduction == "none":
+        return loss.reshape(())
+    return reduced("ctc_loss", loss, reduction)
+
+
+def _lengths(n, name: str):
+    x = n if isinstance(n, Tensor) else tensor(n)
+    if x.dtype.is_floating_point:
+        raise DTypeError(f"ctc_loss: {name} must be integral", expected="int64", got=repr(x.dtype), fix=f"{name}.long()")
+    return x.reshape(-1) if x.ndim != 1 else x
+
+
+def _rows(targets, lengths):
+    """Labels one after the other as (batch, longest)."""
+    flat, counts = targets.numpy(), lengths.numpy()
+    if flat.size != counts.sum():
+        raise ShapeError("ctc_loss: the target lengths do not add up to the number of labels", expected=str(flat.size),
+                         got=str(int(counts.sum())), fix="pass each target's own length, or targets as (batch, longest)")
+    rows, at = np.zeros((counts.size, int(counts.max(initial=0))), flat.dtype), 0
+    for i, n in enumerate(counts):
+        rows[i, :n] = flat[at:at + n]
+        at += n
+    return from_numpy(rows)
+
+
+__all__ = ["combined_margin_loss", "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "hinge_embedding_loss",
+           "margin_ranking_loss", "multilabel_soft_margin_loss", "pairwise_distance", "soft_margin_loss",
+           "triplet_margin_loss"]

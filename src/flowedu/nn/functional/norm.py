@@ -1,0 +1,216 @@
+"""Normalisation: batch, instance, group and layer norm, RMS norm, local response, and `normalize`."""
+from __future__ import annotations
+
+from math import prod
+
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.nn.functional.common import check_floats, reshaped, times
+from flowedu.ops.core import bump, current_interpreter, run_into
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import Tensor, no_grad
+from flowedu.tensor.promote import cast, scalar
+
+_BATCH_NORM, _INFER, _LAYER_NORM = REGISTRY["batch_norm"], REGISTRY["batch_norm_infer"], REGISTRY["layer_norm"]
+
+
+def _filled(n, value: float, dtype):
+    return REGISTRY["constant"].call((), ((n,) if isinstance(n, int) else tuple(n), value, dtype))
+
+
+def _affine(x, n, weight, bias):
+    """Weight and bias, ones and zeros where there are none."""
+    return (_filled(n, 1.0, x.dtype) if weight is None else weight, _filled(n, 0.0, x.dtype) if bias is None else bias)
+
+
+def moving_average(running, batch, momentum: float, factor: float = 1.0) -> None:
+    """running = (1 - momentum) * running + momentum * factor * batch, in place; eagerly without a temporary."""
+    dtype = running.dtype
+    inputs = (running, cast(batch, dtype), scalar(1 - momentum, dtype), scalar(momentum * factor, dtype))
+    if current_interpreter() is not None or not run_into(REGISTRY["blend"], inputs, (), running):
+        running.copy_(REGISTRY["blend"].call(inputs, ()))
+
+
+def count_up(counter) -> int:
+    """Add 1 to an int64 number in place; what it is now."""
+    values = counter.numpy()
+    values += 1
+    bump(counter)
+    return int(values)
+
+
+def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
+               weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False, momentum: float = 0.1,
+               eps: float = 1e-5) -> Tensor:
+    """(x - mean) / sqrt(var + eps) * weight + bias, with one mean and one variance for each channel (axis 1).
+
+    Args:
+        input: (N, C, ...). running_mean, running_var, weight, bias: (C,), each may be None.
+        training: use the mean and biased variance of this batch, and move the running ones (unbiased variance) towards
+            them in place by the share `momentum`. Otherwise the running ones are used.
+
+    Raises:
+        ShapeError (a ValueError and RuntimeError): a vector does not fit, or training on one value per channel.
+    """
+    check_floats("batch_norm", input)
+    if input.ndim < 2:
+        raise ShapeError("batch_norm: the input has no channels", expected="(N, C, ...)", got=str(tuple(input.shape)),
+                         fix="x.unsqueeze(0) adds a batch axis")
+    channels = input.shape[1]
+    for name, v in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+        if v is not None and tuple(v.shape) != (channels,):
+            raise ShapeError(f"batch_norm: {name} should contain {channels} elements not {v.numel()}",
+                             expected=f"({channels},)"
+                             f", one for each channel of the input", got=str(tuple(v.shape)),
+                             fix=f"a layer made with num_features={channels}")
+    gamma, beta = _affine(input, channels, weight, bias)
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ArgumentError("batch_norm: Expected running_mean and running_var to be defined when training=False",
+                                expected="two tensors", got="None", fix="training=True")
+        return _INFER.call((input, gamma, beta, running_mean, running_var), (1, eps))
+    count = input.numel() // max(channels, 1)
+    if count <= 1:
+        raise ShapeError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}",
+                         expected="a batch of two or more", got=str(tuple(input.shape)),
+                         fix="a larger batch, or model.eval()")
+    y, mean, var = _BATCH_NORM.call((input, gamma, beta), (1, eps))
+    if running_mean is not None or running_var is not None:
+        with no_grad():
+            if running_mean is not None:
+                moving_average(running_mean, mean, momentum)
+            if running_var is not None:
+                moving_average(running_var, var, momentum, count / (count - 1))
+    return y
+
+
+def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
+                  weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
+                  momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    """batch_norm of every sample by itself. input: (N, C, ...) with one spatial axis or more.
+
+    use_input_stats=False uses the running statistics. While it is True, running ones that are given move towards the
+    means over the batch of the samples' statistics.
+    """
+    check_floats("instance_norm", input)
+    if input.ndim < 3:
+        raise ShapeError("instance_norm: the input has no spatial axes", expected="(N, C, ...)",
+                         got=str(tuple(input.shape)), fix="layer_norm normalises over the last axes")
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    n, c, size = input.shape[0], input.shape[1], prod(input.shape[2:])
+    if size <= 1:
+        raise ShapeError(f"Expected more than 1 spatial element when training, got input size {list(input.shape)}",
+                         expected="a plane of two or more elements", got=str(tuple(input.shape)),
+                         fix="larger planes, or model.eval() with running statistics")
+    rows = reshaped(input, (n * c, size))
+    one, zero = _affine(input, size, None, None)
+    y, mean, inv_std = _LAYER_NORM.call((rows, one, zero), (1, eps))
+    if running_mean is not None or running_var is not None:
+        with no_grad():
+            over = {"axis": (0,), "keepdims": False}
+            if running_mean is not None:
+                moving_average(running_mean, times(REGISTRY["sum"](reshaped(mean.detach(), (n, c)), **over), 1 / n),
+                               momentum)
+            if running_var is not None:
+                var = 1.0 / REGISTRY["square"](inv_std.detach()) - eps
+                moving_average(running_var, times(REGISTRY["sum"](reshaped(var, (n, c)), **over), 1 / n), momentum,
+                               size / (size - 1))
+    return _per_channel(reshaped(y, tuple(input.shape)), weight, bias)
+
+
+def _per_channel(y, weight, bias):
+    shape = (-1, *(1,) * (y.ndim - 2))
+    for op, v in (("mul", weight), ("add", bias)):
+        if v is not None:
+            y = REGISTRY[op].call((y, reshaped(v, (v.shape[0], *shape[1:]))), ())
+    return y
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:
+    """Each of num_groups groups of channels of each sample, normalised; then * weight + bias, one for each channel.
+
+    input: (N, C, ...). Raises ArgumentError (a ValueError and RuntimeError) where num_groups does not divide C.
+    """
+    check_floats("group_norm", input)
+    if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
+        raise ArgumentError("group_norm: Expected number of channels in input to be divisible by num_groups",
+                            expected=f"(N, C, ...) with C a multiple of {num_groups}",
+                            got=f"input {tuple(input.shape)}, num_groups={num_groups}",
+                            fix="num_groups=1 makes one group of all channels")
+    n, size = input.shape[0], prod(input.shape[1:]) // num_groups
+    if size * n <= 1:
+        raise ShapeError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}",
+                         expected="groups of two or more elements", got=str(tuple(input.shape)), fix="fewer groups")
+    one, zero = _affine(input, size, None, None)
+    y = _LAYER_NORM.call((reshaped(input, (n * num_groups, size)), one, zero), (1, eps))[0]
+    return _per_channel(reshaped(y, tuple(input.shape)), weight, bias)
+
+
+def _check_shape(what, input, normalized_shape, **others):
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    for name, v in others.items():
+        if v is not None and tuple(v.shape) != shape:
+            raise ShapeError(f"{what}: Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                             f"{list(v.shape)} and normalized_shape = {list(shape)}", expected=str(shape),
+                             got=str(tuple(v.shape)), fix="a parameter of that shape")
+        if v is not None and v.dtype is not input.dtype:
+            raise DTypeError(f"{what}: {name} and the input have different dtypes", expected=repr(input.dtype),
+                             got=repr(v.dtype), fix=f"input.to(flow.{v.dtype.name})")
+    if not shape or tuple(input.shape[-len(shape):]) != shape or input.ndim < len(shape):
+        raise ShapeError(f"{what}: Given normalized_shape={shape}, expected input with shape [*, "
+                         f"{', '.join(map(str, shape))}], but got input of size {list(input.shape)}",
+                         expected=f"(*, {', '.join(map(str, shape))})", got=str(tuple(input.shape)),
+                         fix=f"normalized_shape={tuple(input.shape[input.ndim - len(shape):])}")
+    return shape
+
+
+def layer_norm(input: Tensor, normalized_shape, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:
+    """Normalised over the last axes, whose shape is normalized_shape; then * weight + bias, both of that shape.
+
+    Raises ShapeError (a RuntimeError) where the input does not end in normalized_shape.
+    """
+    check_floats("layer_norm", input)
+    shape = _check_shape("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    gamma, beta = _affine(input, shape, weight, bias)
+    return _LAYER_NORM.call((input, gamma, beta), (input.ndim - len(shape), eps))[0]
+
+
+def rms_norm(input: Tensor, normalized_shape, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """x / sqrt(mean(x * x) + eps) over the last axes, whose shape is normalized_shape; then * weight.
+
+    eps: the smallest step of the dtype unless given.
+    """
+    check_floats("rms_norm", input)
+    shape = _check_shape("rms_norm", input, normalized_shape, weight=weight)
+    if eps is None:
+        eps = {"float64": 2.0 ** -52, "float16": 2.0 ** -10, "bfloat16": 2.0 ** -7}.get(input.dtype.name, 2.0 ** -23)
+    axes = tuple(range(input.ndim - len(shape), input.ndim))
+    mean = times(REGISTRY["sum"].call((REGISTRY["square"].call((input,), ()),), (axes, True)), 1.0 / max(prod(shape), 1))
+    y = input * REGISTRY["rsqrt"].call((mean + eps,), ())
+    return y if weight is None else y * weight
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """x / (k + alpha * (mean of the squares of `size` neighbouring channels)) ** beta. input: (N, C, ...)."""
+    check_floats("local_response_norm", input)
+    if input.ndim < 3:
+        raise ShapeError("local_response_norm: Expected 3D or higher dimensionality input", expected="(N, C, ...)",
+                         got=f"{input.ndim} dimensions", fix="x.unsqueeze(-1) adds an axis")
+    from flowedu.nn.functional.pool import avg_pool2d
+    n, c, rest = input.shape[0], input.shape[1], prod(input.shape[2:])
+    squares = reshaped(REGISTRY["square"](input), (n, 1, c, rest))
+    before = size // 2
+    padded = REGISTRY["slice_grad"](squares, shape=(n, 1, c + size - 1, rest), start=(0, 0, before, 0),
+                                    stop=(n, 1, before + c, rest), step=(1, 1, 1, 1))
+    mean = reshaped(avg_pool2d(padded, (size, 1), 1), tuple(input.shape))
+    return input / (mean * alpha + k) ** beta
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """x / max(norm of x along `dim`, eps): vectors of length 1."""
+    from flowedu.tensor.reductions import vector_norm
+    check_floats("normalize", input)
+    norm = vector_norm(input, p, dim, True)
+    return input / REGISTRY["maximum"](norm, float(eps))

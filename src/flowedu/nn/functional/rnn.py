@@ -1,0 +1,65 @@
+"""One step of the recurrent networks, and a whole layer of them.
+
+The part of a step that depends on the inputs alone is one matrix product for all steps.
+"""
+from __future__ import annotations
+
+from flowedu.errors import ShapeError
+from flowedu.nn.functional.common import reshaped
+from flowedu.nn.functional.dense import linear
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import elementwise as E
+
+_r = REGISTRY
+GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
+
+
+def _parts(x, n: int):
+    return x.chunk(n, -1)
+
+
+def step(mode: str, given, state: tuple, w_hh, b_hh, w_hr=None) -> tuple:
+    """The next state. given: what the inputs contribute, x @ w_ih.T + b_ih, (N, gates * H). state: (h,), or (h, c)."""
+    h = state[0]
+    mixed = linear(h, w_hh, b_hh)
+    if mode == "LSTM":
+        i, f, g, o = _parts(given + mixed, 4)
+        c = E.sigmoid(f) * state[1] + E.sigmoid(i) * E.tanh(g)
+        h = E.sigmoid(o) * E.tanh(c)
+        return (h if w_hr is None else linear(h, w_hr), c)
+    if mode == "GRU":
+        (gr, gz, gn), (hr, hz, hn) = _parts(given, 3), _parts(mixed, 3)
+        r, z = E.sigmoid(gr + hr), E.sigmoid(gz + hz)
+        n = E.tanh(gn + r * hn)
+        return (n + z * (h - n),)
+    y = given + mixed
+    return (E.tanh(y) if mode == "RNN_TANH" else E.relu(y),)
+
+
+def layer(mode: str, x, state: tuple, weights: tuple, backwards: bool = False, lengths=None) -> tuple:
+    """(outputs (T, N, H), last state) of one layer in one direction.
+
+    Args:
+        x: (T, N, I). state: (h,) or (h, c), each (N, ...). weights: (w_ih, w_hh, b_ih, b_hh, w_hr), the last three or None.
+        lengths: None, or int64 (N, 1): how many steps each sample has; later steps leave the state alone and give zeros.
+    """
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    steps = x.shape[0]
+    given = linear(x, w_ih, b_ih)
+    outputs = [None] * steps
+    for t in range(steps - 1, -1, -1) if backwards else range(steps):
+        row = reshaped(_r["slice"](given, start=(t, 0, 0), stop=(t + 1, *given.shape[1:]), step=(1, 1, 1)),
+                       tuple(given.shape[1:]))
+        new = step(mode, row, state, w_hh, b_hh, w_hr)
+        if lengths is None:
+            outputs[t] = new[0]
+        else:
+            there = E.gt(lengths, t)
+            new = tuple(E.where(there, a, b) for a, b in zip(new, state))
+            outputs[t] = E.where(there, new[0], new[0] * 0)
+        state = new
+    if not outputs:
+        raise ShapeError("rnn: Expected sequence length to be larger than 0 in RNN", expected="one step or more", got="0",
+                         fix="leave empty sequences out")
+    shape = (1, *outputs[0].shape)
+    return _r["concat"](*[reshaped(y, shape) for y in outputs], axis=0), state

@@ -1,0 +1,46 @@
+"""The way back from max pooling: max_unpool1d to max_unpool3d."""
+from __future__ import annotations
+
+import math
+
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.nn.functional.common import ints, reshaped
+from flowedu.nn.functional.pool import batched
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import Tensor
+
+
+def _max_unpool(n: int):
+    what = f"max_unpool{n}d"
+
+    def unpool(input: Tensor, indices: Tensor, kernel_size, stride=None, padding=0, output_size=None) -> Tensor:
+        x, single = batched(what, input, n)
+        if input.shape != indices.shape:
+            raise ShapeError(f"{what}: Expected shape of indices to be same as that of the input tensor",
+                             expected=str(tuple(input.shape)), got=str(tuple(indices.shape)),
+                             fix="pass both results of the pooling with return_indices=True")
+        kernel = ints(kernel_size, n, what, "kernel_size", 1)
+        strides = kernel if stride is None else ints(stride, n, what, "stride", 1)
+        paddings = ints(padding, n, what, "padding")
+        size = tuple((s - 1) * t - 2 * p + k for s, t, p, k in zip(x.shape[2:], strides, paddings, kernel))
+        if output_size is not None:
+            wanted = tuple(output_size)[-n:]
+            if any(abs(w - s) >= t for w, s, t in zip(wanted, size, strides)):
+                raise ArgumentError(f"{what}: invalid output_size {wanted}", expected=f"within a stride of {size}",
+                                    got=str(tuple(output_size)),
+                                    fix="leave it out, or pass the shape of the pooling's input")
+            size = wanted
+        b, c, count = *x.shape[:2], math.prod(x.shape[2:])
+        y = REGISTRY["max_pool2d_grad"](reshaped(x, (b, c, 1, count)), reshaped(indices, (b, c, 1, count)),
+                                  hw=(1, math.prod(size)))
+        y = reshaped(y, (b, c, *size))
+        return reshaped(y, tuple(y.shape[1:])) if single else y
+
+    unpool.__name__ = unpool.__qualname__ = what
+    unpool.__doc__ = f"""The inverse of max_pool{n}d as far as there is one: zeros, and each element at its place.
+
+    indices: what max_pool{n}d gave with return_indices. Where windows overlap and a place is named twice: the sum."""
+    return unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = _max_unpool(1), _max_unpool(2), _max_unpool(3)

@@ -1,0 +1,117 @@
+"""print(graph), in OneFlow 0.9's layout: modules with parameters and buffers; after the first call also inputs, outputs and
+operators."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from flowedu.blob.spec import Spec
+from flowedu.graph.ir import GraphValue, Node
+from flowedu.nn.graph.blocks import GraphModule
+from flowedu.nn.graph.io import line
+from flowedu.nn.graph.names import output_name
+from flowedu.nn.graph.tracer import meta
+
+PLACEMENT = 'placement=(flowedu.placement(type="cpu", ranks=[0]))'
+
+
+def describe(graph, stacks: bool = False) -> str:
+    """The text of print(graph). stacks: with the line of the user's code each operator comes from."""
+    compiled = graph._compiled
+    lines = [repr(graph.config)]
+    if compiled is not None:
+        lines += [line("INPUT", n, t) for n, t in compiled.inputs]
+    used = set() if compiled is None else {id(t) for t in compiled.tracer.variables.values()}
+    owned: dict = {}
+    if compiled is not None:
+        for o in compiled.operators:
+            owned.setdefault(id(o.block) if o.block else None, []).append(o)
+    for block in graph._blocks.values():
+        lines += _block(block, compiled, used, owned, stacks)
+    if compiled is not None:
+        lines += [f"(OPERATOR: {n}() -> ({n}/out:{_meta(s)}), {PLACEMENT})" for n, s in compiled.specs if s is not None]
+        lines += [_operator(o, stacks) for o in owned.get(None, [])]
+        lines += [f"(OPERATOR: {n}({_lbn(v)}:{_meta(v.spec)}) -> ({n}/out:{_meta(v.spec)}), {PLACEMENT})"
+                  for (n, _), v in zip([o for o in compiled.outputs if o[1] is not None], compiled.fetched)]
+        lines += [line("OUTPUT", n, t) for n, t in compiled.outputs]
+    return f"(GRAPH:{graph.name}:{graph.class_name}): (\n{_indented(lines)}\n)"
+
+
+def _block(block: GraphModule, compiled, used: set[int], owned: dict, stacks: bool) -> list[str]:
+    module, inner = block.origin, list(block.inputs)
+    for kind, table in (("PARAMETER", module._parameters), ("BUFFER", module._buffers)):
+        for key, t in table.items():
+            if t is not None:
+                text = meta(t)
+                if id(t) in used and t.requires_grad:
+                    text = text.replace("requires_grad=True", "grad_fn=<accumulate_grad>")
+                inner.append(f"({kind}:{block.path}.{key}:{text}): ()")
+    for child in block.children.values():
+        inner += _block(child, compiled, used, owned, stacks)
+    inner += block.outputs
+    operators = _with_variables(block, owned.get(id(block), []), stacks) if compiled is not None else []
+    inner.append(_parenthesised(f"({block.handle_repr})", operators))
+    return [_parenthesised(f"(MODULE:{block.path}:{module._shallow_repr()})", inner)]
+
+
+def _with_variables(block: GraphModule, operators: list, stacks: bool) -> list[str]:
+    """The block's operators in order, its variables where they are first used."""
+    table, lines, seen = {o.node: o for o in operators}, [], set()
+    for item in block.nodes:
+        if isinstance(item, GraphValue):
+            lines.append(f"(OPERATOR: {item.name}() -> (out:{_meta(item.spec)}), {PLACEMENT})")
+        elif item in table:
+            seen.add(item)
+            lines.append(_operator(table[item], stacks))
+    return lines + [_operator(o, stacks) for o in operators if o.node not in seen]
+
+
+def _operator(o, stacks: bool) -> str:
+    node: Node = o.node
+    inputs = ", ".join(f"{_lbn(v)}:({_meta(v.spec)})" for v in o.inputs)
+    outputs = ", ".join(f"{node.name}/{output_name(node, i)}:({_meta(v.spec)})" for i, v in enumerate(node.outputs))
+    where = f", location=(Python Stack[-1]: {node.line})" if stacks and node.line else ""
+    return f"(OPERATOR: {node.name}({inputs}) -> ({outputs}), {PLACEMENT}{where})"
+
+
+def _lbn(value: GraphValue) -> str:
+    """`model-matmul-0/out_0`: the logical name of a value."""
+    return f"{value.node.name}/{output_name(value.node, value.index)}" if value.node is not None else f"{value.name}/out"
+
+
+def _meta(spec: Spec) -> str:
+    shape = f"({spec.shape[0]})" if len(spec.shape) == 1 else str(spec.shape)
+    return f"sbp=(B), size={shape}, dtype=({spec.dtype!r})"
+
+
+def _parenthesised(head: str, inner: Iterable[str]) -> str:
+    inner = list(inner)
+    return f"{head}: (\n{_indented(inner)}\n)" if inner else f"{head}: ()"
+
+
+def _indented(lines: Iterable[str]) -> str:
+    return "\n".join("  " + line for text in lines for line in text.split("\n"))
+
+
+# ---- what the compiler did
+def report(compiled) -> str:
+    plan = compiled.plan
+    saved = 100 * (1 - plan.arena / plan.sum_bytes) if plan.sum_bytes else 0.0
+    return "\n".join([*plan.report, f"memory    {plan.arena / 1e6:.2f} MB for {len(plan.buffers)} buffers; without sharing "
+                      f"{plan.sum_bytes / 1e6:.2f} MB ({saved:.0f} % saved), at least {plan.bound_bytes / 1e6:.2f} MB"])
+
+
+def profile(compiled, args: tuple, kwargs: dict, repeats: int = 5) -> str:
+    """Calls by time. Every call runs alone, so that the sum is more than a step takes; no variable changes."""
+    if compiled.executor.moved():
+        compiled.renewed()
+    arrays, variables = compiled.bind(args, kwargs), compiled.arrays.values()
+    before = [t.detach().clone() for t in variables]
+    try:
+        times = compiled.executor.times(arrays, repeats)
+    finally:                                             # the runs were not steps: variables as they were
+        for t, old in zip(variables, before):
+            t.numpy()[...] = old.numpy()
+    total, rows = sum(times), sorted(zip(times, compiled.plan.steps), key=lambda r: -r[0])
+    lines = [f"{'call':32s} {'op':24s} {'us':>10s} {'share':>7s}"]
+    lines += [f"{s.name[:32]:32s} {s.entry.op.name[:24]:24s} {t * 1e6:10.1f} {t / total:7.1%}" for t, s in rows[:30]]
+    return "\n".join([*lines, f"{len(rows)} calls, {total * 1e3:.3f} ms"])

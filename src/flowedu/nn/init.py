@@ -1,0 +1,191 @@
+"""flow.nn.init: initial values, written into a tensor in place. Each returns the tensor.
+
+Reproducible after flow.manual_seed. Formulas as in PyTorch and OneFlow; `fan_in` is the number of inputs of one output
+element, `fan_out` the number of outputs that one input element reaches.
+"""
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.tensor import Tensor, empty, from_numpy, no_grad
+from flowedu.tensor import random as rng
+
+
+def _fill(tensor: Tensor, value) -> Tensor:
+    """Write an ndarray into `tensor`."""
+    with no_grad():
+        return tensor.copy_(from_numpy(np.ascontiguousarray(value)))
+
+
+# ---- plain
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> Tensor:
+    """Uniform in [a, b). Raises ArgumentError (a RuntimeError) for a > b."""
+    with no_grad():
+        return tensor.copy_(rng.uniform_of(tuple(tensor.shape), tensor.dtype, a, b, generator))
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
+    """Normal with this mean and standard deviation."""
+    with no_grad():
+        return tensor.copy_(rng.normal_of(tuple(tensor.shape), tensor.dtype, mean, std, generator))
+
+
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+                  generator=None) -> Tensor:
+    """Normal, without what lies outside [a, b]."""
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+                      "incorrect.", stacklevel=2)
+    with no_grad():
+        return tensor.copy_(rng.trunc_normal(tensor, mean, std, a, b, generator=generator))
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """All elements `val`."""
+    with no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """All elements 1."""
+    return constant_(tensor, 1)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """All elements 0."""
+    return constant_(tensor, 0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """The identity matrix. Raises ShapeError (a ValueError) unless the tensor has two axes."""
+    if tensor.ndim != 2:
+        raise ShapeError("Only tensors with 2 dimensions are supported", expected="a matrix", got=str(tuple(tensor.shape)),
+                         fix="init.dirac_ is its like for convolutions")
+    return _fill(tensor, np.eye(*tensor.shape))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """A convolution that lets as many channels as possible through unchanged. tensor: with 3 to 5 axes."""
+    if tensor.ndim not in (3, 4, 5):
+        raise ShapeError("Only tensors with 3, 4, or 5 dimensions are supported", expected="the weight of a convolution",
+                         got=str(tuple(tensor.shape)), fix="init.eye_ is its like for matrices")
+    out, into = tensor.shape[:2]
+    if out % groups:
+        raise ArgumentError("dim 0 must be divisible by groups", expected=f"a multiple of {groups}", got=str(out),
+                            fix="groups=1")
+    a, middle = np.zeros(tuple(tensor.shape)), tuple(k // 2 for k in tensor.shape[2:])
+    for g in range(groups):
+        for d in range(min(out // groups, into)):
+            a[(g * (out // groups) + d, d, *middle)] = 1
+    return _fill(tensor, a)
+
+
+# ---- by fan
+def _fans(tensor: Tensor, data_format: str = "NCHW") -> tuple[int, int]:
+    """(fan_in, fan_out)"""
+    if tensor.ndim < 2:
+        raise ShapeError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions",
+                         expected="a weight", got=str(tuple(tensor.shape)), fix="normal_ or uniform_ for a vector")
+    shape = tuple(tensor.shape)
+    space = math.prod(shape[2:] if data_format.startswith("NC") else shape[1:-1])
+    into = shape[1] if data_format.startswith("NC") else shape[-1]
+    return into * space, shape[0] * space
+
+
+_calculate_fan_in_and_fan_out = _fans
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor that makes up for what a nonlinearity does to the size of signals."""
+    if nonlinearity in ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+                        "sigmoid"):
+        return 1.0
+    if nonlinearity == "tanh":
+        return 5.0 / 3
+    if nonlinearity == "relu":
+        return math.sqrt(2.0)
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+            raise ArgumentError(f"negative_slope {slope} not a valid number", expected="a number", got=repr(slope),
+                                fix="a=0.2, say")
+        return math.sqrt(2.0 / (1 + slope ** 2))
+    if nonlinearity == "selu":
+        return 3.0 / 4
+    raise ArgumentError(f"Unsupported nonlinearity {nonlinearity}", got=repr(nonlinearity),
+                        expected="linear, conv1d, ..., sigmoid, tanh, relu, leaky_relu or selu",
+                        fix="calculate_gain('relu') for others that are like relu")
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, *, data_format: str = "NCHW", generator=None) -> Tensor:
+    """Uniform with standard deviation gain * sqrt(2 / (fan_in + fan_out))."""
+    a = math.sqrt(3.0) * gain * math.sqrt(2.0 / sum(_fans(tensor, data_format)))
+    return uniform_(tensor, -a, a, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, *, data_format: str = "NCHW", generator=None) -> Tensor:
+    """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out))."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor, data_format))), generator)
+
+
+def _kaiming_std(tensor, a, mode, nonlinearity, data_format) -> float:
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ArgumentError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']", expected="fan_in or "
+                            "fan_out", got=repr(mode), fix="mode='fan_in' is the default")
+    fan = _fans(tensor, data_format)[mode.lower() == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", *,
+                     data_format: str = "NCHW", generator=None) -> Tensor:
+    """Uniform with standard deviation gain / sqrt(fan). a: the slope of the leaky_relu that follows."""
+    if 0 in tensor.shape:
+        return tensor
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity, data_format)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", *,
+                    data_format: str = "NCHW", generator=None) -> Tensor:
+    """Normal with standard deviation gain / sqrt(fan). a: the slope of the leaky_relu that follows."""
+    if 0 in tensor.shape:
+        return tensor
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity, data_format), generator)
+
+
+def uniform_bias_(tensor: Tensor | None, fan_in: int) -> None:
+    """The bias of a layer: uniform in +-1/sqrt(fan_in)."""
+    if tensor is not None:
+        bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
+        uniform_(tensor, -bound, bound)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
+    """Rows (of the tensor as a matrix, first axis by all others) at right angles, or columns if there are fewer."""
+    if tensor.ndim < 2:
+        raise ShapeError("Only tensors with 2 or more dimensions are supported", expected="a weight",
+                         got=str(tuple(tensor.shape)), fix="init.normal_ for a vector")
+    if not tensor.numel():
+        return tensor
+    drawn = normal_(empty(*tensor.shape, dtype=dt.float64), generator=generator)
+    a = drawn.numpy().reshape(tensor.shape[0], -1)
+    wide = a.shape[0] < a.shape[1]
+    q, r = np.linalg.qr(a.T if wide else a)
+    q = q * np.sign(np.diag(r))
+    return _fill(tensor, (q.T if wide else q).reshape(tuple(tensor.shape)) * gain)
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:
+    """Normal, with a share `sparsity` of every column set to 0. tensor: a matrix."""
+    if tensor.ndim != 2:
+        raise ShapeError("Only tensors with 2 dimensions are supported", expected="a matrix", got=str(tuple(tensor.shape)),
+                         fix="init.normal_ for other shapes")
+    a = normal_(empty(*tensor.shape, dtype=dt.float64), 0.0, std, generator).numpy()
+    order = uniform_(empty(*tensor.shape, dtype=dt.float64), generator=generator).numpy()
+    np.put_along_axis(a, np.argsort(order, axis=0)[:math.ceil(sparsity * a.shape[0])], 0, axis=0)
+    return _fill(tensor, a)

@@ -1,0 +1,194 @@
+"""Multi-head attention and the layers of a Transformer."""
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+
+from flowedu.errors import ArgumentError
+from flowedu.nn import functional as F
+from flowedu.nn import init
+from flowedu.nn.containers import ModuleList
+from flowedu.nn.module import Module
+from flowedu.nn.modules.dropout import Dropout
+from flowedu.nn.modules.linear import Linear, new_parameter
+from flowedu.nn.modules.norm import LayerNorm
+from flowedu.tensor import Tensor, full
+
+
+class MultiheadAttention(Module):
+    """Attention with num_heads heads: softmax(q k.T / sqrt(d)) v of projected q, k and v, projected again.
+
+    Args:
+        embed_dim: of query and output. kdim, vdim: of key and value (embed_dim unless given).
+        dropout: of the attention weights, while training. batch_first: (N, L, E) instead of (L, N, E).
+        add_bias_kv, add_zero_attn: a learnt, or zero, position more in key and value.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, add_bias_kv: bool = False,
+                 add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False,
+                 device=None, dtype=None):
+        super().__init__()
+        if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
+            raise ArgumentError("MultiheadAttention: embed_dim must be divisible by num_heads", expected="a multiple",
+                                got=f"embed_dim={embed_dim}, num_heads={num_heads}", fix="another number of heads")
+        self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
+        self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
+        self.batch_first, self.head_dim, self.add_zero_attn = batch_first, embed_dim // num_heads, add_zero_attn
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        place = {"device": device, "dtype": dtype}
+        sizes = {"q_proj_weight": embed_dim, "k_proj_weight": self.kdim, "v_proj_weight": self.vdim}
+        if self._qkv_same_embed_dim:
+            self.in_proj_weight = new_parameter(3 * embed_dim, embed_dim, **place)
+        else:
+            for name, size in sizes.items():
+                setattr(self, name, new_parameter(embed_dim, size, **place))
+        for name in ("in_proj_weight",) if not self._qkv_same_embed_dim else sizes:
+            self.register_parameter(name, None)
+        self.register_parameter("in_proj_bias", new_parameter(3 * embed_dim, **place) if bias else None)
+        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, **place)
+        for name in ("bias_k", "bias_v"):
+            self.register_parameter(name, new_parameter(1, 1, embed_dim, **place) if add_bias_kv else None)
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            if getattr(self, name) is not None:
+                init.xavier_uniform_(getattr(self, name))
+        for bias in (self.in_proj_bias, self.out_proj.bias):
+            if bias is not None:
+                init.zeros_(bias)
+        for bias in (self.bias_k, self.bias_v):
+            if bias is not None:
+                init.xavier_normal_(bias)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+                need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+                is_causal: bool = False):
+        """(output, weights or None). Masks: True (or -inf, added) where not to look; attn_mask (L, S) or (N * heads, L, S),
+        key_padding_mask (N, S)."""
+        turn = self.batch_first and query.ndim == 3
+        if turn:
+            same = query is key and key is value
+            query = query.transpose(0, 1)
+            key, value = (query, query) if same else (key.transpose(0, 1), value.transpose(0, 1))
+        out, weights = F.multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
+            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training,
+            key_padding_mask, need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight, self.k_proj_weight,
+            self.v_proj_weight, average_attn_weights, is_causal)
+        return (out.transpose(0, 1) if turn else out), weights
+
+
+def _activation(f: str | Callable) -> Callable:
+    if isinstance(f, str):
+        if f not in ("relu", "gelu"):
+            raise ArgumentError(f"activation should be relu/gelu, not {f}", expected='"relu", "gelu" or a function',
+                                got=repr(f), fix="activation='relu' is the default")
+        return getattr(F, f)
+    return f
+
+
+class _Layer(Module):
+    """What encoder and decoder layers share: the feed-forward part, and norms before (norm_first) or after."""
+
+    def _build(self, d_model, dim_feedforward, dropout, activation, eps, norm_first, bias, norms, place):
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **place)
+        self.norm_first = norm_first
+        for i in range(1, norms + 1):
+            setattr(self, f"norm{i}", LayerNorm(d_model, eps=eps, bias=bias, **place))
+        for i in range(1, norms + 1):
+            setattr(self, f"dropout{i}", Dropout(dropout))
+        self.activation = _activation(activation)
+
+    def _step(self, x, number: int, f: Callable) -> Tensor:
+        """x and what f makes of it, added, with norm and dropout `number`."""
+        norm, drop = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
+        return x + drop(f(norm(x))) if self.norm_first else norm(x + drop(f(x)))
+
+    def _feed_forward(self, x) -> Tensor:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention and a feed-forward network, each with a residual and a layer norm.
+
+    activation: "relu", "gelu" or a function. norm_first: the norm before each part instead of behind it.
+    """
+
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation="relu",
+                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+                 device=None, dtype=None):
+        super().__init__()
+        place = {"device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first, **place)
+        self._build(d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, 2, place)
+
+    def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                is_causal: bool = False) -> Tensor:
+        def attend(x):
+            return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)[0]
+
+        return self._step(self._step(src, 1, attend), 2, self._feed_forward)
+
+
+class TransformerDecoderLayer(_Layer):
+    """Self-attention, attention to `memory` and a feed-forward network, each with a residual and a layer norm."""
+
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation="relu",
+                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+                 device=None, dtype=None):
+        super().__init__()
+        place = {"device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first, **place)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first, **place)
+        self._build(d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, 3, place)
+
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None, tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
+        def attend(x):
+            return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]
+
+        def remember(x):
+            return self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask,
+                                       is_causal=memory_is_causal)[0]
+
+        return self._step(self._step(self._step(tgt, 1, attend), 2, remember), 3, self._feed_forward)
+
+
+class TransformerEncoder(Module):
+    """num_layers copies of an encoder layer, one after the other, and a norm if there is one."""
+
+    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None):
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                is_causal: bool | None = None) -> Tensor:
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask, bool(is_causal))
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """num_layers copies of a decoder layer, one after the other, and a norm if there is one."""
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None):
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(self, tgt: Tensor, memory: Tensor, *masks, **options) -> Tensor:
+        for layer in self.layers:
+            tgt = layer(tgt, memory, *masks, **options)
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+def generate_square_subsequent_mask(size: int, device=None, dtype=None) -> Tensor:
+    """(size, size): 0 where a position may look, -inf where it would look into the future."""
+    from flowedu.blob import dtype as dt
+    kind = dt.float32 if dtype is None else dtype
+    return full((size, size), -math.inf, dtype=kind).triu(1)

@@ -1,0 +1,160 @@
+"""Conv1d to Conv3d and ConvTranspose1d to ConvTranspose3d."""
+from __future__ import annotations
+
+import math
+
+from flowedu.errors import ArgumentError, HyperparameterError
+from flowedu.nn import functional as F
+from flowedu.nn import init
+from flowedu.nn.functional.common import ints
+from flowedu.nn.functional.conv import same_pads, transposed_size
+from flowedu.nn.module import Module
+from flowedu.nn.modules.linear import new_parameter
+from flowedu.tensor import Tensor
+
+_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _Conv(Module):
+    """What all convolutions share. axes: how many spatial ones; transposed: whether weights are (in, out / groups, ...)."""
+
+    axes, transposed = 2, False
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
+                 device, dtype, output_padding=0):
+        super().__init__()
+        n, name = self.axes, type(self).__name__
+        if not isinstance(groups, int) or groups < 1:
+            raise ArgumentError(f"{name}: groups must be a positive integer", expected="1 or more", got=repr(groups),
+                                fix="groups=1")
+        for what, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+            if channels % groups:
+                raise HyperparameterError(f"{name}: {what} must be divisible by groups", expected=f"a multiple of {groups}",
+                                  got=f"{what}={channels}, groups={groups}",
+                                          fix="groups=1, or numbers of channels that groups divides")
+        if padding_mode not in _MODES:
+            raise ArgumentError(f"{name}: padding_mode must be one of {set(_MODES)}", expected="'zeros'",
+                                got=f"padding_mode={padding_mode!r}", fix="padding_mode='zeros' is the default")
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.stride = ints(kernel_size, n, name, "kernel_size", 1), ints(stride, n, name, "stride", 1)
+        self.dilation, self.padding_mode = ints(dilation, n, name, "dilation", 1), padding_mode
+        self.output_padding = ints(output_padding, n, name, "output_padding")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ArgumentError(f"{name}: Invalid padding string {padding!r}, should be one of 'valid', 'same'",
+                                    expected="'valid', 'same' or ints", got=repr(padding), fix="padding=1, or 'same'")
+            if padding == "same" and any(s != 1 for s in self.stride):
+                raise ArgumentError(f"{name}: padding='same' is not supported for strided convolutions",
+                                    expected="stride=1",
+                                    got=f"stride={stride}", fix="give the padding as numbers")
+            self.padding = padding
+            pads = same_pads(self.kernel_size, self.dilation) if padding == "same" else (0,) * (2 * n)
+        else:
+            self.padding = ints(padding, n, name, "padding")
+            pads = tuple(p for q in self.padding for p in (q, q))
+        # what F.pad takes: the last axis first
+        self._reversed_padding_repeated_twice = [p for i in range(n - 1, -1, -1) for p in pads[2 * i:2 * i + 2]]
+        first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
+        self.weight = new_parameter(first, second // groups, *self.kernel_size, dtype=dtype, device=device)
+        self.register_parameter("bias", new_parameter(out_channels, dtype=dtype, device=device) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values: uniform in +-1/sqrt(fan_in), fan_in being what one output element is made of."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        init.uniform_bias_(self.bias, self.weight.numel() // max(self.weight.shape[0], 1))
+
+    def forward(self, input: Tensor) -> Tensor:
+        conv = _CONV[self.axes]
+        if self.padding_mode == "zeros":
+            return conv(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        x = F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
+        return conv(x, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+
+    def extra_repr(self) -> str:
+        s = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        s += f", padding={self.padding}" if self.padding != (0,) * self.axes else ""
+        s += f", dilation={self.dilation}" if self.dilation != (1,) * self.axes else ""
+        s += f", groups={self.groups}" if self.groups != 1 else ""
+        s += ", bias=False" if self.bias is None else ""
+        return s + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
+
+
+class Conv1d(_Conv):
+    """Convolution over (N, C, L); see F.conv1d. weight: (out, in / groups, kernel).
+
+    padding: an int, "same" or "valid"; padding_mode: "zeros", "reflect", "replicate", "circular".
+    """
+
+    axes = 1
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
+                 bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None):
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
+                         device, dtype)
+
+
+class Conv2d(Conv1d):
+    """Convolution over (N, C, H, W); see F.conv2d. weight: (out, in / groups, kh, kw)."""
+
+    axes = 2
+
+
+class Conv3d(Conv1d):
+    """Convolution over (N, C, D, H, W); see F.conv3d. weight: (out, in / groups, kd, kh, kw)."""
+
+    axes = 3
+
+
+class ConvTranspose1d(_Conv):
+    """Transposed convolution over (N, C, L); see F.conv_transpose1d. weight: (in, out / groups, kernel)."""
+
+    axes, transposed = 1, True
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0,
+                 groups: int = 1, bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None):
+        if padding_mode != "zeros":
+            raise ArgumentError(f'Only "zeros" padding mode is supported for {type(self).__name__}', expected="'zeros'",
+                                got=repr(padding_mode), fix="leave it out")
+        if isinstance(padding, str):
+            raise ArgumentError(f"{type(self).__name__}: padding is not a number", expected="ints", got=repr(padding),
+                                fix="padding=0")
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
+                         device, dtype, output_padding)
+
+    def forward(self, input: Tensor, output_size=None) -> Tensor:
+        """output_size: the spatial size wanted, where the stride leaves a choice."""
+        extra = self.output_padding
+        if output_size is not None:
+            extra = self._extra(input, tuple(output_size)[-self.axes:])
+        return _TRANSPOSED[self.axes](input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
+                                      self.dilation)
+
+    def extra_repr(self) -> str:
+        return ""                                        # as OneFlow prints it
+
+    def _extra(self, input, wanted):
+        least = transposed_size(input.shape[-self.axes:], self.kernel_size, self.stride, self.padding, self.dilation,
+                                  (0,) * self.axes)
+        extra = tuple(w - n for w, n in zip(wanted, least))
+        if len(extra) != self.axes or any(not 0 <= e < s for e, s in zip(extra, self.stride)):
+            most = tuple(n + s - 1 for n, s in zip(least, self.stride))
+            raise ArgumentError(f"{type(self).__name__}: requested an output size of {wanted}, but valid sizes range from "
+                                f"{least} to {most}", expected=f"{least} to {most}", got=str(wanted), fix="one of these")
+        return extra
+
+
+class ConvTranspose2d(ConvTranspose1d):
+    """Transposed convolution over (N, C, H, W); see F.conv_transpose2d. weight: (in, out / groups, kh, kw)."""
+
+    axes = 2
+
+
+class ConvTranspose3d(ConvTranspose1d):
+    """Transposed convolution over (N, C, D, H, W); see F.conv_transpose3d. weight: (in, out / groups, kd, kh, kw)."""
+
+    axes = 3
+
+
+_CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+_TRANSPOSED = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}

@@ -1,0 +1,257 @@
+"""BatchNorm, InstanceNorm, GroupNorm, LayerNorm, RMSNorm, LocalResponseNorm."""
+from __future__ import annotations
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.nn import functional as F
+from flowedu.nn import init, trace
+from flowedu.nn.functional.norm import count_up
+from flowedu.nn.module import Module
+from flowedu.nn.modules.linear import new_parameter
+from flowedu.tensor import Tensor, full
+
+
+class _Norm(Module):
+    """Running statistics and one weight and bias for each channel. ranks: of inputs it takes."""
+
+    _version = 2
+    ranks: tuple[int, ...] = ()
+
+    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
+                 device, dtype):
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        for name in ("weight", "bias"):
+            self.register_parameter(name, new_parameter(num_features, dtype=dtype, device=device) if affine else None)
+        kind = dt.float32 if dtype is None else dtype
+        for name, value in (("running_mean", 0.0), ("running_var", 1.0)):
+            self.register_buffer(name, full((num_features,), value, dtype=kind) if track_running_stats else None)
+        self.register_buffer("num_batches_tracked", full((), 0, dtype=dt.int64) if track_running_stats else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Forget the statistics: mean 0, variance 1."""
+        if self.track_running_stats:
+            init.zeros_(self.running_mean)
+            init.ones_(self.running_var)
+            init.zeros_(self.num_batches_tracked)
+
+    def reset_parameters(self) -> None:
+        """Weight 1, bias 0, no statistics."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
+    def _check(self, input: Tensor) -> None:
+        if input.ndim not in self.ranks:
+            ranks = " or ".join(f"{r}D" for r in self.ranks)
+            raise ShapeError(f"{type(self).__name__}: expected {ranks} input (got {input.ndim}D input)", expected=ranks,
+                             got=str(tuple(input.shape)),
+                             fix="nn.BatchNorm1d, 2d or 3d after the number of spatial axes; x.unsqueeze(0) adds a batch "
+                                 "axis")
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        key = prefix + "num_batches_tracked"
+        if self.num_batches_tracked is not None and key not in state_dict:     # older files do not have it
+            state_dict[key] = self.num_batches_tracked
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+
+    def extra_repr(self) -> str:
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"track_running_stats={self.track_running_stats}")
+
+
+class _BatchNorm(_Norm):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device=None, dtype=None):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check(input)
+        momentum = self.momentum
+        own = self._buffers
+        if self.training and self.track_running_stats:
+            counter = own["num_batches_tracked"]
+            if trace.current is None and counter is not None:      # nn.Graph leaves the counter alone, as in OneFlow
+                n = count_up(counter)
+                momentum = 1.0 / n if momentum is None else momentum
+            elif momentum is None:
+                raise ArgumentError(f"{type(self).__name__}: momentum=None needs the number of batches, which nn.Graph "
+                                    "does not count", expected="a number", got="None", fix="momentum=0.1")
+        batch = self.training or own["running_mean"] is None and own["running_var"] is None
+        track = not self.training or self.track_running_stats
+        return F.batch_norm(input, own["running_mean"] if track else None, own["running_var"] if track else None,
+                            self.weight, self.bias, batch, 0.0 if momentum is None else momentum, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch norm of (N, C) or (N, C, L).
+
+    Training: with the mean and biased variance of the batch, each channel by itself; running_mean and running_var move
+    towards them (the variance unbiased) by the share `momentum` (None: the average over all batches). eval(): with the
+    running ones. num_batches_tracked counts eager training batches. affine: weight (ones) and bias (zeros) are learnt.
+    """
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch norm of (N, C, H, W); see BatchNorm1d."""
+
+    ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch norm of (N, C, D, H, W); see BatchNorm1d."""
+
+    ranks = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch norm over all devices; on one device the same as BatchNorm."""
+
+    ranks = (2, 3, 4, 5)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:
+        """`module` with every BatchNorm replaced by a SyncBatchNorm that has its parameters and statistics."""
+        new = module
+        if isinstance(module, _BatchNorm) and not isinstance(module, cls):
+            new = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
+            new._parameters.update(module._parameters)
+            new._buffers.update(module._buffers)
+            new.training = module.training
+        for name, child in list(module.named_children()):
+            new.add_module(name, cls.convert_sync_batchnorm(child))
+        return new
+
+
+class _InstanceNorm(_Norm):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+                 track_running_stats: bool = False, device=None, dtype=None):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check(input)
+        single = input.ndim == self.ranks[0]
+        channels = input.shape[0 if single else 1]
+        if channels != self.num_features and self.affine:
+            raise ShapeError(f"{type(self).__name__}: expected input's size at dim={0 if single else 1} to match "
+                             f"num_features ({self.num_features}), but got: "
+                             f"{channels}.", expected=f"{self.num_features} channels",
+                             got=str(tuple(input.shape)), fix="a layer made with num_features of the input's channels")
+        y = F.instance_norm(input.unsqueeze(0) if single else input, self.running_mean, self.running_var, self.weight,
+                            self.bias, self.training or not self.track_running_stats, self.momentum, self.eps)
+        return y.squeeze(0) if single else y
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Each channel of each sample of (N, C, L) or (C, L), normalised by itself. By default nothing is learnt or tracked."""
+
+    ranks = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Each channel of each sample of (N, C, H, W) or (C, H, W), normalised by itself; see InstanceNorm1d."""
+
+    ranks = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Each channel of each sample of (N, C, D, H, W) or (C, D, H, W), normalised by itself; see InstanceNorm1d."""
+
+    ranks = (4, 5)
+
+
+class GroupNorm(Module):
+    """Groups of channels of each sample of (N, C, ...), normalised; then one weight and bias for each channel."""
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device=None, dtype=None):
+        super().__init__()
+        if num_groups < 1 or num_channels % num_groups:
+            raise ArgumentError("GroupNorm: num_channels must be divisible by num_groups", expected=f"a multiple of "
+                                f"{num_groups}", got=f"{num_channels} channels",
+                                fix="num_groups=1 makes one group of all channels")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        for name in ("weight", "bias"):
+            self.register_parameter(name, new_parameter(num_channels, dtype=dtype, device=device) if affine else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weight 1, bias 0."""
+        if self.affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class LayerNorm(Module):
+    """The last axes, of shape normalized_shape, normalised; then one weight and bias for each of their elements."""
+
+    def __init__(self, normalized_shape, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device=None,
+                 dtype=None):
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
+            self.register_parameter(name, new_parameter(*self.normalized_shape, dtype=dtype, device=device)
+                                    if wanted else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weight 1, bias 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class RMSNorm(Module):
+    """The last axes, of shape normalized_shape, divided by the root of the mean of their squares; then a weight."""
+
+    def __init__(self, normalized_shape, eps: float | None = None, elementwise_affine: bool = True, device=None,
+                 dtype=None):
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.register_parameter("weight", new_parameter(*self.normalized_shape, dtype=dtype, device=device)
+                                if elementwise_affine else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weight 1."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class LocalResponseNorm(Module):
+    """x / (k + alpha * mean of the squares of `size` neighbouring channels) ** beta."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

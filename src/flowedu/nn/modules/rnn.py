@@ -1,0 +1,267 @@
+"""RNN, LSTM, GRU, and their cells."""
+from __future__ import annotations
+
+import math
+
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.nn import functional as F
+from flowedu.nn import init
+from flowedu.nn.functional import rnn
+from flowedu.nn.module import Module
+from flowedu.nn.modules.linear import new_parameter
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import Tensor
+
+
+class _Recurrent(Module):
+    """What RNN, LSTM and GRU share. mode: of functional.rnn."""
+
+    mode = "LSTM"
+
+    def _build(self, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, device,
+               dtype) -> None:
+        name = type(self).__name__
+        if not 0 <= dropout <= 1:
+            raise ArgumentError(f"{name}: dropout should be a number in range [0, 1] representing the probability of an "
+                                "element being zeroed", expected="0 to 1", got=str(dropout), fix="dropout=0.1, say")
+        if hidden_size <= 0 or num_layers <= 0:
+            raise ArgumentError(f"{name}: hidden_size and num_layers must be greater than zero", expected="1 or more",
+                                got=f"hidden_size={hidden_size}, num_layers={num_layers}", fix="hidden_size=128, say")
+        if proj_size and (self.mode != "LSTM" or not 0 < proj_size < hidden_size):
+            raise ArgumentError(f"{name}: proj_size has to be smaller than hidden_size, and is for LSTM only",
+                                expected=f"0 to {hidden_size - 1}", got=str(proj_size), fix="proj_size=0 projects nothing")
+        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
+        self.batch_first, self.dropout = batch_first, float(dropout)
+        self.bidirectional, self.proj_size = bidirectional, proj_size
+        gates, place = rnn.GATES[self.mode] * hidden_size, {"device": device, "dtype": dtype}
+        ways, real = 2 if bidirectional else 1, proj_size or hidden_size
+        for k in range(num_layers):
+            for way in range(ways):
+                end = f"_l{k}" + ("_reverse" if way else "")
+                shapes = {"weight_ih": (gates, input_size if k == 0 else real * ways), "weight_hh": (gates, real)}
+                shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)} if bias else {}
+                shapes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
+                for what, shape in shapes.items():
+                    setattr(self, what + end, new_parameter(*shape, **place))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """All parameters uniform in +-1/sqrt(hidden_size)."""
+        bound = 1.0 / math.sqrt(self.hidden_size)
+        for p in self.parameters():
+            init.uniform_(p, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Nothing: here parameters need not lie together."""
+
+    def _weights(self, k: int, way: int) -> tuple:
+        end = f"_l{k}" + ("_reverse" if way else "")
+        own = self._parameters
+        return tuple(own.get(what + end) for what in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"))
+
+    def _check(self, x: Tensor) -> None:
+        name = type(self).__name__
+        if x.ndim not in (2, 3):
+            raise ShapeError(f"{name}: Expected input to be 2D or 3D, got {x.ndim}D instead",
+                             expected="(L, N, input_size), "
+                             "(N, L, input_size) with batch_first, or (L, input_size)", got=str(tuple(x.shape)),
+                             fix="x.unsqueeze(1) makes a batch of one")
+        if x.shape[-1] != self.input_size:
+            raise ShapeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}",
+                             expected=f"a last axis of {self.input_size}", got=f"{name} of input {tuple(x.shape)}",
+                             fix="a module made with this input_size; batch_first=True for (N, L, features)")
+
+    def _start(self, x, given, sizes: tuple[int, ...], single: bool) -> list:
+        """The states before the first step, each (layers * directions, N, size)."""
+        count = self.num_layers * (2 if self.bidirectional else 1)
+        if given is None:
+            return [REGISTRY["constant"](shape=(count, x.shape[1], n), value=0.0, dtype=x.dtype) for n in sizes]
+        states = []
+        for state, n in zip(given if isinstance(given, (tuple, list)) else (given,), sizes):
+            state = state.unsqueeze(1) if single else state
+            if tuple(state.shape) != (count, x.shape[1], n):
+                raise ShapeError(f"{type(self).__name__}: Expected hidden size {(count, x.shape[1], n)}, got "
+                                 f"{list(state.shape)}", expected=str((count, x.shape[1], n)), got=str(tuple(state.shape)),
+                                 fix="leave the state out: zeros are the default")
+            states.append(state)
+        return states
+
+    def _run(self, x: Tensor, given):
+        """(outputs, last states)"""
+        from flowedu.nn.utils.rnn import PackedSequence
+        lengths = order = None
+        if isinstance(x, PackedSequence):
+            packed, (x, lengths) = x, x.unpack()
+            order = packed.sorted_indices
+            if given is not None and order is not None:
+                given = tuple(s.index_select(1, order) for s in (given if isinstance(given, tuple) else (given,)))
+        self._check(x)
+        single, ways = x.ndim == 2, 2 if self.bidirectional else 1
+        x = x.unsqueeze(1) if single else x.transpose(0, 1) if self.batch_first and lengths is None else x
+        sizes = (self.proj_size or self.hidden_size, self.hidden_size)[:2 if self.mode == "LSTM" else 1]
+        states, last = self._start(x, given, sizes, single), []
+        for k in range(self.num_layers):
+            outputs = []
+            for way in range(ways):
+                first = tuple(s.select(0, k * ways + way) for s in states)
+                y, end = rnn.layer(self.mode, x, first, self._weights(k, way), way == 1, lengths)
+                outputs.append(y)
+                last.append(end)
+            x = outputs[0] if ways == 1 else REGISTRY["concat"](*outputs, axis=2)
+            if self.dropout and k < self.num_layers - 1:
+                x = F.dropout(x, self.dropout, self.training)
+        ends = tuple(REGISTRY["concat"](*[e[i].unsqueeze(0) for e in last], axis=0) for i in range(len(sizes)))
+        if lengths is not None:
+            if packed.unsorted_indices is not None:
+                ends = tuple(e.index_select(1, packed.unsorted_indices) for e in ends)
+            return packed.repack(x), ends
+        if single:
+            return x.squeeze(1), tuple(e.squeeze(1) for e in ends)
+        return (x.transpose(0, 1) if self.batch_first else x), ends
+
+    def extra_repr(self) -> str:
+        s = f"{self.input_size}, {self.hidden_size}"
+        s += f", proj_size={self.proj_size}" if self.proj_size else ""
+        s += f", num_layers={self.num_layers}" if self.num_layers != 1 else ""
+        s += f", bias={self.bias}" if self.bias is not True else ""
+        s += f", batch_first={self.batch_first}" if self.batch_first is not False else ""
+        s += f", dropout={self.dropout}" if self.dropout != 0 else ""
+        return s + (f", bidirectional={self.bidirectional}" if self.bidirectional is not False else "")
+
+
+class RNN(_Recurrent):
+    """h' = tanh(x W_ih.T + b_ih + h W_hh.T + b_hh), over the steps of (L, N, input_size) (batch_first: (N, L, ...)).
+
+    nonlinearity: "tanh" or "relu". Calling: (input, h_0=zeros) -> (outputs, h_n).
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
+                 bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, device=None, dtype=None):
+        super().__init__()
+        if nonlinearity not in ("tanh", "relu"):
+            raise ArgumentError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.",
+                                expected="'tanh' or 'relu'", got=repr(nonlinearity),
+                                fix="leave it out: 'tanh' is the default")
+        self.nonlinearity = nonlinearity
+        self.mode = f"RNN_{nonlinearity.upper()}"
+        self._build(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None):
+        out, (h,) = self._run(input, hx)
+        return out, h
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory: input, forget, cell and output gates, in this order in the weights.
+
+    proj_size: outputs are projected to this size. Calling: (input, (h_0, c_0)=zeros) -> (outputs, (h_n, c_n)).
+    """
+
+    mode = "LSTM"
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
+                 dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device=None, dtype=None):
+        super().__init__()
+        self._build(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, device,
+                    dtype)
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None):
+        return self._run(input, hx)
+
+
+class GRU(_Recurrent):
+    """Gated recurrent unit: reset, update and new gates, in this order in the weights.
+
+    Calling: (input, h_0=zeros) -> (outputs, h_n).
+    """
+
+    mode = "GRU"
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
+                 dropout: float = 0.0, bidirectional: bool = False, device=None, dtype=None):
+        super().__init__()
+        self._build(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None):
+        out, (h,) = self._run(input, hx)
+        return out, h
+
+
+# ---- cells
+class _Cell(Module):
+    mode = "LSTM"
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+        super().__init__()
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        gates = rnn.GATES[self.mode] * hidden_size
+        for name, shape in (("weight_ih", (gates, input_size)), ("weight_hh", (gates, hidden_size)), ("bias_ih", (gates,)),
+                            ("bias_hh", (gates,))):
+            wanted = bias or name.startswith("weight")
+            self.register_parameter(name, new_parameter(*shape, device=device, dtype=dtype) if wanted else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """All parameters uniform in +-1/sqrt(hidden_size)."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for p in self.parameters():
+            init.uniform_(p, -bound, bound)
+
+    def _run(self, x: Tensor, state):
+        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+            raise ShapeError(f"{type(self).__name__}: input has inconsistent input_size: got "
+                             f"{x.shape[-1] if x.ndim else 0}, expected "
+                             f"{self.input_size}", expected=f"(N, {self.input_size}) or ({self.input_size},)",
+                             got=str(tuple(x.shape)), fix="a cell made with this input_size")
+        single = x.ndim == 1
+        x = x.unsqueeze(0) if single else x
+        if state is None:
+            zero = REGISTRY["constant"](shape=(x.shape[0], self.hidden_size), value=0.0, dtype=x.dtype)
+            state = (zero, zero)
+        else:
+            state = state if isinstance(state, (tuple, list)) else (state,)
+            state = tuple(s.unsqueeze(0) if single else s for s in state)
+        new = rnn.step(self.mode, F.linear(x, self.weight_ih, self.bias_ih), state, self.weight_hh, self.bias_hh)
+        return tuple(s.squeeze(0) for s in new) if single else new
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias is True else f", bias={self.bias}")
+
+
+class RNNCell(_Cell):
+    """One step of RNN: (input (N, I), h=zeros) -> h'."""
+
+    mode = "RNN_TANH"
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None,
+                 dtype=None):
+        if nonlinearity not in ("tanh", "relu"):
+            raise ArgumentError(f"Unknown nonlinearity: {nonlinearity}", expected="'tanh' or 'relu'",
+                                got=repr(nonlinearity), fix="leave it out: 'tanh' is the default")
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+        self.nonlinearity, self.mode = nonlinearity, f"RNN_{nonlinearity.upper()}"
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._run(input, hx)[0]
+
+    def extra_repr(self) -> str:
+        return super().extra_repr() + ("" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}")
+
+
+class LSTMCell(_Cell):
+    """One step of LSTM: (input (N, I), (h, c)=zeros) -> (h', c')."""
+
+    mode = "LSTM"
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None):
+        return self._run(input, hx)
+
+
+class GRUCell(_Cell):
+    """One step of GRU: (input (N, I), h=zeros) -> h'."""
+
+    mode = "GRU"
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._run(input, hx)[0]

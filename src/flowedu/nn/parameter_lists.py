@@ -1,0 +1,129 @@
+"""Modules that hold parameters: ParameterList, ParameterDict."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+
+from flowedu.errors import AxisError, CallError, DTypeError
+from flowedu.nn.module import Module
+from flowedu.nn.parameter import Parameter
+from flowedu.tensor import Tensor
+
+
+def _as_parameter(value) -> Parameter | None:
+    if value is None or isinstance(value, Parameter):
+        return value
+    if isinstance(value, Tensor):
+        return Parameter(value)
+    raise DTypeError("a ParameterList or ParameterDict holds parameters", expected="nn.Parameter or a tensor",
+                     got=type(value).__name__, fix="nn.Parameter(flow.tensor(value))")
+
+
+class _Parameters(Module):
+    """Printing of parameters that stand under names."""
+
+    def __repr__(self) -> str:
+        lines = [f"  ({name}): " + ("None" if p is None else "Parameter containing: [{} of size {}]".format(
+            repr(p.dtype), "x".join(map(str, p.shape)))) for name, p in self._parameters.items()]
+        return f"{self._get_name()}(" + ("\n" + "\n".join(lines) + "\n" if lines else "") + ")"
+
+
+class ParameterList(_Parameters):
+    """A list of parameters; tensors put into it become parameters."""
+
+    def __init__(self, values: Iterable | None = None):
+        super().__init__()
+        if values is not None:
+            self.extend(values)
+
+    def __getitem__(self, index):
+        listed = list(self._parameters.values())
+        if isinstance(index, slice):
+            return ParameterList(listed[index])
+        n, i = len(listed), operator.index(index)
+        if not -n <= i < n:
+            raise AxisError(f"ParameterList: index {i} is out of range", expected=f"an index in [{-n}, {n - 1}]",
+                            got=str(i), fix="-1 is the last one")
+        return listed[i]
+
+    def __setitem__(self, index: int, value) -> None:
+        self[index]
+        self.register_parameter(str(operator.index(index) % len(self)), _as_parameter(value))
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return iter(list(self._parameters.values()))
+
+    def append(self, value) -> ParameterList:
+        """Add one at the end. Returns self."""
+        self.register_parameter(str(len(self)), _as_parameter(value))
+        return self
+
+    def extend(self, values: Iterable) -> ParameterList:
+        """Add several at the end. Returns self."""
+        if not isinstance(values, Iterable) or isinstance(values, Tensor):
+            raise CallError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}",
+                            expected="a list of parameters", got=repr(values)[:60], fix="append(p) adds one")
+        for v in list(values):
+            self.append(v)
+        return self
+
+    __iadd__ = extend
+
+
+class ParameterDict(_Parameters):
+    """Parameters under names; tensors put into it become parameters."""
+
+    def __init__(self, parameters: Mapping | Iterable | None = None):
+        super().__init__()
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key: str) -> Parameter:
+        return self._parameters[key]
+
+    def __setitem__(self, key: str, value) -> None:
+        self.register_parameter(key, _as_parameter(value))
+
+    def __delitem__(self, key: str) -> None:
+        del self._parameters[key]
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._parameters))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._parameters
+
+    def keys(self):
+        """The names."""
+        return self._parameters.keys()
+
+    def values(self):
+        """The parameters."""
+        return self._parameters.values()
+
+    def items(self):
+        """(name, parameter) pairs."""
+        return self._parameters.items()
+
+    def get(self, key: str, default=None):
+        """The parameter of a name, or `default`."""
+        return self._parameters.get(key, default)
+
+    def pop(self, key: str) -> Parameter:
+        """Take a parameter out."""
+        return self._parameters.pop(key)
+
+    def clear(self) -> None:
+        """Take all out."""
+        self._parameters.clear()
+
+    def update(self, parameters: Mapping | Iterable) -> None:
+        """Add those of a dict, or of (name, parameter) pairs."""
+        for key, p in parameters.items() if hasattr(parameters, "items") else parameters:
+            self[key] = p

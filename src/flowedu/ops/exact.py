@@ -1,0 +1,57 @@
+"""Elementwise ops of the tensor generation: bool comparisons, bits, and functions OneFlow 0.4 lacks."""
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.ops.elementwise import _as, div, exp, neg, sign, square, unary
+from flowedu.ops.formula import elementwise
+
+# ---- comparisons that give bools. (equal, less, ... of elementwise.py give int8, as OneFlow 0.4 has them.)
+
+
+def _comparison(name, ref):
+    return elementwise(f"{name}(x, y) -> z", tile=name, ref=lambda x, y: ref(x, y), float_only=False,
+                       dtype=lambda x: dt.bool_, domain={"x": "few", "y": "few"})
+
+
+eq = _comparison("eq", np.equal)
+ne = _comparison("ne", np.not_equal)
+lt = _comparison("lt", np.less)
+le = _comparison("le", np.less_equal)
+gt = _comparison("gt", np.greater)
+ge = _comparison("ge", np.greater_equal)
+both = _comparison("both", np.logical_and)
+either = _comparison("either", np.logical_or)
+differ = _comparison("differ", np.logical_xor)
+
+
+# ---- bits of whole numbers
+def _bits(name, ref, shift=False):
+    return elementwise(f"{name}(x, y) -> z", tile=name, ref=lambda x, y: ref(x, y), float_only=False,
+                       domain={"x": "index:99", "y": "index:9" if shift else "index:99"})
+
+
+bit_and = _bits("bit_and", np.bitwise_and)
+bit_or = _bits("bit_or", np.bitwise_or)
+bit_xor = _bits("bit_xor", np.bitwise_xor)
+shift_left = _bits("shift_left", np.left_shift, shift=True)
+shift_right = _bits("shift_right", np.right_shift, shift=True)
+
+# ---- functions
+_normal = NormalDist()
+_erfinv = np.vectorize(lambda x: _normal.inv_cdf((1 + x) / 2) / math.sqrt(2), otypes=[np.float64])
+
+trunc = unary("trunc", lambda x: np.trunc(x), lambda dy: dy * 0)
+exp2 = unary("exp2", lambda x: np.exp2(x), lambda dy, y: dy * y * math.log(2))
+log2 = unary("log2", lambda x: np.log2(x), lambda dy, x: dy / (x * math.log(2)), domain="positive")
+log10 = unary("log10", lambda x: np.log10(x), lambda dy, x: dy / (x * math.log(10)), domain="positive")
+erfinv = unary("erfinv", _as(_erfinv), lambda dy, y: dy * exp(square(y)) * (math.sqrt(math.pi) / 2), domain="unit")
+fmod = elementwise("fmod(x, y) -> z", tile="fmod", ref=lambda x, y: np.fmod(x, y), float_only=False,
+                   domain={"x": "unit", "y": "above_one"},
+                   grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * trunc(div(x, y)))})
+copysign = elementwise("copysign(x, y) -> z", tile="copysign", ref=lambda x, y: np.copysign(x, y),
+                       grad={"x": lambda dz, x, z: dz * (sign(x) * sign(z))})

@@ -1,0 +1,241 @@
+# Writing into a tensor's memory (part of core.pyx). What a write means for histories is tensor/inplace.py.
+
+cdef raise_readonly(what):
+    raise ArgumentError(f"{what}: the array this tensor was made from is read-only", expected="memory that may be written",
+                        fix="write into a copy: x = x.clone()")
+
+
+cdef bint overlaps_itself(const fe_view *v) noexcept:
+    """Whether one element shows at several places (an expanded tensor)."""
+    cdef int d
+    for d in range(v.ndim):
+        if v.stride[d] == 0 and v.shape[d] > 1:
+            return True
+    return False
+
+
+cdef bint same_view(const fe_view *a, const fe_view *b) noexcept:
+    cdef int d
+    if a.data != b.data or a.ndim != b.ndim or a.dtype != b.dtype:
+        return False
+    for d in range(a.ndim):
+        if a.shape[d] != b.shape[d] or (a.stride[d] != b.stride[d] and a.shape[d] != 1):
+            return False
+    return True
+
+
+def check_writable(TensorBase x, str what="in-place"):
+    """Raise where x must not be written in place: by memory, or by its part in a recorded computation."""
+    cdef TensorBase base
+    if x.block != NULL:
+        if overlaps_itself(&x.v) and fe_numel(&x.v):
+            raise GradientError(f"{what}: unsupported operation: more than one element of the written-to tensor refers to a "
+                                "single memory location", got=f"an expanded tensor of shape {x.shape_()}",
+                                fix="clone() the tensor before the write")
+        if x.block.readonly:
+            raise_readonly(what)
+    if fe_grad_off:
+        return
+    if x.link is not None:
+        settle(x)
+        base = x.link.base
+        if base.tracked and base.node is None and base.block != NULL:
+            raise GradientError(f"{what}: a view of a leaf Tensor that requires grad is being used in an in-place operation",
+                                fix="write under flow.no_grad(), or into a clone()")
+        if x.link.epoch == NO_HISTORY and base.tracked:
+            raise GradientError(f"{what}: a view was created in no_grad mode and is being modified inplace with grad mode "
+                                "enabled", fix="make the view outside no_grad(), or write inside it")
+    if x.tracked and x.node is None and x.block != NULL:
+        raise GradientError(f"{what}: a leaf Tensor that requires grad is being used in an in-place operation",
+                            fix="write under flow.no_grad(), or into a clone()")
+
+
+def tape_position():
+    """A number that all calls recorded later are above."""
+    return sequence
+
+
+def keep_old_values(TensorBase z, int64_t since, TensorBase x):
+    """Before x's memory is overwritten by z: where calls recorded after `since`, below z, saved x or a view of it, let them
+    keep a copy of what is there now."""
+    cdef list todo
+    cdef Node n
+    cdef TensorBase t
+    cdef dict copies = {}
+    if z.node is None or z.node.seq <= since:
+        return
+    todo = [z.node]
+    seen = {z.node}
+    while todo:
+        n = <Node>todo.pop()
+        if n.saved is not None:
+            for i, o in enumerate(n.saved):
+                if not isinstance(o, TensorBase) or (<TensorBase>o).block != x.block:
+                    continue
+                t = <TensorBase>o
+                if id(o) not in copies:
+                    copies[id(o)] = packed(t)
+                n.saved = n.saved[:i] + (copies[id(o)],) + n.saved[i + 1:]
+                if i < 4:
+                    n.versions[i] = 0
+                if n.more_versions is not None:
+                    n.more_versions[i] = 0
+        for e in n.edges:
+            if type(e) is Node and (<Node>e).seq > since and e not in seen:
+                seen.add(e)
+                todo.append(e)
+
+
+def copy_into(TensorBase x, TensorBase z):
+    """Write the values of z, of the same dtype and of a shape that broadcasts to x's, into x's memory."""
+    cdef fe_view args[2]
+    cdef int d, shift
+    cdef int64_t n = fe_numel(&x.v)
+    if x.block == NULL or z.block == NULL:
+        raise_lazy("its memory is written")
+    args[0], args[1] = z.v, x.v
+    shift = x.v.ndim - z.v.ndim
+    args[0].ndim = x.v.ndim
+    for d in range(x.v.ndim - 1, -1, -1):
+        if d >= shift and z.v.shape[d - shift] == x.v.shape[d]:
+            args[0].shape[d], args[0].stride[d] = z.v.shape[d - shift], z.v.stride[d - shift]
+        elif d < shift or z.v.shape[d - shift] == 1:
+            args[0].shape[d], args[0].stride[d] = x.v.shape[d], 0
+        else:
+            shift = MAX_ARGS
+            break
+    if shift < 0 or shift == MAX_ARGS or z.v.dtype != x.v.dtype:
+        raise ShapeError("in-place: the value does not fit", expected=f"{x.spec}", got=f"{z.spec}")
+    if z.block == x.block and not same_view(&args[0], &args[1]):
+        z = packed(z)
+        copy_into(x, z)
+        return
+    if z.block != x.block:
+        launch(<fe_kernel><void *>copy_kernel[x.v.dtype], args, 1, 2, NULL, NULL, NULL, NULL, n)
+    x.block.version += 1
+
+
+cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1:
+    """Run an elementwise op with x's memory as its output, if that is safe; False: nothing was done.
+
+    Safe: x is contiguous, the result has its shape and dtype, inputs that lie in x's memory are x itself, and backward does
+    not need a value that is overwritten. With a gradient, x gets the history of the result; a view gets none here.
+    """
+    cdef int n = len(inputs), i, d
+    cdef fe_view *views[MAX_ARGS]
+    cdef fe_view args[MAX_ARGS]
+    cdef TensorBase t, y
+    cdef Entry e
+    cdef list held = None
+    cdef int64_t mask
+    cdef bint wants = False
+    if lazy_mode() or x.block == NULL or not op.elementwise or n > MAX_ARGS - 4 or not view_contiguous(&x.v):
+        return False
+    for i in range(n):
+        if not isinstance(inputs[i], TensorBase):
+            return False
+        t = <TensorBase>inputs[i]
+        if t.block == NULL:
+            return False
+        if t.link is not None:
+            settle(t)
+        views[i] = &t.v
+        wants |= t.tracked
+        if t.block == x.block and not same_view(&t.v, &x.v):
+            return False
+    wants = wants and not fe_grad_off
+    if wants:
+        if x.link is not None:
+            return False
+        mask = wanted_values(op, inputs)
+        for i in op.saved:
+            if mask & 1 and i >= 0 and (<TensorBase>inputs[i]).block == x.block:
+                return False
+            mask >>= 1
+    elif not fe_grad_off and x.tracked:
+        return False
+    e = find(op, inputs, attrs, views)
+    if e is None or e.is_view or e.nout != 1 or e.fn == NULL or e.python or e.outs[0].dtype != x.v.dtype \
+            or e.outs[0].ndim != x.v.ndim:
+        return False
+    for d in range(x.v.ndim):
+        if e.outs[0].shape[d] != x.v.shape[d]:
+            return False
+    if wants and e.differentiable and not (op.any_rule or differentiable_inputs(op, inputs)):
+        return False
+    for i in range(n):
+        args[i] = views[i][0]
+        if (e.contiguous >> i) & 1 and not view_contiguous(&args[i]):
+            if held is None:
+                held = []
+            t = packed(<TensorBase>inputs[i])
+            held.append(t)
+            args[i] = t.v
+    args[n] = x.v
+    if e.cost < SMALL and e.work == NULL:
+        quick(e, args, n, n + 1, op)
+    else:
+        launch(e.fn, args, n, n + 1, e.ints, e.reals, e.work, e.extra, e.cost)
+    x.block.version += 1
+    if wants:
+        y = alias_of(x)
+        tape(op, inputs, e, y)
+        x.node, x.out_index, x.tracked = y.node, 0, y.tracked
+        x.epoch += 1
+    return True
+
+
+def run_into(OpBase op, tuple inputs, tuple attrs, TensorBase x):
+    """try_into for Python: True if x now holds op(*inputs), history included."""
+    return try_into(op, inputs, attrs, x)
+
+
+cdef object write_hook = None
+
+
+def register_write(hook):
+    """tensor/inplace.py gives `update(x, op, other)`, which does what the fast path does not."""
+    global write_hook
+    write_hook = hook
+
+
+cdef update(OpBase op, x, other):
+    """`x op= other`."""
+    cdef TensorBase t
+    if not isinstance(x, TensorBase):
+        return NotImplemented
+    t = <TensorBase>x
+    if not lazy_mode() and isinstance(other, TensorBase) and (<TensorBase>other).v.dtype == t.v.dtype and t.v.dtype < 2 \
+            and not t.tracked and t.link is None and t.block != NULL and not t.block.readonly \
+            and try_into(op, (x, other), NOTHING, t):
+        return x
+    return write_hook(x, op, other)
+
+
+def set_data(TensorBase x, TensorBase y):
+    """x looks at the memory of y from here on; its history and gradient stay."""
+    cdef Block *old = x.block
+    if x.block == NULL or y.block == NULL:
+        raise_lazy("its memory is exchanged")
+    if y.block.version <= old.version:             # what was saved of x is gone: make backward notice
+        y.block.version = old.version + 1
+    y.block.refs += 1
+    x.block, x.v, x.link = y.block, y.v, None
+    x.epoch += 1
+    block_drop(old)
+
+
+def set_layout(TensorBase x, TensorBase y):
+    """x takes the shape and strides of y, a view of its twin. A view stays a view of its base, by more steps."""
+    x.v = y.v
+    if x.link is not None:
+        x.link = y.link
+    x.epoch += 1
+    if x.block != NULL:
+        x.block.version += 1
+
+
+def bump(TensorBase x):
+    """Count a write into x's memory that happened elsewhere."""
+    if x.block != NULL:
+        x.block.version += 1

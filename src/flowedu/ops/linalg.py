@@ -1,0 +1,114 @@
+"""Inverse, determinant and solution of linear systems, by LAPACK through NumPy; and searchsorted.
+
+Small things that are not worth a kernel of their own: `ref` is the kernel. The gradients are ops, so they have gradients.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.blob.dtype import float32, float64, int64
+from flowedu.errors import DTypeError, KernelError, ShapeError
+from flowedu.ops import axes
+from flowedu.ops.define import define
+from flowedu.ops.elementwise import mul, neg
+from flowedu.ops.matmul import matmul
+from flowedu.ops.view import reshape, transpose
+
+
+def _check_square(name):
+    def check(x):
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise ShapeError(f"{name}: not a square matrix", expected="a shape (..., n, n)", got=str(x.shape),
+                             fix="the last two axes must be equal")
+        if x.dtype not in (float32, float64):
+            raise DTypeError(f"{name}: no kernel for this element type", expected="float32 or float64", got=x.dtype.name,
+                             fix="convert with .float()")
+    return check
+
+
+def _batch(rank):
+    return axes.same(rank - 2)
+
+
+def turned(x):
+    """x with its last two axes exchanged."""
+    return transpose(x, perm=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def _inverse_ref(x):
+    try:
+        return np.linalg.inv(x)
+    except np.linalg.LinAlgError:
+        raise KernelError("inverse: the matrix is singular", expected="a matrix with an inverse",
+                          got=f"shape {x.shape}, rank {int(np.min(np.linalg.matrix_rank(x)))}",
+                          fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)") from None
+
+
+inverse = define("inverse(x) -> y", lambda x: "{0}MN->{0}NM".format(_batch(x.ndim)), check=_check_square("inverse"),
+                 ref=_inverse_ref, domain={"x": "matrix"}, shape=lambda x: x.shape,
+                 grad={"x": lambda dy, y: neg(matmul(matmul(turned(y), dy), turned(y)))},
+                 examples=[dict(shapes=[(5, 5)]), dict(shapes=[(6, 3, 3)])], doc="The inverse of each square matrix.")
+
+
+def _det_grad(dy, x, y):
+    scale = reshape(mul(dy, y), shape=(*y.shape, 1, 1))
+    return mul(scale, turned(inverse(x)))
+
+
+det = define("det(x) -> y", lambda x: "{0}MN->{0}".format(_batch(x.ndim)), check=_check_square("linalg.det"),
+             ref=lambda x: np.asarray(np.linalg.det(x), x.dtype), shape=lambda x: x.shape[:-2], domain={"x": "matrix"},
+             grad={"x": _det_grad}, examples=[dict(shapes=[(4, 4)]), dict(shapes=[(6, 3, 3)])],
+             doc="The determinant of each square matrix.")
+
+
+def _check_solve(a, b):
+    _check_square("linalg.solve")(a)
+    if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1] or b.dtype is not a.dtype:
+        raise ShapeError("linalg.solve: b does not fit", expected=f"b {a.dtype.name} {(*a.shape[:-1], 'k')}",
+                         got=f"a {a}, b {b}", fix="reshape a vector to (n, 1)")
+
+
+def _solve_ref(a, b):
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        raise KernelError("linalg.solve: the matrix is singular", expected="a matrix with an inverse",
+                          got=f"shape {a.shape}", fix="add a small multiple of flow.eye(n)") from None
+
+
+def _solve_grad(dy, a, y):
+    db = solve(turned(a), dy)
+    return {"a": neg(matmul(db, turned(y))), "b": db}
+
+
+solve = define("solve(a, b) -> y", lambda a: "{0}MN,{0}Nk->{0}Nk".format(_batch(a.ndim)), check=_check_solve,
+               ref=_solve_ref, shape=lambda b: b.shape, grad=_solve_grad, domain={"a": "matrix"}, linear=["b"],
+               examples=[dict(shapes=[(4, 4), (4, 6)]), dict(shapes=[(6, 3, 3), (6, 3, 2)])],
+               doc="y with a @ y = b.")
+
+
+# ---- looking up
+def _check_search(rows, values):
+    if not rows.ndim or (rows.ndim > 1 and (rows.ndim != values.ndim or rows.shape[:-1] != values.shape[:-1])):
+        raise ShapeError("searchsorted: the rows do not fit the values", got=f"{rows.shape} and {values.shape}",
+                         expected="one sorted row, or as many as there are rows of values",
+                         fix="flatten the rows, or give each row of values one")
+
+
+def _search_ref(rows, values, right):
+    side = "right" if right else "left"
+    if rows.ndim == 1:
+        return np.searchsorted(rows, values, side).astype(np.int64)
+    y = np.empty(values.shape, np.int64)
+    for i in np.ndindex(rows.shape[:-1]):
+        y[i] = np.searchsorted(rows[i], values[i], side)
+    return y
+
+
+searchsorted = define("searchsorted(rows, values, *, right=False) -> y", lambda rows, values: (
+                          f"K,{axes.same(values.ndim)}->{axes.same(values.ndim)}" if rows.ndim == 1 else
+                          "{0}K,{0}z->{0}z".format(axes.same(rows.ndim - 1))), check=_check_search,
+                      shape=lambda values: values.shape, dtype=lambda: int64, ref=_search_ref, float_only=False,
+                      domain={"rows": "sorted"},
+                      examples=[dict(shapes=[(7,), (6, 12)]), dict(shapes=[(6, 5), (6, 3)], right=True)],
+                      doc="Where each value would go in its row, which must be in order.")

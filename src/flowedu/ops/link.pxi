@@ -1,0 +1,109 @@
+# Views: where one came from, and its history when an in-place op rewrote that of its base (part of core.pyx).
+#
+# A view's history is "this view op, of my parent". While nobody writes in place it is recorded once, when the view is made.
+# A write rewrites the base's history and counts base.epoch up; every view of it is then stale, and makes its history anew
+# when it is used next: the same view op again, on the same memory.
+
+@cython.freelist(64)
+cdef class Link:
+    """How a view came about."""
+
+
+cdef int make_link(TensorBase x, TensorBase y, OpBase op, tuple attrs) except -1:
+    """y is a view of x by `op`."""
+    cdef Link link = Link.__new__(Link)
+    link.base = x if x.link is None else x.link.base
+    if x.link is None:
+        link.depth = 1
+    elif x.link.parent is None or x.link.depth >= MAX_DEPTH or x.link.epoch == NO_HISTORY:
+        link.depth = MAX_DEPTH
+    else:
+        link.depth = x.link.depth + 1
+    if link.depth < MAX_DEPTH and not (fe_grad_off and y.block != NULL):
+        link.parent, link.op, link.attrs = x, op, attrs
+    link.epoch = NO_HISTORY if fe_grad_off and y.block != NULL else link.base.epoch
+    y.link = link
+    return 0
+
+
+cdef int settle(TensorBase x) except -1:
+    """Before x is used: refuse lazy tensors where numbers are needed, bring the history of a stale view up to date."""
+    if x.block == NULL and not lazy_mode():
+        raise_lazy("it is used outside nn.Graph.build")
+    if x.link is not None and x.link.epoch != x.link.base.epoch and x.link.epoch != NO_HISTORY \
+            and (not fe_grad_off or x.block == NULL):
+        renew(x)
+    return 0
+
+
+cdef int renew(TensorBase x) except -1:
+    """Make the history of a stale view anew."""
+    cdef Link link = x.link
+    cdef TensorBase base = link.base, y
+    cdef int d
+    cdef bint same
+    if x.tracked and x.node is None and x.block != NULL:        # a leaf by its user's own word
+        link.epoch = base.epoch
+        return 0
+    if link.parent is None:
+        if base.tracked or x.tracked:
+            raise GradientError("this view was made by too many view ops to follow what was written into its base",
+                                expected=f"fewer than {MAX_DEPTH} views of views", got="a view whose base was written "
+                                "in place by an op with a gradient", fix="clone() the view when it is made")
+        link.epoch = base.epoch
+        return 0
+    if x.block != NULL and not base.tracked and not x.tracked:
+        link.epoch = base.epoch
+        return 0
+    try:
+        y = link.op.call((link.parent,), link.attrs)
+    except ShapeError:
+        y = None
+    same = y is not None and y.v.ndim == x.v.ndim and y.v.data == x.v.data
+    for d in range(x.v.ndim):
+        same = same and y.v.shape[d] == x.v.shape[d] and (y.v.stride[d] == x.v.stride[d] or x.v.shape[d] == 1)
+    if not same and (x.block != NULL or y is None):
+        raise GradientError("the shape or strides of a view's base were changed in place (t_, squeeze_, set data), and then "
+                            "its values by an op with a gradient", got=f"a view of shape {x.shape_()}",
+                            fix="make the view again from its base")
+    x.node, x.out_index, x.tracked = y.node, y.out_index, y.tracked
+    if x.block == NULL:
+        take_symbol(x, y)
+    link.epoch = base.epoch
+    return 0
+
+
+cdef int take_symbol(TensorBase x, TensorBase y) except -1:
+    """The lazy tensor x stands for what y stands for."""
+    if x.rare is None:
+        x.rare = Rare()
+    x.rare.symbol, x.rare.grad_name = y.rare.symbol, y.rare.grad_name
+    x.tracked = y.tracked
+    return 0
+
+
+def view_steps(TensorBase x):
+    """[(op, attrs, shape of what it was applied to), ...] from the base of the view x to x."""
+    cdef list steps = []
+    cdef TensorBase t = x
+    while t.link is not None:
+        if t.link.parent is None:
+            raise GradientError("in-place: this view was made by too many view ops to follow the gradient",
+                                expected=f"fewer than {MAX_DEPTH} views of views, made outside no_grad()",
+                                fix="clone() the view when it is made")
+        steps.append((t.link.op, t.link.attrs, t.link.parent.shape_()))
+        t = t.link.parent
+    steps.reverse()
+    return steps
+
+
+def is_stale(TensorBase x):
+    """Whether the history of the view x will be made anew when it is used next."""
+    return x.link is not None and x.link.epoch != x.link.base.epoch
+
+
+def twin(TensorBase x):
+    """x as it is now in another object: the same memory, history and base."""
+    cdef TensorBase y = alias_of(x)
+    y.node, y.out_index, y.tracked, y.link = x.node, x.out_index, x.tracked, x.link
+    return y

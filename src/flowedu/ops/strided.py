@@ -1,0 +1,141 @@
+"""Views that only the tensor generation has: a diagonal, overlapping windows, any strides at all."""
+from __future__ import annotations
+
+import builtins
+from math import prod
+
+import numpy as np
+
+from flowedu.blob.dtype import int64
+from flowedu.blob.spec import row_major
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.ops import axes
+from flowedu.ops.concat import slice_grad
+from flowedu.ops.define import define
+from flowedu.ops.elementwise import add
+from flowedu.ops.index import gather_grad
+from flowedu.ops.order import range
+from flowedu.ops.view import reshape, transpose
+
+
+def _diagonal_size(x, offset, axis1, axis2):
+    return max(min(x.shape[axis1] - max(-offset, 0), x.shape[axis2] - max(offset, 0)), 0)
+
+
+def _others(rank, axis1, axis2):
+    return tuple(i for i in builtins.range(rank) if i not in (axis1, axis2))
+
+
+def _diagonal_axes(x, axis1, axis2):
+    left = axes.same(x.ndim, [axis1, axis2])
+    return left + "->" + "".join(left[i] for i in _others(x.ndim, axis1, axis2)) + "K"
+
+
+def _check_diagonal(x, axis1, axis2):
+    if not (0 <= axis1 < x.ndim and 0 <= axis2 < x.ndim) or axis1 == axis2:
+        raise ShapeError("diagonal: the axes do not fit", expected=f"two different axes of x {x.shape}",
+                         got=f"{axis1} and {axis2}", fix="two different axes, counted from the front")
+
+
+def _diagonal_view(x, strides, offset, axis1, axis2, out):
+    start = max(-offset, 0) * strides[axis1] + max(offset, 0) * strides[axis2]
+    return (*[strides[i] for i in _others(x.ndim, axis1, axis2)], strides[axis1] + strides[axis2]), \
+        start if out.size else 0
+
+
+def _diagonal_grad(dy, x_shape, offset, axis1, axis2):
+    """dy on the diagonal of zeros: a matrix (n, m) is a row in which the diagonal steps by m + 1."""
+    n, m, k = x_shape[axis1], x_shape[axis2], dy.shape[-1]
+    lead = dy.ndim - 1
+    start = max(-offset, 0) * m + max(offset, 0) if k else 0
+    rows = slice_grad(dy, shape=(*dy.shape[:-1], n * m), start=(*(0,) * lead, start), step=(*(1,) * lead, m + 1),
+                      stop=(*dy.shape[:-1], start + (k - 1) * (m + 1) + 1 if k else start))
+    y = reshape(rows, shape=(*dy.shape[:-1], n, m))
+    order = (*_others(len(x_shape), axis1, axis2), axis1, axis2)
+    return transpose(y, perm=tuple(order.index(i) for i in builtins.range(len(x_shape))))
+
+
+diagonal = define("diagonal(x, *, offset=0, axis1=0, axis2=1) -> y", _diagonal_axes, check=_check_diagonal, linear=["x"],
+                  shape=lambda x, offset, axis1, axis2: (*[x.shape[i] for i in _others(x.ndim, axis1, axis2)],
+                                                         _diagonal_size(x, offset, axis1, axis2)),
+                  view=_diagonal_view, float_only=False, grad={"x": _diagonal_grad},
+                  ref=lambda x, offset, axis1, axis2: np.diagonal(x, offset, axis1, axis2).copy(),
+                  examples=[dict(shapes=[(6, 5)]), dict(shapes=[(6, 4, 5)], offset=-1, axis1=1, axis2=2),
+                            dict(shapes=[(5, 6, 4)], offset=2, axis1=2, axis2=0), dict(shapes=[(3, 4)], offset=5)])
+
+
+def _check_unfold(x, axis, size, step):
+    if not 0 <= axis < x.ndim or not 0 <= size <= x.shape[axis] or step < 1:
+        raise ArgumentError("unfold: the windows do not fit", expected="0 <= size <= the axis, step of 1 or more",
+                            got=f"axis={axis}, size={size}, step={step} of x {x.shape}", fix="smaller windows")
+
+
+def _unfold_axes(x, axis):
+    left = axes.same(x.ndim, [axis])
+    return left + "->" + left[:axis] + "K" + left[axis + 1:] + "H"
+
+
+def _unfold_shape(x, axis, size, step):
+    return (*x.shape[:axis], (x.shape[axis] - size) // step + 1, *x.shape[axis + 1:], size)
+
+
+def _window_places(windows, size, step):
+    """(windows, size): which element of the axis each place of each window is."""
+    first = reshape(range(size=windows, step=step, dtype=int64), shape=(windows, 1))
+    return add(first, range(size=size, dtype=int64))
+
+
+def _unfold_grad(dy, x_shape, axis, size, step):
+    last = dy.ndim - 1
+    perm = (*builtins.range(axis + 1), last, *builtins.range(axis + 1, last))
+    return gather_grad(transpose(dy, perm=perm), _window_places(dy.shape[axis], size, step), axis=axis,
+                       size=x_shape[axis])
+
+
+unfold = define("unfold(x, *, axis, size, step) -> y", _unfold_axes, check=_check_unfold, shape=_unfold_shape,
+                linear=["x"], float_only=False, grad={"x": _unfold_grad},
+                view=lambda strides, axis, step: ((*strides[:axis], strides[axis] * step, *strides[axis + 1:],
+                                                   strides[axis]), 0),
+                ref=lambda x, axis, size, step: np.lib.stride_tricks.sliding_window_view(x, size, axis)[
+                    (np.s_[:],) * axis + (np.s_[::step],)].copy(),
+                examples=[dict(shapes=[(6, 12)], axis=1, size=4, step=3), dict(shapes=[(12, 6)], axis=0, size=3, step=1),
+                          dict(shapes=[(7,)], axis=0, size=7, step=2)])
+
+
+def _check_strided(x, shape, strides, offset):
+    steps = [(n - 1) * s for n, s in zip(shape, strides)]
+    first = offset + sum(s for s in steps if s < 0)
+    last = offset + sum(s for s in steps if s > 0)
+    if len(shape) != len(strides) or any(n < 0 for n in shape) or any(s < 0 for s in strides):
+        raise ArgumentError("as_strided: size and stride do not fit", expected="as many strides as sizes, none below 0",
+                            got=f"size={tuple(shape)}, stride={tuple(strides)}", fix="one stride for each size")
+    if prod(shape) and not 0 <= first <= last < x.size:
+        raise ShapeError("as_strided: it would look outside the tensor", expected=f"places in [0, {x.size})",
+                         got=f"{first} to {last}", fix="smaller sizes, strides or storage_offset")
+
+
+def _places(shape, strides, offset):
+    """The place in memory of every element, int64, of shape (how many,)."""
+    total = range(start=offset, size=1, dtype=int64)
+    for n, s in zip(shape, strides):
+        total = reshape(add(reshape(total, shape=(*total.shape, 1)), range(size=n, step=s, dtype=int64)),
+                        shape=(total.shape[0] * n,))
+    return total
+
+
+def _strided_view(x, strides, size, stride, offset):
+    return (stride, offset) if tuple(strides) == row_major(x.shape) else None
+
+
+as_strided = define("as_strided(x, *, size, stride, offset=0) -> y",
+                    lambda x, size: (lambda s: f"{s[:x.ndim]}->{s[x.ndim:]}")(axes.same(x.ndim + len(size)).upper()),
+                    check=lambda x, size, stride, offset: _check_strided(x, size, stride, offset),
+                    shape=lambda size: size, linear=["x"], float_only=False, view=_strided_view,
+                    ref=lambda x, size, stride, offset: np.lib.stride_tricks.as_strided(
+                        np.ascontiguousarray(x).reshape(-1)[offset:], size, [s * x.itemsize for s in stride]).copy(),
+                    grad={"x": lambda dy, x_shape, size, stride, offset: reshape(gather_grad(
+                        reshape(dy, shape=(prod(size),)), _places(size, stride, offset), axis=0, size=prod(x_shape)),
+                        shape=x_shape)},
+                    examples=[dict(shapes=[(5, 5)], size=(3, 4), stride=(2, 1), offset=1),
+                              dict(shapes=[(12,)], size=(5, 3), stride=(2, 1), offset=0)],
+                    doc="Any look at the memory of a contiguous x; strides in elements.")

@@ -1,0 +1,283 @@
+"""The optimizers of tensors: parameters in groups, each group with its options; what is remembered about each parameter.
+
+A class says what its update is (`update_of`): an op, its attributes and the states it wants. `step()` gives that op all
+parameters of a group at once; nn.Graph puts the same op with the same attributes at the end of a training graph.
+"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError, CallError, EmptyListError, HyperparameterError, StateError
+from flowedu.nn import trace
+from flowedu.ops.core import set_grad_enabled
+from flowedu.optim.group import ParamGroup, State, UpdateRule
+from flowedu.tensor import Tensor, full, tensor
+
+_ITERABLE = "params argument given to the optimizer should be an iterable of Tensors or dicts"
+_SAME = "make the optimizer as it was made when it was saved"
+CLIP = ("clip_grad_max_norm", "clip_grad_norm_type")
+
+
+class Optimizer:
+    """Base class.
+
+    Args:
+        params: parameters, or dicts with "params" and options of their own: `[{"params": a, "lr": 0.1}, {"params": b}]`.
+        defaults: {option: value} of groups that do not say otherwise.
+
+    Attributes:
+        param_groups: list of dict-like groups. state: {parameter: {key: tensor}}. defaults.
+    """
+
+    def __init__(self, params: Iterable, defaults: Mapping[str, Any]):
+        self.defaults = dict(defaults)
+        self.state: dict[Tensor, dict[str, Tensor]] = {}
+        self.param_groups: list[ParamGroup] = []
+        self._count = tensor([0], dtype=dt.int64)
+        self._steps = self._count.numpy()
+        for group in self._as_groups(params):
+            self.add_param_group(group)
+
+    def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
+        """The update of a group with these options."""
+        raise NotImplementedError(f"{type(self).__name__}.update_of is not defined")
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        """Raise HyperparameterError (a ValueError and AssertionError) for an option out of range."""
+        self.need(group["lr"] >= 0, "learning rate", group["lr"])
+        self.need(group.get("weight_decay", 0) >= 0, "weight_decay value", group.get("weight_decay"))
+
+    def need(self, holds: bool, what: str, got: Any, expected: str = "0 or more") -> None:
+        if not holds:
+            name = f"optim.{type(self).__name__}"
+            raise HyperparameterError(f"{name}: Invalid {what}: {got}", expected=expected, got=repr(got),
+                                      fix=f"change it: {name}(model.parameters(), ...)")
+
+    # ---- groups
+    def _as_groups(self, params: Any) -> list[dict]:
+        name = f"optim.{type(self).__name__}"
+        what, usage = f"{name}: {_ITERABLE}", f"{name}(model.parameters(), lr=0.1)"
+        if isinstance(params, (int, float)):
+            raise CallError(f"{what}, but got {params!r}", expected="the parameters first, then the learning rate",
+                            got=repr(params), fix=usage)
+        if isinstance(params, Tensor):
+            raise CallError(f"{what}, but got {type(params).__name__}", expected="a list, or model.parameters()",
+                            got="one tensor", fix="put it into a list: [w]")
+        if isinstance(params, Mapping) or not isinstance(params, Iterable):
+            given = type(params).__name__
+            raise CallError(f"{what}, but got {given}", expected="model.parameters()", got=given,
+                            fix="[{...}]" if isinstance(params, Mapping) else
+                            "pass model.parameters()" if hasattr(params, "parameters") else usage)
+        groups = list(params)
+        if not groups:
+            raise EmptyListError(f"{name}: optimizer got an empty parameter list", expected="at least one parameter",
+                                 got="none", fix="model.parameters() is an iterator: make it anew for each use; a module's "
+                                 "parameters must be its attributes, not in a plain list")
+        return groups if isinstance(groups[0], Mapping) else [{"params": groups}]
+
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Train more parameters: {"params": ..., option: value, ...}."""
+        name = f"optim.{type(self).__name__}"
+        if not isinstance(param_group, Mapping) or "params" not in param_group:
+            raise CallError(f"{name}: a parameter group is a dict with the key 'params'", got=repr(param_group)[:80],
+                            expected='{"params": [w, b], "lr": 0.1}', fix="do not mix parameters and dicts in one list")
+        members = param_group["params"]
+        members = [members] if isinstance(members, Tensor) else list(members)
+        if not members:
+            raise EmptyListError(f"{name}: optimizer got an empty parameter list", expected="at least one parameter",
+                                 got='a group with "params": []', fix="leave the group out")
+        taken = {id(p) for g in self.param_groups for p in g["params"]}
+        members = [self._checked(name, i, getattr(p, "origin", p), taken) for i, p in enumerate(members)]
+        group = ParamGroup({**deepcopy(self.defaults), **{k: v for k, v in param_group.items() if k != "params"}})
+        given = [k for k in CLIP if group.get(k) is not None]
+        if len(given) == 1:
+            raise ArgumentError(f"{name}: {given[0]} alone", expected=" and ".join(CLIP) + " both, or neither",
+                                got=f"{given[0]}={group[given[0]]!r}", fix='add "clip_grad_norm_type": 2.0, say')
+        self.check(group)
+        dict.__setitem__(group, "params", members)
+        self.param_groups.append(group)
+
+    def _checked(self, name: str, i: int, p: Any, taken: set[int]) -> Tensor:
+        if not isinstance(p, Tensor):
+            raise CallError(f"{name}: {_ITERABLE}, but item {i} is {type(p).__name__}", expected="tensors",
+                            got=repr(p)[:80], fix="pass model.parameters()"
+                            + ", not named_parameters()" * isinstance(p, tuple))
+        if p.is_lazy or not p.is_leaf:
+            raise HyperparameterError(f"{name}: can't optimize a non-leaf Tensor: parameters must be leaf tensor",
+                                      expected="a tensor made by you, with requires_grad=True",
+                                      got=f"parameter {i}, which other tensors were computed into",
+                                      fix="pass the tensors it was computed from, or x.detach().requires_grad_()")
+        if id(p) in taken:
+            raise ArgumentError(f"{name}: some parameters appear in more than one parameter group, or twice in one",
+                                expected="every parameter once", got=f"parameter {i} of shape {tuple(p.shape)} again",
+                                fix="list(dict.fromkeys(params)) keeps the first of each")
+        taken.add(id(p))
+        return p
+
+    # ---- a step
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients: make them None, or zeros."""
+        self._eager_only("zero_grad")
+        for group in self.param_groups:
+            for p in group["params"]:
+                if set_to_none:
+                    p.grad = None
+                elif p.grad is not None:
+                    if p.grad.requires_grad:
+                        p.grad = p.grad.detach()
+                    p.grad.zero_()
+
+    def step(self, closure: Callable | None = None) -> Any:
+        """Update every parameter that has a gradient. Returns what `closure` did, which computes loss and gradients."""
+        loss = None
+        if closure is not None:
+            old = set_grad_enabled(True)
+            try:
+                loss = closure()
+            finally:
+                set_grad_enabled(old)
+        if trace.current is not None:
+            self._eager_only("step")
+        old = set_grad_enabled(False)
+        try:
+            for group in self.param_groups:
+                self._update(group)
+        finally:
+            set_grad_enabled(old)
+        self._steps[0] += 1
+        return loss
+
+    def _update(self, group: ParamGroup) -> None:
+        ready = group.ready or self._ready(group)
+        op, attrs, keys, rate, number = ready
+        lr = group["lr"]
+        if number[0] != lr:
+            number[0] = lr
+        operands = [rate, self._count]
+        if not keys:
+            for p in group["params"]:
+                g = p.grad_
+                if g is not None:
+                    operands += (p, g)
+        else:
+            for p in group["params"]:
+                g = p.grad_
+                if g is not None:
+                    own = self.state.get(p)
+                    operands += (p, g)
+                    operands += [own[k] for k in keys] if own else self._new_state(p, group)
+        if len(operands) > 2:
+            op.call(tuple(operands), attrs)
+
+    def _ready(self, group: ParamGroup) -> tuple:
+        """(op, attributes, keys of the states, tensor of the rate, its number): what a step needs of the options."""
+        self.check(group)
+        rule = self.update_of(group)
+        for p in group["params"]:                # an option may have been changed that asks for one more state
+            own = self.state.get(p)
+            if own:
+                own.update({s.key: _filled(p, s) for s in rule.states if s.key not in own})
+        rate = tensor([0.0], dtype=dt.float64)
+        group.ready = rule.op, rule.op.complete(rule.attrs), [s.key for s in rule.states], rate, rate.numpy()
+        return group.ready
+
+    def _new_state(self, p: Tensor, group: ParamGroup) -> Iterator[Tensor]:
+        self.state[p] = {s.key: _filled(p, s) for s in self.update_of(group).states}
+        return self.state[p].values()
+
+    def _eager_only(self, what: str) -> None:
+        if trace.current is not None:
+            raise ArgumentError(f"optim.{type(self).__name__}.{what}: eager tensors supported only", got="a call in "
+                                "build() of an nn.Graph", expected="loss.backward() alone", fix="leave it to the graph")
+
+    def clip_grad(self) -> None:
+        """Make gradients smaller, group by group, as `clip_grad_max_norm` and `clip_grad_norm_type` of the group say.
+
+        To be called between backward and step; an nn.Graph does it by itself.
+        """
+        from flowedu.nn.utils import clip_grad_norm_
+        for group in self.param_groups:
+            if group.get(CLIP[0]) is not None:
+                clip_grad_norm_(group["params"], group[CLIP[0]], group[CLIP[1]], True)
+            else:
+                warnings.warn("To enable clip_grad, passing the `clip_grad_max_norm` and `clip_grad_norm_type` parameters "
+                              "when instantializing the Optimizer.", stacklevel=2)
+
+    # ---- what is saved
+    def state_dict(self) -> dict:
+        """{"state": {"step": number of steps, 0: {key: tensor}, ...}, "param_groups": [{"_options", "_enable_clip_grad",
+        "params": numbers}]}: parameters are numbered in the order of the groups. The tensors are the live ones."""
+        numbers = {id(p): i for i, p in enumerate(self._parameters())}
+        state: dict = {"step": int(self._steps[0])}
+        state.update({numbers[id(p)]: self.state.get(p, {}) for p in self._parameters()})
+        return {"state": state, "param_groups": [
+            {"_options": {k: v for k, v in g.items() if k != "params"}, "_enable_clip_grad": g.get(CLIP[0]) is not None,
+             "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]}
+
+    def load_state_dict(self, state_dict: Mapping) -> None:
+        """Continue where `state_dict` was taken: steps, states (copied) and options, learning rate included.
+
+        Raises StateError (a ValueError) when the groups do not fit; then nothing is changed.
+        """
+        groups, saved = self.param_groups, state_dict["param_groups"]
+        if len(groups) != len(saved):
+            raise StateError("loaded state dict has a different number of parameter groups", got=f"{len(saved)}",
+                             expected=f"{len(groups)} groups", fix=_SAME)
+        states: dict = {}
+        options = [deepcopy(dict(old["_options"] if "_options" in old else {k: old[k] for k in old if k != "params"}))
+                   for old in saved]
+        for number, (group, old, new) in enumerate(zip(groups, saved, options)):
+            if len(group["params"]) != len(old["params"]):
+                raise StateError("loaded state dict contains a parameter group that doesn't match the size of optimizer's "
+                                 "group", expected=f"{len(group['params'])} parameters in group {number}",
+                                 got=f"{len(old['params'])}", fix=_SAME)
+            new = {**group, **new}
+            self.check(new)
+            keys = {s.key for s in self.update_of(new).states}
+            for p, key in zip(group["params"], old["params"]):
+                own = state_dict["state"].get(key, {})
+                if own and set(own) != keys:
+                    raise StateError("loaded state dict is another optimizer's", got=", ".join(map(str, own)),
+                                     expected=", ".join(sorted(keys)) or "no state", fix=_SAME)
+                states[p] = {k: _copied(v, p, key, k) for k, v in own.items()}
+        self.state = {p: s for p, s in states.items() if s}
+        self._steps[0] = state_dict["state"].get("step", 0)
+        for group, new in zip(groups, options):
+            group.update(new)
+
+    def __getstate__(self) -> dict:
+        """For copy and pickle: `_steps` is the memory of `_count`, which a copy of both would not be."""
+        return {**{k: v for k, v in vars(self).items() if k != "_steps"}, "_count": int(self._steps[0])}
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update(state)
+        self._count = tensor([state["_count"]], dtype=dt.int64)
+        self._steps = self._count.numpy()
+
+    def _parameters(self) -> Iterator[Tensor]:
+        return (p for g in self.param_groups for p in g["params"])
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines += [f"Parameter Group {i}", *(f"    {k}: {group[k]}" for k in sorted(group) if k != "params")]
+        return "\n".join([*lines, ")"])
+
+
+def _filled(p: Tensor, s: State) -> Tensor:
+    return full(tuple(p.shape), s.initial, dtype=p.dtype)
+
+
+def _copied(value: Any, p: Tensor, number: int, key: str) -> Any:
+    if not hasattr(value, "numpy"):
+        return value
+    array = value.numpy()
+    if tuple(array.shape) != tuple(p.shape):
+        raise StateError(f"loaded state dict does not fit: {key} of parameter {number} has another shape",
+                         expected=str(tuple(p.shape)), got=str(tuple(array.shape)),
+                         fix="make the optimizer over the same parameters, in the same order")
+    return tensor(array, dtype=p.dtype)

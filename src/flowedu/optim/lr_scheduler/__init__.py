@@ -1,0 +1,20 @@
+"""flow.optim.lr_scheduler: learning rates that change with the number of steps.
+
+    scheduler = flow.optim.lr_scheduler.StepLR(optimizer, step_size=30)
+    for ...:
+        ...; optimizer.step(); scheduler.step()
+
+A step is one call of `scheduler.step()`, usually one per batch. In an nn.Graph, add_optimizer(..., lr_sch=...) does it.
+"""
+from flowedu.optim.lr_scheduler.base import LambdaLR, LRScheduler, MultiplicativeLR
+from flowedu.optim.lr_scheduler.composed import ChainedScheduler, SequentialLR, WarmUpLR
+from flowedu.optim.lr_scheduler.decay import (
+    ConstantLR, CosineAnnealingLR, CosineAnnealingWarmRestarts, CosineDecayLR, ExponentialLR, LinearLR, MultiStepLR,
+    PolynomialLR, StepLR)
+from flowedu.optim.lr_scheduler.plateau import ReduceLROnPlateau
+
+WarmupLR = WarmUpLR
+
+__all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CosineDecayLR",
+           "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR",
+           "ReduceLROnPlateau", "SequentialLR", "StepLR", "WarmUpLR", "WarmupLR"]

@@ -1,0 +1,126 @@
+"""A schedule: the learning rate of every group as a function of its first rate and of the number of steps."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from flowedu.errors import ArgumentError, CallError, UnsupportedError
+from flowedu.optim.base import Optimizer
+
+
+class LRScheduler:
+    """Base of the schedules. One of your own: derive from this class and write `get_lr(base_lr, step)`.
+
+    Args:
+        optimizer: whose groups get the rates. Their rate when the first scheduler is made is their `initial_lr`.
+        last_step: the number of steps done before; -1: none, and the rates of step 0 are set at once.
+        verbose: print every rate.
+
+    Attributes: optimizer, last_step, base_lrs, verbose.
+    """
+
+    def __init__(self, optimizer: Optimizer, last_step: int = -1, verbose: bool = False):
+        if not isinstance(optimizer, Optimizer):
+            raise CallError(f"{type(self).__name__}: {type(optimizer).__name__} is not an Optimizer object",
+                            expected="an optimizer of flow.optim", got=type(optimizer).__name__,
+                            fix=f"{type(self).__name__}(optimizer, ...)")
+        self.optimizer, self.last_step, self.verbose = optimizer, last_step, verbose
+        for i, group in enumerate(optimizer.param_groups):
+            if last_step == -1:
+                group.setdefault("initial_lr", group["lr"])
+            elif "initial_lr" not in group:
+                raise ArgumentError(f"{type(self).__name__}: param 'initial_lr' is not specified in param_groups[{i}] when "
+                                    "resuming an optimizer", expected="a group with initial_lr", got=", ".join(group),
+                                    fix="load the optimizer's state first, or leave last_step out")
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self._last_lr: list[float] = []
+        self.step()
+
+    def get_lr(self, base_lr: float, step: int) -> float:
+        """The rate at `step` (from 0) of a group that begins with base_lr."""
+        raise UnsupportedError(f"{type(self).__name__}: no get_lr(base_lr, step) is defined", got=type(self).__name__,
+                               expected="a class that defines it", fix="return base_lr for a constant rate")
+
+    def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
+        """get_lr, of the optimizer's group number `group`. It changes nothing: nn.Graph asks for every step."""
+        return self.get_lr(base_lr, step)
+
+    def step(self) -> None:
+        """Go on by one step and set the rates."""
+        self.last_step += 1
+        self._set([self.lr_at(base, self.last_step, i) for i, base in enumerate(self.base_lrs)])
+
+    def _set(self, rates: list[float]) -> None:
+        self._last_lr = rates
+        for i, (group, lr) in enumerate(zip(self.optimizer.param_groups, rates)):
+            group["lr"] = lr
+            if self.verbose:
+                print(f"Last step {self.last_step} adjusting learning rate of param_groups[{i}] to {lr}")
+
+    def get_last_lr(self) -> list[float]:
+        """The rates now, one per group."""
+        return self._last_lr
+
+    def state_dict(self) -> dict:
+        """Everything but the optimizer."""
+        return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
+
+    def load_state_dict(self, state_dict: Mapping) -> None:
+        """Continue where `state_dict` was taken. The optimizer has the rates in its own state."""
+        self.__dict__.update(state_dict)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(step={self.last_step}, lr={self._last_lr})"
+
+
+class _ByFunction(LRScheduler):
+    def __init__(self, optimizer: Optimizer, lr_lambda: Callable | Sequence[Callable], last_step: int = -1,
+                 verbose: bool = False):
+        groups = len(getattr(optimizer, "param_groups", ()))
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
+        if len(self.lr_lambdas) != groups or not all(map(callable, self.lr_lambdas)):
+            raise ArgumentError(f"{type(self).__name__}: lr_lambda does not fit", got=repr(lr_lambda)[:80],
+                                expected=f"a function of the step, or a list of {groups}, one per group",
+                                fix="lr_lambda=lambda step: 0.95 ** step")
+        super().__init__(optimizer, last_step, verbose)
+
+    def get_lr(self, base_lr: float, step: int) -> float:
+        return self.lr_at(base_lr, step)
+
+    def state_dict(self) -> dict:
+        """Without the functions; what a callable object holds is kept."""
+        kept = [None if hasattr(f, "__code__") else dict(vars(f)) for f in self.lr_lambdas]
+        return {**super().state_dict(), "lr_lambdas": kept}
+
+    def load_state_dict(self, state_dict: Mapping) -> None:
+        functions = self.lr_lambdas
+        super().load_state_dict(state_dict)
+        for f, kept in zip(functions, state_dict["lr_lambdas"]):
+            if kept is not None:
+                f.__dict__.update(kept)
+        self.lr_lambdas = functions
+
+
+class LambdaLR(_ByFunction):
+    """base_lr * lr_lambda(step). lr_lambda: a function, or a list with one per group."""
+
+    def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
+        return base_lr * self.lr_lambdas[group](step)
+
+
+class MultiplicativeLR(_ByFunction):
+    """base_lr * lr_lambda(1) * ... * lr_lambda(step). lr_lambda: a function, or a list with one per group."""
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Callable | Sequence[Callable], last_step: int = -1,
+                 verbose: bool = False):
+        self._products: dict[int, list[float]] = {}
+        super().__init__(optimizer, lr_lambda, last_step, verbose)
+
+    def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
+        known = self._products.setdefault(group, [1.0])          # [i]: the product up to step i
+        for i in range(len(known), step + 1):
+            known.append(known[-1] * self.lr_lambdas[group](i))
+        return base_lr * known[step]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {k: v for k, v in super().state_dict().items() if k != "_products"}

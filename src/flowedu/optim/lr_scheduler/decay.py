@@ -1,0 +1,164 @@
+"""Schedules with a formula. b is the group's first rate, n the step, from 0; formulas are OneFlow's closed forms.
+
+| class | rate |
+|---|---|
+| StepLR | b * gamma^(n // step_size) |
+| MultiStepLR | b * gamma^(how many milestones are <= n) |
+| ExponentialLR | b * gamma^n |
+| ConstantLR | b * factor for n < total_iters, then b |
+| LinearLR | b * (from start_factor to end_factor in total_iters steps, then end_factor) |
+| PolynomialLR | (b - end) * (1 - n/decay_batch)^power + end, n at most decay_batch |
+| CosineDecayLR | b * ((1 - alpha) * (1 + cos(pi n/decay_steps)) / 2 + alpha), n at most decay_steps |
+| CosineAnnealingLR | eta_min + (b - eta_min) * (1 + cos(pi n/T_max)) / 2, up again after T_max |
+| CosineAnnealingWarmRestarts | the same from the start again every T_0, T_0 T_mult, T_0 T_mult^2, ... steps |
+"""
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from flowedu.errors import ArgumentError
+from flowedu.optim.base import Optimizer
+from flowedu.optim.lr_scheduler.base import LRScheduler
+from flowedu.optim.schedule import cosine, polynomial
+from flowedu.optim.warmup import count, number
+
+
+class StepLR(LRScheduler):
+    """Multiply the rate by gamma every step_size steps."""
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_step: int = -1,
+                 verbose: bool = False):
+        self.step_size = count("StepLR", "step_size", step_size, 1)
+        self.gamma = number("StepLR", "gamma", gamma, above=0)
+        super().__init__(optimizer, last_step, verbose)
+
+    def get_lr(self, base_lr: float, step: int) -> float:
+        return base_lr * self.gamma ** (step // self.step_size)
+
+
+class MultiStepLR(LRScheduler):
+    """Multiply the rate by gamma at each of the steps `milestones`, which rise."""
+
+    def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_step: int = -1,
+                 verbose: bool = False):
+        self.milestones = [count("MultiStepLR", f"milestones[{i}]", m, 0) for i, m in enumerate(milestones)]
+        if self.milestones != sorted(self.milestones):
+            raise ArgumentError("MultiStepLR: milestones must rise", expected="a sorted list of steps",
+                                got=str(self.milestones), fix=f"milestones={sorted(self.milestones)}")
+        self.gamma = number("MultiStepLR", "gamma", gamma, above=0)
+        super().__init__(optimizer, last_step, verbose)
+
+    def get_lr(self, base_lr: float, step: int) -> float:
+        return base_lr * self.gamma ** bisect_right(self.milestones, step)
+
+
+class ExponentialLR(LRScheduler):
+    """Multiply the rate by gamma at every step."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_step: int = -1, verbose: bool = False):
+        self.gamma = number("ExponentialLR", "gamma", gamma, above=0)
+        super().__init__(optimizer, last_step, verbose)
+
+    def get_lr(self, base_lr: float, step: int) -> float:
+        return base_lr * self.gamma ** step
+
+
+class ConstantLR(LRScheduler):
+    """`factor` times the rate for the first total_iters steps."""
+
+    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_step: int = -1,
+                 verbose: bool = False):
+        self.factor = number("ConstantLR", "factor", factor, least=0)
+        self.total_iters = count("ConstantLR", "total_iters", total_iters, 0)
+        super().__init__(optimizer, last_step, verbose)
+
+    def get_lr(self, base_lr: float, step: int) -> float:
+        return base_lr * self.factor if step < self.total_iters else base_lr
+
+
+class LinearLR(LRScheduler):
+    """A straight line from start_factor to end_factor times the rate, in total_iters steps."""
+
+    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
+                 last_step: int = -1, verbose: bool = False):
+        self.start_factor = number("LinearLR", "start_factor", start_factor, least=0)
+        self.end_factor = number("LinearLR", "end_factor", end_factor, least=0)
+        self.total_iters = count("LinearLR", "total_iters", total_iters, 1)
+        super().__init__(optimizer, last_step, verbose)
+
+    def get_lr(self, base_lr: float, step: int) -> float:
+        part = min(step, self.total_iters) / self.total_iters
+        return base_lr * (self.start_factor + (self.end_factor - self.start_factor) * part)
+
+
+class PolynomialLR(LRScheduler):
+    """From the first rate to end_learning_rate at step decay_batch.
+
+    Args:
+        power: of the curve; 1: a straight line.
+        cycle: instead of staying there, stretch decay_batch to its next multiple: the rate jumps up again.
+    """
+
+    def __init__(self, optimizer: Optimizer, decay_batch: int, end_learning_rate: float = 0.0001, power: float = 1.0,
+                 cycle: bool = False, last_step: int = -1, verbose: bool = False):
+        self.max_decay_steps = count("PolynomialLR", "decay_batch", decay_batch, 1)
+        self.end_learning_rate = number("PolynomialLR", "end_learning_rate", end_learning_rate)
+        self.power, self.cycle = number("PolynomialLR", "power", power, least=0), bool(cycle)
+        super().__init__(optimizer, last_step, verbose)
+
+    def get_lr(self, base_lr: float, step: int) -> float:
+        return polynomial(base_lr, step, self.max_decay_steps, self.end_learning_rate, self.power, self.cycle)
+
+
+class CosineDecayLR(LRScheduler):
+    """Half a cosine down to alpha times the rate at step decay_steps; constant after that."""
+
+    def __init__(self, optimizer: Optimizer, decay_steps: int, alpha: float = 0.0, last_step: int = -1,
+                 verbose: bool = False):
+        self.decay_steps = count("CosineDecayLR", "decay_steps", decay_steps, 1)
+        self.alpha = number("CosineDecayLR", "alpha", alpha)
+        super().__init__(optimizer, last_step, verbose)
+
+    def get_lr(self, base_lr: float, step: int) -> float:
+        return cosine(base_lr, step, self.decay_steps, self.alpha)
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Half a cosine down to eta_min at step T_max, half a cosine up again to step 2 T_max, and so on."""
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_step: int = -1, verbose: bool = False):
+        self.T_max = count("CosineAnnealingLR", "T_max", T_max, 1)
+        self.eta_min = number("CosineAnnealingLR", "eta_min", eta_min)
+        super().__init__(optimizer, last_step, verbose)
+
+    def get_lr(self, base_lr: float, step: int) -> float:
+        return self.eta_min + (base_lr - self.eta_min) * (1 + math.cos(math.pi * step / self.T_max)) / 2
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half a cosine down to eta_min in T_0 steps, then the next from above, T_mult times as long, and so on.
+
+    Args:
+        decay_rate: each begins at this times the one before.
+        restart_limit: how many there are, then the rate is eta_min; 0: no end.
+    """
+
+    def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, decay_rate: float = 1.0,
+                 restart_limit: int = 0, last_step: int = -1, verbose: bool = False):
+        what = "CosineAnnealingWarmRestarts"
+        self.T_0, self.T_mult = count(what, "T_0", T_0, 1), count(what, "T_mult", T_mult, 1)
+        self.eta_min, self.decay_rate = number(what, "eta_min", eta_min), number(what, "decay_rate", decay_rate)
+        self.restart_limit = count(what, "restart_limit", restart_limit, 0)
+        super().__init__(optimizer, last_step, verbose)
+
+    def get_lr(self, base_lr: float, step: int) -> float:
+        restarts, length = step // self.T_0 if self.T_mult == 1 else 0, self.T_0
+        step -= restarts * self.T_0
+        while step >= length:
+            restarts, step, length = restarts + 1, step - length, length * self.T_mult
+        if self.restart_limit and restarts >= self.restart_limit:
+            return self.eta_min
+        top = base_lr * self.decay_rate ** restarts
+        return self.eta_min + (top - self.eta_min) * (1 + math.cos(math.pi * step / length)) / 2

@@ -1,0 +1,226 @@
+"""flow.save(state, path) and flow.load(path).
+
+    path/
+      state.json              the structure: dicts, lists, numbers, strings; {"tensor": "tensor_0"} in place of tensors
+      tensor_0/out, meta      one directory per tensor, as in every checkpoint (saving/folder.py)
+      snapshot_done
+
+OneFlow has a pickle, `pickled_data`, in place of state.json. A pickle runs code when it is read, so there is none here.
+"""
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import FlowError
+from flowedu.nn.parameter import Parameter
+from flowedu.saving import folder
+from flowedu.saving.folder import CheckpointFileError
+from flowedu.saving.foreign import read_file, refuse_directory
+from flowedu.tensor import Tensor, from_numpy
+
+FILE, FORMAT = "state.json", "flowedu state 1"
+_SAVERS: dict[type, Callable] = {}
+_DTYPES = {d.name: d for d in dt.dtypes()}
+
+
+def register_saver(cls: type, function: Callable[[Any, Any], None]) -> None:
+    """flow.save gives objects of class `cls` to `function(object, path)`."""
+    _SAVERS[cls] = function
+
+
+def saver_for(cls: type) -> Callable[[Any, Any], None] | None:
+    """What was registered for `cls` or the nearest of its base classes."""
+    return next((_SAVERS[c] for c in cls.__mro__ if c in _SAVERS), None)
+
+
+def save(obj: Any, path: str | os.PathLike, global_dst_rank: int | None = None) -> None:
+    """Write a state (nested dicts, lists and tuples of tensors, arrays, numbers and strings) into the directory `path`.
+
+    An old state at `path` is replaced, and stays until the new one is complete; parents are made. A compiled nn.Graph is
+    written for deployment. A flat dict of NumPy arrays makes a checkpoint of job functions, as flow.checkpoint.save does.
+
+    Args:
+        global_dst_rank: accepted; for global tensors.
+
+    Raises:
+        CheckpointFileError (also an AssertionError): an object that is no state, a path that is taken by something else.
+    """
+    saver = saver_for(type(obj))
+    if saver is not None:
+        return saver(obj, path)
+    folder.checked_path("flow.save", path)
+    if _is_checkpoint(obj):
+        return folder.write(path, obj)
+    if callable(getattr(obj, "state_dict", None)):
+        name = type(obj).__name__
+        raise CheckpointFileError(f"flow.save: a {name} is not saved, its state is", expected="what state_dict() gives",
+                                  got=f"a {name}", fix=f"flow.save({name.lower()}.state_dict(), path), then "
+                                  "load_state_dict(flow.load(path))")
+    tensors: dict[str, Any] = {}
+    tree = _Encoder(tensors).encode(obj, "state")
+    if not isinstance(obj, Mapping) and not any(isinstance(t, Tensor) for t in tensors.values()):
+        raise CheckpointFileError("flow.save: no tensors in it", expected="a dict, or tensors in lists and tuples",
+                                  got=f"{type(obj).__name__} {obj!r}"[:80], fix="flow.save(model.state_dict(), path)")
+    return folder.write(path, tensors, {FILE: json.dumps({"format": FORMAT, "data": tree}, indent=1)}, replace=True)
+
+
+def _is_checkpoint(obj: Any) -> bool:
+    """Whether this is what OneFlow 0.4 saves: arrays by name, at least one of them not a tensor."""
+    arrays = (np.ndarray, np.generic, folder.FileBackendVariableBlob, Tensor)
+    return (isinstance(obj, Mapping) and all(isinstance(v, arrays) for v in obj.values())
+            and not all(isinstance(v, Tensor) for v in obj.values()))
+
+
+class _Encoder:
+    """Objects to what JSON holds. Tensors go into `tensors` by number; one that occurs twice is written once."""
+
+    def __init__(self, tensors: dict[str, Any]):
+        self.tensors, self.known = tensors, {}
+
+    def encode(self, x: Any, where: str) -> Any:
+        kind = type(x)
+        if x is None or kind in (bool, int, str):
+            return x
+        if kind is float:
+            return x if math.isfinite(x) else {"float": repr(x)}
+        if isinstance(x, Tensor):
+            return self.tensor(x, where)
+        if isinstance(x, np.ndarray):
+            return {"array": self.stored(x)}
+        if isinstance(x, (np.bool_, np.integer, np.floating)):
+            return self.encode(x.item(), where)
+        if isinstance(x, dt.dtype):
+            return {"dtype": x.name}
+        if kind is list:
+            return [self.encode(v, f"{where}[{i}]") for i, v in enumerate(x)]
+        if isinstance(x, tuple) and not hasattr(x, "_fields"):
+            return {"tuple": [self.encode(v, f"{where}[{i}]") for i, v in enumerate(x)]}
+        if kind is OrderedDict or isinstance(x, dict) and not isinstance(x, OrderedDict):
+            pairs = [[self.encode(k, f"a key of {where}"), self.encode(v, f"{where}[{k!r}]")] for k, v in x.items()]
+            extra = getattr(x, "_metadata", None)
+            return {"ordered" if kind is OrderedDict else "dict": pairs,
+                    **({} if extra is None else {"_metadata": self.encode(extra, f"{where}._metadata")})}
+        raise CheckpointFileError(f"flow.save: {where} is no part of a state", got=f"{kind.__module__}.{kind.__qualname__}",
+                                  expected="tensors, arrays, numbers, strings, None, and dicts, lists and tuples of them",
+                                  fix=f"save its state_dict(): flow.save({{...: {where}.state_dict()}}, path)"
+                                  if hasattr(x, "state_dict") else "leave it out, or save what it is made of")
+
+    def tensor(self, x: Tensor, where: str) -> dict:
+        if x.is_lazy:
+            raise CheckpointFileError(f"flow.save: {where} is lazy: a value of an nn.Graph, without data",
+                                      expected="an eager tensor", got="a lazy tensor",
+                                      fix="save graph.state_dict(), outside build()")
+        found = {"tensor": self.stored(x)}
+        if isinstance(x, Parameter):
+            found["parameter"] = True
+        if x.requires_grad:
+            found["requires_grad"] = True
+        return found
+
+    def stored(self, x: Any) -> str:
+        name, _ = self.known.setdefault(id(x), (f"tensor_{len(self.known)}", x))
+        self.tensors[name] = x
+        return name
+
+
+def load(path: str | os.PathLike, global_src_rank: int | None = None, map_location: Any = None, *,
+         support_pytorch_format: bool = True) -> Any:
+    """What is saved at `path`.
+
+    | path | result |
+    |---|---|
+    | a directory of flow.save(state, path) | the state |
+    | a checkpoint of job functions | {name: variable on disk}, for flow.load_variables |
+    | a directory of one variable, as in both | that variable on disk |
+    | a file .safetensors (needs `pip install flowedu[safetensors]`) or .npz | {name: tensor} |
+
+    Pickles (directories of OneFlow, .pt files of PyTorch) are refused with a way out.
+
+    Args:
+        map_location: the device tensors go to; default: the CPU.
+        global_src_rank, support_pytorch_format: accepted.
+
+    Raises:
+        CheckpointFileError (also an AssertionError): nothing there, damaged, or of another format.
+    """
+    folder.checked_path("flow.load", path)
+    move = _mover(map_location)
+    if os.path.isfile(path):
+        return {name: move(from_numpy(a)) for name, a in read_file(path).items()}
+    if not os.path.isfile(os.path.join(path, FILE)):
+        refuse_directory(path)
+        return folder.read(path)
+    if folder.is_partial(path):
+        return folder.read(path)                     # which says so
+    file = Path(path, FILE)
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if found["format"] != FORMAT:
+            raise ValueError(f"format {found['format']!r}")
+        return _Decoder(Path(path), move).decode(found["data"])
+    except FlowError:
+        raise
+    except (ValueError, TypeError, KeyError, RecursionError) as e:
+        raise CheckpointFileError(f"flow.load: {file} cannot be read", expected=f"the structure of a state, {FORMAT!r}",
+                                  got=f"{type(e).__name__}: {e}"[:200], fix="it is damaged: take another copy") from None
+
+
+class _Decoder:
+    def __init__(self, path: Path, move: Callable):
+        self.path, self.move, self.known = path, move, {}
+
+    def decode(self, x: Any) -> Any:
+        if isinstance(x, list):
+            return [self.decode(v) for v in x]
+        if not isinstance(x, dict):
+            return x
+        kind = next(iter(x), None)
+        value = x[kind]
+        if kind in ("dict", "ordered"):
+            made = (dict if kind == "dict" else OrderedDict)((self.decode(k), self.decode(v)) for k, v in value)
+            if "_metadata" in x and kind == "ordered":
+                made._metadata = self.decode(x["_metadata"])
+            return made
+        if kind == "tuple":
+            return tuple(self.decode(v) for v in value)
+        if kind == "float":
+            return float(value)
+        if kind == "dtype":
+            return _DTYPES[value]
+        if kind == "array":
+            return self.variable(value).numpy()
+        if kind == "tensor":
+            if value not in self.known:
+                self.known[value] = self.tensor(x)
+            return self.known[value]
+        raise ValueError(f"unknown kind {kind!r}")
+
+    def variable(self, name: str) -> folder.FileBackendVariableBlob:
+        if not re.fullmatch(r"tensor_\d+", name):
+            raise ValueError(f"{name!r} is no name of a tensor")
+        return folder.FileBackendVariableBlob(self.path / name)
+
+    def tensor(self, x: dict) -> Tensor:
+        t = self.move(self.variable(x["tensor"]).tensor())
+        needs = bool(x.get("requires_grad"))
+        if x.get("parameter"):
+            return Parameter(t, needs)
+        if needs:
+            t.requires_grad = True
+        return t
+
+
+def _mover(map_location: Any) -> Callable[[Tensor], Tensor]:
+    if map_location is None or str(map_location).partition(":")[0] == "cpu":
+        return lambda t: t
+    return lambda t: t.to(map_location)

@@ -1,0 +1,96 @@
+"""Writing parts of a tensor: t[index] = value, in place; and `put`, the same out of place, for graphs and gradients."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import DTypeError, ShapeError
+from flowedu.ops.core import current_interpreter
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import elementwise as E
+from flowedu.tensor import shapes as S
+from flowedu.tensor.base import Tensor
+from flowedu.tensor.dims import reshaped
+from flowedu.tensor.indexing import Parts
+from flowedu.tensor.promote import cast, is_number, scalar
+from flowedu.tensor.search import is_lazy
+
+_op = REGISTRY.__getitem__
+_RANGE = _op("range")
+
+
+def _value(x, value, shape):
+    """What is written, in x's dtype and broadcast to `shape`."""
+    if is_number(value):
+        value = scalar(value.item() if isinstance(value, np.generic) else value, x.dtype)
+    elif not isinstance(value, Tensor):
+        raise DTypeError(f"setitem: can't assign a {type(value).__name__} to a tensor", expected="a tensor or a number",
+                         got=type(value).__name__, fix="x[index] = flow.tensor(value)")
+    value = cast(value, x.dtype)
+    while value.ndim > len(shape) and value.shape[0] == 1:
+        value = reshaped(value, value.shape[1:])
+    if value.shape == shape:
+        return value
+    lead = len(shape) - value.ndim
+    if lead < 0 or any(m not in (1, n) for m, n in zip(value.shape, shape[lead:])):
+        raise ShapeError(f"setitem: shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast "
+                         f"to indexing result of shape {list(shape)}. The expanded size of the tensor must match "
+                         "the existing size", expected=f"a value that broadcasts to {shape}", got=str(tuple(value.shape)),
+                         fix="reshape or expand the value")
+    return S.expand(value, *shape)
+
+
+def put(x, index, value, accumulate: bool = False):
+    """x with x[index] = value (accumulate: +=), out of place and differentiable."""
+    lazy_mask = _lazy_mask(index)
+    if lazy_mask is not None and not accumulate and (is_number(value) or not value.ndim):
+        mask = reshaped(lazy_mask, tuple(lazy_mask.shape) + (1,) * (x.ndim - lazy_mask.ndim))
+        return cast(E.where(mask, _value(x, value, ()), x), x.dtype)
+    parts = Parts(tuple(x.shape), index)
+    if parts.basic and not accumulate:
+        return _band(x, parts, value)
+    places = reshaped(_RANGE.call((), (0, 1, x.size_, dt.int64)), tuple(x.shape))
+    places = parts.view(places) if parts.basic else parts.picked(parts.view(places))
+    value = _value(x, value, tuple(places.shape))
+    if not places.size_:
+        return E.clone(x)
+    rows, flat = reshaped(S.contiguous(places), (places.size_, 1)), S.contiguous(S.ravel(S.contiguous(value)))
+    if accumulate:
+        from flowedu.tensor.scatters import _added
+        return E.add(x, reshaped(_added(flat, rows, (x.size_,)), tuple(x.shape)))
+    y = _op("scatter_nd_update").call((S.ravel(S.contiguous(x)), rows, flat), ())
+    return reshaped(y, tuple(x.shape))
+
+
+def _lazy_mask(index):
+    index = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    return index if isinstance(index, Tensor) and is_lazy(index) and index.dtype is dt.bool_ else None
+
+
+def _band(x, parts, value):
+    """Slices: zeros with the value in its place, and x elsewhere."""
+    region = tuple(-(-(b - a) // c) for a, b, c in zip(parts.start, parts.stop, parts.step))
+    value = reshaped(S.contiguous(_value(x, value, tuple(parts.sizes))), region)
+    if region == tuple(x.shape):
+        return value
+    if not value.size_:
+        return E.clone(x)
+    place = (tuple(x.shape), tuple(parts.start), tuple(parts.stop), tuple(parts.step))
+    mask = _op("slice_grad").call((_op("constant").call((), (region, 1, dt.int32)),), place)
+    return _op("where").call((cast(mask, dt.bool_), _op("slice_grad").call((value,), place), x), ())
+
+
+def setitem(self, index, value) -> None:
+    """x[index] = value, a tensor or a number; cast to x's dtype, broadcast to the shape of x[index]. In place."""
+    from flowedu.tensor.inplace import write_into
+    if current_interpreter() is not None or is_lazy(self):
+        write_into(self, put(self, index, value))
+        return
+    parts = Parts(tuple(self.shape), index)
+    v = parts.view(self)
+    if parts.basic:
+        write_into(v if v is not self else self, _value(self, value, tuple(v.shape)))
+        return
+    whole = (slice(None),) * v.ndim
+    chosen = tuple(w if c is None else c for w, c in zip(whole, parts.chosen))
+    write_into(v, put(v, chosen, value))

@@ -1,0 +1,237 @@
+"""Gradients of tensors: backward, grad, hooks."""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+
+from flowedu.autograd.nodes import Handle, hook_table
+from flowedu.autograd.tape import accumulate_into, run_backward
+from flowedu.blob.storage import view as _view
+from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError
+from flowedu.ops.core import Rare, current_interpreter, scalar_tensor
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor.base import Tensor, attach
+from flowedu.tensor.modes import is_grad_enabled, no_grad
+
+__all__ = ["Tensor", "backward", "grad", "is_grad_enabled", "no_grad", "tensor_alias"]
+
+_IDENTITY, _CONSTANT = REGISTRY["identity"], REGISTRY["constant"]
+
+
+def _list(xs) -> list:
+    return list(xs) if isinstance(xs, (tuple, list)) else [xs]
+
+
+def _seed(t: Tensor, gradient, number: int = 0) -> Tensor:
+    """The gradient to start from at an output."""
+    if not isinstance(t, Tensor):
+        raise CallError("backward: not a tensor", expected="a tensor", got=type(t).__name__)
+    if not t.requires_grad:
+        raise GradientError(f"element {number} of tensors does not require grad and does not have a grad_fn",
+                            fix="make an input with requires_grad=True, outside no_grad()")
+    if gradient is None:
+        if t.size_ != 1:
+            raise GradientError("Grad can be implicitly created only for scalar outputs", expected="a one-element output",
+                                got=f"shape {tuple(t.shape)}",
+                                fix="call .sum().backward(), or pass gradient=")
+        return scalar_tensor(1, t.dtype) if t.ndim == 0 else _CONSTANT.call((), (t.shape_(), 1, t.dtype))
+    if not isinstance(gradient, Tensor):
+        raise CallError("backward: the gradient is not a tensor", expected="a tensor or None", got=type(gradient).__name__)
+    if gradient.shape != t.shape:
+        raise ShapeError(f"out_grad's shape must be same as output's ({tuple(gradient.shape)} vs {tuple(t.shape)})",
+                         expected=str(tuple(t.shape)), got=str(tuple(gradient.shape)))
+    if gradient.dtype is not t.dtype:
+        gradient = REGISTRY["cast"](gradient, dtype=t.dtype)
+    return _IDENTITY.call((gradient,), ())          # an alias: what is given to us stays the caller's
+
+
+def _seeds(outs: list, grads, what: str) -> list:
+    given = [None] * len(outs) if grads is None else _list(grads)
+    if len(given) != len(outs):
+        raise CallError(f"{what}: got {len(outs)} tensors and {len(given)} gradients", got=str(len(given)),
+                        expected="one gradient for each output")
+    return [_seed(t, g, i) for i, (t, g) in enumerate(zip(outs, given))]
+
+
+def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
+             inputs: Sequence[Tensor] | Tensor | None = None) -> None:
+    """Add d(self)/d(leaf) to every leaf's `.grad`.
+
+    Args:
+        gradient: what self's own gradient is; needed unless self has one element.
+        retain_graph: keep what was saved, for another backward through the same calls (default: create_graph).
+        create_graph: record the computation of the gradients, so that they can be differentiated.
+        inputs: only these tensors get a gradient.
+
+    Raises GradientError where nothing requires a gradient, what was saved is freed, or was changed in place.
+    """
+    if gradient is None and inputs is None and self.ndim == 0 and self.node is not None and self.link is None:
+        retain = create_graph if retain_graph is None else retain_graph          # the usual case, without detours
+        run_backward([self], [scalar_tensor(1, self.dtype)], None, retain, create_graph)
+        return
+    if self.is_lazy:
+        top = current_interpreter()
+        if not hasattr(top, "backward"):
+            raise LazyTensorError("backward: this tensor is lazy", expected="an eager tensor, or a graph being built",
+                                  got="a lazy tensor outside nn.Graph.build", fix="call backward() in build()")
+        if inputs is not None or create_graph or retain_graph:
+            raise UnsupportedError("backward: inputs, create_graph and retain_graph are not for nn.Graph",
+                                   fix="leave them out")
+        top.backward(self, gradient)
+        return
+    backward_all([self], None if gradient is None else [gradient], retain_graph, create_graph, inputs)
+
+
+def backward_all(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False,
+                 inputs=None) -> None:
+    """flow.autograd.backward: the sum of the gradients of all `tensors`, weighted by `grad_tensors`, added to the leaves'
+    `.grad` (see Tensor.backward)."""
+    outs = _list(tensors)
+    seeds = _seeds(outs, grad_tensors, "backward")
+    retain = create_graph if retain_graph is None else retain_graph
+    if inputs is None:
+        run_backward(outs, seeds, None, retain, create_graph)
+        return
+    wanted = _list(inputs)
+    if not wanted:
+        raise CallError("backward: inputs is empty", expected="at least one tensor, or None for all leaves", got="()")
+    for x, g in zip(wanted, run_backward(outs, seeds, wanted, retain, create_graph)):
+        if g is not None:
+            accumulate_into(x, g)
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False,
+         only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
+         materialize_grads: bool = False) -> tuple:
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is left alone.
+
+    Args:
+        grad_outputs: the gradient of each output; needed for those of more than one element.
+        retain_graph, create_graph: as in Tensor.backward.
+        allow_unused: None instead of an error for an input the outputs do not depend on.
+        materialize_grads: zeros instead of None there.
+    """
+    if is_grads_batched or not only_inputs:
+        raise UnsupportedError("grad: is_grads_batched and only_inputs=False are not supported",
+                               fix="call grad once for each gradient")
+    outs, ins = _list(outputs), _list(inputs)
+    for i, x in enumerate(ins):
+        if not isinstance(x, Tensor):
+            raise CallError(f"grad: input {i} is not a tensor", expected="tensors", got=type(x).__name__)
+        if not x.requires_grad:
+            raise GradientError("One of the differentiated Tensors does not require grad", got=f"input {i} of shape "
+                                f"{tuple(x.shape)}", fix="x.requires_grad_() before the forward")
+    if any(y.is_lazy for y in outs):
+        found = _lazy_grad(outs, ins, grad_outputs, create_graph)
+    else:
+        found = run_backward(outs, _seeds(outs, grad_outputs, "grad"), ins,
+                             create_graph if retain_graph is None else retain_graph, create_graph)
+    for i, (x, g) in enumerate(zip(ins, found)):
+        if g is None and materialize_grads:
+            found[i] = _CONSTANT.call((), (x.shape_(), 0, x.dtype))
+        elif g is None and not allow_unused:
+            raise GradientError("One of the differentiated Tensors appears to not have been used in the graph",
+                                got=f"input {i} of shape {tuple(x.shape)}",
+                                fix="Set allow_unused=True if this is the desired behavior")
+    return tuple(found)
+
+
+def _lazy_grad(outs: list, ins: list, grad_outputs, create_graph: bool) -> list:
+    """grad inside nn.Graph.build: the tracer appends the nodes."""
+    top = current_interpreter()
+    if not hasattr(top, "grad"):
+        raise LazyTensorError("grad: an output is lazy", expected="eager tensors, or a graph being built", got="a lazy "
+                              "tensor outside nn.Graph.build", fix="call grad() in build()")
+    given = [None] * len(outs) if grad_outputs is None else _list(grad_outputs)
+    if len(given) != len(outs):
+        raise CallError(f"grad: got {len(outs)} tensors and {len(given)} gradients", got=str(len(given)),
+                        expected="one gradient for each output")
+    return top.grad(outs, ins, given, create_graph)
+
+
+# ---- methods
+def tensor_alias(t: Tensor, cls: type = Tensor) -> Tensor:
+    """Another tensor of class `cls` over the same memory, without history."""
+    return _view(t, t.shape_(), t.strides, 0, cls)
+
+
+def detach(self) -> Tensor:
+    """The same memory (or lazy value) without history."""
+    if self.is_lazy:
+        with no_grad():
+            return _IDENTITY.call((self,), ())
+    return tensor_alias(self)
+
+
+def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    """Set requires_grad; returns the tensor itself."""
+    self.requires_grad = requires_grad
+    return self
+
+
+def _rare(t: Tensor) -> Rare:
+    if t.rare is None:
+        t.rare = Rare()
+    return t.rare
+
+
+def _hookable(t: Tensor, what: str) -> None:
+    if not t.requires_grad:
+        raise GradientError(f"{what}: cannot register a hook on a tensor that doesn't require gradient",
+                            fix="x.requires_grad_() first")
+    if t.is_lazy:
+        raise LazyTensorError(f"{what}: hooks are not run in nn.Graph", expected="an eager tensor", got="a lazy tensor",
+                              fix="run the module eagerly to look at gradients")
+
+
+def register_hook(self, hook: Callable) -> Handle:
+    """Call `hook(gradient)` when this tensor's gradient is known; it may return another one. Hooks run in the order they
+    were registered, each on what the one before returned. Returns a handle with `remove()`."""
+    _hookable(self, "register_hook")
+    if self.node is not None:
+        return Handle(hook_table(self.node, self.out_index), hook)
+    rare = _rare(self)
+    rare.hooks = {} if rare.hooks is None else rare.hooks
+    return Handle(rare.hooks, hook)
+
+
+def register_post_accumulate_grad_hook(self, hook: Callable) -> Handle:
+    """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`. Returns a handle with `remove()`."""
+    _hookable(self, "register_post_accumulate_grad_hook")
+    if self.node is not None:
+        raise GradientError("post accumulate grad hooks cannot be registered on non-leaf tensors",
+                            fix="register_hook runs when the gradient of any tensor is known")
+    rare = _rare(self)
+    rare.after = {} if rare.after is None else rare.after
+    return Handle(rare.after, hook)
+
+
+def keep_grad(t: Tensor) -> None:
+    """Let backward leave t's gradient in t.grad: t is what its node makes now."""
+    if t.node.hooks is None:
+        t.node.hooks = {}
+    t.node.hooks["keep", t.out_index] = weakref.ref(t)
+
+
+def forget_grad(t: Tensor) -> None:
+    """The end of keep_grad: t is about to be made by another node."""
+    if t.node is not None and t.node.hooks is not None:
+        t.node.hooks.pop(("keep", t.out_index), None)
+
+
+def retain_grad(self) -> None:
+    """Let backward leave this tensor's gradient in `.grad`, as it does for leaves."""
+    if not self.requires_grad:
+        raise GradientError("can't retain_grad on Tensor that has requires_grad=False", fix="x.requires_grad_() first")
+    if self.is_lazy:
+        raise LazyTensorError("retain_grad: not in nn.Graph", expected="an eager tensor", got="a lazy tensor",
+                              fix="run the module eagerly to look at gradients")
+    if self.node is not None:
+        _rare(self).retains = True
+        keep_grad(self)
+
+
+attach(Tensor, {f.__name__: f for f in (backward, detach, requires_grad_, register_hook, retain_grad,
+                                        register_post_accumulate_grad_hook)})
+attach(Tensor, {"requires_grad_on": requires_grad_,
+                "retains_grad": property(lambda self: self.rare is not None and self.rare.retains)})

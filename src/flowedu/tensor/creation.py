@@ -1,0 +1,279 @@
+"""Making tensors: from numbers, lists and arrays; filled; counted. In a graph the filled ones become constants."""
+from __future__ import annotations
+
+import builtins
+import math
+import warnings
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.blob.storage import empty as _empty
+from flowedu.blob.storage import from_numpy as _from_numpy
+from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from flowedu.ops.core import current_interpreter
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor.base import Tensor
+from flowedu.tensor.dims import reshaped, sizes
+from flowedu.tensor.interop import from_numpy
+from flowedu.tensor.promote import cast, default_float, number_type, scalar
+from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)
+
+_CONSTANT, _RANGE = REGISTRY["constant"], REGISTRY["range"]
+listed = sizes
+
+
+def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """What every creation function does last: the device, and whether it is a leaf that requires a gradient."""
+    if placement is not None or sbp is not None:
+        raise UnsupportedError("a tensor over several devices: global tensors come with chapter 6", got="placement, sbp",
+                               expected="neither", fix="leave them out")
+    if device is not None:
+        t = t.to(device)
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+def _kind(dtype) -> dt.dtype | None:
+    return None if dtype is None else dt.as_dtype(dtype)
+
+
+# ---- from data
+def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
+           pin_memory: bool = False) -> Tensor:
+    """A tensor with a copy of numbers, nested lists or an array. Floats become the default dtype (float32), ints int64,
+    bools bool; arrays keep theirs. Lists may hold tensors. Raises ShapeError for ragged lists, DTypeError for what is not
+    a number."""
+    if isinstance(data, Tensor):
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.clone().detach() or "
+                      "sourceTensor.clone().detach().requires_grad_(True), rather than flow.tensor(sourceTensor).",
+                      UserWarning, stacklevel=2)
+    return finished(_made(data, _kind(dtype), True), device, requires_grad, placement, sbp)
+
+
+def as_tensor(data, dtype=None, device=None) -> Tensor:
+    """The tensor itself, a tensor over the array's memory, or a new one from numbers and lists."""
+    kind = _kind(dtype)
+    if isinstance(data, Tensor):
+        return finished(data if kind is None else cast(data, kind), device)
+    if isinstance(data, np.ndarray) and (kind is None or kind.numpy == data.dtype):
+        return finished(from_numpy(data), device)
+    return finished(_made(data, kind, False), device)
+
+
+def _made(data, kind, copy):
+    if isinstance(data, Tensor):
+        data = data.detach()
+        return cast(data, kind) if kind is not None and kind is not data.dtype else REGISTRY["contiguous"](data)
+    if isinstance(data, (list, tuple)) and _holds_tensors(data):
+        return _from_tensors(data, kind)
+    known = isinstance(data, (np.ndarray, np.generic))
+    try:
+        a = np.asarray(data)
+    except (ValueError, OverflowError) as e:
+        raise ShapeError("tensor: the nested lists are ragged" if isinstance(e, ValueError) else
+                         "tensor: a number is too large", expected="lists of one length at each level",
+                         got=str(e), fix="pad the shorter ones") from None
+    if kind is None:
+        if a.dtype.kind not in "biuf" or (a.dtype.kind == "u" and a.dtype != np.uint8):
+            raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type: no element type",
+                             got=repr(data)[:60], expected="bool, int8, uint8, int32, int64, float16, float32 or float64",
+                             fix="convert the array with .astype")
+        kind = default_float() if not known and (a.dtype == np.float64 or not a.size) else dt.as_dtype(a.dtype)
+    elif a.dtype.kind not in "biuf":
+        raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type", got=repr(data)[:60],
+                         expected="numbers", fix="pass numbers")
+    if kind.numpy is None:                                        # bfloat16: by way of float32
+        return cast(_made(np.asarray(a, np.float32), dt.float32, True), kind)
+    with np.errstate(all="ignore"):
+        return _from_numpy(np.array(a, dtype=kind.numpy, order="C", copy=True), kind, Tensor)
+
+
+def _holds_tensors(data) -> bool:
+    return builtins.any(isinstance(x, Tensor) or (isinstance(x, (list, tuple)) and _holds_tensors(x)) for x in data)
+
+
+def _from_tensors(data, kind):
+    """A nested list that holds tensors: their values, without history; of lazy ones a node that stacks them."""
+    from flowedu.tensor.joining import stack
+    parts = [x.detach() if isinstance(x, Tensor) else _made(x, kind, True) for x in data]
+    return stack([cast(p, kind or parts[0].dtype) for p in parts])
+
+
+# ---- filled
+def empty(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
+          pin_memory: bool = False) -> Tensor:
+    """Memory as it is found (in a graph: zeros)."""
+    shape, kind = sizes(size), _kind(dtype) or default_float()
+    if min(shape, default=0) < 0:
+        raise ShapeError("empty: Trying to create tensor with negative dimension", expected="sizes of 0 or more",
+                         got=str(shape), fix="check the sizes")
+    t = _empty(shape, kind, Tensor) if current_interpreter() is None else _filled(shape, 0, kind)
+    return finished(t, device, requires_grad, placement, sbp)
+
+
+def _filled(shape, value, kind):
+    if min(shape, default=0) < 0:
+        raise ShapeError("full: Trying to create tensor with negative dimension", expected="sizes of 0 or more",
+                         got=str(shape), fix="check the sizes")
+    if kind.code > 6:                                             # float16, bfloat16
+        return cast(_CONSTANT.call((), (shape, float(value), dt.float32)), kind)
+    return _CONSTANT.call((), (shape, value, kind))
+
+
+def full(size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """`fill_value` everywhere; the dtype is that of the value (float: the default one) unless given."""
+    shape = sizes((size,) if isinstance(size, int) else tuple(size))
+    value = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
+    kind = _kind(dtype) or (fill_value.dtype if isinstance(fill_value, Tensor) else number_type(value))
+    return finished(_filled(shape, value, kind), device, requires_grad, placement, sbp)
+
+
+def zeros(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """Zeros: zeros(2, 3), zeros((2, 3)); zeros(()) is 0-dim."""
+    return finished(_filled(sizes(size), 0, _kind(dtype) or default_float()), device, requires_grad, placement, sbp)
+
+
+def ones(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """Ones."""
+    return finished(_filled(sizes(size), 1, _kind(dtype) or default_float()), device, requires_grad, placement, sbp)
+
+
+def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """`fill_value` in the shape and dtype of another tensor."""
+    return full(input.shape, fill_value, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
+
+
+def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """Zeros in the shape and dtype of another tensor."""
+    return finished(_filled(tuple(input.shape), 0, _kind(dtype) or input.dtype), device, requires_grad)
+
+
+def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """Ones in the shape and dtype of another tensor."""
+    return finished(_filled(tuple(input.shape), 1, _kind(dtype) or input.dtype), device, requires_grad)
+
+
+def empty_like(input, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return empty(tuple(input.shape), dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
+
+
+# ---- counted
+def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """start, start + step, ... before end; arange(end) begins at 0. Whole numbers give int64, a float the default dtype."""
+    start, end = (0, start) if end is None else (start, end)
+    start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
+    if step == 0:
+        raise ArgumentError("arange: step must be nonzero", expected="a step above or below 0", got="0", fix="step=1")
+    if (end - start) * step < 0:
+        raise ArgumentError("arange: upper bound and lower bound inconsistent with step sign",
+                            got=f"{start}, {end}, {step}",
+                            expected="a step that leads from start to end", fix="swap start and end, or the sign of step")
+    whole = all(isinstance(x, int) for x in (start, end, step))
+    kind = _kind(dtype) or (dt.int64 if whole else default_float())
+    n = builtins.max(-(-(end - start) // step) if whole else math.ceil((end - start) / step), 0)
+    if whole and kind.code in (0, 1, 2, 3):
+        t = _RANGE.call((), (start, step, n, kind))
+    else:
+        t = _RANGE.call((), (0, 1, n, dt.float64)) * float(step) + float(start)
+        if not kind.is_floating_point:
+            t = REGISTRY["floor"](t) if start >= 0 and step > 0 else REGISTRY["trunc"](t)
+        t = cast(t, kind)
+    return finished(t, device, requires_grad)
+
+
+def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """`steps` numbers from start to end, both included."""
+    start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
+    if steps < 0:
+        raise ArgumentError("linspace: number of steps must be non-negative", expected="0 or more", got=str(steps),
+                            fix="steps=100, say")
+    kind, places = _kind(dtype) or default_float(), _RANGE.call((), (0, 1, steps, dt.float64))
+    width = (end - start) / builtins.max(steps - 1, 1)
+    from flowedu.tensor.elementwise import where
+    up, down = places * width + float(start), (places - float(steps - 1)) * width + float(end)
+    t = where(places < steps / 2, up, down) if steps > 1 else up         # exact at both ends
+    return finished(cast(t, kind), device, requires_grad)
+
+
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype=None, device=None,
+             requires_grad: bool = False) -> Tensor:
+    """`steps` numbers from base^start to base^end."""
+    t = REGISTRY["exp"](linspace(start, end, steps, dtype=dt.float64) * math.log(base))
+    if base in (2, 10):
+        t = REGISTRY["exp2"](linspace(start, end, steps, dtype=dt.float64) * math.log2(base))
+    return finished(cast(t, _kind(dtype) or default_float()), device, requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """Ones on the diagonal of an n x m (n x n) matrix."""
+    m = n if m is None else m
+    if n < 0 or m < 0:
+        raise ArgumentError("eye: n and m must be greater or equal to 0", expected="0 or more", got=f"{n}, {m}",
+                            fix="flow.eye(3)")
+    same = REGISTRY["eq"](reshaped(_RANGE.call((), (0, 1, n, dt.int64)), (n, 1)), _RANGE.call((), (0, 1, m, dt.int64)))
+    return finished(cast(same, _kind(dtype) or default_float()), device, requires_grad)
+
+
+# ---- methods: in the dtype of another tensor
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """flow.tensor(data) in the dtype of this tensor."""
+    return finished(_made(data, _kind(dtype) or self.dtype, True), device, requires_grad)
+
+
+def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return full(size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+
+def new_zeros(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return zeros(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+
+def new_ones(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return ones(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+
+def new_empty(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return empty(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+
+def scalar_of(value, dtype=None) -> Tensor:
+    """A 0-dim tensor."""
+    return scalar(value, _kind(dtype) or number_type(value))
+
+
+# ---- flow.Tensor(...), flow.FloatTensor(...)
+def construct(what: str, kind: dt.dtype | None, args: tuple, device=None) -> Tensor:
+    """Sizes: uninitialised memory; one list, array or tensor: its numbers. Always of dtype `kind` (None: the default)."""
+    kind = kind or default_float()
+    if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray, Tensor)) and not (
+            isinstance(args[0], tuple) and type(args[0]) is not tuple):
+        data = args[0]
+        if isinstance(data, Tensor) and data.dtype is not kind and what != "Tensor":
+            raise DTypeError(f"{what}: expected a tensor of dtype {kind.name}", expected=kind.name, got=data.dtype.name,
+                             fix=f"x.to(flow.{kind.name})")
+        return finished(_made(data, kind, True), device)
+    try:
+        shape = sizes(args) if args else (0,)
+    except TypeError:
+        raise DTypeError(f"{what}: takes sizes, or one list, array or tensor", expected=f"{what}(2, 3) or {what}([1, 2])",
+                         got=repr(args)[:60], fix="flow.tensor(data)") from None
+    return empty(shape, dtype=kind, device=device)
+
+
+def _typed(name: str, kind: dt.dtype):
+    def make(*args, device=None) -> Tensor:
+        return construct(name, kind, args, device)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"A {kind.name} tensor: {name}(2, 3) is uninitialised, {name}([1, 2]) holds these numbers."
+    return make
+
+
+FloatTensor, DoubleTensor, HalfTensor = (_typed(n, d) for n, d in (
+    ("FloatTensor", dt.float32), ("DoubleTensor", dt.float64), ("HalfTensor", dt.float16)))
+IntTensor, LongTensor, CharTensor, ByteTensor, BoolTensor = (_typed(n, d) for n, d in (
+    ("IntTensor", dt.int32), ("LongTensor", dt.int64), ("CharTensor", dt.int8), ("ByteTensor", dt.uint8),
+    ("BoolTensor", dt.bool_)))
+BFloat16Tensor = _typed("BFloat16Tensor", getattr(dt, "bfloat16", dt.float16))

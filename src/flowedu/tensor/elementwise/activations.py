@@ -1,0 +1,53 @@
+"""Activation functions and others made of the rest: silu, selu, softplus, logit, sinc ..."""
+from __future__ import annotations
+
+import math
+
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor.elementwise.arithmetic import clamp, minimum_number
+from flowedu.tensor.elementwise.conditions import eq, gt, where
+from flowedu.tensor.elementwise.unary import exp, log, sin
+from flowedu.tensor.promote import in_float
+
+_op = REGISTRY.__getitem__
+
+
+def silu(input):
+    """x * sigmoid(x)."""
+    return in_float(_op("swish"), input)
+
+
+def selu(input):
+    """The scaled exponential linear unit."""
+    return where(gt(input, 0), input, 1.6732632423543772 * (exp(minimum_number(input, 0.0)) - 1)) * 1.0507009873554805
+
+
+def softplus(input, beta: float = 1.0, threshold: float = 20.0):
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
+    y = in_float(_op("softplus"), input if beta == 1 else input * beta)
+    y = y if beta == 1 else y / beta
+    return y if threshold >= 20.0 else where(gt(input * beta, threshold), input, y)
+
+
+def log_sigmoid(input):
+    """log(sigmoid(x)), exact where sigmoid(x) underflows."""
+    return in_float(_op("log_sigmoid"), input)
+
+
+logsigmoid = log_sigmoid
+
+
+def logit(input, eps: float | None = None):
+    """log(x / (1 - x)); with eps, x is first kept inside [eps, 1 - eps]."""
+    x = input if eps is None else clamp(input, eps, 1 - eps)
+    return log(x / (1 - x))
+
+
+def sinc(input):
+    """sin(pi x) / (pi x); 1 at 0."""
+    x = input * math.pi
+    return where(eq(x, 0), 1.0, sin(x) / where(eq(x, 0), 1.0, x))
+
+
+def relu6(input):
+    return clamp(input, 0, 6)

@@ -1,0 +1,199 @@
+"""Elementwise functions of two tensors, or of a tensor and a number: add, pow, clamp, logaddexp ...
+
+Shapes broadcast; dtypes are promoted (promote.py).
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError
+from flowedu.ops.core import TensorBase
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor.elementwise.conditions import eq, floated, gt, isnan, isneginf, isposinf, lt, needed, where
+from flowedu.tensor.elementwise.unary import abs, clone, exp, exp2, log1p, neg, sqrt, square, trunc
+from flowedu.tensor.promote import cast, operate, result_type
+
+_op = REGISTRY.__getitem__
+
+
+def _arithmetic(name: str, op_name: str | None = None, real: bool = False):
+    op = _op(op_name or name)
+
+    def f(input, other):
+        if real and not _float_inputs(input, other):
+            input, other = floated(input), floated(other)
+        return needed(name, operate(op, input, other), input, other)
+
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = f"Elementwise {name} of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."
+    return f
+
+
+def _float_inputs(a, b) -> bool:
+    return result_type(a, b).is_floating_point
+
+
+mul, floor_divide, remainder = _arithmetic("mul"), _arithmetic("floor_divide", "floordiv"), _arithmetic("remainder", "mod")
+fmod, true_divide = _arithmetic("fmod"), _arithmetic("true_divide", "div")
+_add, _sub, _pow = _arithmetic("add"), _arithmetic("sub"), _arithmetic("pow")
+maximum, minimum = _arithmetic("maximum"), _arithmetic("minimum")
+atan2, xlogy, copysign = (_arithmetic(n, real=True) for n in ("atan2", "xlogy", "copysign"))
+multiply, arctan2 = mul, atan2
+
+
+def add(input, other, *, alpha=1):
+    """input + alpha * other."""
+    return _add(input, other if alpha == 1 else mul(other, alpha) if isinstance(other, TensorBase) else other * alpha)
+
+
+def sub(input, other, *, alpha=1):
+    """input - alpha * other."""
+    return _sub(input, other if alpha == 1 else mul(other, alpha) if isinstance(other, TensorBase) else other * alpha)
+
+
+def rsub(input, other, *, alpha=1):
+    """other - alpha * input."""
+    return _sub(other, input if alpha == 1 else input * alpha)
+
+
+subtract = sub
+
+
+def div(input, other, *, rounding_mode: str | None = None):
+    """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps whole numbers whole."""
+    if rounding_mode is None:
+        return true_divide(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode != "trunc":
+        raise ArgumentError("div: unknown rounding_mode", expected='None, "floor" or "trunc"', got=repr(rounding_mode),
+                            fix="leave it out for the exact quotient")
+    if result_type(input, other).is_floating_point:
+        return trunc(true_divide(input, other))
+    return floor_divide(input - fmod(input, other), other)
+
+
+divide = div
+
+
+def pow(input, exponent):
+    """input ** exponent. Whole numbers to a whole power stay whole; a negative whole exponent gives 0 (1 and -1 apart),
+    and is an error as a Python number."""
+    if type(exponent) in (int, float) and isinstance(input, TensorBase):
+        whole = not input.dtype.is_floating_point
+        if whole and type(exponent) is int and exponent < 0:
+            raise ArgumentError("pow: whole numbers to a negative whole power are not whole", got=f"exponent {exponent} of "
+                                f"{input.dtype.name}", expected="an exponent of 0 or more, or floats",
+                                fix=f"input.float() ** {exponent}")
+        if exponent == 2:
+            return square(input) if not whole or type(exponent) is int else square(floated(input))
+        if not whole and exponent == 1:
+            return clone(input)
+        if not whole and exponent == 0:                  # its derivative is 0 everywhere, also at 0
+            return where(True, 1.0, input)
+        if exponent == 0.5:
+            return sqrt(input)
+    return _pow(input, exponent)
+
+
+float_power = lambda input, exponent: _pow(cast(input, dt.float64) if isinstance(input, TensorBase) else input,
+                                           cast(exponent, dt.float64) if isinstance(exponent, TensorBase) else exponent)
+
+
+def addcmul(input, tensor1, tensor2, *, value=1):
+    """input + value * tensor1 * tensor2."""
+    product = tensor1 * tensor2
+    return input + (product if value == 1 else product * value)
+
+
+def addcdiv(input, tensor1, tensor2, *, value=1):
+    """input + value * tensor1 / tensor2."""
+    ratio = tensor1 / tensor2
+    return input + (ratio if value == 1 else ratio * value)
+
+
+def lerp(input, end, weight):
+    """input + weight * (end - input)."""
+    return input + (end - input) * weight
+
+
+def hypot(input, other):
+    """sqrt(input^2 + other^2)."""
+    return sqrt(square(input) + square(other))
+
+
+def logaddexp(input, other):
+    """log(exp(input) + exp(other)), without overflow."""
+    return _logadd(input, other, exp, log1p)
+
+
+def logaddexp2(input, other):
+    """log2(2^input + 2^other)."""
+    return _logadd(input, other, exp2, lambda x: log1p(x) / math.log(2))
+
+
+def _logadd(a, b, power, log_):
+    top = maximum(a, b)
+    gap = where(eq(a, b), 0.0, neg(abs(a - b)))                             # inf - inf is nan
+    return top + log_(power(gap))
+
+
+def heaviside(input, values):
+    """0 below 0, 1 above, `values` at 0."""
+    return where(eq(input, 0), values, cast(gt(input, 0), input.dtype))
+
+
+def ldexp(input, other):
+    """input * 2^other."""
+    return input * exp2(floated(other))
+
+
+# ---- bounds
+def maximum_number(input, number):
+    """The larger of x and a number or tensor; the dtype of both."""
+    return needed("maximum", operate(_op("maximum"), input, number), input, number)
+
+
+def minimum_number(input, number):
+    return needed("minimum", operate(_op("minimum"), input, number), input, number)
+
+
+fmax = lambda input, other: where(isnan(input), other, where(isnan(other), input, maximum(input, other)))
+fmin = lambda input, other: where(isnan(input), other, where(isnan(other), input, minimum(input, other)))
+
+
+def clamp(input, min=None, max=None):
+    """x kept inside [min, max]: numbers or tensors, either may be None. On a bound the gradient is x's."""
+    if min is None and max is None:
+        raise ArgumentError("clamp: no bound is given", expected="min, max or both", got="None", fix="x.clamp(0, 1)")
+    x = input if min is None else maximum_number(input, min)
+    return x if max is None else minimum_number(x, max)
+
+
+clip = clamp
+
+
+def clamp_min(input, min):
+    return clamp(input, min=min)
+
+
+def clamp_max(input, max):
+    return clamp(input, max=max)
+
+
+def nan_to_num(input, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None):
+    """NaN becomes `nan`, the infinities the largest and smallest number of the dtype, unless given."""
+    if not input.dtype.is_floating_point:
+        return clone(input)
+    top = float(np.finfo(input.dtype.numpy).max) if input.dtype.numpy is not None else 3.3895313892515355e38
+    x = where(isnan(input), nan, input)
+    x = where(isposinf(x), top if posinf is None else posinf, x)
+    return where(isneginf(x), -top if neginf is None else neginf, x)
+
+
+def signbit(input):
+    """Whether x is negative (-0.0 too)."""
+    return lt(copysign(1.0, input), 0) if input.dtype.is_floating_point else lt(input, 0)

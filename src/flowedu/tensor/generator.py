@@ -1,0 +1,140 @@
+"""Generators of random numbers, and the default one: manual_seed, get_rng_state ...
+
+A Generator is a seed and a count of draws; every draw is a function of the two (ops/random.py). So equal seeds give equal
+numbers, whatever the number of threads.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+
+from flowedu.errors import ArgumentError, DTypeError
+from flowedu.ops.core import call_seeded, current_interpreter
+from flowedu.tensor.base import Tensor
+from flowedu.tensor.creation import from_numpy
+
+_MASK63 = 0x7FFFFFFFFFFFFFFF
+_followers: list[Callable] = []
+
+
+class Generator:
+    """A row of random numbers of its own: `flow.Generator().manual_seed(1)`; pass it as `generator=`."""
+
+    def __init__(self, device="cpu"):
+        self.device = device
+        self._seed, self._draws = 67280421310721 if device is not None else _fresh_seed(), 0
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the row that belongs to this seed. Returns the generator."""
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+            raise DTypeError("manual_seed: the seed is not a whole number", expected="an int", got=type(seed).__name__,
+                             fix="int(seed)")
+        if not -0x8000000000000000 <= seed <= 0xFFFFFFFFFFFFFFFF:
+            raise ArgumentError("manual_seed: the seed has more than 64 bits", expected="-2**63 to 2**64-1", got=str(seed),
+                                fix="seed % 2**64")
+        self._seed, self._draws = int(seed) & 0xFFFFFFFFFFFFFFFF, 0
+        return self
+
+    def seed(self) -> int:
+        """Start a row nobody can foretell; returns its seed."""
+        self.manual_seed(_fresh_seed())
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed of the row."""
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """Where the row stands, as 16 bytes (uint8)."""
+        return from_numpy(np.array([self._seed, self._draws], "<u8").view(np.uint8).copy())
+
+    def set_state(self, state: Tensor) -> Generator:
+        """Go on where `state` (of get_state) stood."""
+        a = state.numpy()
+        if a.dtype != np.uint8 or a.shape != (16,):
+            raise ArgumentError("set_state: this is not the state of a generator", expected="16 bytes, from get_state()",
+                                got=f"{a.dtype} {a.shape}", fix="save flow.get_rng_state() and pass that")
+        self._seed, self._draws = (int(x) for x in a.copy().view("<u8"))
+        return self
+
+    def next(self) -> tuple[int, int]:
+        """(seed, draw) of the next op. In a graph the draw is counted by the runs, so the seed must differ instead."""
+        self._draws += 1
+        if current_interpreter() is None:
+            return _mixed(self._seed), self._draws
+        return _mixed(self._seed + self._draws * 0x9E3779B97F4A7C15), 0
+
+    def __repr__(self) -> str:
+        return f"<flowedu.Generator seed={self._seed} draws={self._draws}>"
+
+
+def draw(op, inputs: tuple, attrs: tuple, generator: Generator | None = None) -> Tensor:
+    """Run a random op with the next seed and draw of a generator (default: the default one). `attrs`: all before them."""
+    seed, count = (generator or default_generator).next()
+    if current_interpreter() is None:
+        return call_seeded(op, inputs, (*attrs, 0, 0), seed, count)
+    return op.call(inputs, (*attrs, seed, count))
+
+
+def _mixed(seed: int) -> int:
+    """Neighbouring seeds far apart (splitmix64), as a positive int64."""
+    z = (seed + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+    return (z ^ (z >> 31)) & _MASK63
+
+
+def _fresh_seed() -> int:
+    return int.from_bytes(os.urandom(8), "little") & _MASK63
+
+
+default_generator = Generator()
+default_generator.seed()
+
+
+def follow_seed(f: Callable[[int], None]) -> None:
+    """Let f(seed) be called by manual_seed: for other sources of random numbers."""
+    _followers.append(f)
+
+
+def manual_seed(seed: int) -> Generator:
+    """Make all random numbers from here on reproducible. Returns the default generator."""
+    default_generator.manual_seed(seed)
+    for f in _followers:
+        f(seed)
+    return default_generator
+
+
+def seed() -> int:
+    """Start rows nobody can foretell; returns the seed."""
+    value = _fresh_seed()
+    manual_seed(value)
+    return value
+
+
+def initial_seed() -> int:
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    default_generator.set_state(new_state)
+
+
+class fork_rng:
+    """Context manager: what happens inside leaves the default generator as it was."""
+
+    def __init__(self, devices=None, enabled: bool = True):
+        self.enabled = enabled
+
+    def __enter__(self):
+        self.state = default_generator.get_state()
+
+    def __exit__(self, *exc):
+        if self.enabled:
+            default_generator.set_state(self.state)

@@ -1,0 +1,240 @@
+"""Reading parts of a tensor: t[index]. (Writing: assignment.py.)
+
+An index is read in two steps, as PyTorch does. Integers, slices, None and `...` make a view (`Parts.view`). What is left
+are axes of that view with an index tensor each (lists, arrays, index tensors, masks): those elements are copied out.
+"""
+from __future__ import annotations
+
+import functools
+import operator
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError, AxisError, DTypeError
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import elementwise as E
+from flowedu.tensor import shapes as S
+from flowedu.tensor.base import Tensor
+from flowedu.tensor.creation import from_numpy
+from flowedu.tensor.dims import transposed
+from flowedu.tensor.promote import cast
+from flowedu.tensor.search import data, is_lazy
+
+_op = REGISTRY.__getitem__
+_SLICE, _RESHAPE, _GATHER, _GATHER_ND, _RANGE = map(_op, ("slice", "reshape", "gather", "gather_nd", "range"))
+_KINDS = "integers, slices (`:`), ellipsis (`...`), None, bools, lists, arrays and integer or bool tensors"
+
+
+class Parts:
+    """What an index says about a tensor of `shape`.
+
+    Attributes: start, stop, step, for each axis; sizes, the axes of the view; chosen, for each of these None or an index:
+    an int64 array, or a lazy tensor.
+    """
+
+    def __init__(self, shape: tuple[int, ...], index):
+        self.shape = shape
+        self.start, self.stop, self.step = [0] * len(shape), list(shape), [1] * len(shape)
+        self.sizes: list[int] = []
+        self.chosen: list = []
+        self.axis = 0
+        items = [self._plain(i) for i in (index if isinstance(index, tuple) else (index,))]
+        taken = sum(self._takes(i) for i in items)
+        if taken > len(shape):
+            raise AxisError(f"index: Too many indices for tensor of dimension {len(shape)}",
+                            expected=f"at most {len(shape)}", got=str(taken), fix="leave some out")
+        dots = [k for k, i in enumerate(items) if i is Ellipsis]
+        if len(dots) > 1:
+            raise AxisError("index: an index can only have a single ellipsis ('...')", expected="one ...", got="several",
+                            fix="write : for the other axes")
+        rest = [slice(None)] * (len(shape) - taken)
+        items = [*items[:dots[0]], *rest, *items[dots[0] + 1:]] if dots else items + rest
+        for i in items:
+            self._read(i)
+
+    # ---- reading
+    @staticmethod
+    def _plain(i):
+        """Lists and arrays as arrays, 0-dim integer tensors as ints."""
+        if isinstance(i, Tensor):
+            if i.dtype is dt.uint8 or i.dtype is dt.bool_:
+                return np.asarray(data("a mask as an index", i)).astype(bool)
+            if i.dtype not in (dt.int64, dt.int32):
+                raise AxisError(f"index: tensors used as indices must be long, int, byte or bool tensors, not "
+                                f"{i.dtype.name}", expected="an int64 tensor or a mask", got=i.dtype.name, fix="i.long()")
+            return i if is_lazy(i) else int(i.item()) if not i.ndim else i.numpy().astype(np.int64)
+        if isinstance(i, (list, tuple, range)):
+            if any(isinstance(x, (slice, type(None), type(Ellipsis))) for x in i):
+                raise AxisError("index: a list of slices is not an index", expected="a tuple", got=repr(i)[:40],
+                                fix="x[tuple(index)]")
+            i = np.asarray([x.tolist() if isinstance(x, Tensor) else x for x in i])
+            if not i.size:
+                i = i.astype(np.int64)
+        if isinstance(i, np.ndarray) and i.ndim == 0:
+            i = i[()]
+        if isinstance(i, np.ndarray):
+            if i.dtype.kind not in "iub":
+                raise AxisError(f"index: Invalid index {i.dtype}", expected=_KINDS, got=f"an array of {i.dtype}",
+                                fix="index.astype(int)")
+            return i if i.dtype == bool else i.astype(np.int64)
+        if isinstance(i, (bool, np.bool_)):
+            return bool(i)
+        if isinstance(i, (slice, type(None), type(Ellipsis))):
+            return i
+        try:
+            return operator.index(i)
+        except TypeError:
+            raise AxisError(f"index: Invalid index {type(i).__name__}", expected=_KINDS, got=repr(i)[:40],
+                            fix="int(i), if it is a whole number") from None
+
+    @staticmethod
+    def _takes(i) -> int:
+        if i is None or i is Ellipsis or isinstance(i, bool):
+            return 0
+        return i.ndim if isinstance(i, np.ndarray) and i.dtype == bool else 1
+
+    def _keep(self, size, chosen=None):
+        self.sizes.append(size)
+        self.chosen.append(chosen)
+
+    def _read(self, i) -> None:
+        if i is None:
+            self._keep(1)
+        elif isinstance(i, bool):
+            self._keep(1, np.zeros(int(i), np.int64))
+        elif isinstance(i, slice):
+            self._slice(i)
+        elif isinstance(i, int):
+            n = self.shape[self.axis]
+            if not -n <= i < n:
+                raise AxisError(f"index {i} is out of range: out of bounds for dimension {self.axis} with size {n}",
+                                expected=f"an index in [{-n}, {n - 1}]", got=str(i),
+                                fix="count from 0, or from the end with -1")
+            self.start[self.axis] = i % n
+            self.stop[self.axis] = i % n + 1
+            self.axis += 1
+        elif isinstance(i, np.ndarray) and i.dtype == bool:
+            self._mask(i)
+        else:
+            n = self.shape[self.axis]
+            self._keep(n, self._checked(i, n) if isinstance(i, np.ndarray) else i)
+            self.axis += 1
+
+    def _slice(self, s):
+        n = self.shape[self.axis]
+        try:
+            s = slice(*[None if v is None else int(v.item()) if isinstance(v, Tensor) else operator.index(v)
+                        for v in (s.start, s.stop, s.step)])
+        except TypeError:
+            raise DTypeError("index: slice indices must be integers or None", expected="ints", got=str(s),
+                             fix="int(i)") from None
+        if s.step is not None and s.step < 1:
+            raise ArgumentError("index: step must be greater than zero", got=str(s), expected="a step of 1 or more",
+                                fix="x.flip(axis) turns an axis round")
+        a, b, c = s.indices(n)
+        self.start[self.axis], self.stop[self.axis], self.step[self.axis] = a, max(a, b), c
+        self._keep(-(-(max(a, b) - a) // c))
+        self.axis += 1
+
+    def _mask(self, mask):
+        for k, n in enumerate(mask.shape):
+            if self.shape[self.axis + k] != n:
+                raise AxisError(f"index: The shape of the mask {list(mask.shape)} at index {k} does not match the shape of "
+                                f"the indexed tensor {list(self.shape)} at index {self.axis + k}",
+                                expected=f"{self.shape[self.axis:self.axis + mask.ndim]}", got=str(mask.shape),
+                                fix="a mask of the shape of the axes it stands for")
+        for places in np.nonzero(mask):
+            self._keep(self.shape[self.axis], places.astype(np.int64))
+            self.axis += 1
+
+    @staticmethod
+    def _checked(a, n):
+        if a.size and (a.max() >= n or a.min() < -n):
+            bad = a.max() if a.max() >= n else a.min()
+            raise AxisError(f"index {bad} is out of range: out of bounds for dimension with size {n}",
+                            expected=f"indices in [{-n}, {n - 1}]", got=str(bad), fix="check the indices before")
+        return np.where(a < 0, a + n, a) if a.size and a.min() < 0 else a
+
+    # ---- using
+    def view(self, x):
+        """The part of x that integers, slices, None and ... name."""
+        if any(self.start) or self.stop != list(self.shape) or any(s != 1 for s in self.step):
+            x = _SLICE.call((x,), (tuple(self.start), tuple(self.stop), tuple(self.step)))
+        return _RESHAPE.call((x,), (tuple(self.sizes),)) if x.shape != tuple(self.sizes) or not x.ndim else x
+
+    @property
+    def basic(self) -> bool:
+        return all(c is None for c in self.chosen)
+
+    def picked(self, v):
+        """The chosen elements of the view v, copied."""
+        at = [i for i, c in enumerate(self.chosen) if c is not None]
+        if len(at) == 1:
+            return _GATHER.call((v, _single(self.chosen[at[0]], v.shape[at[0]])), (at[0],))
+        rows = _rows([self.chosen[i] for i in at], [v.shape[i] for i in at])
+        rest = [i for i in range(v.ndim) if i not in at]
+        y = _GATHER_ND.call((S.contiguous(transposed(v, (*at, *rest))), rows), ())
+        k = rows.ndim - 1
+        if at[-1] - at[0] == len(at) - 1 and at[0]:              # side by side: their place is kept
+            y = transposed(y, (*range(k, k + at[0]), *range(k), *range(k + at[0], y.ndim)))
+        return y
+
+
+def _single(i, n):
+    return from_numpy(np.ascontiguousarray(i)) if isinstance(i, np.ndarray) else E.where(E.lt(i, 0), i + n, i)
+
+
+def _rows(indices, sizes):
+    """The index tensors, broadcast, as one with a last axis of as many numbers."""
+    if all(isinstance(i, np.ndarray) for i in indices):
+        try:
+            return from_numpy(np.stack(np.broadcast_arrays(*indices), -1))
+        except ValueError:
+            raise AxisError("shape mismatch: indexing tensors could not be broadcast together with shapes "
+                            + ", ".join(str(list(i.shape)) for i in indices), expected="shapes that broadcast",
+                            got=f"{len(indices)} index tensors",
+                            fix="make the index tensors broadcast") from None
+    from flowedu.tensor.joining import stack
+    tensors = [cast(_single(i, n), dt.int64) for i, n in zip(indices, sizes)]
+    return stack(S.broadcast_tensors(*tensors), -1)
+
+
+def _key(index):
+    """The index as something to look up, if it is made of ints, slices of ints, None and `...`; else None."""
+    out = []
+    for i in index if type(index) is tuple else (index,):
+        kind = type(i)
+        if kind is slice:
+            i = (i.start, i.stop, i.step)
+            if not all(type(k) is int or k is None for k in i):
+                return None
+        elif kind is not int and i is not None and i is not Ellipsis:
+            return None
+        out.append(i)
+    return tuple(out)
+
+
+@functools.lru_cache(4096)
+def _basic(shape: tuple, key: tuple):
+    """(attributes of the slice op or None, the shape after it or None) of a basic index."""
+    parts = Parts(shape, tuple([slice(*i) if type(i) is tuple else i for i in key]))
+    cut = (tuple(parts.start), tuple(parts.stop), tuple(parts.step))
+    sliced = tuple([-(-(b - a) // c) for a, b, c in zip(*cut)])
+    whole = cut == ((0,) * len(shape), shape, (1,) * len(shape))
+    sizes = tuple(parts.sizes)
+    return None if whole else cut, None if sizes == sliced else sizes
+
+
+def getitem(self, index):
+    """x[index]: a view for integers, slices, None and `...`; a copy for lists, arrays, index tensors and masks."""
+    key = _key(index)
+    if key is not None:
+        cut, sizes = _basic(self.shape_(), key)
+        v = self if cut is None else _SLICE.call((self,), cut)
+        return v if sizes is None and cut is not None else _RESHAPE.call((v,), (self.shape_() if sizes is None else sizes,))
+    parts = Parts(tuple(self.shape), index)
+    v = parts.view(self)
+    if parts.basic:
+        return v if v is not self else _op("identity").call((self,), ())
+    return parts.picked(v)

@@ -1,0 +1,200 @@
+"""Writing in place: x.add_(y), x += y, x[i] = y.
+
+Three things happen: the new values are computed and put into x's memory, where every alias and view sees them; the memory's
+version is counted up, so that backward notices when a value it saved is gone; and x gets the history of the new values.
+When x is a view, the history of its base becomes "the base with the new values in that place", and every view of the base
+makes its own history anew when it is used next (ops/link.pxi).
+
+Inside nn.Graph.build there is no memory: x stands for the new value from there on, and so do its base and its views.
+"""
+from __future__ import annotations
+
+from flowedu.autograd.custom import Overwritten, WroteIntoView
+from flowedu.blob.dtype import int8
+from flowedu.blob.spec import broadcast
+from flowedu.errors import DTypeError, LazyTensorError, ShapeError
+from flowedu.ops.core import (
+    TensorBase,
+    check_writable,
+    copy_into,
+    current_interpreter,
+    custom_node,
+    is_grad_enabled,
+    keep_old_values,
+    register_write,
+    run_into,
+    scalar_tensor,
+    set_history,
+    take_value,
+    tape_position,
+    view_steps,
+)
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor.autograd import forget_grad, keep_grad
+from flowedu.tensor.base import Tensor
+from flowedu.tensor.promote import can_cast, operate
+
+_CAST, _EXPAND, _IDENTITY = REGISTRY["cast"], REGISTRY["expand"], REGISTRY["identity"]
+
+
+def write_into(x: Tensor, z: Tensor, what: str = "copy_", since: int | None = None) -> Tensor:
+    """Give x the values of z, which is broadcast to x's shape and cast to its dtype. Returns x.
+
+    Args:
+        what: the name of the in-place op, for messages.
+        since: `tape_position()` before z was computed from x, if it was: what those calls saved of x is kept.
+
+    Raises GradientError for a leaf that requires a gradient, a view of one, and memory that shows elements twice;
+    ShapeError where z does not broadcast.
+    """
+    top = current_interpreter()
+    check_writable(x, what)
+    if z.shape != x.shape and not _fits(z.shape, x.shape):
+        raise ShapeError(f"{what}: The expanded size of the tensor ({tuple(x.shape)}) must match the existing size "
+                         f"({tuple(z.shape)})", expected=f"a shape that broadcasts to {tuple(x.shape)}",
+                         got=str(tuple(z.shape)))
+    if z.dtype is not x.dtype:
+        z = _CAST.call((z,), (x.dtype,))
+    if top is not None:
+        _write_lazy(x, z, top, what)
+        return x
+    recorded = is_grad_enabled() and (x.requires_grad or z.requires_grad or x._base is not None and x._base.requires_grad)
+    if recorded and z.shape != x.shape:
+        z = _EXPAND.call((z,), (x.shape_(),))
+    steps = view_steps(x) if recorded and x.link is not None else None
+    if recorded and since is not None:
+        keep_old_values(z, since, x)
+    copy_into(x, z)
+    if recorded:
+        _rewrite(x, z, steps, since is None)
+    return x
+
+
+def _fits(shape: tuple, target: tuple) -> bool:
+    try:
+        return broadcast(shape, target) == tuple(target)
+    except ShapeError:
+        return False
+
+
+def _rewrite(x: Tensor, z: Tensor, steps: list | None, independent: bool) -> None:
+    """x, whose memory holds z's values now, gets their history.
+
+    steps: of a view, how it comes from its base. independent: z was not computed from x.
+    """
+    if z.node is None and z.requires_grad:
+        z = _IDENTITY.call((z,), ())                 # a leaf: its edge, not its node
+    base = x._base
+    kept = [t for t in (x, base) if t is not None and t.rare is not None and t.rare.retains]
+    for t in kept:
+        forget_grad(t)
+    if base is None:
+        if z.node is not None and not (independent and x.requires_grad):
+            set_history(x, z.node, z.out_index)
+        else:
+            inputs = (x, z) if z.requires_grad else (x,)
+            set_history(x, custom_node(Overwritten("copy_slices", inputs), inputs))
+        x.epoch += 1
+    elif not base.differentiable_:
+        return
+    else:
+        inputs = (base, z) if z.requires_grad else (base,)
+        set_history(base, custom_node(WroteIntoView(inputs, steps, type(z)), inputs))
+        base.epoch += 1
+        x.settle()
+    for t in kept:
+        keep_grad(t)
+
+
+# ---- inside nn.Graph.build
+def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
+    x.settle()
+    if z.shape != x.shape:
+        z = _EXPAND.call((z,), (x.shape_(),))
+    while x.link is not None:
+        if x.link.parent is None:
+            raise LazyTensorError(f"{what}: this view is too many views away from its base", fix="clone() the view first",
+                                  expected="fewer views of views", got="a view in an nn.Graph")
+        z = _put_back(x.link.parent, x.link.op, x.link.attrs, z, what)
+        x = x.link.parent
+    if x.is_eager:
+        if not hasattr(top, "write"):
+            raise LazyTensorError(f"{what}: this interpreter cannot write into an eager tensor", got="an eager tensor",
+                                  expected="a lazy one", fix="write outside, or return the new value")
+        top.write(x, z if z.is_lazy else _IDENTITY.call((z,), ()))
+        x.epoch += 1
+    else:
+        take_value(x, z if z.is_lazy else _IDENTITY.call((z,), ()))
+
+
+def _put_back(parent: Tensor, op, attrs: tuple, z: Tensor, what: str) -> Tensor:
+    """The parent with z in the place that op shows."""
+    if op.name == "identity":
+        return z
+    if op.name == "reshape":
+        return op.call((z,), (parent.shape_(),))
+    if op.name == "transpose":
+        perm = attrs[op.attr_index["perm"]]
+        return op.call((z,), (tuple(sorted(range(len(perm)), key=perm.__getitem__)),))
+    if op.name == "slice":
+        return _with_slice(parent, z, *attrs)
+    raise LazyTensorError(f"{what}: a view made by {op.name} cannot be written in place in nn.Graph.build",
+                          expected="a tensor, or a view by slicing, reshape or transpose", got=f"a view by {op.name}",
+                          fix="compute a new tensor: flow.where(mask, new, old), say")
+
+
+def _with_slice(parent: Tensor, z: Tensor, start: tuple, stop: tuple, step: tuple) -> Tensor:
+    """`parent` with z in [start:stop:step]: where the slice lies, zeros with z in it, elsewhere the parent."""
+    shape = parent.shape_()
+    if all((a, b, s) == (0, n, 1) for a, b, s, n in zip(start, stop, step, shape)):
+        return z
+    attrs = dict(shape=shape, start=start, stop=stop, step=step)
+    there = REGISTRY["slice_grad"](z, **attrs)
+    ones = REGISTRY["constant"](shape=z.shape_(), value=1, dtype=z.dtype)
+    mask = REGISTRY["slice_grad"](ones, **attrs)
+    return REGISTRY["where"](_CAST.call((mask,), (int8,)), there, parent)
+
+
+# ---- computing and writing
+def compute_into(x: Tensor, f, args: tuple, kwargs: dict, what: str) -> Tensor:
+    """x becomes f(x, *args): computed apart, then written. The method `what` of the in-place table."""
+    check_writable(x, what)
+    since = tape_position()
+    z = f(x, *args, **kwargs)
+    if not isinstance(z, Tensor):
+        raise DTypeError(f"{what}: the function did not return a tensor", expected="a tensor", got=type(z).__name__)
+    check_result(x, z, what)
+    return write_into(x, z, what, since)
+
+
+def check_result(x: Tensor, z: Tensor, what: str) -> None:
+    """An in-place op must not change the shape, nor need a dtype that x cannot hold."""
+    if z.shape != x.shape:
+        raise ShapeError(f"{what}: Can not expand origin shape {tuple(x.shape)} to {tuple(z.shape)} in an inplace "
+                         f"operation", expected=f"a result of shape {tuple(x.shape)}", got=str(tuple(z.shape)),
+                         fix=f"x = x.{what.rstrip('_')}(...)" if what.endswith("_") else "x = x + y instead of x += y")
+    if not can_cast(z.dtype, x.dtype):
+        raise DTypeError(f"{what}: result type {z.dtype!r} can't be cast to the desired output type {x.dtype!r}",
+                         expected=f"a result that fits {x.dtype!r}", got=repr(z.dtype), fix="convert x: x.float(), say")
+
+
+def arithmetic(x: Tensor, op, other) -> Tensor:
+    """`x op= other` for + - * /, computed in x's memory where that is safe."""
+    what = op.name + "_"
+    check_writable(x, what)
+    if current_interpreter() is None and x.dtype.code < 2:
+        y = other
+        if not isinstance(y, TensorBase) and isinstance(y, (int, float)):
+            y = scalar_tensor(y, x.dtype)
+        if isinstance(y, TensorBase) and y.dtype is x.dtype and (x.rare is None or not x.rare.retains) \
+                and run_into(op, (x, y), (), x):
+            return x
+    since = tape_position()
+    z = operate(op, x, other)
+    if z is NotImplemented:
+        return z
+    check_result(x, z, what)
+    return write_into(x, z, what, since)
+
+
+register_write(arithmetic)

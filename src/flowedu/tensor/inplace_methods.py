@@ -1,0 +1,185 @@
+"""The methods whose names end in `_`: each writes what the method of the same name without it computes."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from flowedu.errors import CallError, MissingAttributeError, ShapeError
+from flowedu.ops.core import check_writable, current_interpreter, run_into, set_history, set_layout, take_value, twin
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import random
+from flowedu.tensor.base import Tensor, attach
+from flowedu.tensor.creation import from_numpy
+from flowedu.tensor.inplace import arithmetic, compute_into, write_into
+from flowedu.tensor.promote import scalar
+
+# One op, in x's own memory where that is safe (ops/inplace.pxi).
+_UNARY = ("floor ceil trunc abs neg exp expm1 log log1p sqrt rsqrt reciprocal sin cos tan tanh sinh cosh asin acos atan "
+          "asinh acosh atanh sigmoid relu square erf erfc sign").split()
+# Everything else: computed apart, then copied.
+_OTHERS = """round log2 log10 frac erfinv lgamma digamma exp2 logit pow remainder fmod floor_divide clamp clamp_min
+    clamp_max clip masked_fill masked_scatter scatter scatter_add scatter_reduce index_add index_fill index_copy index_put
+    addcmul addcdiv addmm addmv addr addbmm baddbmm lerp triu tril logical_not logical_and logical_or logical_xor eq ne lt
+    le gt ge not_equal less less_equal greater greater_equal
+    bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift
+    bitwise_right_shift nan_to_num absolute negative cumsum cumprod atan2 arctan2 hypot xlogy copysign true_divide subtract
+    multiply divide renorm sgn heaviside ldexp deg2rad rad2deg fix float_power sinc arcsin arccos arctan arcsinh arccosh
+    arctanh""".split()
+
+
+def _function(name: str) -> Callable:
+    """The out-of-place method, as it is now."""
+    f = getattr(Tensor, name, None)
+    if f is None:
+        raise MissingAttributeError(f"tensor.{name}_: there is no tensor.{name} to compute it", fix="write x.copy_(value)")
+    return f
+
+
+def _other(name: str) -> Callable:
+    def method(self, *args, **kwargs) -> Tensor:
+        return compute_into(self, _function(name), args, kwargs, name + "_")
+
+    method.__name__, method.__doc__ = name + "_", f"`{name}`, written into the tensor itself. Returns it."
+    return method
+
+
+def _unary(name: str) -> Callable:
+    op = REGISTRY.get(name)
+    general = _other(name)
+    if op is None:
+        return general
+
+    def method(self) -> Tensor:
+        check_writable(self, name + "_")
+        fast = self.dtype.code < 2 and (self.rare is None or not self.rare.retains)
+        return self if fast and run_into(op, (self,), (), self) else general(self)
+
+    method.__name__, method.__doc__ = name + "_", general.__doc__
+    return method
+
+
+def _arithmetic(name: str) -> Callable:
+    op = REGISTRY[name]
+    general = _other(name)
+
+    def method(self, other, *args, **kwargs) -> Tensor:
+        if args or kwargs:                               # alpha=, rounding_mode=
+            return general(self, other, *args, **kwargs)
+        y = arithmetic(self, op, other)
+        if y is NotImplemented:
+            raise CallError(f"{name}_: other is not a tensor or a number", expected="a tensor or a number",
+                            got=type(other).__name__)
+        return y
+
+    method.__name__, method.__doc__ = name + "_", general.__doc__
+    return method
+
+
+def _fill(f: Callable, name: str) -> Callable:
+    def method(self, *args, **kwargs) -> Tensor:
+        check_writable(self, name)
+        return write_into(self, f(self, *args, **kwargs), name)
+
+    method.__name__ = name
+    method.__doc__ = f"Fill the tensor with random numbers. {f.__doc__}"
+    return method
+
+
+def copy_(self, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Take the values of `src`, broadcast to this shape and cast to this dtype."""
+    return write_into(self, _as_tensor(src, self, "copy_"))
+
+
+def fill_(self, value) -> Tensor:
+    """Make every element `value`, a number or a 0-dim tensor."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise ShapeError("fill_: only supports a 0-dimension value tensor", got=f"shape {tuple(value.shape)}",
+                         fix="copy_ takes values of other shapes")
+    return write_into(self, _as_tensor(value, self, "fill_"), "fill_")
+
+
+def zero_(self) -> Tensor:
+    """Make every element 0."""
+    return write_into(self, scalar(0, self.dtype), "zero_")
+
+
+def _as_tensor(value, like: Tensor, what: str) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, np.ndarray):
+        return from_numpy(value)
+    if isinstance(value, (bool, int, float, np.generic)):
+        return scalar(value.item() if isinstance(value, np.generic) else value, like.dtype)
+    raise CallError(f"{what}: the value is not a tensor or a number", expected="a tensor or a number",
+                    got=type(value).__name__)
+
+
+# ---- those that only change the shape
+def _layout(name: str) -> Callable:
+    def method(self, *args, **kwargs) -> Tensor:
+        if self.tracked:
+            check_writable(self, name + "_")
+        before = self if self.is_lazy else twin(self)
+        y = _function(name)(before, *args, **kwargs)
+        if y is before:
+            return self
+        if self.is_lazy:
+            if self.link is not None:
+                raise CallError(f"{name}_: a view cannot change its shape in nn.Graph.build", got="a view",
+                                expected="a tensor of its own", fix=f"x = x.{name}(...)")
+            set_layout(self, y)
+            take_value(self, y)
+            return self
+        set_layout(self, y)
+        if self.tracked or y.tracked:
+            set_history(self, y.node, y.out_index)
+        return self
+
+    method.__name__, method.__doc__ = name + "_", f"`{name}` of the tensor itself: its memory stays where it is."
+    return method
+
+
+def detach_(self) -> Tensor:
+    """Forget the history: the tensor becomes a leaf that requires no gradient."""
+    if self.link is not None and self._base.requires_grad:
+        raise CallError("detach_: can't detach views in-place", expected="a tensor of its own", got="a view",
+                        fix="x = x.detach()")
+    if current_interpreter() is not None and self.is_lazy:
+        take_value(self, self.detach())
+        return self
+    set_history(self, None)
+    return self
+
+
+def contiguous_(self) -> Tensor:
+    """Lay the elements out row by row."""
+    if not self.is_contiguous():
+        self.data = self.detach().contiguous()
+    return self
+
+
+attach(Tensor, {name + "_": _unary(name) for name in _UNARY})
+attach(Tensor, {name + "_": _other(name) for name in _OTHERS})
+attach(Tensor, {name + "_": _arithmetic(name) for name in ("add", "sub", "mul", "div")})
+attach(Tensor, {name + "_": _layout(name) for name in ("t", "transpose", "squeeze", "unsqueeze", "swapaxes", "swapdims",
+                                                       "movedim", "moveaxis")})
+attach(Tensor, {name: _fill(f, name) for name, f in {
+    "uniform_": random.uniform, "normal_": random.normal_like, "exponential_": random.exponential,
+    "random_": random.random, "bernoulli_": random.bernoulli_like, "trunc_normal_": random.trunc_normal}.items()})
+attach(Tensor, {f.__name__: f for f in (copy_, fill_, zero_, detach_, contiguous_)})
+
+
+def _operator(name: str) -> Callable:
+    general = {"ipow": "pow", "imod": "remainder", "ifloordiv": "floor_divide", "iand": "bitwise_and",
+               "ior": "bitwise_or", "ixor": "bitwise_xor"}[name]
+
+    def method(self, other) -> Tensor:
+        f = getattr(Tensor, f"__{name[1:]}__", None) or _function(general)
+        return compute_into(self, f, (other,), {}, general + "_")
+
+    method.__name__ = f"__{name}__"
+    return method
+
+
+attach(Tensor, {f"__{n}__": _operator(n) for n in ("ipow", "imod", "ifloordiv", "iand", "ior", "ixor")})

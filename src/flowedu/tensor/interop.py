@@ -1,0 +1,181 @@
+"""Tensors and the rest of Python: NumPy, DLPack, copy, pickle."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.blob import dlpack
+from flowedu.blob import dtype as dt
+from flowedu.blob.storage import empty as _empty
+from flowedu.blob.storage import from_numpy as _from_numpy
+from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError, ShapeError
+from flowedu.ops.core import set_data
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor.autograd import tensor_alias
+from flowedu.tensor.base import Tensor, attach
+
+_COPY = REGISTRY["contiguous"]
+
+
+def from_numpy(a: np.ndarray) -> Tensor:
+    """A tensor over the memory of `a`, strides included: writes on one side show on the other. Of a read-only array a
+    tensor that in-place ops refuse to write. Raises DTypeError for element types flowedu has not, ShapeError for negative
+    strides."""
+    if not isinstance(a, np.ndarray):
+        raise CallError("from_numpy: expected an ndarray", expected="numpy.ndarray", got=type(a).__name__,
+                        fix="flow.tensor(data) takes numbers and lists")
+    if any(s < 0 for s in a.strides):
+        raise ShapeError("from_numpy: At least one stride in the given numpy array is negative, and tensors with negative "
+                         "strides are not supported", got=str(a.strides), fix="flow.from_numpy(a.copy())")
+    if not a.dtype.isnative:
+        raise ArgumentError("from_numpy: the array has not this machine's byte order", got=str(a.dtype),
+                            fix="a.astype(a.dtype.newbyteorder('='))")
+    return _from_numpy(a, dt.as_dtype(a.dtype, "from_numpy: a.dtype"), Tensor)
+
+
+def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    """np.asarray(t): the same memory where dtype and copy allow it."""
+    a = self.numpy()
+    if dtype is not None and a.dtype != dtype:
+        if copy is False:
+            raise ArgumentError("a copy is needed to change the dtype", got=f"{a.dtype} to {np.dtype(dtype)}, copy=False")
+        return a.astype(dtype)
+    return a.copy() if copy else a
+
+
+# ---- DLPack
+def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
+               copy: bool | None = None):
+    """A capsule over this memory, for another library's from_dlpack."""
+    self._need_data("__dlpack__()")
+    if stream is not None and stream != -1:
+        raise ArgumentError("__dlpack__: a CPU tensor has no stream", expected="None", got=repr(stream))
+    if self.requires_grad:
+        raise BufferError("can't export tensors that require gradient; use tensor.detach()")
+    if dl_device is not None and tuple(int(i) for i in dl_device) != (1, 0):
+        raise BufferError(f"dlpack: this tensor is on the CPU, device (1, 0), not {tuple(dl_device)}")
+    t = self if not copy else _COPY.call((self.detach(),), ())
+    return dlpack.export(t, max_version is not None and tuple(max_version) >= (1, 0))
+
+
+def __dlpack_device__(self) -> tuple[int, int]:
+    return 1, 0
+
+
+def from_dlpack(x) -> Tensor:
+    """A tensor over the memory of another library's array, or of a DLPack capsule."""
+    if hasattr(x, "__dlpack__"):
+        try:
+            x = x.__dlpack__(max_version=(1, 0))
+        except TypeError:                                # an older producer
+            x = x.__dlpack__()
+    elif type(x).__name__ != "PyCapsule":
+        raise CallError("from_dlpack: this object has no __dlpack__", expected="an array, a tensor or a capsule",
+                        got=type(x).__name__)
+    return dlpack.take(x, Tensor)
+
+
+# ---- memory
+def data_ptr(self) -> int:
+    """The address of the first element."""
+    self._need_data("data_ptr()")
+    return self.address if self.size_ else 0
+
+
+class UntypedStorage:
+    """The block of memory a tensor looks at."""
+
+    def __init__(self, tensor: Tensor):
+        self._tensor = tensor
+
+    def data_ptr(self) -> int:
+        """The address of the block."""
+        return self._tensor.block_[0]
+
+    def nbytes(self) -> int:
+        """Bytes of the block, which may be more than the tensor asked for."""
+        return self._tensor.block_[1]
+
+    size = __len__ = nbytes
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, UntypedStorage) and self._tensor.shares_block(other._tensor)
+
+    def __hash__(self) -> int:
+        return hash(self.data_ptr())
+
+
+def untyped_storage(self) -> UntypedStorage:
+    """The memory under this tensor; equal for tensors that share it."""
+    self._need_data("untyped_storage()")
+    return UntypedStorage(self)
+
+
+def _get_data(self) -> Tensor:
+    return self.detach() if self.is_lazy else tensor_alias(self)
+
+
+def _set_data(self, value: Tensor) -> None:
+    if not isinstance(value, Tensor):
+        raise CallError("data: not a tensor", expected="a tensor", got=type(value).__name__)
+    if self.is_lazy or value.is_lazy:
+        raise LazyTensorError("data: memory cannot be exchanged in nn.Graph.build", expected="eager tensors",
+                              got="a lazy tensor", fix="x.copy_(value) writes the values")
+    if self.tracked and not value.differentiable_:
+        raise GradientError("data has a dtype that cannot require gradients", got=repr(value.dtype))
+    set_data(self, value)
+
+
+# ---- copy and pickle
+def _rebuilt(cls: type, array, dtype: dt.dtype, shape: tuple, requires_grad: bool) -> Tensor:
+    t = _empty(shape, dtype, cls)
+    if dtype.numpy is None:                              # bfloat16: its bits
+        words = np.frombuffer(array, np.uint16).reshape(shape)
+        np.frombuffer(_bits(t), np.uint16).reshape(shape)[...] = words
+    else:
+        t.numpy()[...] = array
+    if requires_grad:
+        t.tracked = True
+    return t
+
+
+def _bits(t: Tensor):
+    import ctypes
+    return (ctypes.c_char * (t.size_ * t.dtype.bytes)).from_address(t.address)
+
+
+def __reduce_ex__(self, protocol):
+    self._need_data("__reduce_ex__()")
+    whole = self.detach() if self.is_contiguous() else _COPY.call((self.detach(),), ())
+    array = np.ascontiguousarray(whole.numpy()).reshape(whole.shape_()) if self.dtype.numpy is not None \
+        else bytes(_bits(whole))
+    return _rebuilt, (type(self), array, self.dtype, self.shape_(), self.requires_grad)
+
+
+def __copy__(self) -> Tensor:
+    """Another tensor over the same memory."""
+    y = tensor_alias(self, type(self))
+    y.tracked = self.requires_grad
+    return y
+
+
+def __deepcopy__(self, memo: dict) -> Tensor:
+    """A leaf with a copy of the numbers, which requires a gradient if this one does. Only for leaves."""
+    if id(self) in memo:
+        return memo[id(self)]
+    self._need_data("__deepcopy__()")
+    if not self.is_leaf:
+        raise GradientError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
+                            "the moment", got=f"a tensor with grad_fn={self.grad_fn!r}", fix="copy.deepcopy(x.detach())")
+    y = tensor_alias(_COPY.call((self.detach(),), ()), type(self))
+    y.tracked = self.tracked
+    if self.grad is not None:
+        y.grad = self.grad.__deepcopy__(memo)
+    memo[id(self)] = y
+    return y
+
+
+attach(Tensor, {f.__name__: f for f in (__array__, __dlpack__, __dlpack_device__, data_ptr, untyped_storage,
+                                        __reduce_ex__, __copy__, __deepcopy__)})
+attach(Tensor, {"data": property(_get_data, _set_data, doc="The same memory without history; setting it exchanges the "
+                                                            "memory and keeps history and gradient."),
+                "storage": untyped_storage})

@@ -1,0 +1,293 @@
+"""Tensors put together, filled up and laid out: cat, stack, pad, meshgrid, tril, diag ..."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from flowedu.blob.dtype import bool_, int64
+from flowedu.errors import ArgumentError, CallError, DTypeError, ShapeError
+from flowedu.ops.core import TensorBase
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import elementwise as E
+from flowedu.tensor import pieces as P
+from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import one_dim, reshaped, transposed
+from flowedu.tensor.promote import cast, not_a_tensor, promote, scalar
+
+_op = REGISTRY.__getitem__
+_CONCAT, _RANGE = _op("concat"), _op("range")
+
+
+def _list(what: str, tensors) -> list:
+    if isinstance(tensors, TensorBase) or not isinstance(tensors, (list, tuple)):
+        raise DTypeError(f"{what}: tensors is not a list", expected="a list or tuple of tensors",
+                         got=type(tensors).__name__, fix=f"flow.{what}([a, b])")
+    if not tensors:
+        raise ShapeError(f"{what}: expected a non-empty list of Tensors", expected="one tensor or more", got="none",
+                         fix="check that the list is not empty")
+    for x in tensors:
+        if not isinstance(x, TensorBase):
+            raise not_a_tensor(what, x, "an element of the list")
+    return list(tensors)
+
+
+def cat(tensors: Sequence, dim: int = 0):
+    """Joined along `dim`; all other axes must agree. dtypes are promoted. Empty 1-dim tensors are passed over."""
+    xs = _list("cat", tensors)
+    first = xs[0]
+    if first.ndim and all(x.dtype is first.dtype and x.ndim == first.ndim for x in xs) and len(xs) > 1:
+        try:
+            return _CONCAT.call(tuple(xs), (one_dim(dim, first.ndim, "cat"),))
+        except ShapeError:                                # said in PyTorch's words below
+            pass
+    dtype = functools.reduce(promote, [x.dtype for x in xs])
+    rank = max(x.ndim for x in xs)
+    if rank == 0:
+        raise ShapeError("cat: zero-dimensional tensor cannot be concatenated", expected="one axis or more", got="0-dim",
+                         fix="flow.stack joins along a new axis")
+    axis = one_dim(dim, rank, "cat")
+    xs = [cast(x, dtype) for x in xs if x.shape != (0,) or rank == 1] or xs[:1]
+    for i, x in enumerate(xs):
+        if x.ndim != rank:
+            raise ShapeError("cat: Tensors must have same number of dimensions", expected=f"{rank} axes", got=f"{x.ndim} "
+                             f"in tensor {i}", fix="unsqueeze or reshape it")
+        if x.shape[:axis] + x.shape[axis + 1:] != xs[0].shape[:axis] + xs[0].shape[axis + 1:]:
+            raise ShapeError(f"cat: Sizes of tensors must match except in dimension {axis}", got=f"{tuple(x.shape)} in "
+                             f"tensor {i}", expected=f"{tuple(xs[0].shape)}, another size only at axis {axis}",
+                             fix="narrow or pad the others first")
+    return _CONCAT.call(tuple(xs), (axis,)) if len(xs) > 1 else E.clone(xs[0])
+
+
+concat = concatenate = cat
+
+
+def stack(tensors: Sequence, dim: int = 0):
+    """Joined along a new axis; all shapes must agree."""
+    xs = _list("stack", tensors)
+    axis = one_dim(dim, xs[0].ndim + 1, "stack")
+    for i, x in enumerate(xs):
+        if x.shape != xs[0].shape:
+            raise ShapeError(f"stack: stack expects each tensor to be equal size, but got {tuple(xs[0].shape)} at entry 0 "
+                             f"and {tuple(x.shape)} at entry {i}", expected="equal shapes",
+                             got=str(tuple(x.shape)), fix="flow.cat joins along an axis they have")
+    return cat([S.unsqueeze(x, axis) for x in xs], axis)
+
+
+def hstack(tensors: Sequence):
+    """Joined along the second axis (vectors: the first)."""
+    xs = [S.atleast_1d(x) for x in _list("hstack", tensors)]
+    return cat(xs, 0 if xs[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence):
+    """Joined along the first axis; vectors become rows."""
+    return cat([S.atleast_2d(x) for x in _list("vstack", tensors)], 0)
+
+
+row_stack = vstack
+
+
+def dstack(tensors: Sequence):
+    """Joined along the third axis."""
+    return cat([S.atleast_3d(x) for x in _list("dstack", tensors)], 2)
+
+
+def column_stack(tensors: Sequence):
+    """Vectors as columns, matrices side by side."""
+    return hstack([reshaped(x, (x.size_, 1)) if x.ndim < 2 else x for x in _list("column_stack", tensors)])
+
+
+def block_diag(*tensors):
+    """The matrices along the diagonal of a larger one, zeros elsewhere."""
+    xs = [S.atleast_2d(x) for x in tensors]
+    width, rows, left = sum(x.shape[1] for x in xs), [], 0
+    for x in xs:
+        rows.append(pad(x, (left, width - left - x.shape[1])))
+        left += x.shape[1]
+    return cat(rows, 0)
+
+
+def meshgrid(*tensors, indexing: str = "ij") -> tuple:
+    """Coordinates of a grid: for vectors of n and m elements two (n, m) tensors ("ij") or two (m, n) ("xy")."""
+    xs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    if indexing not in ("ij", "xy"):
+        raise ArgumentError("meshgrid: indexing is unknown", expected='"ij" or "xy"', got=repr(indexing),
+                            fix="indexing=\"ij\"")
+    turn = indexing == "xy" and len(xs) > 1
+    if turn:
+        xs[0], xs[1] = xs[1], xs[0]
+    shape = tuple(x.size_ for x in xs)
+    grid = [S.expand(reshaped(x, (1,) * i + (x.size_,) + (1,) * (len(xs) - i - 1)), *shape) for i, x in enumerate(xs)]
+    if turn:
+        grid[0], grid[1] = grid[1], grid[0]
+    return tuple(grid)
+
+
+def cartesian_prod(*tensors):
+    """All combinations of elements of vectors, one row each."""
+    if len(tensors) == 1:
+        return tensors[0]
+    return stack([reshaped(S.contiguous(g), (g.size_,)) for g in meshgrid(*tensors)], 1)
+
+
+# ---- padding
+def pad(input, pad: Sequence[int], mode: str = "constant", value: float | None = None):
+    """x with more elements around it. pad: (before, after) of the last axis, then of the one before it, ...
+
+    mode: "constant" (`value`, 0 unless given; negative numbers cut off), "reflect", "replicate" or "circular" (of all axes
+    named; reflect needs less than the axis, circular at most the axis).
+    """
+    if len(pad) % 2 or len(pad) > 2 * input.ndim:
+        raise ShapeError("pad: pad does not fit", expected=f"an even number of ints, at most {2 * input.ndim}",
+                         got=str(tuple(pad)), fix="(before, after) of the last axis, then of the one before it")
+    pairs = [(input.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)]
+    if mode == "constant":
+        return _constant_pad(input, pairs, 0 if value is None else value)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise ArgumentError("pad: unknown mode", expected='"constant", "reflect", "replicate" or "circular"',
+                            got=repr(mode), fix="mode=\"constant\"")
+    for axis, a, b in pairs:
+        input = _mirrored(input, axis, a, b, mode)
+    return input
+
+
+def _constant_pad(x, pairs, value):
+    start, stop = [0] * x.ndim, list(x.shape)
+    for axis, a, b in pairs:
+        start[axis], stop[axis] = -a if a < 0 else 0, stop[axis] + b if b < 0 else stop[axis]
+        if x.shape[axis] + a + b < 0:
+            raise ShapeError("pad: more is cut off than there is", expected=f"{x.shape[axis]} or less", got=f"({a}, {b})",
+                             fix="cut off less")
+    if start != [0] * x.ndim or stop != list(x.shape):
+        x = _op("slice")(x, start=start, stop=stop, step=(1,) * x.ndim)
+    shape, start = list(x.shape), [0] * x.ndim
+    for axis, a, b in pairs:
+        start[axis] = max(a, 0)
+        shape[axis] += max(a, 0) + max(b, 0)
+    if tuple(shape) == x.shape:
+        return E.clone(x)
+    place = dict(shape=tuple(shape), start=tuple(start), stop=tuple(a + n for a, n in zip(start, x.shape)),
+                 step=(1,) * x.ndim)
+    y = _op("slice_grad")(x, **place)
+    if value == 0:
+        return y
+    inside = _op("slice_grad")(_op("constant")(shape=x.shape, value=1, dtype=bool_), **place)
+    return E.where(inside, y, scalar(value, x.dtype))
+
+
+def _mirrored(x, axis, a, b, mode):
+    n = x.shape[axis]
+    limit = {"reflect": n - 1, "circular": n, "replicate": 1 << 62}[mode]
+    if a > limit or b > limit or n == 0 or a < 0 or b < 0:
+        raise ShapeError(f"pad: {mode} padding does not fit", expected=f"0 to {limit} on each side of axis {axis}",
+                         got=f"({a}, {b})", fix="pad less, or use mode=\"constant\"")
+    places = E.add(_RANGE(start=-a, size=a + n + b, dtype=int64), 0)
+    if mode == "replicate":
+        places = E.clamp(places, 0, n - 1)
+    elif mode == "circular":
+        places = E.remainder(places, n)
+    else:
+        places = E.abs(places)
+        places = (n - 1) - E.abs(places - (n - 1))
+    return _op("gather").call((x, places), (axis,))
+
+
+# ---- triangles and diagonals
+def _below(rows: int, columns: int, diagonal: int):
+    """(rows, columns) of bools: on and below the diagonal that lies `diagonal` places to the right."""
+    return E.ge(reshaped(_RANGE(start=diagonal, size=rows, dtype=int64), (rows, 1)), _RANGE(size=columns, dtype=int64))
+
+
+def _matrix(what, x, diagonal):
+    if not isinstance(diagonal, int):
+        raise CallError(f"{what}: diagonal is not an int", expected="0, or how far to the right", got=repr(diagonal),
+                        fix="diagonal=int(d)")
+    if x.ndim < 2:
+        raise ShapeError(f"{what}: input tensor must have at least 2 dimensions", expected="a matrix", got=str(x.shape),
+                         fix="x.unsqueeze(0) makes a vector a matrix")
+
+
+def tril(input, diagonal: int = 0):
+    """The lower triangle of each matrix, zeros above the diagonal that lies `diagonal` places to the right."""
+    _matrix("tril", input, diagonal)
+    return E.where(_below(*input.shape[-2:], diagonal), input, scalar(0, input.dtype))
+
+
+def triu(input, diagonal: int = 0):
+    """The upper triangle of each matrix, zeros below the diagonal."""
+    _matrix("triu", input, diagonal)
+    return E.where(_below(*input.shape[-2:], diagonal - 1), scalar(0, input.dtype), input)
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype=int64):
+    """(2, n): rows and columns of the lower triangle."""
+    from flowedu.tensor.creation import tensor
+    places = [(i, j) for i in range(row) for j in range(col) if j - i <= offset]
+    return transposed(reshaped(tensor(places, dtype=dtype), (len(places), 2)), (1, 0))
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype=int64):
+    """(2, n): rows and columns of the upper triangle."""
+    from flowedu.tensor.creation import tensor
+    places = [(i, j) for i in range(row) for j in range(col) if j - i >= offset]
+    return transposed(reshaped(tensor(places, dtype=dtype), (len(places), 2)), (1, 0))
+
+
+def diag_embed(input, offset: int = 0, dim1: int = -2, dim2: int = -1):
+    """Matrices with x's last axis on their diagonal, zeros elsewhere; the matrix axes become dim1 and dim2."""
+    rank, k = input.ndim + 1, input.shape[-1]
+    n = k + abs(offset)
+    a, b = one_dim(dim1, rank, "diag_embed"), one_dim(dim2, rank, "diag_embed")
+    if a == b:
+        raise ShapeError("diag_embed: diagonal dimensions cannot be identical", expected="two axes", got=f"{dim1}, {dim2}",
+                         fix="two different axes")
+    lead = input.shape[:-1]
+    start = max(-offset, 0) * n + max(offset, 0) if k else 0
+    flat = _op("slice_grad")(input, shape=(*lead, n * n), start=(*(0,) * len(lead), start), step=(*(1,) * len(lead), n + 1),
+                             stop=(*lead, start + (k - 1) * (n + 1) + 1 if k else start))
+    y = reshaped(flat, (*lead, n, n))
+    order = [i for i in range(rank) if i not in (a, b)] + [a, b]
+    return transposed(y, tuple(order.index(i) for i in range(rank)))
+
+
+def diag(input, diagonal: int = 0):
+    """The diagonal of a matrix; or the matrix with a vector on its diagonal."""
+    if input.ndim == 1:
+        return diag_embed(input, diagonal)
+    if input.ndim != 2:
+        raise ShapeError("diag: Supports 1D or 2D tensors.", expected="a vector or a matrix", got=str(input.shape),
+                         fix="flow.diagonal takes matrices of a batch")
+    return E.clone(P.diagonal(input, diagonal))
+
+
+def diagflat(input, offset: int = 0):
+    return diag_embed(S.ravel(input), offset)
+
+
+def take_along_dim(input, indices, dim: int | None = None):
+    """The elements that `indices` names along an axis; the other axes broadcast. None: in the flattened tensor."""
+    if dim is None:
+        return _op("dim_gather").call((S.ravel(input), S.ravel(indices)), (0,))
+    axis = one_dim(dim, input.ndim, "take_along_dim")
+    shape = S.broadcast_shapes(*[(*x.shape[:axis], 1, *x.shape[axis + 1:]) for x in (input, indices)])
+    wide = lambda x: S.expand(x, *shape[:axis], x.shape[axis], *shape[axis + 1:])
+    return _op("dim_gather").call((wide(input), wide(indices)), (axis,))
+
+
+def combinations(input, r: int = 2, with_replacement: bool = False):
+    """All ways to choose r elements of a vector, one row each."""
+    import itertools
+
+    from flowedu.tensor.creation import tensor
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(range(input.shape[0]), r))
+    return _op("gather").call((input, reshaped(tensor(rows, dtype=int64), (len(rows), r))), (0,))
+
+
+def vander(x, N: int | None = None, increasing: bool = False):
+    """Columns x^0, x^1, ... (falling unless increasing)."""
+    n = x.shape[-1] if N is None else N
+    powers = _RANGE(start=0 if increasing else n - 1, step=1 if increasing else -1, size=n, dtype=int64)
+    return E.pow(S.unsqueeze(x, -1), cast(powers, x.dtype))
+
+

@@ -1,0 +1,244 @@
+"""Products: matmul and its forms, einsum, tensordot, kron, cross; and flow.linalg: inv, det, solve, norms."""
+from __future__ import annotations
+
+from math import prod
+
+from flowedu.errors import DTypeError, ShapeError
+from flowedu.ops.core import TensorBase
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import pieces as P
+from flowedu.tensor import reductions as R
+from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import one_dim, reshaped, transposed
+from flowedu.tensor.promote import cast, not_a_tensor
+
+_op = REGISTRY.__getitem__
+_MATMUL, _EXPAND = _op("matmul"), _op("expand")
+
+
+def _same_types(what: str, *xs) -> None:
+    for x in xs:
+        if not isinstance(x, TensorBase):
+            raise not_a_tensor(what, x, "an operand")
+    if any(x.dtype is not xs[0].dtype for x in xs):
+        raise DTypeError(f"{what}: expected m1 and m2 to have the same dtype", expected="equal types", got=" and ".join(
+            x.dtype.name for x in xs), fix="convert one with flow.cast (or .to)")
+
+
+_CARRIER = {"float16": "float32", "bfloat16": "float32", "int8": "float64", "uint8": "float64", "int32": "float64",
+            "int64": "float64"}
+
+
+def _product(a, b):
+    """The op, for whole numbers through float64 (exact below 2^53) and for halves through float32."""
+    code = a.dtype.code
+    if code < 2:
+        return _MATMUL.call((a, b), _MATMUL.defaults)
+    from flowedu.blob import dtype as dt
+    if a.dtype is dt.bool_:
+        raise DTypeError("matmul: no product of bool matrices", expected="numbers", got="bool", fix="x.float() @ y.float()")
+    carrier = getattr(dt, _CARRIER[a.dtype.name])
+    return cast(_MATMUL.call((cast(a, carrier), cast(b, carrier)), _MATMUL.defaults), a.dtype)
+
+
+def _mismatch(what, a, b, ka, kb):
+    return ShapeError(f"{what}: axis k has two sizes, {ka} and {kb}: mat1 and mat2 shapes cannot be multiplied "
+                      f"({'x'.join(map(str, a.shape))} and {'x'.join(map(str, b.shape))})", expected="mk,kn->mn",
+                      got=f"a {tuple(a.shape)}, b {tuple(b.shape)}",
+                      fix="make the k axes equal: transpose or reshape one of the two")
+
+
+def matmul(input, other):
+    """The matrix product; vectors are rows on the left and columns on the right, batch axes broadcast."""
+    a, b = input, other
+    try:
+        p, q = a.ndim, b.ndim
+    except AttributeError:
+        raise not_a_tensor("matmul", b if isinstance(a, TensorBase) else a, "an operand") from None
+    if a.dtype is not b.dtype:
+        _same_types("matmul", a, b)
+    if p == 2 and q == 2:
+        if a.shape[1] != b.shape[0]:
+            raise _mismatch("matmul", a, b, a.shape[1], b.shape[0])
+        return _product(a, b)
+    if p == 0 or q == 0:
+        raise ShapeError("matmul: both arguments to matmul need to be at least 1D", expected="one axis or more",
+                         got=f"{p} and {q}", fix="a number times a tensor is *")
+    if p == 1:
+        a = reshaped(a, (1, a.shape[0]))
+    if q == 1:
+        b = reshaped(b, (b.shape[0], 1))
+    if a.shape[-1] != b.shape[-2]:
+        raise _mismatch("matmul", input, other, a.shape[-1], b.shape[-2])
+    if b.ndim > 2 and a.shape[:-2] != b.shape[:-2]:
+        batch = S.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a, b = (x if x.shape[:-2] == batch else _EXPAND.call((x,), ((*batch, *x.shape[-2:]),)) for x in (a, b))
+    if a.ndim > 3 and b.ndim == a.ndim:                                 # one batch axis is enough for the kernel
+        y = _product(S.flatten(a, 0, -3), S.flatten(b, 0, -3))
+        y = reshaped(y, (*a.shape[:-2], a.shape[-2], b.shape[-1]))
+    else:
+        y = _product(a, b)
+    if p == 1:
+        y = reshaped(y, (*y.shape[:-2], y.shape[-1]))
+    return reshaped(y, y.shape[:-1]) if q == 1 else y
+
+
+def _ranks(what: str, *pairs) -> None:
+    for name, x, rank in pairs:
+        if not isinstance(x, TensorBase):
+            raise not_a_tensor(what, x, name)
+        if x.ndim != rank:
+            raise ShapeError(f"{what}: {name} must be a {('vector', 'matrix', 'batch of matrices')[rank - 1]} "
+                             f"({rank}D tensor)", expected=f"{rank} axes", got=str(tuple(x.shape)),
+                             fix="flow.matmul takes any number of axes")
+
+
+def mm(input, mat2):
+    """The product of two matrices."""
+    _ranks("mm", ("input", input, 2), ("mat2", mat2, 2))
+    return matmul(input, mat2)
+
+
+def bmm(input, mat2):
+    """The products of two batches of matrices."""
+    _ranks("bmm", ("input", input, 3), ("mat2", mat2, 3))
+    if input.shape[0] != mat2.shape[0]:
+        raise ShapeError("bmm: the batches differ", expected="equal first axes", got=f"{input.shape} and {mat2.shape}",
+                         fix="expand one of them")
+    return matmul(input, mat2)
+
+
+def mv(input, vec):
+    """Matrix times vector."""
+    _ranks("mv", ("input", input, 2), ("vec", vec, 1))
+    return matmul(input, vec)
+
+
+def dot(input, tensor):
+    """The inner product of two vectors."""
+    _ranks("dot", ("input", input, 1), ("tensor", tensor, 1))
+    _same_types("dot", input, tensor)
+    if input.shape != tensor.shape:
+        raise ShapeError("dot: inconsistent tensor size", expected="equal lengths", got=f"{input.shape}, {tensor.shape}",
+                         fix="flow.outer multiplies all pairs")
+    return R.sum(input * tensor, dtype=input.dtype)
+
+
+vdot = dot
+
+
+def inner(input, other):
+    """Products summed over the last axes of both."""
+    return input * other if not input.ndim or not other.ndim else tensordot(input, other, ([-1], [-1]))
+
+
+def outer(input, vec2):
+    """Every element of one vector times every element of another."""
+    _ranks("outer", ("input", input, 1), ("vec2", vec2, 1))
+    return reshaped(input, (input.shape[0], 1)) * vec2
+
+
+ger = outer
+
+
+def _scaled(y, input, beta, alpha):
+    y = y if alpha == 1 else y * alpha
+    return y if beta == 0 else y + (input if beta == 1 else input * beta)
+
+
+def addmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """beta * input + alpha * mat1 @ mat2."""
+    return _scaled(mm(mat1, mat2), input, beta, alpha)
+
+
+def addmv(input, mat, vec, *, beta=1, alpha=1):
+    """beta * input + alpha * mat @ vec."""
+    return _scaled(mv(mat, vec), input, beta, alpha)
+
+
+def addr(input, vec1, vec2, *, beta=1, alpha=1):
+    """beta * input + alpha * outer(vec1, vec2)."""
+    return _scaled(outer(vec1, vec2), input, beta, alpha)
+
+
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    """beta * input + alpha * batch1 @ batch2."""
+    return _scaled(bmm(batch1, batch2), input, beta, alpha)
+
+
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    """beta * input + alpha * the sum of all products of the batch."""
+    return _scaled(R.sum(bmm(batch1, batch2), 0), input, beta, alpha)
+
+
+def chain_matmul(*matrices):
+    y = matrices[0]
+    for m in matrices[1:]:
+        y = matmul(y, m)
+    return y
+
+
+def tensordot(a, b, dims=2):
+    """Products summed over axes: the last `dims` of a with the first of b, or two lists of axes."""
+    if isinstance(dims, int):
+        left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
+        left, right = [one_dim(d, a.ndim, "tensordot") for d in left], [one_dim(d, b.ndim, "tensordot") for d in right]
+    if [a.shape[i] for i in left] != [b.shape[i] for i in right]:
+        raise ShapeError("tensordot: contracted dimensions need to match", expected="equal sizes",
+                         got=f"{[a.shape[i] for i in left]} and {[b.shape[i] for i in right]}",
+                         fix="check the axes in dims")
+    la, lb = [i for i in range(a.ndim) if i not in left], [i for i in range(b.ndim) if i not in right]
+    k = prod(a.shape[i] for i in left)
+    p, q = tuple(a.shape[i] for i in la), tuple(b.shape[i] for i in lb)
+    x = S.reshape(transposed(a, (*la, *left)), prod(p), k)
+    y = S.reshape(transposed(b, (*right, *lb)), k, prod(q))
+    return reshaped(matmul(x, y), (*p, *q))
+
+
+def kron(input, other):
+    """The Kronecker product."""
+    rank = max(input.ndim, other.ndim)
+    a, b = (reshaped(x, (1,) * (rank - x.ndim) + tuple(x.shape)) for x in (input, other))
+    wide = reshaped(a, tuple(m for n in a.shape for m in (n, 1))) * reshaped(b, tuple(m for n in b.shape for m in (1, n)))
+    return reshaped(wide, tuple(n * m for n, m in zip(a.shape, b.shape)))
+
+
+def cross(input, other, dim: int | None = None):
+    """The cross product along an axis of size 3 (None: the first such)."""
+    if dim is None:
+        dim = next((i for i, n in enumerate(input.shape) if n == 3), None)
+    if dim is None or input.shape[one_dim(dim, input.ndim, "cross")] != 3:
+        raise ShapeError("cross: inputs must have a dimension of length 3", expected="an axis of size 3",
+                         got=str(tuple(input.shape)), fix="dim= names the axis of size 3")
+    axis = one_dim(dim, input.ndim, "cross")
+    a, b = S.broadcast_tensors(input, other)
+    return P.roll(a, -1, axis) * P.roll(b, -2, axis) - P.roll(a, -2, axis) * P.roll(b, -1, axis)
+
+
+def trace(input):
+    """The sum of a matrix's diagonal."""
+    _ranks("trace", ("input", input, 2))
+    return R.sum(P.diagonal(input))
+
+
+def matrix_power(input, n: int):
+    """x @ x @ ... @ x, n times; of the inverse for a negative n."""
+    from flowedu.tensor.creation import eye
+    if n < 0:
+        input, n = _op("inverse")(input), -n
+    y, square = None, input
+    while n:
+        if n & 1:
+            y = square if y is None else matmul(y, square)
+        n >>= 1
+        square = matmul(square, square) if n else square
+    if y is None:
+        y = S.expand(eye(input.shape[-1], dtype=input.dtype), *input.shape)
+    return y
+
+
+def cdist(x1, x2, p: float = 2.0):
+    """The p-norm distance of every row of x1 to every row of x2."""
+    return R.vector_norm(S.unsqueeze(x1, -2) - S.unsqueeze(x2, -3), p, -1)

@@ -1,0 +1,126 @@
+"""The functions that are also methods of Tensor, in one table; and the operators that Python has beside + - * / @."""
+from __future__ import annotations
+
+from flowedu.blob import dtype as dt
+from flowedu.ops.core import TensorBase, register_operators
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import (
+    assignment,
+    creation,
+    elementwise,
+    indexing,
+    joining,
+    linalg,
+    linear,
+    pieces,
+    printing,
+    random,
+    reductions,
+    running,
+    scatters,
+    search,
+    shapes,
+)
+from flowedu.tensor.base import Tensor, attach
+from flowedu.tensor.promote import cast, compare, is_number, operate
+
+METHODS = {
+    elementwise: """exp expm1 exp2 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh
+        asinh acosh atanh arcsin arccos arctan arcsinh arccosh arctanh erf erfc erfinv lgamma digamma sigmoid gelu mish
+        softsign silu selu softplus logit sinc deg2rad rad2deg abs absolute sign sgn square relu relu6 neg negative positive
+        floor ceil trunc fix round frac clone add sub subtract mul multiply div divide true_divide floor_divide
+        remainder fmod pow float_power atan2 arctan2 xlogy copysign addcmul addcdiv lerp hypot logaddexp logaddexp2
+        heaviside ldexp maximum minimum fmax fmin clamp clip clamp_min clamp_max nan_to_num signbit eq ne lt le gt ge
+        not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logical_not bitwise_and
+        bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift isnan isinf isfinite isposinf isneginf
+        isclose equal allclose any all count_nonzero""",
+    reductions: "sum prod mean nansum nanmean amax amin aminmax argmax argmin max min var std logsumexp norm renorm",
+    running: "cumsum cumprod cummax cummin logcumsumexp diff",
+    shapes: """reshape view view_as reshape_as flatten ravel unflatten squeeze unsqueeze permute transpose swapaxes
+        swapdims t adjoint movedim moveaxis expand expand_as broadcast_to repeat tile repeat_interleave contiguous
+        type_as""",
+    pieces: "narrow select split chunk tensor_split unbind unfold diagonal as_strided flip fliplr flipud roll rot90",
+    joining: "tril triu diag diagflat diag_embed take_along_dim",
+    linear: "matmul mm bmm mv dot vdot inner outer ger addmm addmv addr baddbmm addbmm kron cross trace matrix_power",
+    linalg: "inverse det",
+    search: """sort argsort msort topk kthvalue median mode quantile nonzero argwhere masked_select unique
+        unique_consecutive bincount histc isin in_top_k""",
+    scatters: """gather scatter scatter_add scatter_reduce index_select take index_add index_copy index_fill index_put
+        masked_fill masked_scatter select_scatter slice_scatter""",
+    creation: "new_tensor new_full new_zeros new_ones new_empty",
+    random: "bernoulli multinomial",
+}
+TABLE = {name: getattr(module, name) for module, names in METHODS.items() for name in names.split()}
+
+
+def where(self, condition, other):
+    """flow.where(condition, self, other)."""
+    return elementwise.where(condition, self, other)
+
+
+def softmax(self, dim: int | None = None):
+    """exp(x) / sum(exp(x)) along an axis."""
+    return reductions.softmax(self, dim)
+
+
+def log_softmax(self, dim: int | None = None):
+    return reductions.log_softmax(self, dim)
+
+
+TABLE |= {"where": where, "softmax": softmax, "log_softmax": log_softmax, "mT": property(shapes.mT), "H": property(
+    shapes.adjoint), "__getitem__": indexing.getitem, "__setitem__": assignment.setitem, "__repr__": printing.tensor_repr,
+    "__format__": printing.tensor_format, "__contains__": lambda self, x: bool((self == x).any())}
+
+
+# ---- conversions
+def _converter(name: str, dtype: dt.dtype):
+    def convert(self):
+        return cast(self, dtype)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"The same numbers as {dtype.name}; the tensor itself when that is its dtype."
+    return convert
+
+
+TABLE |= {name: _converter(name, getattr(dt, kind)) for name, kind in (
+    ("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("int", "int32"),
+    ("long", "int64"), ("bool", "bool_"), ("byte", "uint8"), ("char", "int8"))}
+TABLE["cast"] = lambda self, dtype: cast(self, dt.as_dtype(dtype))
+
+
+# ---- operators
+def _operator(op_name: str, reverse: bool = False, run=operate):
+    op = REGISTRY[op_name]
+    if reverse:
+        return lambda self, other: run(op, other, self)
+    return lambda self, other: run(op, self, other)
+
+
+def _foreign(f, reverse=False):
+    """f as an operator: NotImplemented for what is neither a tensor nor a number."""
+    def method(self, other):
+        if not (isinstance(other, TensorBase) or is_number(other)):
+            return NotImplemented
+        return f(other, self) if reverse else f(self, other)
+
+    return method
+
+
+TABLE |= {f"__{n}__": _operator(n, run=compare) for n in ("eq", "ne", "lt", "le", "gt", "ge")}
+TABLE |= {"__mod__": _operator("mod"), "__rmod__": _operator("mod", True), "__floordiv__": _operator("floordiv"),
+          "__rfloordiv__": _operator("floordiv", True), "__pow__": _foreign(elementwise.pow),
+          "__rpow__": _operator("pow", True), "__neg__": elementwise.neg, "__pos__": elementwise.positive,
+          "__abs__": elementwise.abs, "__invert__": elementwise.bitwise_not,
+          "__rmatmul__": lambda self, other: linear.matmul(other, self)}
+for _name, _f in (("and", elementwise.bitwise_and), ("or", elementwise.bitwise_or), ("xor", elementwise.bitwise_xor),
+                  ("lshift", elementwise.bitwise_left_shift), ("rshift", elementwise.bitwise_right_shift)):
+    TABLE |= {f"__{_name}__": _foreign(_f), f"__r{_name}__": _foreign(_f, True)}
+
+attach(Tensor, TABLE)
+
+
+def _matmul(a, b):
+    return linear.matmul(a, b) if isinstance(a, TensorBase) and isinstance(b, TensorBase) else NotImplemented
+
+
+register_operators(*map(REGISTRY.__getitem__, ("add", "sub", "mul", "div", "matmul", "sum")), _matmul, operate)

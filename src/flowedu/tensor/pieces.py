@@ -1,0 +1,192 @@
+"""Parts of tensors, and tensors turned round: narrow, split, chunk, unfold, diagonal; flip, roll, rot90."""
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+
+from flowedu.blob.dtype import int64
+from flowedu.errors import ArgumentError, AxisError, ShapeError
+from flowedu.ops.core import current_interpreter
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import elementwise as E
+from flowedu.tensor.dims import dims as axes_of
+from flowedu.tensor.dims import one_dim, reshaped, sizes
+from flowedu.tensor.shapes import ravel, transpose
+
+_op = REGISTRY.__getitem__
+_SLICE = _op("slice")
+
+
+def narrow(input, dim: int, start: int, length: int):
+    """`length` elements along an axis, from `start` on: a view."""
+    a = one_dim(dim, input.ndim, "narrow")
+    n = input.shape[a] if input.ndim else 0
+    first = int(start.item()) if hasattr(start, "item") else start
+    if not input.ndim or not -n <= first <= n:
+        raise AxisError(f"narrow: start out of range (expected to be in range of [{-n}, {n}], but got {first})",
+                        expected=f"a start in [{-n}, {n}]", got=str(first),
+                        fix="a start inside the axis")
+    first = first + n if first < 0 else first
+    if length < 0 or first + length > n:
+        raise ShapeError(f"narrow: start ({first}) + length ({length}) exceeds dimension size ({n}).",
+                         expected=f"a length of 0 to {n - first}", got=str(length), fix="a smaller length")
+    return part(input, a, first, first + length)
+
+
+def part(x, axis: int, start: int, stop: int, step: int = 1):
+    """x[start:stop:step] along one axis."""
+    starts, stops, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    starts[axis], stops[axis], steps[axis] = start, stop, step
+    return _SLICE.call((x,), (tuple(starts), tuple(stops), tuple(steps)))
+
+
+def select(input, dim: int, index: int):
+    """One place along an axis, without that axis: a view."""
+    if not input.ndim:
+        raise AxisError("select: select() cannot be applied to a 0-dim tensor.", expected="one axis or more", got="0-dim",
+                        fix="x is a number already: x.item()")
+    a = one_dim(dim, input.ndim, "select")
+    n = input.shape[a]
+    if not -n <= index < n:
+        raise AxisError(f"index {index} is out of range: out of bounds for dimension {a} with size {n}",
+                        expected=f"an index in [{-n}, {n - 1}]", got=str(index), fix="an index inside the axis")
+    y = part(input, a, index % n, index % n + 1)
+    return reshaped(y, (*y.shape[:a], *y.shape[a + 1:]))
+
+
+def split(input, split_size_or_sections, dim: int = 0) -> tuple:
+    """Pieces along an axis: of one size (the last may be smaller), or of the sizes in a list. Views."""
+    a = one_dim(dim, input.ndim, "split")
+    n, size = input.shape[a], split_size_or_sections
+    if isinstance(size, int):
+        if size < 0 or size == 0 and n:
+            raise ShapeError("split: split expects split_size be non-negative", expected="a size of 1 or more",
+                             got=str(size), fix="split_size=1, say")
+        parts = [builtins.min(size, n - i) for i in range(0, n, size)] if n else [0]
+    else:
+        parts = list(size)
+        if builtins.sum(parts) != n or builtins.any(p < 0 for p in parts):
+            raise ShapeError(f"split: split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
+                             f"dimension {a})", expected=f"sizes that add up to {n}", got=str(parts),
+                             fix="make the sizes add up")
+    return _cut(input, a, parts)
+
+
+def _cut(x, axis, lengths):
+    out, at = [], 0
+    for n in lengths:
+        out.append(part(x, axis, at, at + n))
+        at += n
+    return tuple(out)
+
+
+def chunk(input, chunks: int, dim: int = 0) -> tuple:
+    """At most `chunks` pieces along an axis, all of one size but the last."""
+    if chunks < 1:
+        raise ArgumentError("chunk: chunk expects `chunks` to be greater than 0", expected="1 or more", got=str(chunks),
+                            fix="chunks=1 gives the whole")
+    n = input.shape[one_dim(dim, input.ndim, "chunk")]
+    size = -(-n // chunks)
+    return split(input, size, dim) if n else _cut(input, one_dim(dim, input.ndim, "chunk"), [0] * chunks)
+
+
+def tensor_split(input, indices_or_sections, dim: int = 0) -> tuple:
+    """Pieces along an axis: as many as a number says, or cut at the places in a list."""
+    a = one_dim(dim, input.ndim, "tensor_split")
+    n = input.shape[a]
+    if isinstance(indices_or_sections, int):
+        k, more = divmod(n, indices_or_sections)
+        return _cut(input, a, [k + 1] * more + [k] * (indices_or_sections - more))
+    marks = [0, *[builtins.range(n + 1)[slice(None, i)].stop for i in indices_or_sections], n]
+    return tuple(part(input, a, p, builtins.max(p, q)) for p, q in zip(marks, marks[1:]))
+
+
+def unbind(input, dim: int = 0) -> tuple:
+    """One tensor for each place along an axis."""
+    a = one_dim(dim, input.ndim, "unbind")
+    if not input.ndim:
+        raise AxisError("unbind: a 0-dim tensor has no axis", expected="one axis or more", got="0-dim",
+                        fix="x.reshape(1)")
+    return tuple(select(input, a, i) for i in range(input.shape[a]))
+
+
+def unfold(input, dimension: int, size: int, step: int):
+    """Windows of `size` elements, `step` apart, along an axis; they become the last axis. A view."""
+    a = one_dim(dimension, input.ndim, "unfold")
+    x = input if input.ndim else reshaped(input, (1,))
+    if not 0 <= size <= x.shape[a] or step < 1:
+        raise ShapeError(f"unfold: maximum size for tensor at dimension {a} is {x.shape[a]} but size is {size}",
+                         expected="0 <= size <= the axis, a step of 1 or more", got=f"size={size}, step={step}",
+                         fix="a size no larger than the axis")
+    y = _op("unfold")(x, axis=a, size=size, step=step)
+    return y if input.ndim else reshaped(y, (size,))
+
+
+def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):
+    """The diagonal of the matrix of two axes, as the last axis: a view. offset: places to the right."""
+    a, b = one_dim(dim1, input.ndim, "diagonal"), one_dim(dim2, input.ndim, "diagonal")
+    if a == b:
+        raise ShapeError("diagonal: diagonal dimensions cannot be identical", expected="two axes", got=f"{dim1}, {dim2}",
+                         fix="two different axes")
+    return _op("diagonal")(input, offset=offset, axis1=a, axis2=b)
+
+
+def as_strided(input, size, stride, storage_offset: int | None = None):
+    """Any look at the memory of a contiguous tensor; strides in elements. A view."""
+    if current_interpreter() is None and not input.is_contiguous():
+        raise ShapeError("as_strided: the tensor is not contiguous", expected="a contiguous tensor", got=f"strides "
+                         f"{input.strides} of {input.shape}", fix="x.contiguous().as_strided(...)")
+    return _op("as_strided")(input, size=tuple(size), stride=tuple(stride), offset=storage_offset or 0)
+
+
+# ---- turned and moved (copies)
+def flip(input, *dims_, dims=None):
+    """Backwards along the axes."""
+    order = sizes(dims_ if dims is None else (dims,))
+    axes = axes_of(order, input.ndim, "flip") if order else ()
+    for a in axes:
+        n = input.shape[a]
+        places = _op("range").call((), (n - 1 if n else 0, -1, n, int64))
+        input = _op("gather").call((input, places), (a,))
+    return E.clone(input) if not axes else input
+
+
+def fliplr(input):
+    return flip(input, 1)
+
+
+def flipud(input):
+    return flip(input, 0)
+
+
+def roll(input, shifts, dims=None):
+    """Elements moved along axes, those that fall off come in at the other end; dims None: in the flattened tensor."""
+    if dims is None:
+        return reshaped(roll(ravel(input), shifts, 0), input.shape)
+    shifts, along = ((x,) if isinstance(x, int) else tuple(x) for x in (shifts, dims))
+    if len(shifts) != len(along):
+        raise ShapeError("roll: shifts and dimensions must align", expected="as many of each", got=f"{shifts}, {along}",
+                         fix="one shift for every axis")
+    for by, dim in zip(shifts, along):
+        a = one_dim(dim, input.ndim, "roll")
+        n = input.shape[a] if input.ndim else 0
+        k = by % n if n else 0
+        if k:
+            input = _op("concat")(part(input, a, n - k, n), part(input, a, 0, n - k), axis=a)
+        else:
+            input = E.clone(input)
+    return input
+
+
+def rot90(input, k: int = 1, dims: Sequence[int] = (0, 1)):
+    """Turned by k quarters in the plane of two axes, from the first towards the second."""
+    a, b = (one_dim(d, input.ndim, "rot90") for d in dims)
+    if a == b:
+        raise ShapeError("rot90: expected rotation dims to be different", expected="two axes", got=str(tuple(dims)),
+                         fix="dims=(0, 1), say")
+    k %= 4
+    if k == 0:
+        return E.clone(input)
+    if k == 2:
+        return flip(input, a, b)
+    return transpose(flip(input, b), a, b) if k == 1 else flip(transpose(input, a, b), b)

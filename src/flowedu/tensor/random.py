@@ -1,0 +1,208 @@
+"""Random tensors: rand, randn, randint, randperm, bernoulli, multinomial ...
+
+In a graph they become random nodes, which give fresh numbers in every run; their seed is drawn from the generator when the
+graph is built.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import elementwise as E
+from flowedu.tensor import pieces as P
+from flowedu.tensor import shapes as S
+from flowedu.tensor.base import Tensor
+from flowedu.tensor.creation import finished, from_numpy, sizes
+from flowedu.tensor.generator import default_generator, draw
+from flowedu.tensor.promote import REDUCING, cast, default_float
+
+_UNIFORM, _NORMAL, _INT = map(REGISTRY.__getitem__, ("random_uniform", "random_normal", "random_randint"))
+# ---- sources
+def _float_type(what, dtype):
+    kind = default_float() if dtype is None else dt.as_dtype(dtype)
+    if not kind.is_floating_point:
+        raise UnsupportedError(f"{what}: Only support floating dtype", expected="a floating dtype", got=kind.name,
+                               fix="flow.randint for whole numbers")
+    return kind
+
+
+def uniform_of(shape, dtype, low, high, generator=None):
+    """Uniform in [low, high)."""
+    wide = REDUCING.get(dtype.name)
+    y = draw(_UNIFORM, (), (tuple(shape), wide or dtype, float(low), float(high)), generator)
+    return y if wide is None else cast(y, dtype)
+
+
+def normal_of(shape, dtype, mean, std, generator=None):
+    """Normal with a mean and a standard deviation."""
+    if std < 0:
+        raise ArgumentError("normal: normal expects std >= 0.0", expected="0 or more", got=str(std), fix="std=abs(std)")
+    wide = REDUCING.get(dtype.name)
+    y = draw(_NORMAL, (), (tuple(shape), wide or dtype, float(mean), float(std)), generator)
+    return y if wide is None else cast(y, dtype)
+
+
+def integers_of(shape, low, high, generator=None):
+    """int64 in [low, high)."""
+    if high <= low:
+        raise ArgumentError("randint: random_ expects 'from' to be less than 'to'", expected="low < high",
+                            got=f"low={low}, high={high}", fix="swap the two")
+    return draw(_INT, (), (tuple(shape), int(low), int(high)), generator)
+
+
+def rand(*size, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """Uniform in [0, 1)."""
+    return finished(uniform_of(sizes(size), _float_type("rand", dtype), 0, 1, generator), device, requires_grad, placement,
+                    sbp)
+
+
+def randn(*size, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """Normal with mean 0 and standard deviation 1."""
+    return finished(normal_of(sizes(size), _float_type("randn", dtype), 0, 1, generator), device, requires_grad, placement,
+                    sbp)
+
+
+def randint(low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
+            placement=None, sbp=None) -> Tensor:
+    """Whole numbers in [low, high), int64 unless dtype says otherwise: randint(10, (2, 3)), randint(1, 7, (2, 3))."""
+    if size is None:                                      # randint(high, size)
+        low, high, size = (0, low, high) if isinstance(high, (tuple, list)) else (low, high, None)
+    if size is None:
+        raise ShapeError("randint: size is missing", expected="a tuple of sizes", got="None",
+                         fix="flow.randint(0, 10, (2, 3))")
+    y = integers_of(sizes((size,) if isinstance(size, int) else (tuple(size),)), low, high, generator)
+    return finished(y if dtype is None else cast(y, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
+
+
+def randperm(n: int, *, generator=None, dtype=dt.int64, device=None, requires_grad: bool = False, placement=None,
+             sbp=None) -> Tensor:
+    """The numbers 0 to n - 1 in random order."""
+    if n < 0:
+        raise ArgumentError("randperm: n must be non-negative", expected="0 or more", got=str(n), fix="check n")
+    order = REGISTRY["argsort"](uniform_of((n,), dt.float64, 0, 1, generator))
+    return finished(cast(order, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
+
+
+def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
+                requires_grad=requires_grad)
+
+
+def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
+                 requires_grad=requires_grad)
+
+
+def randint_like(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
+                   requires_grad=requires_grad)
+
+
+def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """Normal: normal(mean, std, size) with numbers, or one number for each element of the tensors mean and std."""
+    if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+        if size is None:
+            raise ShapeError("normal: size is missing", expected="normal(mean, std, size)", got="None", fix="size=(2, 3)")
+        shape = sizes((size,) if isinstance(size, int) else (tuple(size),))
+        return finished(normal_of(shape, _float_type("normal", dtype), mean, std, generator), device, requires_grad)
+    like = mean if isinstance(mean, Tensor) else std
+    shape = S.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
+    return mean + std * normal_of(shape, like.dtype, 0, 1, generator)
+
+
+def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:
+    """Ones and zeros: 1 with the probability that the input has there (or p everywhere), in the input's dtype."""
+    if p is None:
+        if not input.dtype.is_floating_point:
+            raise DTypeError("bernoulli: the input does not hold probabilities", expected="a floating dtype",
+                             got=input.dtype.name, fix="x.float(), or bernoulli(x, p)")
+        if not getattr(input, "is_lazy", False) and input.size_:
+            a = (input.detach() if input.requires_grad else input).float().numpy()
+            if not (a >= 0).all() or not (a <= 1).all():
+                raise ArgumentError("bernoulli: Expected p_in >= 0 && p_in <= 1", expected="0 to 1", got=f"{a.min()} to "
+                                    f"{a.max()}", fix="flow.sigmoid(x) makes probabilities")
+    elif not 0 <= p <= 1:
+        raise ArgumentError("bernoulli: bernoulli_ expects p to be in [0, 1]", expected="0 to 1", got=str(p), fix="p=0.5")
+    kind = input.dtype if input.dtype.is_floating_point else dt.float32
+    drawn = uniform_of(tuple(input.shape), kind, 0, 1, generator)
+    return cast(E.lt(drawn, input.detach() if p is None else p), input.dtype)
+
+
+def multinomial(input, num_samples: int, replacement: bool = False, *, generator=None) -> Tensor:
+    """int64 (num_samples,), or a row for each row: places drawn with the weights in the input. They need not sum to 1."""
+    if input.ndim not in (1, 2) or not input.dtype.is_floating_point:
+        raise ShapeError("multinomial: the input must be a vector or a matrix of floats", expected="1 or 2 axes",
+                         got=f"{input.dtype.name} {tuple(input.shape)}", fix="weights.reshape(-1).float()")
+    if not getattr(input, "is_lazy", False):
+        a = input.detach().double().numpy()
+        if (a < 0).any() or not np.isfinite(a).all() or (a.sum(-1) <= 0).any():
+            raise ArgumentError("multinomial: invalid multinomial distribution", expected="weights of 0 or more, not all 0",
+                                got=f"{a.min()} to {a.max()}", fix="clamp the weights at 0")
+        if not replacement and ((a > 0).sum(-1) < num_samples).any():
+            raise ArgumentError("multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement",
+                                expected=f"at most {int((a > 0).sum(-1).min())}", got=str(num_samples),
+                                fix="replacement=True, or fewer samples")
+    p = cast(input.detach(), dt.float64)
+    n = p.shape[-1]
+    if replacement:                                       # where a uniform number falls into the running sum
+        total = REGISTRY["cumsum"](p, axis=p.ndim - 1)
+        drawn = uniform_of((*p.shape[:-1], num_samples), dt.float64, 0, 1, generator) * P.part(total, p.ndim - 1, n - 1, n)
+        return E.clamp(REGISTRY["searchsorted"](total, drawn, right=True), max=n - 1)
+    clocks = -E.log1p(-uniform_of(tuple(p.shape), dt.float64, 0, 1, generator)) / p       # who rings first
+    race = E.where(E.gt(p, 0), clocks, float("inf"))
+    return cast(P.part(REGISTRY["argsort"](race), p.ndim - 1, 0, num_samples), dt.int64)
+
+
+def poisson(input, generator=None) -> Tensor:
+    """Poisson numbers with the rates in the input. Needs the data (no graphs)."""
+    from flowedu.tensor.search import data
+    s, d = (generator or default_generator).next()
+    y = np.random.Generator(np.random.Philox(key=[s, d])).poisson(data("poisson", input))
+    return cast(from_numpy(np.asarray(y, np.float64)), input.dtype)
+
+
+# ---- in place: the new value, which inplace.py writes into the tensor
+def uniform(self, low: float = 0.0, high: float = 1.0, *, generator=None) -> Tensor:
+    """What uniform_ writes."""
+    if low > high:
+        raise ArgumentError("uniform_: uniform_ expects to return a [from, to) range, but found from > to",
+                            expected="from <= to", got=f"{low} > {high}", fix="swap the two")
+    return uniform_of(tuple(self.shape), self.dtype, low, high, generator)
+
+
+def normal_like(self, mean: float = 0.0, std: float = 1.0, *, generator=None) -> Tensor:
+    """What normal_ writes."""
+    return normal_of(tuple(self.shape), self.dtype, mean, std, generator)
+
+
+def exponential(self, lambd: float = 1.0, *, generator=None) -> Tensor:
+    """What exponential_ writes: density lambd * exp(-lambd * x)."""
+    return -E.log1p(-uniform_of(tuple(self.shape), self.dtype, 0, 1, generator)) * (1.0 / lambd)
+
+
+def random(self, low: int = 0, high: int | None = None, *, generator=None) -> Tensor:
+    """What random_ writes: whole numbers in [low, high); random_(n): in [0, n)."""
+    if high is None:
+        low, high = (0, low) if low else (0, {"bool": 2, "int8": 128, "uint8": 256, "float16": 2049, "bfloat16": 257,
+                                              "float32": 1 << 24}.get(self.dtype.name, (1 << 31) - 1))
+    return cast(integers_of(tuple(self.shape), low, high, generator), self.dtype)
+
+
+def bernoulli_like(self, p=0.5, *, generator=None) -> Tensor:
+    """What bernoulli_ writes: ones with probability p (a number or a tensor)."""
+    drawn = uniform_of(tuple(self.shape), dt.float32, 0, 1, generator)
+    return cast(E.lt(drawn, p), self.dtype)
+
+
+def trunc_normal(self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, *, generator=None) -> Tensor:
+    """What trunc_normal_ writes: a normal cut off at a and b, by the inverse of its distribution function."""
+    from math import erf, sqrt
+    low, high = (erf((x - mean) / (std * sqrt(2))) for x in (a, b))
+    u = uniform_of(tuple(self.shape), dt.float64, low, max(high, np.nextafter(low, 2.0)), generator)
+    y = E.erfinv(u) * (std * sqrt(2)) + mean
+    return cast(E.clamp(y, a, b), self.dtype)
+
+

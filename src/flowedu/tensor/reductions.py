@@ -1,0 +1,266 @@
+"""Reductions: flow.sum, mean, max, any, norm ... over one axis, several, or all. Each is also a method."""
+from __future__ import annotations
+
+import builtins
+import math
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError, AxisError, DTypeError
+from flowedu.ops.core import TensorBase
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import elementwise as E
+from flowedu.tensor import return_types
+from flowedu.tensor.dims import dims, kept, one_dim, reshaped
+from flowedu.tensor.promote import REDUCING, cast, default_float, not_a_tensor, run
+
+_op = REGISTRY.__getitem__
+_SUM, _PROD, _MAX, _MIN, _ARGMAX = map(_op, ("sum", "prod", "max", "min", "argmax"))
+
+
+def _count(shape, axes) -> int:
+    n = 1
+    for a in axes:
+        n *= shape[a]
+    return n
+
+
+def _total(name: str, op):
+    def f(input, dim=None, keepdim: bool = False, *, dtype=None):
+        try:
+            code = input.dtype.code
+        except AttributeError:
+            raise not_a_tensor(name, input) from None
+        if dtype is not None:
+            input = cast(input, dtype)
+            code = dtype.code
+        if code > 1:
+            if not input.dtype.is_floating_point and dtype is None:
+                input = cast(input, dt.int64)
+            return run(op, (input,), (dims(dim, input.ndim, name), keepdim), REDUCING)
+        return op.call((input,), (dims(dim, input.ndim, name), keepdim))
+
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = (f"The {name} over `dim` (int, tuple; None: all). Whole numbers and bools give int64; `dtype`: convert "
+                 "first.")
+    return f
+
+
+sum, prod = _total("sum", _SUM), _total("prod", _PROD)
+
+
+def _floats_only(what: str, x) -> None:
+    if not x.dtype.is_floating_point:
+        raise DTypeError(f"{what}: Can only calculate the {what} of floating types", expected="a floating dtype",
+                         got=x.dtype.name, fix=f"x.float().{what}()")
+
+
+def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
+    """The mean over `dim` (None: all); NaN of nothing. Floats only, or with dtype=."""
+    if dtype is not None:
+        input = cast(input, dtype)
+    _floats_only("mean", input)
+    axes = dims(dim, input.ndim, "mean")
+    n = input.size_ if dim is None else _count(input.shape_(), axes)
+    total = _SUM.call((input,), (axes, keepdim)) if input.dtype.code < 2 else run(_SUM, (input,), (axes, keepdim), REDUCING)
+    return total * (1.0 / n if n else math.nan)
+
+
+def nansum(input, dim=None, keepdim: bool = False, *, dtype=None):
+    """The sum that takes NaN for 0."""
+    return sum(E.where(E.isnan(input), 0, input), dim, keepdim, dtype=dtype)
+
+
+def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
+    """The mean of what is not NaN."""
+    good = sum(cast(E.logical_not(E.isnan(input)), input.dtype), dim, keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / good
+
+
+# ---- largest and smallest
+def _extreme(name: str, op):
+    """amax, amin: ties share the gradient."""
+    def f(input, dim=(), keepdim: bool = False):
+        return run(op, (input,), (_filled(name, input, dims(dim, input.ndim, name)), keepdim), REDUCING)
+
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = f"The {name[1:]} over `dim` (int, tuple; none: all). Elements that tie share the gradient."
+    return f
+
+
+def _filled(what, x, axes):
+    if not x.size_ and builtins.any(x.shape[a] == 0 for a in axes):
+        raise AxisError(f"{what}: Expected reduction dim to have non-zero size: there is no {what} of zero elements",
+                        expected="reduced axes of size 1 or more", got=f"{x.shape}, dim={axes}",
+                        fix="check that the input is not empty")
+    return axes
+
+
+amax, amin = _extreme("amax", _MAX), _extreme("amin", _MIN)
+
+
+def aminmax(input, *, dim=None, keepdim: bool = False):
+    """(smallest, largest)."""
+    axes = () if dim is None else dim
+    return amin(input, axes, keepdim), amax(input, axes, keepdim)
+
+
+def argmax(input, dim: int | None = None, keepdim: bool = False):
+    """Where the largest element is (the first of equals, a NaN before all), int64; None: in the flattened tensor."""
+    return _position("argmax", input, dim, keepdim, False)
+
+
+def argmin(input, dim: int | None = None, keepdim: bool = False):
+    """Where the smallest element is (the first of equals, a NaN before all), int64; None: in the flattened tensor."""
+    return _position("argmin", input, dim, keepdim, True)
+
+
+def _position(what, x, dim, keepdim, smallest):
+    shape = kept(x.shape, range(x.ndim)) if dim is None else None
+    if dim is None or not x.ndim:
+        if dim is not None:
+            one_dim(dim, 0, what)
+        x, axis = reshaped(x, (x.size_,)), 0
+    else:
+        axis = one_dim(dim, x.ndim, what)
+    _filled(what, x, (axis,))
+    full = kept(x.shape, (axis,)) if shape is None else shape
+    if smallest:
+        x = E.neg(x) if x.dtype.is_floating_point else E.bitwise_not(x)
+    if x.dtype is dt.bool_ or x.dtype.code > 3:
+        x = cast(x, dt.float32 if x.dtype.is_floating_point else dt.int32)
+    y = _ARGMAX.call((x,), (axis,))
+    return reshaped(y, full if full is not None else ()) if keepdim else reshaped(y, ()) if not y.ndim else y
+
+
+def _max_or_min(name, whole, place, pair):
+    result = getattr(return_types, name)
+
+    def f(input, dim=None, keepdim: bool = False):
+        if isinstance(dim, TensorBase):
+            return pair(input, dim)
+        if dim is None:
+            return whole(input)
+        if not input.ndim:
+            one_dim(dim, 0, name)
+            return result(input * 1 if input.dtype.is_floating_point else E.clone(input), place(input))
+        at = place(input, dim, True)
+        values = _op("dim_gather").call((input, at), (one_dim(dim, input.ndim, name),))
+        if keepdim:
+            return result(values, at)
+        shape = tuple(n for i, n in enumerate(input.shape) if i != one_dim(dim, input.ndim, name))
+        return result(reshaped(values, shape), reshaped(at, shape))
+
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = (f"max(x): the {name} of all; max(x, dim): (values, indices), the gradient goes to the element chosen; "
+                 "max(x, other): elementwise.".replace("max(", f"{name}("))
+    return f
+
+
+max = _max_or_min("max", amax, argmax, E.maximum)
+min = _max_or_min("min", amin, argmin, E.minimum)
+
+
+# ---- spread
+def _correction(what, unbiased, correction) -> float:
+    if correction is None:
+        return 0 if unbiased is False else 1
+    if unbiased is not None:
+        raise ArgumentError(f"{what}: unbiased and correction say the same thing", expected="one of them", got="both",
+                            fix="correction=0 is unbiased=False")
+    return correction
+
+
+def var(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
+    """The variance over `dim` (None: all): squares divided by n - correction; correction 1 unless unbiased=False."""
+    if isinstance(dim, bool):                            # var(x, False)
+        dim, unbiased = None, dim
+    _floats_only("var", input)
+    axes = dims(dim, input.ndim, "var")
+    n = _count(input.shape, axes) - _correction("var", unbiased, correction)
+    gap = input - mean(input, axes if axes else None, True)
+    return sum(E.square(gap), axes if axes else None, keepdim) * (1.0 / n if n > 0 else math.nan if not _count(
+        input.shape, axes) or n == 0 else math.inf)
+
+
+def std(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
+    """The standard deviation: the root of var."""
+    return E.sqrt(var(input, dim, unbiased, keepdim, correction=correction))
+
+
+def var_mean(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
+    """(variance, mean)."""
+    axes = None if isinstance(dim, bool) else dim
+    return var(input, dim, unbiased, keepdim, correction=correction), mean(input, axes, keepdim)
+
+
+def std_mean(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
+    """(standard deviation, mean)."""
+    v, m = var_mean(input, dim, unbiased, keepdim, correction=correction)
+    return E.sqrt(v), m
+
+
+def logsumexp(input, dim, keepdim: bool = False):
+    """log(sum(exp(x))), without overflow."""
+    if not input.dtype.is_floating_point:
+        input = cast(input, default_float())
+    axes = dims(dim, input.ndim, "logsumexp")
+    if _count(input.shape, axes) == 0:
+        return E.log(sum(input, axes, keepdim))
+    top = amax(input.detach() if hasattr(input, "detach") else input, axes, True)
+    top = E.where(E.isfinite(top), top, 0.0)
+    y = E.log(sum(E.exp(input - top), axes, True)) + top
+    return y if keepdim else reshaped(y, tuple(n for i, n in enumerate(input.shape) if i not in axes))
+
+
+# ---- norms
+def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
+    """sum(|x|^ord)^(1/ord) over `dim` (None: all); inf and -inf: the largest and smallest; 0: how many are not 0."""
+    x = x if dtype is None else cast(x, dtype)
+    if not x.dtype.is_floating_point:
+        raise DTypeError("linalg.vector_norm: a floating dtype is needed", expected="floats", got=x.dtype.name,
+                         fix="x.float()")
+    axes = dims(dim, x.ndim, "norm")
+    if ord == 2:                                         # the gradient of the norm of zeros is 0, not 0 / 0
+        squares = sum(E.square(x), axes, keepdim)
+        zero = E.eq(squares, 0)
+        return E.where(zero, 0.0, E.sqrt(E.where(zero, 1.0, squares)))
+    if ord in (math.inf, -math.inf):
+        return (amax if ord > 0 else amin)(E.abs(x), axes, keepdim)
+    if ord == 0:
+        return sum(E.square(E.sign(x)), axes, keepdim)
+    if ord == 1:
+        return sum(E.abs(x), axes, keepdim)
+    return E.pow(sum(E.pow(E.abs(x), float(ord)), axes, keepdim), 1.0 / ord)
+
+
+def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
+    """The p-norm over `dim` (None: all elements as one vector). "fro" is 2."""
+    return vector_norm(input, 2 if p in ("fro", None) else float(p), dim, keepdim, dtype=dtype)
+
+
+def renorm(input, p: float, dim: int, maxnorm: float):
+    """x with every part along `dim` scaled down to a p-norm of at most maxnorm."""
+    axis = one_dim(dim, input.ndim, "renorm")
+    size = vector_norm(input, p, tuple(i for i in range(input.ndim) if i != axis), True)
+    return input * E.where(E.gt(size, maxnorm), maxnorm / (size + 1e-7), 1.0)
+
+
+def _softmax(name: str):
+    op = _op(name)
+
+    def f(input, dim: int | None = None, dtype=None):
+        x = input if dtype is None else cast(input, dtype)
+        _floats_only(name, x)
+        if dim is None:
+            dim = 0 if x.ndim in (0, 1, 3) else 1
+        if not x.ndim:
+            one_dim(dim, 0, name)
+            return x * 0 + (1 if name == "softmax" else 0)
+        return run(op, (x,), (one_dim(dim, x.ndim, name),), REDUCING)
+
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = f"{name} along `dim`."
+    return f
+
+
+softmax, log_softmax = _softmax("softmax"), _softmax("log_softmax")

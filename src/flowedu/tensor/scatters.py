@@ -1,0 +1,300 @@
+"""Elements that indices choose or change: gather, scatter, index_select, index_add, masked_fill ... (out of place)."""
+from __future__ import annotations
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from flowedu.ops.core import TensorBase
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import elementwise as E
+from flowedu.tensor import pieces as P
+from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import moved, one_dim, reshaped
+from flowedu.tensor.promote import cast, is_number, scalar
+
+_op = REGISTRY.__getitem__
+_GATHER, _DIM_GATHER, _UPDATE, _ADD_AT, _RANGE = map(_op, ("gather", "dim_gather", "scatter_nd_update", "scatter_nd",
+                                                           "range"))
+
+
+def _indices(what, index, whole=(dt.int64, dt.int32)):
+    if not isinstance(index, TensorBase) or index.dtype not in whole:
+        raise DTypeError(f"{what}: expected dtype int64 for index", expected="an int64 or int32 tensor",
+                         got=index.dtype.name if isinstance(index, TensorBase) else type(index).__name__,
+                         fix="index.long()")
+    return index
+
+
+def gather(input, dim: int, index, *, sparse_grad: bool = False):
+    """y[i, j] = x[index[i, j], j] for dim 0, and so on. Other axes of the index may be shorter than x's."""
+    _indices("gather", index)
+    if not input.ndim or not index.ndim:
+        y = _GATHER.call((S.ravel(input), S.ravel(index)), (one_dim(dim, input.ndim, "gather"),))
+        return reshaped(y, index.shape)
+    axis = one_dim(dim, input.ndim, "gather")
+    if index.ndim != input.ndim:
+        raise ShapeError("gather: Index tensor must have the same number of dimensions as input tensor",
+                         expected=f"{input.ndim} axes", got=str(index.ndim),
+                         fix="index.unsqueeze or expand it to x's axes")
+    return _DIM_GATHER.call((_trimmed("gather", input, index, axis), index), (axis,))
+
+
+def _trimmed(what, x, index, axis):
+    """The part of x that an index of its own or smaller size reaches."""
+    for d, (n, m) in enumerate(zip(x.shape, index.shape)):
+        if d != axis and m != n:
+            if m > n:
+                raise ShapeError(f"{what}: Size does not match at dimension {d} expected index {list(index.shape)} to be "
+                                 f"no larger than self {list(x.shape)} apart from dimension {axis}",
+                                 expected=f"at most {n}", got=str(m), fix="narrow the index")
+            x = P.part(x, d, 0, m)
+    return x
+
+
+def _coordinates(index, axis, shape):
+    """Where each element of the index points, as places in the flattened array of `shape`: (n, 1)."""
+    total, step = None, 1
+    for d in range(len(shape) - 1, -1, -1):
+        if d == axis:
+            place = cast(index, dt.int64)
+        else:
+            place = reshaped(_RANGE.call((), (0, 1, index.shape[d], dt.int64)),
+                             (1,) * d + (index.shape[d],) + (1,) * (index.ndim - d - 1))
+        place = place if step == 1 else E.mul(place, step)
+        total = place if total is None else E.add(total, place)
+        step *= shape[d]
+    return reshaped(S.contiguous(S.expand(total, *index.shape)), (index.size_, 1))
+
+
+def _checked(what, input, dim, index, src):
+    """(axis, x, index, src or number), all with an axis at least."""
+    _indices(what, index)
+    if not input.ndim:
+        input, index = S.ravel(input), S.ravel(index)
+        src = S.ravel(src) if isinstance(src, TensorBase) else src
+    axis = one_dim(dim, input.ndim, what)
+    if index.ndim != input.ndim or (isinstance(src, TensorBase) and src.ndim != input.ndim):
+        raise ShapeError(f"{what}: Index tensor must have the same number of dimensions as self tensor",
+                         expected=f"{input.ndim} axes", got=f"index {tuple(index.shape)}",
+                         fix="unsqueeze or expand the index to x's axes")
+    for d, m in enumerate(index.shape):
+        if (d != axis and m > input.shape[d]) or (isinstance(src, TensorBase) and m > src.shape[d]):
+            raise ShapeError(f"{what}: Expected index {list(index.shape)} to be no larger than self {list(input.shape)} "
+                             f"apart from dimension {axis} and no larger than src", got=f"axis {d}: {m}",
+                             expected="an index no larger than both", fix="a smaller index, or a larger src")
+    return axis, input, index, src
+
+
+def _in_range(what, index, n):
+    """Eager indices are looked at: a flattened place would hide one that is out of range."""
+    if not getattr(index, "is_lazy", False) and index.size_:
+        a = index.numpy()
+        if a.min() < 0 or a.max() >= n:
+            bad = a.min() if a.min() < 0 else a.max()
+            raise AxisError(f"{what}: index {bad} is out of bounds for dimension with size {n}", got=str(bad),
+                            expected=f"indices in [0, {n})", fix="check the indices before the call")
+
+
+def _source(src, index, dtype):
+    """The elements of src that belong to the index, as a vector."""
+    if not isinstance(src, TensorBase):
+        return S.expand(scalar(src, dtype), index.size_)
+    for d, m in enumerate(index.shape):
+        if src.shape[d] != m:
+            src = P.part(src, d, 0, m)
+    return reshaped(S.contiguous(src), (index.size_,))
+
+
+def scatter(input, dim: int, index, src, *, reduce: str | None = None):
+    """x with x[index[i, j], j] = src[i, j] for dim 0, and so on; src: a tensor or a number. reduce: "add" or "multiply"."""
+    if reduce == "add":
+        if not isinstance(src, TensorBase):
+            src = S.expand(scalar(src, input.dtype), *index.shape)
+        return scatter_add(input, dim, index, src)
+    if reduce == "multiply":
+        return scatter_reduce(input, dim, index, src if isinstance(src, TensorBase) else S.expand(
+            scalar(src, input.dtype), *index.shape), "prod")
+    if reduce is not None:
+        raise ArgumentError("scatter: reduce argument must be either add or multiply", expected='None, "add", "multiply"',
+                            got=repr(reduce), fix="flow.scatter_reduce has more")
+    axis, x, index, src = _checked("scatter", input, dim, index, src)
+    if isinstance(src, TensorBase) and src.dtype is not x.dtype:
+        raise DTypeError("scatter: Expected self.dtype to be equal to src.dtype", expected=x.dtype.name, got=src.dtype.name,
+                         fix="src.to(x.dtype)")
+    _in_range("scatter", index, x.shape[axis])
+    if not index.size_:
+        return E.clone(input)
+    part = S.contiguous(_source(src, index, x.dtype))
+    y = _UPDATE.call((S.ravel(S.contiguous(x)), _coordinates(index, axis, x.shape), part), ())
+    return reshaped(y, input.shape)
+
+
+def scatter_add(input, dim: int, index, src):
+    """x with src[i, j] added to x[index[i, j], j] for dim 0, and so on; parts for one place add up."""
+    axis, x, index, src = _checked("scatter_add", input, dim, index, src)
+    if src.dtype is not x.dtype:
+        raise DTypeError("scatter_add: Expected self.dtype to be equal to src.dtype", expected=x.dtype.name,
+                         got=src.dtype.name, fix="src.to(x.dtype)")
+    _in_range("scatter_add", index, x.shape[axis])
+    return E.add(input, reshaped(_added(_source(src, index, x.dtype), _coordinates(index, axis, x.shape), (x.size_,)),
+                                 input.shape))
+
+
+def _added(updates, places, shape):
+    """Zeros with `updates` added at rows of places; halves and small numbers in a wider type."""
+    from flowedu.tensor.promote import REDUCING
+    c = REDUCING.get(updates.dtype.name)
+    wide = updates if c is None else cast(updates, c)
+    y = _ADD_AT(S.contiguous(wide), places, shape=shape)
+    return y if c is None else cast(y, updates.dtype)
+
+
+def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bool = True):
+    """scatter with "sum", "prod", "mean", "amax" or "amin" of all that meets in one place. Needs the data (no graphs)."""
+    if reduce == "sum" and include_self:
+        return scatter_add(input, dim, index, src)
+    import numpy as np
+
+    from flowedu.tensor.creation import from_numpy
+    from flowedu.tensor.search import data
+    fold = {"sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": np.minimum}.get(reduce)
+    if fold is None:
+        raise ArgumentError("scatter_reduce: unknown reduce", expected="sum, prod, mean, amax or amin", got=repr(reduce),
+                            fix="reduce=\"sum\"")
+    axis, x, index, src = _checked("scatter_reduce", input, dim, index, src)
+    if input.requires_grad or src.requires_grad:
+        raise ArgumentError(f"scatter_reduce: no gradient of {reduce}", expected='reduce="sum" where a gradient is needed',
+                            got=reduce, fix="use scatter_add, or x.detach()")
+    y = data("scatter_reduce", x).copy().reshape(-1)
+    at = data("scatter_reduce", _coordinates(index, axis, x.shape)).reshape(-1)
+    values = data("scatter_reduce", _source(src, index, x.dtype))
+    if not include_self:
+        y[at] = {"sum": 0, "mean": 0, "prod": 1}.get(reduce, y[at])
+        if reduce in ("amax", "amin"):
+            y[at] = (-np.inf if reduce == "amax" else np.inf) if y.dtype.kind == "f" else \
+                (np.iinfo(y.dtype).min if reduce == "amax" else np.iinfo(y.dtype).max)
+    fold.at(y, at, values)
+    if reduce == "mean":
+        counts = np.full(y.shape, int(include_self))
+        np.add.at(counts, at, 1)
+        y = (y / np.maximum(counts, 1)).astype(y.dtype) if y.dtype.kind == "f" else y // np.maximum(counts, 1)
+    return reshaped(from_numpy(y), input.shape)
+
+
+# ---- one index for a whole part
+def index_select(input, dim: int, index):
+    """The parts along `dim` that a vector of indices names."""
+    _indices("index_select", index)
+    if index.ndim > 1:
+        raise AxisError("index_select: Index is supposed to be a vector", expected="one axis", got=str(tuple(index.shape)),
+                        fix="index.flatten()")
+    axis = one_dim(dim, input.ndim, "index_select")
+    if not input.ndim:
+        return reshaped(_GATHER.call((S.ravel(input), S.ravel(index)), (0,)), ())
+    _in_range("index_select", index, input.shape[axis])
+    return _GATHER.call((input, S.ravel(index)), (axis,))
+
+
+def take(input, index):
+    """The elements at these places of the flattened tensor; negative ones count from the end."""
+    _indices("take", index)
+    n = input.size_
+    return _GATHER.call((S.ravel(input), E.where(E.lt(index, 0), index + n, index)), (0,))
+
+
+def _rows(what, input, dim, index):
+    _indices(what, index)
+    axis = one_dim(dim, input.ndim, what)
+    x = moved(input, axis, 0) if input.ndim else S.ravel(input)
+    at = S.ravel(index)
+    _in_range(what, at, x.shape[0])
+    return axis, x, reshaped(at, (at.shape[0], 1))
+
+
+def index_add(input, dim: int, index, source, *, alpha=1):
+    """x with alpha * source added to the parts along `dim` that the index names."""
+    axis, x, at = _rows("index_add", input, dim, index)
+    part = moved(source, axis, 0) if source.ndim else S.ravel(source)
+    if part.shape != (at.shape[0], *x.shape[1:]):
+        raise ShapeError("index_add: the source does not fit", got=str(part.shape),
+                         expected=str((at.shape[0], *x.shape[1:])),
+                         fix="one part for each index")
+    part = part if alpha == 1 else part * alpha
+    y = E.add(x, _added(S.contiguous(part), at, x.shape))
+    return moved(y, 0, axis) if input.ndim else reshaped(y, ())
+
+
+def index_copy(input, dim: int, index, source):
+    """x with the parts along `dim` that the index names replaced by those of the source."""
+    axis, x, at = _rows("index_copy", input, dim, index)
+    part = moved(source, axis, 0) if source.ndim else S.ravel(source)
+    if source.dtype is not input.dtype or part.shape != (at.shape[0], *x.shape[1:]):
+        raise ShapeError("index_copy: the source does not fit", expected=f"{input.dtype.name} "
+                         f"{(at.shape[0], *x.shape[1:])}", got=f"{source.dtype.name} {tuple(part.shape)}",
+                         fix="one part of x's dtype for each index")
+    y = _UPDATE.call((S.contiguous(x), at, S.contiguous(part)), ()) if at.shape[0] else E.clone(x)
+    return moved(y, 0, axis) if input.ndim else reshaped(y, ())
+
+
+def index_fill(input, dim: int, index, value):
+    """x with a number in the parts along `dim` that the index names."""
+    axis, x, at = _rows("index_fill", input, dim, index)
+    part = S.expand(cast(value, x.dtype) if isinstance(value, TensorBase) else scalar(value, x.dtype),
+                    at.shape[0], *x.shape[1:])
+    y = _UPDATE.call((S.contiguous(x), at, S.contiguous(part)), ()) if at.shape[0] else E.clone(x)
+    return moved(y, 0, axis) if input.ndim else reshaped(y, ())
+
+
+def index_put(input, indices, values, accumulate: bool = False):
+    """x with x[indices] = values (accumulate: +=), out of place."""
+    from flowedu.tensor.assignment import put
+    return put(input, tuple(indices), values, accumulate)
+
+
+# ---- masks
+def masked_fill(input, mask, value):
+    """x with a number (or a 0-dim tensor) where the mask is true; shapes broadcast."""
+    if mask.dtype is not dt.bool_:
+        raise DTypeError("masked_fill: masked_fill_ only supports boolean masks", expected="a bool mask",
+                         got=mask.dtype.name, fix="compare first: x.masked_fill(mask != 0, value)")
+    if isinstance(value, TensorBase):
+        if value.ndim:
+            raise ShapeError("masked_fill: only supports a 0-dimensional value tensor", expected="a number",
+                             got=f"shape {tuple(value.shape)}", fix="flow.where(mask, value, x)")
+        value = cast(value, input.dtype)
+    elif not is_number(value):
+        raise DTypeError("masked_fill: value is not a number", expected="a number or a 0-dim tensor",
+                         got=type(value).__name__, fix="flow.where(mask, value, x) takes tensors")
+    else:
+        value = scalar(value, input.dtype)
+    return _op("where").call((mask, value, input), ())
+
+
+def masked_scatter(input, mask, source):
+    """x with the elements where the mask is true replaced, in order, by those of the source."""
+    from flowedu.tensor.creation import from_numpy
+    from flowedu.tensor.search import data
+    x, wide = S.broadcast_tensors(input, mask)
+    places = data("masked_scatter", wide).reshape(-1).nonzero()[0]
+    if places.size > source.size_:
+        raise ShapeError("masked_scatter: the source has too few elements", expected=f"{places.size} or more",
+                         got=str(source.size_), fix="one element for each True of the mask")
+    if not places.size:
+        return E.clone(x)
+    part = P.part(S.ravel(source), 0, 0, int(places.size))
+    return reshaped(_UPDATE.call((S.ravel(S.contiguous(x)), from_numpy(places.reshape(-1, 1)), S.contiguous(part)), ()),
+                    x.shape)
+
+
+# ---- a part replaced, out of place
+def select_scatter(input, src, dim: int, index: int):
+    """x with one place along an axis replaced by src."""
+    from flowedu.tensor.assignment import put
+    axis = one_dim(dim, input.ndim, "select_scatter")
+    return put(input, (slice(None),) * axis + (index,), src)
+
+
+def slice_scatter(input, src, dim: int = 0, start=None, end=None, step: int = 1):
+    """x with x[start:end:step] along an axis replaced by src."""
+    from flowedu.tensor.assignment import put
+    axis = one_dim(dim, input.ndim, "slice_scatter")
+    return put(input, (slice(None),) * axis + (slice(start, end, step),), src)

@@ -1,0 +1,294 @@
+"""Order and places: sort, topk, median, searchsorted; what needs the data: nonzero, unique, bincount ..."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError, AxisError, DTypeError, LazyTensorError, ShapeError
+from flowedu.ops.core import TensorBase
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import elementwise as E
+from flowedu.tensor import pieces as P
+from flowedu.tensor import reductions as R
+from flowedu.tensor import return_types
+from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import moved, one_dim, reshaped
+from flowedu.tensor.promote import REDUCING, cast, result_type, scalar
+
+_op = REGISTRY.__getitem__
+_GATHER, _DIM_GATHER = _op("gather"), _op("dim_gather")
+
+
+def _last(what, x, dim):
+    """(x with `dim` as the last axis, where it was)."""
+    axis = one_dim(dim, x.ndim, what)
+    return moved(x, axis, x.ndim - 1), axis
+
+
+def _sortable(x):
+    c = REDUCING.get(x.dtype.name)
+    return x if c is None else cast(x, c)
+
+
+def _order(x, descending):
+    """int64 places that sort x along its last axis; stable."""
+    return cast(_op("argsort").call((_sortable(x),), (bool(descending),)), dt.int64)
+
+
+def sort(input, dim: int = -1, descending: bool = False, stable: bool = True):
+    """(values, indices) along `dim`. Equal elements stay in their order; a NaN is the largest."""
+    if not input.ndim:
+        one_dim(dim, 0, "sort")
+        return return_types.sort(E.clone(input), scalar(0, dt.int64))
+    x, axis = _last("sort", input, dim)
+    at = _order(x, descending)
+    values = _DIM_GATHER.call((x, at), (x.ndim - 1,))
+    return return_types.sort(moved(values, x.ndim - 1, axis), moved(at, x.ndim - 1, axis))
+
+
+def argsort(input, dim: int = -1, descending: bool = False, stable: bool = True):
+    """The places, int64, that sort x along `dim`."""
+    if not input.ndim:
+        return scalar(0, dt.int64)
+    x, axis = _last("argsort", input, dim)
+    return moved(_order(x, descending), x.ndim - 1, axis)
+
+
+def msort(input):
+    """The values sorted along the first axis."""
+    return sort(input, 0)[0]
+
+
+def topk(input, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
+    """(values, indices) of the k largest (smallest) elements along `dim`, the best first."""
+    if not input.ndim:
+        one_dim(dim, 0, "topk")
+        return return_types.topk(E.clone(input), scalar(0, dt.int64))
+    x, axis = _last("topk", input, dim)
+    if not 0 <= k <= x.shape[-1]:
+        raise ShapeError("topk: selected index k out of range", expected=f"0 <= k <= {x.shape[-1]}", got=f"k={k}",
+                         fix="k=min(k, x.shape[dim])")
+    if largest:
+        at = cast(_op("top_k").call((_sortable(x),), (k,)), dt.int64)
+    else:
+        at = P.part(_order(x, False), x.ndim - 1, 0, k)
+    values = _DIM_GATHER.call((x, at), (x.ndim - 1,))
+    return return_types.topk(moved(values, x.ndim - 1, axis), moved(at, x.ndim - 1, axis))
+
+
+def _pick(result, x, axis, at, keepdim):
+    """(values, indices) for one place `at` (..., 1) along the last axis of x, which came from `axis`."""
+    values = moved(_DIM_GATHER.call((x, at), (x.ndim - 1,)), x.ndim - 1, axis)
+    at = moved(at, x.ndim - 1, axis)
+    if not keepdim:
+        shape = (*values.shape[:axis], *values.shape[axis + 1:])
+        values, at = reshaped(values, shape), reshaped(at, shape)
+    return result(values, at)
+
+
+def kthvalue(input, k: int, dim: int = -1, keepdim: bool = False):
+    """(values, indices) of the k-th smallest element along `dim` (k from 1 on)."""
+    if not input.ndim:
+        return return_types.kthvalue(E.clone(input), scalar(0, dt.int64))
+    x, axis = _last("kthvalue", input, dim)
+    if not 1 <= k <= x.shape[-1]:
+        raise ShapeError("kthvalue: selected number k out of range for dimension", expected=f"1 <= k <= {x.shape[-1]}",
+                         got=f"k={k}", fix="k counts from 1")
+    return _pick(return_types.kthvalue, x, axis, P.part(_order(x, False), x.ndim - 1, k - 1, k), keepdim)
+
+
+def median(input, dim: int | None = None, keepdim: bool = False):
+    """The middle one of the sorted elements (of two the smaller), NaN if there is one; with dim (values, indices)."""
+    if dim is None:
+        if not input.size_:
+            return scalar(float("nan"), input.dtype)
+        return reshaped(median(reshaped(input, (input.size_,)), 0)[0], ())
+    if not input.ndim:
+        return return_types.median(E.clone(input), scalar(0, dt.int64))
+    x, axis = _last("median", input, dim)
+    if not x.shape[-1]:
+        raise AxisError("median: there is no median of zero elements", expected="one element or more", got=str(x.shape),
+                        fix="check that the input is not empty")
+    order, n = _order(x, False), x.shape[-1]
+    at = P.part(order, x.ndim - 1, (n - 1) // 2, (n - 1) // 2 + 1)
+    if x.dtype.is_floating_point:                          # NaNs stand last
+        last = P.part(order, x.ndim - 1, n - 1, n)
+        at = E.where(E.isnan(_DIM_GATHER.call((x, last), (x.ndim - 1,))), last, at)
+    return _pick(return_types.median, x, axis, at, keepdim)
+
+
+def mode(input, dim: int = -1, keepdim: bool = False):
+    """(values, indices) of the most frequent element along `dim`; of several the smallest."""
+    if not input.ndim:
+        return return_types.mode(E.clone(input), scalar(0, dt.int64))
+    x, axis = _last("mode", input, dim)
+    at = reshaped(_op("mode_place")(x), (*x.shape[:-1], 1))
+    return _pick(return_types.mode, x, axis, at, keepdim)
+
+
+def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"):
+    """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all)."""
+    from flowedu.tensor.creation import tensor
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise ArgumentError("quantile: unknown interpolation", got=repr(interpolation),
+                            expected='"linear", "lower", "higher", "midpoint" or "nearest"', fix="leave it out: linear")
+    qs = q if isinstance(q, TensorBase) else tensor(q, dtype=input.dtype)
+    x = reshaped(input, (input.size_,)) if dim is None else input
+    axis = one_dim(0 if dim is None else dim, x.ndim, "quantile")
+    x = moved(sort(x, axis)[0], axis, x.ndim - 1)
+    place = reshaped(qs, (qs.size_,)) * float(x.shape[-1] - 1)
+    low = E.floor(place)
+    w = {"linear": place - low, "lower": place * 0, "higher": cast(E.gt(place, low), x.dtype), "midpoint":
+         cast(E.gt(place, low), x.dtype) * 0.5, "nearest": E.round(place) - low}[interpolation]
+    i = cast(low, dt.int64)
+    a = _GATHER.call((x, i), (x.ndim - 1,))
+    b = _GATHER.call((x, E.clamp(i + 1, max=x.shape[-1] - 1)), (x.ndim - 1,))
+    y = moved(E.lerp(a, b, w), x.ndim - 1, 0)                # (q, other axes)
+    if keepdim:
+        shape = [1] * input.ndim if dim is None else [*x.shape[:-1][:axis], 1, *x.shape[:-1][axis:]]
+        y = reshaped(y, (qs.size_, *shape))
+    return y if qs.ndim else reshaped(y, y.shape[1:])
+
+
+# ---- looking up
+def searchsorted(sorted_sequence, input, *, out_int32: bool = False, right: bool = False, side: str | None = None):
+    """Where each value would go in a sorted vector (or in its row of a sorted matrix); right: behind equal elements."""
+    x = input if isinstance(input, TensorBase) else scalar(input, result_type(sorted_sequence, input))
+    y = _op("searchsorted")(sorted_sequence, x, right=right or side == "right")
+    return cast(y, dt.int32) if out_int32 else y
+
+
+def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False):
+    """The number of the bucket between `boundaries` each value falls into."""
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool = False):
+    """Whether each element is one of the test elements."""
+    if not isinstance(test_elements, TensorBase):
+        found = E.eq(elements, test_elements)
+    elif not isinstance(elements, TensorBase):
+        found = E.any(E.eq(test_elements, elements))
+    else:
+        found = E.any(E.eq(S.unsqueeze(elements, -1), S.ravel(test_elements)), -1)
+    return E.logical_not(found) if invert else found
+
+
+def in_top_k(targets, predictions, k: int):
+    """bool (n,): whether class targets[i] is among the k largest of predictions[i]; ties at the border are inside."""
+    own = _DIM_GATHER.call((predictions, S.unsqueeze(targets, 1)), (1,))
+    return E.lt(R.sum(cast(E.gt(predictions, own), dt.int32), 1), k)
+
+
+def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
+    """A new last axis of num_classes elements (-1: as many as the largest index needs), 1 at the index, int64."""
+    if input.dtype not in (dt.int64, dt.int32):
+        raise DTypeError("one_hot: one_hot is only applicable to index tensor", expected="int64 or int32",
+                         got=input.dtype.name, fix="x.long()")
+    if num_classes == -1:
+        num_classes = int(data("one_hot without num_classes", input).max()) + 1
+    elif not is_lazy(input) and input.size_:
+        a = input.numpy()
+        if a.min() < 0 or a.max() >= num_classes:
+            raise ArgumentError("one_hot: Class values must be smaller than num_classes", got=f"{a.min()} to {a.max()}",
+                                expected=f"values in [0, {num_classes})", fix="num_classes=int(x.max()) + 1")
+    whole = isinstance(on_value, int) and isinstance(off_value, int)
+    return _op("one_hot")(input, depth=num_classes, on_value=float(on_value), off_value=float(off_value),
+                          dtype=dt.int64 if whole else dt.float32)
+
+
+# ---- what needs the data
+def is_lazy(x) -> bool:
+    return getattr(x, "is_lazy", False)
+
+
+def data(what: str, x) -> np.ndarray:
+    """The data of a tensor, for functions whose result's size depends on it. Raises LazyTensorError inside a graph."""
+    if is_lazy(x):
+        raise LazyTensorError(f"{what}: the shape of its result depends on the data, which a graph has not while it is "
+                        "built", expected="an eager tensor", got=f"a lazy tensor of shape {tuple(x.shape)}",
+                        fix="call it outside nn.Graph, or use flow.where(mask, x, y), whose shape is known")
+    return x.detach().numpy() if x.requires_grad else x.numpy()
+
+
+def _tensor(a: np.ndarray):
+    from flowedu.tensor.creation import from_numpy
+    return from_numpy(np.ascontiguousarray(a))
+
+
+def nonzero(input, *, as_tuple: bool = False):
+    """The places of the elements that are not 0: (how many, axes), int64; as_tuple: one vector for each axis."""
+    a = data("nonzero", input)
+    if as_tuple:
+        return tuple(_tensor(i.astype(np.int64)) for i in np.nonzero(a if a.ndim else a.reshape(1)))
+    return _tensor(np.argwhere(a).astype(np.int64))
+
+
+def argwhere(input):
+    """nonzero(input)."""
+    return nonzero(input)
+
+
+def masked_select(input, mask):
+    """The elements where the mask is true, as a vector."""
+    if mask.dtype is not dt.bool_:
+        raise DTypeError("masked_select: expected BoolTensor for mask", expected="bool", got=mask.dtype.name,
+                         fix="compare first: x.masked_select(mask != 0)")
+    x, mask = S.broadcast_tensors(input, mask)
+    places = np.flatnonzero(data("masked_select", mask).reshape(-1)).astype(np.int64)
+    return _GATHER.call((S.ravel(x), _tensor(places)), (0,))
+
+
+def unique(input, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
+    """The different elements, in order (with dim: the different parts); inverse: where each element went; counts."""
+    a = data("unique", input)
+    if dim is not None:
+        dim = one_dim(dim, input.ndim, "unique")
+    values, inverse, counts = np.unique(a, return_inverse=True, return_counts=True, axis=dim)
+    out = [_tensor(values)]
+    if return_inverse:
+        out.append(_tensor(inverse.reshape(a.shape if dim is None else -1).astype(np.int64)))
+    if return_counts:
+        out.append(_tensor(counts.astype(np.int64)))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def unique_consecutive(input, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
+    """Without the repetitions of neighbours."""
+    a = data("unique_consecutive", input)
+    rows = a.reshape(-1) if dim is None else np.moveaxis(a, dim, 0)
+    flat = rows.reshape(len(rows), -1)
+    new = np.r_[True, (flat[1:] != flat[:-1]).any(axis=1)] if len(flat) else np.zeros(0, bool)
+    values = rows[new]
+    out = [_tensor(values if dim is None else np.moveaxis(values, 0, dim))]
+    number = np.cumsum(new) - 1
+    if return_inverse:
+        out.append(_tensor(number.reshape(a.shape if dim is None else -1).astype(np.int64)))
+    if return_counts:
+        out.append(_tensor(np.bincount(number, minlength=len(values)).astype(np.int64)))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def bincount(input, weights=None, minlength: int = 0):
+    """How often each number 0, 1, 2, ... occurs in a vector (or the sum of its weights)."""
+    a = data("bincount", input)
+    if a.ndim != 1 or a.dtype.kind not in "iu" or (a < 0).any():
+        raise ArgumentError("bincount: bincount only supports 1-d non-negative integral inputs.", got=f"{input.dtype.name} "
+                            f"{tuple(input.shape)}", expected="a vector of whole numbers of 0 or more",
+                            fix="x.flatten().long()")
+    size = max(int(a.max(initial=-1)) + 1, minlength)
+    ones = weights if weights is not None else S.expand(scalar(1, dt.int64), a.size)
+    if not ones.dtype.is_floating_point and weights is not None:
+        ones = cast(ones, dt.float64)
+    places = cast(reshaped(input, (a.size, 1)), dt.int64)
+    return _op("scatter_nd")(S.contiguous(ones), places, shape=(size,))
+
+
+def histc(input, bins: int = 100, min: float = 0, max: float = 0):
+    """How many elements fall into each of `bins` equal parts of [min, max] (both 0: of the data's own range)."""
+    a = data("histc", input)
+    low, high = (float(a.min()), float(a.max())) if min == max == 0 and a.size else (min, max)
+    if low == high:
+        low, high = low - 1, high + 1
+    counts, _ = np.histogram(a, bins=bins, range=(low, high))
+    return cast(_tensor(counts), input.dtype)

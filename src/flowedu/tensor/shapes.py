@@ -1,0 +1,294 @@
+"""Other shapes of the same elements: reshape, view, squeeze, permute, expand, diagonal ... Views where PyTorch's are views.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.ops.core import current_interpreter
+from flowedu.ops.define import REGISTRY
+from flowedu.ops.view import reshape_strides
+from flowedu.tensor.dims import dims, one_dim, reshaped, sizes, transposed
+from flowedu.tensor.promote import cast
+
+_op = REGISTRY.__getitem__
+_RESHAPE, _TRANSPOSE, _EXPAND, _SLICE = map(_op, ("reshape", "transpose", "expand", "slice"))
+
+
+# ---- reshape and its family
+def full_shape(size: int, shape: Sequence[int], what: str = "reshape") -> tuple[int, ...]:
+    """`shape` with its one -1 worked out. Raises ShapeError."""
+    known, hole = 1, None
+    for i, n in enumerate(shape):
+        if n == -1:
+            if hole is not None:
+                raise ShapeError(f"{what}: only one dimension can be inferred", expected="at most one -1",
+                                 got=str(tuple(shape)), fix="write all sizes but one")
+            hole = i
+        elif n < 0:
+            raise ShapeError(f"{what}: invalid shape dimension {n}", expected="sizes of 0 or more, or one -1",
+                             got=str(tuple(shape)), fix="-1 stands for the size that is worked out")
+        else:
+            known *= n
+    if hole is None:
+        if known != size:
+            raise ShapeError(f"{what}: shape '{tuple(shape)}' is invalid for input of size {size}", got=f"{known} elements",
+                             expected=f"{size} elements", fix="use -1 for one axis and let it be worked out")
+        return tuple(shape)
+    if known == 0 or size % known:
+        raise ShapeError(f"{what}: shape '{tuple(shape)}' is invalid for input of size {size}", got="no size for the -1",
+                         expected=f"sizes whose product divides {size}",
+                         fix="leave one size out as -1 whose value makes the product fit")
+    return (*shape[:hole], size // known, *shape[hole + 1:])
+
+
+def reshape(input, *sizes_, shape=None):
+    """The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy."""
+    return _RESHAPE.call((input,), (full_shape(input.size_, sizes(sizes_ if shape is None else (shape,))),))
+
+
+def view(input, *shape):
+    """A view of another shape. Raises ShapeError where only a copy could have it: then use reshape."""
+    if len(shape) == 1 and hasattr(shape[0], "is_floating_point"):
+        raise ArgumentError("view: a dtype would reinterpret the bytes", expected="sizes", got=repr(shape[0]),
+                            fix="x.to(dtype) converts the numbers")
+    full = full_shape(input.size_, sizes(shape), "view")
+    if current_interpreter() is None and not input.is_contiguous() and reshape_strides(
+            input.shape, input.strides, full) is None:
+        raise ShapeError("view: view size is not compatible with input tensor's size and stride (at least one dimension "
+                         "spans across two contiguous subspaces)", expected="memory that this shape can run through",
+                         got=f"shape {tuple(input.shape)}, strides {input.strides}", fix="Use .reshape(...) instead.")
+    return _RESHAPE.call((input,), (full,))
+
+
+def view_as(input, other):
+    return view(input, *other.shape)
+
+
+def reshape_as(input, other):
+    return reshape(input, *other.shape)
+
+
+def flatten(input, start_dim: int = 0, end_dim: int = -1):
+    """Axes start_dim..end_dim merged into one; a 0-dim tensor becomes one of one element."""
+    if not input.ndim:
+        return reshaped(input, (1,))
+    a, b = one_dim(start_dim, input.ndim, "flatten"), one_dim(end_dim, input.ndim, "flatten")
+    if a > b:
+        raise ShapeError("flatten: end_dim comes before start_dim", expected=f"start_dim <= {b}", got=str(a),
+                         fix="swap the two")
+    return reshaped(input, (*input.shape[:a], prod(input.shape[a:b + 1]), *input.shape[b + 1:]))
+
+
+def ravel(input):
+    return reshaped(input, (input.size_,))
+
+
+def unflatten(input, dim: int, sizes: Sequence[int]):
+    """One axis split into several; one size may be -1."""
+    a = one_dim(dim, input.ndim, "unflatten")
+    return reshaped(input, (*input.shape[:a], *full_shape(input.shape[a], sizes, "unflatten"), *input.shape[a + 1:]))
+
+
+def squeeze(input, dim=None):
+    """Without the axes of size 1 (all of them, or those of `dim` that have size 1)."""
+    if dim is None:
+        return reshaped(input, tuple([n for n in input.shape if n != 1]))
+    axes = dims(dim, input.ndim, "squeeze") if dim != () else ()
+    return reshaped(input, tuple([n for i, n in enumerate(input.shape) if n != 1 or i not in axes]))
+
+
+def unsqueeze(input, dim: int):
+    """With a new axis of size 1 at `dim`."""
+    a = one_dim(dim, input.ndim + 1, "unsqueeze")
+    return _RESHAPE.call((input,), ((*input.shape[:a], 1, *input.shape[a:]),))
+
+
+# ---- the order of the axes
+def permute(input, *dims_, dims=None):
+    """The axes in the given order."""
+    order = sizes(dims_ if dims is None else (dims,))
+    if len(order) != input.ndim:
+        raise ShapeError(f"permute: number of dimensions in the tensor input does not match the length of the desired "
+                         f"ordering: input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}",
+                         expected=f"{input.ndim} axes", got=str(order),
+                         fix="x.permute(*reversed(range(x.ndim))) turns them all round")
+    order = tuple([one_dim(d, input.ndim, "permute") for d in order])
+    if len(set(order)) != len(order):
+        raise ShapeError("permute: an axis is given twice", expected="each axis once", got=str(order),
+                         fix="name each axis once")
+    return _TRANSPOSE.call((input,), (order,))
+
+
+def transpose(input, dim0: int, dim1: int):
+    """Two axes exchanged."""
+    a, b = one_dim(dim0, input.ndim, "transpose"), one_dim(dim1, input.ndim, "transpose")
+    order = list(range(input.ndim))
+    if order:
+        order[a], order[b] = b, a
+    return _TRANSPOSE.call((input,), (tuple(order),))
+
+
+swapaxes = swapdims = transpose
+
+
+def t(input):
+    """The transpose of a matrix; a vector stays as it is."""
+    if input.ndim > 2:
+        raise ShapeError(f"t: t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D", got=str(input.shape),
+                         expected="a matrix or a vector", fix="x.transpose(-2, -1), or x.mT")
+    return transpose(input, 0, 1) if input.ndim == 2 else _op("identity")(input)
+
+
+def mT(input):
+    """The last two axes exchanged."""
+    if input.ndim < 2:
+        raise ShapeError("mT: a matrix is needed", expected="two axes or more", got=str(input.shape),
+                         fix="x.unsqueeze(0) makes a vector a row")
+    return transpose(input, -2, -1)
+
+
+def adjoint(input):
+    return mT(input)
+
+
+def movedim(input, source, destination):
+    """Axes moved to other places; the rest keeps its order."""
+    source, destination = ((x,) if isinstance(x, int) else tuple(x) for x in (source, destination))
+    if len(source) != len(destination):
+        raise ShapeError("movedim: source and destination differ in length", expected="as many of each",
+                         got=f"{source} and {destination}", fix="give every axis its place")
+    source = [one_dim(d, input.ndim, "movedim") for d in source]
+    destination = [one_dim(d, input.ndim, "movedim") for d in destination]
+    if len(set(source)) != len(source) or len(set(destination)) != len(destination):
+        raise ShapeError("movedim: repeated dim", expected="each axis once", got=f"{source} to {destination}",
+                         fix="name each axis once")
+    order = [i for i in range(input.ndim) if i not in source]
+    for to, from_ in sorted(zip(destination, source)):
+        order.insert(to, from_)
+    return transposed(input, tuple(order))
+
+
+moveaxis = movedim
+
+
+# ---- repeated
+def expand(input, *sizes_, size=None):
+    """Broadcast to a shape: axes of size 1 repeat without memory. -1 keeps an axis."""
+    shape = sizes(sizes_ if size is None else (size,))
+    lead = len(shape) - input.ndim
+    if lead < 0:
+        raise ShapeError(f"expand: the number of sizes provided ({len(shape)}) must be greater or equal to the number of "
+                         f"dimensions in the tensor ({input.ndim})", expected="a size for every axis", got=str(shape),
+                         fix="give x.ndim sizes or more")
+    full = []
+    for i, n in enumerate(shape):
+        own = input.shape[i - lead] if i >= lead else 1
+        if n == -1 and i < lead:
+            raise ShapeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
+                             f"dimension {i}", expected="a size of 0 or more", got=str(shape),
+                             fix="-1 keeps a size only of an axis that x has")
+        if n not in (-1, own) and own != 1:
+            raise ShapeError(f"expand: The expanded size of the tensor ({n}) must match the existing size ({own}) at "
+                             f"non-singleton dimension {i}", expected="axes that are equal, or 1 in x",
+                             got=f"{tuple(input.shape)} to {shape}", fix="reshape x, or use repeat")
+        full.append(own if n == -1 else n)
+    return _EXPAND.call((input,), (tuple(full),))
+
+
+def expand_as(input, other):
+    return expand(input, *other.shape)
+
+
+def broadcast_to(input, size: Sequence[int]):
+    return expand(input, *size)
+
+
+def broadcast_shapes(*shapes) -> tuple[int, ...]:
+    """The shape that all broadcast to."""
+    from flowedu.blob.spec import broadcast
+    return broadcast(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes], what="broadcast_shapes")
+
+
+def broadcast_tensors(*tensors) -> list:
+    """All in their common shape, without copies."""
+    tensors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    shape = broadcast_shapes(*[x.shape for x in tensors])
+    return [x if x.shape == shape else _EXPAND.call((x,), (shape,)) for x in tensors]
+
+
+def repeat(input, *times_, repeats=None):
+    """Copies side by side: as many along each axis as `repeats` says; it may have more axes than x, in front."""
+    times = sizes(times_ if repeats is None else (repeats,))
+    lead = len(times) - input.ndim
+    if lead < 0:
+        raise ShapeError("repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+                         "tensor", expected=f"{input.ndim} numbers or more", got=str(times),
+                         fix="x.repeat(*(1,) * x.ndim) is a copy")
+    shape = (*(1,) * lead, *input.shape)
+    split = reshaped(input, tuple(m for n in shape for m in (1, n)))
+    wide = _EXPAND.call((split,), (tuple(m for k, n in zip(times, shape) for m in (k, n)),))
+    return _RESHAPE.call((_op("contiguous").call((wide,), ()),), (tuple(k * n for k, n in zip(times, shape)),))
+
+
+def tile(input, *dims_, dims=None):
+    """repeat; missing numbers in front are 1."""
+    times = sizes(dims_ if dims is None else (dims,))
+    return repeat(input, (1,) * (input.ndim - len(times)) + times)
+
+
+def repeat_interleave(input, repeats, dim: int | None = None, *, output_size=None):
+    """Every element (part along `dim`) `repeats` times in a row: an int, or a tensor with a number for each part."""
+    if dim is None:
+        input, dim = ravel(input), 0
+    a = one_dim(dim, input.ndim, "repeat_interleave")
+    if not isinstance(repeats, int):
+        import numpy as np
+        times = repeats.numpy().reshape(-1)
+        if times.size not in (1, input.shape[a]):
+            raise ShapeError("repeat_interleave: repeats must have the same size as input along dim",
+                             expected=f"{input.shape[a]} numbers", got=str(times.size),
+                             fix="one number, or one for each part")
+        if times.size == 1:
+            repeats = int(times[0])
+        else:
+            from flowedu.tensor.creation import from_numpy
+            places = np.repeat(np.arange(input.shape[a]), times)
+            return _op("gather").call((input, from_numpy(places)), (a,))
+    x = unsqueeze(input, a + 1)
+    x = expand(x, *input.shape[:a + 1], repeats, *input.shape[a + 1:])
+    return reshape(x, *input.shape[:a], input.shape[a] * repeats, *input.shape[a + 1:])
+
+
+def contiguous(input, memory_format=None):
+    """x itself when its memory runs row by row, else a copy that does."""
+    return input if input.is_contiguous() else _op("contiguous").call((input,), ())
+
+
+def type_as(input, other):
+    """x in the dtype of another tensor."""
+    return cast(input, other.dtype)
+
+
+def atleast_1d(*tensors):
+    return _atleast(1, tensors)
+
+
+def atleast_2d(*tensors):
+    return _atleast(2, tensors)
+
+
+def atleast_3d(*tensors):
+    return _atleast(3, tensors)
+
+
+def _atleast(rank, tensors):
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return tuple(_atleast(rank, (x,)) for x in tensors[0])
+    if len(tensors) > 1:
+        return tuple(_atleast(rank, (x,)) for x in tensors)
+    x = tensors[0]
+    while x.ndim < rank:
+        x = unsqueeze(x, -1 if rank == 3 and x.ndim == 2 else 0)
+    return x

@@ -1,0 +1,98 @@
+"""From a list of items to a batch."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import CallError, ShapeError
+from flowedu.tensor import Tensor, empty, from_numpy, tensor
+from flowedu.tensor.joining import stack
+
+
+def default_collate(batch: Sequence) -> Any:
+    """The items of a batch, put together by what the first of them is.
+
+    | items | batch |
+    |---|---|
+    | tensors, arrays | one tensor, with a new first axis |
+    | bools, ints, floats | a tensor: bool, int64, float64 |
+    | strings, bytes | as they are |
+    | dicts, named tuples | a dict or named tuple of batches |
+    | tuples, lists | a list of batches |
+
+    Raises: ShapeError (a RuntimeError): items of different shapes or lengths. CallError (a TypeError): other items.
+    """
+    first = batch[0]
+    if isinstance(first, Tensor):
+        return _stacked(batch)
+    if isinstance(first, (np.ndarray, np.generic)):
+        if first.dtype.kind in "SUO":
+            raise CallError(f"default_collate: batch must contain numbers; found an array of {first.dtype}",
+                            expected="arrays of numbers", got=str(first.dtype), fix="return str, or pass collate_fn")
+        return _stacked([from_numpy(_plain(x)) for x in batch])
+    if isinstance(first, (bool, int, float)):
+        kind = dt.bool_ if isinstance(first, bool) else dt.int64 if isinstance(first, int) else dt.float64
+        return tensor(list(batch), dtype=dt.float64 if any(isinstance(x, float) for x in batch) else kind)
+    if isinstance(first, (str, bytes)):
+        return batch
+    if isinstance(first, Mapping):
+        made = {k: default_collate([item[k] for item in batch]) for k in first}
+        return _as(type(first), made)
+    if isinstance(first, (tuple, list)):
+        if any(len(item) != len(first) for item in batch):
+            raise ShapeError("default_collate: each element in list of batch should be of equal size",
+                             expected=f"{len(first)} parts, as in the first item",
+                             got=", ".join(str(len(x)) for x in batch[:9]), fix="pass collate_fn, which may pad")
+        parts = [default_collate(part) for part in zip(*batch)]
+        return type(first)(*parts) if hasattr(first, "_fields") else parts
+    raise CallError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
+                    f"{type(first).__name__}", expected="such items", got=repr(first)[:80],
+                    fix="convert them in the data set (a picture: transforms.ToTensor()), or pass collate_fn")
+
+
+def default_convert(data: Any) -> Any:
+    """Arrays become tensors, also in containers; everything else stays. (What batch_size=None does to an item.)"""
+    if isinstance(data, (np.ndarray, np.generic)) and data.dtype.kind not in "SUO":
+        return from_numpy(_plain(data))
+    if isinstance(data, Mapping):
+        return _as(type(data), {k: default_convert(v) for k, v in data.items()})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*map(default_convert, data))
+    if type(data) in (list, tuple):
+        return type(data)(map(default_convert, data))
+    return data
+
+
+def _as(kind: type, made: dict) -> Any:
+    try:
+        return made if kind is dict else kind(made)
+    except TypeError:                                # a kind of dict that is not made from a dict
+        return made
+
+
+def _plain(a: Any) -> np.ndarray:
+    """An array a tensor can lie over: this machine's byte order, no negative strides."""
+    a = np.asarray(a)
+    a = a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
+    return a.copy() if any(s < 0 or s % a.itemsize for s in a.strides) else a
+
+
+def _stacked(items: Sequence[Tensor]) -> Tensor:
+    first = items[0]
+    shape, kind = tuple(first.shape), first.dtype
+    for i, x in enumerate(items):
+        if tuple(x.shape) != shape or x.dtype is not kind:
+            raise ShapeError("default_collate: stack expects each tensor to be equal size, but got "
+                             f"{list(shape)} at entry 0 and {list(x.shape)} at entry {i}",
+                             expected=f"{kind.name}{list(shape)}, as item 0", got=f"item {i}: {x.spec}",
+                             fix="crop or pad the items, or pass collate_fn")
+    if kind.numpy is None or any(x.requires_grad for x in items):
+        return stack(list(items))
+    out = empty(len(items), *shape, dtype=kind)
+    rows = out.numpy()
+    for i, x in enumerate(items):
+        rows[i] = x.numpy()
+    return out

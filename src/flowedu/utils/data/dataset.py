@@ -1,0 +1,139 @@
+"""Data sets: what has items by number (Dataset), or gives one item after the other (IterableDataset)."""
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from flowedu.errors import ArgumentError, AxisError, CheckError
+from flowedu.tensor import Tensor, no_grad, tensor
+from flowedu.tensor.generator import Generator
+from flowedu.tensor.random import randperm
+
+
+class Dataset:
+    """Items by number. Write `__getitem__(index)` and, for samplers, `__len__()`.
+
+    A method `__getitems__(indices)`, if there is one, is asked for all items of a batch at once.
+    """
+
+    def __getitem__(self, index: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}.__getitem__ is not defined: a Dataset gives items by number")
+
+    def __add__(self, other: Dataset) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset):
+    """One item after the other. Write `__iter__()`.
+
+    In a DataLoader with workers every worker iterates over a copy of its own: split the work by get_worker_info(), or each
+    item comes as often as there are workers.
+    """
+
+    def __iter__(self) -> Iterator:
+        raise NotImplementedError(f"{type(self).__name__}.__iter__ is not defined: an IterableDataset gives an iterator")
+
+    def __add__(self, other: Dataset) -> ChainDataset:
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset):
+    """Item i is (t[i] of each tensor)."""
+
+    def __init__(self, *tensors: Tensor):
+        sizes = [len(t) for t in tensors]
+        if len(set(sizes)) > 1:
+            raise CheckError("TensorDataset: Size mismatch between tensors", expected="one size of the first axis",
+                             got=", ".join(map(str, sizes)), fix="give every tensor one row per item")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(t[index] for t in self.tensors)
+
+    def __getbatch__(self, indices: Sequence[int]) -> list[Tensor]:
+        """What default_collate makes of these items, in one step."""
+        with no_grad():
+            rows = tensor(list(indices))
+            return [t[rows] for t in self.tensors]
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+
+class ConcatDataset(Dataset):
+    """The items of several data sets, one set after the other."""
+
+    def __init__(self, datasets: Iterable[Dataset]):
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise CheckError("ConcatDataset: datasets should not be an empty iterable", expected="at least one data set",
+                             got="none", fix="ConcatDataset([a, b])")
+        for d in self.datasets:
+            if isinstance(d, IterableDataset):
+                raise CheckError("ConcatDataset does not support IterableDataset", got=type(d).__name__,
+                                 expected="data sets with items by number", fix="ChainDataset([a, b])")
+        self.cumulative_sizes = list(itertools.accumulate(map(len, self.datasets)))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> Any:
+        n = len(self)
+        if not -n <= index < n:
+            raise AxisError("ConcatDataset: the index is out of range", expected=f"-{n} to {n - 1}", got=str(index))
+        index %= n
+        i = bisect_right(self.cumulative_sizes, index)
+        return self.datasets[i][index - (self.cumulative_sizes[i - 1] if i else 0)]
+
+
+class ChainDataset(IterableDataset):
+    """The items of several iterable data sets, one set after the other."""
+
+    def __init__(self, datasets: Iterable[Dataset]):
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator:
+        return itertools.chain.from_iterable(self.datasets)
+
+    def __len__(self) -> int:
+        return sum(len(d) for d in self.datasets)
+
+
+class Subset(Dataset):
+    """The items `indices` of a data set."""
+
+    def __init__(self, dataset: Dataset, indices: Sequence[int]):
+        self.dataset, self.indices = dataset, indices
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.dataset[[self.indices[i] for i in index] if isinstance(index, list) else self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(dataset: Dataset, lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset]:
+    """Subsets of these lengths, of items in random order.
+
+    Args:
+        lengths: numbers of items, which add up to len(dataset); or parts (floats), which add up to 1: what is left over
+            when they are rounded down goes to the first subsets, one item each.
+        generator: default: that of flow.manual_seed.
+    """
+    n = len(dataset)
+    if any(isinstance(x, float) for x in lengths):
+        if not math.isclose(sum(lengths), 1) or any(not 0 <= x <= 1 for x in lengths):
+            raise ArgumentError("random_split: the parts do not add up to 1", expected="1", got=str(sum(lengths)),
+                                fix="random_split(dataset, [0.8, 0.2])")
+        lengths = [math.floor(n * x) for x in lengths]
+        for i in range(n - sum(lengths)):
+            lengths[i % len(lengths)] += 1
+    if sum(lengths) != n:
+        raise ArgumentError("random_split: Sum of input lengths does not equal the length of the input dataset!",
+                            expected=str(n), got=f"{list(lengths)}, which is {sum(lengths)}",
+                            fix=f"random_split(dataset, [{n - n // 5}, {n // 5}])")
+    order, ends = randperm(n, generator=generator).tolist(), list(itertools.accumulate(lengths))
+    return [Subset(dataset, order[end - length:end]) for end, length in zip(ends, lengths)]

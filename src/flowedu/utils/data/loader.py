@@ -1,0 +1,236 @@
+"""DataLoader: batches of a data set, made here or in worker processes that work ahead."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from flowedu.errors import ArgumentError, CallError
+from flowedu.tensor.generator import Generator
+from flowedu.utils.data.collate import default_collate, default_convert
+from flowedu.utils.data.dataset import Dataset, IterableDataset
+from flowedu.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, drawn_seed
+from flowedu.utils.data.worker import BATCH, END, Fetch, raised
+
+if TYPE_CHECKING:
+    from flowedu.utils.data.pool import Pool
+
+
+class DataLoader:
+    """Iterate over it once per epoch.
+
+    Args:
+        dataset: items by number, or an IterableDataset.
+        batch_size: items per batch; None: single items, arrays converted to tensors.
+        shuffle: a new random order in every epoch, which follows flow.manual_seed.
+        sampler: an order of its own. batch_sampler: lists of numbers, each a batch.
+        num_workers: processes that make batches; 0: this one does. Batches come in the same order however many there are.
+        collate_fn: makes a batch of a list of items; default: default_collate.
+        pin_memory: accepted.
+        drop_last: leave out a last batch that is smaller.
+        timeout: seconds to wait for a batch of the workers; 0: no end.
+        worker_init_fn: called with its number in every worker that starts.
+        multiprocessing_context: "fork", "spawn", "forkserver" or a context; default: fork where there is one.
+        generator: of random orders and of the workers' seeds; default: that of flow.manual_seed.
+        prefetch_factor: batches every worker makes ahead; default 2.
+        persistent_workers: keep the processes for the next epoch.
+        pin_memory_device, in_order: accepted.
+
+    Raises: ArgumentError (a ValueError) for arguments that exclude each other or are out of range.
+
+    An exception in a worker is raised where its batch would have come, with the worker's traceback as a note; the next
+    batches can still be asked for. In every worker random, numpy.random and flow's default generator have a seed of
+    its own, which follows `generator` and changes with every epoch. Workers compute with one thread.
+    """
+
+    def __init__(self, dataset: Dataset, batch_size: int | None = 1, shuffle: bool | None = None,
+                 sampler: Iterable | None = None, batch_sampler: Iterable | None = None, num_workers: int = 0,
+                 collate_fn: Callable | None = None, pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
+                 worker_init_fn: Callable | None = None, multiprocessing_context: Any = None,
+                 generator: Generator | None = None, *, prefetch_factor: int | None = None,
+                 persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True):
+        iterable = isinstance(dataset, IterableDataset)
+        _check(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, drop_last, timeout, prefetch_factor,
+               persistent_workers, iterable)
+        self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
+        self.pin_memory, self.generator, self.worker_init_fn = pin_memory, generator, worker_init_fn
+        self.multiprocessing_context, self.persistent_workers = multiprocessing_context, persistent_workers
+        self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
+        if sampler is None:
+            sampler = _Forever() if iterable else RandomSampler(dataset, generator=generator) if shuffle else \
+                SequentialSampler(dataset)
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        elif batch_sampler is not None:
+            batch_size, drop_last = None, False
+        self.sampler, self.batch_sampler, self.batch_size, self.drop_last = sampler, batch_sampler, batch_size, drop_last
+        batched = batch_sampler is not None
+        self.collate_fn = collate_fn or (default_collate if batched else default_convert)
+        self._iterable = iterable
+        self._pool: Pool | None = None
+
+    def __iter__(self) -> Iterator:
+        if not self.num_workers:
+            drawn_seed(self.generator)               # as many draws as with workers: the same orders after it
+            return self._here()
+        from flowedu.utils.data.pool import Pool  # multiprocessing is slow to import
+        pool = self._pool
+        if pool is None or not pool.processes:
+            pool = Pool(self.num_workers, self._fetch(), self.worker_init_fn, self.multiprocessing_context, self.timeout)
+            self._pool = pool if self.persistent_workers else None
+        return _Batches(self, pool)
+
+    def _fetch(self) -> Fetch:
+        return Fetch(self.dataset, self._iterable, self.batch_sampler is not None, self.collate_fn, self.drop_last,
+                     self.collate_fn is default_collate)
+
+    def _orders(self) -> Iterator:
+        """What the samplers give: numbers, or lists of numbers; of an iterable data set the number of items."""
+        if self._iterable:
+            return itertools.repeat(self.batch_size)
+        return iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+
+    def _here(self) -> Iterator:
+        fetch = self._fetch()
+        items = fetch.start()
+        for indices in self._orders():
+            try:
+                batch = fetch.batch(items, indices)
+            except StopIteration:
+                if self._iterable:
+                    return
+                raise
+            yield batch
+
+    def __len__(self) -> int:
+        """The number of batches. Of an iterable data set: what its __len__ makes likely."""
+        if not self._iterable:
+            return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
+        n = len(self.dataset)
+        if self.batch_size is None:
+            return n
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+
+class _Forever(Sampler):
+    """The sampler of an iterable data set, which has no numbers."""
+
+    def __iter__(self) -> Iterator:
+        return itertools.repeat(None)
+
+
+class _Batches:
+    """One epoch with workers: tasks go round, batches come back in the order of the tasks."""
+
+    def __init__(self, loader: DataLoader, pool: Pool):
+        self.loader, self.pool, self.owns = loader, pool, not loader.persistent_workers
+        self.epoch = pool.begin(drawn_seed(loader.generator))
+        self.orders = loader._orders()
+        self.asked = self.given = self.turn = 0
+        self.results: dict[int, tuple[str, Any]] = {}
+        self.ended: set[int] = set()
+        self.done = False
+        try:
+            for _ in range(loader.prefetch_factor * pool.count):
+                self._ask()
+        except BaseException:
+            self._finish(broken=True)
+            raise
+
+    def __iter__(self) -> _Batches:
+        return self
+
+    def _ask(self) -> None:
+        if len(self.ended) == self.pool.count:
+            return
+        try:
+            indices = next(self.orders)
+        except StopIteration:
+            return
+        while self.turn % self.pool.count in self.ended:
+            self.turn += 1
+        self.pool.ask(self.turn % self.pool.count, self.asked, indices)
+        self.asked, self.turn = self.asked + 1, self.turn + 1
+
+    def __next__(self) -> Any:
+        if self.done:
+            raise StopIteration
+        if self.epoch != self.pool.epoch:
+            self.done = True
+            raise ArgumentError("DataLoader: another iteration has begun since", expected="one iteration at a time with "
+                                "persistent_workers=True", got="next() on the older one", fix="persistent_workers=False")
+        try:
+            while True:
+                if self.given == self.asked:
+                    self._finish()
+                    raise StopIteration
+                while self.given not in self.results:
+                    number, task, kind, content = self.pool.receive()
+                    self.results[task] = kind, content
+                    if kind == END:
+                        self.ended.add(number)
+                kind, content = self.results.pop(self.given)
+                self.given += 1
+                self._ask()
+                if kind == BATCH:
+                    return content
+                if kind != END:
+                    break
+        except StopIteration:
+            raise
+        except BaseException:                        # Ctrl-C too: no process stays behind
+            self._finish(broken=True)
+            raise
+        raise raised(*content)
+
+    next = __next__
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def _finish(self, broken: bool = False) -> None:
+        self.done = True
+        if self.owns or broken:
+            self.pool.close()
+
+    def __del__(self):
+        if getattr(self, "owns", False):
+            self.pool.close()
+
+
+def _check(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, drop_last, timeout, prefetch_factor,
+           persistent_workers, iterable) -> None:
+    def no(problem: str, expected: str, got: str, fix: str):
+        raise ArgumentError(f"DataLoader: {problem}", expected=expected, got=got, fix=fix)
+
+    if isinstance(num_workers, bool) or not isinstance(num_workers, int):
+        raise CallError("DataLoader: num_workers is not a number of processes", expected="an int of 0 or more",
+                        got=repr(num_workers), fix="num_workers=2")
+    if num_workers < 0:
+        no("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing", "0 or more",
+           str(num_workers), "num_workers=0")
+    if timeout < 0:
+        no("timeout option should be non-negative", "0 or more seconds", str(timeout), "timeout=0: no end of waiting")
+    if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
+        option = "persistent_workers" if prefetch_factor is None else "prefetch_factor"
+        no(f"{option} option could only be specified in multiprocessing", "num_workers of 1 or more", "num_workers=0",
+           "num_workers=2")
+    if prefetch_factor is not None and prefetch_factor < 1:
+        no("prefetch_factor option should be positive", "1 or more", str(prefetch_factor), "prefetch_factor=2")
+    if iterable and (shuffle or sampler is not None or batch_sampler is not None):
+        option = "shuffle" if shuffle else "sampler" if sampler is not None else "batch_sampler"
+        no(f"DataLoader with IterableDataset: expected unspecified {option} option", "items in the order they come",
+           f"{option}=...", "shuffle in __iter__ of the data set")
+    if sampler is not None and shuffle:
+        no("sampler option is mutually exclusive with shuffle", "one of them", "both", "leave shuffle out")
+    if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
+        no("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last",
+           "batch_sampler alone", f"batch_size={batch_size}, shuffle={shuffle}, drop_last={drop_last}",
+           "leave the others out")
+    if batch_size is None and drop_last:
+        no("batch_size=None option disables auto-batching and is mutually exclusive with drop_last", "one of them", "both",
+           "leave drop_last out")
+    if not iterable and batch_sampler is None and sampler is None and not hasattr(dataset, "__len__"):
+        raise CallError(f"DataLoader: object of type {type(dataset).__name__!r} has no len()", expected="a data set with "
+                        "__len__ and __getitem__, or an IterableDataset", got=type(dataset).__name__,
+                        fix="define __len__, or pass sampler")

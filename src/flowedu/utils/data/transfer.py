@@ -1,0 +1,125 @@
+"""Batches from a worker process to the main process: big arrays go through memory that both see, the rest through a pipe.
+
+    outbox.pack(batch)      in the worker: copies the arrays into a slot, a file in memory (/dev/shm); gives a small message
+    inbox.unpack(message)   in the main process: the batch, its arrays over the slot: no second copy
+
+When the last array over a slot is gone, the slot is free again: `inbox.freed` goes back to the worker with the next task.
+So as many slots are made as batches are alive at once, and their pages, touched once, are used over and over. The main
+process removes a slot's name when it first sees it, so that nothing is left behind, however the processes end.
+"""
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import pickle
+import tempfile
+import weakref
+from typing import Any
+
+import numpy as np
+
+from flowedu.tensor import Tensor, from_numpy
+
+SMALL = 1 << 16                                    # bytes; below, a pipe is as fast
+ALIGN = 64
+
+
+def folder() -> str:
+    """A new folder for slots, in memory where the system has that."""
+    memory = "/dev/shm"
+    return tempfile.mkdtemp(prefix=f"flowedu-{os.getpid()}-", dir=memory if os.access(memory, os.W_OK) else None)
+
+
+class _Pickler(pickle.Pickler):
+    """Tensors as arrays, whose bytes travel apart."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is Tensor and obj.is_eager and not obj.requires_grad and obj.dtype.numpy is not None:
+            return from_numpy, (np.asarray(obj.numpy(), order="C"),)
+        return NotImplemented
+
+
+class Outbox:
+    """The worker's end."""
+
+    def __init__(self, place: str, number: int):
+        self.place, self.number = place, number
+        self.slots: dict[int, mmap.mmap] = {}
+        self.free: set[int] = set()
+
+    def pack(self, obj: Any) -> tuple:
+        """A message for the pipe. Raises what pickle raises for objects that cannot travel."""
+        parts: list[pickle.PickleBuffer] = []
+        stream = io.BytesIO()
+        _Pickler(stream, protocol=5, buffer_callback=parts.append).dump(obj)
+        data, raws = stream.getvalue(), [p.raw() for p in parts]
+        ends = np.cumsum([-(-r.nbytes // ALIGN) * ALIGN for r in raws], dtype=np.int64).tolist()
+        slot = self._slot(ends[-1]) if raws and ends[-1] >= SMALL else None
+        if slot is None:
+            return data, None, None, [bytearray(r) for r in raws]
+        number, path = slot
+        places = [(end - -(-r.nbytes // ALIGN) * ALIGN, r.nbytes) for r, end in zip(raws, ends)]
+        memory = self.slots[number]
+        for raw, (start, size) in zip(raws, places):
+            memory[start:start + size] = raw
+        self.free.discard(number)
+        return data, number, path, places
+
+    def _slot(self, size: int) -> tuple[int, str | None] | None:
+        """(a free slot with `size` bytes, its path if it is new); None: there is no memory for one."""
+        fits = [n for n in self.free if len(self.slots[n]) >= size]
+        if fits:
+            return min(fits, key=lambda n: len(self.slots[n])), None
+        number = len(self.slots)
+        path = os.path.join(self.place, f"{self.number}-{number}")
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                if hasattr(os, "posix_fallocate"):      # no room: an error now, not a crash when it is written
+                    os.posix_fallocate(fd, 0, size)
+                else:
+                    os.ftruncate(fd, size)
+                self.slots[number] = mmap.mmap(fd, size)
+            finally:
+                os.close(fd)
+        except OSError:
+            if os.path.exists(path):
+                os.unlink(path)
+            return None
+        return number, path
+
+
+class _Leased(np.ndarray):
+    """All bytes of a slot. Arrays over it keep it alive; NumPy does not look through a class of its own."""
+
+
+class Inbox:
+    """The main process's end, for one worker."""
+
+    def __init__(self):
+        self.slots: dict[int, mmap.mmap] = {}
+        self.leases: dict[int, weakref.ref] = {}
+        self.freed: list[int] = []
+
+    def unpack(self, message: tuple) -> Any:
+        """The batch of a message of Outbox.pack."""
+        data, number, path, places = message
+        if number is None:
+            return pickle.loads(data, buffers=places)
+        if path is not None:
+            fd = os.open(path, os.O_RDWR)
+            try:
+                self.slots[number] = mmap.mmap(fd, os.fstat(fd).st_size)
+            finally:
+                os.close(fd)
+                os.unlink(path)
+        memory = self.slots[number]
+        leased = np.ndarray.__new__(_Leased, (len(memory),), np.uint8, buffer=memory)
+        freed = self.freed
+        self.leases[number] = weakref.ref(leased, lambda _: freed.append(number))
+        return pickle.loads(data, buffers=[leased[start:start + size] for start, size in places])
+
+    def take_freed(self) -> list[int]:
+        """The slots that became free since the last call."""
+        return [self.freed.pop() for _ in range(len(self.freed))]

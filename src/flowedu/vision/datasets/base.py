@@ -1,0 +1,78 @@
+"""What the datasets of pictures have in common."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from flowedu.errors import ArgumentError
+from flowedu.utils.data import Dataset
+
+
+@cache
+def _image():
+    try:
+        from PIL import Image
+    except ImportError:
+        return None
+    return Image
+
+
+def picture(pixels: np.ndarray):
+    """uint8 (H, W) or (H, W, C) as a Pillow image; without Pillow, the array itself."""
+    image = _image()
+    return pixels if image is None else image.fromarray(np.ascontiguousarray(pixels))
+
+
+class VisionDataset(Dataset):
+    """Pairs (picture, label). Subclasses define __len__ and raw(index) -> (picture, label).
+
+    Args:
+        root: the folder of the files.
+        transforms: (picture, label) -> (picture, label); or give the two of them alone:
+        transform: picture -> what the network gets, e.g. transforms.ToTensor().
+        target_transform: label -> label.
+    """
+
+    def __init__(self, root: str | os.PathLike | None = None, transforms: Callable | None = None,
+                 transform: Callable | None = None, target_transform: Callable | None = None):
+        if transforms is not None and (transform is not None or target_transform is not None):
+            raise ArgumentError(f"{type(self).__name__}: Only transforms or transform/target_transform can be passed as "
+                                "argument", expected="one of the two", got="both", fix="leave transforms out")
+        self.root = None if root is None else Path(root).expanduser()
+        self.transforms, self.transform, self.target_transform = transforms, transform, target_transform
+
+    def raw(self, index: int):
+        """(picture, label) as they are in the files."""
+        raise NotImplementedError
+
+    def __getitem__(self, index: int):
+        img, target = self.raw(index)
+        if self.transforms is not None:
+            return self.transforms(img, target)
+        if self.transform is not None:
+            img = self.transform(img)
+        if self.target_transform is not None:
+            target = self.target_transform(target)
+        return img, target
+
+    def extra_repr(self) -> str:
+        """A line more in the repr, such as "Split: Train"."""
+        return ""
+
+    def __repr__(self) -> str:
+        lines = [f"Number of datapoints: {len(self)}"]
+        if self.root is not None:
+            lines.append(f"Root location: {self.root}")
+        lines += self.extra_repr().splitlines()
+        if self.transforms is not None or self.transform is not None or self.target_transform is not None:
+            lines.append("StandardTransform")
+        lines = ["    " + line for line in lines]
+        for label, t in (("Transforms", self.transforms), ("Transform", self.transform),
+                         ("Target transform", self.target_transform)):
+            if t is not None:
+                lines.append(f"{label}: " + repr(t).replace("\n", "\n" + " " * (len(label) + 2)))
+        return "\n".join([f"Dataset {type(self).__name__}", *lines])

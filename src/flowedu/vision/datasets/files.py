@@ -1,0 +1,61 @@
+"""Files of datasets: fetched from the first server that answers, and taken out of archives one by one."""
+from __future__ import annotations
+
+import os
+import uuid
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from flowedu.data.download import fetch
+from flowedu.errors import DataError
+
+LARGEST = 1 << 29           # bytes of one file in an archive: three times the largest that a dataset here has
+
+
+def fetch_first(urls: Iterable[str], path: Path, sha256: str | None) -> Path:
+    """Fetch `path` from the first of `urls` that gives the right bytes, with a progress bar. Raises DataError."""
+    last = None
+    for url in urls:
+        try:
+            return fetch(url, path, sha256)
+        except DataError as e:
+            last = e
+    raise last
+
+
+def extract(archive: Path, names: Iterable[str], folder: Path) -> None:
+    """Copy the files with these names (without their folders) out of a .tar.gz into `folder`; nothing else is written.
+
+    Each gets a temporary name first, so that a file that is there is whole. Raises DataError.
+    """
+    import shutil
+    import tarfile
+
+    wanted = set(names)
+    remove = f"remove {archive} and fetch it again with download=True"
+    folder.mkdir(parents=True, exist_ok=True)
+    part = None
+    try:
+        with tarfile.open(archive, "r|gz") as tar:
+            for member in tar:
+                name = member.name.rsplit("/", 1)[-1]
+                if name not in wanted or not member.isfile():
+                    continue
+                if member.size > LARGEST:
+                    raise DataError(f"extract: {name} in {archive} is too large", expected=f"at most {LARGEST:,} bytes",
+                                    got=f"{member.size:,} bytes", fix=remove)
+                part = folder / f".{name}.{uuid.uuid4().hex}.part"
+                with tar.extractfile(member) as source, open(part, "xb") as out:
+                    shutil.copyfileobj(source, out, 1 << 20)
+                os.replace(part, folder / name)
+                wanted.discard(name)
+                if not wanted:
+                    return
+    except (OSError, tarfile.TarError, EOFError, zlib.error) as e:
+        raise DataError(f"extract: cannot read {archive}", got=f"{type(e).__name__}: {e}", fix=remove) from e
+    finally:
+        if part is not None:
+            part.unlink(missing_ok=True)
+    raise DataError(f"extract: {archive} does not have all files", expected=", ".join(sorted(names)),
+                    got="not there: " + ", ".join(sorted(wanted)), fix=remove)

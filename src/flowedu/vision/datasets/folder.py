@@ -1,0 +1,86 @@
+"""Pictures in folders: root/cat/1.png, root/dog/2.png."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from flowedu.dynamic.decode import pillow
+from flowedu.errors import ArgumentError, DataError
+from flowedu.vision.datasets.base import VisionDataset
+
+IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+
+
+class MissingFilesError(DataError, FileNotFoundError):
+    """Folders without pictures."""
+
+
+def find_classes(directory: str | os.PathLike) -> tuple[list[str], dict[str, int]]:
+    """(names of the folders in it, sorted; {name: number}). Raises MissingFilesError (a FileNotFoundError)."""
+    try:
+        classes = sorted(e.name for e in os.scandir(directory) if e.is_dir())
+    except OSError as e:
+        raise MissingFilesError(f"find_classes: cannot read {directory}", got=str(e),
+                                expected="a folder with one folder for each class") from e
+    if not classes:
+        raise MissingFilesError(f"find_classes: Couldn't find any class folder in {directory}", got="none",
+                                expected="one folder for each class", fix=f"{Path(directory) / 'cat'}, say")
+    return classes, {name: i for i, name in enumerate(classes)}
+
+
+def default_loader(path: str):
+    """The picture in a file, in colour (Pillow)."""
+    try:
+        with open(path, "rb") as f:
+            return pillow()[0].open(f).convert("RGB")
+    except (OSError, SyntaxError) as e:     # Pillow raises either for bytes that are no picture
+        raise DataError(f"{path} is not a picture, or is damaged", got=f"{type(e).__name__}: {e}") from e
+
+
+class DatasetFolder(VisionDataset):
+    """Files in one folder for each class. loader(path) gives the sample. extensions, or is_valid_file(path), say which
+    files count. Attributes: classes, class_to_idx, samples [(path, number)], targets. `d[i]` is (sample, int)."""
+
+    def __init__(self, root: str | os.PathLike, loader: Callable, extensions: Sequence[str] | None = None,
+                 transform: Callable | None = None, target_transform: Callable | None = None,
+                 is_valid_file: Callable | None = None, allow_empty: bool = False):
+        super().__init__(root, transform=transform, target_transform=target_transform)
+        if (extensions is None) == (is_valid_file is None):
+            raise ArgumentError("DatasetFolder: Both extensions and is_valid_file cannot be None or not None at the same "
+                                "time", expected="one of the two", got="both" if extensions else "none")
+        valid = is_valid_file or (lambda path: path.lower().endswith(tuple(extensions)))
+        self.loader, self.extensions = loader, extensions
+        self.classes, self.class_to_idx = self.find_classes(self.root)
+        self.samples: list[tuple[str, int]] = []
+        for name in self.classes:
+            here = [os.path.join(folder, f) for folder, _, files in sorted(os.walk(self.root / name, followlinks=True))
+                    for f in sorted(files)]
+            here = [p for p in here if valid(p)]
+            if not here and not allow_empty:
+                raise MissingFilesError(f"{type(self).__name__}: Found no valid file for the classes {name}",
+                                        expected="files that end in " + ", ".join(extensions) if extensions else
+                                        "files that is_valid_file takes", got="none", fix="allow_empty=True lets it be")
+            self.samples += [(p, self.class_to_idx[name]) for p in here]
+        self.targets = [n for _, n in self.samples]
+
+    def find_classes(self, directory) -> tuple[list[str], dict[str, int]]:
+        """What the classes are; subclasses may say otherwise."""
+        return find_classes(directory)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def raw(self, index: int):
+        path, target = self.samples[index]
+        return self.loader(path), target
+
+
+class ImageFolder(DatasetFolder):
+    """Pictures in one folder for each class: root/dog/1.png. Needs Pillow."""
+
+    def __init__(self, root: str | os.PathLike, transform: Callable | None = None, target_transform: Callable | None = None,
+                 loader: Callable = default_loader, is_valid_file: Callable | None = None, allow_empty: bool = False):
+        super().__init__(root, loader, IMG_EXTENSIONS if is_valid_file is None else None, transform, target_transform,
+                         is_valid_file, allow_empty)
+        self.imgs = self.samples

@@ -1,0 +1,55 @@
+"""AlexNet (Krizhevsky, 2014, the variant on one device) and LeNet-5 (LeCun, 1998, with ReLU and max pools)."""
+from __future__ import annotations
+
+from flowedu import nn
+from flowedu.vision.models.weights import finished
+
+
+class AlexNet(nn.Module):
+    """x (N, 3, H, W) -> (N, num_classes). H and W of 63 or more. width_mult: times as many channels."""
+
+    def __init__(self, num_classes: int = 1000, dropout: float = 0.5, width_mult: float = 1.0):
+        super().__init__()
+        a, b, c, d, hidden = (round(n * width_mult) for n in (64, 192, 384, 256, 4096))
+        self.features = nn.Sequential(
+            nn.Conv2d(3, a, kernel_size=11, stride=4, padding=2), nn.ReLU(inplace=True),
+            nn.MaxPool2d(kernel_size=3, stride=2),
+            nn.Conv2d(a, b, kernel_size=5, padding=2), nn.ReLU(inplace=True),
+            nn.MaxPool2d(kernel_size=3, stride=2),
+            nn.Conv2d(b, c, kernel_size=3, padding=1), nn.ReLU(inplace=True),
+            nn.Conv2d(c, d, kernel_size=3, padding=1), nn.ReLU(inplace=True),
+            nn.Conv2d(d, d, kernel_size=3, padding=1), nn.ReLU(inplace=True),
+            nn.MaxPool2d(kernel_size=3, stride=2))
+        self.avgpool = nn.AdaptiveAvgPool2d((6, 6))
+        self.classifier = nn.Sequential(
+            nn.Dropout(dropout), nn.Linear(d * 6 * 6, hidden), nn.ReLU(inplace=True),
+            nn.Dropout(dropout), nn.Linear(hidden, hidden), nn.ReLU(inplace=True),
+            nn.Linear(hidden, num_classes))
+
+    def forward(self, x):
+        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+
+
+def alexnet(pretrained: bool = False, progress: bool = True, **kwargs) -> AlexNet:
+    """61,100,840 parameters."""
+    return finished(AlexNet(**kwargs), "alexnet", pretrained)
+
+
+class LeNet5(nn.Module):
+    """x (N, in_channels, 28, 28) -> (N, num_classes). image_size: 28, or 32 for the paper's size and CIFAR's."""
+
+    def __init__(self, num_classes: int = 10, in_channels: int = 1, image_size: int = 28):
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(in_channels, 6, kernel_size=5, padding=(32 - image_size) // 2), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(6, 16, kernel_size=5), nn.ReLU(), nn.MaxPool2d(2))
+        self.classifier = nn.Sequential(nn.Linear(16 * 5 * 5, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
+                                        nn.Linear(84, num_classes))
+
+    def forward(self, x):
+        return self.classifier(self.features(x).flatten(1))
+
+
+def lenet5(pretrained: bool = False, progress: bool = True, **kwargs) -> LeNet5:
+    """61,706 parameters."""
+    return finished(LeNet5(**kwargs), "lenet5", pretrained)

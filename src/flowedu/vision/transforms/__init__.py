@@ -1,0 +1,12 @@
+"""Pictures made ready for a network: `transforms.Compose([transforms.RandomCrop(32, padding=4), transforms.ToTensor()])`.
+
+Names and meanings are torchvision's (flowvision has the same). Every transform takes Pillow images, ndarrays (H, W, C) and
+tensors (..., C, H, W).
+"""
+from flowedu.vision.transforms import functional
+from flowedu.vision.transforms.fixed import (
+    CenterCrop, Compose, ConvertImageDtype, Grayscale, Lambda, Normalize, PILToTensor, Pad, Resize, ToPILImage, ToTensor)
+from flowedu.vision.transforms.random import (
+    ColorJitter, RandomApply, RandomChoice, RandomCrop, RandomGrayscale, RandomHorizontalFlip, RandomOrder,
+    RandomResizedCrop, RandomVerticalFlip)
+from flowedu.vision.transforms.resample import InterpolationMode

@@ -1,0 +1,187 @@
+"""Transforms with chance. flow.manual_seed(n) makes their choices the same again."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from flowedu.errors import ArgumentError, UnsupportedError
+from flowedu.vision.transforms import draw
+from flowedu.vision.transforms import functional as F
+from flowedu.vision.transforms.fixed import Compose, Transform, check_callable
+from flowedu.vision.transforms.resample import InterpolationMode, check_mode
+
+
+def _probability(what: str, p: float) -> float:
+    if not 0 <= p <= 1:
+        raise ArgumentError(f"{what}: p is not a probability", expected="0 to 1", got=repr(p), fix="p=0.5")
+    return p
+
+
+class _Flip(Transform):
+    shown = ("p",)
+
+    def __init__(self, p: float = 0.5):
+        self.p = _probability(type(self).__name__, p)
+
+
+class RandomHorizontalFlip(_Flip):
+    """Left and right exchanged, with probability p."""
+
+    def __call__(self, img):
+        return F.hflip(img) if draw.chance(self.p) else img
+
+
+class RandomVerticalFlip(_Flip):
+    """Upside down, with probability p."""
+
+    def __call__(self, img):
+        return F.vflip(img) if draw.chance(self.p) else img
+
+
+class RandomGrayscale(Transform):
+    """Grey (with as many channels as before), with probability p."""
+
+    shown = ("p",)
+
+    def __init__(self, p: float = 0.1):
+        self.p = _probability("RandomGrayscale", p)
+
+    def __call__(self, img):
+        return F.rgb_to_grayscale(img, F.get_dimensions(img)[0]) if draw.chance(self.p) else img
+
+
+class RandomCrop(Transform):
+    """A piece of `size` from anywhere.
+
+    padding: what to put around the picture first (see functional.pad; fill and padding_mode as there). pad_if_needed: put
+    as much around it as the size needs. Raises ArgumentError (a ValueError) for a picture that is too small.
+    """
+
+    shown = ("size", "padding")
+
+    def __init__(self, size: int | Sequence[int], padding: int | Sequence[int] | None = None, pad_if_needed: bool = False,
+                 fill=0, padding_mode: str = "constant"):
+        self.size, self.padding, self.pad_if_needed = F.pair("RandomCrop", "size", size), padding, pad_if_needed
+        self.fill, self.padding_mode = fill, padding_mode
+
+    @staticmethod
+    def get_params(img, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
+        """(top, left, height, width) of a piece."""
+        _, h, w = F.get_dimensions(img)
+        height, width = output_size
+        if height > h or width > w:
+            raise ArgumentError(f"RandomCrop: Required crop size {(height, width)} is larger than input image size "
+                                f"{(h, w)}", expected=f"at most {(h, w)}", got=str((height, width)),
+                                fix="pad_if_needed=True, or padding=...")
+        return draw.whole(0, h - height + 1), draw.whole(0, w - width + 1), height, width
+
+    def __call__(self, img):
+        if self.padding is not None:
+            img = F.pad(img, self.padding, self.fill, self.padding_mode)
+        if self.pad_if_needed:
+            _, h, w = F.get_dimensions(img)
+            across, down = max(self.size[1] - w, 0), max(self.size[0] - h, 0)
+            if across or down:          # on both sides, as torchvision does: so that the picture moves about
+                img = F.pad(img, (across, down), self.fill, self.padding_mode)
+        return F.crop(img, *self.get_params(img, self.size))
+
+
+class RandomResizedCrop(Transform):
+    """A piece with a random part of the area (`scale`) and a random shape (`ratio`, width / height), made `size`."""
+
+    shown = ("size", "scale", "ratio", "interpolation", "antialias")
+
+    def __init__(self, size: int | Sequence[int], scale: tuple[float, float] = (0.08, 1.0),
+                 ratio: tuple[float, float] = (3 / 4, 4 / 3), interpolation: InterpolationMode = InterpolationMode.BILINEAR,
+                 antialias: bool = True):
+        self.size = F.pair("RandomResizedCrop", "size", size)
+        for name, (low, high) in (("scale", scale), ("ratio", ratio)):
+            if not 0 < low <= high or name == "scale" and high > 1:
+                raise ArgumentError(f"RandomResizedCrop: {name} does not fit", got=repr((low, high)), expected="(low, high)"
+                                    " with 0 < low <= high" + " <= 1" * (name == "scale"))
+        self.scale, self.ratio, self.antialias = tuple(scale), tuple(ratio), antialias
+        self.interpolation = check_mode("RandomResizedCrop", interpolation)
+
+    @staticmethod
+    def get_params(img, scale: tuple[float, float], ratio: tuple[float, float]) -> tuple[int, int, int, int]:
+        """(top, left, height, width) of a piece; after ten that do not fit, the middle."""
+        _, h, w = F.get_dimensions(img)
+        for _ in range(10):
+            area, shape = h * w * draw.uniform(*scale), draw.log_uniform(*ratio)
+            width, height = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
+            if 0 < width <= w and 0 < height <= h:
+                return draw.whole(0, h - height + 1), draw.whole(0, w - width + 1), height, width
+        if w / h < ratio[0]:
+            width, height = w, min(round(w / ratio[0]), h)
+        elif w / h > ratio[1]:
+            width, height = min(round(h * ratio[1]), w), h
+        else:
+            width, height = w, h
+        return (h - height) // 2, (w - width) // 2, height, width
+
+    def __call__(self, img):
+        top, left, height, width = self.get_params(img, self.scale, self.ratio)
+        return F.resized_crop(img, top, left, height, width, self.size, self.interpolation, self.antialias)
+
+
+class ColorJitter(Transform):
+    """Brightness, contrast and saturation times a random factor each, in random order.
+
+    Each is a number x, for factors from max(0, 1 - x) to 1 + x, or (low, high). (hue is not there: only 0.)
+    """
+
+    shown = ("brightness", "contrast", "saturation")
+
+    def __init__(self, brightness=0.0, contrast=0.0, saturation=0.0, hue=0.0):
+        if hue not in (0, (0, 0), [0, 0]):
+            raise UnsupportedError("ColorJitter: hue cannot be changed", expected="hue=0", got=repr(hue))
+        for name, given in (("brightness", brightness), ("contrast", contrast), ("saturation", saturation)):
+            low, high = given if isinstance(given, (tuple, list)) else (max(0.0, 1.0 - given), 1.0 + given)
+            if not 0 <= low <= high:
+                raise ArgumentError(f"ColorJitter: {name} does not fit", expected="a number of 0 or more, or (low, high)",
+                                    got=repr(given))
+            setattr(self, name, None if low == high == 1 else (low, high))
+
+    def __call__(self, img):
+        names = [n for n in self.shown if getattr(self, n) is not None]
+        for i in draw.order(len(names)):
+            img = getattr(F, f"adjust_{names[i]}")(img, draw.uniform(*getattr(self, names[i])))
+        return img
+
+
+class RandomApply(Transform):
+    """All of `transforms` with probability p, else none."""
+
+    def __init__(self, transforms: Sequence[Callable], p: float = 0.5):
+        self.transforms, self.p = Compose(transforms), _probability("RandomApply", p)
+
+    def __call__(self, img):
+        return self.transforms(img) if draw.chance(self.p) else img
+
+    def __repr__(self) -> str:
+        return f"RandomApply(\n    p={self.p}\n" + repr(self.transforms).split("\n", 1)[1]
+
+
+class RandomChoice(Transform):
+    """One of `transforms`, each equally likely."""
+
+    def __init__(self, transforms: Sequence[Callable]):
+        self.transforms = [check_callable("RandomChoice", t) for t in transforms]
+
+    def __call__(self, img):
+        return self.transforms[draw.whole(0, len(self.transforms))](img)
+
+    def __repr__(self) -> str:
+        return f"RandomChoice({self.transforms})"
+
+
+class RandomOrder(RandomChoice):
+    """All of `transforms`, in random order."""
+
+    def __call__(self, img):
+        for i in draw.order(len(self.transforms)):
+            img = self.transforms[i](img)
+        return img
+
+    def __repr__(self) -> str:
+        return f"RandomOrder({self.transforms})"

@@ -1,0 +1,91 @@
+"""Resizing as a product of matrices: rows @ picture @ columns.
+
+`weights(source, target, ...)` is the (target, source) matrix that makes `target` pixels of `source`. Each of its rows adds
+up to 1. With antialias, as Pillow does it, the filter is widened when the picture shrinks, so that every input pixel
+counts; without, as OpenCV does it, only the nearest two (bilinear) or four (bicubic) do.
+"""
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+
+import numpy as np
+
+from flowedu.dynamic.resample import taps
+from flowedu.errors import ArgumentError
+
+
+class InterpolationMode(Enum):
+    """How to find a colour between pixels."""
+
+    NEAREST = "nearest"
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+
+
+_BY_PIL_NUMBER = {0: InterpolationMode.NEAREST, 2: InterpolationMode.BILINEAR, 3: InterpolationMode.BICUBIC}
+
+
+def check_mode(what: str, mode) -> InterpolationMode:
+    """An InterpolationMode from one, from its name, or from Pillow's number. Raises ArgumentError."""
+    if isinstance(mode, InterpolationMode):
+        return mode
+    try:
+        return InterpolationMode(mode) if isinstance(mode, str) else _BY_PIL_NUMBER[int(mode)]
+    except (KeyError, ValueError, TypeError):
+        raise ArgumentError(f"{what}: unknown interpolation", expected=", ".join(map(str, InterpolationMode)),
+                            got=repr(mode), fix="InterpolationMode.BILINEAR, the default") from None
+
+
+def _triangle(x: np.ndarray) -> np.ndarray:
+    return np.clip(1 - np.abs(x), 0, None)
+
+
+def _cubic(x: np.ndarray) -> np.ndarray:
+    """Keys' kernel with a = -0.5, Pillow's choice."""
+    x = np.abs(x)
+    return np.where(x < 1, (1.5 * x - 2.5) * x * x + 1, np.where(x < 2, ((-0.5 * x + 2.5) * x - 4) * x + 2, 0))
+
+
+_FILTERS = {InterpolationMode.BILINEAR: (_triangle, 1.0), InterpolationMode.BICUBIC: (_cubic, 2.0)}
+
+
+@lru_cache(maxsize=512)
+def weights(source: int, target: int, mode: InterpolationMode, antialias: bool) -> np.ndarray:
+    """The (target, source) matrix, float32. mode: BILINEAR or BICUBIC."""
+    out = np.zeros((target, source))
+    if not antialias:
+        index, part = taps(source, target, mode.value)
+        for i, w in zip(index, part):
+            np.add.at(out, (np.arange(target), i), w)
+        return out.astype(np.float32)
+    kernel, support = _FILTERS[mode]
+    step = source / target
+    wide = max(step, 1.0)
+    for i in range(target):
+        centre = (i + 0.5) * step
+        first = max(int(centre - support * wide + 0.5), 0)
+        last = min(int(centre + support * wide + 0.5), source)
+        w = kernel((np.arange(first, last) - centre + 0.5) / wide)
+        out[i, first:last] = w / w.sum()
+    return out.astype(np.float32)
+
+
+def nearest(source: int, target: int, centred: bool) -> np.ndarray:
+    """Which input pixel each output pixel takes. centred: the one under the middle of the output pixel (Pillow's rule),
+    else the one under its left edge (the rule of interpolate(mode="nearest"))."""
+    step = source / target
+    at = np.cumsum(np.r_[0.5 * step * centred, np.full(target - 1, step)])      # Pillow adds up, too: equal at the borders
+    return np.minimum(at.astype(np.intp) if centred else np.floor(np.arange(target) * step).astype(np.intp), source - 1)
+
+
+def new_size(height: int, width: int, size: int | tuple[int, int], max_size: int | None) -> tuple[int, int]:
+    """(height, width) for `size`: that pair itself, or a number for the shorter side, the other one in proportion and
+    both smaller again when the longer side would be more than max_size."""
+    if not isinstance(size, int):
+        return size
+    short, long = min(height, width), max(height, width)
+    new_short, new_long = size, int(size * long / short)
+    if max_size is not None and new_long > max_size:
+        new_short, new_long = int(max_size * new_short / new_long), max_size
+    return (new_long, new_short) if width <= height else (new_short, new_long)

@@ -1,0 +1,67 @@
+"""The law: eager = nn.Graph = job function, for the values and gradients of every record."""
+import numpy as np
+import pytest
+
+import flowedu as flow
+from common import fresh_session, job  # noqa: F401
+from flowedu.blob.dtype import as_dtype
+from flowedu.frontend import front
+from laws.calls import attributes, cases, close, input_name, label, types_of, values
+
+from .making import graph
+
+CALLS = cases(lambda op: not getattr(op, "mutates", None) and not op.random)
+TRAINED = cases(lambda op: bool(op.rules) and not op.random)
+IN_JOBS = {"float32", "float64", "int8", "uint8", "int32", "int64"}       # bools are of chapter 5; so are empty tensors
+
+
+def drawn(op, example, dtype=np.float32):
+    rng = np.random.default_rng(3)
+    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
+              for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, dtype)))]
+    return arrays, attributes(op, example)
+
+
+def listed(out):
+    return list(out) if isinstance(out, tuple) else [out]
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+def test_values(case):
+    op, example = case
+    arrays, attrs = drawn(op, example)
+    xs = [flow.from_numpy(a) for a in arrays]
+    want = [y.numpy() for y in listed(op.call(tuple(xs), attrs))]
+    got = graph(lambda self, *xs: listed(op.call(tuple(xs), attrs)))(*xs)
+    for y, w in zip(got, want, strict=True):
+        assert y.dtype is as_dtype(w.dtype)
+        close(y.numpy(), w, np.float32)
+    if {as_dtype(w.dtype).name for w in want} <= IN_JOBS and all(a.size for a in arrays):
+        returns = tuple([flow.typing.Numpy] * len(want))
+        called = front(op.name.capitalize())(lambda *blobs: op.call(blobs, attrs))   # as flow.math and friends call records
+        in_job = job(lambda *blobs: tuple(listed(called(*blobs))), *arrays, returns=tuple[returns])(*arrays)
+        for y, w in zip(in_job, want, strict=True):
+            assert y.dtype == w.dtype
+            close(y, w, np.float32)
+
+
+@pytest.mark.parametrize("case", TRAINED, ids=label)
+def test_gradients(case):
+    """Of a weighted sum of all floating results."""
+    op, example = case
+    arrays, attrs = drawn(op, example, np.float64)
+    floats = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"]
+
+    def slopes(*xs):
+        outs = [y for y in listed(op.call(tuple(xs), attrs)) if y.dtype.is_floating_point and y.requires_grad]
+        weights = [flow.arange(y.numel(), dtype=y.dtype).reshape(y.shape) * 0.37 % 1 - 0.3 for y in outs]
+        return flow.autograd.grad(sum((y * w).sum() for y, w in zip(outs, weights)), [xs[i] for i in floats],
+                                  allow_unused=True)
+
+    xs = [flow.tensor(a, requires_grad=i in floats) for i, a in enumerate(arrays)]
+    want = slopes(*xs)
+    got = graph(lambda self, *xs: slopes(*xs))(*xs)
+    for g, w in zip(got, want, strict=True):
+        assert (g is None) == (w is None)
+        if w is not None:
+            close(g.numpy(), w.numpy(), np.float64, scale=10)

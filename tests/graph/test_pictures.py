@@ -1,0 +1,110 @@
+"""draw, report, profile: what a graph tells about itself."""
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu import nn
+from flowedu.nn.graph.draw import Box, layout
+
+from .making import batch, graph, mlp, trainer, values
+
+X, Y = batch()
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def trained():
+    model = nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.Linear(6, 3))
+    g = trainer(model, flow.optim.Adam(model.parameters()))
+    g(X, Y)
+    return g
+
+
+def read(path):
+    root = ElementTree.parse(path).getroot()
+    boxes = list(root.iter(SVG + "g"))
+    return root, [b.find(SVG + "title").text for b in boxes], [b.findall(SVG + "text")[0].text for b in boxes]
+
+
+def test_a_picture_of_the_graph(tmp_path):
+    g = trained()
+    path = g.draw(tmp_path / "deep" / "graph.svg")
+    root, tips, labels = read(path)
+    for want in (f"_{g.name}_input.0.0_2", "model.0.weight", "matmul", "gelu", f"_{g.name}_output.0.0_2"):
+        assert want in labels, labels
+    assert any("model.0-matmul-" in t and "making.py" in t for t in tips)              # the user's own line
+    assert "as traced" in root.find(SVG + "text").text
+    n = len(g._compiled.operators)
+    drawn = [t for t in tips if not re.match("(input|variable|host|output) ", t)]
+    assert len(drawn) == n
+
+
+def test_a_picture_after_the_passes(tmp_path):
+    g = trained()
+    _, _, before = read(g.draw(tmp_path / "a.svg"))
+    root, tips, after = read(g.draw(tmp_path / "b.svg", "optimized"))
+    assert len(after) < len(before) and "after the passes" in root.find(SVG + "text").text
+    assert f"_{g.name}_output.0.0_2" in after
+
+
+def test_boxes_do_not_overlap_and_lines_go_down(tmp_path):
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3))
+    g = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+    g(flow.randn(2, 1, 8, 8), flow.tensor([0, 1]))
+    for what in ("graph", "optimized"):
+        root, _, _ = read(g.draw(tmp_path / "g.svg", what))
+        rects = [tuple(float(r.get(k)) for k in ("x", "y", "width", "height")) for r in root.iter(SVG + "rect")
+                 if r.get("x")]
+        for i, (x, y, w, h) in enumerate(rects):
+            assert x >= 0 and x + w <= float(root.get("width")) and y + h <= float(root.get("height"))
+            assert not any(abs(x - x2) < w and abs(y - y2) < h for x2, y2, _, _ in rects[:i])
+        for p in root.iter(SVG + "path"):
+            numbers = [float(v) for v in re.findall(r"-?[\d.]+", p.get("d"))]
+            assert numbers[1] < numbers[-1]
+
+
+def test_layers():
+    a, b = Box("a", "", "input", ""), Box("b", "", "input", "")
+    c = Box("c", "", "forward", "", [a])
+    d = Box("d", "", "forward", "", [c, b])
+    assert [sorted(x.title for x in layer) for layer in layout([a, b, c, d])] == [["a"], ["b", "c"], ["d"]]
+    assert (a.layer, b.layer, c.layer, d.layer) == (0, 1, 1, 2)
+    assert layout([]) == []
+
+
+def test_a_picture_of_memory(tmp_path):
+    g = trained()
+    assert g.draw(tmp_path / "m.png", "memory").stat().st_size > 5000
+    assert "<svg" in g.draw(tmp_path / "m.svg", "memory").read_text()[:600]
+
+
+def test_what_is_drawn():
+    g = trained()
+    with pytest.raises(ValueError, match='"graph", "optimized" or "memory"'):
+        g.draw("x.svg", "plan")
+
+
+def test_report_and_profile():
+    g = trained()
+    text = g.report()
+    for name in ("simplify", "cse", "dead", "fuse", "update", "memory"):
+        assert re.search(rf"^{name}\b", text, re.M), text
+    assert re.search(r"\d+ -> +\d+ nodes", text) and "MB for" in text
+    model = g.model.to(nn.Module)
+    before, state = values(model), g.state_dict()["model.0.weight-m"].numpy().copy()
+    rows = g.profile(X, Y).splitlines()
+    assert rows[0].split() == ["call", "op", "us", "share"] and "calls," in rows[-1]
+    shares = [float(r.rpartition(" ")[2].rstrip("%")) for r in rows[1:-1]]
+    assert shares == sorted(shares, reverse=True) and abs(sum(shares) - 100) < 3
+    assert all(np.array_equal(v, before[k]) for k, v in values(model).items())            # it was no step
+    assert np.array_equal(g.state_dict()["model.0.weight-m"].numpy(), state)
+    assert g.state_dict()["System-Train-TrainStep"].tolist() == [1]
+
+
+def test_only_compiled_graphs_can_be_looked_at():
+    g = graph(lambda self, x: self.m(x), m=mlp())
+    for use in (g.report, lambda: g.profile(X), lambda: g.draw("x.svg")):
+        with pytest.raises(RuntimeError, match="is not compiled yet"):
+            use()

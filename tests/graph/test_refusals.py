@@ -1,0 +1,135 @@
+"""What add_optimizer and a training build refuse, and in which words; nothing is updated then."""
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu import nn
+from flowedu.optim import lr_scheduler as S
+
+from .making import batch, graph, mlp, train_step, trainer, values
+
+X, Y = batch()
+LOSS = nn.CrossEntropyLoss()
+
+
+def sgd(model, lr=0.1, **more):
+    return flow.optim.SGD(model.parameters(), lr=lr, **more)
+
+
+def test_what_add_optimizer_takes():
+    g, model = graph(lambda self, x: x, model=(m := mlp())), m
+    with pytest.raises(AssertionError, match="optimizer cannot be None"):
+        g.add_optimizer(None)
+    with pytest.raises(AssertionError, match="optimizer must be an instance of Optimizer"):
+        g.add_optimizer(model)
+    with pytest.raises(AssertionError, match="lr_sch cannot work in a graph"):
+        g.add_optimizer(sgd(model), lr_sch=0.1)
+    with pytest.raises(AssertionError, match="lr_sch belongs to another optimizer"):
+        g.add_optimizer(sgd(model), lr_sch=S.StepLR(sgd(model), 2))
+    optimizer = sgd(model)
+    with pytest.raises(AssertionError, match="lr_sch cannot work in a graph") as e:
+        g.add_optimizer(optimizer, lr_sch=S.ReduceLROnPlateau(optimizer))
+    assert "ReduceLROnPlateau only works eagerly" in str(e.value) and not g.training
+    g.add_optimizer(optimizer)
+    assert g.training and repr(g.config) == "(CONFIG:config:GraphConfig(training=True, ))"
+    with pytest.raises(ValueError, match=r"<model.2.weight> is already bound to another optimizer"):
+        g.add_optimizer(flow.optim.Adam(model[2].parameters()))
+
+
+def test_parameters_must_belong_to_the_graph():
+    g = trainer(mlp(), sgd(mlp()))
+    with pytest.raises(ValueError, match="is not in the corresponding nn.Graph/nn.Module"):
+        g(X, Y)
+
+
+def test_optimizer_before_module():
+    class Early(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.add_optimizer(sgd(model))
+            self.model, self.loss = model, LOSS
+
+        build = train_step
+
+    model = mlp()
+    g = Early()
+    assert g(X, Y).item() > g(X, Y).item()
+    with pytest.raises(RuntimeError, match="already been compiled"):
+        g.add_optimizer(sgd(model))
+
+
+def refused(build, match, error=RuntimeError, model=None, capsys=None):
+    model = model or mlp()
+    before = values(model)
+    g = graph(build, sgd(model), model=model, loss=LOSS)
+    with pytest.raises(error, match=match):
+        g(X, Y)
+    assert all(np.array_equal(v, before[k]) for k, v in values(model).items())
+
+
+def test_backward_twice():
+    def build(self, x, y):
+        loss = self.loss(self.model(x), y)
+        loss.backward()
+        loss.backward()
+        return loss
+    refused(build, "backward is called twice in one build")
+
+
+def test_backward_without_optimizer():
+    with pytest.raises(RuntimeError, match="there is no optimizer"):
+        graph(train_step, model=mlp(), loss=LOSS)(X, Y)
+
+
+def test_optimizer_without_backward():
+    refused(lambda self, x, y: self.model(x), "build calls no backward")
+
+
+def test_loss_must_be_a_number():
+    refused(lambda self, x, y: self.model(x).backward(), "grad can be implicitly created only for scalar outputs")
+    refused(lambda self, x, y: self.model(x).backward(flow.ones(3)), r"out_grad's shape must be same as output's \(\(3,\)")
+
+
+def test_loss_must_depend_on_something():
+    def build(self, x, y):
+        with flow.no_grad():
+            loss = self.loss(self.model(x), y)
+        loss.backward()
+        return loss
+    refused(build, "element 0 of tensors does not require grad")
+
+
+@pytest.mark.parametrize("what", ["step", "zero_grad"])
+def test_optimizers_are_not_called_in_build(what):
+    model = mlp()
+    optimizer = sgd(model)
+
+    def build(self, x, y):
+        loss = self.loss(self.model(x), y)
+        loss.backward()
+        getattr(optimizer, what)()
+        return loss
+
+    with pytest.raises(RuntimeError, match=f"optim.SGD.{what}: eager tensors supported only"):
+        graph(build, optimizer, model=model, loss=LOSS)(X, Y)
+
+
+def test_gradients_are_not_clipped_by_hand_in_build():
+    def build(self, x, y):
+        loss = self.loss(self.model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        return loss
+    refused(build, "clip_grad_norm_: parameters have no gradients in nn.Graph.build")
+
+
+def test_a_label_out_of_range_updates_nothing(capsys):
+    model = mlp()
+    g = trainer(model, sgd(model, momentum=0.9))
+    g(X, Y)
+    before = values(model)
+    with pytest.raises(RuntimeError, match="met the index 7, out of range"):
+        g(X, flow.full((8,), 7, dtype=flow.int64))
+    assert f"[ERROR](GRAPH:{g.name}:G) run got error" in capsys.readouterr().out
+    assert all(np.array_equal(v, before[k]) for k, v in values(model).items())
+    assert g.state_dict()["System-Train-TrainStep"].tolist() == [1]

@@ -1,0 +1,206 @@
+"""flow.save(graph, path), flow.load_graph(path): the same numbers without the model's code, and nothing else."""
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu import nn
+from flowedu.errors import CheckpointError
+
+from .making import batch, graph, mlp, trainer
+from .nets import flat, inputs
+
+NETS = list(inputs())
+
+
+def called(name):
+    make, xs = inputs()[name]
+    model = make().eval()
+    g = graph(lambda self, *a: self.model(*a), model=model)
+    return g, xs, g(*xs)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_loaded_here(name, tmp_path):
+    g, xs, out = called(name)
+    flow.save(g, str(tmp_path / "1" / "model"))                       # parents are made
+    loaded = flow.load_graph(str(tmp_path / "1" / "model"))
+    got = loaded(*xs)
+    assert type(got) is type(out) and [t.shape for t in flat(got)] == [t.shape for t in flat(out)]
+    for a, b in zip(flat(got), flat(out), strict=True):
+        assert a.dtype is b.dtype and np.array_equal(a.numpy(), b.numpy(), equal_nan=True)
+    assert got is not loaded(*xs) and g.name in repr(loaded)
+
+
+SCRIPT = """
+import sys, numpy as np, flowedu as flow
+sys.path = [p for p in sys.path if "tests" not in p]
+xs = np.load(sys.argv[2])
+out = flow.load_graph(sys.argv[1])(*[flow.from_numpy(xs[k]) for k in sorted(xs.files)])
+def flat(o):
+    if isinstance(o, flow.Tensor): return [o]
+    return [] if o is None else [t for v in (o.values() if isinstance(o, dict) else o) for t in flat(v)]
+np.savez(sys.argv[3], *[t.numpy() for t in flat(out)])
+"""
+
+
+def test_loaded_in_another_process(tmp_path):
+    for name in NETS:
+        g, xs, out = called(name)
+        flow.save(g, str(tmp_path / name))
+        np.savez(tmp_path / f"{name}-in.npz", **{f"x{i}": x.numpy() for i, x in enumerate(xs)})
+        subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / name), str(tmp_path / f"{name}-in.npz"),
+                        str(tmp_path / f"{name}-out.npz")], check=True, timeout=120,
+                       env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "FLOWEDU_NUM_THREADS":
+                            str(flow.get_num_threads())})
+        found = np.load(tmp_path / f"{name}-out.npz")
+        for a, b in zip((found[k] for k in found.files), flat(out), strict=True):
+            assert np.array_equal(a, b.numpy(), equal_nan=True)
+
+
+def test_what_is_on_disk(tmp_path):
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.BatchNorm1d(3)).eval()
+    g = graph(lambda self, x: self.model(x), model=model)
+    g(flow.ones(2, 4))
+    flow.save(g, str(tmp_path / "model"))
+    names = sorted(os.listdir(tmp_path / "model"))
+    assert [n for n in names if (tmp_path / "model" / n).is_dir()] == [
+        "model.0.bias", "model.0.weight", "model.2.bias", "model.2.running_mean", "model.2.running_var", "model.2.weight"]
+    assert sorted(os.listdir(tmp_path / "model" / "model.0.bias")) == ["meta", "out"] and "model.mlir" in names
+    text = (tmp_path / "model" / "model.mlir").read_text()
+    for part in ('"flowedu.input"()', '"flowedu.variable"() {"op_name": "model.0.weight"}', '"flowedu.matmul"(',
+                 '"flowedu.batch_norm_infer"(', "flowedu.return %", "tensor<2x4xf32>"):
+        assert part in text, text
+
+
+def test_training_graphs_are_saved_as_what_they_predict(tmp_path):
+    def build(self, x, y):
+        out = self.model(x)
+        loss = nn.functional.cross_entropy(out, y)
+        loss.backward()
+        return out, loss
+
+    model, (x, y) = mlp(), batch()
+    g = graph(build, flow.optim.Adam(model.parameters()), model=model)
+    g(x, y)
+    flow.save(g, str(tmp_path / "m"))
+    out, loss = flow.load_graph(str(tmp_path / "m"))(x, y)
+    want, want_loss = g(x, y)
+    assert np.array_equal(out.numpy(), want.numpy()) and loss.item() == want_loss.item()
+    assert not [n for n in os.listdir(tmp_path / "m") if n.startswith(("System", "model.0.weight-"))]
+
+
+def test_batch_norm_in_training_mode_uses_the_batch(tmp_path):
+    model = nn.BatchNorm1d(4)
+    g, x = graph(lambda self, x: self.model(x), model=model), batch()[0]
+    want = g(x).numpy()
+    mean = model.running_mean.numpy().copy()
+    flow.save(g, str(tmp_path / "m"))
+    assert np.array_equal(flow.load_graph(str(tmp_path / "m"))(x).numpy(), want)
+    assert np.array_equal(model.running_mean.numpy(), mean)
+
+
+def test_saving_again_replaces(tmp_path):
+    path = str(tmp_path / "m")
+    a, b = graph(lambda self, x: self.m(x), m=mlp()), graph(lambda self, x: x * self.m.weight, m=nn.PReLU())
+    x = batch()[0]
+    a(x), b(x)
+    flow.save(a, path)
+    flow.save(b, path)
+    assert sorted(os.listdir(path))[:1] == ["m.weight"] and np.allclose(flow.load_graph(path)(x).numpy(), x.numpy() * 0.25)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep")
+    with pytest.raises(AssertionError, match="holds files that are no checkpoint's"):
+        flow.save(a, str(tmp_path / "mine"))
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "keep"
+
+
+def test_variables_can_be_changed_between_calls(tmp_path):
+    g, x = graph(lambda self, x: self.m(x), m=nn.Linear(4, 3)), batch()[0]
+    g(x)
+    flow.save(g, str(tmp_path / "m"))
+    loaded = flow.load_graph(str(tmp_path / "m"))
+    loaded.variables["m.weight"].zero_()
+    assert np.allclose(loaded(x).numpy(), g.m.to(nn.Module).bias.numpy(), atol=1e-6)
+    loaded.variables["m.weight"].data = flow.ones(3, 4)
+    assert np.allclose(loaded(x).numpy(), x.numpy().sum(1, keepdims=True) + g.m.to(nn.Module).bias.numpy(), atol=1e-5)
+
+
+# ---- misuse and damage
+def test_misuse(tmp_path):
+    g = graph(lambda self, x: self.m(x), m=mlp())
+    with pytest.raises(RuntimeError, match="graph must be compiled first"):
+        flow.save(g, str(tmp_path / "m"))
+    g(batch()[0])
+    flow.save(g, str(tmp_path / "m"))
+    with pytest.raises(AssertionError, match="is a graph, not a state") as e:
+        flow.load(str(tmp_path / "m"))
+    assert "flow.load_graph" in str(e.value)
+    for path in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(CheckpointError, match="holds no graph"):
+            flow.load_graph(str(path))
+    loaded = flow.load_graph(str(tmp_path / "m"))
+    with pytest.raises(RuntimeError, match="wrong number of inputs"):
+        loaded()
+    for x in (flow.ones(3, 4), flow.ones(8, 4).double(), 3):
+        with pytest.raises(RuntimeError, match="does not fit"):
+            loaded(x)
+    parts = trainer(m := mlp(), flow.optim.SGD(m.parameters(), lr=0.1), config={"set_gradient_accumulation_steps": 2})
+    parts(*batch())
+    with pytest.raises(NotImplementedError, match="gradient accumulation cannot be saved"):
+        flow.save(parts, str(tmp_path / "p"))
+
+
+EVIL = ['"flowedu.__import__"(%0) {"op_name": "x"} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.relu"(%0) {"op_name": __import__("os").system("touch evil")} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.relu"(%99) {"op_name": "x"} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.relu"(%0) {"op_name": 3} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.relu"(%0) {} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.relu"(%0) {"op_name": "x", "nonsense": 1} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.reshape"(%0) {"op_name": "x", "shape": [1e400]} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.reshape"(%0) {"op_name": "x", "shape": "all"} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.expand"(%0) {"op_name": "x", "shape": [99999999999, 99999999999, 8, 4]} : (tensor<8x4xf32>) -> '
+        'tensor<1xf32>',
+        '"flowedu.variable"() {"op_name": "../../secret"} : () -> tensor<3xf32>',
+        '"flowedu.variable"() {"op_name": "m.0.bias"} : () -> tensor<5xf32>',
+        '"flowedu.variable"() {"op_name": "m.0.bias"} : () -> tensor<-6xf32>',
+        '"flowedu.constant"() {"op_name": "y", "shape": [99999999, 99999999], "value": 1, "dtype": {"dtype": '
+        '"float32"}} : () -> tensor<1xf32>',
+        '"flowedu.cast"(%0) {"op_name": "y", "dtype": "float32"} : (tensor<8x4xf32>) -> tensor<1xf32>',
+        '"flowedu.as_strided"(%0) {"op_name": "y", "size": [9999], "stride": [1], "offset": 4} : (tensor<8x4xf32>) -> '
+        'tensor<9999xf32>', '"flowedu.softmax"(%0) {"op_name": "y", "axis": 77} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.softmax"(%0) {"op_name": "y", "axis": "b"} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.sgd_update"(%0, %0, %0, %0) {"op_name": "x"} : () -> tensor<1xf32>',
+        '"flowedu.relu"(%0) {"op_name": ' + "[" * 5000 + "} : (tensor<8x4xf32>) -> tensor<8x4xf32>",
+        "import os", "", "module {"]
+
+
+def test_damaged_texts_are_told_and_never_run(tmp_path):
+    g = graph(lambda self, x: self.m(x), m=mlp())
+    g(batch()[0])
+    path = tmp_path / "m"
+    flow.save(g, str(path))
+    file = path / "model.mlir"
+    text = file.read_text()
+    lines = text.splitlines()
+    here = next(i for i, line in enumerate(lines) if "matmul" in line)
+    for evil in EVIL:
+        for rest in (lines[here + 1:], lines[here:]):                 # instead of a line, or besides all
+            file.write_text("\n".join([*lines[:here], f"    %55 = {evil}", *rest]).replace("return %", "return %55, %"))
+            with pytest.raises(CheckpointError, match="flow.load_graph"):
+                flow.load_graph(str(path))
+    for cut in range(0, len(text) - 8, 97):                           # cut off anywhere
+        file.write_text(text[:cut])
+        with pytest.raises(CheckpointError, match="flow.load_graph"):
+            flow.load_graph(str(path))
+    file.write_bytes(b"\xff\xfe\x00" * 100)
+    with pytest.raises(CheckpointError, match="flow.load_graph"):
+        flow.load_graph(str(path))
+    file.write_text(text)
+    (path / "m.0.bias" / "out").write_bytes(b"123")
+    with pytest.raises(CheckpointError, match="too short"):
+        flow.load_graph(str(path))
+    assert not os.path.exists("evil")

@@ -1,0 +1,254 @@
+"""autograd.Function: operations with a backward of their own."""
+import gc
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu.errors import CallError, GradientError
+
+Function = flow.autograd.Function
+
+
+def leaf(*values):
+    return flow.tensor(np.array(values, np.float64), requires_grad=True)
+
+
+class Cube(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, = ctx.saved_tensors
+        return 3 * x * x * dy
+
+
+class Exp(Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        return ctx.saved_tensors[0] * dy
+
+
+def test_values_gradients_and_names():
+    x = leaf(1.0, 2.0)
+    y = Cube.apply(x)
+    assert y.tolist() == [1, 8] and y.requires_grad and y.grad_fn.name() == "Cube_backward"
+    assert y.grad_fn.next_functions[0][0].variable is x
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 12]
+    assert not Cube.apply(x.detach()).requires_grad
+    with flow.no_grad():
+        assert not Cube.apply(x).requires_grad
+    with pytest.raises(CallError, match="applied"):
+        Cube()
+
+
+@pytest.mark.parametrize("f", [Cube, Exp])
+def test_derivatives_of_every_order(f):
+    x = leaf(0.3, -0.7)
+    assert flow.autograd.gradcheck(f.apply, x) and flow.autograd.gradgradcheck(f.apply, x)
+    g, = flow.autograd.grad((f.apply(x) * x).sum(), x, create_graph=True)
+    h, = flow.autograd.grad(g.sum(), x, create_graph=True)
+    k, = flow.autograd.grad(h.sum(), x)
+    a = x.detach().numpy()
+    np.testing.assert_allclose(k.numpy(), 24 * a if f is Cube else np.exp(a) * (a + 3))
+
+
+def test_several_outputs_other_arguments_and_missing_gradients():
+    class Split(Function):
+        @staticmethod
+        def forward(ctx, x, scale, name, y):
+            assert ctx.needs_input_grad == (True, False, False, False) and name == "n"
+            ctx.scale = scale
+            index = x.argmax()
+            ctx.mark_non_differentiable(index)
+            return x * scale, index, x + y
+
+        @staticmethod
+        def backward(ctx, a, index, b):
+            assert a is not None and b is not None
+            return a * ctx.scale + b, None, None, None
+
+    x = leaf(1.0, 3.0)
+    a, index, b = Split.apply(x, 5, "n", flow.tensor([1.0, 1.0], dtype=flow.float64))
+    assert index.item() == 1 and not index.requires_grad and b.tolist() == [2, 4]
+    a.sum().backward(retain_graph=True)
+    assert x.grad.tolist() == [5, 5]
+    (a + b).sum().backward()
+    assert x.grad.tolist() == [11, 11]
+
+
+def test_outputs_nobody_used():
+    seen = []
+
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 1, x * 2
+
+        @staticmethod
+        def backward(ctx, a, b):
+            seen.append((a is None, b is None))
+            return b * 2
+
+    x = leaf(1.0)
+    Two.apply(x)[1].sum().backward()
+    assert seen == [(True, False)] and x.grad.item() == 2
+
+
+def test_an_input_handed_through_and_one_changed_in_place():
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy * 7
+
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            x.mul_(2)
+            return x
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy * 2
+
+    x = leaf(1.0)
+    y = Same.apply(x)
+    assert y is not x
+    y.sum().backward()
+    assert x.grad.item() == 7 and x.is_leaf
+    x.grad = None
+    a = x * 3
+    b = Twice.apply(a)
+    assert b is a and a.tolist() == [6]
+    (a * a).sum().backward()
+    assert x.grad.item() == 72
+
+
+def test_errors():
+    class Count(Cube):
+        @staticmethod
+        def backward(ctx, dy):
+            return dy, dy
+
+    class Kind(Cube):
+        @staticmethod
+        def backward(ctx, dy):
+            return "gradient"
+
+    class Shape(Cube):
+        @staticmethod
+        def backward(ctx, dy):
+            return flow.ones(5)
+
+    x = leaf(1.0, 2.0)
+    for f, text in [(Count, "incorrect number of gradients"), (Kind, "something else than a tensor"),
+                    (Shape, "invalid gradient at index 0"), (Function, "forward is not defined")]:
+        with pytest.raises((GradientError, CallError), match=text):
+            f.apply(x).sum().backward()
+    y = Cube.apply(x).sum()
+    y.backward()
+    with pytest.raises(GradientError, match="Cube_backward.*released"):
+        y.backward()
+    a = x * 1
+    y = Cube.apply(a).sum()
+    a.add_(1)
+    with pytest.raises(GradientError, match="modified by an inplace operation: Cube saved"):
+        y.backward()
+    with pytest.raises(CallError, match="can only save"):
+        type("Bad", (Function,), {"forward": staticmethod(lambda ctx, x: ctx.save_for_backward(3))}).apply(x)
+
+
+def test_once_differentiable():
+    from flowedu.autograd.function import once_differentiable
+
+    class Once(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, dy):
+            return flow.from_numpy(2 * ctx.saved_tensors[0].detach().numpy() * dy.detach().numpy())
+
+    x = leaf(3.0)
+    Once.apply(x).sum().backward()
+    assert x.grad.item() == 6
+    g, = flow.autograd.grad((Once.apply(x) * x).sum(), x, create_graph=True)
+    with pytest.raises(GradientError, match="once_differentiable"):
+        flow.autograd.grad(g.sum(), x)
+
+
+def test_checkpointing_by_a_backward_inside_backward():
+    class Again(Function):
+        @staticmethod
+        def forward(ctx, f, x):
+            ctx.f = f
+            ctx.save_for_backward(x)
+            return f(x)
+
+        @staticmethod
+        def backward(ctx, dy):
+            x = ctx.saved_tensors[0].detach().requires_grad_()
+            with flow.enable_grad():
+                y = ctx.f(x)
+            y.backward(dy)
+            return None, x.grad
+
+    w, x = leaf(2.0), leaf(1.5)
+    y = Again.apply(lambda h: (h * w).tanh(), x * 2)
+    (y * 3).sum().backward()
+    d = 3 * (1 - np.tanh(6) ** 2)
+    np.testing.assert_allclose([w.grad.item(), x.grad.item()], [d * 3, d * 4])
+
+
+def test_views_made_inside_belong_to_the_function():
+    class Row(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x[0]
+
+        @staticmethod
+        def backward(ctx, dy):
+            return flow.stack([dy * 10, dy * 0])
+
+    x = flow.tensor(np.ones((2, 3)), requires_grad=True)
+    y = Row.apply(x)
+    assert y._base is None
+    y.sum().backward()
+    assert x.grad.tolist() == [[10] * 3, [0] * 3]
+
+
+def test_nothing_is_kept():
+    def work():
+        x = leaf(*np.ones(100))
+        y = Exp.apply(Cube.apply(x))
+        y.sum().backward()
+
+    work()
+    gc.collect()
+    gc.disable()
+    try:
+        live = flow.memory_stats()["live"]
+        for _ in range(10):
+            work()
+        assert flow.memory_stats()["live"] == live
+    finally:
+        gc.enable()

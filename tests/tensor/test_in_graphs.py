@@ -1,0 +1,48 @@
+"""Law: a function of tensors gives the same in nn.Graph.build, on lazy tensors, as eagerly."""
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")                   # against.py has the inputs, and imports it
+pytestmark = pytest.mark.torch
+
+import flowedu as flow  # noqa: E402
+
+from .against import INPUTS, flat, names_in, run, split  # noqa: E402
+from .cases import EVERY  # noqa: E402
+
+CASES = [c for c in EVERY if "eager" not in split(c)[1]]
+
+
+class Line(flow.nn.Graph):
+    """One line of text as a graph."""
+
+    def __init__(self, text, names):
+        super().__init__()
+        self.text, self.names = text, names
+
+    def build(self, *values):
+        out = flat(run(self.text, flow, dict(zip(self.names, values))))
+        assert all(y.is_lazy for y in out)
+        return tuple(out)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_graph_gives_the_same(case):
+    text, flags = split(case)
+    names = names_in(text)
+    if not names or any(INPUTS[n].size == 0 for n in names):
+        return
+    values = [flow.tensor(INPUTS[n]) for n in names]
+    want = flat(run(text, flow, dict(zip(names, values))))
+    got = flat(Line(text, names)(*values))
+    assert len(got) == len(want)
+    for a, b in zip(got, want):
+        assert a.dtype is b.dtype and a.shape == b.shape
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9 if b.dtype is flow.float64 else 1e-3, atol=1e-9)
+
+
+@pytest.mark.parametrize("text", ["m.nonzero(a)", "a[q]", "m.unique(a)", "m.masked_select(a, q)", "m.bincount(k[0])"])
+def test_what_needs_the_data_says_so(text):
+    names = names_in(text)
+    with pytest.raises(flow.errors.LazyTensorError, match="lazy|data"):
+        Line(text, names)(*[flow.tensor(INPUTS[n]) for n in names])

@@ -1,0 +1,98 @@
+"""Law: the dtype of a result is PyTorch's, for every pair of dtypes, 0-dim tensors and Python numbers."""
+import itertools
+import operator
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+import flowedu as flow  # noqa: E402
+
+NAMES = ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+OPERATORS = [operator.add, operator.mul, operator.truediv, operator.lt, operator.eq]
+WITHOUT = {("uint8", "int8"), ("int8", "uint8")}       # need int16, which OneFlow does not have: differences.md
+
+
+def of(module, name, shape):
+    return module.ones(shape, dtype=getattr(module, name))
+
+
+def same_dtype(a, b):
+    assert a.dtype.name == str(b.dtype).removeprefix("torch.") and tuple(a.shape) == tuple(b.shape)
+
+
+@pytest.mark.parametrize("a, b", list(itertools.product(NAMES, NAMES)))
+def test_two_tensors(a, b):
+    for f in OPERATORS:
+        for p, q in (((2,), (2,)), ((2,), ()), ((), (2,)), ((), ())):
+            ours, theirs = f(of(flow, a, p), of(flow, b, q)), f(of(torch, a, p), of(torch, b, q))
+            if (a, b) in WITHOUT and str(theirs.dtype) == "torch.int16":
+                assert ours.dtype is flow.int32
+                continue
+            same_dtype(ours, theirs)
+            np.testing.assert_array_equal(ours.double().numpy(), theirs.double().numpy())
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("number", [True, 3, 2.5, -1])
+def test_a_tensor_and_a_number(name, number):
+    for f in [*OPERATORS, operator.pow, operator.floordiv, operator.mod, operator.ge]:
+        for shape in ((2,), ()):
+            for flipped in (False, True):
+                g = (lambda x, y, f=f: f(y, x)) if flipped else f
+                try:
+                    theirs = g(of(torch, name, shape), number)
+                except (RuntimeError, TypeError, NotImplementedError):
+                    continue                          # PyTorch has no kernel for it
+                ours = g(of(flow, name, shape), number)
+                same_dtype(ours, theirs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_of_one_tensor(name):
+    for f in ("exp", "sum", "abs", "sqrt", "cumsum", "prod", "max", "floor", "square", "any", "argmax", "logical_not"):
+        args = (0,) if f == "cumsum" else ()
+        try:
+            theirs = getattr(of(torch, name, (3,)), f)(*args)
+        except (RuntimeError, NotImplementedError):
+            continue
+        same_dtype(getattr(of(flow, name, (3,)), f)(*args), theirs)
+
+
+@pytest.mark.parametrize("a, b", list(itertools.product(NAMES, NAMES)))
+def test_result_type_and_joining(a, b):
+    if (a, b) in WITHOUT:
+        return
+    assert flow.promote_types(getattr(flow, a), getattr(flow, b)).name == str(
+        torch.promote_types(getattr(torch, a), getattr(torch, b))).removeprefix("torch.")
+    same_dtype(flow.cat([of(flow, a, (2,)), of(flow, b, (1,))]), torch.cat([of(torch, a, (2,)), of(torch, b, (1,))]))
+    same_dtype(flow.where(flow.tensor([True, False]), of(flow, a, (2,)), of(flow, b, (2,))),
+               torch.where(torch.tensor([True, False]), of(torch, a, (2,)), of(torch, b, (2,))))
+    assert flow.can_cast(getattr(flow, a), getattr(flow, b)) == torch.can_cast(getattr(torch, a), getattr(torch, b))
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int32"])
+def test_whole_numbers_wrap_as_in_c(name):
+    top = {"int8": 127, "uint8": 255, "int32": 2 ** 31 - 1}[name]
+    for f in (operator.add, operator.mul, operator.sub, lambda x, y: x ** y):
+        ours = f(flow.tensor([top, 3], dtype=getattr(flow, name)), flow.tensor([2, 5], dtype=getattr(flow, name)))
+        theirs = f(torch.tensor([top, 3], dtype=getattr(torch, name)), torch.tensor([2, 5], dtype=getattr(torch, name)))
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+def test_numpy_numbers_and_arrays_mix_with_tensors():
+    t = flow.tensor([1.0, 2.0])
+    assert (t * np.float64(2)).tolist() == [2, 4] and (np.float32(2) * t).tolist() == [2, 4]
+    assert (t * np.int64(3)).dtype is flow.float32 and (t + np.array([1.0, 1.0])).dtype is flow.float64
+    assert (np.array([1.0, 1.0]) + t).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("other", ["x", None, [1, 2], object()])
+def test_foreign_operands_are_refused(other):
+    t = flow.tensor([1.0, 2.0])
+    for f in (operator.add, operator.mul, operator.lt, operator.pow, operator.matmul, operator.and_):
+        with pytest.raises(TypeError):
+            f(t, other)
+    assert (t == None) is False and (t != None) is True  # noqa: E711

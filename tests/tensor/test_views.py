@@ -1,0 +1,194 @@
+"""Views and in-place writes: random programs give PyTorch's values, flags and gradients."""
+import copy
+import gc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import flowedu as flow
+from flowedu.errors import GradientError
+from tensor.programs import WRITES, act, finish, ours, programs, start
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+
+@given(programs)
+@settings(max_examples=5 * settings.default.max_examples)
+def test_random_programs_agree_with_pytorch(program):
+    steps, seed = program
+    mine, theirs = start(flow, seed, ours), start(torch, seed, torch.tensor)
+    for one in steps:
+        k = one[2] % len(mine)
+        if one[1] == "flat" and mine[k].is_contiguous() != theirs[k].is_contiguous():
+            continue                                 # PyTorch's results keep their inputs' strides, ours lie row by row
+        try:
+            act(torch, theirs, one)
+        except RuntimeError:
+            with pytest.raises(RuntimeError):
+                act(flow, mine, one)
+            return
+        act(flow, mine, one)
+        assert len(mine) == len(theirs)
+        for a, b in zip(mine, theirs):
+            np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-12, err_msg=str(one))
+            assert a.requires_grad == b.requires_grad and a.is_leaf == b.is_leaf and a._is_view() == b._is_view(), one
+            assert (a._base is None) == (b._base is None)
+    try:
+        want = finish(torch, theirs)
+    except RuntimeError as e:
+        assert "inplace operation" in str(e)      # flowedu may have kept a copy, and then gives the right gradient
+        return
+    got = finish(flow, mine)
+    assert (got is None) == (want is None)
+    for a, b in zip(got or (), want or ()):
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", sorted(WRITES.keys() - {"itself"}))
+@pytest.mark.parametrize("on", ["tensor", "view", "base of a view", "row of a transpose"])
+def test_every_write_has_the_gradient_of_its_meaning(name, on):
+    def run(lib, make):
+        rng = np.random.default_rng(3)
+        w, u = make(rng.uniform(0.1, 1, (3, 4))).requires_grad_(), make(rng.uniform(0.1, 1, (3, 4))).requires_grad_()
+        a = w * 2
+        v = {"tensor": a, "view": a[1:], "base of a view": a, "row of a transpose": a.transpose(0, 1)[2]}[on]
+        other = a[:2] if on == "base of a view" else None
+        y = u if tuple(v.shape) == (3, 4) else u[1:] if on == "view" else u[:, 1]
+        if name == "set_part":
+            y = y[1:]
+        WRITES[name](v, y)
+        total = (a * a).sum() + (v * 3).sum()
+        if other is not None:
+            total = total + (other * other * other).sum()
+        total.backward()
+        return [a.detach().numpy(), w.grad.numpy(), np.zeros(0) if u.grad is None else u.grad.numpy()]
+
+    for got, want in zip(run(flow, ours), run(torch, torch.tensor)):
+        if want.size:
+            np.testing.assert_allclose(got, want, rtol=1e-9)
+        else:
+            assert not np.any(got)
+
+
+def test_a_base_is_never_a_view_and_versions_are_shared():
+    x = flow.tensor(np.zeros((2, 3)))
+    v = x[0][1:]
+    assert v._base is x and x._base is None and x.T._base is x and x.detach()._base is None
+    v.add_(1)
+    assert x._version == v._version == x.detach()._version == 1
+    assert x.numpy()[0, 1] == 1
+    flow.from_numpy(x.numpy())[0, 0] = 7
+    assert x[0, 0].item() == 7
+
+
+def test_history_of_views_follows_writes_into_the_base():
+    w = flow.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    x = flow.tensor([4.0, 5.0, 6.0])
+    v, rest = x[:2], x[1:]
+    assert not v.requires_grad and v.is_leaf
+    x.mul_(w)
+    assert v.requires_grad and not v.is_leaf and v.grad_fn is not None
+    (v * v).sum().backward(retain_graph=True)
+    np.testing.assert_allclose(w.grad.numpy(), [2 * 16 * 1, 2 * 25 * 2, 0])
+    rest.zero_()
+    w.grad = None
+    v.sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), [4, 0, 0])
+
+
+def test_views_made_without_recording():
+    w = flow.tensor([1.0, 2.0], requires_grad=True)
+    a = w * 2
+    with flow.no_grad():
+        v = a[:1]
+        v.add_(1)
+    assert a.tolist() == [3, 4]
+    with pytest.raises(GradientError, match="created in no_grad mode"):
+        v.add_(1)
+    assert flow.tensor([1.0])[:1].add_(1).tolist() == [2]
+
+
+@pytest.mark.parametrize("change", [lambda x: x.t_(), lambda x: x.transpose_(0, 1), lambda x: x.unsqueeze_(0),
+                                    lambda x: x.squeeze_(), lambda x: x[0].unsqueeze_(1)])
+def test_changes_of_shape_in_place(change):
+    def run(lib, make):
+        w = make(np.arange(6.0).reshape(2, 3)).requires_grad_()
+        a = w * 2
+        y = change(a)
+        y.mul_(3)
+        (a * a).sum().backward()
+        return tuple(y.shape), tuple(y.stride()), tuple(a.shape), a.detach().numpy(), w.grad.numpy()
+
+    for got, want in zip(run(flow, ours), run(torch, torch.tensor)):
+        np.testing.assert_allclose(got, want)
+
+
+def test_a_view_whose_base_changed_shape_is_refused_not_wrong():
+    w = flow.tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
+    a = w * 1
+    v = a[0]
+    a.t_()
+    a.mul_(2)
+    with pytest.raises(GradientError, match="changed in place"):
+        v.sum().backward()
+
+
+def test_deep_chains_of_views_end_and_free():
+    x = flow.tensor(np.arange(200_000.0))
+    for _ in range(100_000):
+        x = x[1:]
+    assert x.shape == (100_000,) and x[0].item() == 100_000
+    x.add_(1)                                       # no gradient: nothing has to be followed
+    w = flow.tensor(2.0, requires_grad=True)
+    with pytest.raises(GradientError, match="too many view ops"):
+        x.mul_(w)
+    del x
+    gc.collect()
+
+
+def test_long_histories_are_freed_without_recursion():
+    w = flow.tensor(1.0, requires_grad=True)
+    y = w
+    for _ in range(200_000):
+        y = y + 1
+    del y
+    gc.collect()
+    x = w * 1
+    for _ in range(20_000):
+        x.add_(1)
+    x.backward()
+    assert w.grad.item() == 1
+
+
+def test_no_cycles_keep_memory():
+    """What a program with views and writes made is freed by reference counts alone."""
+    def work():
+        w = flow.tensor(np.ones((50, 50)), requires_grad=True)
+        a = w * 2
+        v = a[3:]
+        v.mul_(w[3:])
+        a.mul_(0.5)
+        a.relu_()
+        (v * v).sum().backward()
+
+    work()
+    gc.collect()
+    gc.disable()
+    try:
+        before = flow.memory_stats()["live"]
+        for _ in range(20):
+            work()
+        assert flow.memory_stats()["live"] == before
+    finally:
+        gc.enable()
+
+
+def test_copies_of_views_are_not_views():
+    x = flow.tensor(np.arange(4.0))
+    c = copy.deepcopy(x[1:])
+    c.zero_()
+    assert x.tolist() == [0, 1, 2, 3] and c._base is None

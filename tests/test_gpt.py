@@ -1,0 +1,96 @@
+"""flow.models.GPT by facts of its own; test_models_against_torch compares it with PyTorch's."""
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu.models import GPT
+
+
+def small(**kwargs):
+    flow.manual_seed(0)
+    return GPT(11, **{"n_layer": 2, "n_head": 2, "d": 16, "block_size": 8, **kwargs})
+
+
+def test_the_table_of_words_is_shared():
+    model = small()
+    d, layers = 16, 2
+    per_block = 4 * d + (3 * d * d + 3 * d) + (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d)
+    assert sum(p.numel() for p in model.parameters()) == 11 * d + 8 * d + layers * per_block + 2 * d
+    names = [n for n, _ in model.named_parameters()]
+    assert names[:2] == ["wte.weight", "wpe.weight"] and "blocks.1.attn.qkv.weight" in names and not [
+        n for n in names if "head" in n]
+    assert not [n for n, _ in small(bias=False).named_parameters() if n.endswith("attn.qkv.bias")]
+
+
+def test_initial_weights():
+    model = small(d=64, n_layer=8)
+    spread = {n: p.numpy().std() for n, p in model.named_parameters() if p.ndim == 2}
+    for name, got in spread.items():
+        want = 0.02 / 4 if name.endswith(("proj.weight", "mlp.2.weight")) else 0.02
+        assert abs(got / want - 1) < 0.1, name
+    assert not any(p.numpy().any() for n, p in model.named_parameters() if n.endswith("bias"))
+
+
+def test_the_first_loss_is_that_of_guessing():
+    model = small()
+    idx, targets = np.random.default_rng(0).integers(0, 11, (2, 16, 8))
+    logits, loss = model(flow.tensor(idx), flow.tensor(targets))
+    assert logits.shape == (16, 8, 11) and loss.shape == () and abs(loss.item() - np.log(11)) < 0.1
+
+
+def test_a_position_sees_only_those_before_it():
+    model = small()
+    idx = np.random.default_rng(0).integers(0, 11, (1, 8))
+    base = model(flow.tensor(idx)).detach().numpy()
+    for t in range(8):
+        other = idx.copy()
+        other[0, t] = (other[0, t] + 1) % 11
+        changed = np.abs(model(flow.tensor(other)).detach().numpy() - base).max((0, 2)) > 1e-6
+        assert changed.tolist() == [i >= t for i in range(8)]
+    np.testing.assert_allclose(model(flow.tensor(idx[:, :5])).detach().numpy(), base[:, :5], atol=1e-5)
+
+
+def test_it_learns_to_count_and_goes_on():
+    model = small()
+    optimizer = flow.optim.AdamW(model.parameters(), lr=1e-2)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        rows = (rng.integers(0, 11, (16, 1)) + np.arange(9)) % 11
+        _, loss = model(flow.tensor(rows[:, :8].copy()), flow.tensor(rows[:, 1:].copy()))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.3
+    start = flow.tensor(np.array([[3], [9]]))
+    for kwargs in ({"temperature": 0}, {"top_k": 1}):
+        out = model.generate(start, 12, **kwargs)         # longer than block_size: the oldest are forgotten
+        assert out.numpy().tolist() == [[(s + i) % 11 for i in range(13)] for s in (3, 9)] and out.dtype is flow.int64
+
+
+def test_generate_follows_the_seed():
+    model = small()
+    start = flow.tensor(np.zeros((2, 1), np.int64))
+
+    def draw(seed):
+        flow.manual_seed(seed)
+        return model.generate(start, 10, temperature=1.5, top_k=7).numpy().tolist()
+
+    assert draw(1) == draw(1) != draw(2)
+    assert all(not p.grad for p in model.parameters() if p.grad is None)
+
+
+def test_dropout_only_while_training():
+    model = small(dropout=0.5)
+    idx = flow.tensor(np.zeros((2, 4), np.int64))
+    assert (model(idx).detach().numpy() != model(idx).detach().numpy()).any()
+    model.eval()
+    np.testing.assert_array_equal(model(idx).detach().numpy(), model(idx).detach().numpy())
+
+
+def test_messages():
+    with pytest.raises(ValueError, match="n_head does not divide d"):
+        GPT(5, n_head=3, d=16)
+    with pytest.raises(ValueError, match="Cannot forward sequence of length 9, block size is only 8"):
+        small()(flow.tensor(np.zeros((1, 9), np.int64)))
+    with pytest.raises(ValueError, match="temperature is below zero"):
+        small().generate(flow.tensor(np.zeros((1, 1), np.int64)), 1, temperature=-1)
