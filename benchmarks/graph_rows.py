@@ -16,43 +16,6 @@ except ImportError:
 COMPILE = os.environ.get("FLOWEDU_BENCH_COMPILE") == "1"
 
 
-def _trainer(model, optimizer, loss):
-    class Train(flow.nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-            self.add_optimizer(optimizer)
-
-        def build(self, x, y):
-            value = loss(self.model(x), y)
-            value.backward()
-            return value
-
-    return Train()
-
-
-def _predictor(model):
-    class Predict(flow.nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-
-        def build(self, x):
-            return self.model(x)
-
-    return Predict()
-
-
-def _eager_step(model, optimizer, loss):
-    def step(x, y):
-        value = loss(model(x), y)
-        optimizer.zero_grad()
-        value.backward()
-        optimizer.step()
-        return value
-    return step
-
-
 def training(build, batch, optimizer=lambda lib, p: lib.optim.SGD(p, lr=1e-3), loss=None, images=False, eager=True):
     """A training step. build(lib) -> model; batch() -> arrays (x, y); loss(lib) -> function of (output, y)."""
     loss = loss or (lambda lib: lib.nn.functional.cross_entropy)
@@ -60,13 +23,13 @@ def training(build, batch, optimizer=lambda lib, p: lib.optim.SGD(p, lr=1e-3), l
     x, y = batch()
     model = build(flow)
     start = {n: t.detach().clone() for n, t in model.state_dict().items()}
-    graph = _trainer(model, optimizer(flow, model.parameters()), loss(flow))
+    graph = twins.graph_step(flow, model, optimizer(flow, model.parameters()), loss(flow))
     ours = flow.tensor(x), flow.tensor(y)
     found = {"flowedu": lambda: graph(*ours)}
     if eager:
         second = build(flow)
         second.load_state_dict(start)
-        by_hand = _eager_step(second, optimizer(flow, second.parameters()), loss(flow))
+        by_hand = twins.eager_step(second, optimizer(flow, second.parameters()), loss(flow))
         found["our eager"] = lambda: by_hand(*ours)
     if torch:
         theirs = torch.tensor(x), torch.tensor(y)
@@ -80,7 +43,7 @@ def training(build, batch, optimizer=lambda lib, p: lib.optim.SGD(p, lr=1e-3), l
                 peer, given = peer.to(memory_format=torch.channels_last), (
                     theirs[0].contiguous(memory_format=torch.channels_last), theirs[1])
             call = torch.compile(peer) if name == "compile" else peer
-            step = _eager_step(call, optimizer(torch, peer.parameters()), loss(torch))
+            step = twins.eager_step(call, optimizer(torch, peer.parameters()), loss(torch))
             found[name] = lambda step=step, given=given: step(*given)
         for rtol in (1e-5, 1e-3, 1e-2):       # rounding grows fast through 52 batch norms (in float64 the losses agree)
             np.testing.assert_allclose(graph(*ours).item(), found["torch"]().item(), rtol=rtol)
@@ -92,7 +55,7 @@ def inference(build, batch, images=False, eager=True):
     flow.manual_seed(0)
     x, _ = batch()
     model = build(flow).eval()
-    graph, given = _predictor(model), flow.tensor(x)
+    graph, given = twins.predictor(flow, model), flow.tensor(x)
     found = {"flowedu": lambda: graph(given)}
 
     def by_hand():

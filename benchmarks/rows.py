@@ -9,6 +9,7 @@ import flowedu as flow
 import flowedu.typing as tp
 from data_rows import data_pipeline
 from gpt_rows import gpt_block
+from graph_rows import rows as graph_rows
 from mobilenet_rows import mobilenet_inference, mobilenet_training
 from run import Row
 from watch_rows import watched_step
@@ -246,6 +247,7 @@ def all_rows() -> list[Row]:
         Row("job: MobileNetV2 batch 64, inference", mobilenet_inference, 1.3, inner=2, rounds=30),
         Row("job: GPT block, batch 4, length 128, training step", gpt_block, 1.0, inner=1, rounds=40),
         Row("job: MLP training step, two things watched", watched_step, 0.9, inner=20, rounds=40),
+        *graph_rows(Row),
         *([Row("data: 100 JPEGs read and resized", lambda: data_pipeline(0), 1.3, inner=10, rounds=10),
            Row("data: the same, torch with 2 workers", lambda: data_pipeline(2), 0.6, inner=10, rounds=10),
            Row("data: 4 x 64 JPEGs of 320x240 made 224x224", lambda: data_pipeline(0, True), 1.3, rounds=10)]

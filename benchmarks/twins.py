@@ -69,3 +69,42 @@ def share_weights(source, target, tensor) -> None:
     """Parameters and buffers of `source` (flowedu) into `target` (torch), in order."""
     for a, b in zip((*source.parameters(), *source.buffers()), (*target.parameters(), *target.buffers())):
         b.data.copy_(tensor(a.detach().numpy()))
+
+
+def graph_step(flow, model, optimizer, loss):
+    """A training step compiled: flow is flowedu."""
+    class Train(flow.nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(optimizer)
+
+        def build(self, x, y):
+            value = loss(self.model(x), y)
+            value.backward()
+            return value
+
+    return Train()
+
+
+def predictor(flow, model):
+    class Predict(flow.nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def build(self, x):
+            return self.model(x)
+
+    return Predict()
+
+
+def eager_step(model, optimizer, loss):
+    """The same by hand, for both libraries."""
+    def step(x, y):
+        value = loss(model(x), y)
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        return value
+    return step

@@ -1,13 +1,19 @@
-"""flow.unittest: what OneFlow's own tests are derived from."""
+"""flow.unittest: what OneFlow's own tests are derived from. Python's unittest is imported when it is asked for."""
 from __future__ import annotations
-
-import unittest
 
 from flowedu.job.session import clear_default_session
 
 
-class TestCase(unittest.TestCase):
-    """Every test starts in a session of its own."""
+def __getattr__(name: str) -> type:
+    if name != "TestCase":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import unittest
 
-    def setUp(self) -> None:
-        clear_default_session()
+    class TestCase(unittest.TestCase):
+        """Every test starts in a session of its own."""
+
+        def setUp(self) -> None:
+            clear_default_session()
+
+    globals()["TestCase"] = TestCase
+    return TestCase

@@ -6,11 +6,10 @@
 """
 import ctypes
 import importlib
+import importlib.util
 import os
 import platform
 from pathlib import Path
-
-import scipy_openblas32
 
 ORDER = ("v4", "v3", "base")
 NEEDS = {"v4": {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"}, "v3": {"avx2", "fma", "bmi2", "f16c"},
@@ -44,7 +43,10 @@ def choose_isa() -> str:
 
 def openblas() -> tuple[int, int]:
     """Addresses of (sgemm, dgemm) in the installed OpenBLAS wheel; its own thread pool is set to one thread."""
-    folder = Path(scipy_openblas32.get_lib_dir())
+    found = importlib.util.find_spec("scipy_openblas32")         # importing it would cost as much as half of NumPy
+    if found is None:
+        raise ImportError("flowedu needs OpenBLAS: pip install scipy-openblas32")
+    folder = Path(found.origin).parent / "lib"
     path = next((p for p in sorted(folder.iterdir()) if "openblas" in p.name and ".so" in p.name or
                  p.suffix in (".dylib", ".dll")), None)
     if path is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import uuid
 from pathlib import Path
 
 from flowedu.errors import DataError
@@ -45,7 +44,7 @@ def fetch(url: str, path: str | os.PathLike, sha256: str | None = None) -> Path:
     except OSError as e:
         raise DataError(f"download: cannot create the folder {path.parent}", got=str(e),
                         fix="choose a folder you can write to") from e
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    part = path.with_name(f".{path.name}.{os.urandom(16).hex()}.part")
     try:
         got = _transfer(url, part, path.name, by_hand)
         if sha256 is not None and got != sha256:

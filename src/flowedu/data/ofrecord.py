@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import struct
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -154,7 +153,7 @@ class ofrecord_writer:
         self.paths = part_paths(ofrecord_dir, data_part_num, part_name_prefix, part_name_suffix_length)
         self.count = 0
         self._files = []                    # open while records may be written
-        suffix = f".{uuid.uuid4().hex}.part"
+        suffix = f".{os.urandom(16).hex()}.part"
         self._temporary = [os.path.join(os.path.dirname(p), f".{os.path.basename(p)}{suffix}") for p in self.paths]
         try:
             os.makedirs(os.path.dirname(self.paths[0]), exist_ok=True)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from flowedu.ops.core import get_num_threads
 
@@ -17,6 +16,7 @@ def each(f: Callable, items: Sequence, worth: bool) -> Iterable:
     if count < 2:
         return map(f, items)
     try:
+        from concurrent.futures import ThreadPoolExecutor
         with ThreadPoolExecutor(count, "flowedu-pictures") as pool:
             return list(pool.map(f, items))
     except Exception:

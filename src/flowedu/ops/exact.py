@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 
@@ -42,8 +41,13 @@ shift_left = _bits("shift_left", np.left_shift, shift=True)
 shift_right = _bits("shift_right", np.right_shift, shift=True)
 
 # ---- functions
-_normal = NormalDist()
-_erfinv = np.vectorize(lambda x: _normal.inv_cdf((1 + x) / 2) / math.sqrt(2), otypes=[np.float64])
+
+
+def _erfinv(x):
+    from statistics import NormalDist  # here: it brings fractions and decimals along
+    return np.vectorize(lambda v: NormalDist().inv_cdf((1 + v) / 2) / math.sqrt(2), otypes=[np.float64])(x)
+
+
 
 trunc = unary("trunc", lambda x: np.trunc(x), lambda dy: dy * 0)
 exp2 = unary("exp2", lambda x: np.exp2(x), lambda dy, y: dy * y * math.log(2))

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 
 import numpy as np
 
@@ -14,6 +13,7 @@ _WAY_OUT = ("in {}: np.savez('state.npz', **{{k: v{}.numpy() for k, v in model.s
 
 def read_file(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """{name: array} of a .safetensors or .npz file. Raises CheckpointFileError."""
+    import zipfile
     name = os.fspath(path)
     try:
         if name.endswith(".safetensors"):

@@ -16,7 +16,6 @@ import contextlib
 import ctypes
 import os
 import re
-import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -77,7 +76,7 @@ def _exchange(a: Path, b: Path) -> None:
         rename = getattr(ctypes.CDLL(None), "renameat2", None)
         if rename is not None and rename(_AT_CWD, os.fsencode(a), _AT_CWD, os.fsencode(b), _EXCHANGE) == 0:
             return
-    third = b.parent / f".{b.name[:100]}.old-{secrets.token_hex(6)}"  # no name that _clean removes
+    third = b.parent / f".{b.name[:100]}.old-{os.urandom(6).hex()}"  # no name that _clean removes
     os.rename(b, third)
     try:
         os.rename(a, b)
@@ -90,7 +89,7 @@ def _exchange(a: Path, b: Path) -> None:
 def _made(target: Path) -> tuple[Path, int | None]:
     """A new directory, and its lock."""
     while True:
-        folder = target.parent / f".{target.name[:100]}{_MARK}{secrets.token_hex(6)}"
+        folder = target.parent / f".{target.name[:100]}{_MARK}{os.urandom(6).hex()}"
         folder.mkdir()
         try:
             lock = _lock(folder)

@@ -75,10 +75,9 @@ def save(obj: Any, path: str | os.PathLike, global_dst_rank: int | None = None) 
 
 
 def _is_checkpoint(obj: Any) -> bool:
-    """Whether this is what OneFlow 0.4 saves: arrays by name, at least one of them not a tensor."""
-    arrays = (np.ndarray, np.generic, folder.FileBackendVariableBlob, Tensor)
-    return (isinstance(obj, Mapping) and all(isinstance(v, arrays) for v in obj.values())
-            and not all(isinstance(v, Tensor) for v in obj.values()))
+    """Whether this is what OneFlow 0.4 saves: arrays by name, none of them a tensor."""
+    arrays = (np.ndarray, np.generic, folder.FileBackendVariableBlob)
+    return isinstance(obj, Mapping) and len(obj) > 0 and all(isinstance(v, arrays) for v in obj.values())
 
 
 class _Encoder:
