@@ -8,7 +8,6 @@ import ctypes
 import importlib
 import importlib.util
 import os
-import platform
 from pathlib import Path
 
 ORDER = ("v4", "v3", "base")
@@ -34,7 +33,8 @@ def choose_isa() -> str:
         if forced not in here:
             raise ImportError(f"FLOWEDU_ISA={forced!r} is not built; built here: {sorted(here) or 'nothing'}")
         return forced
-    flags = cpu_flags() if platform.machine().lower() in ("x86_64", "amd64") else set()
+    machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
+    flags = cpu_flags() if machine.lower() in ("x86_64", "amd64") else set()
     for isa in ORDER:
         if isa in here and NEEDS[isa] <= flags:
             return isa

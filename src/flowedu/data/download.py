@@ -6,7 +6,6 @@ writes its own temporary file and the second rename replaces equal bytes.
 """
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -27,6 +26,7 @@ def cache_dir() -> Path:
 
 def sha256_of(path: str | os.PathLike) -> str:
     """SHA-256 of a file, in hexadecimal."""
+    import hashlib
     with open(path, "rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
@@ -59,6 +59,7 @@ def fetch(url: str, path: str | os.PathLike, sha256: str | None = None) -> Path:
 
 def _transfer(url: str, part: Path, label: str, by_hand: str) -> str:
     """Copy the answer of `url` into `part`; returns the SHA-256 of what came."""
+    import hashlib
     import http.client
     import urllib.request
 

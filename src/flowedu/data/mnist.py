@@ -5,10 +5,7 @@ small subset of the real pictures that ships with the package (see mnist_subset.
 """
 from __future__ import annotations
 
-import hashlib
 import os
-import zipfile
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,6 +93,7 @@ def _verify(path, hash_check: str) -> None:
     if hash_check == SHA256:
         # The default asks for MNIST, not for one zip file of it: another packing has another hash and the same digits.
         try:
+            import hashlib
             content = hashlib.sha256()
             for array in _read_npz(path):
                 content.update(np.ascontiguousarray(array))
@@ -109,6 +107,8 @@ def _verify(path, hash_check: str) -> None:
 
 
 def _read_npz(path) -> Digits:
+    import zipfile
+    import zlib
     remove = f"remove {path} and fetch it again: python -m flowedu.data mnist"
     try:
         f = np.load(path, allow_pickle=False)

@@ -249,6 +249,9 @@ def _linear_group(group: str | Sequence[str], outputs: tuple[str, ...]) -> tuple
 
 def parameters(f: Callable) -> tuple[str, ...]:
     """The parameter names of a record's function."""
+    code = getattr(f, "__code__", None)
+    if code is not None and not f.__dict__ and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]      # at once; there are a thousand of them
     return tuple(inspect.signature(f).parameters)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 
 from flowedu.graph.ir import GraphValue, Node
@@ -95,6 +94,7 @@ def _mean(others: Sequence[Box], default: float) -> float:
 
 def svg(title: str, made: Sequence[Box]) -> str:
     """The picture's text."""
+    from html import escape
     layers = layout(made)
     columns = max((len(layer) for layer in layers), default=1)
     width = 2 * MARGIN + columns * (WIDTH + GAP_X)
