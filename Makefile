@@ -26,7 +26,7 @@ READY   := $(BUILT) $(LINK)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help test lint bench build build-debug test-debug annotate clean
+.PHONY: help test test-torch lint bench build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -49,6 +49,11 @@ chapter-%:
 
 test: $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)
 	@$(PY) -m pytest -n 2 $(ARGS)
+
+test-torch: $(READY) $(STAMPS)/test  ## run the tests that compare with PyTorch, if it can be installed
+	@$(PY) tools/install_torch.py "$(TORCH)"
+	@if $(PY) -c "import torch" 2>/dev/null; then $(PY) -m pytest -n 2 -m torch $(ARGS); \
+	else echo "PyTorch is not here: nothing to compare with"; fi
 
 lint: $(STAMPS)/lint  ## check the style of the Python code
 	@$(PY) -m ruff check . $(ARGS)

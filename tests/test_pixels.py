@@ -1,5 +1,6 @@
 """The loops in C over pixels, small JPEG files and threads: just what NumPy, Pillow and one thread give."""
 import io
+from concurrent import futures
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from PIL import Image, ImageOps
 
 import flowedu as flow
 from common import refused
-from flowedu.dynamic import _pixels, decode, resample, resize, threads
+from flowedu.dynamic import _pixels, decode, resample, resize
 from flowedu.errors import DataError
 
 sizes = st.integers(1, 24)
@@ -144,8 +145,8 @@ def test_damage_to_a_small_jpeg_file_is_met_as_by_pillow(place, byte, cut):
 @pytest.fixture
 def three_threads(monkeypatch):
     made = []
-    pool = threads.ThreadPoolExecutor
-    monkeypatch.setattr(threads, "ThreadPoolExecutor", lambda n, name: made.append(n) or pool(n, name))
+    pool = futures.ThreadPoolExecutor
+    monkeypatch.setattr(futures, "ThreadPoolExecutor", lambda n, name: made.append(n) or pool(n, name))
     monkeypatch.setattr(decode, "LARGE", 1)
     monkeypatch.setattr(resize, "MUCH", 1)
     before = flow.get_num_threads()

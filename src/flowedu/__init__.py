@@ -79,8 +79,6 @@ from flowedu.custom import (
 from flowedu.generations import (
     argsort, argwhere, clamp, clip, clip as clip_by_scalar, concat, diag, eye, flatten, gather, masked_fill, matmul,
     nonzero, ones, ones_like, pad, reshape, sort, squeeze, stack, swapaxes, transpose, tril, triu, where, zeros, zeros_like)
-from flowedu import onnx
-from flowedu.nn.graph import load_graph
 from flowedu.tensor import return_types
 from flowedu.tensor.creation import (
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor,
@@ -132,7 +130,8 @@ from flowedu.tensor.random import (
 from flowedu.tensor.printing import set_printoptions
 from flowedu.tensor.promote import can_cast, promote_types, result_type
 
-# chapter 5: training with tensors
+# chapter 5: training with tensors (load_graph and onnx are imported when asked for: see the last lines)
+from flowedu.later import later as _later
 from flowedu import models, optim, utils, vision
 from flowedu.saving import load, save
 
@@ -158,5 +157,7 @@ double = float64
 half = float16
 int = int32
 long = int64
+
+__getattr__, __dir__ = _later(__name__, {"load_graph": "flowedu.nn.graph", "onnx": "flowedu.onnx"})
 
 __version__ = "0.1.0"

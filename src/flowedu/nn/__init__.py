@@ -15,4 +15,6 @@ from flowedu.nn.module import Module
 from flowedu.nn.modules import *
 from flowedu.nn.parameter import Parameter
 from flowedu.nn.parameter_lists import ParameterDict, ParameterList
-from flowedu.nn.graph import Graph
+from flowedu.later import later
+
+__getattr__, __dir__ = later(__name__, {"Graph": "flowedu.nn.graph", "graph": "flowedu.nn.graph"})

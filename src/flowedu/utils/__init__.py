@@ -1,8 +1,4 @@
-"""flow.utils: what surrounds training. `flow.utils.data`, which feeds it, is imported when it is asked for."""
+"""flow.utils: what surrounds training. `flow.utils.data` feeds it."""
+from flowedu.later import later
 
-
-def __getattr__(name: str):
-    if name != "data":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-    return importlib.import_module("flowedu.utils.data")
+__getattr__, __dir__ = later(__name__, {"data": "flowedu.utils.data"})

@@ -1,0 +1,21 @@
+"""Parts of the package that are imported when somebody asks for them, so that `import flowedu` stays quick."""
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+
+
+def later(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """A module's `__getattr__` and `__dir__`. names: {name: the module that has it, or is it if that ends in the name}."""
+
+    def __getattr__(name: str):
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        found = importlib.import_module(names[name])
+        return found if names[name].endswith("." + name) else getattr(found, name)
+
+    def __dir__() -> list[str]:
+        return sorted({*vars(sys.modules[module]), *names})
+
+    return __getattr__, __dir__
