@@ -6,6 +6,7 @@ ints: [axis]. Threads split the outputs.
 from libc.math cimport INFINITY
 from libc.stdint cimport INT64_MIN, int32_t, int64_t
 from flowedu._kernels.abi cimport *
+from flowedu._kernels.extent cimport *
 from flowedu._kernels.fold cimport *
 
 cdef enum:
@@ -51,13 +52,8 @@ cdef int argmax(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
     cdef const fe_view *v = &call.args[0]
     cdef const num *x = <const num *>v.data
     cdef int64_t *y = <int64_t *>call.args[1].data
-    cdef int64_t n = v.shape[call.ints[0]], outer = 1, inner = 1, i, o, c, lo, hi, tiles, tile
-    cdef int d
-    for d in range(v.ndim):
-        if d < call.ints[0]:
-            outer *= v.shape[d]
-        elif d > call.ints[0]:
-            inner *= v.shape[d]
+    cdef Extent e = extent(v, call.ints[0])
+    cdef int64_t n = e.n, outer = e.outer, inner = e.inner, i, o, c, lo, hi, tiles, tile
     if outer * inner == 0:
         return FE_OK
     tile = min(inner, TILE)

@@ -12,30 +12,15 @@ with Chan's formula in double: as exact as two passes over everything, but a blo
 from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport int64_t
 from flowedu._kernels.abi cimport *
+from flowedu._kernels.extent cimport *
 from flowedu._kernels.batch_norm_columns cimport *
 from flowedu._kernels.fold cimport Sum, take_run
 
 cdef enum:
     BLOCK = 2048                 # elements summed in `real` before the sum goes into a double
 
-cdef struct Extent:
-    int64_t outer, channels, inner
-
-
 cdef struct Moments:             # count, mean, sum of squared differences from it
     double n, mean, m2
-
-
-cdef Extent extent(const fe_view *v, int64_t axis) noexcept nogil:
-    cdef Extent e
-    cdef int d
-    e.outer, e.channels, e.inner = 1, v.shape[axis], 1
-    for d in range(v.ndim):
-        if d < axis:
-            e.outer *= v.shape[d]
-        elif d > axis:
-            e.inner *= v.shape[d]
-    return e
 
 
 cdef inline double squares(const real *x, int64_t n, real mean) noexcept nogil:
@@ -94,15 +79,15 @@ cdef void forward(fe_call *call, const fe_team *team, real *tag, real *mean, rea
     cdef double eps = call.reals[0], count = <double>(e.outer * e.inner)
     cdef int64_t c, i, k, lo, hi
     if e.inner == 1:
-        columns_forward(e.outer, e.channels, team, x, gamma, beta, mean, var, y, eps, low, high, train, call.work)
+        columns_forward(e.outer, e.n, team, x, gamma, beta, mean, var, y, eps, low, high, train, call.work)
         return
-    fe_split(e.channels, 1, team, &lo, &hi)
+    fe_split(e.n, 1, team, &lo, &hi)
     for c in range(lo, hi):
         if train:
-            m = run_moments(x + c * e.inner, e.outer, e.channels * e.inner, e.inner)
+            m = run_moments(x + c * e.inner, e.outer, e.n * e.inner, e.inner)
             mean[c], var[c] = <real>m.mean, <real>(m.m2 / count)
         for i in range(e.outer):
-            k = (i * e.channels + c) * e.inner
+            k = (i * e.n + c) * e.inner
             normalise(x + k, y + k, e.inner, mean[c], <real>(gamma[c] / sqrt(var[c] + eps)), beta[c], <real>low, <real>high)
 
 
@@ -160,16 +145,16 @@ cdef void backward(const Extent *e, const fe_team *team, const real *dy, const r
     cdef Channel k
     cdef int64_t c, i, at, lo, hi
     if e.inner == 1:
-        columns_backward(e.outer, e.channels, team, dy, x, gamma, beta, mean, var, dx, dgamma, dbeta, eps, low, high, clip,
+        columns_backward(e.outer, e.n, team, dy, x, gamma, beta, mean, var, dx, dgamma, dbeta, eps, low, high, clip,
                          work)
         return
-    fe_split(e.channels, 1, team, &lo, &hi)
+    fe_split(e.n, 1, team, &lo, &hi)
     for c in range(lo, hi):
         sum = dot = 0
         r = 1 / sqrt(var[c] + eps)
         k = Channel(mean[c], gamma[c] / sqrt(var[c] + eps), beta[c], low, high)
         for i in range(e.outer):
-            at = (i * e.channels + c) * e.inner
+            at = (i * e.n + c) * e.inner
             if clip:
                 run_sums(dy + at, x + at, e.inner, k, True, <real *>NULL, &sum, &dot)
             else:
@@ -177,7 +162,7 @@ cdef void backward(const Extent *e, const fe_team *team, const real *dy, const r
         dbeta[c], dgamma[c] = <real>sum, <real>(dot * r)
         dot, sum = -gamma[c] * r * r * r * dot / n, -gamma[c] * r * sum / n
         for i in range(e.outer):
-            at = (i * e.channels + c) * e.inner
+            at = (i * e.n + c) * e.inner
             if clip:
                 dx_run(dy + at, x + at, dx + at, e.inner, k, <real>dot, <real>sum, True)
             else:
@@ -206,7 +191,7 @@ cdef int batch_norm_clip_grad(fe_call *call, const fe_team *team, real *tag) noe
 
 cdef int64_t work(const fe_call *call, int nt) noexcept nogil:
     cdef Extent e = extent(&call.args[0], call.ints[0])
-    return 0 if e.inner > 1 else nt * columns_room(e.channels, 8 if call.args[0].dtype == FE_F64 else 4)
+    return 0 if e.inner > 1 else nt * columns_room(e.n, 8 if call.args[0].dtype == FE_F64 else 4)
 
 
 def table():

@@ -7,6 +7,7 @@ an index picks a run of `inner` neighbours. An index outside the axis ends the c
 from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from flowedu._kernels.abi cimport *
+from flowedu._kernels.extent cimport *
 
 ctypedef fused item:
     uint8_t
@@ -22,25 +23,9 @@ ctypedef fused number:
     int8_t
     uint8_t
 
-cdef struct Rows:            # params, or its gradient, as (outer, size, inner)
-    int64_t outer, size, inner
-
-
-cdef Rows rows(const fe_view *v, int64_t axis) noexcept nogil:
-    cdef Rows r
-    cdef int d
-    r.outer, r.size, r.inner = 1, v.shape[axis], 1
-    for d in range(v.ndim):
-        if d < axis:
-            r.outer *= v.shape[d]
-        elif d > axis:
-            r.inner *= v.shape[d]
-    return r
-
-
 cdef int gather(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
     """ints: [axis]. Inputs params, indices."""
-    cdef Rows r = rows(&call.args[0], call.ints[0])
+    cdef Extent r = extent(&call.args[0], call.ints[0])
     cdef fe_view *indices = &call.args[1]
     cdef int64_t n = fe_numel(indices), lo, hi, i, k, j
     cdef item *params = <item *>call.args[0].data
@@ -51,10 +36,10 @@ cdef int gather(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
     fe_split(r.outer * n, 1 if r.inner >= 16 else 16, team, &lo, &hi)
     for i in range(lo, hi):
         k = fe_index(indices, i % n)
-        if k < 0 or k >= r.size:
+        if k < 0 or k >= r.n:
             call.detail = k
             return FE_BAD_INDEX
-        s = params + (i // n * r.size + k) * r.inner
+        s = params + (i // n * r.n + k) * r.inner
         if r.inner >= 16:
             memcpy(y + i * r.inner, s, r.inner * sizeof(item))
         else:
@@ -70,9 +55,9 @@ cdef int gather_grad(fe_call *call, const fe_team *team, real *tag) noexcept nog
     whatever the number of threads: results do not change with it. It owns a band of every row when rows are long
     (balanced, however often one index repeats), a range of rows otherwise.
     """
-    cdef Rows r = rows(&call.args[2], call.ints[0])
+    cdef Extent r = extent(&call.args[2], call.ints[0])
     cdef fe_view *indices = &call.args[1]
-    cdef int64_t n = fe_numel(indices), i, j, k, o, c0 = 0, c1 = r.inner, r0 = 0, r1 = r.outer * r.size
+    cdef int64_t n = fe_numel(indices), i, j, k, o, c0 = 0, c1 = r.inner, r0 = 0, r1 = r.outer * r.n
     cdef real *dy = <real *>call.args[0].data
     cdef real *dx = <real *>call.args[2].data
     cdef real *d
@@ -89,11 +74,11 @@ cdef int gather_grad(fe_call *call, const fe_team *team, real *tag) noexcept nog
         return FE_OK
     for i in range(n):
         k = fe_index(indices, i)
-        if k < 0 or k >= r.size:
+        if k < 0 or k >= r.n:
             call.detail = k
             return FE_BAD_INDEX
         for o in range(r.outer):
-            j = o * r.size + k
+            j = o * r.n + k
             if r0 <= j < r1:
                 d, s = dx + j * r.inner, dy + (o * n + i) * r.inner
                 for j in range(c0, c1):

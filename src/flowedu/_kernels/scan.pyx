@@ -6,6 +6,7 @@ loop is a vector loop; sums are carried in double or int64. Threads split the co
 """
 from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.abi cimport *
+from flowedu._kernels.extent cimport *
 
 cdef enum:
     COLS = 128
@@ -17,25 +18,9 @@ ctypedef fused num:
     int64_t
 
 
-cdef struct Box:
-    int64_t outer, n, inner, tiles
-
-
-cdef Box box(const fe_view *v, int64_t axis) noexcept nogil:
-    cdef Box b
-    cdef int d
-    b.outer, b.n, b.inner = 1, v.shape[axis], 1
-    for d in range(v.ndim):
-        if d < axis:
-            b.outer *= v.shape[d]
-        elif d > axis:
-            b.inner *= v.shape[d]
-    b.tiles = (b.inner + COLS - 1) // COLS
-    return b
-
-
 cdef int cumsum(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    cdef Box b = box(&call.args[0], call.ints[0])
+    cdef Extent b = extent(&call.args[0], call.ints[0])
+    cdef int64_t tiles = (b.inner + COLS - 1) // COLS
     cdef const num *x
     cdef num *y
     cdef double real_sum[COLS]
@@ -43,11 +28,11 @@ cdef int cumsum(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
     cdef int64_t lo, hi, u, i, j, k, c, off
     if fe_numel(&call.args[0]) == 0:
         return FE_OK
-    fe_split(b.outer * b.tiles, 1, team, &lo, &hi)
+    fe_split(b.outer * tiles, 1, team, &lo, &hi)
     for u in range(lo, hi):
-        c = u % b.tiles * COLS
+        c = u % tiles * COLS
         k = min(COLS, b.inner - c)
-        off = u // b.tiles * b.n * b.inner + c
+        off = u // tiles * b.n * b.inner + c
         for j in range(k):
             real_sum[j] = 0
             whole_sum[j] = 0
@@ -67,7 +52,8 @@ cdef int cumsum(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
 
 cdef int linear_scan(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
     """Inputs a, b."""
-    cdef Box v = box(&call.args[0], call.ints[0])
+    cdef Extent v = extent(&call.args[0], call.ints[0])
+    cdef int64_t tiles = (v.inner + COLS - 1) // COLS
     cdef const num *a
     cdef const num *b
     cdef num *y
@@ -75,11 +61,11 @@ cdef int linear_scan(fe_call *call, const fe_team *team, num *tag) noexcept nogi
     cdef int64_t lo, hi, u, i, j, k, c, off, at
     if fe_numel(&call.args[0]) == 0:
         return FE_OK
-    fe_split(v.outer * v.tiles, 1, team, &lo, &hi)
+    fe_split(v.outer * tiles, 1, team, &lo, &hi)
     for u in range(lo, hi):
-        c = u % v.tiles * COLS
+        c = u % tiles * COLS
         k = min(COLS, v.inner - c)
-        off = u // v.tiles * v.n * v.inner + c
+        off = u // tiles * v.n * v.inner + c
         for i in range(v.n):
             at = off + (v.n - 1 - i if call.ints[1] else i) * v.inner
             a = <const num *>call.args[0].data + at

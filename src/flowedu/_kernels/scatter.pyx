@@ -10,6 +10,7 @@ the result and reads all indices in order.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from flowedu._kernels.abi cimport *
+from flowedu._kernels.extent cimport *
 
 ctypedef fused item:
     uint8_t
@@ -128,25 +129,9 @@ cdef int scatter_nd_update(fe_call *call, const fe_team *team, item *tag) noexce
 
 
 # ---- dim_gather: an index for every element
-cdef struct Box:             # an array as (outer, n, inner), n along the indexed axis
-    int64_t outer, n, inner
-
-
-cdef Box box(const fe_view *v, int64_t axis) noexcept nogil:
-    cdef Box b
-    cdef int d
-    b.outer, b.n, b.inner = 1, v.shape[axis], 1
-    for d in range(v.ndim):
-        if d < axis:
-            b.outer *= v.shape[d]
-        elif d > axis:
-            b.inner *= v.shape[d]
-    return b
-
-
 cdef int dim_gather(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
     """ints: [axis]. Inputs x, index."""
-    cdef Box b = box(&call.args[1], call.ints[0])
+    cdef Extent b = extent(&call.args[1], call.ints[0])
     cdef const item *x = <const item *>call.args[0].data
     cdef item *y = <item *>call.args[2].data
     cdef int64_t size = call.args[0].shape[call.ints[0]], lo, hi, i, j, k, left
@@ -171,7 +156,7 @@ cdef int dim_gather(fe_call *call, const fe_team *team, item *tag) noexcept nogi
 
 cdef int dim_gather_grad(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
     """ints: [axis]. Inputs dy, index. Zeros, with each element of dy added where dim_gather took it from."""
-    cdef Box b = box(&call.args[1], call.ints[0])
+    cdef Extent b = extent(&call.args[1], call.ints[0])
     cdef const num *dy = <const num *>call.args[0].data
     cdef num *dx = <num *>call.args[2].data
     cdef int64_t size = call.args[2].shape[call.ints[0]], lo, hi, o, c0, c1, i, j, k

@@ -12,6 +12,7 @@ ints: [axis]. Threads split the softmaxes.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.abi cimport *
+from flowedu._kernels.extent cimport *
 from flowedu._kernels.expsum cimport *
 
 
@@ -53,22 +54,6 @@ cdef void short_rows(const real *x, real *y, int64_t r, int64_t n, bint log) noe
     transpose_in(x, t, r, n)
     columns(<const real *>t, ROWS, t, ROWS, n, r, log)
     transpose_out(<const real *>t, y, r, n)
-
-
-cdef struct Extent:              # of the axis: how many softmaxes outside, their length, how many inside
-    int64_t outer, n, inner
-
-
-cdef Extent extent(const fe_view *v, int64_t axis) noexcept nogil:
-    cdef Extent e
-    cdef int d
-    e.outer, e.n, e.inner = 1, v.shape[axis], 1
-    for d in range(v.ndim):
-        if d < axis:
-            e.outer *= v.shape[d]
-        elif d > axis:
-            e.inner *= v.shape[d]
-    return e
 
 
 cdef void forward(fe_call *call, const fe_team *team, real *tag, bint log) noexcept nogil:

@@ -55,7 +55,8 @@ class Compiled:
         self.arrays: dict[GraphValue, object] = {v: session.variables[n].tensor for n, v in graph.variables.items()}
         self.arrays.update({value: rate for _, rate, value in rates})
         step = session.variables.get(f"System-Train-TrainStep-{name}")
-        self.step = step.tensor.numpy() if step is not None else None
+        self.counter = step.tensor if step is not None else None
+        self.step = self.counter.numpy() if step is not None else None
         self.schedules = [(schedule, rate.numpy()) for schedule, rate, _ in rates]
         self.varying = []
         for schedule, rate in self.schedules:
@@ -73,7 +74,7 @@ class Compiled:
         self.plan: Plan = make_plan(graph, self.arrays, scratch_bytes, self.report, inplace="inplace" not in self.off,
                                     reuse="reuse" not in self.off)
         self.executor = Executor(self.plan)
-        self.executor.runs = runs
+        self.executor.runs, self.executor.counter = runs, self.counter
         # Jobs share variables: one runs at a time, whatever thread calls it. Python kernels may call other jobs, even from
         # two threads; plans with those keep order by themselves.
         self.lock = nullcontext() if any(s.entry.python for s in self.plan.steps) else self.context.session.lock
@@ -90,17 +91,10 @@ class Compiled:
 
     def _step(self, args: tuple) -> list[np.ndarray]:
         """One step of training: rates, plan, step counter."""
-        executor, step = self.executor, self.step
+        step = self.step
         for schedule, rate in self.varying:
             rate[0] = schedule(int(step[0]))
-        if executor.random:
-            executor.runs = int(step[0])           # a reloaded checkpoint goes on with the same dropout masks
-        before = executor.runs
-        try:
-            outputs = executor.run(args)
-        finally:                                   # Ctrl-C is raised when the plan is through: the step counts all the same
-            if executor.runs != before:
-                step[0] += 1
+        outputs = self.executor.run(args)
         if self.on_step is not None:
             self.on_step(int(step[0]) - 1, [float(rate[0]) for _, rate in self.schedules])
         return outputs

@@ -109,20 +109,20 @@ softplus = unary("softplus", lambda x: np.logaddexp(x, np.zeros_like(x)), lambda
 
 
 # ---- comparisons: int8 zeros and ones, as OneFlow 0.4 has them
-def _comparison(name, ref):
-    return elementwise(f"{name}(x, y) -> z", tile=name, ref=lambda x, y: ref(x, y).astype(np.int8), float_only=False,
-                       dtype=lambda x: dt.int8, domain={"x": "few", "y": "few"})
+def comparison(name, ref, result=dt.int8):
+    return elementwise(f"{name}(x, y) -> z", tile=name, ref=lambda x, y: ref(x, y).astype(result.numpy), float_only=False,
+                       dtype=lambda x: result, domain={"x": "few", "y": "few"})
 
 
-equal = _comparison("equal", np.equal)
-not_equal = _comparison("not_equal", np.not_equal)
-less = _comparison("less", np.less)
-less_equal = _comparison("less_equal", np.less_equal)
-greater = _comparison("greater", np.greater)
-greater_equal = _comparison("greater_equal", np.greater_equal)
-logical_and = _comparison("logical_and", np.logical_and)
-logical_or = _comparison("logical_or", np.logical_or)
-logical_xor = _comparison("logical_xor", np.logical_xor)
+equal = comparison("equal", np.equal)
+not_equal = comparison("not_equal", np.not_equal)
+less = comparison("less", np.less)
+less_equal = comparison("less_equal", np.less_equal)
+greater = comparison("greater", np.greater)
+greater_equal = comparison("greater_equal", np.greater_equal)
+logical_and = comparison("logical_and", np.logical_and)
+logical_or = comparison("logical_or", np.logical_or)
+logical_xor = comparison("logical_xor", np.logical_xor)
 
 
 def _where_type(cond, x):

@@ -6,26 +6,19 @@ import math
 import numpy as np
 
 from flowedu.blob import dtype as dt
-from flowedu.ops.elementwise import _as, div, exp, neg, sign, square, unary
+from flowedu.ops.elementwise import _as, comparison, div, exp, neg, sign, square, unary
 from flowedu.ops.formula import elementwise
 
 # ---- comparisons that give bools. (equal, less, ... of elementwise.py give int8, as OneFlow 0.4 has them.)
-
-
-def _comparison(name, ref):
-    return elementwise(f"{name}(x, y) -> z", tile=name, ref=lambda x, y: ref(x, y), float_only=False,
-                       dtype=lambda x: dt.bool_, domain={"x": "few", "y": "few"})
-
-
-eq = _comparison("eq", np.equal)
-ne = _comparison("ne", np.not_equal)
-lt = _comparison("lt", np.less)
-le = _comparison("le", np.less_equal)
-gt = _comparison("gt", np.greater)
-ge = _comparison("ge", np.greater_equal)
-both = _comparison("both", np.logical_and)
-either = _comparison("either", np.logical_or)
-differ = _comparison("differ", np.logical_xor)
+eq = comparison("eq", np.equal, dt.bool_)
+ne = comparison("ne", np.not_equal, dt.bool_)
+lt = comparison("lt", np.less, dt.bool_)
+le = comparison("le", np.less_equal, dt.bool_)
+gt = comparison("gt", np.greater, dt.bool_)
+ge = comparison("ge", np.greater_equal, dt.bool_)
+both = comparison("both", np.logical_and, dt.bool_)
+either = comparison("either", np.logical_or, dt.bool_)
+differ = comparison("differ", np.logical_xor, dt.bool_)
 
 
 # ---- bits of whole numbers

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from flowedu.blob.spec import Spec
 from flowedu.graph.ir import GraphValue, Node
+from flowedu.graph.profile import profile as measured
 from flowedu.nn.graph.blocks import GraphModule
 from flowedu.nn.graph.io import line
 from flowedu.nn.graph.names import output_name
@@ -104,14 +105,8 @@ def profile(compiled, args: tuple, kwargs: dict, repeats: int = 5) -> str:
     """Calls by time. Every call runs alone, so that the sum is more than a step takes; no variable changes."""
     if compiled.executor.moved():
         compiled.renewed()
-    arrays, variables = compiled.bind(args, kwargs), compiled.arrays.values()
-    before = [t.detach().clone() for t in variables]
-    try:
-        times = compiled.executor.times(arrays, repeats)
-    finally:                                             # the runs were not steps: variables as they were
-        for t, old in zip(variables, before):
-            t.numpy()[...] = old.numpy()
-    total, rows = sum(times), sorted(zip(times, compiled.plan.steps), key=lambda r: -r[0])
+    found = measured(compiled.executor, compiled.bind(args, kwargs), repeats)
     lines = [f"{'call':32s} {'op':24s} {'us':>10s} {'share':>7s}"]
-    lines += [f"{s.name[:32]:32s} {s.entry.op.name[:24]:24s} {t * 1e6:10.1f} {t / total:7.1%}" for t, s in rows[:30]]
-    return "\n".join([*lines, f"{len(rows)} calls, {total * 1e3:.3f} ms"])
+    lines += [f"{t.name[:32]:32s} {t.op[:24]:24s} {t.seconds * 1e6:10.1f} {t.seconds / found.seconds:7.1%}"
+              for t in sorted(found, key=lambda t: -t.seconds)[:30]]
+    return "\n".join([*lines, f"{len(found)} calls, {found.seconds * 1e3:.3f} ms"])
