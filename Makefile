@@ -26,7 +26,7 @@ READY   := $(BUILT) $(LINK)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help test test-torch lint bench build build-debug test-debug annotate clean
+.PHONY: help test test-torch test-mpi lint bench build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -54,6 +54,11 @@ test-torch: $(READY) $(STAMPS)/test  ## run the tests that compare with PyTorch,
 	@$(PY) tools/install_torch.py "$(TORCH)"
 	@if $(PY) -c "import torch" 2>/dev/null; then $(PY) -m pytest -n 2 -m torch $(ARGS); \
 	else echo "PyTorch is not here: nothing to compare with"; fi
+
+test-mpi: $(READY) $(STAMPS)/test  ## run the tests that start several processes, if MPI can be installed
+	@$(PY) -c "import mpi4py" 2>/dev/null || { echo "installing what 'mpi' needs into $(VENV)"; $(PIP) $$($(NEEDS) mpi); } || true
+	@if $(PY) -c "import mpi4py" 2>/dev/null; then $(PY) -m pytest -m mpi $(ARGS); \
+	else echo "mpi4py is not here: nothing was run on several processes"; fi
 
 lint: $(STAMPS)/lint  ## check the style of the Python code
 	@$(PY) -m ruff check . $(ARGS)

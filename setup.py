@@ -18,7 +18,7 @@ from setuptools import Extension, setup
 
 KERNELS = sorted(p.stem for p in Path("src/flowedu/_kernels").glob("*.pyx"))   # a new kernel file is picked up
 ENGINE = ["flowedu.blob.storage", "flowedu.blob.dlpack", "flowedu.ops.core", "flowedu.ops.program", "flowedu.ops.pykernel",
-          "flowedu.autograd.tape", "flowedu.graph.executor", "flowedu.dynamic._pixels"]
+          "flowedu.autograd.tape", "flowedu.graph.executor", "flowedu.dynamic._pixels", "flowedu.dist.comm.lanes"]
 EXACT = {"flowedu.dynamic._pixels"}              # rounds where it is written: must give NumPy's bits
 
 DEBUG = os.environ.get("FLOWEDU_DEBUG") == "1"   # make build-debug: bounds checks, address sanitizer

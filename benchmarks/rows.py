@@ -8,6 +8,7 @@ import numpy as np
 import flowedu as flow
 import flowedu.typing as tp
 from data_rows import data_pipeline
+from dist_rows import rows as dist_rows
 from gpt_rows import gpt_block
 from graph_rows import rows as graph_rows
 from mobilenet_rows import mobilenet_inference, mobilenet_training
@@ -252,4 +253,5 @@ def all_rows() -> list[Row]:
            Row("data: the same, torch with 2 workers", lambda: data_pipeline(2), 0.6, inner=10, rounds=10),
            Row("data: 4 x 64 JPEGs of 320x240 made 224x224", lambda: data_pipeline(0, True), 1.3, rounds=10)]
           if find_spec("PIL") and find_spec("google") else []),
+        *dist_rows(Row),
     ]

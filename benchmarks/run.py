@@ -14,7 +14,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 # The last contender's idle threads still spin for a while and would slow the next one down: those of NumPy's OpenBLAS
@@ -29,15 +29,17 @@ class Row:
     """One line of the table: name -> a function that does the work once."""
 
     name: str
-    make: Callable[[], dict[str, Callable[[], object]]]
-    target: float                     # ratio to PyTorch eager (or to "without") that this project wants to reach
+    make: Callable[[], dict[str, Callable[[], object]]] | None
+    target: float                     # ratio to the peer (or to "without") that this project wants to reach; 0: none
     inner: int = 1                    # calls per timing, so that a timing is never below some microseconds
     rounds: int = 30
-    seconds: dict[str, list[float]] = field(default_factory=dict)
+    timed: Callable[[int], dict[str, list[float]]] | None = None      # in processes of their own: rounds -> timings
 
 
 def measure(row: Row, rounds: int) -> dict[str, list[float]]:
     """Interleaved timings of a row's contenders, in seconds per call."""
+    if row.timed is not None:
+        return row.timed(rounds)
     contenders = row.make()
     for f in contenders.values():                      # warm-up: compile, allocate, fill caches
         for _ in range(max(3, row.inner // 10)):
@@ -99,30 +101,42 @@ def main() -> None:
 
     print(f"{datetime.date.today()}  {processor()}, {os.cpu_count()} cores  {versions()}{busy()}")
     print("ratio = peer time / our time, of minima (of medians); NumPy's OpenBLAS uses its own number of threads")
-    for threads in options.threads:
+    rows = [row for row in all_rows() if not options.rows or any(r in row.name for r in options.rows)]
+    here = [row for row in rows if row.timed is None]
+    for threads in options.threads if here else ():
         flow.set_num_threads(threads)
         peer_threads(threads)
-        print(f"\n{threads} thread{'s' if threads > 1 else ''}")
-        print(f"{'':44s} {'flowedu':>10s} {'torch':>10s} {'ratio':>15s} {'numpy':>10s} {'ratio':>8s}   goal")
-        for row in all_rows():
-            if options.rows and not any(r in row.name for r in options.rows):
-                continue
-            times = measure(row, 4 if options.quick else row.rounds)
-            ours = times["flowedu"]
-            cells = [f"{row.name:44s} {unit(min(ours)):>10s}"]
-            for peer in ("torch", "numpy"):
-                if peer not in times:
-                    cells.append(f"{'-':>10s} {'-':>{15 if peer == 'torch' else 8}s}")
-                    continue
-                theirs = times[peer]
-                low, mid = min(theirs) / min(ours), statistics.median(theirs) / statistics.median(ours)
-                ratio = f"{low:.2f} ({mid:.2f})" if peer == "torch" else f"{low:.2f}"
-                cells.append(f"{unit(min(theirs)):>10s} {ratio:>{15 if peer == 'torch' else 8}s}")
-            if "without" in times:                       # the cost of a feature: our time with it and without
-                cells.append(f"  without: {unit(min(times['without']))} ({min(times['without']) / min(ours):.2f})")
-            more = [n for n in times if n not in ("flowedu", "torch", "numpy", "without")]     # other ways, other peers
-            cells += [f" {n}: {unit(min(times[n]))} ({min(times[n]) / min(ours):.2f})" for n in more]
-            print(" ".join(cells) + f"   {row.target:g}", flush=True)
+        print(f"\n{threads} thread{'s' if threads > 1 else ''}\n{HEAD}")
+        for row in here:
+            print(line(row, measure(row, 4 if options.quick else row.rounds)), flush=True)
+    if apart := [row for row in rows if row.timed is not None]:
+        print(f"\nprocesses of their own\n{HEAD}")
+        for row in apart:
+            print(line(row, measure(row, 4 if options.quick else row.rounds)), flush=True)
+
+
+HEAD = f"{'':44s} {'flowedu':>10s} {'torch':>10s} {'ratio':>15s} {'numpy':>10s} {'ratio':>8s}   goal"
+
+
+def line(row: Row, times: dict[str, list[float]]) -> str:
+    """A row of the table."""
+    if not times:
+        return row.name
+    ours = times["flowedu"]
+    cells = [f"{row.name:44s} {unit(min(ours)):>10s}"]
+    for peer in ("torch", "numpy"):
+        if peer not in times:
+            cells.append(f"{'-':>10s} {'-':>{15 if peer == 'torch' else 8}s}")
+            continue
+        theirs = times[peer]
+        low, mid = min(theirs) / min(ours), statistics.median(theirs) / statistics.median(ours)
+        ratio = f"{low:.2f} ({mid:.2f})" if peer == "torch" else f"{low:.2f}"
+        cells.append(f"{unit(min(theirs)):>10s} {ratio:>{15 if peer == 'torch' else 8}s}")
+    more = [n for n in times if n not in ("flowedu", "torch", "numpy")]     # without a feature, other ways, other peers
+    for n in more:
+        low, mid = min(times[n]) / min(ours), statistics.median(times[n]) / statistics.median(ours)
+        cells.append(f" {n}: {unit(min(times[n]))} {low:.2f} ({mid:.2f})")
+    return " ".join(cells) + (f"   {row.target:.2g}" if row.target else "")
 
 
 if __name__ == "__main__":

@@ -74,3 +74,15 @@ def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FLOWEDU_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def world():
+    """world(k): this process has k virtual devices until the test ends. Under the launcher they are what it started."""
+    from flowedu.dist.comm import current, set_virtual_devices
+
+    if current().name == "mpi":
+        yield lambda k: None
+        return
+    yield set_virtual_devices
+    set_virtual_devices(1)

@@ -14,13 +14,13 @@ import flowedu
 ROOT = Path(flowedu.__file__).parent
 ROWS = [
     {"errors", "later"},
-    {"blob", "typing", "_kernels", "core"},
+    {"blob", "typing", "_kernels", "core", "dist.comm"},
     {"ops", "autograd", "device", "cuda", "tensor"},
     {"context", "frontend", "hints", "math", "array_ops", "index_ops", "matrix_ops", "shape_ops", "sort_ops",
      "random_ops", "linalg", "generations", "variables", "initializers", "regularizers", "conv_layers", "layers", "nn",
      "optim", "optimizer", "losses", "random", "data", "dynamic", "sysconfig", "custom", "saving", "utils"},
     {"graph"},
-    {"dist"},
+    {"dist", "sbp", "boxing", "distributed", "comm"},
     {"job", "advanced", "deprecated", "unittest"},
     {"nn.graph", "vision", "models"},
     {"learn", "show", "experimental", "onnx", "__init__"},
@@ -29,9 +29,10 @@ ROW = {name: i for i, row in enumerate(ROWS) for name in row}
 
 
 def part(module: str) -> str:
-    """The first name below flowedu; nn.graph, which is chapter 5, has a row of its own."""
+    """The first name below flowedu; nn.graph, which is chapter 5, and dist.comm, which needs nothing, have own rows."""
     names = module.split(".")[1:]
-    return "nn.graph" if names[:2] == ["nn", "graph"] else names[0] if names else "__init__"
+    two = ".".join(names[:2])
+    return two if two in ROW else names[0] if names else "__init__"
 
 
 def home(path: Path) -> str:
@@ -86,14 +87,25 @@ def test_the_rule_can_fail(tmp_path):
 
 def test_an_import_brings_nothing_heavy_along():
     script = ("import sys, flowedu; heavy = {'torch', 'matplotlib', 'PIL', 'google.protobuf', 'multiprocessing', 'onnx', "
-              "'tqdm', 'unittest', 'concurrent.futures', 'urllib.request', 'flowedu.nn.graph', 'flowedu.vision.models'}; "
+              "'tqdm', 'unittest', 'concurrent.futures', 'urllib.request', 'flowedu.nn.graph', 'flowedu.vision.models', "
+              "'flowedu.data', 'flowedu.custom', 'flowedu.saving', 'flowedu.dynamic.image'}; "
               "print(sorted(heavy & set(sys.modules)))")
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True,
                           env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
     assert said.stdout.strip() == "[]"
 
 
-LATER = [("flowedu", "load_graph"), ("flowedu", "onnx"), ("flowedu.nn", "Graph"), ("flowedu.utils", "data"),
+def test_an_import_starts_no_thread_and_leaves_the_environment():
+    script = ("import os, sys, numpy; t = '/proc/self/task'; n = lambda: len(os.listdir(t)) if os.path.isdir(t) else 0; "
+              "before = n(), dict(os.environ); import flowedu; print(before == (n(), dict(os.environ)))")
+    for threads in ({}, {"OPENBLAS_NUM_THREADS": "2"}):
+        said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True,
+                              env={**os.environ, "PYTHONPATH": str(ROOT.parent), **threads})
+        assert said.stdout.strip() == "True"
+
+
+LATER = [("flowedu", "load_graph"), ("flowedu", "onnx"), ("flowedu", "data"), ("flowedu", "save"), ("flowedu", "train"),
+         ("flowedu", "custom_op"), ("flowedu", "image_decode"), ("flowedu.nn", "Graph"), ("flowedu.utils", "data"),
          ("flowedu.models", "GPT"), ("flowedu.vision", "models")]
 
 
@@ -103,3 +115,15 @@ def test_what_is_imported_later_is_there(module, name):
     assert name in dir(m) and getattr(m, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         getattr(m, "nothing")  # noqa: B009
+
+
+def test_what_is_imported_later_may_have_another_name_there():
+    from flowedu.dynamic import image
+    assert flowedu.image_decode is image.decode and flowedu.image is image
+
+
+def test_a_star_brings_every_public_name():
+    names = {}
+    exec("from flowedu import *", names)
+    assert {"Tensor", "nn", "add", *(n for m, n in LATER if m == "flowedu")} <= {*names}
+    assert names["save"] is flowedu.save and "_later" not in names

@@ -36,6 +36,7 @@ def clean(tmp_path, monkeypatch):
     flow.set_num_threads(1)             # tests run side by side: threads that wait for each other would be slow
     yield
     flow.clear_default_session()
+    flow.distributed.set_virtual_devices(1)
     flow.random.seed(None)
     flow.set_num_threads(threads)
     context.EAGER.variables.update(variables)

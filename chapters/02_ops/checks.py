@@ -54,8 +54,8 @@ def works(f, arrays, signature):
 def derived(equation, linear, shapes):
     """The signatures flowedu would read off this record."""
     op = SimpleNamespace(equation=lambda specs, attrs: equation, linear=[(group, ("out",)) for group in linear],
-                         axes=equation, random=False, infer=lambda specs, attrs: [Spec((), flow.float32)],
-                         variadic=False, inputs=("x", "y")[:len(shapes)], outputs=("out",))
+                         axes=equation, random=False, infer=lambda specs, attrs: [Spec((), flow.float32)], fold="",
+                         rising=(), variadic=False, inputs=("x", "y")[:len(shapes)], outputs=("out",))
     return signatures(op, [Spec(s, flow.float32) for s in shapes], ())
 
 

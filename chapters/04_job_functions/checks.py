@@ -5,7 +5,7 @@ import flowedu as flow
 import flowedu.typing as tp
 from flowedu.blob.spec import Spec
 from flowedu.dist.boxing import route
-from flowedu.dist.sbp import Layout, local_shape
+from flowedu.dist.sbp import layout, local_shape
 from flowedu.graph.memory import Buffer
 from flowedu.graph.memory import place as planned
 from flowedu.learn.exercises import Wrong, expect
@@ -183,10 +183,10 @@ def check_local_shapes(f):
     expect('local_shapes((12,), "S1", 2)', f((12,), "S1", 2), None, "there is no axis 1")
     expect('local_shapes((2, 8), "S0", 3)', f((2, 8), "S0", 3), None, "the third device would get nothing")
     for shape in ((7, 10), (3, 4, 11)):
-        for layout in LAYOUTS:
+        for sbp in LAYOUTS:
             for k in (1, 2, 3):
-                expect(f"local_shapes({shape}, {layout!r}, {k})", f(shape, layout, k),
-                       [local_shape(layout, shape, k, i) for i in range(k)], "only the split axis gets smaller")
+                expect(f"local_shapes({shape}, {sbp!r}, {k})", f(shape, sbp, k),
+                       [local_shape(sbp, shape, k, i) for i in range(k)], "only the split axis gets smaller")
 
 
 def check_bytes_moved(f):
@@ -197,6 +197,6 @@ def check_bytes_moved(f):
         for source in LAYOUTS:
             for target in LAYOUTS:
                 devices = tuple(range(k))
-                want = route(Layout(source, devices), Layout(target, devices), Spec(shape, flow.float32)).bytes
+                want = route(layout(source, devices), layout(target, devices), Spec(shape, flow.float32)).bytes
                 expect(f"bytes_moved({shape}, {source!r}, {target!r}, {k})", f(shape, source, target, k), want,
                        hints.get((source[0], target[0]), "nothing has to be sent") if source != target else "it is there")

@@ -58,8 +58,7 @@ from flowedu.nn.losses import combined_margin_loss, ctc_loss, smooth_l1_loss
 from flowedu.variables import get_variable
 
 # chapter 4: job functions
-from flowedu import core, data
-from flowedu.job import checkpoint, env, scope, train
+from flowedu.job import env, scope
 from flowedu.job.blob import ConsistentBlob, EagerConsistentBlob, LocalBlob, MirroredBlob
 from flowedu.job.config import ExecutionConfig, FunctionConfig, config, function_config
 from flowedu.job.description import current_global_function_desc
@@ -71,9 +70,6 @@ from flowedu.job.session import clear_default_session, get_all_variables, load_v
 from flowedu.job.watch import watch, watch_diff
 from flowedu import deprecated, unittest
 from flowedu.deprecated import device_prior_placement, fixed_placement
-from flowedu import experimental
-from flowedu.custom import (
-    consistent_user_op_builder, consistent_user_op_module_builder, custom_op, user_op_builder, user_op_module_builder)
 
 # chapter 5: tensors. First the names that chapters 2 to 4 have too: blobs and tensors each get their own.
 from flowedu.generations import (
@@ -130,24 +126,18 @@ from flowedu.tensor.random import (
 from flowedu.tensor.printing import set_printoptions
 from flowedu.tensor.promote import can_cast, promote_types, result_type
 
-# chapter 5: training with tensors (load_graph and onnx are imported when asked for: see the last lines)
-from flowedu.later import later as _later
+# chapter 5: training with tensors
 from flowedu import models, optim, utils, vision
-from flowedu.saving import load, save
+from flowedu.later import later as _later
 
 # chapter 6: several devices
 from flowedu import advanced
 from flowedu.hints import hierarchical_parallel_cast, parallel_cast
 from flowedu.job import distribute
+from flowedu.tensor.globals import global_to_global, local_to_global, to_global, to_local
 
 # chapter 7: data whose size is known only when it is there
-from flowedu.dynamic import TensorBuffer, TensorList, detection, image
-from flowedu.dynamic.detection import (
-    object_bbox_flip, object_bbox_scale, object_segmentation_polygon_flip, object_segmentation_polygon_scale,
-    object_segmentation_polygon_to_mask)
-from flowedu.dynamic.image import (
-    batch_align as image_batch_align, decode as image_decode, flip as image_flip, normalize as image_normalize,
-    random_crop as image_random_crop, resize as image_resize, target_resize as image_target_resize)
+from flowedu.dynamic import TensorBuffer, TensorList
 from flowedu.dynamic.ops import (
     gen_tensor_buffer, tensor_buffer_to_list_of_tensors, tensor_buffer_to_tensor, tensor_buffer_to_tensor_list,
     tensor_list_split, tensor_list_to_tensor_buffer, tensor_to_tensor_buffer)
@@ -158,6 +148,28 @@ half = float16
 int = int32
 long = int64
 
-__getattr__, __dir__ = _later(__name__, {"load_graph": "flowedu.nn.graph", "onnx": "flowedu.onnx"})
+# what is imported when somebody asks for it
+__getattr__, __dir__ = _later(__name__, {
+    # chapters 3 and 4
+    "core": "flowedu.core", "data": "flowedu.data", "checkpoint": "flowedu.job.checkpoint", "train": "flowedu.job.train",
+    "custom": "flowedu.custom", "experimental": "flowedu.experimental",
+    **dict.fromkeys(("consistent_user_op_builder", "consistent_user_op_module_builder", "custom_op", "user_op_builder",
+                     "user_op_module_builder"), "flowedu.custom"),
+    # chapter 5
+    "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.nn.graph",
+    "onnx": "flowedu.onnx",
+    # chapter 6
+    "placement": "flowedu.dist.names", "sbp": "flowedu.sbp", "boxing": "flowedu.boxing",
+    "explain": "flowedu.dist.tensor.explaining",
+    "comm": "flowedu.comm", "distributed": "flowedu.distributed",
+    # chapter 7
+    "detection": "flowedu.dynamic.detection", "image": "flowedu.dynamic.image",
+    **dict.fromkeys(("object_bbox_flip", "object_bbox_scale", "object_segmentation_polygon_flip",
+                     "object_segmentation_polygon_scale", "object_segmentation_polygon_to_mask"),
+                    "flowedu.dynamic.detection"),
+    **{f"image_{n}": f"flowedu.dynamic.image:{n}" for n in (
+        "batch_align", "decode", "flip", "normalize", "random_crop", "resize", "target_resize")},
+})
+__all__ = [_name for _name in __dir__() if not _name.startswith("_")]
 
 __version__ = "0.1.0"

@@ -5,12 +5,12 @@ script written for OneFlow keeps working.
 """
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
-from pathlib import Path
 
-_PACKAGE = str(Path(__file__).parent)
+_PACKAGE = os.path.dirname(__file__)
 
 
 _SIZE = re.compile(r"flowedu\.Size\(\[([^]]*)\]\)")
@@ -21,17 +21,18 @@ def _plain(size: re.Match) -> str:
     return f"({size[1]},)" if size[1] and "," not in size[1] else f"({size[1]})"
 
 
-def user_line() -> str:
-    """`file.py:12: source text` of the innermost frame outside flowedu; empty when there is none."""
+def user_line(frame=None) -> str:
+    """`file.py:12: source text` of the innermost frame outside flowedu, from `frame` (default: here) outwards; empty when
+    there is none."""
     import linecache
 
-    frame = sys._getframe(1)
+    frame = frame or sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         ours = name.startswith((_PACKAGE, "<frozen")) or frame.f_globals.get("__name__", "").startswith("flowedu.")
         if not ours and name != threading.__file__:
             text = linecache.getline(name, frame.f_lineno).strip()
-            return f"{Path(name).name}:{frame.f_lineno}" + (f": {text}" if text else "")
+            return f"{os.path.basename(name)}:{frame.f_lineno}" + (f": {text}" if text else "")
         frame = frame.f_back
     return ""
 
@@ -132,6 +133,10 @@ class LazyTensorError(FlowError, RuntimeError, AssertionError):
 
 class DeviceError(FlowError, RuntimeError):
     """A device that does not exist, or tensors on different ones."""
+
+
+class CommError(FlowError, RuntimeError):
+    """Ranks that cannot meet: they called different collectives, or one has ended; or a wait that took too long."""
 
 
 class CheckpointError(FlowError, RuntimeError):

@@ -86,22 +86,20 @@ class Empty(Initializer):
 
 
 @dataclass(frozen=True)
-class Uniform(Initializer):
-    """[low, high], both ends possible."""
-
+class _Between(Initializer):
     low: float
     high: float
+
+
+class Uniform(_Between):
+    """[low, high], both ends possible."""
 
     def draw(self, rng, shape):
         return rng.uniform(self.low, np.nextafter(self.high, math.inf), size=shape)
 
 
-@dataclass(frozen=True)
-class UniformInt(Initializer):
+class UniformInt(_Between):
     """The integers low, ..., high - 1."""
-
-    low: int
-    high: int
 
     def draw(self, rng, shape):
         return rng.integers(self.low, self.high, size=shape)
@@ -116,12 +114,8 @@ class Normal(Initializer):
         return rng.normal(self.mean, self.stddev, size=shape)
 
 
-@dataclass(frozen=True)
-class TruncatedNormal(Initializer):
+class TruncatedNormal(Normal):
     """A normal distribution without its tails: what lies 2 stddev or more from the mean is drawn again."""
-
-    mean: float
-    stddev: float
 
     def draw(self, rng, shape):
         out = np.empty(math.prod(shape))

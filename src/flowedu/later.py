@@ -7,13 +7,18 @@ from collections.abc import Callable, Mapping
 
 
 def later(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """A module's `__getattr__` and `__dir__`. names: {name: the module that has it, or is it if that ends in the name}."""
+    """A module's `__getattr__` and `__dir__`. names: {name: the module that has it, or is it if that ends in the name};
+    "module:other" where it has another name there."""
 
     def __getattr__(name: str):
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        found = importlib.import_module(names[name])
-        return found if names[name].endswith("." + name) else getattr(found, name)
+        home, _, other = names[name].partition(":")
+        found = importlib.import_module(home)
+        if other or not home.endswith("." + name):
+            found = getattr(found, other or name)
+        setattr(sys.modules[module], name, found)                      # asked for once
+        return found
 
     def __dir__() -> list[str]:
         return sorted({*vars(sys.modules[module]), *names})

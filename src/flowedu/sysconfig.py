@@ -1,21 +1,21 @@
 """flow.sysconfig: how flowedu was built, and what a C kernel for it needs. Names as in OneFlow 0.4."""
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from flowedu.ops import core
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = os.path.dirname(__file__)
 
 
 def get_include() -> str:
     """The folder of abi.h, which describes a kernel's arguments."""
-    return str(_PACKAGE / "_kernels")
+    return os.path.join(_PACKAGE, "_kernels")
 
 
 def get_lib() -> str:
     """The folder of the package, with its extension modules."""
-    return str(_PACKAGE)
+    return _PACKAGE
 
 
 def get_compile_flags() -> list[str]:

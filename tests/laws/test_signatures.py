@@ -1,6 +1,7 @@
 """Law: the SBP signatures derived from the axis equation and the linear groups are exactly those that hold.
 
-Brute force: every way to lay the inputs and outputs on 2 and on 3 devices is tried numerically.
+Brute force: every way to lay the inputs and outputs on 2 and on 3 devices is tried numerically. (What devices need to know
+their part for, and partial maxima, is in dist/test_signatures.py: sound, not complete.)
 """
 import itertools
 
@@ -10,7 +11,7 @@ import pytest
 import flowedu.graph.passes  # noqa: F401
 from flowedu.blob.dtype import as_dtype
 from flowedu.blob.spec import Spec
-from flowedu.dist.signature import signatures
+from flowedu.dist.signature import extra, signatures
 from flowedu.errors import FlowError
 
 from .calls import attributes, cases, input_name, label, reference, types_of, values
@@ -27,7 +28,7 @@ def scatter(x, sbp, p, rng):
     if sbp == "B":
         return [x] * p
     if sbp == "P":
-        parts = [rng.standard_normal(x.shape) for _ in range(p - 1)]
+        parts = [4 * rng.standard_normal(x.shape) for _ in range(p - 1)]      # far out: fmod(x, 3) is linear near 0
         return [*parts, x - sum(parts)]
     return np.split(x, p, axis=int(sbp[1:]))
 
@@ -52,31 +53,53 @@ def local_shape(shape, sbp, p):
     return tuple(n // p if i == axis else n for i, n in enumerate(shape))
 
 
-def local_attributes(op, attrs, shards, out_shape, full):
+def local_attributes(op, attrs, shards, out_shape, full, full_out):
     """Attributes on one shard, where the record says they change."""
     if op.localize is None:
         return attrs
     specs = [Spec(x.shape, as_dtype(x.dtype)) for x in shards]
-    names = op.bind(specs, attrs, out=Spec(out_shape, as_dtype(np.float64)), full=full)
+    names = op.bind(specs, attrs, out=Spec(out_shape, as_dtype(np.float64)), full=full, full_out=full_out)
     return tuple(op.ask(op.localize, names).get(n, v) for n, v in zip(op.attrs, attrs))
 
 
-def holds(op, arrays, attrs, want, sig, p, rng) -> bool:
-    """Whether running `op` on every device's shards gives the logical outputs."""
-    shards = [scatter(a, s, p, rng) for a, s in zip(arrays, sig)]
-    outs = sig[len(arrays):]
+def run(op, attrs, shards, p, out, full, full_out):
+    """What every device makes of its shards, where the first output is to lie as `out`; None where one cannot."""
     got = []
     for device in range(p):
         mine = [s[device] for s in shards]
         try:
-            local = local_attributes(op, attrs, mine, local_shape(want[0].shape, outs[0], p),
-                                     arrays[0].shape if arrays else ())
+            local = local_attributes(op, attrs, mine, local_shape(full_out, out, p), full, full_out)
             specs = [Spec(x.shape, as_dtype(x.dtype)) for x in mine]
             op.infer(specs, local)
             got.append(reference(op, mine, local))
         except (FlowError, ValueError, IndexError, KeyError, ZeroDivisionError, AssertionError):
-            return False
-    return all(gathers_to([g[k] for g in got], s, w) for k, (s, w) in enumerate(zip(outs, want)))
+            return None
+    return got
+
+
+def that_hold(op, arrays, attrs, want, spaces, p, rng) -> set:
+    """All layouts of inputs and outputs under which running `op` on every device's shards gives the logical outputs."""
+    n, found = len(arrays), set()
+    shards = [{s: scatter(a, s, p, rng) for s in space} for a, space in zip(arrays, spaces)]
+    full, full_out = arrays[0].shape if arrays else (), want[0].shape
+    for ins in itertools.product(*spaces[:n]):
+        if not drawable(arrays, ins):
+            continue
+        mine, got = [parts[s] for parts, s in zip(shards, ins)], {}
+        for out in spaces[n] if op.localize is not None else spaces[n][:1]:
+            got[out] = run(op, attrs, mine, p, out, full, full_out)
+        for out in spaces[n]:
+            made = got.get(out, got[spaces[n][0]])
+            if made is not None:
+                rights = [[s for s in (space if k else [out]) if gathers_to([g[k] for g in made], s, w)]
+                          for k, (space, w) in enumerate(zip(spaces[n:], want))]
+                found |= {(*ins, *outs) for outs in itertools.product(*rights)}
+    return found
+
+
+def holds(op, arrays, attrs, want, sig, p, rng) -> bool:
+    """Whether this signature holds."""
+    return bool(that_hold(op, arrays, attrs, want, [[s] for s in sig], p, rng))
 
 
 def drawable(arrays, sig) -> bool:
@@ -96,12 +119,13 @@ def test_signatures_are_sound_and_complete(case, p):
     want = reference(op, arrays, attrs)
     if any(y.size == 0 for y in want):
         return                                        # every layout of nothing holds
-    derived = {s for s in signatures(op, [Spec(a.shape, as_dtype(a.dtype)) for a in arrays], attrs)
-               if drawable(arrays, s)}
+    specs = [Spec(a.shape, as_dtype(a.dtype)) for a in arrays]
+    special = set(extra(op, specs, attrs))
+    derived = {s for s in signatures(op, specs, attrs) if drawable(arrays, s)}
     spaces = [layouts(x.shape, p) for x in (*arrays, *want)]
     derived = {s for s in derived if all(c in space for c, space in zip(s, spaces))}
-    found = {s for s in itertools.product(*spaces)
-             if drawable(arrays, s) and holds(op, arrays, attrs, want, s, p, rng)}
-    assert derived - found == set(), "unsound: these do not hold"
+    found = that_hold(op, arrays, attrs, want, spaces, p, rng)
+    for _ in range(3 if found - derived else 0):      # a few numbers may round to the right sum by luck
+        found &= that_hold(op, arrays, attrs, want, spaces, p, rng)
+    assert derived - special - found == set(), "unsound: these do not hold"
     assert found - derived == set(), "incomplete: these hold too"
-

@@ -7,8 +7,9 @@ pytestmark = pytest.mark.torch
 
 import flowedu as flow  # noqa: E402
 
-from .against import INPUTS, flat, gradients, run, same, split, variables  # noqa: E402
+from .against import flat, gradients, run, same, variables  # noqa: E402
 from .cases import ADVANCED, CASTS, CREATION, EVERY, INDEX  # noqa: E402
+from .inputs import INPUTS, split  # noqa: E402
 
 
 def has_nan_gradient(g):

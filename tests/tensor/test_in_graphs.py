@@ -7,8 +7,9 @@ pytestmark = pytest.mark.torch
 
 import flowedu as flow  # noqa: E402
 
-from .against import INPUTS, flat, names_in, run, split  # noqa: E402
+from .against import flat, names_in, run  # noqa: E402
 from .cases import EVERY  # noqa: E402
+from .inputs import INPUTS, split  # noqa: E402
 
 CASES = [c for c in EVERY if "eager" not in split(c)[1]]
 

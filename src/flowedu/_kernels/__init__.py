@@ -8,8 +8,8 @@ import ctypes
 import importlib
 import importlib.util
 import os
-from pathlib import Path
 
+HERE = os.path.dirname(__file__)
 ORDER = ("v4", "v3", "base")
 NEEDS = {"v4": {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"}, "v3": {"avx2", "fma", "bmi2", "f16c"},
          "base": set()}
@@ -18,16 +18,24 @@ NEEDS = {"v4": {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"}, "
 def cpu_flags() -> set[str]:
     """The processor's instruction-set flags; empty where the system does not tell (then `base` is used)."""
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("flags"):
-                return set(line.partition(":")[2].split())
+        with open("/proc/cpuinfo") as lines:
+            for line in lines:
+                if line.startswith("flags"):
+                    return set(line.partition(":")[2].split())
     except OSError:
         pass
     return set()
 
 
+def compiled(isa: str) -> list[str]:
+    """The names of the compiled kernel modules for this instruction set; empty where it is not built."""
+    folder = os.path.join(HERE, isa)
+    files = os.listdir(folder) if os.path.isdir(folder) else ()
+    return sorted({f.partition(".")[0] for f in files if f.endswith((".so", ".pyd"))})
+
+
 def choose_isa() -> str:
-    here = {p.name for p in Path(__file__).parent.iterdir() if p.is_dir() and any(p.glob("matmul.*.so"))}
+    here = {isa for isa in ORDER if "matmul" in compiled(isa)}
     forced = os.environ.get("FLOWEDU_ISA")
     if forced:
         if forced not in here:
@@ -42,25 +50,32 @@ def choose_isa() -> str:
 
 
 def openblas() -> tuple[int, int]:
-    """Addresses of (sgemm, dgemm) in the installed OpenBLAS wheel; its own thread pool is set to one thread."""
+    """Addresses of (sgemm, dgemm) in the installed OpenBLAS wheel. It gets one thread: our own threads split the work."""
     found = importlib.util.find_spec("scipy_openblas32")         # importing it would cost as much as half of NumPy
     if found is None:
         raise ImportError("flowedu needs OpenBLAS: pip install scipy-openblas32")
-    folder = Path(found.origin).parent / "lib"
-    path = next((p for p in sorted(folder.iterdir()) if "openblas" in p.name and ".so" in p.name or
-                 p.suffix in (".dylib", ".dll")), None)
-    if path is None:
+    folder = os.path.join(os.path.dirname(found.origin), "lib")
+    file = next((f for f in sorted(os.listdir(folder)) if "openblas" in f and ".so" in f or
+                 f.endswith((".dylib", ".dll"))), None)
+    if file is None:
         raise ImportError(f"no OpenBLAS library in {folder}; reinstall it: pip install --force-reinstall "
                           "scipy-openblas32")
-    lib = ctypes.CDLL(str(path))
-    lib.scipy_openblas_set_num_threads(1)  # our own threads split the work
+    before = os.environ.get("OPENBLAS_NUM_THREADS")
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"                     # read on loading: threads made here would spin a while
+    try:
+        lib = ctypes.CDLL(os.path.join(folder, file))
+    finally:
+        os.environ.pop("OPENBLAS_NUM_THREADS")
+        if before is not None:
+            os.environ["OPENBLAS_NUM_THREADS"] = before
+    lib.scipy_openblas_set_num_threads(1)                        # of a library that somebody loaded before us
     return tuple(ctypes.cast(getattr(lib, f"scipy_cblas_{t}gemm"), ctypes.c_void_p).value for t in "sd")
 
 
 def load() -> tuple[dict[tuple[str, int], tuple[int, int]], dict]:
     blas = openblas()
     table = {}
-    for name in sorted({p.name.partition(".")[0] for p in (Path(__file__).parent / ISA).glob("*.*")} - {"__init__"}):
+    for name in compiled(ISA):
         module = importlib.import_module(f"{__name__}.{ISA}.{name}")
         if hasattr(module, "bind"):
             module.bind(*blas)

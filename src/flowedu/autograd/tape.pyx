@@ -4,7 +4,8 @@ Nodes are visited once, latest first (their sequence numbers are a topological o
 """
 from libc.stdint cimport int64_t
 
-from flowedu.ops.core cimport Entry, Node, OpBase, Rare, Rule, TensorBase, alias_of, settle, sum_op, swap_grad, try_into
+from flowedu.ops.core cimport (Entry, Node, OpBase, Rare, Rule, TensorBase, alias_of, brought, settle, sum_op, swap_grad,
+                               try_into, version_of)
 from flowedu.blob.storage cimport view_contiguous
 
 from flowedu.errors import GradientError, ShapeError
@@ -85,13 +86,13 @@ cdef int check_versions(Node n) except -1:
             continue
         t = <TensorBase>n.saved[i]
         then = n.versions[i] if i < 4 else n.more_versions[i]
-        if t.block.version != then:
+        if version_of(t) != then:
             kind = f"{t.dtype.name}{list(t.shape_())}"
             what = n.entry.op.name if n.entry is not None else n.custom.name
             raise GradientError("backward: one of the variables needed for gradient computation has been modified by an "
-                                f"inplace operation: {what} saved a tensor {kind}, which is at version {t.block.version} "
+                                f"inplace operation: {what} saved a tensor {kind}, which is at version {version_of(t)} "
                                 f"now", expected=f"version {then}, as it was when {what} ran" +
-                                (f" at {n.line}" if n.line else ""), got=f"version {t.block.version}",
+                                (f" at {n.line}" if n.line else ""), got=f"version {version_of(t)}",
                                 fix="write x = x + 1 for x += 1 where x is used before and after, or clone() it first")
     return 0
 

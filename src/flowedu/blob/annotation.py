@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import sys
 import types
 import typing
 from collections.abc import Callable as Function
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from flowedu.blob.typing import LEAVES, Bundle, Callback, PlaceholderType
 from flowedu.errors import CheckError, FlowError, UnsupportedError
 
 MISSING = inspect.Signature.empty  # no annotation was written
-_PACKAGE = str(Path(__file__).parent.parent)
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable as Function
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +29,7 @@ from flowedu.blob.typing import Numpy, PlaceholderType
 from flowedu.errors import CheckError, UnsupportedError
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """`tree`: what parameter_tree made of its annotation; its default value where it has none (the style before tp)."""
 
     name: str
@@ -39,8 +37,7 @@ class Parameter:
     annotated: bool
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """What a job takes and returns (`returns`: a tree of blob/annotation.py)."""
 
     name: str
@@ -127,8 +124,7 @@ def check_return(value: Any, annotation: Any, is_blob: Function[[Any], bool], wh
         _Check(is_blob, where, annotation).value(value, annotation, "")
 
 
-@dataclass(frozen=True)
-class _Check:
+class _Check(NamedTuple):
     is_blob: Function[[Any], bool]
     where: str
     annotation: Any

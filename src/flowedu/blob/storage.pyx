@@ -17,9 +17,21 @@ from flowedu._kernels.abi cimport *
 from flowedu.blob.dtype import BY_CODE
 from flowedu.errors import DTypeError, ShapeError
 
+cdef extern from *:
+    """
+    #include <sys/mman.h>
+    #ifdef MADV_HUGEPAGE
+    #define storage_huge(p, n) ((void)madvise(p, n, MADV_HUGEPAGE))
+    #else
+    #define storage_huge(p, n) ((void)0)
+    #endif
+    """
+    void storage_huge(void *p, size_t n) noexcept nogil
+
 cdef enum:
     CLASSES = 160
     SMALLEST = 64
+    HUGE = 1 << 21
 
 cdef int64_t LARGEST = <int64_t>1 << 45      # what the classes reach to
 cdef Block *FREE[CLASSES]
@@ -68,10 +80,12 @@ cdef Block *block_new(int64_t nbytes) except NULL:
         b = <Block *>malloc(sizeof(Block))
         if not CACHE:
             size = max(nbytes, 1)
-        if b == NULL or posix_memalign(&data, 64, size) != 0:
+        if b == NULL or posix_memalign(&data, HUGE if size >= 2 * HUGE else 64, size) != 0:
             free(b)
             empty_cache()
             raise MemoryError(f"flowedu: no memory for {nbytes:,} bytes ({live_bytes:,} in use)")
+        if size >= 2 * HUGE:                 # large pages, as NumPy asks for: fewer to touch first, fewer to look up
+            storage_huge(data, size)
         b.data, b.nbytes, b.bucket, b.owner = <char *>data, size, c, NULL
     b.refs, b.version, b.readonly = 1, 0, False
     live_bytes += b.nbytes

@@ -5,13 +5,13 @@ the registry, custom ops among them, is a type too, under its own names.
 """
 from __future__ import annotations
 
-import difflib
 import keyword
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from flowedu import array_ops, math, nn
+from flowedu import array_ops, data, math, nn  # noqa: F401  (data, detection, image: their records are types too)
 from flowedu.blob.spec import normal_axis
+from flowedu.dynamic import detection, image  # noqa: F401
 from flowedu.errors import JobBuildAndInferError, ShapeError
 from flowedu.ops.define import REGISTRY, REQUIRED, Op
 from flowedu.ops.host import HOST
@@ -154,6 +154,7 @@ def op_type(name: str) -> OpType:
         return TYPES[name]
     record = record or HOST.get(name)
     if record is None:
+        import difflib
         known = sorted({*TYPES, *REGISTRY, *HOST})
         close = difflib.get_close_matches(str(name), known, 1)
         raise JobBuildAndInferError(f"user_op_builder: there is no op type {name!r}", got=repr(name),

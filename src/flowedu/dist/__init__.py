@@ -1,9 +1,13 @@
 """Chapter 6: distribution.
 
     sbp        what a layout is: split, broadcast, partial sum, and how a size is cut
-    signature  which layouts an op may have, read off its record
+    signature  which layouts an op may have on a row of devices, read off its record
     local      the call that one device makes of an op
+    candidates all the ways a call may lie on a grid of devices
     boxing     from one layout to another: routes, who sends what to whom, bytes
-    choose     the signature of a call that moves the fewest bytes
-    spread     a graph of logical values becomes one of their parts
+    choose     the way of a call that moves the fewest bytes; rules: what wins among several; explain: in words
+    infer      where every value of a graph lies, and what is moved for its readers (row, bill: its record, as a table)
+    spread     a graph of logical values becomes one of their parts, in shared memory (job functions)
+    auto       the layouts of a whole graph that are cheapest together
+    graph      a graph of logical values becomes one for each rank (nn.Graph): ZeRO, pipelines
 """

@@ -1,22 +1,26 @@
-"""Which signature a call runs under: the one whose inputs take the fewest bytes to bring into place.
+"""Which way a call runs: the one whose inputs take the fewest bytes to bring into place.
 
-Greedy, one call after the other, in the spirit of OneFlow's SbpInferenceHint: of the op's signatures, those go that
-split an axis shorter than the number of devices, that contradict a hint, or that would turn a value into a partial sum.
-Of the others the cheapest wins; then one that leaves no partial sum, which would cost somebody later; then the one that
-takes more inputs as they lie; then inputs in S(0) before S(1) ... before B before P. What has whole inputs only is made
-once, whole: to cut it later costs nothing.
+Greedy, one call after the other, in the spirit of OneFlow's SbpInferenceHint: of the ways there are (candidates.py), those
+go that leave a device nothing of a split axis, that contradict a hint, or that would turn a value into a partial sum. Of
+the others the cheapest wins, and among equals what a rule says (rules.py).
+
+What is chosen depends on op, Specs, attributes and layouts alone, and is remembered: a repeated call is a look-up.
 """
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from flowedu.blob.spec import Spec
-from flowedu.dist.boxing import route
-from flowedu.dist.local import LocalCall, local_calls
-from flowedu.dist.sbp import Layout, fits, ids, pretty, split_axis
-from flowedu.dist.signature import Signature, names_of, signatures, text
+from flowedu.dist.boxing import Route, route
+from flowedu.dist.candidates import GridSignature, Way, ways
+from flowedu.dist.explain import explained, refusal
+from flowedu.dist.local import UNEVEN, LocalCall
+from flowedu.dist.rules import RULES, Asked
+from flowedu.dist.sbp import Layout, pretty
+from flowedu.dist.signature import names_of
 from flowedu.errors import JobBuildAndInferError
 from flowedu.ops.define import Op
 
@@ -25,122 +29,176 @@ Present = Sequence[Layout]           # the layouts a value is in already
 
 @dataclass
 class Candidate:
-    """A signature; `bytes` to bring the inputs into place (inf: impossible); `fault`, why it is out of the question."""
+    """A way, judged.
 
-    signature: Signature
+    Attributes: signature; bytes to bring the inputs into place (inf: impossible); matches, inputs that lie right already;
+    fault, why it is out of the question; layouts of all values; routes of the inputs (None: in place); number among the
+    ways; key, what the rule compares.
+    """
+
+    signature: GridSignature
     bytes: float
     matches: int
     fault: str = ""
+    layouts: tuple[Layout, ...] = ()
+    routes: tuple[Route | None, ...] = ()
+    number: int = 0
+    key: tuple = ()
+    way: Way | None = field(default=None, repr=False)
 
 
 @dataclass
 class Choice:
     """What was chosen, and from what.
 
-    Attributes: signature; bytes; calls, one LocalCall per device (None: all B, the call is made once); candidates, the
-    best first.
+    Attributes: signature, one tuple of SBPs per value; layouts, of the inputs, then the outputs; routes of the inputs
+    (None: in place); bytes they move; calls, one LocalCall per device (None: all B, one call serves all); candidates, the
+    best first; rule, the name of the rule.
     """
 
     op: Op
     name: str
     devices: tuple[int, ...]
-    signature: Signature
+    hierarchy: tuple[int, ...]
+    signature: GridSignature
+    layouts: tuple[Layout, ...]
+    routes: tuple[Route | None, ...]
     bytes: int
-    calls: list[LocalCall] | None
+    calls: tuple[LocalCall, ...] | None
     candidates: list[Candidate]
+    rule: str = "bytes"
 
     def explain(self) -> str:
-        """All candidates with their bytes, and the winner."""
-        lines = [f"{self.name} ({self.op.name}) on devices {ids(self.devices)}:"]
-        for c in self.candidates:
-            mark = "->" if c.signature == self.signature else "  "
-            said = c.fault or f"{int(c.bytes)} bytes, inputs in place: {c.matches}"
-            lines.append(f" {mark} {text(self.op, c.signature)}: {said}")
-        return "\n".join(lines)
+        """All candidates with their bytes, the winner, and what decided."""
+        return explained(self)
 
 
-def cheapest(present: Present, dst: Layout, spec: Spec):
+def cheapest(present: Present, dst: Layout, spec: Spec) -> Route:
     """The cheapest route to `dst` from one of the layouts present (the first of equals)."""
     return min((route(src, dst, spec) for src in present), key=lambda r: r.bytes)
 
 
 def is_present(present: Present, dst: Layout) -> bool:
     """Whether nothing has to be done: `dst` is there, or all of the value is on its devices."""
-    return dst in present or any(p.sbp == "B" and set(dst.devices) <= set(p.devices) for p in present if dst.sbp == "B")
+    return dst in present or (dst.whole and any(p.whole and set(dst.devices) <= set(p.devices) for p in present))
 
 
 def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Present], devices: tuple[int, ...],
-           hints: Sequence[str | None] = (), name: str = "", line: str = "") -> Choice:
+           hierarchy: tuple[int, ...] | None = None, hints: Sequence[str | tuple[str, ...] | None] = (), name: str = "",
+           line: str = "", *, rule: str = "bytes", strict: bool = False) -> Choice:
     """Choose.
 
     Args:
-        present: for each input, the layouts it is in; one value given twice is one object twice.
-        devices: where the call runs.
-        hints: for each input, the SBP that the user wants it in, or None.
+        present: for each input, the layouts it is in; one value given twice is one object twice. Of an eager tensor there
+            is one layout.
+        devices, hierarchy: where the call runs; default: in a row.
+        hints: for each input, the SBP that the user wants it in (one text holds along all axes of a grid), or None.
+        rule: "bytes", or "oneflow" (rules.py).
+        strict: only a way that takes all inputs as they lie will do: nothing is boxed.
 
     Raises:
-        JobBuildAndInferError: no signature survives the hints.
+        JobBuildAndInferError: no way survives. The message names those there are, and the legal partners.
     """
-    k, outs = len(devices), op.infer(specs, attrs)
-    hints = tuple(hints) or (None,) * len(specs)
-    found = [_judged(op, s, specs, outs, present, devices, hints) for s in sorted(signatures(op, specs, attrs))]
-    found.sort(key=lambda c: (bool(c.fault), c.bytes, "P" in c.signature[len(specs):], -c.matches,
-                              _rank(c.signature, len(specs))))
+    hierarchy = (len(devices),) if hierarchy is None else tuple(hierarchy)
+    wanted = tuple((h,) * len(hierarchy) if isinstance(h, str) else h and tuple(h) for h in hints) or (None,) * len(specs)
+    first: dict[int, int] = {}
+    same = tuple(first.setdefault(id(p), i) for i, p in enumerate(present))
+    found = _chosen(op, tuple(specs), attrs, tuple(map(tuple, present)), same, tuple(devices), hierarchy, wanted, rule,
+                    strict)
+    if isinstance(found, Choice):
+        return replace(found, name=name) if name and name != found.name else found
+    raise refusal(op, name or op.name, line, specs, present, devices, hierarchy, wanted, found, strict)
+
+
+def is_legal(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Sequence[Layout]) -> bool:
+    """Whether the op takes its inputs exactly as they lie (all on the same grid of devices)."""
+    try:
+        refuse(op, specs, attrs, layouts)
+    except JobBuildAndInferError:
+        return False
+    return True
+
+
+def refuse(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Sequence[Layout], name: str = "",
+           line: str = "") -> Choice:
+    """The Choice that takes the inputs exactly as they lie. Raises JobBuildAndInferError, with the legal partners, where
+    there is none."""
+    at = layouts[0]
+    return choose(op, specs, attrs, [(x,) for x in layouts], at.devices, at.hierarchy, name=name, line=line, strict=True)
+
+
+@functools.lru_cache(maxsize=8192)
+def _chosen(op, specs, attrs, present, same, devices, hierarchy, hints, rule, strict) -> Choice | list[Candidate]:
+    """The Choice, or all candidates where none will do."""
+    judge = _Judge(op, specs, present, same, devices, hierarchy, hints, RULES[rule].partial)
+    found = [judge(way, i) for i, way in enumerate(ways(op, specs, attrs, hierarchy))]
+    asked, key = Asked(specs, [p[0] for p in present]), RULES[rule].key
     for c in found:
+        c.key = () if c.fault else key(c, asked)
+        if strict and not c.fault and c.matches < len(specs):
+            c.fault = "not all inputs lie so"
+    found.sort(key=lambda c: (bool(c.fault), c.key))
+    for c in list(found):
         if c.fault:
             break
-        once = all(s == "B" for s in c.signature)
-        calls = None if once else local_calls(op, specs, attrs, outs, c.signature, k)
-        if once or calls is not None:
-            return Choice(op, name or op.name, devices, c.signature, int(c.bytes), calls, found)
-        c.fault = "the devices' parts do not make up the result: the cut is uneven"
-    raise _refusal(op, name or op.name, line, specs, devices, hints, found)
+        calls = None if c.way.whole else c.way.calls
+        if c.way.whole or calls is not None:
+            found.sort(key=lambda c: bool(c.fault))
+            return Choice(op, op.name, devices, hierarchy, c.signature, c.layouts, c.routes, int(c.bytes), calls, found,
+                          rule)
+        c.fault = UNEVEN
+    return found
 
 
-def _judged(op, signature, specs, outs, present, devices, hints) -> Candidate:
-    """A candidate with its bytes or its fault."""
-    names = names_of(op, len(specs))
-    for n, s, value in zip([*names, *op.outputs], signature, [*specs, *outs]):
-        if not fits(s, value.shape, len(devices)):
-            size = value.shape[split_axis(s)]
-            return Candidate(signature, math.inf, 0, f"axis {split_axis(s)} of {n} has {size} elements for {len(devices)} "
-                             "devices")
-    for n, s, hint in zip(names, signature, hints):
-        if hint is not None and s != hint:
-            return Candidate(signature, math.inf, 0, f"the hint says {n}={pretty(hint)}")
-    total, matches, paid = 0, 0, set()
-    for n, s, spec, held in zip(names, signature, specs, present):
-        dst = Layout(s, devices)
-        if is_present(held, dst):
-            matches += 1
-        elif s == "P":
-            return Candidate(signature, math.inf, 0, f"{n} is no partial sum")
-        elif (id(held), s) not in paid:
-            paid.add((id(held), s))
-            total += cheapest(held, dst, spec).bytes
-    return Candidate(signature, total, matches)
+class _Judge:
+    """Gives ways their bytes or their fault; what an input costs is worked out once for each layout."""
+
+    def __init__(self, op, specs, present, same, devices, hierarchy, hints, partial):
+        self.op, self.specs, self.present, self.same, self.hints = op, specs, present, same, hints
+        self.devices, self.hierarchy, self.partial = devices, hierarchy, partial
+        self.names = names_of(op, len(specs))
+        self.known: dict[tuple, tuple[Layout, bool, Route | None]] = {}
+
+    def __call__(self, way: Way, number: int) -> Candidate:
+        def faulty(why):
+            return Candidate(way.signature, math.inf, 0, why, number=number, way=way)
+        if way.fault:
+            return faulty(way.fault)
+        if way.mixed:
+            return faulty("partial in two ways")
+        for n, s, hint in zip(self.names, way.signature, self.hints):
+            if hint is not None and s != hint:
+                return faulty(f"the hint says {n}={pretty(hint)}")
+        total, matches, routes, paid = 0, 0, [], set()
+        for i, n in enumerate(self.names):
+            sbp = way.signature[i]
+            dst, there, r = self._reached(self.same[i], sbp)
+            if there:
+                matches += dst in self.present[i] or all(s == "B" for s in sbp)     # S(0) of one device is B, and is not
+            elif r is None:
+                return faulty(f"{n} is no partial {_sum_or(sbp)}")
+            elif (self.same[i], sbp) not in paid:
+                paid.add((self.same[i], sbp))
+                total += r.bytes
+            routes.append(r)
+        layouts = tuple(Layout(s, self.devices, self.hierarchy) for s in way.signature)
+        return Candidate(way.signature, total, matches, "", layouts, tuple(routes), number, (), way)
+
+    def _reached(self, i: int, sbp: tuple[str, ...]) -> tuple[Layout, bool, Route | None]:
+        """(layout, whether input i is in it, the route to it, None where there is none or none is needed)"""
+        if (i, sbp) not in self.known:
+            dst, present = Layout(sbp, self.devices, self.hierarchy), self.present[i]
+            there, r = is_present(present, dst), None
+            if not there:
+                partial = [a for a, s in enumerate(sbp) if s[0] == "P"]
+                sources = present if not partial or self.partial else [
+                    p for p in present if p.devices == dst.devices and p.hierarchy == dst.hierarchy
+                    and all(p.sbp[a] == sbp[a] for a in partial)]
+                if sources:
+                    r = cheapest(sources, dst, self.specs[i])
+            self.known[i, sbp] = dst, there, r
+        return self.known[i, sbp]
 
 
-def _rank(signature: Signature, inputs: int) -> tuple:
-    """Among equals: S(0), S(1) ..., B, P, first for the inputs; then outputs, where B comes first."""
-    place = lambda s, whole: {"B": whole, "P": 2000}.get(s, split_axis(s))
-    return tuple(place(s, 1000 if i < inputs else -1) for i, s in enumerate(signature))
-
-
-def _refusal(op, name, line, specs, devices, hints, found) -> JobBuildAndInferError:
-    """No candidate is left: what the hints leave of the op's signatures, one by one."""
-    names = names_of(op, len(specs))
-    wanted = [(n, h) for n, h in zip(names, hints) if h is not None]
-    sizes = ", ".join(f"{n} {s.shape}" for n, s in zip(names, specs))
-    asked = ", ".join(f"{n}={pretty(h)}" for n, h in wanted)
-    partners = []
-    possible = [c.signature for c in found if "P" not in c.signature[:len(specs)] and "elements for" not in c.fault
-                and "uneven" not in c.fault]
-    for n, h in wanted:
-        legal = sorted(text(op, s) for s in possible if s[names.index(n)] == h)
-        partners.append(f"{n}={pretty(h)} goes with {'; '.join(legal)}" if legal else f"{n} cannot be {pretty(h)} here")
-    return JobBuildAndInferError(
-        f"{name}: no signature of {op.name} on {len(devices)} devices has {asked}", at=line,
-        expected="one of " + "; ".join(sorted(text(op, s) for s in possible)),
-        got=f"{asked} ({sizes}): {'. '.join(partners)}",
-        fix="leave a with_distribute out, ask for one of the above, or flow.parallel_cast the blob before the op")
+def _sum_or(sbp) -> str:
+    return {"P": "sum", "Pmax": "maximum", "Pmin": "minimum"}[next(s for s in sbp if s[0] == "P")]

@@ -1,49 +1,106 @@
-"""The call one device makes of an op: local attributes and the Specs of its results."""
+"""The call one device makes of an op: which op, its attributes, and the Specs of what it reads and makes.
+
+A call is cut along one axis of the grid of devices at a time; what comes out are calls, which the next axis cuts again.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from flowedu.blob.spec import Spec
-from flowedu.dist.sbp import local_shape
-from flowedu.dist.signature import Signature
+from flowedu.dist.sbp import bounds, fits, local_shape, split_axis
+from flowedu.dist.signature import Signature, extra, names_of
 from flowedu.errors import FlowError
 from flowedu.ops.define import Op
 
+UNEVEN = "the devices' parts do not make up the result: the cut is uneven"
+
 
 class LocalCall(NamedTuple):
-    """Attributes and output Specs on one device."""
+    """Attributes and output Specs on one device; the op, which is another one where a device must know which part it has
+    (ops/part.py); input Specs."""
 
     attrs: tuple
     outs: tuple[Spec, ...]
+    op: Op
+    ins: tuple[Spec, ...]
 
 
-def local_calls(op: Op, specs: Sequence[Spec], attrs: tuple, outs: Sequence[Spec], signature: Signature,
-                k: int) -> list[LocalCall] | None:
-    """One call per device, or None where the devices' parts do not make up the result.
+def logical_call(op: Op, specs: Sequence[Spec], attrs: tuple) -> LocalCall:
+    """The call of all devices together."""
+    return LocalCall(attrs, op.infer(specs, attrs), op, tuple(specs))
+
+
+def unfit(call: LocalCall, signature: Signature, k: int) -> str:
+    """Why `signature` cannot be had on k devices: an axis that is too short. "" where it can."""
+    names = [*names_of(call.op, len(call.ins)), *call.op.outputs]
+    for n, s, value in zip(names, signature, (*call.ins, *call.outs)):
+        if not fits(s, value.shape, k):
+            size = value.shape[split_axis(s)]
+            return f"axis {split_axis(s)} of {n} has {size} element{'s' * (size != 1)} for {k} devices"
+    return ""
+
+
+def split_call(call: LocalCall, signature: Signature, k: int) -> tuple[LocalCall, ...] | None:
+    """One call for each of k devices, or None where their parts do not make up the result.
 
     The last happens when a cut is uneven: 5 rows of 12 numbers on two devices are 36 and 24 numbers, but 60 numbers
     are cut into 30 and 30, so a reshape from one to the other cannot be done in place.
     """
+    if k == 1 or all(s == "B" for s in signature):
+        return (call,) * k
+    values = (*call.ins, *call.outs)
+    special = extra(call.op, call.ins, call.attrs).get(signature)
+    cuts = [None] * k
+    if special is not None:
+        axis, value = next((split_axis(s), v) for s, v in zip(signature, values) if s[0] == "S")
+        cuts = bounds(value.shape[axis], k)
     known: dict[tuple, LocalCall | None] = {}
     calls = []
-    for i in range(k):
-        mine = tuple(Spec(local_shape(s, x.shape, k, i), x.dtype) for x, s in zip(specs, signature))
-        want = tuple(Spec(local_shape(s, y.shape, k, i), y.dtype) for y, s in zip(outs, signature[len(specs):]))
-        if (mine, want) not in known:
-            known[mine, want] = _local(op, specs, attrs, mine, want)
-        if known[mine, want] is None:
+    for i, cut in enumerate(cuts):
+        specs = tuple(Spec(local_shape(s, v.shape, k, i), v.dtype) for s, v in zip(signature, values))
+        if (specs, cut) not in known:
+            known[specs, cut] = _local(call, specs[:len(call.ins)], specs[len(call.ins):], special, cut)
+        if known[specs, cut] is None:
             return None
-        calls.append(known[mine, want])
-    return calls
+        calls.append(known[specs, cut])
+    return tuple(calls)
 
 
-def _local(op: Op, specs, attrs, mine, want) -> LocalCall | None:
+def _local(call: LocalCall, ins, outs, special, cut) -> LocalCall | None:
+    op, attrs = call.op, call.attrs
     try:
-        if op.localize is not None:
-            names = op.bind(mine, attrs, out=want[0] if want else None, full=specs[0].shape if specs else ())
+        if special is not None:
+            op = special[0]
+            attrs = op.complete(special[1](*cut))
+        elif op.localize is not None:
+            names = op.bind(ins, attrs, out=outs[0] if outs else None, full=call.ins[0].shape if ins else (),
+                            full_out=call.outs[0].shape if outs else ())
             changed = op.ask(op.localize, names)
             attrs = tuple(changed.get(n, v) for n, v in zip(op.attrs, attrs))
-        return LocalCall(attrs, want) if op.infer(mine, attrs) == want else None
+        return LocalCall(attrs, outs, op, ins) if op.infer(ins, attrs) == outs else None
     except FlowError:
         return None
+
+
+def local_calls(op: Op, specs: Sequence[Spec], attrs: tuple, signature: Sequence, hierarchy: int | Sequence[int]
+                ) -> list[LocalCall] | None:
+    """One call for each device of a grid, row-major, or None where their parts do not make up the result.
+
+    Args:
+        signature: of a row of devices, with its number for `hierarchy`; or one tuple of SBPs for each value, one SBP for
+            each axis of the grid.
+    """
+    if isinstance(hierarchy, int):
+        signature, hierarchy = tuple((s,) for s in signature), (hierarchy,)
+    calls: list[LocalCall] = [logical_call(op, specs, attrs)]
+    for axis, k in enumerate(hierarchy):
+        mine = tuple(s[axis] for s in signature)
+        cut: dict[int, tuple | None] = {}
+        for call in calls:
+            if id(call) not in cut:
+                cut[id(call)] = None if unfit(call, mine, k) else split_call(call, mine, k)
+        if None in cut.values():
+            return None
+        calls = [c for call in calls for c in cut[id(call)]]
+    return calls

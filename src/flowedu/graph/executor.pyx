@@ -37,8 +37,8 @@ cdef void fill_view(fe_view *v, place) except *:
     v.data = NULL
 
 
-def scratch_bytes(Entry entry, places) -> int:
-    """Scratch that the kernel of `entry` asks for on these places, with the present number of threads."""
+def scratch_bytes(Entry entry, places, int threads=0) -> int:
+    """Scratch that the kernel of `entry` asks for on these places, with this number of threads (0: the present one)."""
     cdef fe_call call
     cdef fe_view *args
     cdef int i
@@ -53,7 +53,7 @@ def scratch_bytes(Entry entry, places) -> int:
     memset(&call, 0, sizeof(call))
     call.args, call.nin, call.nargs = args, entry.nin, len(places)
     call.ints, call.reals, call.extra = entry.ints, entry.reals, entry.extra
-    need = entry.work(&call, get_num_threads())
+    need = entry.work(&call, threads or get_num_threads())
     free(args)
     return need
 
@@ -67,7 +67,8 @@ cdef struct Patch:           # a view that points into a job argument
 cdef class Executor:
     """Runs a Plan. `run(arguments)` returns the outputs as fresh arrays.
 
-    always_parallel: split even small calls over the threads (for tests).
+    always_parallel: split even small calls over the threads (for tests). threads: as many as the plan was made for
+    (0: the present number).
 
     Attributes: plan; nt, the number of threads it was laid out for.
     """
@@ -94,13 +95,13 @@ cdef class Executor:
     cdef public list written     # the tensors of variables that a step changes
     cdef public TensorBase counter   # None, or the variable (int64) that holds the number of steps made
 
-    def __cinit__(self, plan, bint always_parallel=False):
+    def __cinit__(self, plan, bint always_parallel=False, int threads=0):
         cdef int i, k, n = 0
         cdef Entry e
         cdef fe_view *v
         cdef list patched = []
         cdef char *home
-        self.plan, self.nt = plan, get_num_threads()
+        self.plan, self.nt = plan, threads or get_num_threads()
         self.ncalls, self.keep, self.pythons, self.written = len(plan.steps), [], [], []
         for step in plan.steps:
             n += len(step.places)
@@ -263,7 +264,7 @@ cdef class Executor:
         return 0
 
     def takes(self, tuple arguments):
-        """Whether these can be run as they are: eager tensors of the right shape and dtype, contiguous."""
+        """Whether these can be run as they are: eager local tensors of the right shape and dtype, contiguous."""
         cdef int i, d
         cdef fe_view *v
         cdef TensorBase x
@@ -274,7 +275,7 @@ cdef class Executor:
             if not isinstance(o, TensorBase):
                 return False
             x, v = <TensorBase>o, &self.in_views[i]
-            if x.block == NULL or x.v.ndim != v.ndim or x.v.dtype != v.dtype or not view_contiguous(&x.v):
+            if x.block == NULL or x.lay is not None or x.v.ndim != v.ndim or x.v.dtype != v.dtype or not view_contiguous(&x.v):
                 return False
             for d in range(v.ndim):
                 if x.v.shape[d] != v.shape[d]:

@@ -176,7 +176,8 @@ def fold(graph: Graph) -> dict[GraphValue, object]:
     known: dict[GraphValue, object] = {}
     for node in graph.nodes:
         small = sum(y.spec.nbytes for y in node.outputs) <= FOLD_LIMIT
-        if node.op.random or node.mutates or not small or any(x not in known for x in node.inputs):
+        effect = node.op.random or node.mutates or getattr(node.op, "effect", False)
+        if effect or not small or any(x not in known for x in node.inputs):
             continue
         out = node.op.call(tuple(known[x] for x in node.inputs), node.attrs)
         for y, t in zip(node.outputs, out if isinstance(out, tuple) else (out,)):

@@ -38,11 +38,11 @@ def replace(graph: Graph, table: dict[GraphValue, GraphValue]) -> None:
 
 
 def dead(graph: Graph) -> str:
-    """Keep what reaches an output or writes a variable."""
+    """Keep what reaches an output, writes a variable, or talks to other ranks."""
     needed = set(graph.outputs)
     kept = []
     for node in reversed(graph.nodes):
-        if node.mutates or any(y in needed for y in node.outputs):
+        if node.mutates or getattr(node.op, "effect", False) or any(y in needed for y in node.outputs):
             kept.append(node)
             needed.update(node.inputs)
     graph.nodes = kept[::-1]

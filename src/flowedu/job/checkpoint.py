@@ -1,7 +1,6 @@
 """flow.checkpoint: save and get the session's variables. The files are job/checkpoint_files.py's."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,5 +51,6 @@ def compare(value_dict: Mapping[str, Any]) -> str:
 
 def _near(name: str, others: Mapping, own: Mapping, words: str) -> str:
     """", there is 'x'" for the most similar name that only the other side has."""
+    import difflib
     close = difflib.get_close_matches(name, [n for n in others if n not in own], 1)
     return f" ({words} {close[0]!r})" if close else ""

@@ -1,4 +1,6 @@
-"""flow.env: machines, ports and logs. Everything runs in this process: several machines are simulated, as devices are.
+"""flow.env: machines, ports and logs, and which rank this is.
+
+Job functions run in one process: several machines are simulated, as devices are. Ranks are those of flow.distributed.
 
 The environment is settled by `flow.env.init()` or when the session starts; later calls say so and return False.
 flow.clear_default_session() keeps its settings, and opens it for changes.
@@ -9,6 +11,7 @@ import weakref
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from flowedu.dist.comm import current
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 from flowedu.job.session import default_session
 from flowedu.job.settings import SESSION
@@ -141,6 +144,37 @@ def settle() -> None:
                             "every machine", got=f"{len(_env.machines)} machines and no ctrl_port",
                             fix="flow.env.ctrl_port(50051) before the first call of a job", at="")
     _env.session = weakref.ref(default_session())
+
+
+# ---- ranks
+def get_rank() -> int:
+    """The rank of this process, or thread of flow.distributed.spawn; 0 where one does the work of all virtual devices."""
+    return current().rank
+
+
+def get_world_size() -> int:
+    """How many ranks there are: processes, threads or virtual devices."""
+    return current().size
+
+
+def get_local_rank() -> int:
+    """The number of this rank among those of its machine."""
+    return current().local_rank
+
+
+def get_node_size() -> int:
+    """How many machines the ranks are on."""
+    return current().node_size
+
+
+def get_node_rank() -> int:
+    """The number of this rank's machine."""
+    return current().node_rank
+
+
+def is_multi_client() -> bool:
+    """True: each rank runs the program itself."""
+    return True
 
 
 # ---- questions

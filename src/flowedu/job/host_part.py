@@ -6,17 +6,19 @@ while the plan works on what was read before: the job waits for data only when t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowedu.context import pushed
-from flowedu.data.prefetch import Prefetcher
 from flowedu.errors import FlowError
 from flowedu.graph.ir import GraphValue
 from flowedu.job.recording import Call, replay
 from flowedu.ops.host import HostOp, States
 from flowedu.tensor import Tensor, from_numpy, no_grad
+
+if TYPE_CHECKING:                                # imported when a job reads ahead
+    from flowedu.data.prefetch import Prefetcher
 
 
 def needed_calls(calls: list[Call]) -> list[Call]:
@@ -64,6 +66,7 @@ class HostPart:
             if not self.depth:
                 return _run(self.ahead, {}, self.states[0])
             if self.prefetcher is None:
+                from flowedu.data.prefetch import Prefetcher
                 ahead, states = self.ahead, self.states[0]       # not self: whoever owns a Prefetcher is not for its thread
                 self.prefetcher = Prefetcher(lambda: _run(ahead, {}, states), self.depth)
             prefetcher = self.prefetcher

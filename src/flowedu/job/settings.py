@@ -5,7 +5,6 @@ something here say what in their text.
 """
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any, NamedTuple
@@ -210,6 +209,7 @@ def _find(owner: Settable, name: str):
     if any(n.startswith(f"{name}.") for n in owner._table):
         return Group(owner, name)
     known = [*owner._table, *(n for n in dir(type(owner)) if not n.startswith("_"))]
+    import difflib
     close = difflib.get_close_matches(name, known, 1, 0.5)
     raise UnknownSettingError(f"{owner._what} has no setting {name!r}", expected="a setting of OneFlow 0.4" +
                               (f"; the nearest is {close[0]!r}" if close else ""), got=name,

@@ -17,4 +17,5 @@ from flowedu.nn.parameter import Parameter
 from flowedu.nn.parameter_lists import ParameterDict, ParameterList
 from flowedu.later import later
 
-__getattr__, __dir__ = later(__name__, {"Graph": "flowedu.nn.graph", "graph": "flowedu.nn.graph"})
+__getattr__, __dir__ = later(__name__, {"Graph": "flowedu.nn.graph", "graph": "flowedu.nn.graph",
+                                           "parallel": "flowedu.nn.parallel"})

@@ -51,6 +51,28 @@ class Convertible:
 
         return self._apply(convert)
 
+    def to_global(self, placement=None, sbp=None) -> Convertible:
+        """Every parameter and buffer as a global tensor: the present values are this rank's shards (Tensor.to_global), so a
+        weight (4, 2) with split(0) on two ranks is then (8, 2). Gradients are dropped; the tensors stay the same objects.
+
+        Args:
+            placement: flow.placement, the same for all. sbp: one flow.sbp or one for each axis of the hierarchy, the same
+                for all, or a function of a tensor that says which.
+        """
+        self.zero_grad()
+
+        def convert(t):
+            return t.to_global(placement, sbp(t) if callable(sbp) and not hasattr(sbp, "text") else sbp)
+
+        return self._apply(convert)
+
+    def to_local(self) -> Convertible:
+        """Every global parameter and buffer as this rank's shard."""
+        self.zero_grad()
+        return self._apply(lambda t: t.to_local(copy=True) if t.is_global else t)
+
+    to_consistent = to_global
+
     def float(self) -> Convertible:
         """Floating parameters and buffers as float32. Returns self."""
         return self._floating("float32")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,25 +15,35 @@ from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import Tensor, empty, from_numpy, no_grad
 from flowedu.tensor import random as rng
+from flowedu.tensor.globals import shared_generator
 
 
 def _fill(tensor: Tensor, value) -> Tensor:
     """Write an ndarray into `tensor`."""
+    return _draw(tensor, lambda generator: from_numpy(np.ascontiguousarray(value)), None)
+
+
+def _draw(tensor: Tensor, f: Callable, generator) -> Tensor:
+    """Write the tensor f(generator) into `tensor`; of a global one every rank draws the same."""
+    value = f(_row(tensor, generator))
+    value.uniform |= tensor.is_global
     with no_grad():
-        return tensor.copy_(from_numpy(np.ascontiguousarray(value)))
+        return tensor.copy_(value)
+
+
+def _row(tensor: Tensor, generator):
+    return shared_generator(tensor.placement, generator) if tensor.is_global else generator
 
 
 # ---- plain
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> Tensor:
     """Uniform in [a, b). Raises ArgumentError (a RuntimeError) for a > b."""
-    with no_grad():
-        return tensor.copy_(rng.uniform_of(tuple(tensor.shape), tensor.dtype, a, b, generator))
+    return _draw(tensor, lambda g: rng.uniform_of(tuple(tensor.shape), tensor.dtype, a, b, g), generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
     """Normal with this mean and standard deviation."""
-    with no_grad():
-        return tensor.copy_(rng.normal_of(tuple(tensor.shape), tensor.dtype, mean, std, generator))
+    return _draw(tensor, lambda g: rng.normal_of(tuple(tensor.shape), tensor.dtype, mean, std, g), generator)
 
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
@@ -41,8 +52,7 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
                       "incorrect.", stacklevel=2)
-    with no_grad():
-        return tensor.copy_(rng.trunc_normal(tensor, mean, std, a, b, generator=generator))
+    return _draw(tensor, lambda g: rng.trunc_normal(tensor, mean, std, a, b, generator=g), generator)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -172,7 +182,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
                          got=str(tuple(tensor.shape)), fix="init.normal_ for a vector")
     if not tensor.numel():
         return tensor
-    drawn = normal_(empty(*tensor.shape, dtype=dt.float64), generator=generator)
+    drawn = normal_(empty(*tensor.shape, dtype=dt.float64), generator=_row(tensor, generator))
     a = drawn.numpy().reshape(tensor.shape[0], -1)
     wide = a.shape[0] < a.shape[1]
     q, r = np.linalg.qr(a.T if wide else a)

@@ -1,9 +1,8 @@
 """Parameter: a tensor that is learnt. A module that gets one as an attribute lists it in parameters()."""
 from __future__ import annotations
 
-from flowedu.blob.storage import view
 from flowedu.errors import DTypeError, LazyTensorError
-from flowedu.tensor import Tensor
+from flowedu.tensor import Tensor, tensor_alias
 
 
 class _ParameterType(type(Tensor)):
@@ -19,7 +18,7 @@ class _ParameterType(type(Tensor)):
         if data.is_lazy:
             raise LazyTensorError("Parameter: data is a value of a graph that is being built", expected="an eager tensor",
                                   got="a lazy tensor", fix="make parameters in the __init__ of a module")
-        p = view(data, tuple(data.shape), tuple(data.strides), 0, cls)
+        p = tensor_alias(data, cls)
         if requires_grad:
             p.requires_grad = True
         return p

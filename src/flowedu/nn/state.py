@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from flowedu.errors import CallError, CheckpointError
 from flowedu.nn.hooks import RemovableHandle
 from flowedu.tensor import Tensor, no_grad
+from flowedu.tensor.globals import from_logical
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -139,7 +140,7 @@ class Stateful:
             elif local_metadata.get("assign"):
                 own.data = given.detach()
             elif own is not given:
-                own.copy_(given)
+                own.copy_(given if own.lay is None or given.lay is not None else from_logical(given, own.lay))
         extra = f"{prefix}_extra_state"
         if type(self).set_extra_state is not Stateful.set_extra_state:
             if extra in state_dict:

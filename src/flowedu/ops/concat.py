@@ -51,7 +51,7 @@ def _concat_grad(dy, xs_shape, axis):
 
 
 concat = define("concat(*xs, axis) -> y", _band_axes, shape=_concat_shape, check=_check_concat, linear=["xs"],
-                ref=lambda xs, axis: np.concatenate(xs, axis), cpu="concat", pack=lambda axis: ((axis,), ()),
+                rising=["xs"], ref=lambda xs, axis: np.concatenate(xs, axis), cpu="concat", pack=lambda axis: ((axis,), ()),
                 contiguous=False, float_only=False, grad={"xs": _concat_grad},
                 examples=[dict(shapes=[(6, 12), (6, 6)], axis=1), dict(shapes=[(2, 6), (3, 6), (1, 6)], axis=0),
                           dict(shapes=[(6, 2, 6), (6, 0, 6)], axis=1)],

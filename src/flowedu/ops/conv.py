@@ -17,12 +17,19 @@ def _out_hw(hw, kernel, strides, pads, dilations):
 
 
 def _equation(form, kernel, strides, pads, groups):
-    """A window needs the whole plane, unless it is a single pixel; groups need all channels."""
+    """A window needs the whole plane, unless it is a single pixel. Groups are split together with their channels."""
     if tuple(kernel) == (1, 1) and tuple(strides) == (1, 1) and not any(pads):
         form = form.translate(str.maketrans("HWXY", "hwhw"))
     if groups > 1:
-        form = form.replace("ocKL", "ODKL").replace("c", "C").replace("o", "O")
+        form = form.replace("ocKL", "gDKL").replace("c", "g").replace("o", "g")
     return form
+
+
+def _local_groups(groups, channels, each, other, whole):
+    """The groups of a device that has `channels` of one image, `each` to a group. 0, which no convolution takes, unless it
+    has the same groups of the other image: `other` of its `whole` channels."""
+    mine = channels // each
+    return mine if groups == 1 or other * groups == whole * mine else 0
 
 
 def _check(name, x, w, y, got, strides, pads, dilations, groups):
@@ -87,6 +94,8 @@ conv2d = define(f"conv2d(x, w, *, {ATTRS}) -> y",
                 check=_check_forward, linear=["x", "w"], ref=_ref, cpu="conv2d", pack=_pack,
                 shape=lambda x, w, strides, pads, dilations: (
                     x.shape[0], w.shape[0], *_out_hw(x.shape[2:], w.shape[2:], strides, pads, dilations)),
+                localize=lambda x, w, groups, out, full_out: {
+                    "groups": _local_groups(groups, x.shape[1], w.shape[1], out.shape[1], full_out[1])},
                 grad={"x": lambda dy, w, x_shape, strides, pads, dilations, groups: conv2d_input_grad(
                           dy, w, hw=tuple(x_shape[2:]), strides=strides, pads=pads, dilations=dilations, groups=groups),
                       "w": lambda dy, x, w_shape, strides, pads, dilations, groups: conv2d_weight_grad(
@@ -125,7 +134,9 @@ conv2d_input_grad = define(
     lambda w, strides, pads, groups: _equation("noXY,ocKL->ncHW", w.shape[2:], strides, pads, groups),
     check=_check_input_grad, linear=["dy", "w"], ref=_ref_input_grad, cpu="conv2d_input_grad", pack=_pack,
     shape=lambda dy, w, hw, groups: (dy.shape[0], w.shape[1] * groups, *hw),
-    localize=lambda out: {"hw": tuple(out.shape[2:])},
+    localize=lambda dy, w, groups, out, full: {
+        "hw": tuple(out.shape[2:]),
+        "groups": _local_groups(groups, out.shape[1], w.shape[1], dy.shape[1], full[1])},
     grad={"dy": lambda ddx, w, strides, pads, dilations, groups: conv2d(
               ddx, w, strides=strides, pads=pads, dilations=dilations, groups=groups),
           "w": lambda ddx, dy, w_shape, strides, pads, dilations, groups: conv2d_weight_grad(
@@ -159,6 +170,8 @@ conv2d_weight_grad = define(
     lambda kernel, strides, pads, groups: _equation("noXY,ncHW->ocKL", kernel, strides, pads, groups),
     check=_check_weight_grad, linear=["dy", "x"], ref=_ref_weight_grad, cpu="conv2d_weight_grad", pack=_pack,
     shape=lambda dy, x, kernel, groups: (dy.shape[1], x.shape[1] // groups, *kernel),
+    localize=lambda dy, x, groups, out, full: {
+        "groups": _local_groups(groups, x.shape[1], out.shape[1], dy.shape[1], full[1])},
     grad={"dy": lambda ddw, x, strides, pads, dilations, groups: conv2d(
               x, ddw, strides=strides, pads=pads, dilations=dilations, groups=groups),
           "x": lambda ddw, dy, x_shape, strides, pads, dilations, groups: conv2d_input_grad(

@@ -53,6 +53,8 @@ conv2d_last = define(
     f"conv2d_last(x, w, *, {ATTRS}) -> y",
     lambda w, strides, pads, groups: conv._equation("nHWc,ocKL->nXYo", w.shape[2:], strides, pads, groups),
     check=_check_forward, linear=["x", "w"], ref=_ref, cpu="conv2d_last", pack=conv._pack, shape=_shape,
+    localize=lambda x, w, groups, out, full_out: {
+        "groups": conv._local_groups(groups, x.shape[3], w.shape[1], out.shape[3], full_out[3])},
     grad={"x": lambda dy, w, x_shape, strides, pads, dilations, groups: conv2d_last_input_grad(
               dy, w, hw=tuple(x_shape[1:3]), strides=strides, pads=pads, dilations=dilations, groups=groups),
           "w": lambda dy, x, w_shape, strides, pads, dilations, groups: conv2d_last_weight_grad(
@@ -82,7 +84,9 @@ conv2d_last_input_grad = define(
     lambda w, strides, pads, groups: conv._equation("nXYo,ocKL->nHWc", w.shape[2:], strides, pads, groups),
     check=_check_input_grad, linear=["dy", "w"], ref=_ref_input_grad, cpu="conv2d_last_input_grad", pack=conv._pack,
     shape=lambda dy, w, hw, groups: (dy.shape[0], *hw, w.shape[1] * groups),
-    localize=lambda out: {"hw": tuple(out.shape[1:3])},
+    localize=lambda dy, w, groups, out, full: {
+        "hw": tuple(out.shape[1:3]),
+        "groups": conv._local_groups(groups, out.shape[3], w.shape[1], dy.shape[3], full[3])},
     grad={"dy": lambda ddx, w, strides, pads, dilations, groups: conv2d_last(
               ddx, w, strides=strides, pads=pads, dilations=dilations, groups=groups),
           "w": lambda ddx, dy, w_shape, strides, pads, dilations, groups: conv2d_last_weight_grad(
@@ -112,6 +116,8 @@ conv2d_last_weight_grad = define(
     lambda kernel, strides, pads, groups: conv._equation("nXYo,nHWc->ocKL", kernel, strides, pads, groups),
     check=_check_weight_grad, linear=["dy", "x"], ref=_ref_weight_grad, cpu="conv2d_last_weight_grad", pack=conv._pack,
     shape=lambda dy, x, kernel, groups: (dy.shape[3], x.shape[3] // groups, *kernel),
+    localize=lambda dy, x, groups, out, full: {
+        "groups": conv._local_groups(groups, x.shape[3], out.shape[1], dy.shape[3], full[3])},
     grad={"dy": lambda ddw, x, strides, pads, dilations, groups: conv2d_last(
               x, ddw, strides=strides, pads=pads, dilations=dilations, groups=groups),
           "x": lambda ddw, dy, x_shape, strides, pads, dilations, groups: conv2d_last_input_grad(
@@ -157,6 +163,8 @@ def _norm_grad(dy, x, w, gamma, beta, mean, var, strides, pads, dilations, group
 _NORM = dict(epsilon=1e-3, **LIMITS)
 conv2d_last_norm = define(
     f"conv2d_last_norm(x, w, gamma, beta, mean, var, *, {ATTRS}, epsilon, low, high) -> y", _norm_axes, check=_check_norm,
+    localize=lambda x, w, groups, out, full_out: {
+        "groups": conv._local_groups(groups, x.shape[3], w.shape[1], out.shape[3], full_out[3])},
     ref=_norm_ref, shape=_shape, cpu="conv2d_last_norm", grad=_norm_grad, domain={**FEW, "w": "few", "var": "positive"},
     pack=lambda strides, pads, dilations, groups, epsilon, low, high: (
         conv._pack(strides, pads, dilations, groups)[0], (epsilon, low, high)),

@@ -24,6 +24,7 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef int64_t contiguous          # bit i: input i must be contiguous
     cdef readonly int64_t cost       # elements touched, or flops / 8: decides on threads
     cdef bint is_view
+    cdef bint source                 # no inputs, and the same numbers wherever it is called
     cdef readonly bint python        # the kernel is a Python function (pykernel.pyx)
     cdef int64_t offset
     cdef int key_len
@@ -74,9 +75,17 @@ cdef class Link:                     # how a view came about
     cdef readonly OpBase op
     cdef readonly tuple attrs
     cdef readonly int depth
+    cdef readonly bint plain         # made under no_grad: it has no history, whatever its base gets
     cdef public int64_t epoch        # base.epoch when the view's own history was made; NO_HISTORY: made under no_grad
 
+cdef class Lay:                      # how a global tensor lies: one object for each placement and sbp (dist/tensor/lay.py)
+    cdef readonly object placement, sbp, layout      # as users know them; as dist/ computes with them
+    cdef readonly Lay whole          # broadcast, on the same placement
+    cdef readonly bint single        # on one device: a tensor there has its memory, as a local one
+
 cdef class Rare:                     # what only few tensors have
+    cdef public dict parts           # global tensors on several devices: {rank: local tensor} of the ranks owned here
+    cdef public object choice        # and how the op that made it was spread over them (dist/choose.py); None: unknown
     cdef public object symbol        # lazy tensors: what they stand for
     cdef public object grad_name     # lazy tensors: what grad_fn prints
     cdef public object hooks         # {id: function} of register_hook, on a leaf
@@ -93,8 +102,12 @@ cdef class TensorBase(Array):
     cdef public int64_t epoch        # how often an in-place op rewrote the history
     cdef readonly Link link          # None: not a view
     cdef public Rare rare            # None: nothing rare
+    cdef public Lay lay              # None: a local tensor
+    cdef public bint uniform         # computed from constants alone: the same on every rank
 
 cdef int settle(TensorBase x) except -1
+cdef TensorBase brought(TensorBase x, Lay lay)
+cdef int64_t version_of(TensorBase x)
 cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
 cdef TensorBase new_tensor()
 cdef bint swap_grad(bint on) noexcept

@@ -68,6 +68,7 @@ include "entry.pxi"
 include "eager.pxi"
 include "record.pxi"
 include "link.pxi"
+include "spread.pxi"
 include "inplace.pxi"
 include "tensorbase.pxi"
 

@@ -9,7 +9,7 @@ their defaults, then the outputs. A bare attribute is required; `*xs` takes any 
 
 | field | input name | output name | attribute | other names |
 |---|---|---|---|---|
-| axes, shape, dtype, check, pack, localize | its Spec | - | value | `out`: output Spec (localize) |
+| axes, shape, dtype, check, pack, localize, spread | its Spec | - | value | localize: see `define` |
 | ref | its ndarray | - | value | |
 | grad[input] | its value | its value | value | `dy` (`d` + output name): its gradient; `x_shape`, `x_dtype`: only those |
 
@@ -18,6 +18,7 @@ So the parameter names of a gradient say what backward must keep alive: nobody w
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,7 +38,7 @@ class Op(OpBase):
     """One op. Calling it, with attributes as keywords, hands the call to the interpreter in charge (OpBase in core.pyx).
 
     Fields (see `define` for their meaning): name, inputs, outputs, attrs, variadic, axes, linear, shape, dtype, check,
-    ref, cpu, pack, contiguous, view, inplace, grad, localize, examples, domain, float_only, doc.
+    ref, cpu, pack, contiguous, view, inplace, grad, localize, fold, rising, spread, examples, domain, float_only, doc.
     """
 
     def read_signature(self, signature: str) -> None:
@@ -162,6 +163,12 @@ class Op(OpBase):
         self.star = Rule(*self.rules["*"]) if "*" in self.rules else None
         self.any_rule = "*" in self.rules or all(i in self.rules for i in self.inputs)
 
+    def set_spread(self, f: Callable | None) -> None:
+        """Set the field `spread` (see `define`)."""
+        self.spread = f
+        if f is not None:
+            self.params[f] = parameters(f)
+
     def bind(self, specs: Sequence[Spec], attrs: tuple, **more) -> dict[str, Any]:
         """{name: value} for the record's functions, at the level of Specs."""
         names = {**dict(zip(self.attrs, attrs)), **more}
@@ -182,7 +189,8 @@ def define(signature: str, axes: str | Callable[..., str], *, linear: Sequence =
            cpu: str | None = None, grad: dict[str, Callable] | Callable | None = None,
            shape: Callable | None = None, dtype: Callable | None = None, check: Callable | None = None,
            pack: Callable | None = None, contiguous: bool = True, view: Callable | None = None,
-           inplace: Sequence[str] = (), localize: Callable | None = None, examples: Sequence = (),
+           inplace: Sequence[str] = (), localize: Callable | None = None, fold: str = "", rising: Sequence = (),
+           spread: Callable | None = None, examples: Sequence = (),
            domain: dict[str, str] | None = None, float_only: bool = True, random: bool = False,
            key: str | None = None, program: Any = None, doc: str = "") -> Op:
     """Make an op record and enter it in the registry.
@@ -208,8 +216,15 @@ def define(signature: str, axes: str | Callable[..., str], *, linear: Sequence =
             input names that must be contiguous.
         view: no kernel; returns (shape, strides, offset) in elements for the output over the first input's memory.
         inplace: inputs whose buffer the first output may reuse when nobody reads them later.
-        localize: attributes on one shard: gets Specs of local inputs and `out`, the local output Spec; returns a dict
-            of changed attributes.
+        localize: attributes on one shard: gets Specs of local inputs and `out`, the local output Spec, `full` and
+            `full_out`, the whole shapes of the first input and output; returns a dict of changed attributes.
+        fold: "max" or "min" for ops that take the largest or smallest: an output that lacks a split letter is then a
+            partial maximum ("Pmax"), not a partial sum, and parts of a maximum in all inputs make one.
+        rising: inputs, or groups of them as in `linear`, in which the op is nondecreasing, element by element: of parts
+            of a maximum or minimum there it makes parts of one.
+        spread: signatures that no letter says, because a device must know which part it has: returns {signature: (op that
+            a device calls, f)}, where f(start, stop) gives that op's attributes for the device that has the elements
+            [start, stop) of the split axis.
         examples: calls the laws try: dicts with "shapes" (one per input) and any attributes.
         domain: {input name: values the laws draw}: "any" (default), "positive", "unit" (-1, 1), "nonzero",
             "above_one", "index:N" (integers in [0, N)), "mask" (int8 zeros and ones), "few" (-1, 0 and 1), "matrix"
@@ -226,12 +241,14 @@ def define(signature: str, axes: str | Callable[..., str], *, linear: Sequence =
     op.linear = tuple(_linear_group(g, outputs) for g in linear)
     op.ref, op.cpu, op.shape, op.dtype, op.check = ref, cpu, shape, dtype, check
     op.pack, op.view, op.localize, op.key, op.random = pack, view, localize, key, random
+    op.fold, op.rising = fold, tuple(_linear_group(g, outputs)[0] for g in rising)
     python = cpu is None and view is None
     op.contiguous = (frozenset() if python else frozenset(inputs) if contiguous is True else frozenset(contiguous or ()))
     op.inplace, op.program, op.elementwise = tuple(inplace), program, program is not None
     op.examples, op.domain, op.float_only, op.doc = tuple(examples), domain or {}, float_only, doc
     op.range_help = None
     op.params = {f: parameters(f) for f in (op.axes, ref, shape, dtype, check, pack, view, localize) if f is not None}
+    op.set_spread(spread)
     op.set_grad(grad)
     if name in REGISTRY:
         raise ArgumentError(f"define: an op named {name!r} exists already", fix="choose another name")
@@ -257,14 +274,21 @@ def parameters(f: Callable) -> tuple[str, ...]:
 
 def _parse(signature: str):
     head, arrow, tail = signature.partition("->")
-    tail = tail.strip().strip("()")
+    name, bracket, listed = (part.strip() for part in head.partition("("))
     try:
-        fn = ast.parse(f"def {head.strip()}: pass").body[0]
+        if not name.isidentifier():
+            raise SyntaxError
+        inputs, variadic, attrs = _parse_parameters(bracket + listed)
     except SyntaxError:
         raise ArgumentError("define: the signature is not Python", expected='"name(a, b, *, attr=0) -> y"',
                             got=repr(signature)) from None
-    a = fn.args
+    outputs = tuple(n.strip() for n in tail.strip().strip("()").split(",") if n.strip()) if arrow else ("y",)
+    return name, inputs, variadic, dict(attrs), outputs
+
+
+@functools.cache                                                     # a hundred ops are "(x)" or "(x, y)"
+def _parse_parameters(listed: str) -> tuple[tuple[str, ...], bool, dict[str, Any]]:
+    """(inputs, whether the one input stands for any number, attributes) of "(a, b, *, attr=0)"."""
+    a = ast.parse(f"def f{listed}: pass").body[0].args
     attrs = {k.arg: REQUIRED if d is None else ast.literal_eval(d) for k, d in zip(a.kwonlyargs, a.kw_defaults)}
-    inputs = (a.vararg.arg,) if a.vararg else tuple(p.arg for p in a.args)
-    outputs = tuple(n.strip() for n in tail.split(",") if n.strip()) if arrow else ("y",)
-    return fn.name, inputs, a.vararg is not None, attrs, outputs
+    return (a.vararg.arg,) if a.vararg else tuple(p.arg for p in a.args), a.vararg is not None, attrs

@@ -9,20 +9,28 @@ from flowedu.ops.define import define
 
 
 def _check(x, sbp, grad_sbp):
-    for name, s in (("sbp", sbp), ("grad_sbp", grad_sbp)):
-        if s is not None and (not isinstance(s, str) or not re.fullmatch(r"B|P|S\d+", s)):
-            raise ArgumentError(f"distribute_hint: {name} is not a layout", expected='"B", "P", "S0", "S1" ... or None',
-                                got=repr(s), fix="flow.distribute.split(0).sbp is S0")
-        if s is not None and s[0] == "S" and int(s[1:]) >= x.ndim:
-            raise ArgumentError(f"distribute_hint: {name} splits an axis that x does not have", got=s,
-                                expected=f"an axis of x {x.shape}", fix="count axes from 0")
+    for name, value in (("sbp", sbp), ("grad_sbp", grad_sbp)):
+        for s in value if isinstance(value, tuple) else () if value is None else (value,):
+            if not isinstance(s, str) or not re.fullmatch(r"B|P|Pmax|Pmin|S\d+", s):
+                raise ArgumentError(f"distribute_hint: {name} is not a layout", expected='"B", "P", "S0", "S1" ... or None',
+                                    got=repr(s), fix="flow.distribute.split(0).sbp is S0")
+            if s[0] == "S" and int(s[1:]) >= x.ndim:
+                raise ArgumentError(f"distribute_hint: {name} splits an axis that x does not have", got=s,
+                                    expected=f"an axis of x {x.shape}", fix="count axes from 0")
+
+
+def _back(dy, sbp, grad_sbp, forced, place, grad_place):
+    if grad_sbp is None and place is None:
+        return dy
+    return distribute_hint(dy, sbp=grad_sbp, grad_sbp=sbp, forced=forced, place=grad_place, grad_place=place)
 
 
 distribute_hint = define(
-    "distribute_hint(x, *, sbp, grad_sbp=None, forced=False) -> y", lambda x: "{0}->{0}".format(axes.same(x.ndim)),
-    check=_check, linear=["x"], ref=lambda x: x.copy(), float_only=False, view=lambda strides: (strides, 0),
-    grad={"x": lambda dy, sbp, grad_sbp, forced: dy if grad_sbp is None else distribute_hint(
-        dy, sbp=grad_sbp, grad_sbp=sbp, forced=forced)},
+    "distribute_hint(x, *, sbp, grad_sbp=None, forced=False, place=None, grad_place=None) -> y",
+    lambda x: "{0}->{0}".format(axes.same(x.ndim)), check=_check, linear=["x"], rising=["x"], ref=lambda x: x.copy(),
+    float_only=False, view=lambda strides: (strides, 0), grad={"x": _back},
     examples=[dict(shapes=[(6, 12)], sbp="S0"), dict(shapes=[(6, 12)], sbp="B", grad_sbp="S1", forced=True)],
     doc="x. Its readers take it in the layout `sbp` (forced: it is in that layout from here on), and its gradient is taken "
-        "in `grad_sbp`. Any layout may come in and goes out: the wish is for dist/spread.py to fulfil, on several devices.")
+        "in `grad_sbp`. Any layout may come in and goes out: the wish is for dist/infer.py to fulfil, on several devices. "
+        "sbp: one text, or one for each axis of a grid of devices. place: where it is from here on (infer.Place); "
+        "its gradient goes to grad_place.")

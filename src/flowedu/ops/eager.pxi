@@ -10,13 +10,13 @@ cdef TensorBase new_tensor():
 cdef TensorBase alias_of(TensorBase t):
     """The same memory as another tensor object, without history."""
     cdef TensorBase y = new_tensor()
-    y.v = t.v
+    y.v, y.lay, y.uniform = t.v, t.lay, t.uniform
     y.block = t.block
     if y.block != NULL:
         y.block.refs += 1
-    elif t.rare is not None:                       # lazy: the same symbol
+    elif t.rare is not None:                       # lazy: the same symbol; global: the same parts
         y.rare = Rare()
-        y.rare.symbol = t.rare.symbol
+        y.rare.symbol, y.rare.parts = t.rare.symbol, t.rare.parts
     return y
 
 
@@ -28,7 +28,7 @@ cdef TensorBase packed(TensorBase x):
     if x.block == NULL:
         raise_lazy("its values are needed")
     cdef int d
-    y.v = x.v
+    y.v, y.lay = x.v, x.lay
     for d in range(x.v.ndim - 1, -1, -1):
         y.v.stride[d] = step
         step *= max(x.v.shape[d], 1)
@@ -83,7 +83,8 @@ cdef eager(OpBase op, tuple inputs, tuple attrs):
     cdef fe_view args[MAX_ARGS]
     cdef TensorBase x, y
     cdef Entry e
-    cdef bint wants = False
+    cdef bint wants = False, uniform = True, alone = False
+    cdef Lay lay = None
     cdef list held = None
     if n > MAX_ARGS - 4:
         return eager_many(op, inputs, attrs)
@@ -93,10 +94,20 @@ cdef eager(OpBase op, tuple inputs, tuple attrs):
             raise_not_tensor(op, o, i)
         x = <TensorBase>o
         views[i] = &x.v
+        if x.lay is not None:
+            if x.block == NULL or lay is not None and x.lay.whole is not lay:
+                return spread_call(op, inputs, attrs)
+            lay = x.lay.whole
+        else:
+            alone |= not x.uniform                 # a local tensor that may differ from rank to rank
         if x.block == NULL or x.link is not None:
             settle(x)
         wants |= x.tracked
+        uniform &= x.uniform
+    if lay is not None and alone:
+        return spread_call(op, inputs, attrs)      # says what is wrong
     e = find(op, inputs, attrs, views)
+    uniform &= n > 0 or e.source
     if e is None:
         x = record_copy(<TensorBase>inputs[0])
         return eager(op, (x,) + inputs[1:], attrs)
@@ -107,6 +118,7 @@ cdef eager(OpBase op, tuple inputs, tuple attrs):
         y.v.data = x.v.data + e.offset * BYTES[x.v.dtype]
         y.block = x.block
         y.block.refs += 1
+        y.lay, y.uniform = lay, uniform
         make_link(x, y, op, attrs)
         if wants and not fe_grad_off:
             tape(op, inputs, e, y)
@@ -124,12 +136,14 @@ cdef eager(OpBase op, tuple inputs, tuple attrs):
     if e.nout == 1:
         y = fresh(e, 0)
         args[n] = y.v
+        y.lay, y.uniform = lay, uniform
         result = y
     else:
         result = []
         for i in range(e.nout):
             y = fresh(e, i)
             args[n + i] = y.v
+            y.lay, y.uniform = lay, uniform
             result.append(y)
         result = tuple(result)
     if e.fn == NULL:
@@ -156,6 +170,7 @@ cdef int mark_written(OpBase op, tuple inputs, Entry e) except -1:
         if x.block.readonly:
             raise_readonly(op.name)
         x.block.version += 1
+        x.uniform = False
     return 0
 
 
@@ -194,6 +209,8 @@ def eager_many(op, inputs, attrs):
         if not isinstance(o, TensorBase):
             raise_not_tensor(op, o, i)
         x = <TensorBase>o
+        if x.lay is not None:
+            return spread_call(op, inputs, attrs)
         if x.block == NULL or x.link is not None:
             settle(x)
     e = find_many(op, inputs, attrs)
@@ -259,6 +276,8 @@ def call_seeded(OpBase op, tuple inputs, tuple attrs, int64_t seed, int64_t draw
     for i in range(len(inputs)):
         if not isinstance(inputs[i], TensorBase):
             raise_not_tensor(op, inputs[i], i)
+        if (<TensorBase>inputs[i]).lay is not None:
+            return spread_call(op, inputs, (*attrs[:len(attrs) - 2], seed, draw))
         views[i] = &(<TensorBase>inputs[i]).v
     e = find(op, inputs, attrs, views)
     e.ints[0], e.ints[1] = seed, draw                  # the first two of every random op (ops/random.py)
@@ -268,7 +287,7 @@ def call_seeded(OpBase op, tuple inputs, tuple attrs, int64_t seed, int64_t draw
 def scalar_tensor(value, dtype):
     """The number `value` as a 0-d tensor."""
     cdef TensorBase y = new_tensor()
-    y.v.ndim, y.v.dtype = 0, dtype.code
+    y.v.ndim, y.v.dtype, y.uniform = 0, dtype.code, True
     y.block = block_new(8)
     y.v.data = y.block.data
     if y.v.dtype == FE_F32:
@@ -287,6 +306,7 @@ def scalar_tensor(value, dtype):
         (<uint8_t *>y.v.data)[0] = bool(value)
     elif y.v.dtype == FE_F16:
         y.numpy()[()] = value
+        y.uniform = True
     else:
         from flowedu.ops.define import REGISTRY
         return eager(REGISTRY["constant"], NOTHING, ((), value, dtype))

@@ -147,6 +147,12 @@ hardsigmoid = elementwise("hardsigmoid(x) -> y", formula=lambda x: minimum(relu(
 hardswish = elementwise("hardswish(x) -> y", formula=lambda x: x * minimum(relu(x + 3), 6.0) / 6)
 softsign = elementwise("softsign(x) -> y", formula=lambda x: x / (abs(x) + 1))
 
+# ---- parts of maxima and minima pass through what is nondecreasing
+maximum.fold, minimum.fold = "max", "min"
+maximum.rising = minimum.rising = (("x",), ("y",))
+for _op in (relu, exp, sigmoid, tanh, relu6):
+    _op.rising = (("x",),)
+
 
 # ---- digamma = lgamma', for x of 0.5 or more: by digamma(x + 1) = digamma(x) + 1 / x eight steps up, where the series
 # log x - 1/2x - sum of B2k / 2k x^2k is exact to rounding. Of eight reciprocals: 1/x + 1/(x+7) = (2x+7) / x(x+7), ...

@@ -46,6 +46,7 @@ cdef class Entry:
             for d in range(self.outs[0].ndim):
                 self.outs[0].stride[d] = strides[d]
         self.differentiable, self.python = bool(op.rules), isinstance(extra, PyCall)
+        self.source = not in_specs and not getattr(op, "random", False)
 
     def __dealloc__(self):
         free(self.ints)

@@ -6,6 +6,7 @@ compiler at run time. The gradient, unless given, is that of the ops the formula
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -36,10 +37,10 @@ def elementwise(signature: str, *, tile: str | None = None, formula: Callable | 
     head = signature.partition("->")[0]
     names = [n.strip() for n in head[head.index("(") + 1:head.rindex(")")].split("*")[0].split(",") if n.strip()]
     program = Formula.single(tile, len(names)) if tile else trace(formula, names)
-    scope = {"axes": axes}
+    scope = {"axes": axes, "what": head.split("(")[0]}
     equation = function(f"lambda {', '.join(names)}: axes.elementwise({', '.join(names)})", scope)
-    shape = function(f"lambda {', '.join(names)}: axes.broadcast({', '.join(s + '.shape' for s in names)}, "
-                 f"what={head.split('(')[0]!r})", scope)
+    shape = function(f"lambda {', '.join(names)}: axes.broadcast({', '.join(s + '.shape' for s in names)}, what=what)",
+                     scope)
     if formula is not None and grad is None:
         grad = formula_gradient(formula, names, signature.rpartition("->")[2].strip())
     if formula is not None and ref is None:
@@ -51,7 +52,12 @@ def elementwise(signature: str, *, tile: str | None = None, formula: Callable | 
 
 def function(source: str, scope: dict) -> Callable:
     """A function from its text; it counts as part of this file, so that errors do not take it for the user's line."""
-    return eval(compile(source, __file__, "eval"), scope)
+    return eval(_code(source), scope)
+
+
+@functools.cache                                                     # most ops differ in their names only
+def _code(source: str):
+    return compile(source, __file__, "eval")
 
 
 class Symbol(Value):

@@ -27,19 +27,20 @@ def _check_indices(name, indices, kinds=(int32, int64)):
                          got=indices.dtype.name, fix="cast them: flow.cast(indices, flow.int64)")
 
 
-def _check_gather(params, indices, axis):
-    _check_indices("gather", indices)
+def _check_gather(name, params, indices, axis):
+    _check_indices(name, indices)
     if not 0 <= axis < params.ndim:
-        raise ShapeError("gather: axis is out of range", expected=f"an axis of params {params.shape}", got=str(axis),
-                         fix="gather needs params with one axis or more")
+        raise ShapeError(f"{name}: axis is out of range", expected=f"an axis of params {params.shape}", got=str(axis),
+                         fix=f"{name} needs params with one axis or more")
 
 
 def _gather_shape(params, indices, axis):
     return params.shape[:axis] + indices.shape + params.shape[axis + 1:]
 
 
-gather = define("gather(params, indices, *, axis=0) -> y", _gather_axes, check=_check_gather, shape=_gather_shape,
-                linear=["params"], ref=lambda params, indices, axis: np.take(params, indices, axis), cpu="gather",
+gather = define("gather(params, indices, *, axis=0) -> y", _gather_axes, shape=_gather_shape, linear=["params"],
+                check=lambda params, indices, axis: _check_gather("gather", params, indices, axis),
+                ref=lambda params, indices, axis: np.take(params, indices, axis), cpu="gather",
                 key="params", pack=lambda axis: ((axis,), ()), float_only=False,
                 grad={"params": lambda dy, params_shape, indices, axis: gather_grad(dy, indices, axis=axis,
                                                                                     size=params_shape[axis])},
@@ -55,10 +56,10 @@ def _gather_grad_axes(dy, indices, axis):
     return f"{y},{i}->{p}"
 
 
-def _check_gather_grad(dy, indices, axis, size):
-    _check_indices("gather_grad", indices)
+def _check_gather_grad(name, dy, indices, axis):
+    _check_indices(name, indices)
     if not 0 <= axis <= dy.ndim - indices.ndim or dy.shape[axis:axis + indices.ndim] != indices.shape:
-        raise ShapeError("gather_grad: dy and indices do not fit", expected=f"indices' axes {indices.shape} in dy from "
+        raise ShapeError(f"{name}: dy and indices do not fit", expected=f"indices' axes {indices.shape} in dy from "
                          f"axis {axis} on", got=f"dy {dy.shape}")
 
 
@@ -69,7 +70,8 @@ def _gather_grad_ref(dy, indices, axis, size):
     return np.ascontiguousarray(np.moveaxis(rows, 0, axis))
 
 
-gather_grad = define("gather_grad(dy, indices, *, axis, size) -> dparams", _gather_grad_axes, check=_check_gather_grad,
+gather_grad = define("gather_grad(dy, indices, *, axis, size) -> dparams", _gather_grad_axes,
+                     check=lambda dy, indices, axis: _check_gather_grad("gather_grad", dy, indices, axis),
                      shape=lambda dy, indices, axis, size: (*dy.shape[:axis], size, *dy.shape[axis + indices.ndim:]),
                      linear=["dy"], ref=_gather_grad_ref, cpu="gather_grad", pack=lambda axis: ((axis,), ()),
                      grad={"dy": lambda ddparams, indices, axis: gather(ddparams, indices, axis=axis)},

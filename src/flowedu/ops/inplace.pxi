@@ -39,13 +39,15 @@ def check_writable(TensorBase x, str what="in-place"):
     if x.link is not None:
         settle(x)
         base = x.link.base
-        if base.tracked and base.node is None and base.block != NULL:
+        if x.link.plain and x.lay is not None:             # detached: its base is written without history
+            return
+        if base.tracked and base.node is None and not base.is_lazy:
             raise GradientError(f"{what}: a view of a leaf Tensor that requires grad is being used in an in-place operation",
                                 fix="write under flow.no_grad(), or into a clone()")
         if x.link.epoch == NO_HISTORY and base.tracked:
             raise GradientError(f"{what}: a view was created in no_grad mode and is being modified inplace with grad mode "
                                 "enabled", fix="make the view outside no_grad(), or write inside it")
-    if x.tracked and x.node is None and x.block != NULL:
+    if x.tracked and x.node is None and not x.is_lazy:      # what a graph computes is no leaf
         raise GradientError(f"{what}: a leaf Tensor that requires grad is being used in an in-place operation",
                             fix="write under flow.no_grad(), or into a clone()")
 
@@ -113,6 +115,7 @@ def copy_into(TensorBase x, TensorBase z):
     if z.block != x.block:
         launch(<fe_kernel><void *>copy_kernel[x.v.dtype], args, 1, 2, NULL, NULL, NULL, NULL, n)
     x.block.version += 1
+    x.uniform &= z.uniform
 
 
 cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1:
@@ -128,17 +131,18 @@ cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
     cdef Entry e
     cdef list held = None
     cdef int64_t mask
-    cdef bint wants = False
+    cdef bint wants = False, uniform = True
     if lazy_mode() or x.block == NULL or not op.elementwise or n > MAX_ARGS - 4 or not view_contiguous(&x.v):
         return False
     for i in range(n):
         if not isinstance(inputs[i], TensorBase):
             return False
         t = <TensorBase>inputs[i]
-        if t.block == NULL:
+        if t.block == NULL or (t.lay is not x.lay and not t.uniform):
             return False
         if t.link is not None:
             settle(t)
+        uniform &= t.uniform
         views[i] = &t.v
         wants |= t.tracked
         if t.block == x.block and not same_view(&t.v, &x.v):
@@ -177,6 +181,7 @@ cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
     else:
         launch(e.fn, args, n, n + 1, e.ints, e.reals, e.work, e.extra, e.cost)
     x.block.version += 1
+    x.uniform &= uniform
     if wants:
         y = alias_of(x)
         tape(op, inputs, e, y)
@@ -215,12 +220,15 @@ cdef update(OpBase op, x, other):
 def set_data(TensorBase x, TensorBase y):
     """x looks at the memory of y from here on; its history and gradient stay."""
     cdef Block *old = x.block
+    if x.lay is not None or y.lay is not None:
+        take_memory(x, y)
+        return
     if x.block == NULL or y.block == NULL:
         raise_lazy("its memory is exchanged")
     if y.block.version <= old.version:             # what was saved of x is gone: make backward notice
         y.block.version = old.version + 1
     y.block.refs += 1
-    x.block, x.v, x.link = y.block, y.v, None
+    x.block, x.v, x.link, x.uniform = y.block, y.v, None, y.uniform
     x.epoch += 1
     block_drop(old)
 

@@ -106,7 +106,7 @@ def _search_ref(rows, values, right):
 
 
 searchsorted = define("searchsorted(rows, values, *, right=False) -> y", lambda rows, values: (
-                          f"K,{axes.same(values.ndim)}->{axes.same(values.ndim)}" if rows.ndim == 1 else
+                          f"k,{axes.same(values.ndim)}->{axes.same(values.ndim)}" if rows.ndim == 1 else
                           "{0}K,{0}z->{0}z".format(axes.same(rows.ndim - 1))), check=_check_search,
                       shape=lambda values: values.shape, dtype=lambda: int64, ref=_search_ref, float_only=False,
                       domain={"rows": "sorted"},

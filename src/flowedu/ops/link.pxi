@@ -22,13 +22,14 @@ cdef int make_link(TensorBase x, TensorBase y, OpBase op, tuple attrs) except -1
     if link.depth < MAX_DEPTH and not (fe_grad_off and y.block != NULL):
         link.parent, link.op, link.attrs = x, op, attrs
     link.epoch = NO_HISTORY if fe_grad_off and y.block != NULL else link.base.epoch
+    link.plain = fe_grad_off
     y.link = link
     return 0
 
 
 cdef int settle(TensorBase x) except -1:
     """Before x is used: refuse lazy tensors where numbers are needed, bring the history of a stale view up to date."""
-    if x.block == NULL and not lazy_mode():
+    if x.block == NULL and x.lay is None and not lazy_mode():
         raise_lazy("it is used outside nn.Graph.build")
     if x.link is not None and x.link.epoch != x.link.base.epoch and x.link.epoch != NO_HISTORY \
             and (not fe_grad_off or x.block == NULL):
@@ -55,10 +56,13 @@ cdef int renew(TensorBase x) except -1:
     if x.block != NULL and not base.tracked and not x.tracked:
         link.epoch = base.epoch
         return 0
+    old = swap_grad(not link.plain and not fe_grad_off) if x.lay is not None else not fe_grad_off
     try:
         y = link.op.call((link.parent,), link.attrs)
     except ShapeError:
         y = None
+    finally:
+        swap_grad(old)
     same = y is not None and y.v.ndim == x.v.ndim and y.v.data == x.v.data
     for d in range(x.v.ndim):
         same = same and y.v.shape[d] == x.v.shape[d] and (y.v.stride[d] == x.v.stride[d] or x.v.shape[d] == 1)
@@ -74,10 +78,10 @@ cdef int renew(TensorBase x) except -1:
 
 
 cdef int take_symbol(TensorBase x, TensorBase y) except -1:
-    """The lazy tensor x stands for what y stands for."""
+    """The lazy tensor x stands for what y stands for; the global tensor x has the parts of y."""
     if x.rare is None:
         x.rare = Rare()
-    x.rare.symbol, x.rare.grad_name = y.rare.symbol, y.rare.grad_name
+    x.rare.symbol, x.rare.grad_name, x.rare.parts, x.lay = y.rare.symbol, y.rare.grad_name, y.rare.parts, y.lay
     x.tracked = y.tracked
     return 0
 

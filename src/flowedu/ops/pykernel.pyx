@@ -59,17 +59,19 @@ cdef class PyCall:
     """One call of a record's `ref`: the function, and where each of its arguments comes from.
 
     Args:
-        op: the record. Its `role` names the function in messages ("cube: backward"); default "<name>: ref".
+        op: the record. Its `role` names the function in messages ("cube: backward"); default "<name>: ref". `trusted`: it
+            may lend its inputs to other threads, and sees to it that they are done when it returns.
         attrs: attribute values, in declared order.
     """
     cdef object f
     cdef readonly str role
     cdef list arguments          # per parameter: (True, value) of an attribute, (False, number) of an input
-    cdef bint variadic
+    cdef bint variadic, trusted
     cdef tuple inputs, outputs
 
     def __cinit__(self, op, tuple attrs):
         self.f, self.variadic, self.inputs, self.outputs = op.ref, op.variadic, tuple(op.inputs), tuple(op.outputs)
+        self.trusted = getattr(op, "trusted", False)
         self.role = getattr(op, "role", None) or f"{op.name}: ref"
         self.arguments = [(True, attrs[op.attr_index[p]]) if p in op.attr_index else (False, self.inputs.index(p))
                           for p in op.params[op.ref]]
@@ -95,7 +97,8 @@ cdef class PyCall:
             y = self.checked(values[i], &call.args[call.nin + i], i)
             cnp.PyArray_CopyInto(over(&call.args[call.nin + i], None, True), y)
         values = y = None
-        self.check_kept(arrays)
+        if not self.trusted:
+            self.check_kept(arrays)
         return 0
 
     cdef cnp.ndarray checked(self, y, fe_view *want, int i):

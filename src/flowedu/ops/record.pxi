@@ -110,9 +110,9 @@ cdef int set_saved(Node node, tuple saved) except -1:
     node.saved = saved
     for i in range(min(n, 4)):
         if saved[i] is not None:
-            node.versions[i] = (<TensorBase>saved[i]).block.version
+            node.versions[i] = version_of(<TensorBase>saved[i])
     if n > 4:
-        node.more_versions = [0 if t is None else (<TensorBase>t).block.version for t in saved]
+        node.more_versions = [0 if t is None else version_of(<TensorBase>t) for t in saved]
     if pack_hook is not None:
         node.saved = tuple([None if t is None else pack_hook(t) for t in saved])
     return 0
@@ -143,7 +143,9 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
     node = Node.__new__(Node)
     node.entry = e
     set_edges(node, inputs)
-    if op.variadic:
+    if op.variadic and (<TensorBase>inputs[0]).block == NULL and op.saved_inputs:
+        set_saved(node, tuple([kept_parts(<TensorBase>x) for x in inputs]))
+    elif op.variadic:
         set_saved(node, inputs if op.saved_inputs else NOTHING)
     elif len(op.saved) == 0:
         node.saved = NOTHING
@@ -153,7 +155,8 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
             if not mask & 1:
                 saved.append(None)
             elif i >= 0:
-                saved.append(inputs[i])
+                y = <TensorBase>inputs[i]          # of a global tensor its parts: in-place ops exchange those
+                saved.append(y if y.block != NULL else kept_parts(y))
             else:                                      # an alias: the output must not keep itself alive
                 saved.append(alias_of(<TensorBase>result if e.nout == 1 else <TensorBase>result[~i]))
             mask >>= 1

@@ -50,12 +50,13 @@ def _check_axes(name):
     return check
 
 
-def _fold(name, numpy, grad, whole=True, linear=(), domain="any"):
+def _fold(name, numpy, grad, whole=True, linear=(), fold=""):
     terms, check = (lambda x, axis, keepdims: _terms(x.ndim, axis, keepdims, whole)), _check_axes(name)
-    return define(f"{name}(x, *, axis, keepdims=False) -> y", terms, shape=_shape, check=check, linear=linear,
-                  ref=lambda x, axis, keepdims: numpy(x, axis=axis, keepdims=keepdims).astype(x.dtype), cpu=name,
+    return define(f"{name}(x, *, axis, keepdims=False) -> y", terms, shape=_shape, check=check, linear=linear, fold=fold,
+                  ref=lambda x, axis, keepdims: (np.zeros(_shape(x, axis, keepdims)) if fold and not x.size else
+                                                 numpy(x, axis=axis, keepdims=keepdims)).astype(x.dtype), cpu=name,
                   pack=lambda x, axis: (tuple(i in axis for i in range(x.ndim)), ()), grad={"x": grad},
-                  float_only=False, domain={"x": domain},
+                  float_only=False,
                   examples=[dict(shapes=[(6, 12)], axis=(0,)), dict(shapes=[(6, 12)], axis=(1,), keepdims=True),
                             dict(shapes=[(6, 6, 2, 3)], axis=(0, 2, 3)), dict(shapes=[(6, 2, 6)], axis=(1,)),
                             dict(shapes=[(2, 3, 2)], axis=(0, 1, 2))])
@@ -103,8 +104,8 @@ def _sum_grad(dy, x_shape, axis):
 
 
 sum = _fold("sum", np.sum, _sum_grad, whole=False, linear=["x"])
-max = _fold("max", np.max, _extremum_grad)
-min = _fold("min", np.min, _extremum_grad)
+max = _fold("max", np.max, _extremum_grad, whole=False, fold="max")
+min = _fold("min", np.min, _extremum_grad, whole=False, fold="min")
 prod = _fold("prod", np.prod, _prod_grad)
 
 

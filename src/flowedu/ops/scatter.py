@@ -162,10 +162,10 @@ dim_gather = define("dim_gather(x, index, *, axis) -> y", _dim_gather_axes, line
 dim_gather.range_help = "0 <= index < x.shape[axis]"
 
 
-def _check_dim_grad(dy, index, axis):
-    _check_dim("dim_gather_grad", dy, index, axis)
+def _check_dim_grad(name, dy, index, axis):
+    _check_dim(name, dy, index, axis)
     if dy.shape != index.shape:
-        raise ShapeError("dim_gather_grad: dy and index have different shapes", expected=str(index.shape),
+        raise ShapeError(f"{name}: dy and index have different shapes", expected=str(index.shape),
                          got=str(dy.shape), fix="one gradient for every index")
 
 
@@ -185,7 +185,8 @@ def _dim_grad_ref(dy, index, axis, size):
 dim_gather_grad = define(
     "dim_gather_grad(dy, index, *, axis, size) -> dx", _dim_grad_axes, linear=["dy"], ref=_dim_grad_ref,
     shape=lambda dy, axis, size: (*dy.shape[:axis], size, *dy.shape[axis + 1:]), cpu="dim_gather_grad",
-    check=_check_dim_grad, pack=lambda axis: ((axis,), ()), float_only=False, domain={"index": "index:5"},
+    check=lambda dy, index, axis: _check_dim_grad("dim_gather_grad", dy, index, axis), pack=lambda axis: ((axis,), ()),
+    float_only=False, domain={"index": "index:5"},
     grad={"dy": lambda ddx, index, axis: dim_gather(ddx, index, axis=axis)},
     examples=[dict(shapes=[(6, 12), (6, 12)], axis=1, size=5), dict(shapes=[(6, 6), (6, 6)], axis=0, size=5),
               dict(shapes=[(6, 3, 2), (6, 3, 2)], axis=1, size=5), dict(shapes=[(0,), (0,)], axis=0, size=5)],

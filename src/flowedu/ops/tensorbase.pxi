@@ -84,10 +84,15 @@ cdef class TensorBase(Array):
     @property
     def is_lazy(self):
         """Whether this is a value of a graph being built: shape and dtype, no numbers yet."""
-        return self.block == NULL
+        return self.block == NULL and (self.rare is None or self.rare.parts is None)
 
     @property
     def is_eager(self):
+        return not self.is_lazy
+
+    @property
+    def has_memory(self):
+        """False for lazy tensors, and for global ones on several devices."""
         return self.block != NULL
 
     def settle(self):

@@ -104,6 +104,8 @@ def define_update(name, group, rule, hyper="", reals=lambda: (0.0, 0.0, 0.0), fl
                 check=lambda xs, weight_decay, l1, l2: _check(name, group, xs, {
                     "weight_decay": weight_decay, "l1": l1, "l2": l2}),
                 doc=f"lr, step, then ({', '.join(group)}) for each parameter; all but g change in place.")
+    op.group = size
+    op.whole = whole
     op.mutates = lambda n: [i for i in range(HEAD, n) if (i - HEAD) % size != 1]
     return op
 

@@ -49,36 +49,23 @@ def reshape_strides(shape, strides, new):
 
 def reshape_axes(x, shape):
     """An axis keeps its letter where old and new agree from the left; in a merged or split group only the first may
-    be split (its slices stay whole runs of memory)."""
+    be split (its slices stay whole runs of memory). Axes of size 1 are in nobody's way."""
     letters = iter(axes.LETTERS)
-    old, new = [None] * x.ndim, [None] * len(shape)
-    i = j = 0
-    while i < x.ndim or j < len(shape):
-        a, b = i, j
-        left, right = 1, 1
-        while True:                               # the smallest group with the same product on both sides
-            if left <= right and i < x.ndim:
-                left *= x.shape[i]
-                i += 1
-            elif j < len(shape):
-                right *= shape[j]
-                j += 1
-            elif i < x.ndim:
-                left *= x.shape[i]
-                i += 1
-            if left == right and (i > a or j > b) and not (i < x.ndim and x.shape[i] == 1) \
-                    and not (j < len(shape) and shape[j] == 1):
-                break
-            if i == x.ndim and j == len(shape):
-                break
-        first_old = next((k for k in range(a, i) if x.shape[k] != 1), a)
-        first_new = next((k for k in range(b, j) if shape[k] != 1), b)
-        letter = next(letters)
-        for k in range(a, i):
-            old[k] = letter if k == first_old and first_new < j else "Z"
-        for k in range(b, j):
-            new[k] = letter if k == first_new and first_old < i else "Z"
-    return "".join(old) + "->" + "".join(new)
+    old, new = ["Z"] * x.ndim, ["Z"] * len(shape)
+    left = [i for i, n in enumerate(x.shape) if n != 1]
+    right = [j for j, n in enumerate(shape) if n != 1]
+    while left and right:                         # the smallest group with the same product on both sides
+        i, j = left.pop(0), right.pop(0)
+        a, b = x.shape[i], shape[j]
+        while a != b:
+            if not (left if a < b else right):    # only where there are no elements
+                return f"{''.join(old)}->{''.join(new)}"
+            if a < b:
+                a *= x.shape[left.pop(0)]
+            else:
+                b *= shape[right.pop(0)]
+        old[i] = new[j] = next(letters)
+    return f"{''.join(old)}->{''.join(new)}"
 
 
 def _check_reshape(x, shape):
@@ -88,14 +75,14 @@ def _check_reshape(x, shape):
 
 
 reshape = define("reshape(x, *, shape) -> y", reshape_axes, shape=lambda shape: shape, check=_check_reshape,
-                 linear=["x"], ref=lambda x, shape: x.reshape(shape), float_only=False,
+                 linear=["x"], rising=["x"], ref=lambda x, shape: x.reshape(shape), float_only=False,
                  view=lambda x, strides, shape: (lambda s: None if s is None else (s, 0))(
                      reshape_strides(x.shape, strides, shape)),
                  grad={"x": lambda dy, x_shape: reshape(dy, shape=x_shape)},
                  localize=lambda out: {"shape": out.shape},
                  examples=[dict(shapes=[(6, 12)], shape=(72,)), dict(shapes=[(12, 6)], shape=(12, 3, 2)),
                            dict(shapes=[(6, 2, 3)], shape=(6, 6)), dict(shapes=[(1, 6)], shape=(6,)),
-                           dict(shapes=[(6,)], shape=(6, 1))])
+                           dict(shapes=[(6,)], shape=(6, 1)), dict(shapes=[(6, 12)], shape=(1, 6, 1, 12))])
 
 
 def _check_transpose(x, perm):
@@ -105,7 +92,7 @@ def _check_transpose(x, perm):
 
 
 transpose = define("transpose(x, *, perm) -> y", lambda x, perm: (lambda s: s + "->" + "".join(s[p] for p in perm))(
-                       axes.same(x.ndim)), check=_check_transpose, linear=["x"], float_only=False,
+                       axes.same(x.ndim)), check=_check_transpose, linear=["x"], rising=["x"], float_only=False,
                    ref=lambda x, perm: x.transpose(perm), shape=lambda x, perm: tuple(x.shape[p] for p in perm),
                    view=lambda strides, perm: (tuple(strides[p] for p in perm), 0),
                    grad={"x": lambda dy, perm: transpose(dy, perm=tuple(int(i) for i in np.argsort(perm)))},
@@ -126,6 +113,7 @@ def _check_expand(x, shape):
 
 
 expand = define("expand(x, *, shape) -> y", _expand_axes, shape=lambda shape: shape, check=_check_expand, linear=["x"],
+                rising=["x"],
                 ref=lambda x, shape: np.broadcast_to(x, shape), float_only=False, localize=lambda out: {"shape": out.shape},
                 view=lambda x, strides, shape: ((0,) * (len(shape) - x.ndim) + tuple(
                     0 if n == 1 and shape[len(shape) - x.ndim + i] != 1 else s
@@ -148,7 +136,7 @@ def _slice_shape(start, stop, step):
 slice = define("slice(x, *, start, stop, step) -> y",
                lambda x, start, stop, step: (lambda s: s + "->" + s)(axes.same(x.ndim, [
                    i for i, n in enumerate(x.shape) if (start[i], stop[i], step[i]) != (0, n, 1)])),
-               shape=_slice_shape, check=_check_slice, linear=["x"], float_only=False,
+               shape=_slice_shape, check=_check_slice, linear=["x"], rising=["x"], float_only=False,
                ref=lambda x, start, stop, step: x[tuple(map(builtins.slice, start, stop, step))],
                view=lambda strides, start, step: (tuple(s * t for s, t in zip(strides, step)),
                                                   sum(s * a for s, a in zip(strides, start))),
@@ -167,10 +155,11 @@ def _slice_grad(dy, shape, start, stop, step):
 
 _same = lambda x: axes.same(x.ndim) + "->" + axes.same(x.ndim)
 
-identity = define("identity(x) -> y", _same, linear=["x"], ref=lambda x: x.copy(), float_only=False,
+identity = define("identity(x) -> y", _same, linear=["x"], rising=["x"], ref=lambda x: x.copy(), float_only=False,
                   view=lambda strides: (strides, 0), grad={"x": lambda dy: dy}, examples=[dict(shapes=[(6, 12)])])
-contiguous = define("contiguous(x) -> y", _same, linear=["x"], ref=lambda x: np.ascontiguousarray(x), cpu="copy",
-                    contiguous=False, grad={"x": lambda dy: dy}, float_only=False, examples=[dict(shapes=[(6, 12)])],
+contiguous = define("contiguous(x) -> y", _same, linear=["x"], rising=["x"],
+                    ref=lambda x: np.ascontiguousarray(x), cpu="copy", contiguous=False,
+                    grad={"x": lambda dy: dy}, float_only=False, examples=[dict(shapes=[(6, 12)])],
                     doc="A copy laid out row by row.")
 assign = define("assign(value, ref) -> ()", lambda value: "{0},{0}->".format(axes.same(value.ndim)), cpu="copy",
                 contiguous=False, shape=lambda: (), check=lambda value, ref: _check_assign(value, ref),
@@ -202,7 +191,7 @@ def check_number(what: str, value, dtype) -> None:
 constant = define("constant(*, shape, value, dtype) -> y", lambda shape: "->" + axes.same(len(shape)),
                   shape=lambda shape: shape, dtype=lambda dtype: dtype, cpu="fill",
                   check=lambda value, dtype: check_number("constant", value, dtype),
-                  pack=lambda value: ((int(value) if abs(value) < 2 ** 63 else 0,), (float(value),)),
+                  pack=lambda value: ((int(value) if -2 ** 63 <= value < 2 ** 63 else 0,), (float(value),)),
                   ref=lambda shape, value, dtype: np.full(shape, value, dtype.numpy), float_only=False,
                   localize=lambda out: {"shape": out.shape}, examples=[dict(shapes=[], shape=(6, 12), value=2.5,
                                                                             dtype=float32)])

@@ -14,8 +14,10 @@ from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, CallError, EmptyListError, HyperparameterError, StateError
 from flowedu.nn import trace
 from flowedu.ops.core import set_grad_enabled
+from flowedu.ops.define import Op
 from flowedu.optim.group import ParamGroup, State, UpdateRule
 from flowedu.tensor import Tensor, full, tensor
+from flowedu.tensor.globals import from_logical, shards
 
 _ITERABLE = "params argument given to the optimizer should be an iterable of Tensors or dicts"
 _SAME = "make the optimizer as it was made when it was saved"
@@ -162,11 +164,14 @@ class Optimizer:
             for p in group["params"]:
                 g = p.grad_
                 if g is not None:
-                    operands += (p, g)
+                    operands += (p, g) if p.lay is None else on_parts(op, p, g)
         else:
             for p in group["params"]:
                 g = p.grad_
-                if g is not None:
+                if g is not None and p.lay is not None:
+                    own = self.state.get(p)
+                    operands += on_parts(op, p, g, *([own[k] for k in keys] if own else self._new_state(p, group)))
+                elif g is not None:
                     own = self.state.get(p)
                     operands += (p, g)
                     operands += [own[k] for k in keys] if own else self._new_state(p, group)
@@ -269,15 +274,28 @@ class Optimizer:
 
 
 def _filled(p: Tensor, s: State) -> Tensor:
-    return full(tuple(p.shape), s.initial, dtype=p.dtype)
+    where = {} if p.lay is None else {"placement": p.placement, "sbp": p.sbp}       # a state lies as its parameter does
+    return full(tuple(p.shape), s.initial, dtype=p.dtype, **where)
+
+
+def on_parts(op: Op, *tensors: Tensor) -> list[Tensor]:
+    """A global parameter, its gradient and states as operands of the update: each device's parts, one after the other."""
+    p = tensors[0]
+    if op.whole and any(s.text != "B" for s in p.sbp):
+        raise ArgumentError(f"{op.name}: this rule needs the norm of a whole parameter, but one of shape {tuple(p.shape)} "
+                            "is split over devices", expected="parameters with sbp broadcast", got=f"{p.sbp}",
+                            fix="p.to_global(sbp=flow.sbp.broadcast), or another optimizer")
+    return [part for row in shards(tensors) for part in row]
 
 
 def _copied(value: Any, p: Tensor, number: int, key: str) -> Any:
     if not hasattr(value, "numpy"):
         return value
-    array = value.numpy()
-    if tuple(array.shape) != tuple(p.shape):
+    if tuple(value.shape) != tuple(p.shape):
         raise StateError(f"loaded state dict does not fit: {key} of parameter {number} has another shape",
-                         expected=str(tuple(p.shape)), got=str(tuple(array.shape)),
+                         expected=str(tuple(p.shape)), got=str(tuple(value.shape)),
                          fix="make the optimizer over the same parameters, in the same order")
-    return tensor(array, dtype=p.dtype)
+    if isinstance(value, Tensor) and value.is_global and p.is_global:
+        return value.detach().to_global(p.placement, p.sbp, copy=True).to(p.dtype)
+    made = tensor(value.numpy(), dtype=p.dtype)
+    return made if p.lay is None else from_logical(made, p.lay)

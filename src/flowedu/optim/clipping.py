@@ -1,14 +1,13 @@
 """Gradient clipping."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import NamedTuple
 
 from flowedu.errors import ArgumentError
 
 
-@dataclass(frozen=True)
-class ByGlobalNorm:
+class ByGlobalNorm(NamedTuple):
     """All gradients times min(1, clip_norm / norm of all of them together)."""
 
     clip_norm: float

@@ -27,6 +27,7 @@ from flowedu.saving import folder
 from flowedu.saving.folder import CheckpointFileError
 from flowedu.saving.foreign import read_file, refuse_directory
 from flowedu.tensor import Tensor, from_numpy
+from flowedu.tensor.globals import holds_global, load_global, save_global
 
 FILE, FORMAT = "state.json", "flowedu state 1"
 _SAVERS: dict[type, Callable] = {}
@@ -50,7 +51,8 @@ def save(obj: Any, path: str | os.PathLike, global_dst_rank: int | None = None) 
     written for deployment. A flat dict of NumPy arrays makes a checkpoint of job functions, as flow.checkpoint.save does.
 
     Args:
-        global_dst_rank: accepted; for global tensors.
+        global_dst_rank: of a state with global tensors: the rank that gets their logical values and writes (default 0). All
+            ranks must call, and go on when it is written.
 
     Raises:
         CheckpointFileError (also an AssertionError): an object that is no state, a path that is taken by something else.
@@ -59,6 +61,8 @@ def save(obj: Any, path: str | os.PathLike, global_dst_rank: int | None = None) 
     if saver is not None:
         return saver(obj, path)
     folder.checked_path("flow.save", path)
+    if holds_global(obj):
+        return save_global(obj, path, global_dst_rank)
     if _is_checkpoint(obj):
         return folder.write(path, obj)
     if callable(getattr(obj, "state_dict", None)):
@@ -147,12 +151,16 @@ def load(path: str | os.PathLike, global_src_rank: int | None = None, map_locati
 
     Args:
         map_location: the device tensors go to; default: the CPU.
-        global_src_rank, support_pytorch_format: accepted.
+        global_src_rank: read on this rank alone. The tensors are global ones, broadcast on a placement of that rank; all
+            ranks must call.
+        support_pytorch_format: accepted.
 
     Raises:
         CheckpointFileError (also an AssertionError): nothing there, damaged, or of another format.
     """
     folder.checked_path("flow.load", path)
+    if global_src_rank is not None:
+        return load_global(path, global_src_rank, map_location)
     move = _mover(map_location)
     if os.path.isfile(path):
         return {name: move(from_numpy(a)) for name, a in read_file(path).items()}

@@ -8,7 +8,7 @@ from flowedu.autograd.nodes import Handle, hook_table
 from flowedu.autograd.tape import accumulate_into, run_backward
 from flowedu.blob.storage import view as _view
 from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError
-from flowedu.ops.core import Rare, current_interpreter, scalar_tensor
+from flowedu.ops.core import Rare, current_interpreter, labelled, scalar_tensor, set_data
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.base import Tensor, attach
 from flowedu.tensor.modes import is_grad_enabled, no_grad
@@ -152,12 +152,18 @@ def _lazy_grad(outs: list, ins: list, grad_outputs, create_graph: bool) -> list:
 # ---- methods
 def tensor_alias(t: Tensor, cls: type = Tensor) -> Tensor:
     """Another tensor of class `cls` over the same memory, without history."""
-    return _view(t, t.shape_(), t.strides, 0, cls)
+    if t.lay is None:
+        return _view(t, t.shape_(), t.strides, 0, cls)
+    if cls is Tensor:
+        return labelled(t, t.lay)
+    y = _view(scalar_tensor(0, t.dtype), (), (), 0, cls)
+    set_data(y, t)
+    return y
 
 
 def detach(self) -> Tensor:
     """The same memory (or lazy value) without history."""
-    if self.is_lazy:
+    if not self.has_memory:
         with no_grad():
             return _IDENTITY.call((self,), ())
     return tensor_alias(self)

@@ -10,10 +10,11 @@ import numpy as np
 from flowedu.autograd.nodes import LazyGrad
 from flowedu.blob import dtype as dt
 from flowedu.device import CPU, device
-from flowedu.errors import DTypeError, GradientError, LazyTensorError, ShapeError
+from flowedu.errors import ArgumentError, DTypeError, GradientError, LazyTensorError, ShapeError
 from flowedu.ops.core import TensorBase, register_operators, register_tensor
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.value import matmul, operate
+from flowedu.tensor.globals import logical
 from flowedu.tensor.size import Size
 
 _op = REGISTRY.__getitem__
@@ -135,6 +136,9 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     @property
     def device(self) -> device:
+        if self.lay is not None:
+            raise ArgumentError("Only local tensors have 'device'. Please use '.placement' for global tensors.",
+                                expected="a local tensor", got="a global one", fix="x.placement")
         return CPU
 
     def get_device(self) -> int:
@@ -143,8 +147,8 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     is_cuda = property(lambda self: False, doc="Whether it is on a GPU.")
     is_cpu = property(lambda self: True)
-    is_local = property(lambda self: True, doc="Whether it lives in one process, on one device.")
-    is_global = property(lambda self: False)
+    is_local = property(lambda self: self.lay is None, doc="Whether it lives in one process, on one device.")
+    is_global = property(lambda self: self.lay is not None, doc="Whether it has a placement and an sbp.")
     is_sparse = is_quantized = is_meta = property(lambda self: False)
     layout = property(lambda self: "strided")
 
@@ -169,10 +173,18 @@ class Tensor(TensorBase, metaclass=TensorType):
     def numpy(self) -> np.ndarray:
         """The same memory as an ndarray: a write on one side shows on the other. It need not be detached first."""
         self._need_data("numpy()")
+        self.uniform = False                              # the array may be written
+        if self.lay is not None:
+            return logical(self).numpy()
         if self.dtype.numpy is None:
             raise DTypeError("numpy: NumPy has no bfloat16", expected="a dtype NumPy has", got=repr(self.dtype),
                              fix="x.float().numpy()")
         return np.asarray(memoryview(self))
+
+    def peek(self) -> np.ndarray:
+        """numpy() for those who only look."""
+        return np.asarray(memoryview(self)) if self.lay is None and self.has_memory and self.dtype.numpy is not None \
+            else self.numpy()
 
     def item(self):
         """The one element as a Python number."""

@@ -10,11 +10,12 @@ import numpy as np
 from flowedu.blob import dtype as dt
 from flowedu.blob.storage import empty as _empty
 from flowedu.blob.storage import from_numpy as _from_numpy
-from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.base import Tensor
 from flowedu.tensor.dims import reshaped, sizes
+from flowedu.tensor.globals import spread_out
 from flowedu.tensor.interop import from_numpy
 from flowedu.tensor.promote import cast, default_float, number_type, scalar
 from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)
@@ -26,9 +27,8 @@ listed = sizes
 def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """What every creation function does last: the device, and whether it is a leaf that requires a gradient."""
     if placement is not None or sbp is not None:
-        raise UnsupportedError("a tensor over several devices: global tensors come with chapter 6", got="placement, sbp",
-                               expected="neither", fix="leave them out")
-    if device is not None:
+        t = spread_out(t, placement, sbp, device)
+    elif device is not None:
         t = t.to(device)
     if requires_grad:
         t.requires_grad = True
@@ -140,19 +140,26 @@ def ones(*size, dtype=None, device=None, requires_grad: bool = False, placement=
     return finished(_filled(sizes(size), 1, _kind(dtype) or default_float()), device, requires_grad, placement, sbp)
 
 
+def where(input) -> dict:
+    """placement and sbp of a global tensor, as the keywords of creation functions; of a local one nothing."""
+    lay = getattr(input, "lay", None)
+    return {} if lay is None else {"placement": lay.placement, "sbp": lay.sbp}
+
+
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """`fill_value` in the shape and dtype of another tensor."""
-    return full(input.shape, fill_value, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
+    return full(input.shape, fill_value, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad,
+                **where(input))
 
 
 def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """Zeros in the shape and dtype of another tensor."""
-    return finished(_filled(tuple(input.shape), 0, _kind(dtype) or input.dtype), device, requires_grad)
+    return finished(_filled(tuple(input.shape), 0, _kind(dtype) or input.dtype), device, requires_grad, **where(input))
 
 
 def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """Ones in the shape and dtype of another tensor."""
-    return finished(_filled(tuple(input.shape), 1, _kind(dtype) or input.dtype), device, requires_grad)
+    return finished(_filled(tuple(input.shape), 1, _kind(dtype) or input.dtype), device, requires_grad, **where(input))
 
 
 def empty_like(input, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
@@ -160,7 +167,8 @@ def empty_like(input, *, dtype=None, device=None, requires_grad: bool = False) -
 
 
 # ---- counted
-def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
+           sbp=None) -> Tensor:
     """start, start + step, ... before end; arange(end) begins at 0. Whole numbers give int64, a float the default dtype."""
     start, end = (0, start) if end is None else (start, end)
     start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
@@ -180,10 +188,11 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad: b
         if not kind.is_floating_point:
             t = REGISTRY["floor"](t) if start >= 0 and step > 0 else REGISTRY["trunc"](t)
         t = cast(t, kind)
-    return finished(t, device, requires_grad)
+    return finished(t, device, requires_grad, placement, sbp)
 
 
-def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
+             sbp=None) -> Tensor:
     """`steps` numbers from start to end, both included."""
     start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
     if steps < 0:
@@ -194,26 +203,27 @@ def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, r
     from flowedu.tensor.elementwise import where
     up, down = places * width + float(start), (places - float(steps - 1)) * width + float(end)
     t = where(places < steps / 2, up, down) if steps > 1 else up         # exact at both ends
-    return finished(cast(t, kind), device, requires_grad)
+    return finished(cast(t, kind), device, requires_grad, placement, sbp)
 
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype=None, device=None,
-             requires_grad: bool = False) -> Tensor:
+             requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """`steps` numbers from base^start to base^end."""
     t = REGISTRY["exp"](linspace(start, end, steps, dtype=dt.float64) * math.log(base))
     if base in (2, 10):
         t = REGISTRY["exp2"](linspace(start, end, steps, dtype=dt.float64) * math.log2(base))
-    return finished(cast(t, _kind(dtype) or default_float()), device, requires_grad)
+    return finished(cast(t, _kind(dtype) or default_float()), device, requires_grad, placement, sbp)
 
 
-def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
+        sbp=None) -> Tensor:
     """Ones on the diagonal of an n x m (n x n) matrix."""
     m = n if m is None else m
     if n < 0 or m < 0:
         raise ArgumentError("eye: n and m must be greater or equal to 0", expected="0 or more", got=f"{n}, {m}",
                             fix="flow.eye(3)")
     same = REGISTRY["eq"](reshaped(_RANGE.call((), (0, 1, n, dt.int64)), (n, 1)), _RANGE.call((), (0, 1, m, dt.int64)))
-    return finished(cast(same, _kind(dtype) or default_float()), device, requires_grad)
+    return finished(cast(same, _kind(dtype) or default_float()), device, requires_grad, placement, sbp)
 
 
 # ---- methods: in the dtype of another tensor

@@ -6,6 +6,7 @@ numbers, whatever the number of threads.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -90,8 +91,46 @@ def _fresh_seed() -> int:
     return int.from_bytes(os.urandom(8), "little") & _MASK63
 
 
-default_generator = Generator()
-default_generator.seed()
+class _Default(Generator):
+    """The default generator. A thread that is a rank of its own (flow.distributed.spawn) has its own row of it, as a
+    process has: else the numbers would depend on which rank draws first."""
+
+    def __init__(self):
+        self.device, self._shared = "cpu", [_fresh_seed(), 0]
+
+    def _row(self) -> list[int]:
+        return getattr(_here, "row", self._shared)
+
+    @property
+    def _seed(self) -> int:
+        return self._row()[0]
+
+    @_seed.setter
+    def _seed(self, seed: int) -> None:
+        self._row()[0] = seed
+
+    @property
+    def _draws(self) -> int:
+        return self._row()[1]
+
+    @_draws.setter
+    def _draws(self, draws: int) -> None:
+        self._row()[1] = draws
+
+
+_here = threading.local()
+default_generator = _Default()
+
+
+class own_generator:
+    """Context manager: inside it this thread has its own row of the default generator, which starts where the row of all
+    threads stands."""
+
+    def __enter__(self) -> None:
+        _here.row = list(default_generator._shared)
+
+    def __exit__(self, *exc) -> None:
+        del _here.row
 
 
 def follow_seed(f: Callable[[int], None]) -> None:

@@ -16,8 +16,8 @@ from flowedu.ops.define import REGISTRY
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import shapes as S
 from flowedu.tensor.base import Tensor
-from flowedu.tensor.creation import from_numpy
 from flowedu.tensor.dims import transposed
+from flowedu.tensor.interop import alike
 from flowedu.tensor.promote import cast
 from flowedu.tensor.search import data, is_lazy
 
@@ -63,7 +63,7 @@ class Parts:
             if i.dtype not in (dt.int64, dt.int32):
                 raise AxisError(f"index: tensors used as indices must be long, int, byte or bool tensors, not "
                                 f"{i.dtype.name}", expected="an int64 tensor or a mask", got=i.dtype.name, fix="i.long()")
-            return i if is_lazy(i) else int(i.item()) if not i.ndim else i.numpy().astype(np.int64)
+            return i if is_lazy(i) else int(i.item()) if not i.ndim else i.peek().astype(np.int64)
         if isinstance(i, (list, tuple, range)):
             if any(isinstance(x, (slice, type(None), type(Ellipsis))) for x in i):
                 raise AxisError("index: a list of slices is not an index", expected="a tuple", got=repr(i)[:40],
@@ -182,14 +182,14 @@ class Parts:
 
 
 def _single(i, n):
-    return from_numpy(np.ascontiguousarray(i)) if isinstance(i, np.ndarray) else E.where(E.lt(i, 0), i + n, i)
+    return alike(i) if isinstance(i, np.ndarray) else E.where(E.lt(i, 0), i + n, i)
 
 
 def _rows(indices, sizes):
     """The index tensors, broadcast, as one with a last axis of as many numbers."""
     if all(isinstance(i, np.ndarray) for i in indices):
         try:
-            return from_numpy(np.stack(np.broadcast_arrays(*indices), -1))
+            return alike(np.stack(np.broadcast_arrays(*indices), -1))
         except ValueError:
             raise AxisError("shape mismatch: indexing tensors could not be broadcast together with shapes "
                             + ", ".join(str(list(i.shape)) for i in indices), expected="shapes that broadcast",

@@ -5,14 +5,15 @@ version is counted up, so that backward notices when a value it saved is gone; a
 When x is a view, the history of its base becomes "the base with the new values in that place", and every view of the base
 makes its own history anew when it is used next (ops/link.pxi).
 
-Inside nn.Graph.build there is no memory: x stands for the new value from there on, and so do its base and its views.
+Inside nn.Graph.build there is no memory: x stands for the new value from there on, and so do its base and its views. So
+it is with global tensors on several devices.
 """
 from __future__ import annotations
 
 from flowedu.autograd.custom import Overwritten, WroteIntoView
 from flowedu.blob.dtype import int8
 from flowedu.blob.spec import broadcast
-from flowedu.errors import DTypeError, LazyTensorError, ShapeError
+from flowedu.errors import ArgumentError, DTypeError, LazyTensorError, ShapeError
 from flowedu.ops.core import (
     TensorBase,
     check_writable,
@@ -32,6 +33,7 @@ from flowedu.ops.core import (
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.autograd import forget_grad, keep_grad
 from flowedu.tensor.base import Tensor
+from flowedu.tensor.globals import write_parts
 from flowedu.tensor.promote import can_cast, operate
 
 _CAST, _EXPAND, _IDENTITY = REGISTRY["cast"], REGISTRY["expand"], REGISTRY["identity"]
@@ -55,7 +57,12 @@ def write_into(x: Tensor, z: Tensor, what: str = "copy_", since: int | None = No
                          got=str(tuple(z.shape)))
     if z.dtype is not x.dtype:
         z = _CAST.call((z,), (x.dtype,))
-    if top is not None:
+    if x.lay is not z.lay and top is None and not z.uniform and None in (x.lay, z.lay):
+        raise ArgumentError(f"{what}: {'a local' if z.lay is None else 'a global'} tensor cannot be written into "
+                            f"{'a local' if x.lay is None else 'a global'} one", expected="two local or two global tensors",
+                            got="one of each", fix="value.to_global(x.placement, flow.sbp.broadcast)" if z.lay is None else
+                            "value.to_local(), or make x global")
+    if top is not None or x.lay is not None and not (x.has_memory and (z.lay is x.lay or z.lay is None)):
         _write_lazy(x, z, top, what)
         return x
     recorded = is_grad_enabled() and (x.requires_grad or z.requires_grad or x._base is not None and x._base.requires_grad)
@@ -106,18 +113,22 @@ def _rewrite(x: Tensor, z: Tensor, steps: list | None, independent: bool) -> Non
         keep_grad(t)
 
 
-# ---- inside nn.Graph.build
+# ---- where there is no memory: inside nn.Graph.build, and global tensors on several devices
 def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
     x.settle()
     if z.shape != x.shape:
         z = _EXPAND.call((z,), (x.shape_(),))
+    detached = False
     while x.link is not None:
+        detached |= x.link.plain
         if x.link.parent is None:
             raise LazyTensorError(f"{what}: this view is too many views away from its base", fix="clone() the view first",
                                   expected="fewer views of views", got="a view in an nn.Graph")
         z = _put_back(x.link.parent, x.link.op, x.link.attrs, z, what)
         x = x.link.parent
-    if x.is_eager:
+    if x.lay is not None and top is None:
+        write_parts(x, z, is_grad_enabled() and not detached and (z.requires_grad or x.requires_grad))
+    elif x.is_eager:
         if not hasattr(top, "write"):
             raise LazyTensorError(f"{what}: this interpreter cannot write into an eager tensor", got="an eager tensor",
                                   expected="a lazy one", fix="write outside, or return the new value")

@@ -11,6 +11,7 @@ from flowedu.ops.define import REGISTRY
 from flowedu.tensor import random
 from flowedu.tensor.base import Tensor, attach
 from flowedu.tensor.creation import from_numpy
+from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.inplace import arithmetic, compute_into, write_into
 from flowedu.tensor.promote import scalar
 
@@ -79,7 +80,11 @@ def _arithmetic(name: str) -> Callable:
 def _fill(f: Callable, name: str) -> Callable:
     def method(self, *args, **kwargs) -> Tensor:
         check_writable(self, name)
-        return write_into(self, f(self, *args, **kwargs), name)
+        if self.lay is not None:                          # the same numbers on every rank
+            kwargs["generator"] = shared_generator(self.placement, kwargs.get("generator"))
+        z = f(self, *args, **kwargs)
+        z.uniform |= self.lay is not None
+        return write_into(self, z, name)
 
     method.__name__ = name
     method.__doc__ = f"Fill the tensor with random numbers. {f.__doc__}"

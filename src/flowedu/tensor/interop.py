@@ -32,6 +32,13 @@ def from_numpy(a: np.ndarray) -> Tensor:
     return _from_numpy(a, dt.as_dtype(a.dtype, "from_numpy: a.dtype"), Tensor)
 
 
+def alike(a: np.ndarray) -> Tensor:
+    """A tensor of numbers that every rank works out alike: places named by lists, or by a global tensor's values."""
+    t = from_numpy(np.ascontiguousarray(a))
+    t.uniform = True
+    return t
+
+
 def __array__(self, dtype=None, copy=None) -> np.ndarray:
     """np.asarray(t): the same memory where dtype and copy allow it."""
     a = self.numpy()
@@ -111,7 +118,7 @@ def untyped_storage(self) -> UntypedStorage:
 
 
 def _get_data(self) -> Tensor:
-    return self.detach() if self.is_lazy else tensor_alias(self)
+    return tensor_alias(self) if self.has_memory and self.lay is None else self.detach()
 
 
 def _set_data(self, value: Tensor) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+import numpy as np
+
 from flowedu.blob.dtype import bool_, int64
 from flowedu.errors import ArgumentError, CallError, DTypeError, ShapeError
 from flowedu.ops.core import TensorBase
@@ -278,10 +280,10 @@ def combinations(input, r: int = 2, with_replacement: bool = False):
     """All ways to choose r elements of a vector, one row each."""
     import itertools
 
-    from flowedu.tensor.creation import tensor
+    from flowedu.tensor.interop import alike
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(input.shape[0]), r))
-    return _op("gather").call((input, reshaped(tensor(rows, dtype=int64), (len(rows), r))), (0,))
+    return _op("gather").call((input, alike(np.array(rows, np.int64).reshape(len(rows), r))), (0,))
 
 
 def vander(x, N: int | None = None, increasing: bool = False):

@@ -137,7 +137,10 @@ def grad_text(t) -> list[str]:
 def tensor_repr(self) -> str:
     """repr(tensor)."""
     suffixes, lazy = [], getattr(self, "is_lazy", False)
-    device = getattr(self, "device", None)
+    lay = getattr(self, "lay", None)
+    device = getattr(self, "device", None) if lay is None else None
+    if lay is not None:
+        suffixes += [f"placement={lay.placement!r}", f"sbp={lay.sbp!r}"]
     if device is not None and getattr(device, "type", "cpu") != "cpu":
         suffixes.append(f"device='{device}'")
     if lazy:

@@ -192,7 +192,7 @@ _WHOLE = {REGISTRY["floordiv"], REGISTRY["mod"], REGISTRY["fmod"]}
 
 def _no_zeros(op, divisor) -> None:
     """Whole numbers have no infinity to answer a division by zero with. (In a graph it is 0: no data to look at.)"""
-    if not divisor.is_lazy and not divisor.numpy().all():
+    if not divisor.is_lazy and not divisor.peek().all():
         raise KernelError(f"{op.name}: ZeroDivisionError: whole numbers are divided by 0", expected="divisors other than 0",
                           got=f"a 0 in the divisor of shape {divisor.shape}", fix="divide floats, or use flow.where first")
 

@@ -14,8 +14,9 @@ from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
 from flowedu.tensor.base import Tensor
-from flowedu.tensor.creation import finished, from_numpy, sizes
+from flowedu.tensor.creation import finished, from_numpy, sizes, where
 from flowedu.tensor.generator import default_generator, draw
+from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.promote import REDUCING, cast, default_float
 
 _UNIFORM, _NORMAL, _INT = map(REGISTRY.__getitem__, ("random_uniform", "random_normal", "random_randint"))
@@ -26,6 +27,11 @@ def _float_type(what, dtype):
         raise UnsupportedError(f"{what}: Only support floating dtype", expected="a floating dtype", got=kind.name,
                                fix="flow.randint for whole numbers")
     return kind
+
+
+def _shared(placement, generator):
+    """Global tensors draw from a generator that is the same on every rank."""
+    return generator if placement is None else shared_generator(placement, generator)
 
 
 def uniform_of(shape, dtype, low, high, generator=None):
@@ -54,14 +60,14 @@ def integers_of(shape, low, high, generator=None):
 
 def rand(*size, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Uniform in [0, 1)."""
-    return finished(uniform_of(sizes(size), _float_type("rand", dtype), 0, 1, generator), device, requires_grad, placement,
-                    sbp)
+    return finished(uniform_of(sizes(size), _float_type("rand", dtype), 0, 1, _shared(placement, generator)), device,
+                    requires_grad, placement, sbp)
 
 
 def randn(*size, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Normal with mean 0 and standard deviation 1."""
-    return finished(normal_of(sizes(size), _float_type("randn", dtype), 0, 1, generator), device, requires_grad, placement,
-                    sbp)
+    return finished(normal_of(sizes(size), _float_type("randn", dtype), 0, 1, _shared(placement, generator)), device,
+                    requires_grad, placement, sbp)
 
 
 def randint(low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
@@ -72,7 +78,7 @@ def randint(low, high=None, size=None, *, generator=None, dtype=None, device=Non
     if size is None:
         raise ShapeError("randint: size is missing", expected="a tuple of sizes", got="None",
                          fix="flow.randint(0, 10, (2, 3))")
-    y = integers_of(sizes((size,) if isinstance(size, int) else (tuple(size),)), low, high, generator)
+    y = integers_of(sizes((size,) if isinstance(size, int) else (tuple(size),)), low, high, _shared(placement, generator))
     return finished(y if dtype is None else cast(y, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
 
 
@@ -81,33 +87,36 @@ def randperm(n: int, *, generator=None, dtype=dt.int64, device=None, requires_gr
     """The numbers 0 to n - 1 in random order."""
     if n < 0:
         raise ArgumentError("randperm: n must be non-negative", expected="0 or more", got=str(n), fix="check n")
-    order = REGISTRY["argsort"](uniform_of((n,), dt.float64, 0, 1, generator))
+    order = REGISTRY["argsort"](uniform_of((n,), dt.float64, 0, 1, _shared(placement, generator)))
     return finished(cast(order, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
 
 
 def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
-                requires_grad=requires_grad)
+                requires_grad=requires_grad, **where(input))
 
 
 def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
-                 requires_grad=requires_grad)
+                 requires_grad=requires_grad, **where(input))
 
 
 def randint_like(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
-                   requires_grad=requires_grad)
+                   requires_grad=requires_grad, **where(input))
 
 
-def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
+           placement=None, sbp=None) -> Tensor:
     """Normal: normal(mean, std, size) with numbers, or one number for each element of the tensors mean and std."""
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
             raise ShapeError("normal: size is missing", expected="normal(mean, std, size)", got="None", fix="size=(2, 3)")
         shape = sizes((size,) if isinstance(size, int) else (tuple(size),))
-        return finished(normal_of(shape, _float_type("normal", dtype), mean, std, generator), device, requires_grad)
+        generator = _shared(placement, generator)
+        return finished(normal_of(shape, _float_type("normal", dtype), mean, std, generator), device, requires_grad,
+                        placement, sbp)
     like = mean if isinstance(mean, Tensor) else std
     shape = S.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
     return mean + std * normal_of(shape, like.dtype, 0, 1, generator)

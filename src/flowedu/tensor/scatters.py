@@ -87,7 +87,7 @@ def _checked(what, input, dim, index, src):
 def _in_range(what, index, n):
     """Eager indices are looked at: a flattened place would hide one that is out of range."""
     if not getattr(index, "is_lazy", False) and index.size_:
-        a = index.numpy()
+        a = index.peek()
         if a.min() < 0 or a.max() >= n:
             bad = a.min() if a.min() < 0 else a.max()
             raise AxisError(f"{what}: index {bad} is out of bounds for dimension with size {n}", got=str(bad),
@@ -271,7 +271,7 @@ def masked_fill(input, mask, value):
 
 def masked_scatter(input, mask, source):
     """x with the elements where the mask is true replaced, in order, by those of the source."""
-    from flowedu.tensor.creation import from_numpy
+    from flowedu.tensor.interop import alike
     from flowedu.tensor.search import data
     x, wide = S.broadcast_tensors(input, mask)
     places = data("masked_scatter", wide).reshape(-1).nonzero()[0]
@@ -281,7 +281,7 @@ def masked_scatter(input, mask, source):
     if not places.size:
         return E.clone(x)
     part = P.part(S.ravel(source), 0, 0, int(places.size))
-    return reshaped(_UPDATE.call((S.ravel(S.contiguous(x)), from_numpy(places.reshape(-1, 1)), S.contiguous(part)), ()),
+    return reshaped(_UPDATE.call((S.ravel(S.contiguous(x)), alike(places.reshape(-1, 1)), S.contiguous(part)), ()),
                     x.shape)
 
 

@@ -133,6 +133,7 @@ def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpo
         raise ArgumentError("quantile: unknown interpolation", got=repr(interpolation),
                             expected='"linear", "lower", "higher", "midpoint" or "nearest"', fix="leave it out: linear")
     qs = q if isinstance(q, TensorBase) else tensor(q, dtype=input.dtype)
+    qs.uniform |= qs is not q
     x = reshaped(input, (input.size_,)) if dim is None else input
     axis = one_dim(0 if dim is None else dim, x.ndim, "quantile")
     x = moved(sort(x, axis)[0], axis, x.ndim - 1)
@@ -188,7 +189,7 @@ def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
     if num_classes == -1:
         num_classes = int(data("one_hot without num_classes", input).max()) + 1
     elif not is_lazy(input) and input.size_:
-        a = input.numpy()
+        a = input.peek()
         if a.min() < 0 or a.max() >= num_classes:
             raise ArgumentError("one_hot: Class values must be smaller than num_classes", got=f"{a.min()} to {a.max()}",
                                 expected=f"values in [0, {num_classes})", fix="num_classes=int(x.max()) + 1")
@@ -208,12 +209,12 @@ def data(what: str, x) -> np.ndarray:
         raise LazyTensorError(f"{what}: the shape of its result depends on the data, which a graph has not while it is "
                         "built", expected="an eager tensor", got=f"a lazy tensor of shape {tuple(x.shape)}",
                         fix="call it outside nn.Graph, or use flow.where(mask, x, y), whose shape is known")
-    return x.detach().numpy() if x.requires_grad else x.numpy()
+    return x.peek()
 
 
 def _tensor(a: np.ndarray):
-    from flowedu.tensor.creation import from_numpy
-    return from_numpy(np.ascontiguousarray(a))
+    from flowedu.tensor.interop import alike
+    return alike(a)
 
 
 def nonzero(input, *, as_tuple: bool = False):

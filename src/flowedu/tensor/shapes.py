@@ -245,7 +245,7 @@ def repeat_interleave(input, repeats, dim: int | None = None, *, output_size=Non
     a = one_dim(dim, input.ndim, "repeat_interleave")
     if not isinstance(repeats, int):
         import numpy as np
-        times = repeats.numpy().reshape(-1)
+        times = repeats.peek().reshape(-1)
         if times.size not in (1, input.shape[a]):
             raise ShapeError("repeat_interleave: repeats must have the same size as input along dim",
                              expected=f"{input.shape[a]} numbers", got=str(times.size),
@@ -253,9 +253,9 @@ def repeat_interleave(input, repeats, dim: int | None = None, *, output_size=Non
         if times.size == 1:
             repeats = int(times[0])
         else:
-            from flowedu.tensor.creation import from_numpy
+            from flowedu.tensor.interop import alike
             places = np.repeat(np.arange(input.shape[a]), times)
-            return _op("gather").call((input, from_numpy(places)), (a,))
+            return _op("gather").call((input, alike(places)), (a,))
     x = unsqueeze(input, a + 1)
     x = expand(x, *input.shape[:a + 1], repeats, *input.shape[a + 1:])
     return reshape(x, *input.shape[:a], input.shape[a] * repeats, *input.shape[a + 1:])

@@ -44,9 +44,13 @@ class GraphModule:
         return self.prefix
 
     def set_stage(self, stage_id: int | None = None, placement=None) -> None:
-        """Which stage of a pipeline this module is, and on which devices."""
+        """Which stage of a pipeline this module is, and on which devices: what it is called on is brought there, where it
+        is a global tensor. (The parameters are placed with to_global.)"""
         if stage_id is not None and (not isinstance(stage_id, int) or stage_id < 0):
             raise ArgumentError(f"set_stage of {self.path}: stage_id", expected="0, 1, 2, ...", got=repr(stage_id))
+        if placement is not None and not hasattr(placement, "hierarchy"):
+            raise ArgumentError(f"set_stage of {self.path}: placement", expected="flow.placement(type, ranks)",
+                                got=repr(placement), fix='flow.placement("cpu", [0, 1])')
         self.stage_id, self.placement = stage_id, placement
 
     def debug(self, v_level: int = 0, **options) -> None:

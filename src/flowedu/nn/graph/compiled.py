@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from math import prod
 from threading import RLock
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from flowedu.graph.plan import Plan, make_plan
 from flowedu.nn import trace
 from flowedu.nn.graph import io
 from flowedu.nn.graph.blocks import GraphModule
+from flowedu.nn.graph.calls import bound, unpacked
 from flowedu.nn.graph.effects import attributes_kept, check_aliases
 from flowedu.nn.graph.errors import GraphError
 from flowedu.nn.graph.state import load_free_tensors
@@ -39,7 +41,7 @@ class Compiled:
     """One graph, compiled for one set of input shapes.
 
     Attributes: tracer; inputs and outputs, [(name, repr or None)] of the leaves; operators, the graph as it was traced;
-    plan, executor, report (after `link`).
+    plan, executor, report (after `link`). spread: where global tensors take part, the GlobalView that plans and runs.
     """
 
     def __init__(self, owner, args: tuple, kwargs: dict):
@@ -56,11 +58,16 @@ class Compiled:
         self.specs: list[tuple[str, Spec | None]] = []
         self.inputs: list[tuple[str, str]] = []
         self.cuts: list[list[GraphValue]] = []               # every input's micro-batches
+        self.devices = self._batch_devices(args, kwargs)
         lazy_args, lazy_kwargs = io.map_leaves(f"_{owner.name}_input", args, kwargs, self._input)
         self.tree_is_flat = not kwargs and all(isinstance(x, Tensor) for x in args)
         say(1, "end building graph inputs.")
         say(1, "start building graph modules.")
-        trace.current = tracer
+        members = [p for optimizer, _ in owner._optimizers for g in optimizer.param_groups for p in g["params"]]
+        if any(p.lay is not None for p in members):
+            from flowedu.nn.graph.global_view import homes
+            tracer.homes = homes(members, config)
+        trace.begin(tracer)
         try:
             with interpreter(tracer), attributes_kept(tracer, owner._blocks.values()):
                 out = owner.build(*lazy_args, **lazy_kwargs)
@@ -72,7 +79,7 @@ class Compiled:
                 self.tree, _ = io.map_leaves(f"_{owner.name}_output", (out,) if self.single else out, {}, self._output)
                 say(1, "end building graph outputs.")
         finally:
-            trace.current = None
+            trace.end()
         check_aliases(tracer)
         say(1, "start building graph with compile passes.")
         self._check_goal()
@@ -85,7 +92,11 @@ class Compiled:
         self.where = [unique.index(v) for v in wanted]
         graph.outputs = unique
         self.operators = [Operator(n, n.inputs, tracer.owner.get(n)) for n in graph.nodes]
-        self.report = run_passes(graph, config.off)
+        self.spread = None
+        if tracer.placing.active:
+            from flowedu.nn.graph.global_view import GlobalView
+            self.spread = GlobalView(self)
+        self.report = run_passes(graph, config.off) if self.spread is None else self.spread.report
         for line in self.report:
             say(1, f"[{owner.name}] pass {line}")
         say(1, "end building graph with compile passes.")
@@ -104,10 +115,19 @@ class Compiled:
         self.inputs.append((name, text))
         self.owner._say(1, io.line("INPUT", name, text))
         value, k = self.graph.input(name, x.spec), self.owner.config.accumulation
+        self.tracer.placing.enter(value, x)
         if k > 1:
-            self.cuts.append(micro_slices(self.tracer, value, k, name))
+            self.cuts.append(micro_slices(self.tracer, value, k, name, self.devices))
             value = self.cuts[-1][0]
         return self.tracer.lazy(value, x.requires_grad)
+
+    def _batch_devices(self, args: tuple, kwargs: dict) -> int:
+        """In how many parts the batch lies on its devices, where all of it can be cut into micro-batches so."""
+        xs = [x for _, x in io.leaves("", args, kwargs) if isinstance(x, Tensor)]
+        d = 1
+        for at in (x.lay.layout for x in xs if x.lay is not None):
+            d = max(d, prod(k for s, k in zip(at.sbp, at.hierarchy) if s == "S0"))
+        return d if all(x.ndim and x.shape[0] % (d * self.owner.config.accumulation) == 0 for x in xs) else 1
 
     def _output(self, name: str, x):
         io.check_leaf(self.owner, "OUTPUT", name, x)
@@ -153,7 +173,7 @@ class Compiled:
             return seeded_gradients(tracer, nodes, table.get(loss, loss), gradient, wanted)
 
         parts = over_micro_batches(tracer, self.cuts, differentiate, k)
-        self.fetched = [joined(tracer, [table.get(v, v) for table, _ in parts]) for v in self.fetched]
+        self.fetched = [joined(tracer, [table.get(v, v) for table, _ in parts], self.devices) for v in self.fetched]
         diffs = iter(range(len(targets), len(targets) + len(differentiated)))
         watchers = []
         for w in tracer.watches:
@@ -163,7 +183,7 @@ class Compiled:
                 position = next(diffs)
                 values = [grads[position] for _, grads in parts]
             if None not in values:
-                watchers.append((joined(tracer, values), w.handler))
+                watchers.append((joined(tracer, values, self.devices), w.handler))
         if not entries:
             return [], watchers
         with tracer.raw():
@@ -177,6 +197,11 @@ class Compiled:
     def link(self) -> None:
         """Plan the graph over the memory of its variables."""
         tracer = self.tracer
+        if self.spread is not None:
+            load_free_tensors(self.owner._states, tracer.variables)
+            self.spread.link()
+            self.alone, self.lock = False, RLock()
+            return
         self.arrays = {self.graph.variables[n]: t for n, t in tracer.variables.items() if n in self.graph.variables}
         load_free_tensors(self.owner._states, tracer.variables)
         self.arrays.update({rate.value: rate.tensor for rate in self.rates})
@@ -211,6 +236,8 @@ class Compiled:
         return self.executor
 
     def __call__(self, args: tuple, kwargs: dict):
+        if self.spread is not None:
+            return self._on_ranks(args, kwargs)
         executor = self.executor
         if executor.nt != get_num_threads() or executor.moved():
             executor = self.renewed()
@@ -224,52 +251,28 @@ class Compiled:
         except Exception as e:
             print(f"[ERROR](GRAPH:{self.owner.name}:{self.owner.class_name}) run got error: {type(e).__name__}")
             raise
-        if self.alone:
-            return out[0]
+        return out[0] if self.alone else self._given(out)
+
+    def _on_ranks(self, args: tuple, kwargs: dict):
+        """A step of global tensors."""
+        try:
+            xs = self.bind(args, kwargs)
+            with self.lock:
+                for rate in self.rates:
+                    rate.write()
+                out = self.spread.run(xs)
+        except Exception as e:
+            print(f"[ERROR](GRAPH:{self.owner.name}:{self.owner.class_name}) run got error: {type(e).__name__}")
+            raise
+        return self._given(out)
+
+    def _given(self, out: list):
+        """What the caller gets; watchers get theirs."""
         for i, (_, handler) in enumerate(self.watchers, len(self.fetched)):
             handler([out[self.where[i]].numpy()])
-        return self.unpack(out)
+        return unpacked(self, out)
 
     def bind(self, args: tuple, kwargs: dict) -> tuple:
         """The tensors among the arguments, contiguous, checked against those of the first call."""
         self.owner._outside(args, kwargs)
-        found = [(n, x) for n, x in io.leaves(f"_{self.owner.name}_input", args, kwargs)]
-        if len(found) != len(self.specs):
-            raise GraphError(f"nn.Graph {self.owner.name}: Number of inputs and NNGraph::inputs_op_names mismatch",
-                             expected=f"{len(self.specs)} inputs: {', '.join(n for n, _ in self.specs)}",
-                             got=f"{len(found)} inputs", fix="call the graph as in its first call")
-        arrays = []
-        for (name, x), (expected, spec) in zip(found, self.specs):
-            if name != expected:
-                raise GraphError(f"nn.Graph {self.owner.name}: the inputs have other names, or another order, than before",
-                                 expected=f"{expected}, as in the first call", got=name,
-                                 fix="the same keyword arguments, and dicts with the same keys in the same order")
-            if spec is None and x is None:
-                continue
-            if spec is None or not isinstance(x, Tensor) or x.spec != spec:
-                raise GraphError(
-                    "nn.Graph ONLY accepts static inputs tensor meta, please check whether your input tensor meta each "
-                    "step is the same as the input of first call graph", expected=f"{name}: {_meta(spec)}",
-                    got=f"{name}: {_meta(x.spec) if isinstance(x, Tensor) else type(x).__name__}",
-                    fix="use batches of one size (DataLoader(..., drop_last=True)), or make another graph for this size")
-            arrays.append(x if x.is_contiguous() else x.detach().contiguous())
-        return tuple(arrays)
-
-    def unpack(self, out: list):
-        """The outputs in the containers build returned them in, each a tensor of its own."""
-        taken: set[int] = set()
-
-        def leaf(name, position):
-            if position is None:
-                return None
-            i = self.where[position]
-            a = out[i].clone() if i in taken else out[i]
-            taken.add(i)
-            return a
-
-        tree, _ = io.map_leaves("", self.tree, {}, leaf)
-        return tree[0] if self.single else tree
-
-
-def _meta(spec: Spec | None) -> str:
-    return "None" if spec is None else f"shape={spec.shape}, dtype={spec.dtype!r}, device=cpu:0"
+        return bound(self, args, kwargs)

@@ -19,7 +19,8 @@ class GraphConfig:
         self.accumulation = 1
         self.amp: dt.dtype | None = None
         self.off: set[str] = set()
-        self.zero_stage = 0
+        self.zero_stage, self.zero_min_size = 0, 1024
+        self.auto_parallel, self.auto_parameters, self.auto_ratio = False, False, 1.0
         self.outputs_buffer_size = 2
         self.accepted: dict[str, object] = {}      # OneFlow's switches that have no meaning here, as they were set
 
@@ -90,18 +91,55 @@ class GraphConfig:
 
     def enable_zero(self, mode: bool = True, *, stage: int = 2, shard_min_size: int = 1024,
                     shard_restore_level: int = 1) -> None:
-        """ZeRO shards over several devices; on one device there is nothing to shard."""
+        """ZeRO: parameters that are broadcast along an axis of their placement are split along it, with what the optimizer
+        remembers of them, and brought back for their readers (dist/graph/zero.py). After the first call of the graph they
+        are split(0). On one device there is nothing to split.
+
+        Args:
+            stage: 1 all-reduces gradients, 2 reduce-scatters them, 3 also brings a parameter back for each use anew.
+            shard_min_size: parameters with fewer elements stay whole.
+            shard_restore_level: accepted, and without effect.
+        """
         if stage not in (1, 2, 3):
             raise ArgumentError("enable_zero: stage", expected="1, 2 or 3", got=repr(stage))
-        self.zero_stage = stage if mode else 0
+        if not isinstance(shard_min_size, int) or shard_min_size < 1:
+            raise ArgumentError("enable_zero: shard_min_size", expected="a number of elements, 1 or more",
+                                got=repr(shard_min_size))
+        self.zero_stage, self.zero_min_size = stage if mode else 0, shard_min_size
 
     def set_zero_redundancy_optimizer_mode(self, mode: str = "distributed_split") -> None:
         raise ArgumentError("set_zero_redundancy_optimizer_mode was renamed", expected="enable_zero", got=repr(mode),
                             fix="self.config.enable_zero(True, stage=1)")
 
     def enable_auto_parallel(self, mode: bool = True) -> None:
-        """One device: nothing to choose."""
-        self.accepted["enable_auto_parallel"] = mode
+        """Choose how every op is split for the whole step together (dist/auto), not op by op, so that the fewest
+        bytes are moved and little is computed twice. On one device there is nothing to choose."""
+        self.auto_parallel = bool(mode)
+
+    def enable_auto_parallel_ignore_user_sbp_config(self, mode: bool = True) -> None:
+        """With enable_auto_parallel: choose the sbp of trained parameters, too, which after the first call lie as was
+        chosen. (Inputs, and what to_global asks for in build, stay.)"""
+        self.auto_parameters = bool(mode)
+
+    def set_auto_parallel_computation_cost_ratio(self, ratio: float = 1.0) -> None:
+        """With enable_auto_parallel: how many bytes the work is worth that takes as long as reading an element, or eight
+        multiplications. (OneFlow's ratio has another unit.)"""
+        if not ratio > 0:
+            raise ArgumentError("set_auto_parallel_computation_cost_ratio: ratio", expected="a number above 0",
+                                got=repr(ratio))
+        self.auto_ratio = float(ratio)
+
+    def set_auto_parallel_wait_time(self, cost: float) -> None:
+        """Devices of one machine do not wait for a network."""
+        self.accepted["set_auto_parallel_wait_time"] = cost
+
+    def enable_auto_parallel_trunk_algo(self, mode: bool = True) -> None:
+        """OneFlow's search in steps; here the whole graph is one problem."""
+        self.accepted["enable_auto_parallel_trunk_algo"] = mode
+
+    def enable_auto_parallel_sbp_collector(self, mode: bool = True) -> None:
+        """The second step of the search does what this is for: a value brought to a layout once serves all its readers."""
+        self.accepted["enable_auto_parallel_sbp_collector"] = mode
 
     def __repr__(self) -> str:
         return f"(CONFIG:config:GraphConfig(training={self.training}, ))"

@@ -133,11 +133,16 @@ def _spec(v: GraphValue) -> str:
 def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
     """Write the picture of a compiled nn.Graph, as it was traced or after the passes, to `path` (.svg)."""
     traced = {y.name for o in compiled.operators[:compiled.graph.forward] for y in o.node.outputs}
-    if optimized:
+    names = [n for n, text in compiled.outputs if text is not None]
+    if optimized and compiled.spread is not None:              # what the first rank of this process does
+        rank = compiled.spread.engine.rank
+        g, (nodes, kept) = compiled.spread.ranks[rank], compiled.spread.programs.kept[rank]
+        mine = [i for i in range(len(names)) if compiled.where[i] in g.outputs]
+        names, values = [names[i] for i in mine], [kept[g.outputs.index(compiled.where[i])] for i in mine]
+    elif optimized:
         nodes, values = compiled.nodes, [compiled.kept_outputs[compiled.where[i]] for i in range(len(compiled.fetched))]
     else:
         nodes, values = [_Traced(o) for o in compiled.operators], compiled.fetched
-    names = [n for n, text in compiled.outputs if text is not None]
 
     def part(node) -> str:
         if node.mutates:

@@ -214,6 +214,27 @@ class Graph:
         """What each pass did, one line per pass, and the memory the plan needs."""
         return show.report(self._need_compiled("report"))
 
+    def explain(self) -> str:
+        """Of global tensors: how each op is split over the devices, what is moved for it, and the bill of one step."""
+        return self._need_global("explain").explain()
+
+    @property
+    def bytes(self) -> int:
+        """What one step moves between devices; 0 for local tensors."""
+        compiled = self._need_compiled("bytes")
+        return 0 if compiled.spread is None else compiled.spread.bytes
+
+    def memory(self) -> dict:
+        """{rank: what it needs, in bytes}: arena, parameters, states, other, total (dist/graph/run.py, Memory)."""
+        return self._need_global("memory").memory()
+
+    def _need_global(self, what: str):
+        spread = self._need_compiled(what).spread
+        if spread is None:
+            raise GraphError(f"{what}: graph {self.name} has no global tensors", got="local tensors",
+                             expected="parameters or inputs on a placement", fix="graph.report() says what the passes did")
+        return spread
+
     def profile(self, *args, **kwargs) -> str:
         """The calls of one step, slowest first, with their share of the time. Runs the step several times."""
         return show.profile(self._need_compiled("profile"), args, kwargs)

@@ -42,6 +42,10 @@ def forward_part(compiled) -> tuple[list, list[GraphValue]]:
         raise UnsupportedError(f"nn.Graph {compiled.owner.name}: a graph with gradient accumulation cannot be saved or "
                                "exported", expected="a graph that computes its outputs in one go", got="micro-batches",
                                fix="make a graph over the same modules that only predicts")
+    if compiled.spread is not None:
+        raise UnsupportedError(f"nn.Graph {compiled.owner.name}: a graph of global tensors cannot be saved or exported",
+                               expected="a graph on one device", got="parameters or inputs on a placement",
+                               fix="load the state into local modules, and make a graph over those")
     forward = [o for o in compiled.operators[:compiled.graph.forward] if not o.node.mutates]
     needed = _needed(forward, compiled.fetched)
     forward = [o for o in forward if o.node in needed]

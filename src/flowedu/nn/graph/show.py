@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from flowedu.blob.spec import Spec
+import numpy as np
+
+from flowedu.dist.sbp import pretty
+from flowedu.errors import UnsupportedError
 from flowedu.graph.ir import GraphValue, Node
 from flowedu.graph.profile import profile as measured
 from flowedu.nn.graph.blocks import GraphModule
@@ -12,7 +15,24 @@ from flowedu.nn.graph.io import line
 from flowedu.nn.graph.names import output_name
 from flowedu.nn.graph.tracer import meta
 
-PLACEMENT = 'placement=(flowedu.placement(type="cpu", ranks=[0]))'
+
+class Where:
+    """Where the values of a compiled graph lie, as operators show it."""
+
+    def __init__(self, compiled):
+        self.inferred = None if compiled is None or compiled.spread is None else compiled.spread.inferred
+
+    def placement(self, *values: GraphValue) -> str:
+        found = [self.inferred.own(v) for v in values if v in self.inferred.layouts] if self.inferred else []
+        ranks = "[0]" if not found else str(np.array(found[0].devices).reshape(found[0].hierarchy).tolist())
+        return f'placement=(flowedu.placement(type="cpu", ranks={ranks}))'
+
+    def meta(self, value: GraphValue) -> str:
+        known = self.inferred is not None and value in self.inferred.layouts
+        sbp = ", ".join(map(pretty, self.inferred.own(value).sbp)) if known else "B"
+        shape = f"({value.shape[0]})" if len(value.shape) == 1 else str(value.shape)
+        return f"sbp=({sbp}), size={shape}, dtype=({value.dtype!r})"
+
 
 
 def describe(graph, stacks: bool = False) -> str:
@@ -23,21 +43,23 @@ def describe(graph, stacks: bool = False) -> str:
         lines += [line("INPUT", n, t) for n, t in compiled.inputs]
     used = set() if compiled is None else {id(t) for t in compiled.tracer.variables.values()}
     owned: dict = {}
+    where = Where(compiled)
     if compiled is not None:
         for o in compiled.operators:
             owned.setdefault(id(o.block) if o.block else None, []).append(o)
     for block in graph._blocks.values():
-        lines += _block(block, compiled, used, owned, stacks)
+        lines += _block(block, compiled, used, owned, stacks, where)
     if compiled is not None:
-        lines += [f"(OPERATOR: {n}() -> ({n}/out:{_meta(s)}), {PLACEMENT})" for n, s in compiled.specs if s is not None]
-        lines += [_operator(o, stacks) for o in owned.get(None, [])]
-        lines += [f"(OPERATOR: {n}({_lbn(v)}:{_meta(v.spec)}) -> ({n}/out:{_meta(v.spec)}), {PLACEMENT})"
+        lines += [f"(OPERATOR: {n}() -> ({n}/out:{where.meta(v)}), {where.placement(v)})"
+                  for n, v in compiled.graph.inputs.items()]
+        lines += [_operator(o, stacks, where) for o in owned.get(None, [])]
+        lines += [f"(OPERATOR: {n}({_lbn(v)}:{where.meta(v)}) -> ({n}/out:{where.meta(v)}), {where.placement(v)})"
                   for (n, _), v in zip([o for o in compiled.outputs if o[1] is not None], compiled.fetched)]
         lines += [line("OUTPUT", n, t) for n, t in compiled.outputs]
     return f"(GRAPH:{graph.name}:{graph.class_name}): (\n{_indented(lines)}\n)"
 
 
-def _block(block: GraphModule, compiled, used: set[int], owned: dict, stacks: bool) -> list[str]:
+def _block(block: GraphModule, compiled, used: set[int], owned: dict, stacks: bool, where: Where) -> list[str]:
     module, inner = block.origin, list(block.inputs)
     for kind, table in (("PARAMETER", module._parameters), ("BUFFER", module._buffers)):
         for key, t in table.items():
@@ -47,41 +69,36 @@ def _block(block: GraphModule, compiled, used: set[int], owned: dict, stacks: bo
                     text = text.replace("requires_grad=True", "grad_fn=<accumulate_grad>")
                 inner.append(f"({kind}:{block.path}.{key}:{text}): ()")
     for child in block.children.values():
-        inner += _block(child, compiled, used, owned, stacks)
+        inner += _block(child, compiled, used, owned, stacks, where)
     inner += block.outputs
-    operators = _with_variables(block, owned.get(id(block), []), stacks) if compiled is not None else []
+    operators = _with_variables(block, owned.get(id(block), []), stacks, where) if compiled is not None else []
     inner.append(_parenthesised(f"({block.handle_repr})", operators))
     return [_parenthesised(f"(MODULE:{block.path}:{module._shallow_repr()})", inner)]
 
 
-def _with_variables(block: GraphModule, operators: list, stacks: bool) -> list[str]:
+def _with_variables(block: GraphModule, operators: list, stacks: bool, where: Where) -> list[str]:
     """The block's operators in order, its variables where they are first used."""
     table, lines, seen = {o.node: o for o in operators}, [], set()
     for item in block.nodes:
         if isinstance(item, GraphValue):
-            lines.append(f"(OPERATOR: {item.name}() -> (out:{_meta(item.spec)}), {PLACEMENT})")
+            lines.append(f"(OPERATOR: {item.name}() -> (out:{where.meta(item)}), {where.placement(item)})")
         elif item in table:
             seen.add(item)
-            lines.append(_operator(table[item], stacks))
-    return lines + [_operator(o, stacks) for o in operators if o.node not in seen]
+            lines.append(_operator(table[item], stacks, where))
+    return lines + [_operator(o, stacks, where) for o in operators if o.node not in seen]
 
 
-def _operator(o, stacks: bool) -> str:
+def _operator(o, stacks: bool, where: Where) -> str:
     node: Node = o.node
-    inputs = ", ".join(f"{_lbn(v)}:({_meta(v.spec)})" for v in o.inputs)
-    outputs = ", ".join(f"{node.name}/{output_name(node, i)}:({_meta(v.spec)})" for i, v in enumerate(node.outputs))
-    where = f", location=(Python Stack[-1]: {node.line})" if stacks and node.line else ""
-    return f"(OPERATOR: {node.name}({inputs}) -> ({outputs}), {PLACEMENT}{where})"
+    inputs = ", ".join(f"{_lbn(v)}:({where.meta(v)})" for v in o.inputs)
+    outputs = ", ".join(f"{node.name}/{output_name(node, i)}:({where.meta(v)})" for i, v in enumerate(node.outputs))
+    line = f", location=(Python Stack[-1]: {node.line})" if stacks and node.line else ""
+    return f"(OPERATOR: {node.name}({inputs}) -> ({outputs}), {where.placement(*node.outputs, *o.inputs)}{line})"
 
 
 def _lbn(value: GraphValue) -> str:
     """`model-matmul-0/out_0`: the logical name of a value."""
     return f"{value.node.name}/{output_name(value.node, value.index)}" if value.node is not None else f"{value.name}/out"
-
-
-def _meta(spec: Spec) -> str:
-    shape = f"({spec.shape[0]})" if len(spec.shape) == 1 else str(spec.shape)
-    return f"sbp=(B), size={shape}, dtype=({spec.dtype!r})"
 
 
 def _parenthesised(head: str, inner: Iterable[str]) -> str:
@@ -95,6 +112,8 @@ def _indented(lines: Iterable[str]) -> str:
 
 # ---- what the compiler did
 def report(compiled) -> str:
+    if compiled.spread is not None:
+        return "\n".join([*compiled.report, compiled.spread.text()])
     plan = compiled.plan
     saved = 100 * (1 - plan.arena / plan.sum_bytes) if plan.sum_bytes else 0.0
     return "\n".join([*plan.report, f"memory    {plan.arena / 1e6:.2f} MB for {len(plan.buffers)} buffers; without sharing "
@@ -103,6 +122,9 @@ def report(compiled) -> str:
 
 def profile(compiled, args: tuple, kwargs: dict, repeats: int = 5) -> str:
     """Calls by time. Every call runs alone, so that the sum is more than a step takes; no variable changes."""
+    if compiled.spread is not None:
+        raise UnsupportedError("profile: not for graphs of global tensors", expected="a graph on one device", got="one on "
+                               f"{len(compiled.spread.inferred.everywhere.devices)}", fix="graph.explain() has the bytes")
     if compiled.executor.moved():
         compiled.renewed()
     found = measured(compiled.executor, compiled.bind(args, kwargs), repeats)

@@ -16,6 +16,7 @@ from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.nn.graph import io
 from flowedu.nn.graph.blocks import GraphModule
 from flowedu.nn.graph.names import grad_name, op_type
+from flowedu.nn.graph.placing import Placing
 from flowedu.nn.graph.state import FREE
 from flowedu.nn.graph.unroll import Checkpoint
 from flowedu.ops.core import interpreter, is_grad_enabled, lazy_tensor
@@ -55,6 +56,9 @@ class Tracer:
         self.count = self.free = 0
         self.checkpoint: Checkpoint | None = None        # the call whose activations are not kept, while it is traced
         self.checkpoints: dict[Node, Checkpoint] = {}
+        self.passes: dict[Node, tuple[int, bool]] = {}   # of micro-batches: number, whether backward
+        self.placing = Placing(self)
+        self.homes: dict[int, object] = {}               # id of a global parameter -> the Lay it is kept in
 
     # ---- the interpreter
     def raw(self) -> interpreter:
@@ -63,7 +67,9 @@ class Tracer:
 
     def run(self, op, inputs: tuple, attrs: tuple):
         values = [self.value_of(x, op) for x in inputs]
+        self.placing.check(op, inputs, values)
         outputs = self.append(op, values, attrs)
+        self.placing.follow(values, outputs)
         node = outputs[0].node if outputs else self.graph.nodes[-1]
         grad = is_grad_enabled()
         if not grad:
@@ -93,7 +99,14 @@ class Tracer:
 
     def lazy(self, value: GraphValue, requires_grad: bool = False, name: str = "") -> Tensor:
         wants = requires_grad and value.dtype.is_floating_point
-        return lazy_tensor(value, value.shape, value.dtype, wants, name if wants else "")
+        x = lazy_tensor(value, value.shape, value.dtype, wants, name if wants else "")
+        if self.placing.active:
+            x.lay = self.placing.lay_of(value)
+        return x
+
+    def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
+        """Tensor.to_global inside build."""
+        return self.placing.to_global(x, placement, sbp, grad_sbp)
 
     def value_of(self, x, op=None) -> GraphValue:
         """The GraphValue a tensor stands for; eager tensors become variables."""
@@ -115,6 +128,7 @@ class Tracer:
                 name, self.free = f"{FREE}{self.free}", self.free + 1
             value = self.values[id(x)] = self.graph.variable(name, x.spec)
             self.variables[name] = x
+            self.placing.enter(value, x)
             block = self.block_of_path(name)
             if block is not None:
                 block.nodes.append(value)                # variables are listed where they are first used
@@ -147,6 +161,8 @@ class Tracer:
                               "assign it to an attribute in __init__", stacklevel=3)
             self.called.add(id(module))
             return module.forward(*args, **kwargs)
+        if block.placement is not None and self.placing.active:
+            args, kwargs = io.map_leaves("", args, kwargs, lambda _, x: self.placing.on_stage(x, block.placement))
         first = id(module) not in self.called
         if first and module._hooks is not None and module._hooks.any and not self.hooked:
             self.hooked = True

@@ -92,7 +92,8 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
             operands = [graph.host(rate.name, rate.tensor.spec), step]
             for p, name, g in pairs:
                 operands += [tracer.value_of(p), g]
-                operands += [_state(tracer, states, f"{name}-{s.suffix}", p.spec, s.initial) for s in rule.states]
+                operands += [_state(tracer, states, f"{name}-{s.suffix}", p.spec, s.initial, tracer.homes.get(id(p)))
+                             for s in rule.states]
             before = len(graph.nodes)
             rule.op(*operands, **rule.attrs)
             for node in graph.nodes[before:]:
@@ -101,7 +102,8 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
     return rates
 
 
-def _state(tracer, states: dict, name: str, spec: Spec, initial: float) -> GraphValue:
+def _state(tracer, states: dict, name: str, spec: Spec, initial: float, lay=None) -> GraphValue:
+    """What stands for one of `states`. lay: how it lies, for global parameters."""
     if name in tracer.graph.variables:
         return tracer.graph.variables[name]
     found = states.get(name)
@@ -110,8 +112,14 @@ def _state(tracer, states: dict, name: str, spec: Spec, initial: float) -> Graph
             raise ArgumentError(f"nn.Graph.load_state_dict: {name} does not fit", expected=str(spec), got=str(found.spec),
                                 fix="load the state of a graph with the same model and optimizer")
         found = tensor(np.full(spec.shape, initial, spec.dtype.numpy))
+    if lay is not None and found.lay is not lay:
+        from flowedu.nn.graph.placing import laid
+        found = laid(found, lay)
     states[name] = tracer.variables[name] = found
-    return tracer.graph.variable(name, spec)
+    value = tracer.graph.variable(name, spec)
+    if lay is not None:
+        tracer.placing.enter(value, found)
+    return value
 
 
 def clipped(pairs: list, max_norm: float, norm_type: float) -> list:

@@ -1,0 +1,87 @@
+"""What each rank does for dist_rows.py: one collective, by our ways and by the raw one, interleaved. Rank 0 prints the
+seconds per call as JSON: {way: [...]}.
+
+    python -m flowedu.distributed.launch --nproc_per_node 2 [--engine threads] dist_ranks.py all_reduce BYTES ROUNDS
+
+Ways: "comm", the communicator's own call with a new result; "out", the same into an array that is there; "perform", a
+boxing route on arrays; "to_global", a global tensor's method; "raw", mpi4py's call on arrays that are there, or between
+threads plain NumPy on one of them.
+"""
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+
+import numpy as np
+
+import flowedu as flow
+from flowedu.blob import dtype as dt
+from flowedu.blob.spec import Spec
+from flowedu.dist.boxing import route
+from flowedu.dist.comm import current
+from flowedu.dist.sbp import layout
+
+
+def ways(kind: str, nbytes: int) -> dict:
+    """{way: a function that does it once}. nbytes: of the array each rank gives."""
+    engine = current()
+    comm, devices = engine.comm(engine.rank), tuple(range(engine.size))
+    n = nbytes // 4
+    a = np.random.default_rng(engine.rank).standard_normal(n).astype(np.float32)
+    reduces = kind == "all_reduce"
+    total = n if reduces else n * comm.size
+    out = np.empty(n if reduces else (comm.size, n), np.float32)
+    ours, sbp = (comm.all_reduce, "P") if reduces else (comm.all_gather, "S0")
+    r = route(layout(sbp, devices), layout("B", devices), Spec((total,), dt.float32))
+    place = flow.placement("cpu", list(devices))
+    x = flow.tensor(a).to_global(place, flow.sbp.partial_sum if reduces else flow.sbp.split(0))
+    found = {"comm": lambda: ours(a), "out": lambda: ours(a, out=out), "perform": lambda: r.perform(comm, a),
+             "to_global": lambda: x.to_global(sbp=flow.sbp.broadcast)}
+    mine = np.empty_like(out)
+    if engine.name == "mpi":
+        world = engine.MPI.COMM_WORLD
+        call = world.Allreduce if reduces else world.Allgather
+        found["raw"] = lambda: call(a, mine)
+        found["raw"]()
+    else:
+        others = [a, *(np.random.default_rng(i).standard_normal(n).astype(np.float32) for i in devices[1:])]
+        by_hand = (lambda: np.add(*others, out=mine)) if reduces else (lambda: np.stack(others, out=mine))
+        by_hand()
+        found["raw"] = by_hand if engine.rank == 0 else lambda: None
+    for name, f in found.items():                          # refuse to time what is not the same
+        y = f()
+        if y is not None and name != "raw" and (engine.name == "mpi" or engine.rank == 0):
+            y = y.to_local().numpy() if name == "to_global" else y
+            np.testing.assert_allclose(np.asarray(y).reshape(-1), mine.reshape(-1), rtol=1e-5, atol=1e-6)
+    return found
+
+
+def main() -> None:
+    kind, nbytes, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    found = ways(kind, nbytes)
+    engine = current()
+    comm = engine.comm(engine.rank)
+    times: dict[str, list[float]] = {name: [] for name in found}
+    inner = max(1, min(300, (100 << 20) // max(nbytes, 1) // 30))
+    for f in found.values():
+        for _ in range(max(2, inner // 10)):
+            f()
+    gc.disable()
+    for _ in range(rounds):
+        for name, f in found.items():
+            comm.barrier()
+            for _ in range(max(1, inner // 10)):
+                f()
+            comm.barrier()
+            start = time.perf_counter()
+            for _ in range(inner):
+                f()
+            times[name].append((time.perf_counter() - start) / inner)
+    if comm.rank == 0:
+        print(json.dumps(times))
+    comm.barrier()
+
+
+main()

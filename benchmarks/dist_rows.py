@@ -1,0 +1,178 @@
+"""Several devices: collectives and boxing against mpi4py's own, LeNet data parallel, and what a global op costs.
+
+Collectives run in processes of their own (dist_ranks.py), all ways of one size interleaved; the launcher gives each rank
+one thread, so these rows are measured once, whatever --threads says.
+"""
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+import flowedu as flow
+import flowedu.typing as tp
+import twins
+from flowedu.dist.comm import set_virtual_devices
+
+RANKS = Path(__file__).with_name("dist_ranks.py")
+SIZES = {"4 KB": 4 << 10, "64 KB": 64 << 10, "1 MB": 1 << 20, "16 MB": 16 << 20, "64 MB": 64 << 20}
+PEER = {"mpi": "mpi4py", "threads": "NumPy"}
+
+
+def has_mpi() -> bool:
+    """Whether ranks can be processes here."""
+    from flowedu.distributed.launch import mpiexec
+    from flowedu.errors import CommError
+    try:
+        return find_spec("mpi4py") is not None and bool(mpiexec())
+    except CommError:
+        return False
+
+
+def _launch(engine: str, *args) -> str:
+    """What a script on two ranks prints."""
+    env = {k: v for k, v in os.environ.items() if k not in ("FLOWEDU_NUM_THREADS", "OMP_NUM_THREADS")}
+    command = [sys.executable, "-m", "flowedu.distributed.launch", "--nproc_per_node", "2", "--engine", engine]
+    done = subprocess.run([*command, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL, env=env,
+                          timeout=600)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return done.stdout
+
+
+@functools.cache
+def _measured(engine: str, kind: str, nbytes: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds per call of each way, measured side by side on two ranks."""
+    return json.loads(_launch(engine, RANKS, kind, nbytes, rounds))
+
+
+def _collectives(Row, engine: str, goal: float) -> list:
+    names = {("all_reduce", "out"): "all_reduce, out=", ("all_reduce", "comm"): "all_reduce",
+             ("all_reduce", "perform"): "boxing P -> B", ("all_reduce", "to_global"): "P -> B, to_global",
+             ("all_gather", "out"): "all_gather, out=", ("all_gather", "comm"): "all_gather",
+             ("all_gather", "perform"): "boxing S(0) -> B", ("all_gather", "to_global"): "S(0) -> B, to_global"}
+    found = []
+    for (kind, way), name in names.items():
+        for size, nbytes in SIZES.items():
+            def timed(rounds, kind=kind, way=way, nbytes=nbytes):
+                times = _measured(engine, kind, nbytes, rounds)
+                return {"flowedu": times[way], PEER[engine]: times["raw"]}
+            found.append(Row(f"{engine}, 2 ranks: {name} {size}", None, goal, rounds=20, timed=timed))
+    return found
+
+
+def _empty_script(rounds: int) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {"flowedu": [], "python": []}
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "empty.py"
+        script.write_text("")
+        for _ in range(rounds):
+            for name, f in (("flowedu", lambda: _launch("mpi", script)),
+                            ("python", lambda: subprocess.run([sys.executable, "-c", "import flowedu"], check=True))):
+                start = time.perf_counter()
+                f()
+                times[name].append(time.perf_counter() - start)
+    return times
+
+
+# ---- training
+def _placed():
+    """The two virtual devices. This process has two from here on: what is local does not see them."""
+    set_virtual_devices(2)
+    return flow.placement("cpu", [0, 1])
+
+
+def lenet():
+    """A training step of LeNet: two virtual devices with a half of the batch each, as a graph, eagerly, and as a job; and
+    one device with as many threads."""
+    B, S0 = flow.sbp.broadcast, flow.sbp.split(0)
+    r = np.random.default_rng(1)
+    x, y = r.standard_normal((100, 1, 28, 28)).astype(np.float32), r.integers(0, 10, 100)
+    place, loss = _placed(), flow.nn.functional.cross_entropy
+    found = {}
+    for name, parallel, graph in (("flowedu", True, True), ("2 devices, eager", True, False),
+                                  ("one device", False, True), ("one device, eager", False, False)):
+        flow.manual_seed(0)
+        model = twins.lenet(flow)
+        given = flow.tensor(x), flow.tensor(y)
+        if parallel:
+            model = model.to_global(place, B)
+            given = tuple(flow.tensor(a, placement=place, sbp=S0) for a in (x, y))
+        step = (twins.graph_step if graph else _eager)(flow, model, flow.optim.SGD(model.parameters(), lr=1e-3), loss)
+        found[name] = functools.partial(step, *given)
+    value = lambda t: t.numpy().item()
+    losses = {name: [value(f()) for _ in range(3)] for name, f in found.items()}
+    for name, some in losses.items():
+        np.testing.assert_allclose(some, losses["one device"], rtol=1e-4, err_msg=name)
+    found["job, 2 devices"] = _job(x, y.astype(np.int32))
+    return found
+
+
+def _eager(flow, model, optimizer, loss):
+    return twins.eager_step(model, optimizer, loss)
+
+
+def _job(x, y):
+    """The job of rows.py on two devices: the batch is split over them."""
+    from rows import _lenet, _lenet_weights
+    flow.clear_default_session()
+    flow.config.cpu_device_num(2)
+    config, weights = flow.function_config(), _lenet_weights()
+    config.default_placement_scope(flow.scope.placement("cpu", "0:0-1"))
+
+    @flow.global_function("train", config)
+    def train(images: tp.Numpy.Placeholder(x.shape), labels: tp.Numpy.Placeholder(y.shape, dtype=flow.int32)) -> tp.Numpy:
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, _lenet(images, weights))
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [1e-3]), momentum=0).minimize(loss)
+        return loss
+
+    return lambda: train(x, y)
+
+
+# ---- one op
+def _op(f, shape):
+    """A call on local tensors, on global ones of one device, and on global ones of two."""
+    a, b = np.random.default_rng(0).standard_normal((2, *shape)).astype(np.float32)
+    both, one = _placed(), flow.placement("cpu", [0])
+    found, results = {}, []
+    for name, given in (("flowedu", {"placement": one, "sbp": flow.sbp.broadcast}), ("without", {}),
+                        ("2 devices", {"placement": both, "sbp": flow.sbp.split(0)})):
+        x = flow.tensor(a, **given)
+        y = flow.tensor(b, **given) if f is _add or not given else flow.tensor(b, placement=given["placement"],
+                                                                               sbp=flow.sbp.broadcast)
+        found[name] = functools.partial(f, x, y)
+        results.append(found[name]().numpy())
+    for z in results[1:]:
+        np.testing.assert_allclose(results[0], z, rtol=1e-5, atol=1e-4)
+    return found
+
+
+def _add(x, y):
+    return x + y
+
+
+def _matmul(x, y):
+    return x @ y
+
+
+def rows(Row) -> list:
+    """`target`: the ratio to the peer, or to the same without devices; 0: none."""
+    overhead = 1 / 1.5
+    found = [
+        Row("LeNet batch 100 on 2 virtual devices", lenet, 0, rounds=20),
+        Row("global add on one device, 4x4", lambda: _op(_add, (4, 4)), overhead, inner=20000, rounds=20),
+        Row("global add on one device, 1 MB", lambda: _op(_add, (512, 512)), 0.95, inner=500, rounds=20),
+        Row("global matmul on one device, 512", lambda: _op(_matmul, (512, 512)), 0.95, inner=20, rounds=20),
+        *_collectives(Row, "threads", 0)]
+    if not has_mpi():
+        return [*found, Row("mpi: left out, pip install flowedu[mpi]", None, 0, timed=lambda rounds: {})]
+    return [*found, *_collectives(Row, "mpi", 0.8),
+            Row("launch of an empty script on 2 ranks", None, 0, rounds=5, timed=_empty_script)]

@@ -1,0 +1,49 @@
+"""flow.boxing: what it costs to bring a value from one layout to another, and switches for how layouts are chosen.
+
+    r = flow.boxing.route(x, sbp=flow.sbp.broadcast)      # what x.to_global(sbp=...) would do
+    print(r.bytes, r.describe()); r.draw("boxing.svg")
+    with flow.boxing.strict(): ...                         # nothing is boxed by itself
+    with flow.boxing.rule("oneflow"): ...                  # choose signatures as OneFlow 0.9 does
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowedu.blob.dtype import as_dtype, float32
+from flowedu.blob.spec import Spec
+from flowedu.dist.boxing import Route
+from flowedu.dist.boxing import route as _route
+from flowedu.dist.tensor.interpreter import rule, strict
+from flowedu.dist.tensor.lay import checked_lay
+from flowedu.errors import ArgumentError
+from flowedu.tensor.base import Tensor
+
+__all__ = ["Route", "route", "rule", "strict"]
+
+
+def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtype=float32) -> Route:
+    """The cheapest way to bring a value to another placement and sbp. Nothing is moved.
+
+    Args:
+        x: a global tensor, or the logical shape of one.
+        placement, sbp: where to; the present ones by default.
+        src: (placement, sbp) it lies in now, where x is a shape.
+        dtype: of its elements, where x is a shape.
+
+    Returns: a Route: `.bytes` that the network carries, `.name`, `.hops`, `.messages()` [(from, to, bytes), ...],
+        `.describe()`, a text, and `.draw(path)`, a picture (SVG) of what every device has before, between and after.
+    """
+    if isinstance(x, Tensor):
+        if x.lay is None:
+            raise ArgumentError("boxing.route: x is a local tensor", expected="a global tensor or a shape",
+                                got="a local one", fix="pass its logical shape, and src=(placement, sbp)")
+        spec, at = x.spec, x.lay
+    else:
+        if src is None:
+            raise ArgumentError("boxing.route: where is it now?", expected="src=(placement, sbp) with a shape",
+                                got="src=None", fix="src=(flow.placement(\"cpu\", [0, 1]), flow.sbp.split(0))")
+        spec = Spec(tuple(x), as_dtype(dtype))
+        at = checked_lay(*src, spec.shape, "boxing.route: src")
+    to = checked_lay(at.placement if placement is None else placement, at.sbp if sbp is None else sbp, spec.shape,
+                     "boxing.route")
+    return _route(at.layout, to.layout, spec)

@@ -1,0 +1,100 @@
+"""Lane: small arrays between two ranks of one machine, through memory that both see.
+
+Each writes into boxes of its own and reads the other's. There are two boxes each way, used in turn: a rank writes into one
+again only after the other's answer to what it wrote last, and the other gives that after it has read what was there before.
+So nobody waits for room.
+"""
+import numpy as np
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #if defined(__x86_64__) || defined(__i386__)
+    #define lane_pause() __builtin_ia32_pause()
+    #elif defined(__aarch64__)
+    #define lane_pause() __asm__ volatile("yield")
+    #else
+    #define lane_pause() ((void)0)
+    #endif
+    static inline void lane_release(int64_t *p, int64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+    static inline int64_t lane_acquire(const int64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+    """
+    void lane_pause() noexcept nogil
+    void lane_release(int64_t *p, int64_t v) noexcept nogil
+    int64_t lane_acquire(const int64_t *p) noexcept nogil
+
+HEAD = 64                           # bytes of a box before the data: its turn and its tag
+cdef enum:
+    _HEAD = 64
+    PAUSES = 200
+
+
+cdef class Lane:
+    """This rank's end. out, back: arrays of 2 * (HEAD + capacity) bytes, zeros at first; the other has them the other way
+    round."""
+
+    cdef char *out
+    cdef const char *back
+    cdef int64_t turn, box
+    cdef object keep
+    cdef readonly int64_t capacity
+
+    def __init__(self, out, back):
+        cdef Py_buffer b
+        self.keep = (out, back)
+        PyObject_GetBuffer(out, &b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
+        self.out, self.box = <char *>b.buf, b.len // 2
+        PyBuffer_Release(&b)
+        PyObject_GetBuffer(back, &b, PyBUF_C_CONTIGUOUS)
+        self.back = <const char *>b.buf
+        PyBuffer_Release(&b)
+        self.capacity = self.box - _HEAD
+
+    def arrays(self, shape: tuple, dtype) -> tuple:
+        """What the other gives, as arrays: one for each box."""
+        n = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+        return tuple(self.keep[1][at:at + n].view(dtype).reshape(shape) for at in (_HEAD, self.box + _HEAD))
+
+    @property
+    def side(self) -> int:
+        """Which of the two boxes holds what came last."""
+        return self.turn & 1
+
+    def put(self, a, int64_t tag) -> None:
+        """Give the other the bytes of an array."""
+        cdef Py_buffer b
+        cdef char *box
+        try:
+            PyObject_GetBuffer(a, &b, PyBUF_C_CONTIGUOUS)
+        except ValueError:
+            PyObject_GetBuffer(a.copy(), &b, PyBUF_C_CONTIGUOUS)
+        try:
+            if b.len > self.capacity:
+                raise ValueError(f"lane: {b.len} bytes, where {self.capacity} fit")
+            self.turn += 1
+            box = self.out + (self.turn & 1) * self.box
+            memcpy(box + _HEAD, b.buf, b.len)
+        finally:
+            PyBuffer_Release(&b)
+        (<int64_t *>box)[1] = tag
+        lane_release(<int64_t *>box, self.turn)
+
+    def here(self, int64_t tag, bint soon=False) -> bool:
+        """After put: whether the other has put something under the same tag, now or some microseconds from now."""
+        cdef int pauses = PAUSES if soon else 0
+        cdef const int64_t *box = <const int64_t *>(self.back + (self.turn & 1) * self.box)
+        while lane_acquire(box) != self.turn:
+            if pauses <= 0:
+                return False
+            lane_pause()
+            pauses -= 1
+        return box[1] == tag
+
+    def swap(self, a, int64_t tag) -> bool:
+        """put, and whether the other's is here soon."""
+        self.put(a, tag)
+        return self.here(tag, True)

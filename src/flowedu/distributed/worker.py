@@ -1,0 +1,62 @@
+"""What mpiexec starts on each rank: `python -m flowedu.distributed.worker '{options}' script args...`."""
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import socket
+import sys
+
+from flowedu.dist.comm import base
+from flowedu.dist.comm.process import report, start
+from flowedu.distributed import script
+
+MARK = b"\x1eflowedu "              # lines for the launcher: "start" or "end", rank, process, machine
+
+
+def main() -> None:
+    settings, name, *args = sys.argv[1:]
+    settings = json.loads(settings)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, write_through=False)
+    to_launcher = os.dup(2)
+    about = f"{os.environ.get('PMI_RANK', '0')} {os.getpid()} {socket.gethostname()}\n".encode()
+    os.write(to_launcher, MARK + b"start " + about)
+    atexit.register(lambda: os.write(to_launcher, MARK + b"end " + about))       # after what start() registers
+    engine = start()
+    base._process = engine
+    os.environ.update(RANK=str(engine.rank), LOCAL_RANK=str(engine.local_rank), WORLD_SIZE=str(engine.size))
+    if settings["logdir"]:
+        folder = os.path.join(settings["logdir"], f"local_rank_{engine.local_rank}")
+        os.environ["GLOG_log_dir"] = folder                  # noqa: SIM112  (the name OneFlow gives it)
+        if settings["redirect"]:
+            redirect(folder)
+    if settings["debug"]:
+        base.options.debug = True
+    try:
+        script.arguments(name, settings["module"], args)
+        code, start_with = script.load(name, settings["module"])
+        module = sys.modules["__main__"] = script.main_module(start_with)
+        exec(code, module.__dict__)
+    except SystemExit as error:
+        if number := script.exit_code(error):
+            print(f"[rank {engine.rank}] exited with code {number}", file=sys.stderr)
+            engine.abort(number)
+    except KeyboardInterrupt:
+        engine.abort(130)
+    except BaseException as error:
+        report(engine.rank, error, script.own(error.__traceback__))
+        engine.abort(1)
+
+
+def redirect(folder: str) -> None:
+    """Send what this process prints, libraries included, to files stdout and stderr in `folder`."""
+    os.makedirs(folder, exist_ok=True)
+    for stream, number, name in ((sys.stdout, 1, "stdout"), (sys.stderr, 2, "stderr")):
+        stream.flush()
+        with open(os.path.join(folder, name), "wb") as file:
+            os.dup2(file.fileno(), number)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""GlobalView: a graph of global tensors. The logical graph that build described becomes one graph for each rank.
+
+After the trace: casts for ZeRO, the order of a pipeline, the layouts of all values (dist/infer.py), the ranks' graphs
+(dist/graph/lower.py) and their plans (dist/graph/run.py). A step runs the plans of all ranks this thread owns at once.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowedu.blob.spec import Spec
+from flowedu.dist.auto import automatic, trained
+from flowedu.dist.comm import current
+from flowedu.dist.graph.lower import lower
+from flowedu.dist.graph.pipeline import one_forward_one_backward
+from flowedu.dist.graph.run import Memory, RankPrograms
+from flowedu.dist.graph.zero import shard, zero
+from flowedu.dist.infer import Inference, places, unread
+from flowedu.dist.tensor.interpreter import assembled, parts_of
+from flowedu.graph.passes import cse
+from flowedu.graph.rewrite import dead
+from flowedu.nn.graph.errors import GraphError
+from flowedu.nn.graph.placing import laid, lay_at, world
+from flowedu.nn.graph.update import STEP
+from flowedu.nn.parameter import Parameter
+from flowedu.ops.core import get_num_threads, labelled, take_parts
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import Tensor
+
+
+def homes(members: Sequence[Tensor], config) -> dict[int, object]:
+    """{id of a global parameter of an optimizer: the Lay it is kept in}. Under ZeRO that is split along axis 0."""
+    found = {}
+    for p in members:
+        if p.lay is not None:
+            at = p.lay.layout
+            split = shard(at, tuple(p.shape), config.zero_min_size) if config.zero_stage and p.requires_grad else at
+            found[id(p)] = p.lay if split is at else lay_at(split)
+    return found
+
+
+class GlobalView:
+    """What a Compiled hands on when it met global tensors.
+
+    Attributes: inferred, the layouts of all values; ranks, {rank: RankGraph} of the owned ones; programs.
+    """
+
+    def __init__(self, compiled):
+        self.compiled, self.owner = compiled, compiled.owner
+        tracer, graph = compiled.tracer, compiled.graph
+        placing, config = tracer.placing, self.owner.config
+        strict = set(graph.nodes[:graph.forward])
+        for f in (cse, dead):
+            if f.__name__ not in config.off:
+                f(graph)
+        unread(graph)
+        self.lays = dict(placing.sources)
+        alone = self._zero(tracer, graph) if config.zero_stage else set()
+        sources = {v: lay.layout for v, lay in self.lays.items()}
+        if config.accumulation > 1:
+            one_forward_one_backward(graph, tracer.passes, places(graph, sources))
+        self.found, ways = None, {}
+        if config.auto_parallel:
+            sources, ways = self._searched(graph, sources, alone)
+        self.inferred = Inference(graph, world(), sources, unshared=alone, ways=ways).run(strict)
+        self.engine = current()
+        self.ranks = lower(self.inferred, self.engine.owned)
+        self.programs = RankPrograms(self.engine, self.ranks, sorted(config.off))
+        self.report = self.programs.report[self.engine.rank]
+        self.own: dict[str, dict] = {}               # parts that a step may write: {variable: {rank: tensor}}
+
+    def _zero(self, tracer, graph) -> set:
+        """Casts around the parameters that are split."""
+        split = {}
+        for name, t in tracer.variables.items():
+            home, value = tracer.homes.get(id(t)), graph.variables.get(name)
+            if home is not None and value is not None and home is not t.lay:
+                split[value] = t.lay.layout
+                self.lays[value] = home
+        return zero(graph, split, self.owner.config.zero_stage, tracer.passes)
+
+    def _searched(self, graph, sources: dict, alone: set) -> tuple[dict, dict]:
+        """Layouts and ways that are cheapest together; parameters are laid so when they are linked. ZeRO's stay."""
+        config, free = self.owner.config, {}
+        if config.auto_parameters and not config.zero_stage:
+            free = {w: states for w, states in trained(graph).items() if w in self.lays}
+        self.found = automatic(graph, world(), sources, free, unshared=alone, ratio=config.auto_ratio)
+        for v, at in self.found.best.sources.items():
+            if v in self.lays and at != self.lays[v].layout:
+                self.lays[v] = lay_at(at)
+        return self.found.best.sources, self.found.best.ways
+
+    # ---- memory
+    def link(self) -> None:
+        """Plan over the parts of the variables."""
+        compiled, tracer = self.compiled, self.compiled.tracer
+        arrays: dict[int, dict[str, Tensor]] = {r: {} for r in self.ranks}
+        written = {STEP} | {n.inputs[k].name for g in self.ranks.values() for n in g.graph.nodes for k in n.mutates}
+        for name, value in self.compiled.graph.variables.items():
+            for r, part in self._parts(name, tracer.variables[name], self.lays.get(value), name in written).items():
+                arrays[r][name] = part
+        for rate in compiled.rates:
+            for r in arrays:
+                arrays[r][rate.name] = rate.tensor
+        self.programs.link(arrays, STEP)
+        self.threads = get_num_threads()
+        compiled.plan = self.programs.plans[self.engine.rank]      # for pictures of the memory
+
+    def _parts(self, name: str, t: Tensor, lay, written: bool) -> dict[int, Tensor]:
+        """The tensors a variable's ranks work on. What is written, each has for itself."""
+        if t.lay is None:                            # the same on every rank
+            known = self.own.setdefault(name, {self.engine.rank: t})
+            for r in self.engine.owned:
+                if r not in known:
+                    known[r] = t.detach().clone() if written else t
+            return known
+        if lay is not None and t.lay is not lay:     # ZeRO, or the automatic choice
+            self._become(t, laid(t, lay))
+        if t.has_memory:
+            return {t.lay.layout.devices[0]: t}
+        if written and self.own.get(name) is not t.rare.parts:
+            parts = {r: p.detach().clone() for r, p in parts_of(t).items()}
+            self._become(t, assembled(t.spec, t.lay, parts))
+            self.own[name] = t.rare.parts
+        return t.rare.parts
+
+    @staticmethod
+    def _become(t: Tensor, z: Tensor) -> None:
+        """t lies as z does from here on."""
+        take_parts(t, z, False)
+
+    def stale(self) -> bool:
+        """Whether a variable was given other memory since the plans were made, or there is another number of threads."""
+        tracer = self.compiled.tracer
+        return self.threads != get_num_threads() or any(
+            tracer.variables[n].lay is not None and tracer.variables[n].rare.parts is not p for n, p in self.own.items()
+        ) or any(e.moved() for e in self.programs.executors.values())
+
+    # ---- running
+    def run(self, xs: Sequence[Tensor]) -> list[Tensor]:
+        """One step: the logical inputs as global tensors -> the outputs."""
+        if self.stale():
+            self.link()
+        arguments: dict[int, list] = {r: [] for r in self.ranks}
+        for value, x in zip(self.compiled.graph.inputs.values(), xs):
+            lay = self.lays.get(value)
+            if x.lay is not lay:
+                raise GraphError(f"nn.Graph {self.owner.name}: {value.name} lies otherwise than in the first call",
+                                 expected=_said(lay), got=_said(x.lay),
+                                 fix="x.to_global(placement, sbp) as in the first call")
+            parts = dict.fromkeys(self.ranks, x) if lay is None else {lay.layout.devices[0]: x} if x.has_memory else \
+                x.rare.parts
+            for r in self.ranks:
+                if r in parts:
+                    part = parts[r]
+                    arguments[r].append(part if part.is_contiguous() else REGISTRY["contiguous"](part.detach()))
+        found = self.programs.run({r: tuple(a) for r, a in arguments.items()})
+        return [self._output(i, v, found) for i, v in enumerate(self.compiled.graph.outputs)]
+
+    def _output(self, i: int, value, found: dict[int, list]) -> Tensor:
+        parts = {r: found[r][g.outputs.index(i)] for r, g in self.ranks.items() if i in g.outputs}
+        if self.inferred.base(value) in self.inferred.loose:
+            return parts[self.engine.rank]
+        lay = lay_at(self.inferred.own(value))
+        if lay.single and parts:
+            return labelled(next(iter(parts.values())), lay)
+        return assembled(Spec(value.shape, value.dtype), lay, parts)
+
+    # ---- looking
+    @property
+    def bytes(self) -> int:
+        """What one step moves between ranks."""
+        return self.inferred.bytes
+
+    def memory(self) -> dict[int, Memory]:
+        """Bytes each owned rank needs."""
+        variables = self.compiled.tracer.variables
+        parameters = {n for n, t in variables.items() if isinstance(t, Parameter)}
+        return self.programs.memory(parameters, {n for n in variables if n in self.owner._states and n != STEP})
+
+    def explain(self) -> str:
+        """The bill, op by op."""
+        return "\n".join([*([self.found.describe()] if self.found else []), self.inferred.describe()])
+
+    def text(self) -> str:
+        """Bytes and memory, rank by rank."""
+        lines = [f"moved in one step: {self.bytes:,} bytes"]
+        for r, m in self.memory().items():
+            lines.append(f"rank {r}: {m.total:,} bytes: arena {m.arena:,}, parameters {m.parameters:,}, states "
+                         f"{m.states:,}, other {m.other:,}; sends {self.ranks[r].sent:,} bytes in a step")
+        return "\n".join(lines)
+
+
+def _said(lay) -> str:
+    return "a local tensor" if lay is None else f"{lay.placement}, sbp={lay.sbp}"

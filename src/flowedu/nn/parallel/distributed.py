@@ -1,0 +1,215 @@
+"""DistributedDataParallel: each rank a copy of the module and a part of the batch; the gradient is the mean over ranks.
+
+    model = nn.parallel.DistributedDataParallel(model)
+    loss = model(part_of_the_batch).mean()
+    loss.backward()                                  # every .grad is now the same on all ranks
+
+Gradients travel in buckets of a few parameters, the last parameters first, since backward reaches them first: a bucket is
+on its way while backward goes on. Ranks start buckets in the same order, whatever they use.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from flowedu.autograd.function import Function
+from flowedu.dist.comm import current
+from flowedu.dist.comm.base import Comm
+from flowedu.errors import ArgumentError, CommError, DTypeError
+from flowedu.nn.module import Module
+from flowedu.ops.core import bump, is_grad_enabled
+from flowedu.tensor import Tensor, full
+
+
+class _Gate(Function):
+    """The module's outputs, unchanged. In backward it comes first, tells the buckets that one begins, and gives every
+    parameter a zero, so that those which this rank did not use have a gradient, too."""
+
+    @staticmethod
+    def forward(ctx, buckets, count, *values):
+        ctx.buckets, ctx.parameters = buckets, values[count:]
+        return tuple(x.view_as(x) for x in values[:count])
+
+    @staticmethod
+    def backward(ctx, *grads):
+        ctx.buckets.begin(ctx.parameters)
+        nothing = [full((), 0.0, dtype=p.dtype).expand(p.shape) for p in ctx.parameters]
+        return (None, None, *grads, *nothing)
+
+
+class Bucket:
+    """Parameters whose gradients travel together, one after the other in `flat`."""
+
+    def __init__(self, params: Sequence[Tensor]):
+        self.params = list(params)
+        self.flat = np.empty(sum(p.numel() for p in params), params[0].dtype.numpy)
+        self.missing: set[int] = set()
+        self.arrive: Callable[[], np.ndarray] | None = None
+
+    def parts(self):
+        """(parameter, its part of `flat`)."""
+        at = 0
+        for p in self.params:
+            yield p, self.flat[at:at + p.numel()].reshape(tuple(p.shape))
+            at += p.numel()
+
+
+class Buckets:
+    """All gradients of a module, and the state of one backward."""
+
+    def __init__(self, comm: Comm, params: Sequence[Tensor], bucket_size: int):
+        self.comm, self.buckets = comm, []
+        todo: list[Tensor] = []
+        for p in reversed(params):
+            if todo and (len(todo) == bucket_size or p.dtype is not todo[0].dtype):
+                self.buckets.append(Bucket(todo))
+                todo = []
+            todo.append(p)
+        if todo:
+            self.buckets.append(Bucket(todo))
+        self.home = {id(p): b for b in self.buckets for p in b.params}
+        self.next: int | None = None                         # the first bucket that has not started; None: no backward
+
+    def begin(self, params: Sequence[Tensor]) -> None:
+        """Backward begins, and will reach `params`."""
+        if self.next is None:
+            wanted = {id(p) for p in params}
+            for b in self.buckets:
+                b.missing = {id(p) for p in b.params} & wanted
+            self.next = 0
+
+    def reset(self) -> None:
+        self.next = None
+
+    def arrived(self, p: Tensor) -> None:
+        """The gradient of p is complete."""
+        if self.next is None:                                # a backward that does not come from the module's output
+            return
+        self.home[id(p)].missing.discard(id(p))
+        while self.next < len(self.buckets) and not self.buckets[self.next].missing:
+            self._start(self.buckets[self.next])
+            self.next += 1
+        if self.next == len(self.buckets):
+            self._finish()
+
+    def _start(self, b: Bucket) -> None:
+        for p, part in b.parts():
+            if p.grad is None:
+                part[...] = 0
+            else:
+                np.multiply(p.grad.numpy(), 1 / self.comm.size, out=part)
+        b.arrive = self.comm.start_all_reduce(b.flat, "DistributedDataParallel")
+
+    def _finish(self) -> None:
+        for b in self.buckets:
+            b.arrive()
+            b.arrive = None
+            for p, part in b.parts():
+                if p.grad is not None:
+                    np.copyto(p.grad.numpy(), part)
+                    bump(p.grad)
+        self.next = None
+
+
+def DistributedDataParallel(module: Module, *, broadcast_buffers: bool = True, broadcast_parameters: bool = True,  # noqa: N802
+                            bucket_size: int = 10) -> Module:
+    """Make backward through `module`'s output leave in each .grad the mean over ranks. Returns the same module, with hooks.
+
+    Args:
+        broadcast_parameters: let all ranks start with rank 0's parameters and buffers.
+        broadcast_buffers: in training, take rank 0's buffers before each forward.
+        bucket_size: how many parameters travel together.
+
+    The output may be a tensor, or tuples, lists and dicts with tensors in them. Every rank calls forward and backward
+    equally often. Where a rank does not use a parameter, its gradient there is zero. Errors: CommError where the ranks'
+    modules differ, DTypeError for parameters that are neither float32 nor float64, ArgumentError for global parameters.
+    """
+    engine = current()
+    if not isinstance(bucket_size, int) or bucket_size < 1:
+        raise ArgumentError("DistributedDataParallel: bucket_size is not a number of parameters", expected="1 or more",
+                            got=repr(bucket_size), fix="10")
+    params = [p for p in module.parameters() if p.requires_grad]
+    for name, p in module.named_parameters():
+        if p.is_global:
+            raise ArgumentError(f"DistributedDataParallel: parameter {name} is global", expected="local parameters",
+                                got=f"placement={p.placement}", fix="leave it away: global tensors' ops communicate")
+        if p.requires_grad and (p.dtype.numpy is None or p.dtype.bytes < 4 or not p.dtype.is_floating_point):
+            raise DTypeError(f"DistributedDataParallel: parameter {name} has another dtype", expected="float32 or float64",
+                             got=repr(p.dtype), fix="module.float()")
+    if len(engine.owned) > 1 or engine.size == 1:            # every rank has the same gradient
+        return module
+    comm = engine.comm(engine.rank)
+    _check_same(comm, module)
+    if broadcast_parameters:
+        _broadcast(comm, [*module.parameters(), *module.buffers()])
+    buckets = Buckets(comm, params, bucket_size)
+    for p in params:
+        p.register_post_accumulate_grad_hook(buckets.arrived)
+
+    def before(module, args):
+        buckets.reset()
+        if broadcast_buffers and module.training:
+            _broadcast(comm, list(module.buffers()))
+
+    def after(module, args, out):
+        found = [x for x in _leaves(out) if x.requires_grad]
+        wanted = [p for p in params if p.requires_grad]
+        if not found or not wanted or not is_grad_enabled():
+            return out
+        passed = iter(_Gate.apply(buckets, len(found), *found, *wanted))
+        return _replaced(out, {id(x): y for x, y in zip(found, passed)})
+
+    module.register_forward_pre_hook(before)
+    module.register_forward_hook(after)
+    return module
+
+
+def _leaves(out) -> list[Tensor]:
+    """The tensors in an output, each once."""
+    if isinstance(out, Tensor):
+        return [out]
+    inside = out.values() if isinstance(out, dict) else out if isinstance(out, (list, tuple)) else ()
+    return list({id(x): x for y in inside for x in _leaves(y)}.values())
+
+
+def _replaced(out, by: dict[int, Tensor]):
+    if isinstance(out, Tensor):
+        return by.get(id(out), out)
+    if isinstance(out, dict):
+        return type(out)((k, _replaced(v, by)) for k, v in out.items())
+    if isinstance(out, (list, tuple)):
+        parts = [_replaced(x, by) for x in out]
+        return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
+    return out
+
+
+def _check_same(comm: Comm, module: Module) -> None:
+    mine = [[name, list(x.shape), x.dtype.name, x.requires_grad] for name, x in (*module.named_parameters(),
+                                                                                 *module.named_buffers())]
+    for rank, theirs in enumerate(comm.all_gather_object(mine, what="DistributedDataParallel")):
+        if theirs != mine:
+            at = next((i for i, (a, b) in enumerate(zip(mine, theirs)) if a != b), min(len(mine), len(theirs)))
+            one, other = (str(x[at]) if at < len(x) else "nothing more" for x in (mine, theirs))
+            raise CommError("DistributedDataParallel: the ranks' modules differ", expected=f"{one}, as on rank {comm.rank}",
+                            got=f"{other} on rank {rank}", fix="build the same module on every rank")
+
+
+def _broadcast(comm: Comm, tensors: Sequence[Tensor]) -> None:
+    """Rank 0's numbers, in one message for each dtype."""
+    kinds: dict = {}
+    for x in tensors:
+        kinds.setdefault(x.dtype, []).append(x)
+    for dtype, xs in kinds.items():
+        if dtype.numpy is None:
+            raise DTypeError("DistributedDataParallel: NumPy lacks a buffer's dtype", expected="another", got=repr(dtype),
+                             fix="broadcast_buffers=False, broadcast_parameters=False")
+        arrays = [x.numpy() for x in xs]
+        flat = np.concatenate([a.reshape(-1) for a in arrays]) if comm.rank == 0 else None
+        flat = comm.broadcast(flat, 0, what="DistributedDataParallel")
+        at = 0
+        for x, a in zip(xs, arrays):
+            if comm.rank:
+                np.copyto(a, flat[at:at + a.size].reshape(a.shape))
+                bump(x)
+            at += a.size

@@ -1,0 +1,35 @@
+"""What a Tensor says of how it lies on devices (chapter 6). The work is done in dist/tensor/."""
+from __future__ import annotations
+
+from flowedu.errors import ArgumentError
+from flowedu.tensor.base import Tensor, attach
+from flowedu.tensor.globals import global_to_global, local_to_global, parts_of, to_global, to_local
+
+
+def _placement(self: Tensor):
+    """The devices a global tensor lies on."""
+    if self.lay is None:
+        raise ArgumentError("Only global tensors have 'placement'. Please use '.device' for local tensors.",
+                            expected="a global tensor", got="a local one", fix="x.device, or x.to_global(...)")
+    return self.lay.placement
+
+
+def _sbp(self: Tensor):
+    """How a global tensor lies on its devices: one sbp for each axis of the placement's hierarchy."""
+    if self.lay is None:
+        raise ArgumentError("Local tensor has no sbp property. Only global tensors have 'sbp'.", expected="a global tensor",
+                            got="a local one", fix="x.to_global(placement, sbp)")
+    return self.lay.sbp
+
+
+def _parts(self: Tensor) -> dict[int, Tensor]:
+    """{rank: shard} of the ranks this process owns; devices that hold the same may share it."""
+    if self.lay is None:
+        raise ArgumentError("parts: Only global tensors have parts", expected="a global tensor", got="a local one",
+                            fix="it is all here")
+    return dict(parts_of(self))
+
+
+attach(Tensor, {"placement": property(_placement), "sbp": property(_sbp), "parts": property(_parts), "to_global": to_global,
+                "to_local": to_local, "local_to_global": local_to_global, "global_to_global": global_to_global,
+                "to_consistent": to_global})

@@ -1,0 +1,100 @@
+"""Law: every function and method of the tensor API that works on local tensors works on global ones, values and gradients.
+
+The cases are those of tests/tensor/cases.py, which are compared with PyTorch there.
+"""
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu.tensor import Tensor
+
+from tensor.cases import ADVANCED, EVERY, INDEX
+from tensor.inputs import INPUTS, split
+
+GRID = [[0, 1], [2, 3]]
+
+
+@pytest.fixture(autouse=True)
+def four(world):
+    world(4)
+
+
+def lies(shape, which: int):
+    """(placement, sbp) for a tensor of this shape: a row split along the first axis that is long enough, a grid, or whole."""
+    axis = next((i for i, n in enumerate(shape) if n >= 2), None)
+    whole, cut = flow.sbp.broadcast, flow.sbp.broadcast if axis is None else flow.sbp.split(axis)
+    if which == 0:
+        return flow.placement("cpu", [0, 1]), [cut]
+    if which == 1:
+        return flow.placement("cpu", GRID), [whole, cut]
+    return flow.placement("cpu", [1, 2]), [flow.sbp.partial_sum if axis is not None else whole]
+
+
+def inputs(text, which):
+    """{name: tensor} of the variables in the text; which: None for local ones."""
+    made = {}
+    for name, a in INPUTS.items():
+        if name not in names(text):
+            continue
+        t = flow.tensor(np.asarray(a)) if not isinstance(a, Tensor) else a
+        if which is not None:
+            if t.dtype.is_floating_point or which < 2:
+                placement, sbp = lies(tuple(t.shape), which)
+            else:
+                placement, sbp = flow.placement("cpu", [1, 2]), [flow.sbp.broadcast]
+            t = flow.tensor(t.numpy(), placement=placement, sbp=sbp)
+        t.requires_grad = t.dtype.is_floating_point
+        made[name] = t
+    return made
+
+
+def flat(result) -> list:
+    return [y for x in result for y in flat(x)] if type(result) in (tuple, list) or hasattr(result, "_fields") else [result]
+
+
+def run(text, values):
+    return eval(text, {"m": flow, "pad": flow.pad, **values})
+
+
+def names(text):
+    import ast
+    return {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
+
+
+def weighted(outs):
+    total = None
+    for i, y in enumerate(y for y in outs if isinstance(y, Tensor) and y.requires_grad):
+        n = np.random.default_rng(i).uniform(-1, 1, tuple(y.shape))
+        where = {"placement": y.placement, "sbp": [flow.sbp.broadcast] * len(y.sbp)} if y.is_global else {}
+        part = (y * flow.tensor(n, dtype=y.dtype, **where)).sum()
+        total = part if total is None else total + part
+    return total
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("case", EVERY + INDEX + ADVANCED)
+def test_global_is_local(case, which):
+    text, flags = split(case)
+    if "m.tensor(" in text or which == 2 and text == "m.signbit(n1)":
+        return                                            # a local tensor among them; -0.0 plus 0.0 is 0.0
+    local, spread = inputs(text, None), inputs(text, which)
+    want, got = flat(run(text, local)), flat(run(text, spread))
+    assert len(got) == len(want)
+    for a, b in zip(got, want):
+        if isinstance(b, Tensor):
+            assert isinstance(a, Tensor) and tuple(a.shape) == tuple(b.shape) and a.dtype is b.dtype
+            tol = 2e-3 if "h" in local else 1e-5
+            np.testing.assert_allclose(a.float().numpy(), b.float().numpy(), rtol=tol, atol=tol)
+            assert a.is_global or not a.requires_grad
+        else:
+            assert a == b or a != a
+    if "values" in flags or "h" in local or weighted(want) is None:
+        return
+    weighted(want).backward()
+    weighted(got).backward()
+    for name, x in local.items():
+        g, h = x.grad, spread[name].grad
+        assert (g is None) == (h is None), name
+        if g is not None:
+            assert h.sbp == spread[name].sbp
+            np.testing.assert_allclose(h.float().numpy(), g.float().numpy(), rtol=1e-5, atol=1e-6, err_msg=name)

@@ -1,0 +1,492 @@
+"""Global tensors: names and texts, creation, conversions, what they refuse. (That ops on them are right is the law of
+tests/laws/test_global.py.)"""
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu.dist.sbp import boxes
+
+B, P, split = flow.sbp.broadcast, flow.sbp.partial_sum, flow.sbp.split
+A = np.arange(16, dtype=np.float32).reshape(4, 4)
+
+
+@pytest.fixture(autouse=True)
+def four(world):
+    world(4)
+
+
+def row(*ranks):
+    return flow.placement("cpu", list(ranks))
+
+
+def grid():
+    return flow.placement("cpu", [[0, 1], [2, 3]])
+
+
+def made(sbp, placement=None, a=A):
+    return flow.tensor(a, placement=placement or row(0, 1), sbp=sbp)
+
+
+def shards(x):
+    return {rank: part.numpy() for rank, part in x.parts.items()}
+
+
+class TestPlacement:
+    def test_text(self):
+        assert repr(row(0, 1)) == 'flowedu.placement(type="cpu", ranks=[0, 1])'
+        assert repr(grid()) == 'flowedu.placement(type="cpu", ranks=[[0, 1], [2, 3]])'
+
+    def test_equal_by_value_and_kept_sorted(self):
+        assert row(3, 2, 1, 0) == row(0, 1, 2, 3) and hash(row(1, 0)) == hash(row(0, 1))
+        assert row(0, 1, 2, 3) != grid() and row(0, 1) != flow.placement("cuda", [0, 1])
+        assert flow.placement("cpu", {0: [0, 1]}) == row(0, 1) and flow.placement("cpu", range(2)) == row(0, 1)
+
+    def test_attributes(self):
+        p = grid()
+        assert p.type == p.device_type == "cpu" and p.ranks.tolist() == [[0, 1], [2, 3]] and p.hierarchy == (2, 2)
+        assert isinstance(p.hierarchy, flow.Size) and flow.placement.all("cpu") == row(0, 1, 2, 3)
+
+    @pytest.mark.parametrize("ranks", [[], [[0, 1], [2]], [0, 0], [-1], [0.5], "01", None])
+    def test_bad_ranks(self, ranks):
+        with pytest.raises(flow.errors.ArgumentError, match="ranks|twice"):
+            flow.placement("cpu", ranks)
+
+    def test_bad_type(self):
+        with pytest.raises(RuntimeError, match='expected: "cpu" or "cuda"|"cpu" or "cuda"'):
+            flow.placement("gpu", [0])
+
+    def test_a_rank_beyond_the_world_is_said_when_it_is_used(self):
+        p = row(0, 5)
+        with pytest.raises(RuntimeError, match="rank must be less than world size") as e:
+            flow.ones(4, placement=p, sbp=B)
+        assert "set_virtual_devices(6)" in str(e.value)
+
+    def test_cuda_without_a_gpu(self):
+        with pytest.raises(NotImplementedError, match="no GPU"):
+            flow.ones(4, placement=flow.placement("cuda", [0]), sbp=B)
+
+
+class TestSbp:
+    def test_text(self):
+        assert [repr(s) for s in (split(0), B, P)] == ["flowedu.sbp.split(dim=0)", "flowedu.sbp.broadcast",
+                                                       "flowedu.sbp.partial_sum"]
+        assert split(dim=1) is split(1) and B() is B and split(axis=1) is split(1) and split(0) != split(1)
+        assert copy.deepcopy(B) is B
+
+    @pytest.mark.parametrize("dim, words", [(-1, "must not be negative, but got -1"), ("0", "not the number"),
+                                            (None, "not the number")])
+    def test_bad_axis(self, dim, words):
+        with pytest.raises(RuntimeError, match=words):
+            split(dim)
+
+    @pytest.mark.parametrize("sbp, words", [("B", "fix.*flow.sbp.broadcast"), ("S(1)", r"fix.*split\(1\)"),
+                                            ([B, B], "2 vs 1"), ([], "must be type of")])
+    def test_what_is_no_sbp(self, sbp, words):
+        with pytest.raises((TypeError, RuntimeError)) as e:
+            flow.ones(4, placement=row(0, 1), sbp=sbp)
+        assert __import__("re").search(words, str(e.value))
+
+    def test_one_for_each_axis_of_the_grid(self):
+        with pytest.raises(RuntimeError, match="1 vs 2"):
+            flow.ones(4, placement=grid(), sbp=B)
+        assert flow.ones(4, 4, placement=grid(), sbp=[split(0), B]).sbp == (split(0), B)
+
+    def test_an_axis_that_is_not_there_or_too_short(self):
+        with pytest.raises(RuntimeError, match=r"range of \[0, 2\), but got 5"):
+            made(split(5))
+        with pytest.raises(RuntimeError, match="3 vs 4"):
+            flow.ones(3, placement=row(0, 1, 2, 3), sbp=split(0))
+
+
+class TestCreation:
+    def test_where_the_numbers_are(self):
+        assert {r: p.tolist() for r, p in shards(made(split(0))).items()} == {0: A[:2].tolist(), 1: A[2:].tolist()}
+        assert shards(made(split(1)))[1].tolist() == A[:, 2:].tolist()
+        parts = shards(made(P))
+        assert parts[0].tolist() == A.tolist() and not parts[1].any()
+        grid_parts = shards(made([split(0), split(1)], grid()))
+        assert grid_parts[0].tolist() == [[0, 1], [4, 5]] and grid_parts[3].tolist() == [[10, 11], [14, 15]]
+
+    @pytest.mark.parametrize("n, k, sizes", [(5, 2, [3, 2]), (7, 4, [2, 2, 2, 1]), (6, 4, [2, 2, 1, 1])])
+    def test_balanced(self, n, k, sizes):
+        x = flow.arange(n, placement=row(*range(k)), sbp=split(0))
+        assert [len(p) for p in shards(x).values()] == sizes and x.tolist() == list(range(n))
+
+    def test_two_splits_of_one_axis_are_not_one(self):
+        x = flow.arange(6, placement=grid(), sbp=[split(0), split(0)])
+        assert [len(p) for p in shards(x).values()] == [2, 1, 2, 1]
+
+    @pytest.mark.parametrize("make", [
+        lambda **k: flow.ones(4, 6, **k), lambda **k: flow.zeros((4, 6), **k), lambda **k: flow.full((4, 6), 2.5, **k),
+        lambda **k: flow.eye(4, 6, **k), lambda **k: flow.ones(4, 6, dtype=flow.int64, **k),
+        lambda **k: flow.arange(24, **k), lambda **k: flow.linspace(0, 1, 24, **k), lambda **k: flow.rand(4, 6, **k),
+        lambda **k: flow.randn(4, 6, **k), lambda **k: flow.randint(0, 9, (4, 6), **k), lambda **k: flow.randperm(24, **k),
+        lambda **k: flow.normal(0.0, 1.0, (4, 6), **k), lambda **k: flow.tensor(A, **k)])
+    def test_the_logical_value_does_not_depend_on_the_devices(self, make):
+        flow.manual_seed(3)
+        local = make().numpy()
+        for placement, sbp in ((row(0), B), (row(0, 1), split(0)), (row(0, 1, 2, 3), split(0)), (row(1, 2), P),
+                               (row(0, 1, 2), B), (grid(), [split(0), split(0)]), (grid(), [P, split(0)])):
+            flow.manual_seed(3)
+            x = make(placement=placement, sbp=sbp)
+            assert x.is_global and x.placement == placement and x.dtype == flow.tensor(local).dtype
+            np.testing.assert_array_equal(x.numpy(), local)
+
+    def test_like_another(self):
+        x = made(P)
+        for y, want in ((flow.zeros_like(x), 0), (flow.ones_like(x), 1), (flow.full_like(x, 3), 3)):
+            assert y.placement == x.placement and y.sbp == (P,) and (y.numpy() == want).all()
+        assert flow.randn_like(made(split(1))).sbp == (split(1),)
+
+    def test_both_or_neither(self):
+        with pytest.raises(AssertionError, match="sbp: None"):
+            flow.ones(4, placement=row(0, 1))
+        with pytest.raises(AssertionError, match="placement: None"):
+            flow.ones(4, sbp=B)
+        with pytest.raises(RuntimeError, match="device and placement"):
+            flow.ones(4, placement=row(0, 1), sbp=B, device="cpu")
+
+    def test_requires_grad(self):
+        x = flow.ones(4, 4, placement=row(0, 1), sbp=split(0), requires_grad=True)
+        assert x.requires_grad and x.is_leaf and x.grad_fn is None
+
+
+class TestConversion:
+    def test_local_shards_become_one(self):
+        local = flow.ones(2, 2)
+        assert {s: tuple(local.to_global(grid(), s).shape) for s in ((split(0), split(1)), (split(0), B),
+                                                                     (split(0), split(0)))} == {
+            (split(0), split(1)): (4, 4), (split(0), B): (4, 2), (split(0), split(0)): (8, 2)}
+        assert local.to_global(row(0, 1), P).numpy().tolist() == [[2, 2], [2, 2]]
+        assert local.to_global(row(0, 1), B).numpy().tolist() == [[1, 1], [1, 1]]
+
+    @pytest.mark.parametrize("sbp, grad", [(B, 6.0), (P, 24.0), (split(0), 12.0)])
+    def test_gradient_of_a_local_tensor_that_stands_for_every_shard(self, sbp, grad):
+        # y = sum((c x)^2) of the logical value: B: x once; P: 2x; S: x twice. Against the derivative by hand.
+        x = flow.tensor([3.0], requires_grad=True)
+        y = x.to_global(row(0, 1), sbp)
+        (y * y).sum().backward()
+        assert x.grad.is_local and x.grad.item() == grad
+
+    def test_shard_and_back(self):
+        x = made(split(0))
+        x.requires_grad = True
+        y = x.to_local(rank=1)
+        assert y.is_local and y.numpy().tolist() == A[2:].tolist()
+        (y * 2).sum().backward()
+        assert x.grad.sbp == (split(0),) and x.grad.numpy().tolist() == np.r_[np.zeros((2, 4)), np.full((2, 4), 2)].tolist()
+
+    def test_a_shard_shares_memory(self):
+        x = made(split(0))
+        x.to_local(rank=0)[0, 0] = 7
+        assert x.numpy()[0, 0] == 7
+
+    @pytest.mark.parametrize("sbp", [split(0), split(1), B])
+    def test_a_converted_tensor_has_memory_of_its_own(self, sbp):
+        x = made(B)
+        y = x.to_global(sbp=sbp, copy=True)
+        y.parts[1].fill_(7)
+        assert x.numpy().tolist() == A.tolist() and (y.parts[1].numpy() == 7).all()
+
+    def test_devices_that_share_a_copy_do_not_hand_it_out(self):
+        x = made(B)
+        x.to_local(rank=0).fill_(5)
+        assert x.numpy().tolist() == A.tolist()
+
+    def test_which_shard(self):
+        with pytest.raises(RuntimeError, match="which shard"):
+            made(split(0)).to_local()
+        assert made(B, row(2)).to_local().numpy().tolist() == A.tolist()
+        with pytest.raises(RuntimeError, match="another process"):
+            made(B).to_local(rank=9)
+
+    def test_outside_the_placement(self):
+        assert tuple(made(split(0)).to_local(rank=3).shape) == (0, 0)
+
+    def test_nothing_given_changes_nothing(self):
+        x = made(split(0))
+        assert x.to_global() is x and x.to_global(sbp=split(0)) is x
+        assert x.to_global(sbp=B).placement == x.placement and x.to_global(row(2, 3)).sbp == x.sbp
+
+    def test_texts_of_the_specification(self):
+        local, x = flow.ones(2), made(B)
+        for call, words in (
+                (lambda: local.to_global(row(0, 1)), "must have placement and sbp parameters"),
+                (lambda: local.to_local(), "Expected global tensor for to_local but got local tensor"),
+                (lambda: local.global_to_global(sbp=B), "input must be a global tensor"),
+                (lambda: x.local_to_global(row(0), B), "input must be a local tensor"),
+                (lambda: x.device, "Only local tensors have 'device'"),
+                (lambda: local.placement, "Only global tensors have 'placement'"),
+                (lambda: local.sbp, "Local tensor has no sbp property"),
+                (lambda: x.to_global(sbp=split(5)), r"range of \[0, 2\), but got 5"),
+                (lambda: x.to_global(grid()), "another hierarchy needs an sbp")):
+            with pytest.raises((RuntimeError, AssertionError), match=words):
+                call()
+
+    def test_grad_sbp(self):
+        x = made(B)
+        x.requires_grad = True
+        y = x.to_global(sbp=split(0), grad_sbp=split(1))
+        g, = flow.autograd.grad((y * y).sum(), x)
+        assert g.sbp == (split(1),) and g.numpy().tolist() == (2 * A).tolist()
+
+    def test_gradient_returns_to_the_placement_it_came_from(self):
+        x = made(split(0))
+        x.requires_grad = True
+        y = x.to_global(row(2, 3), split(1))
+        (y * y).sum().backward()
+        assert x.grad.placement == x.placement and x.grad.sbp == x.sbp and x.grad.numpy().tolist() == (2 * A).tolist()
+
+    @given(st.data())
+    def test_logical_value_survives(self, data):
+        """Through any three layouts; the parts are the boxes of the last."""
+        x = made(split(0))
+        for _ in range(3):
+            placement = data.draw(st.sampled_from([row(0), row(1, 3), row(0, 1, 2), row(0, 1, 2, 3), grid()]))
+            sbp = [data.draw(st.sampled_from([B, P, split(0), split(1)])) for _ in placement.hierarchy]
+            x = x.to_global(placement, sbp)
+        np.testing.assert_array_equal(x.numpy(), A)
+        if P not in x.sbp:
+            where = boxes(tuple(s.text for s in x.sbp), tuple(x.placement.hierarchy), (4, 4))
+            for part, (r, c) in zip(shards(x).values(), where):
+                np.testing.assert_array_equal(part, A[slice(*r), slice(*c)])
+
+
+class TestOps:
+    def test_local_and_global_do_not_mix(self):
+        local = flow.tensor([1.0, 2.0, 3.0, 4.0])
+        with pytest.raises(RuntimeError, match="attributes of inputs is: global, local") as e:
+            made(B) + local
+        assert "y.to_global" in str(e.value)
+
+    def test_what_is_the_same_everywhere_may_be_mixed_in(self):
+        assert (made(split(0)) + flow.ones(4)).numpy().tolist() == (A + 1).tolist()
+        assert (flow.arange(4) * made(split(0))).numpy().tolist() == (A * np.arange(4)).tolist()
+        c = flow.ones(4)
+        c.add_(flow.tensor([1.0, 2.0, 3.0, 4.0]))
+        with pytest.raises(RuntimeError, match="inconsistent attributes"):
+            made(B) + c
+        d = flow.ones(4)
+        d.numpy()[0] = 5
+        with pytest.raises(RuntimeError, match="inconsistent attributes"):
+            made(B) + d
+
+    def test_two_placements(self):
+        with pytest.raises(RuntimeError, match=r"at least two placements, .*\(positional 0\) and .*\(positional 1\)"):
+            made(B) + made(B, row(2, 3))
+
+    def test_no_local_value_is_written_by_a_global_one(self):
+        with pytest.raises(RuntimeError, match="a global tensor cannot be written into a local one"):
+            flow.ones(4, 4).copy_(made(B))
+        with pytest.raises(RuntimeError, match="a local tensor cannot be written into a global one"):
+            made(B).copy_(flow.tensor(A))
+
+    @pytest.mark.parametrize("sbp", [B, P, split(0), split(1)])
+    @pytest.mark.parametrize("write", [lambda x: x.add_(1), lambda x: x.mul_(x), lambda x: x.zero_(),
+                                       lambda x: x[1:3].fill_(9), lambda x: x.t()[0].sub_(2), lambda x: x.relu_(),
+                                       lambda x: x.detach().add_(3), lambda x: x.view(16)[3:5].neg_(), lambda x: x.__setitem__((0, 1), 4.0)])
+    def test_in_place_keeps_the_sbp(self, sbp, write):
+        x, local = made(sbp), flow.tensor(A)
+        view, whole = x[1], x.reshape(16)
+        write(x), write(local)
+        assert x.sbp == (sbp,)
+        np.testing.assert_array_equal(x.numpy(), local.numpy())
+        np.testing.assert_array_equal(view.numpy(), local.numpy()[1])
+        np.testing.assert_array_equal(whole.numpy(), local.numpy().ravel())
+
+    @pytest.mark.parametrize("sbp", [B, P, split(0), split(1)])
+    def test_gradient_through_in_place(self, sbp):
+        def f(x):
+            y = x * 2
+            y[1:3].mul_(x[1:3])
+            y += x
+            return (y * y).sum()
+        x, local = made(sbp), flow.tensor(A)
+        x.requires_grad = local.requires_grad = True
+        f(x).backward(), f(local).backward()
+        assert x.grad.sbp == (sbp,)
+        np.testing.assert_allclose(x.grad.numpy(), local.grad.numpy())
+
+    def test_a_stale_saved_value_is_the_one_that_was_saved(self):
+        x = made(split(0))
+        x.requires_grad = True
+        y = x * 1
+        z = y * y
+        y.zero_()
+        z.sum().backward()
+        np.testing.assert_array_equal(x.grad.numpy(), 2 * A)
+
+    def test_leaf_in_place(self):
+        x = made(split(0))
+        x.requires_grad = True
+        with pytest.raises(RuntimeError, match="a leaf Tensor that requires grad"):
+            x.add_(1)
+        with flow.no_grad():
+            x.add_(1)
+        assert x.requires_grad and x.is_leaf and x.numpy()[0, 0] == 1
+
+    def test_leaf_gradients_lie_as_the_leaf(self):
+        x, w = made(split(0)), made(B)
+        w.requires_grad = True
+        loss = (x @ w).sum()
+        assert loss.sbp == (P,) and loss.item() == (A @ A).sum()
+        raw, = flow.autograd.grad(loss, w, retain_graph=True)
+        assert raw.sbp == (P,)
+        loss.backward()
+        loss2 = (x @ w).sum()
+        loss2.backward()
+        assert w.grad.sbp == (B,)
+        np.testing.assert_allclose(w.grad.numpy(), 2 * A.T @ np.ones((4, 4)))
+
+    def test_second_derivative(self):
+        x, local = made(split(0)), flow.tensor(A)
+        for t in (x, local):
+            t.requires_grad = True
+            g, = flow.autograd.grad((t ** 3).sum(), t, create_graph=True)
+            (g * g).sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), local.grad.numpy())
+
+    def test_hooks_and_dropout(self):
+        flow.manual_seed(1)
+        want = flow.nn.functional.dropout(flow.tensor(A), 0.5).numpy()
+        x = made(split(0))
+        x.requires_grad = True
+        seen = []
+        x.register_hook(lambda g: seen.append(g.sbp))
+        flow.manual_seed(1)
+        y = flow.nn.functional.dropout(x, 0.5)
+        y.sum().backward()
+        assert y.numpy().tolist() == want.tolist() and len(seen) == 1
+
+    def test_printing(self):
+        assert repr(flow.ones(1, 6, placement=row(0, 1), sbp=split(1))) == (
+            "tensor([[1., 1., 1., 1., 1., 1.]],\n       placement=flowedu.placement(type=\"cpu\", ranks=[0, 1]),\n"
+            "       sbp=(flowedu.sbp.split(dim=1),), dtype=flowedu.float32)")
+
+    def test_one_device_is_like_a_local_tensor(self):
+        a = flow.ones(4, 4, placement=row(0), sbp=B)
+        b = a @ a + a.sum() * 2
+        assert b.is_global and b.placement == row(0) and b.to_local().numpy().tolist() == np.full((4, 4), 36).tolist()
+        a += 1
+        assert a.is_global and a.numpy()[0, 0] == 2
+        with pytest.raises(RuntimeError, match="two placements"):
+            a + flow.ones(4, 4, placement=row(1), sbp=B)
+        with pytest.raises(RuntimeError, match="inconsistent"):
+            a + flow.tensor(A)
+
+
+class TestRandomAndModules:
+    @pytest.mark.parametrize("fill", [
+        lambda x: x.normal_(), lambda x: x.uniform_(-1, 1), lambda x: flow.nn.init.kaiming_uniform_(x),
+        lambda x: flow.nn.init.xavier_normal_(x), lambda x: flow.nn.init.trunc_normal_(x), lambda x: x.bernoulli_(0.5),
+        lambda x: flow.nn.init.orthogonal_(x), lambda x: flow.nn.init.constant_(x, 3.0)])
+    @pytest.mark.parametrize("sbp", [split(0), B])
+    def test_filling_in_place(self, fill, sbp):
+        x, local = flow.zeros(4, 6, placement=row(0, 1), sbp=sbp), flow.zeros(4, 6)
+        flow.manual_seed(5)
+        fill(local)
+        flow.manual_seed(5)
+        fill(x)
+        assert x.sbp == (sbp,)
+        np.testing.assert_allclose(x.numpy(), local.numpy(), rtol=1e-5, atol=1e-6)
+
+    def test_a_module_becomes_global_and_local_again(self):
+        m = flow.nn.Linear(4, 2)
+        old, weight = m.weight, m.weight.numpy().copy()
+        assert m.to_global(row(0, 1), split(0)) is m and m.weight is old
+        assert tuple(m.weight.shape) == (4, 4) and isinstance(m.weight, flow.nn.Parameter)
+        assert m.weight.numpy().tolist() == np.r_[weight, weight].tolist() and m.weight.requires_grad
+        with pytest.raises(RuntimeError, match="which shard"):
+            m.to_local()
+        one = flow.nn.Linear(4, 2).to_global(row(2), B).to_local()
+        assert one.weight.is_local and one.weight.requires_grad
+
+    def test_batch_norm_counts_and_averages(self):
+        m, local = flow.nn.BatchNorm1d(4), flow.nn.BatchNorm1d(4)
+        m.to_global(row(0, 1), B)
+        for _ in range(3):
+            m(made(split(0))), local(flow.tensor(A))
+        assert m.num_batches_tracked.item() == 3
+        np.testing.assert_allclose(m.running_mean.numpy(), local.running_mean.numpy(), rtol=1e-6)
+
+    def test_clipping_and_copies(self):
+        m = flow.nn.Linear(4, 4).to_global(row(0, 1), B)
+        m.weight.data = m.weight.data.to_global(sbp=split(0))
+        twin = copy.deepcopy(m)
+        assert twin.weight.sbp == (split(0),) and twin.weight is not m.weight
+        m(made(split(0))).sum().backward()
+        before = np.sqrt(sum((p.grad.numpy() ** 2).sum() for p in m.parameters()))
+        norm = flow.nn.utils.clip_grad_norm_(m.parameters(), 1.0)
+        after = np.sqrt(sum((p.grad.numpy() ** 2).sum() for p in m.parameters()))
+        assert norm.item() == pytest.approx(before, rel=1e-5) and after == pytest.approx(1.0, rel=1e-4)
+        assert m.weight.grad.sbp == (split(0),)
+
+    @pytest.mark.parametrize("make", [lambda ps: flow.optim.LAMB(ps, lr=0.1)])
+    def test_rules_that_need_a_whole_parameter_say_so(self, make):
+        w = flow.ones(4, 4, placement=row(0, 1), sbp=split(0), requires_grad=True)
+        w.sum().backward()
+        with pytest.raises(RuntimeError, match="needs the norm of a whole parameter"):
+            make([w]).step()
+
+    def test_a_function_of_ones_own(self):
+        class Double(flow.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, dy):
+                x, = ctx.saved_tensors
+                return 2 * x * dy
+        x = made(split(0))
+        x.requires_grad = True
+        Double.apply(x).sum().backward()
+        assert x.grad.numpy().tolist() == (2 * A).tolist() and x.grad.sbp == (split(0),)
+
+
+class TestExplain:
+    def test_a_tensor(self, capsys):
+        x, w = made(split(0)), made(B)
+        flow.explain(x @ w)
+        said = capsys.readouterr().out
+        assert "-> a=S(0), b=B -> y=S(0): 0 bytes" in said and "because: the fewest bytes" in said
+
+    def test_what_was_not_chosen(self, capsys):
+        flow.explain(made(split(0)))
+        flow.explain(flow.ones(2))
+        assert "as it was asked for" in (said := capsys.readouterr().out) and "a local tensor" in said
+
+    def test_a_function(self, capsys):
+        flow.explain(lambda x: (x @ made(split(0))).relu(), made(split(0)))
+        said = capsys.readouterr().out
+        assert "matmul" in said and "relu" in said and "2 ops, " in said and " moved between devices" in said
+
+    def test_strict(self):
+        with flow.boxing.strict(), pytest.raises(RuntimeError, match="a is S\\(0\\) but b is S\\(0\\)") as e:
+            made(split(0)) @ made(split(0))
+        assert "b=B -> y=S(0)" in str(e.value) and "box a to S(1) (32 bytes)" in str(e.value)
+        made(split(0)) @ made(split(0))
+
+    def test_rule(self):
+        with flow.boxing.rule("oneflow"):
+            assert (made(split(0)) + made(B)).sbp == (B,)
+        assert (made(split(0)) + made(B)).sbp == (split(0),)
+        with pytest.raises(RuntimeError, match="no such rule"):
+            flow.boxing.rule("mine")
+
+    def test_route(self, tmp_path):
+        r = flow.boxing.route(made(split(0)), sbp=B)
+        assert r.bytes == 64 and r.name == "all-gather" and sorted(r.messages()) == [(0, 1, 32), (1, 0, 32)]
+        r.draw(tmp_path / "a.svg")
+        assert (tmp_path / "a.svg").read_text().startswith("<svg")
+        s = flow.boxing.route((4, 4), row(2, 3), B, src=(grid(), [P, split(1)]))
+        assert s.bytes > 0 and "reduce" in s.describe()
+        with pytest.raises(RuntimeError, match="a local tensor"):
+            flow.boxing.route(flow.ones(4), sbp=B)
+        with pytest.raises(RuntimeError, match="where is it now"):
+            flow.boxing.route((4, 4), row(0, 1), B)

@@ -1,0 +1,40 @@
+"""Law: every op of the registry, and its gradients, on the shards of 2 and 3 ranks: together what one device gives."""
+import zlib
+
+import numpy as np
+import pytest
+
+from flowedu.dist.infer import Place
+from laws.calls import label
+from laws.test_spread import CALLS, TRAINED, arrays_of, build, same, sizes
+
+from .rank_graphs import Run, Single
+
+
+def check(op, e, backward):
+    arrays, attrs = arrays_of(op, e)
+    make = lambda: build(op, arrays, attrs, backward=backward)
+    want = Single(make())(*arrays)
+    for k in (2, 3):
+        place, rng = Place(tuple(range(k)), (k,)), np.random.default_rng(zlib.crc32(repr((op.name, k)).encode()))
+        at = {}
+        for i, a in enumerate(arrays):                       # each input split somewhere, or whole
+            legal = ["B", *(f"S{d}" for d, n in enumerate(a.shape) if n >= k)]
+            at[f"x{i}"] = place.layout(str(rng.choice(legal)))
+        run = Run(make(), k, at)
+        same(run(*arrays), want, run.inferred.describe())
+        assert round(run.sent) == run.inferred.bytes
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+def test_values(case):
+    op, example = case
+    for e in sizes(op, example):
+        check(op, e, False)
+
+
+@pytest.mark.parametrize("case", TRAINED, ids=label)
+def test_gradients(case):
+    op, example = case
+    for e in sizes(op, example):
+        check(op, e, True)

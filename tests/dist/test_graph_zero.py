@@ -1,0 +1,69 @@
+"""ZeRO: the same training as plain data parallel, with less memory on every device."""
+import numpy as np
+import pytest
+
+from flowedu.dist.graph.zero import shard, zero
+from flowedu.dist.sbp import layout
+
+from .rank_graphs import Run, Single
+from .test_graph_lower import mlp, row, weights
+
+SIZES = (64, 96, 6)
+
+
+def zero_run(k, stage, rule, place=row, at="B", batch=(8, 64), min_size=64):
+    """A data-parallel MLP on k devices; stage 0: without ZeRO."""
+    params = weights(SIZES)
+    g, variables = mlp(params, batch, rule)
+    whole = place(at, k)
+    sources = {"x": row("S0", k), "t": row("S0", k)}
+    alone = ()
+    if stage:
+        homes = {n: shard(whole, a.shape, min_size) for n, a in params.items()}
+        split = {g.variables[n]: whole for n, h in homes.items() if h != whole}
+        alone = zero(g, split, stage, {})
+        sources |= homes
+        sources |= {f"{n}-{s}": h for n, h in homes.items() for s in ("mv" if rule == "adam" else "")}
+    return Run(g, k, sources, variables, unshared=alone)
+
+
+def train(run, steps, batch=(8, 64)):
+    rng = np.random.default_rng(1)
+    losses = []
+    for _ in range(steps):
+        losses.append(run(rng.standard_normal(batch).astype(np.float32),
+                          rng.standard_normal((batch[0], 6)).astype(np.float32))[0])
+    return np.array(losses).ravel()
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
+@pytest.mark.parametrize("k", [2, 4])
+def test_the_stages(k, rule):
+    g, variables = mlp(weights(SIZES), (8, 64), rule)
+    alone = Single(g, variables)
+    want = train(alone, 6)
+    need, moved = [], []
+    for stage in range(4):
+        run = zero_run(k, stage, rule)
+        np.testing.assert_allclose(train(run, 6), want, rtol=2e-4, err_msg=f"stage {stage}")
+        for n in g.variables:
+            np.testing.assert_allclose(run.variable(n), alone.variable(n), rtol=3e-4, atol=1e-5, err_msg=n)
+        states = [n for n in g.variables if "-" in n]
+        memory = run.programs.memory(list(weights(SIZES)), states)
+        need.append(memory[0])
+        moved.append(run.inferred.bytes)
+        assert sum(r.sent for r in run.ranks.values()) == run.inferred.bytes
+    for a, b in zip(need[1:], need[2:]):
+        assert b.total <= a.total
+    assert need[1].states <= 1.05 * need[0].states / k                # cuts are uneven
+    assert need[1].parameters < need[0].parameters
+    assert moved[2] < moved[1]                                   # no all-reduce, then slice
+
+
+def test_what_is_split():
+    assert shard(row("B", 4), (8, 3), 24).sbp == ("S0",)
+    assert shard(row("B", 4), (8, 3), 25).sbp == ("B",)
+    assert shard(row("B", 4), (3, 8), 1).sbp == ("B",)           # too short for four
+    grid = layout(("B", "S1"), range(4), (2, 2))
+    assert shard(grid, (8, 8), 1).sbp == ("S0", "S1")
+    assert shard(layout(("S0", "S1"), range(4), (2, 2)), (8, 8), 1).sbp == ("S0", "S1")

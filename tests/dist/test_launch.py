@@ -1,0 +1,186 @@
+"""python -m flowedu.distributed.launch: what ranks find, exit codes, signals, several machines."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dist.ranks import command, environment, has_mpi, launch, mpi, run
+from flowedu.distributed import launch as launcher
+from flowedu.errors import ArgumentError
+
+ENGINES = [pytest.param("threads", id="threads"), pytest.param("mpi", id="mpi", marks=[
+    pytest.mark.mpi, pytest.mark.skipif(not has_mpi(), reason="needs flowedu[mpi]")])]
+TELL = """
+    import json, os, sys
+    import flowedu as flow
+    names = ("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "FLOWEDU_NUM_THREADS")
+    print(json.dumps({"rank": flow.env.get_rank(), "size": flow.env.get_world_size(), "local": flow.env.get_local_rank(),
+                      "nodes": flow.env.get_node_size(), "threads": flow.get_num_threads(), "argv": sys.argv[1:],
+                      "name": __name__, "file": os.path.basename(__file__), "env": [os.environ[n] for n in names],
+                      "own": [os.environ.get("RANK"), os.environ.get("LOCAL_RANK")]}))
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_ranks_find(tmp_path, engine):
+    said = launch(tmp_path, TELL, 3, "--engine", engine, "--master_port", 29777, args=["--lr", "0.1", "-m"])
+    assert said.code == 0, said.err
+    found = sorted(map(json.loads, said.out.splitlines()), key=lambda d: d["rank"])
+    each = max(1, len(os.sched_getaffinity(0)) // 3)
+    for r, d in enumerate(found):
+        assert d["own"] == ([str(r), str(r)] if engine == "mpi" else [None, None])       # the environment is the process's
+        assert d == {"rank": r, "size": 3, "local": r, "nodes": 1, "threads": each, "argv": ["--lr", "0.1", "-m"],
+                     "name": "__main__", "file": "script.py", "own": d["own"],
+                     "env": ["3", "127.0.0.1", "29777", str(each), str(each)]}
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_one_raises(tmp_path, engine):
+    said = launch(tmp_path, """
+        import flowedu as flow
+        if flow.env.get_rank() == 1:
+            raise ValueError("mine")
+        flow.comm.barrier()
+    """, 2, "--engine", engine)
+    assert said.code == 1 and said.seconds < 40
+    assert "[rank 1] ValueError: mine" in said.err and "worker.py" not in said.err and "rank 0]" not in said.err
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lines_stay_whole(tmp_path, engine):
+    said = launch(tmp_path, """
+        import flowedu as flow
+        for i in range(50):
+            print("rank", flow.env.get_rank(), end=" ")
+            print("line", i)
+    """, 3, "--engine", engine)
+    assert sorted(said.out.splitlines()) == sorted(f"rank {r} line {i}" for r in range(3) for i in range(50))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_module(tmp_path, engine):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "__main__.py").write_text("from . import other\n")
+    (tmp_path / "package" / "other.py").write_text("print('other')\n")
+    done = run(command("--engine", engine, "--nproc_per_node", 2, "-m", "package"), cwd=tmp_path)
+    assert done.returncode == 0 and "other" in done.stdout, done.stderr
+
+
+def test_threads_that_diverge_and_exit(tmp_path):
+    said = launch(tmp_path, """
+        import sys
+        import flowedu as flow
+        x = flow.ones(3)
+        flow.comm.all_reduce(x)
+        if sys.argv[1:]:
+            sys.exit(5) if flow.env.get_rank() else flow.comm.barrier()
+        if flow.env.get_rank() == 0:
+            flow.comm.all_reduce(x)
+    """, 2, "--engine", "threads")
+    assert said.code == 1 and said.err.count("CommError") == 1 and "rank 1 has finished" in said.err
+    assert "script.py:9: flow.comm.all_reduce(x)" in said.err
+    done = run(command("--engine", "threads", "--nproc_per_node", 2, tmp_path / "script.py", "go"))
+    assert done.returncode == 5 and "[rank 1] exited with code 5" in done.stderr
+
+
+@mpi
+def test_logs_and_a_program(tmp_path):
+    said = launch(tmp_path, """
+        import os, sys
+        print("hello", os.environ["RANK"], os.path.basename(os.environ["GLOG_log_dir"]))
+        print("oh", file=sys.stderr)
+    """, 2, "--redirect_stdout_and_stderr", "--logdir", tmp_path / "logs")
+    assert said.code == 0 and said.out == ""
+    for r in range(2):
+        folder = tmp_path / "logs" / f"local_rank_{r}"
+        assert (folder / "stdout").read_text() == f"hello {r} local_rank_{r}\n" and "oh" in (folder / "stderr").read_text()
+    done = run(command("--no_python", "--nproc_per_node", 2, "echo", "hi"))
+    assert done.returncode == 0 and done.stdout == "hi\nhi\n"
+
+
+@mpi
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_all(tmp_path, number):
+    (tmp_path / "script.py").write_text("import os, time\nprint('pid', os.getpid(), flush=True)\ntime.sleep(60)\n")
+    child = subprocess.Popen(command("--nproc_per_node", 2, tmp_path / "script.py"), stdout=subprocess.PIPE, text=True,
+                             stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=environment())
+    pids = [int(child.stdout.readline().split()[1]) for _ in range(2)]
+    child.send_signal(number)
+    assert child.wait(20) != 0
+    limit = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    child.stdout.close()
+
+
+@mpi
+def test_machines_started_by_hand(tmp_path, unused_port):
+    (tmp_path / "script.py").write_text(
+        "import flowedu as flow\nx = flow.ones(2) * flow.env.get_rank()\nflow.comm.all_reduce(x)\n"
+        "print(flow.env.get_rank(), flow.env.get_node_rank(), flow.env.get_node_size(), int(x[0].item()))\n")
+    words = ["--nnodes", 2, "--nproc_per_node", 2, "--master_port", unused_port]
+    other = subprocess.Popen(command(*words, "--node_rank", 1, tmp_path / "script.py"), env=environment(),
+                             stdin=subprocess.DEVNULL)
+    done = run(command(*words, "--node_rank", 0, tmp_path / "script.py"))
+    assert (done.returncode, other.wait(20)) == (0, 0), done.stderr
+    assert sorted(done.stdout.splitlines()) == ["0 0 2 6", "1 0 2 6", "2 1 2 6", "3 1 2 6"]
+
+
+@pytest.fixture
+def unused_port():
+    import socket
+
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+# ---- arguments
+def test_without_mpi(monkeypatch, capsys, tmp_path):
+    (tmp_path / "script.py").write_text("")
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    assert launcher.main([str(tmp_path / "script.py")]) == 2
+    err = capsys.readouterr().err
+    assert "pip install flowedu[mpi]" in err and "--engine threads" in err
+
+
+def test_hosts(tmp_path):
+    assert launcher.hosts(launcher.parse(["--nproc_per_node", "3", "--hosts", "a,b:2", "x.py"])) == [("a", 3), ("b", 2)]
+    (tmp_path / "hosts").write_text("# machines\na slots=4\nb 2\n\nc\n")
+    assert launcher.hosts(launcher.parse(["--hostfile", str(tmp_path / "hosts"), "x.py"])) == [("a", 4), ("b", 2), ("c", 1)]
+    with pytest.raises(ArgumentError, match="not a machine"):
+        launcher.hosts(launcher.parse(["--hosts", "a:x", "x.py"]))
+
+
+@pytest.mark.parametrize("args", [["--nproc_per_node", "0", "x.py"], ["--nnodes", "2", "--node_rank", "2", "x.py"], []])
+def test_bad_arguments(args, capsys):
+    with pytest.raises(SystemExit):
+        launcher.parse(args)
+    assert "usage:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("args, words", [
+    (["--engine", "threads", "none.py"], "launch: cannot read none.py"),
+    (["--engine", "threads", "-m", "no_such_module"], "no module no_such_module"),
+    (["--engine", "threads", "--nnodes", "2", "x.py"], "the ranks are threads of one process"),
+])
+def test_errors(args, words, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    from flowedu import get_num_threads, set_num_threads
+
+    threads = get_num_threads()
+    try:
+        assert launcher.main(args) == 2
+    finally:
+        set_num_threads(threads)
+    assert words in capsys.readouterr().err

@@ -1,0 +1,157 @@
+"""Laws over the registry: every way a call may lie on a row or a grid of devices computes the call; a way that cannot be
+had says why; choosing is deterministic; in strict mode exactly the ways there are go through, and a refusal names partners.
+"""
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dist.signature_common import CALLS, arrays_of, drawable, gather, layouts_of, scatter, sizes, some, specs_of
+from flowedu.dist.candidates import ways
+from flowedu.dist.choose import choose, is_legal, refuse
+from flowedu.dist.sbp import fits
+from flowedu.dist.signature import extra, signatures
+from flowedu.errors import JobBuildAndInferError
+from flowedu.ops import REGISTRY
+from laws.calls import label, reference
+
+ROWS = [(1,), (2,), (3,), (4,)]
+GRIDS = [(2, 2), (2, 3), (3, 1), (1, 2), (2, 1, 2)]
+
+
+def check(op, arrays, attrs, want, way, hierarchy):
+    """The local calls, run one by one, give the call."""
+    rng = np.random.default_rng(1)
+    n = len(arrays)
+    given_ = [scatter(a, s, hierarchy, rng) for a, s in zip(arrays, way.signature)]
+    made = []
+    for i, call in enumerate(way.calls):
+        mine = [parts[i] for parts in given_]
+        assert specs_of(mine) == call.ins
+        made.append(reference(call.op, mine, call.attrs))
+        assert [y.shape for y in made[-1]] == [s.shape for s in call.outs]
+    for j, (y, sbps) in enumerate(zip(want, way.signature[n:])):
+        got = gather([m[j] for m in made], sbps, hierarchy)
+        assert got.shape == y.shape
+        np.testing.assert_allclose(got, y, rtol=1e-8, atol=1e-8 * max(1.0, float(np.max(np.abs(y), initial=0))),
+                                   err_msg=f"{op.name} {way.signature} on {hierarchy}")
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+def test_every_way_is_sound(case):
+    """On rows of 1 to 4 devices all ways, on a grid of 2x2 some; with sizes that devices divide and sizes they do not."""
+    op, example = case
+    for e in sizes(op, example):
+        arrays, attrs = arrays_of(op, e)
+        specs, want = specs_of(arrays), reference(op, *arrays_of(op, e))
+        if any(0 in a.shape for a in arrays):
+            continue
+        for hierarchy in [*ROWS, (2, 2)]:
+            legal = [w for w in ways(op, specs, attrs, hierarchy) if drawable(arrays, w.signature) and not w.mixed]
+            for way in some(legal, 100 if len(hierarchy) == 1 else 5, 0):
+                if way.fault:
+                    assert "element" in way.fault or "uneven" in way.fault
+                elif way.calls is not None:                      # None: the cut is uneven
+                    check(op, arrays, attrs, want, way, hierarchy)
+
+
+@given(st.sampled_from(CALLS), st.sampled_from(GRIDS), st.integers(0, 2 ** 31))
+def test_ways_on_other_grids_are_sound(case, hierarchy, seed):
+    op, example = case
+    for e in sizes(op, example):
+        arrays, attrs = arrays_of(op, e, seed)
+        if any(0 in a.shape for a in arrays):
+            continue
+        want = reference(op, arrays, attrs)
+        legal = [w for w in ways(op, specs_of(arrays), attrs, hierarchy) if drawable(arrays, w.signature)
+                 and not w.mixed and not w.fault and w.calls is not None]
+        for way in some(legal, 6, seed):
+            check(op, arrays, attrs, want, way, hierarchy)
+
+
+def test_a_way_is_missing_only_where_an_axis_is_too_short_or_a_cut_uneven():
+    """On a grid, what every axis allows by itself is among the ways, or refused with the reason."""
+    for op, example in CALLS:
+        if "groups" in op.attrs:                                   # one group is left to a device: no group to split
+            continue
+        arrays, attrs = arrays_of(op, example)
+        specs = specs_of(arrays)
+        found = {w.path for w in ways(op, specs, attrs, (2, 2))}
+        short = {w.path[0] for w in ways(op, specs, attrs, (2, 2)) if w.fault and len(w.path) == 1}
+        row = list(signatures(op, specs, attrs))
+        values = [*specs, *op.infer(specs, attrs)]
+        for a, b in itertools.product(row, row):
+            grid = list(zip(a, b))
+            if a not in short and all(fits(s, v.shape, (2, 2)) for s, v in zip(grid, values)):
+                special = extra(op, specs, attrs)
+                assert (a, b) in found or a in special or b in special, (op.name, a, b)
+
+
+# ---- choosing
+@given(st.sampled_from(CALLS), st.sampled_from([(2,), (3,), (4,), (2, 2)]), st.data())
+def test_choosing_is_deterministic_and_takes_no_more_bytes_than_any_other(case, hierarchy, data):
+    op, example = case
+    arrays, attrs = arrays_of(op, data.draw(st.sampled_from(sizes(op, example))))
+    specs = specs_of(arrays)
+    sources = [w for w in ways(op, specs, attrs, hierarchy) if not w.mixed and w.calls is not None]
+    mix = [data.draw(st.sampled_from(sources)) for _ in specs]               # each input as in some way
+    present = [[layouts_of([w.signature[i]], hierarchy)[0]] for i, w in enumerate(mix)]
+    devices = tuple(range(int(np.prod(hierarchy))))
+    for rule in ("bytes", "oneflow"):
+        call = lambda rule=rule: choose(op, specs, attrs, [list(p) for p in present], devices, hierarchy, rule=rule)
+        choice = call()
+        assert call() is choice
+        said = choice.explain()
+        choose.__globals__["_chosen"].cache_clear()
+        assert call().explain() == said and call().signature == choice.signature
+        assert choice.bytes == sum(r.bytes for r in choice.routes if r is not None)
+        assert (choice.calls is None) == all(s == "B" for v in choice.signature for s in v)
+        assert "because: " in said and " -> " in said
+        if rule == "bytes":
+            assert choice.bytes == min(c.bytes for c in choice.candidates if not c.fault)
+
+
+@given(st.sampled_from([c for c in CALLS if c[1]["shapes"]]), st.sampled_from([(2,), (3,), (2, 2)]), st.data())
+def test_strict_mode_takes_what_is_legal_and_refuses_the_rest_with_partners(case, hierarchy, data):
+    op, example = case
+    arrays, attrs = arrays_of(op, data.draw(st.sampled_from(sizes(op, example))))
+    specs = specs_of(arrays)
+    texts = ["B", "P", *(f"S{i}" for i in range(3))]
+    have = []
+    for spec in specs:
+        legal = [s for s in itertools.product(texts, repeat=len(hierarchy)) if fits(s, spec.shape, hierarchy)]
+        have.append(data.draw(st.sampled_from(legal)))
+    layouts = layouts_of(have, hierarchy)
+    wanted = [w.signature for w in ways(op, specs, attrs, hierarchy)
+              if not w.mixed and w.calls is not None and w.signature[:len(specs)] == tuple(have)]
+    assert is_legal(op, specs, attrs, layouts) == bool(wanted)
+    if wanted:
+        choice = refuse(op, specs, attrs, layouts)
+        assert choice.signature in wanted and choice.bytes == 0 and all(r is None for r in choice.routes)
+        return
+    with pytest.raises(JobBuildAndInferError) as e:
+        refuse(op, specs, attrs, layouts)
+    assert str(e.value).startswith(f"{op.name}: ")
+    assert "legal partners of " in e.value.expected or e.value.expected.startswith("one of ")
+    assert " -> " in e.value.expected and ("box " in e.value.fix)
+
+
+def test_the_law_can_fail(monkeypatch):
+    """A device that takes another one's rows of a table is seen."""
+    gather_ = REGISTRY["gather"]
+    part = REGISTRY["gather_part"]
+    monkeypatch.setattr(gather_, "spread", None)
+    gather_.set_spread(lambda params, axis: {(f"S{axis}", "B", "P"): (part, lambda start, stop: {
+        "axis": axis, "first": 0, "size": params.shape[axis]})})
+    arrays, attrs = arrays_of(gather_, {"shapes": [(6, 4), (12,)]})
+    signatures.__globals__["_known"].cache_clear()
+    ways.cache_clear()
+    try:
+        way = next(w for w in ways(gather_, specs_of(arrays), attrs, (2,)) if w.signature[0] == ("S0",))
+        with pytest.raises(AssertionError):
+            check(gather_, arrays, attrs, reference(gather_, arrays, attrs), way, (2,))
+    finally:
+        signatures.__globals__["_known"].cache_clear()
+        ways.cache_clear()

@@ -1,0 +1,152 @@
+"""Law: a global tensor computes what a local one computes, under every legal signature, values and gradients; and what is
+no signature is refused where nothing may be boxed, with the legal partners.
+
+On virtual devices; and on processes, if the launcher starts pytest (tests/dist/test_mpi.py):
+python -m flowedu.distributed.launch --nproc_per_node 2 -m pytest tests/laws/test_global.py
+"""
+import itertools
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu.blob.dtype import as_dtype
+from flowedu.blob.spec import Spec
+from flowedu.dist.candidates import ways
+from flowedu.dist.comm import current
+from flowedu.dist.names import of_text
+from flowedu.dist.sbp import boxes, layout
+from flowedu.dist.tensor.interpreter import assembled, strict
+from flowedu.dist.tensor.lay import lay_of
+
+from .calls import attributes, cases, input_name, label, types_of, values
+
+CALLS = cases(lambda op: not getattr(op, "mutates", None) and not op.random and op.cpu is not None or op.view is not None)
+WORLDS = [(1,), (2,), (3,), (4,), (2, 2)]
+MOST = 5            # signatures tried on a grid; on a row all are
+
+
+@pytest.fixture(autouse=True)
+def four(world):
+    world(4)
+
+
+def scattered(a: np.ndarray, sbp: tuple, hierarchy: tuple, rng):
+    """The global tensor of a logical array: random addends where it is partial, smaller (larger) numbers where it is a
+    maximum (minimum)."""
+    placement = flow.placement("cpu", np.arange(int(np.prod(hierarchy))).reshape(hierarchy).tolist())
+    lay = lay_of(placement, tuple(of_text(s) for s in sbp))
+    at, parts = lay.layout, {}
+    partial = [i for i, s in enumerate(sbp) if s[0] == "P"]
+    shape = [hierarchy[i] for i in partial]
+    addends = np.empty([*shape, *a.shape], a.dtype)
+    kinds = {sbp[i] for i in partial}
+    cells = list(np.ndindex(*shape))
+    for cell in cells:
+        noise = rng.uniform(0.5, 2, a.shape) if a.dtype.kind == "f" else rng.integers(1, 4, a.shape)
+        addends[cell] = (a + noise * (-1 if kinds == {"Pmax"} else 1)) if kinds <= {"Pmax", "Pmin"} and kinds else noise
+    if kinds == {"P"}:
+        addends[cells[-1]] = a - sum(addends[c] for c in cells[:-1])
+    else:
+        addends[cells[-1]] = a
+    for i, box in enumerate(boxes(at.sbp, at.hierarchy, a.shape)):
+        if i not in current().owned:
+            continue
+        mine = addends[tuple(at.coords(i)[axis] for axis in partial)]
+        parts[i] = flow.tensor(mine[tuple(slice(*b) for b in box)])
+    return assembled(Spec(a.shape, as_dtype(a.dtype)), lay, parts)
+
+
+def drawn(op, example, rng):
+    attrs = tuple(flow.float64 if repr(a) == "flowedu.float32" else a for a in attributes(op, example))
+    arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
+              for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float64)))]
+    return arrays, attrs
+
+
+def listed(y):
+    return list(y) if isinstance(y, tuple) else [y]
+
+
+def evaluated(op, inputs, attrs, weights):
+    """Values of the outputs, and the gradients of their weighted sum with respect to the floating inputs."""
+    outs = listed(op.call(tuple(inputs), attrs))
+    wanted = [x for x in inputs if x.requires_grad]
+    known = [(y, w) for y, w in zip(outs, weights) if y.requires_grad]
+    grads = flow.autograd.grad([y for y, _ in known], wanted, [w(y) for y, w in known], allow_unused=True) \
+        if known and wanted else []
+    return outs, grads
+
+
+def weight(i):
+    """A gradient to start from: the same logical numbers, local or global."""
+    def make(y):
+        n = np.random.default_rng(i).uniform(-1, 1, tuple(y.shape))
+        where = {"placement": y.placement, "sbp": [flow.sbp.broadcast] * len(y.placement.hierarchy)} if y.is_global else {}
+        return flow.tensor(n, dtype=y.dtype, **where)
+    return make
+
+
+def drawable(arrays, signature) -> bool:
+    """Addends of indices and masks mean nothing, nor do maxima of them."""
+    return all(a.dtype.kind == "f" or s[0] != "P" for a, sbp in zip(arrays, signature) for s in sbp)
+
+
+def legal(op, specs, attrs, hierarchy, arrays):
+    found = {w.signature[:len(specs)]: w for w in ways(op, specs, attrs, hierarchy)
+             if not w.fault and not w.mixed and (w.whole or w.calls is not None) and drawable(arrays, w.signature)}
+    return list(found)
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+def test_global_equals_local_under_every_signature(case):
+    op, example = case
+    rng = np.random.default_rng(5)
+    arrays, attrs = drawn(op, example, rng)
+    local = [flow.tensor(a, requires_grad=a.dtype.kind == "f") for a in arrays]
+    weights = [weight(i) for i in range(8)]
+    want, want_grads = evaluated(op, local, attrs, weights)
+    specs = tuple(Spec(a.shape, as_dtype(a.dtype)) for a in arrays)
+    if not specs:
+        return
+    for hierarchy in (h for h in WORLDS if np.prod(h) <= current().size):
+        tried = legal(op, specs, attrs, hierarchy, arrays)
+        if len(hierarchy) > 1 and len(tried) > MOST:
+            tried = [tried[i] for i in rng.choice(len(tried), MOST, replace=False)]
+        for signature in tried:
+            inputs = [scattered(a, s, hierarchy, rng) for a, s in zip(arrays, signature)]
+            for x in inputs:
+                x.requires_grad = x.dtype.is_floating_point
+            with strict():
+                op.call(tuple(x.detach() for x in inputs), attrs)        # nothing has to be boxed
+            got, grads = evaluated(op, inputs, attrs, weights)
+            for a, b in zip(got, want, strict=True):
+                assert a.is_global and a.dtype is b.dtype and tuple(a.shape) == tuple(b.shape)
+                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-8, atol=1e-8, err_msg=str((hierarchy, signature)))
+            for g, h in zip(grads, want_grads, strict=True):
+                assert (g is None) == (h is None)
+                if g is not None:
+                    np.testing.assert_allclose(g.numpy(), h.numpy(), rtol=1e-7, atol=1e-7,
+                                               err_msg=f"gradient, {hierarchy}, {signature}")
+
+
+@pytest.mark.parametrize("case", [c for c in CALLS if len(c[1]["shapes"]) in (1, 2)], ids=label)
+def test_what_is_no_signature_is_refused_where_nothing_is_boxed(case):
+    op, example = case
+    rng = np.random.default_rng(5)
+    arrays, attrs = drawn(op, example, rng)
+    specs = tuple(Spec(a.shape, as_dtype(a.dtype)) for a in arrays)
+    good = set(legal(op, specs, attrs, (2,), arrays))
+    spaces = [[("B",), ("P",), *[(f"S{i}",) for i, n in enumerate(a.shape) if n > 1]] for a in arrays]
+    bad = [s for s in itertools.product(*spaces) if s not in good and drawable(arrays, s)]
+    rng.shuffle(bad)
+    for signature in bad[:4]:
+        signature = tuple(map(tuple, signature))
+        inputs = [scattered(a, s, (2,), rng) for a, s in zip(arrays, signature)]
+        with strict(), pytest.raises(flow.errors.FlowError) as e:
+            op.call(tuple(inputs), attrs)
+        text = str(e.value)
+        assert op.name in text and "fix:" in text
+        partners = [s for s in good if any(a == b for a, b in zip(s, signature))]
+        assert not partners or any(layout(s, (0, 1)).sbp[0].replace("S", "S(") in text for p in partners for s in p) \
+            or "B" in text
