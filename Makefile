@@ -57,7 +57,7 @@ test-torch: $(READY) $(STAMPS)/test  ## run the tests that compare with PyTorch,
 
 test-mpi: $(READY) $(STAMPS)/test  ## run the tests that start several processes, if MPI can be installed
 	@$(PY) -c "import mpi4py" 2>/dev/null || { echo "installing what 'mpi' needs into $(VENV)"; $(PIP) $$($(NEEDS) mpi); } || true
-	@if $(PY) -c "import mpi4py" 2>/dev/null; then $(PY) -m pytest -m mpi $(ARGS); \
+	@if $(PY) -c "import mpi4py" 2>/dev/null; then $(PY) -m pytest -m mpi tests/dist $(ARGS); \
 	else echo "mpi4py is not here: nothing was run on several processes"; fi
 
 lint: $(STAMPS)/lint  ## check the style of the Python code

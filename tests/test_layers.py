@@ -5,6 +5,7 @@ import importlib
 import os
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,10 @@ def test_a_star_brings_every_public_name():
     exec("from flowedu import *", names)
     assert {"Tensor", "nn", "add", *(n for m, n in LATER if m == "flowedu")} <= {*names}
     assert names["save"] is flowedu.save and "_later" not in names
+
+
+def test_no_folder_of_tests_is_left_out(pytestconfig):
+    """pytest leaves out folders of some names unless told otherwise; `dist` is one of them."""
+    patterns = pytestconfig.getini("norecursedirs")
+    folders = [p.parent.name for p in Path(__file__).parent.rglob("test_*.py")]
+    assert "dist" in folders and not [n for n in folders if any(fnmatch(n, pattern) for pattern in patterns)]

@@ -110,7 +110,7 @@ def test_pipeline(one_device):
     losses, train = whole(2, places=["0:0", "0:1"])
     same(losses, one_device)
     placed = {n.placement for c in train.context.calls for n in c.nodes}
-    assert placed == {(0,), (1,)}
+    assert placed == {((0,), (1,)), ((1,), (1,))}, "devices and hierarchy"
 
 
 def test_hybrid_of_two_placements_with_two_devices_each(one_device):

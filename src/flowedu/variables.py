@@ -17,8 +17,9 @@ def get_variable(name: str, shape=None, dtype=dt.float32, initializer=None, regu
 
     In one job, asking again with reuse=True gives the same variable (shape, dtype and initializer are then ignored);
     with reuse=False it is an error. Jobs that use the same name share the storage. model_name matters in one place:
-    variables called "bias" go by config.train.secondary_lr, if that is set. distribute, or parallel_distribution ("B",
-    "S(0)"): how it lies on several devices (default: all of it on each).
+    variables called "bias" go by config.train.secondary_lr, if that is set. distribute, or parallel_distribution,
+    OneFlow 0.4's way: how it lies on several devices (default: all of it on each); "B" or "S(0)", or a list of such, one
+    for each axis of the placement's hierarchy.
 
     Raises:
         CheckError: name is not a string, shape is missing, or the variable exists and reuse is False.
@@ -33,7 +34,7 @@ def get_variable(name: str, shape=None, dtype=dt.float32, initializer=None, regu
     if not all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape):
         raise CheckError("get_variable: a size is not a number of elements", expected="ints of 0 or more", got=repr(shape),
                          fix="take sizes from blob.shape; a variable has no axis of -1")
-    context, wish = current(), variable_distribute(distribute, parallel_distribution)
+    context, wish = current(), variable_distribute(distribute, parallel_distribution, shape)
     spec = Spec(tuple(int(n) for n in shape), dt.as_dtype(dtype or dt.float32, "get_variable: dtype"))
     if model_name is not None:
         context.model_names.setdefault(context.full_name(name), model_name)

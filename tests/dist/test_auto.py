@@ -312,6 +312,7 @@ def test_every_process_chooses_the_same():
     script = ("from dist.test_auto import planned; print([p.describe(99) + repr(sorted(map(str, p.best.sources.values()))) "
               "for p in planned('between')[0].values()])")
     tests = str(Path(__file__).parent.parent)
-    said = [subprocess.run([sys.executable, "-c", script], cwd=tests, env={**os.environ, "PYTHONHASHSEED": seed}, check=True,
-                           capture_output=True, text=True, timeout=60).stdout for seed in "12"]
+    how = dict(cwd=tests, check=True, capture_output=True, text=True, timeout=60)
+    said = [subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed}, **how).stdout
+            for seed in "12"]
     assert len(said[0]) > 1000 and len(set(said)) == 1

@@ -1,5 +1,6 @@
 """python -m flowedu.distributed.launch: what ranks find, exit codes, signals, several machines."""
 import json
+import mmap
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from dist.ranks import command, environment, has_mpi, launch, mpi, run
 from flowedu.distributed import launch as launcher
+from flowedu.distributed.watcher import sweep
 from flowedu.errors import ArgumentError
 
 ENGINES = [pytest.param("threads", id="threads"), pytest.param("mpi", id="mpi", marks=[
@@ -184,3 +186,17 @@ def test_errors(args, words, capsys, monkeypatch):
     finally:
         set_num_threads(threads)
     assert words in capsys.readouterr().err
+
+
+def test_shared_memory_that_nobody_has_mapped_is_swept_away(tmp_path):
+    """MPICH leaves its own behind when ranks are ended by force."""
+    left, used, other = (tmp_path / n for n in ("mpich_shm_a", "mpich_shm_b", "something"))
+    since = time.time() - 1
+    for f in (left, used, other):
+        f.write_bytes(b"x" * 4096)
+    with used.open("r+b") as file, mmap.mmap(file.fileno(), 0):
+        sweep(time.time() + 60, str(tmp_path))
+        assert left.exists()                               # made before: not ours
+        sweep(since, str(tmp_path))
+        assert not left.exists() and used.exists() and other.exists()
+    sweep(since, str(tmp_path / "nowhere"))

@@ -40,3 +40,27 @@ def test_eager(world, one_device, plan):
     got = train(model, loss_of, flow.tensor(x, **place), flow.tensor(y, **place))
     assert want[-1] < want[0]
     np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_batch_norm_of_split_samples_moves_two_numbers_a_channel_and_direction(world):
+    """Data parallel: a step moves the gradients' all-reduce, and for each norm four vectors; no activation moves."""
+    world(4)
+    make, loss_of, x, y = MODELS["mobilenet"]
+    model = make()
+    place = {"placement": spread(model, [0, 1], PLANS["data"][1]), "sbp": PLANS["data"][2]}
+
+    class Step(flow.nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+
+        def build(self, x, y):
+            loss = loss_of(self.model, x, y)
+            loss.backward()
+            return loss
+
+    graph = Step()
+    graph(flow.tensor(x, **place), flow.tensor(y, **place))
+    norms = sum(m.num_features for m in model.modules() if isinstance(m, flow.nn.BatchNorm2d))
+    assert graph.bytes == 2 * 8 * (sum(p.numel() for p in model.parameters()) + 4 * norms + 1)      # 1: the loss

@@ -12,8 +12,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from flowedu.dist.boxing import Route
 from flowedu.dist.candidates import Way
 from flowedu.dist.choose import cheapest, choose, is_present
-from flowedu.dist.row import Boxed, Place, Row, place_of
-from flowedu.dist.sbp import Layout, pretty
+from flowedu.dist.row import Boxed, Row
+from flowedu.dist.sbp import Layout, Place, place_of, pretty
 from flowedu.dist.signature import text, whole
 from flowedu.errors import JobBuildAndInferError, UnsupportedError
 from flowedu.graph.ir import Graph, GraphValue, Node
@@ -49,6 +49,7 @@ class Inference:
         self.same: dict[GraphValue, GraphValue] = {}
         self.layouts: dict[GraphValue, list[Layout]] = {v: [at] for v, at in sources.items()}
         self.loose: set[GraphValue] = set()                    # what lies nowhere in particular
+        self.before: dict[str, Layout] = {}                    # where the inputs of forced hints were, by their `restore`
         for v in (*graph.inputs.values(), *graph.variables.values(), *graph.hosts.values()):
             self.enter(v, None)
 
@@ -121,7 +122,12 @@ class Inference:
         """A wish changes nothing yet: its readers look at it. A forced one is where the value is from now on."""
         x, y = node.inputs[0], node.outputs[0]
         names = dict(zip(HINT.attrs, node.attrs))
-        there, sbp = names.get("place"), names["sbp"]
+        there, sbp = names["place"], names["sbp"]
+        if names["restore"] is not None and sbp is not None:
+            self.before[names["restore"]] = self.own(x)
+        elif names["restore"] is not None:                     # every addend of a sum has the same gradient
+            at = self.before[names["restore"]]
+            there, sbp = place_of(at), tuple("B" if s[0] == "P" else s for s in at.sbp)
         place = self.place(node) if there is None else place_of(there)
         if sbp is None and there is not None:                  # as it is, elsewhere
             have = self.own(x).plain
@@ -173,7 +179,7 @@ class Inference:
         present = [self.layouts[x] for x in node.inputs]
         call = (node.op, [x.spec for x in node.inputs], node.attrs, present, *place)
         try:
-            choice = choose(*call, hints=list(map(wish, node.inputs)), name=node.name, line=node.line)
+            choice = choose(*call, hints=[wish(x, place) for x in node.inputs], name=node.name, line=node.line)
         except JobBuildAndInferError:
             if strict:
                 raise
@@ -241,13 +247,17 @@ def groups(node: Node) -> list[list[int]]:
     return [list(range(i, i + size)) for i in range(HEAD, len(node.inputs), size)]
 
 
-def wish(value: GraphValue) -> str | tuple[str, ...] | None:
-    """The SBP a reader of `value` is asked to take it in."""
+def wish(value: GraphValue, place: Place) -> tuple[str, ...] | None:
+    """The SBP a reader of `value` at `place` is asked to take it in. What was said of a grid of so many axes holds on such
+    grids only."""
     node = value.node
     if node is None or node.op is not HINT:
         return None
-    names = dict(zip(HINT.attrs, node.attrs))
-    return None if names["forced"] else names["sbp"]
+    names, axes = dict(zip(HINT.attrs, node.attrs)), len(place.hierarchy)
+    sbp = names["sbp"]
+    if names["forced"] or sbp is None:
+        return None
+    return (sbp,) * axes if isinstance(sbp, str) else sbp if len(sbp) == axes else None
 
 
 def unread(graph: Graph) -> None:

@@ -3,38 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from flowedu.dist.boxing import Route
 from flowedu.dist.choose import Choice
 from flowedu.dist.local import LocalCall
-from flowedu.dist.sbp import Layout, ids, layout
+from flowedu.dist.sbp import Layout, Place
 from flowedu.graph.ir import GraphValue, Node
-
-
-class Place(NamedTuple):
-    """Devices in a grid, row by row."""
-
-    devices: tuple[int, ...]
-    hierarchy: tuple[int, ...]
-
-    def layout(self, sbp: str | Sequence[str]) -> Layout:
-        """A layout here. One text for a grid of several axes holds along all of them."""
-        return layout((sbp,) * len(self.hierarchy) if isinstance(sbp, str) else tuple(sbp), self.devices, self.hierarchy)
-
-    @property
-    def whole(self) -> Layout:
-        return self.layout("B")
-
-    def __str__(self) -> str:
-        return ids(self.devices) if len(self.hierarchy) == 1 else f"{ids(self.devices)} as {self.hierarchy}"
-
-
-def place_of(x: Place | Layout | Sequence[int]) -> Place:
-    """The place of a layout; a row of devices."""
-    if isinstance(x, (Place, Layout)):
-        return Place(x.devices, x.hierarchy)
-    return Place(tuple(x), (len(x),))
 
 
 @dataclass

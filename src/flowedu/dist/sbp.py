@@ -223,3 +223,28 @@ def layout(sbp: str | Sequence[str], devices: Sequence[int], hierarchy: Sequence
         raise ArgumentError("layout: partial in two ways", expected="P, Pmax or Pmin, the same along all axes",
                             got=pretty(sbp), fix="bring one of them to B or S first")
     return Layout(sbp, devices, hierarchy)
+
+
+class Place(NamedTuple):
+    """Devices in a grid, row by row."""
+
+    devices: tuple[int, ...]
+    hierarchy: tuple[int, ...]
+
+    def layout(self, sbp: str | Sequence[str]) -> Layout:
+        """A layout here. One text for a grid of several axes holds along all of them."""
+        return layout((sbp,) * len(self.hierarchy) if isinstance(sbp, str) else tuple(sbp), self.devices, self.hierarchy)
+
+    @property
+    def whole(self) -> Layout:
+        return self.layout("B")
+
+    def __str__(self) -> str:
+        return ids(self.devices) if len(self.hierarchy) == 1 else f"{ids(self.devices)} as {self.hierarchy}"
+
+
+def place_of(x: Place | Layout | Sequence[int]) -> Place:
+    """The place of a layout; a row of devices."""
+    if isinstance(x, (Place, Layout)):
+        return Place(x.devices, x.hierarchy)
+    return Place(tuple(x), (len(x),))

@@ -4,9 +4,10 @@ A job builds one graph as if there were one device. infer.py says how every valu
 node per device is appended, on its parts, or one for all where every device would do the same. What comes out is an
 ordinary graph, which the ordinary passes, planner and executor run.
 
-Where things lie at first: an argument of the job is S(0) on the devices of its first reader (the host hands each device
-its rows); a variable is B, or as its hint says (it is one array in memory, and a split one's parts are views of it); a
-host value is B. Updates of variables are made once, on whole arrays; outputs are whole again when they are fetched.
+Where things lie at first: an argument of the job is S(0) on the devices of its first reader, along all axes of a grid (the
+host hands each device its rows); a variable is B, or as its hint says (it is one array in memory, and a split one's parts
+are views of it); a host value is B. Updates of variables are made once, on whole arrays; outputs are whole again when they
+are fetched.
 """
 from __future__ import annotations
 
@@ -14,33 +15,35 @@ from dataclasses import dataclass, field
 
 from flowedu.dist.boxing import route
 from flowedu.dist.choose import cheapest
-from flowedu.dist.infer import HINT, Inference, Place, Row, place_of, unread
-from flowedu.dist.sbp import Layout, fits, layout
+from flowedu.dist.infer import HINT, Inference, Row, unread
+from flowedu.dist.sbp import Layout, Place, layout, place_of
 from flowedu.graph.ir import Graph, GraphValue, Node
 
-WHOLE = (("B",), 1)                  # the key of a value that is made once, for all devices
+Key = tuple[tuple[str, ...], tuple[int, ...]]
+WHOLE: Key = (("B",), (1,))          # the key of a value that is made once, for all devices
 
 
 @dataclass(eq=False)
 class Held:
     """What there is of a logical value.
 
-    Attributes: layouts, those it is in (the first is its own, the others came by boxing); made, {(sbp, devices): parts}.
-    The two differ where devices share memory: of a split argument the whole is there, though getting it has a price.
+    Attributes: layouts, those it is in (the first is its own, the others came by boxing); made, {(sbp, hierarchy): parts},
+    of plain layouts: memory is shared, so it does not matter which devices these are. The two differ for another reason
+    too: of a split argument the whole is there, though getting it has a price.
     """
 
     value: GraphValue
     layouts: list[Layout]
-    made: dict[tuple[tuple[str, ...], int], tuple[GraphValue, ...]] = field(default_factory=dict)
+    made: dict[Key, tuple[GraphValue, ...]] = field(default_factory=dict)
 
     def parts(self, dst: Layout) -> tuple[GraphValue, ...]:
         """The parts in a layout, one per device. Appends the nodes that make them."""
         dst = dst.plain
         if dst.whole:
             return (self.whole(),) * dst.k
-        key = (dst.sbp, dst.k)
+        key = key_of(dst)
         if key not in self.made:
-            have = [x for x in self.layouts if (x.sbp, x.k) in self.made]     # others are paid for, and not made yet
+            have = [x for x in self.layouts if key_of(x) in self.made]        # others are paid for, and not made yet
             if WHOLE in self.made:
                 have.insert(0, layout("B", dst.devices))
             r = cheapest(have, dst, self.value.spec)
@@ -51,7 +54,7 @@ class Held:
         """The logical value as one array."""
         if WHOLE not in self.made:
             src = self.layouts[0]
-            self.made[WHOLE] = route(src, layout("B", src.devices), self.value.spec).run(self.made[src.sbp, src.k])[:1]
+            self.made[WHOLE] = route(src, layout("B", src.devices), self.value.spec).run(self.made[key_of(src)])[:1]
         return self.made[WHOLE][0]
 
 
@@ -67,7 +70,7 @@ class Spread:
         forward = set(graph.nodes if graph.forward is None else graph.nodes[:graph.forward])
         unread(graph)
         for node in graph.nodes:
-            node.placement = node.placement or self.all
+            node.placement = place_of(node.placement or self.all)
         self.inferred = Inference(graph, Place(self.all, (devices,)), self._sources(), fed=True).run(forward)
         for v in graph.outputs:                                # users see logical values, whole
             self.inferred.fetch(v, layout("B", self.inferred.own(v).devices[:1]))
@@ -96,15 +99,15 @@ class Spread:
         for node in graph.nodes:
             sbp = None if node.op is not HINT else node.attrs[HINT.attr_index["sbp"]]
             if sbp is not None and node.inputs[0].kind == "variable":
-                wished = layout(sbp, node.placement)
+                wished = place_of(node.attrs[HINT.attr_index["place"]] or node.placement).layout(sbp)
                 if not wished.partial and wished.fits(node.inputs[0].shape):
                     found.setdefault(node.inputs[0], wished.plain)
         readers = graph.consumers()
         for v in graph.inputs.values():
-            places = [n.placement for n in readers.get(v, ())]
-            devices = next((d for d in places if len(d) > 1), places[0] if places else self.all)
-            sbp = "S0" if v.ndim and fits("S0", v.shape, len(devices)) else "B"
-            found[v] = layout(sbp, devices).plain
+            places = [n.placement for n in readers.get(v, ())] or [place_of(self.all)]
+            place = next((p for p in places if len(p.devices) > 1), places[0])
+            cut = place.layout("S0")
+            found[v] = (cut if cut.fits(v.shape) else place.whole).plain
         return found
 
     # ---- the walk
@@ -129,7 +132,7 @@ class Spread:
     def _hold(self, value: GraphValue, parts: tuple[GraphValue, ...]) -> None:
         """These are the parts of `value` in its own layout."""
         own = self.inferred.own(value)
-        self.held[value] = Held(value, self.inferred.layouts[value], keyed(own, parts))
+        self.held[value] = Held(value, self.inferred.layouts[value], {key_of(own): parts[:1] if own.whole else parts})
 
     def _cast(self, row: Row) -> None:
         x, y = row.node.inputs[0], row.node.outputs[0]
@@ -167,11 +170,13 @@ class Spread:
         return parts
 
 
-def keyed(src: Layout, parts: tuple[GraphValue, ...]) -> dict[tuple[tuple[str, ...], int], tuple[GraphValue, ...]]:
-    """The entry of Held.made for parts in a layout."""
-    return {WHOLE: parts[:1]} if src.whole else {(src.sbp, src.k): parts}
+def key_of(at: Layout) -> Key:
+    """Where Held.made has the parts of a layout."""
+    at = at.plain
+    return WHOLE if at.whole else (at.sbp, at.hierarchy)
 
 
 def spread(graph: Graph, devices: int) -> Spread:
-    """Rewrite `graph`, in place, for this many virtual devices. A node's placement says which ones run it (None: all)."""
+    """Rewrite `graph`, in place, for this many virtual devices. A node's placement says which ones run it, a row of them or
+    a Place (None: all)."""
     return Spread(graph, devices)

@@ -23,6 +23,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 
 from flowedu.errors import ArgumentError, CommError
@@ -147,10 +148,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(o: argparse.Namespace, machines: list[tuple[str, int]], start: Callable[[str], bool] | None = None) -> int:
-    from flowedu.distributed.watcher import watch
+    from flowedu.distributed.watcher import sweep, watch
 
     cmd, env = command(o, machines, start is not None)
-    return watch(cmd, {**os.environ, **env}, start)
+    since = time.time()
+    code = watch(cmd, {**os.environ, **env}, start)
+    if code:
+        sweep(since)
+    return code
 
 
 def _threads(o: argparse.Namespace) -> int:

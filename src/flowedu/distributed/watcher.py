@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 MARK = re.compile(rb"\x1eflowedu (start|end) (\d+) (\d+) ([^\n]*)\n")
 DEATH = re.compile(rb"PID (\d+) RUNNING AT ([^\n]*)\n=\s+EXIT CODE: (\d+)")
@@ -94,3 +96,31 @@ def tell(rank: int | None, pid: int, host: str, status: int) -> None:
     else:
         why = f"ended with code {status}"
     print(f"launch: {who} (process {pid} on {host}) {why}; all ranks have ended", file=sys.stderr, flush=True)
+
+
+def sweep(since: float, folder: str = "/dev/shm", tries: int = 5) -> None:
+    """Remove the shared memory that MPICH left behind when ranks were ended by force: files of this user, made since then,
+    that no process has mapped. (Ranks that end by themselves remove theirs.) The last ranks may take a moment to end."""
+    for _ in range(tries):
+        try:
+            made = [f for f in Path(folder).glob("mpich_shm_*")
+                    if f.stat().st_ctime >= since and f.stat().st_uid == os.getuid()]
+        except OSError:
+            return
+        left = _unmapped(made) if made else []
+        for f in left:
+            f.unlink(missing_ok=True)
+        if len(left) == len(made):
+            return
+        time.sleep(0.1)
+
+
+def _unmapped(files: list[Path]) -> list[Path]:
+    """Those that no process uses, as far as we may see."""
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        try:
+            text = maps.read_text(errors="replace")
+        except OSError:                            # ended since, or somebody else's
+            continue
+        files = [f for f in files if f"{f}\n" not in text]
+    return files

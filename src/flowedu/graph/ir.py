@@ -31,7 +31,8 @@ class GraphValue(Value):
 
 
 class Node:
-    """One op call. `line` is the user's own line, for messages; `placement`: the devices it runs on (None: all)."""
+    """One op call. `line` is the user's own line, for messages; `placement`: the devices it runs on, a row or a
+    Place of dist/sbp.py (None: all)."""
 
     __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs", "placement")
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from flowedu.blob.blob import BlobDef
 from flowedu.blob.spec import Spec
 from flowedu.context import BETWEEN_JOBS, Context, blobs_in, unique
+from flowedu.dist.sbp import Place
 from flowedu.errors import CheckError, DTypeError, JobBuildAndInferError, UnsupportedError
 from flowedu.graph.backward import gradients
 from flowedu.graph.ir import Graph, GraphValue
@@ -89,7 +90,7 @@ class JobContext(Context):
         if self.views.mirrored:
             return self.views.apply(f, args, kwargs, label, blob_name, given)
         args, kwargs = self.unwrapped(args, kwargs, self.value_of)
-        result, call = self.call(f, args, kwargs, label, self.placement.devices)
+        result, call = self.call(f, args, kwargs, label, self.placement.place)
         blobs = [self.wrapped(v, n, blob_name, given) for v, n in zip(flat(result), call.labels)]
         return shaped_like(result, blobs)
 
@@ -102,7 +103,7 @@ class JobContext(Context):
             return x
         return tuple(map(walk, args)), {k: walk(v) for k, v in kwargs.items()}
 
-    def call(self, f: Callable, args: tuple, kwargs: dict, label: str, placement: tuple[int, ...]) -> tuple[object, Call]:
+    def call(self, f: Callable, args: tuple, kwargs: dict, label: str, placement: Place) -> tuple[object, Call]:
         """Run the body of a front-end function on graph values, and remember it."""
         graph, start = self.graph, len(self.graph.nodes)
         old, graph.placement = graph.placement, placement
@@ -245,7 +246,7 @@ class JobContext(Context):
                 raise JobBuildAndInferError(f"{self.name}: the loss does not depend on any trainable variable",
                                             expected="a loss made from a layer's output", got=f"variables {names}", at="",
                                             fix="make the loss from what the layers return, with trainable=True")
-            self.graph.placement = None
+            self.graph.placement = self.placements[0].place
             append_updates(self, groups, updated, sum(v.spec.size for v in losses[0]))
         deliveries = []
         for values, diff, handler in self.watches:

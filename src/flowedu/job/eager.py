@@ -16,6 +16,7 @@ from flowedu.blob.annotation import MISSING
 from flowedu.blob.signature import check_return, convert, leaves
 from flowedu.blob.spec import Spec
 from flowedu.context import EAGER, current, initial_value, pushed
+from flowedu.dist.sbp import Place
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
 from flowedu.job import session as sessions
 from flowedu.job.blob import EagerConsistentBlob, JobBlob, MirroredBlob
@@ -97,7 +98,7 @@ class EagerContext(JobContext):
         found = self.session.variables.get(f"System-Train-TrainStep-{self.name}")
         return int(found.tensor.numpy()[0]) if found else 0
 
-    def call(self, f: Callable, args: tuple, kwargs: dict, label: str, placement: tuple[int, ...]):
+    def call(self, f: Callable, args: tuple, kwargs: dict, label: str, placement: Place):
         result = f(*args, **kwargs)
         values = flat(result)
         labels = (label,) if not isinstance(result, (list, tuple)) else tuple(f"{label}_{i}" for i in range(len(values)))

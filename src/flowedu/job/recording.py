@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from flowedu.dist.sbp import Place
 from flowedu.errors import FlowError
 from flowedu.graph.ir import GraphValue
 from flowedu.ops.host import HostOp
@@ -17,7 +18,7 @@ from flowedu.ops.host import HostOp
 class Call(NamedTuple):
     """One call: `f` was given `args` and `kwargs` (blobs unwrapped) and gave `results`, the values.
 
-    labels: the names of the results; placement: the devices it ran on; nodes: what it appended to the graph.
+    labels: the names of the results; placement: where it ran; nodes: what it appended to the graph.
     """
 
     f: Callable
@@ -25,7 +26,7 @@ class Call(NamedTuple):
     kwargs: dict
     results: tuple[GraphValue, ...]
     labels: tuple[str, ...]
-    placement: tuple[int, ...]
+    placement: Place
     nodes: tuple
 
     @property

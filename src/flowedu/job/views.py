@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from flowedu.blob.blob import BlobDef
 from flowedu.context import unique
+from flowedu.dist.sbp import Place, parts, place_of
 from flowedu.errors import CheckError, UnsupportedError
 from flowedu.graph.ir import GraphValue
 from flowedu.job.blob import ConsistentBlob, MirroredBlob
@@ -42,10 +43,10 @@ class Views:
     def mirrored(self) -> bool:
         return self.stack[-1] or self.micro_batches > 1
 
-    def places(self) -> list[tuple[int, ...]]:
-        """The devices of each value of a mirrored blob."""
-        devices = self.context.placement.devices
-        return [devices] * self.micro_batches if self.micro_batches > 1 else [(d,) for d in devices]
+    def places(self) -> list[Place]:
+        """Where each value of a mirrored blob is."""
+        place = self.context.placement.place
+        return [place] * self.micro_batches if self.micro_batches > 1 else [place_of((d,)) for d in place.devices]
 
     # ---- a call in the mirrored view
     def apply(self, f: Callable, args: tuple, kwargs: dict, label: str, blob_name: str, given: Sequence[BlobDef]):
@@ -107,7 +108,7 @@ class Views:
         else:
             if blob.values not in self._joined:
                 self._joined[blob.values] = self.context.call(_join, blob.values, {}, unique("DistributeConcat"),
-                                                              self.context.placement.devices)[0]
+                                                              self.context.placement.place)[0]
             value = self._joined[blob.values]
         return ConsistentBlob(value, blob.op_name, blob.blob_name, self.context, blob.is_dynamic)
 
@@ -119,7 +120,6 @@ def _join(*values):
 def _piece(i: int, k: int) -> Callable:
     """The i-th of k balanced parts along axis 0."""
     def piece(x):
-        from flowedu.dist.sbp import parts
         sizes = parts(x.shape[0], k)
         start = sum(sizes[:i])
         return REGISTRY["slice"](x, start=(start, *(0,) * (x.ndim - 1)), stop=(start + sizes[i], *x.shape[1:]),

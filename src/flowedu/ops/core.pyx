@@ -46,6 +46,7 @@ cdef extern from *:
 
 cdef enum:
     MAX_ARGS = 14                    # inputs and outputs of one call on the fast path
+    MAX_DRAWN = 8                    # integers of a random op
     SMALL = 32768                    # below this cost one thread is faster
     MAX_DEPTH = 64                   # views of views that are followed
     NO_HISTORY = -1                  # epoch of a view that was made under no_grad

@@ -19,18 +19,21 @@ def _check(x, sbp, grad_sbp):
                                     expected=f"an axis of x {x.shape}", fix="count axes from 0")
 
 
-def _back(dy, sbp, grad_sbp, forced, place, grad_place):
+def _back(dy, sbp, grad_sbp, forced, place, grad_place, restore):
+    if restore is not None and sbp is not None:
+        return distribute_hint(dy, sbp=None, forced=forced, restore=restore)
     if grad_sbp is None and place is None:
         return dy
     return distribute_hint(dy, sbp=grad_sbp, grad_sbp=sbp, forced=forced, place=grad_place, grad_place=place)
 
 
 distribute_hint = define(
-    "distribute_hint(x, *, sbp, grad_sbp=None, forced=False, place=None, grad_place=None) -> y",
+    "distribute_hint(x, *, sbp, grad_sbp=None, forced=False, place=None, grad_place=None, restore=None) -> y",
     lambda x: "{0}->{0}".format(axes.same(x.ndim)), check=_check, linear=["x"], rising=["x"], ref=lambda x: x.copy(),
     float_only=False, view=lambda strides: (strides, 0), grad={"x": _back},
     examples=[dict(shapes=[(6, 12)], sbp="S0"), dict(shapes=[(6, 12)], sbp="B", grad_sbp="S1", forced=True)],
     doc="x. Its readers take it in the layout `sbp` (forced: it is in that layout from here on), and its gradient is taken "
         "in `grad_sbp`. Any layout may come in and goes out: the wish is for dist/infer.py to fulfil, on several devices. "
-        "sbp: one text, or one for each axis of a grid of devices. place: where it is from here on (infer.Place); "
-        "its gradient goes to grad_place.")
+        "sbp: one text, or one for each axis of a grid of devices. place: where it is from here on "
+        "(dist.sbp.Place); its gradient goes to grad_place. restore: a name by which a forced hint knows the one of its "
+        "gradient, which has no sbp: that goes to where x was.")

@@ -77,8 +77,11 @@ cdef TensorBase fresh(Entry e, int i):
     return y
 
 
-cdef eager(OpBase op, tuple inputs, tuple attrs):
+cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
+    """Run an op now. drawn: a random op's seed and draw, instead of those in `attrs`."""
     cdef int n = len(inputs), i
+    cdef int64_t own[MAX_DRAWN]
+    cdef const int64_t *ints
     cdef fe_view *views[MAX_ARGS]
     cdef fe_view args[MAX_ARGS]
     cdef TensorBase x, y
@@ -110,7 +113,7 @@ cdef eager(OpBase op, tuple inputs, tuple attrs):
     uniform &= n > 0 or e.source
     if e is None:
         x = record_copy(<TensorBase>inputs[0])
-        return eager(op, (x,) + inputs[1:], attrs)
+        return eager(op, (x,) + inputs[1:], attrs, drawn)
     if e.is_view:
         x = <TensorBase>inputs[0]
         y = new_tensor()
@@ -148,13 +151,18 @@ cdef eager(OpBase op, tuple inputs, tuple attrs):
         result = tuple(result)
     if e.fn == NULL:
         raise_no_kernel(op, inputs)
+    ints = e.ints
+    if drawn != NULL:                              # a copy: other threads use the Entry, too
+        memcpy(own, e.ints, min(e.nints, MAX_DRAWN) * 8)
+        own[0], own[1] = drawn[0], drawn[1]
+        ints = own
     if e.python:
         run_python(e, args, n, n + e.nout, op, (inputs, held))
     elif e.cost < SMALL and e.work == NULL:
-        quick(e, args, n, n + e.nout, op)
+        quick(e, args, n, n + e.nout, ints, op)
     else:
         try:
-            launch(e.fn, args, n, n + e.nout, e.ints, e.reals, e.work, e.extra, e.cost)
+            launch(e.fn, args, n, n + e.nout, ints, e.reals, e.work, e.extra, e.cost)
         except KernelError as error:
             raise index_error(op, error.problem) from None
     if wants and not fe_grad_off:
@@ -174,13 +182,13 @@ cdef int mark_written(OpBase op, tuple inputs, Entry e) except -1:
     return 0
 
 
-cdef inline int quick(Entry e, fe_view *args, int nin, int nargs, OpBase op) except -1:
+cdef inline int quick(Entry e, fe_view *args, int nin, int nargs, const int64_t *ints, OpBase op) except -1:
     """A small call without scratch: straight into the kernel."""
     cdef fe_call call
     cdef fe_team solo
     solo.tid, solo.nt, solo.barrier = 0, 1, NULL
     call.args, call.nin, call.nargs = args, nin, nargs
-    call.ints, call.reals, call.extra, call.work = e.ints, e.reals, e.extra, NULL
+    call.ints, call.reals, call.extra, call.work = ints, e.reals, e.extra, NULL
     if e.fn(&call, &solo, NULL) != FE_OK:
         raise index_error(op, f"an index is out of range: {call.detail}")
     return 0
@@ -270,18 +278,15 @@ def record_copy(TensorBase x):
 
 def call_seeded(OpBase op, tuple inputs, tuple attrs, int64_t seed, int64_t draw):
     """Run a random op now with this seed and draw, whatever `attrs` says of them: so all draws share one Entry."""
-    cdef fe_view *views[MAX_ARGS]
-    cdef Entry e
+    cdef int64_t drawn[2]                              # the first two integers of every random op (ops/random.py)
     cdef int i
     for i in range(len(inputs)):
         if not isinstance(inputs[i], TensorBase):
             raise_not_tensor(op, inputs[i], i)
         if (<TensorBase>inputs[i]).lay is not None:
             return spread_call(op, inputs, (*attrs[:len(attrs) - 2], seed, draw))
-        views[i] = &(<TensorBase>inputs[i]).v
-    e = find(op, inputs, attrs, views)
-    e.ints[0], e.ints[1] = seed, draw                  # the first two of every random op (ops/random.py)
-    return eager(op, inputs, attrs)
+    drawn[0], drawn[1] = seed, draw
+    return eager(op, inputs, attrs, drawn)
 
 
 def scalar_tensor(value, dtype):

@@ -177,7 +177,7 @@ cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
             args[i] = t.v
     args[n] = x.v
     if e.cost < SMALL and e.work == NULL:
-        quick(e, args, n, n + 1, op)
+        quick(e, args, n, n + 1, e.ints, op)
     else:
         launch(e.fn, args, n, n + 1, e.ints, e.reals, e.work, e.extra, e.cost)
     x.block.version += 1

@@ -1,6 +1,6 @@
 """What tensors ask of dist/tensor, which is imported when a tensor first needs it: a row below must not import it.
 
-Each function is that of the same name there: see dist/tensor/convert.py and create.py.
+Each function is that of the same name there: see dist/tensor/.
 """
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ logical, write_parts = _later("convert", "logical"), _later("convert", "write_pa
 spread_out, shared_generator = _later("create", "spread_out"), _later("create", "shared_generator")
 save_global, load_global = _later("state", "save_global"), _later("state", "load_global")
 parts_of = _later("interpreter", "parts_of")
-shards, from_logical = _later("convert", "shards"), _later("convert", "from_logical")
-to_global, to_local = _later("convert", "to_global"), _later("convert", "to_local")
-local_to_global, global_to_global = _later("convert", "local_to_global"), _later("convert", "global_to_global")
+shards, from_logical = _later("shards", "shards"), _later("convert", "from_logical")
+to_global, to_local = _later("methods", "to_global"), _later("shards", "to_local")
+local_to_global, global_to_global = _later("methods", "local_to_global"), _later("methods", "global_to_global")
 
 
 def holds_global(x) -> bool:

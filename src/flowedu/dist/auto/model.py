@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from flowedu.blob.spec import Spec
-from flowedu.dist.candidates import Way, ways
+from flowedu.dist.candidates import GridSignature, Way, ways
 from flowedu.dist.choose import cheapest, is_present
 from flowedu.dist.infer import HINT, groups, wish
-from flowedu.dist.row import Place, place_of
-from flowedu.dist.sbp import Layout
+from flowedu.dist.sbp import Layout, Place, place_of
 from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.ops import axes
 from flowedu.ops.define import Op
@@ -38,11 +37,13 @@ class Option:
 
 
 class Read(NamedTuple):
-    """A reader: the layouts it wants, by option; whether what is brought for it serves later readers too."""
+    """A reader: the layouts it wants, by option; whether what is brought for it serves later readers too; whether it is the
+    user who wants it so: only then may a value become a partial sum."""
 
     unknown: int
     wanted: Sequence[Layout]
     shared: bool = True
+    forced: bool = False
 
 
 @dataclass
@@ -59,16 +60,19 @@ class Model:
     """Unknowns and values of a logical graph.
 
     Args:
-        graph, everywhere, sources, unshared: as for Inference. (Of hints, those hold that the greedy choice would follow.)
+        graph, everywhere, sources, unshared: as for Inference.
         free: {variable or input that may lie otherwise: what lies as it does, such as an optimizer's states}.
+        taken: {node: the signature that the greedy choice took}; a node may always have this one.
 
     Attributes: options[u], those of unknown u; unknown 0 has one, for all that is fixed; nodes, {node: unknown}; kept,
     {free value: unknown}; traffic, {value: Traffic}.
     """
 
     def __init__(self, graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layout],
-                 free: Mapping[GraphValue, Sequence[GraphValue]] = (), unshared: Iterable[Node] = ()):
+                 free: Mapping[GraphValue, Sequence[GraphValue]] = (), unshared: Iterable[Node] = (),
+                 taken: Mapping[Node, GridSignature] | None = None):
         self.graph, self.everywhere, self.free, self.unshared = graph, everywhere, dict(free), set(unshared)
+        self.taken = taken or {}
         self.options: list[list[Option]] = [[Option(())]]
         self.nodes: dict[Node, int] = {}
         self.kept: dict[GraphValue, int] = {}
@@ -115,8 +119,8 @@ class Model:
             return place_of(node.placement)
         return next((place_of(self.base(x).own[0]) for x in node.inputs if x not in self.loose), self.everywhere)
 
-    def _read(self, value: GraphValue, reader: int, wanted: Sequence[Layout], shared: bool = True) -> None:
-        self.base(value).reads.append(Read(reader, [at.plain for at in wanted], shared))
+    def _read(self, value: GraphValue, reader: int, wanted: Sequence[Layout], *how: bool) -> None:
+        self.base(value).reads.append(Read(reader, [at.plain for at in wanted], *how))
 
     def _node(self, node: Node) -> None:
         if node.op is HINT:
@@ -153,12 +157,12 @@ class Model:
             return
         made = self.base(x)
         if sbp is not None:
-            self._read(x, 0, [place.layout(sbp)], node not in self.unshared)
+            self._read(x, 0, [place.layout(sbp)], node not in self.unshared, True)
             self._made(y, 0, [place.layout(sbp)])
         else:
             plain = [at.plain.sbp for at in made.own]
             wanted = [place.layout(s if len(s) == len(place.hierarchy) else "B") for s in plain]
-            self._read(x, made.maker, wanted, node not in self.unshared)
+            self._read(x, made.maker, wanted, node not in self.unshared, True)
             self._made(y, made.maker, wanted)
 
     def _update(self, node: Node, place: Place) -> None:
@@ -174,16 +178,17 @@ class Model:
             self._read(x, *want)
 
     def _options(self, node: Node, place: Place) -> list[Option]:
-        """The ways of a node. Hints hold; where they leave none, they do not."""
+        """The ways of a node. Hints hold, except where they left the greedy choice none."""
         specs = tuple(x.spec for x in node.inputs)
-        wanted = [h and ((h,) * len(place.hierarchy) if isinstance(h, str) else tuple(h)) for h in map(wish, node.inputs)]
+        wanted = [wish(x, place) for x in node.inputs]
         once = work(node.op, specs, [y.spec for y in node.outputs], node.attrs)
-        found = []
+        found, taken = [], self.taken.get(node)
         for way in ways(node.op, specs, node.attrs, place.hierarchy):
             if way.fault or way.mixed or not way.whole and way.calls is None:
                 continue
             layouts = tuple(Layout(s, *place) for s in way.signature)
-            if not all(any(allowed(own, at.plain) for own in self.base(x).own) for x, at in zip(node.inputs, layouts)):
+            if way.signature != taken and not all(any(allowed(own, at.plain) for own in self.base(x).own)
+                                                  for x, at in zip(node.inputs, layouts)):
                 continue
             if way.whole:
                 total = once * len(place.devices)
@@ -192,27 +197,28 @@ class Model:
                 total = sum(each[id(c)] for c in way.calls)
             memory = sum(held(y.spec, at) for y, at in zip(node.outputs, layouts[len(specs):]))
             found.append(Option(layouts, way, max(0, total - once), memory))
-        hinted = [o for o in found if all(h is None or o.way.signature[i] == h for i, h in enumerate(wanted))]
+        hinted = [o for o in found if all(h is None or o.way.signature[i] == h for i, h in enumerate(wanted))
+                  or o.way.signature == taken]
         return hinted or found
 
     # ---- what it costs
     def bill(self, t: Traffic, numbers: Sequence[int]) -> float:
         """Bytes moved of a value under an assignment {unknown: option}; inf where that is impossible."""
-        wants: dict[object, tuple[Layout, bool]] = {}          # what was brought there is there
-        for i, (u, wanted, shared) in enumerate(t.reads):
+        wants: dict[object, tuple[Layout, bool, bool]] = {}    # what was brought there is there
+        for i, (u, wanted, shared, forced) in enumerate(t.reads):
             at = wanted[numbers[u]]
-            wants.setdefault(at if shared else i, (at, shared))
+            wants.setdefault(at if shared else i, (at, shared, forced))
         key = t.value.spec, t.own[numbers[t.maker]], tuple(wants.values())
         if key not in self.bills:
             self.bills[key] = self._moved(*key)
         return self.bills[key]
 
-    def _moved(self, spec: Spec, own: Layout, wants: Iterable[tuple[Layout, bool]]) -> float:
+    def _moved(self, spec: Spec, own: Layout, wants: Iterable[tuple[Layout, bool, bool]]) -> float:
         """Bytes to bring a value into these layouts, one after the other."""
         have, total = [own], 0.0
-        for wanted, shared in wants:
+        for wanted, shared, forced in wants:
             steps = [self.step(spec, at, wanted) for at in have]
-            total += min(n for n, _ in steps) if any(legal for _, legal in steps) else math.inf
+            total += min(n for n, _ in steps) if forced or any(legal for _, legal in steps) else math.inf
             if shared:
                 have.append(wanted)
         return total

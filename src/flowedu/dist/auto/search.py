@@ -20,8 +20,7 @@ from flowedu.dist.auto.model import Model, Read, Traffic
 from flowedu.dist.auto.solve import LARGEST, Problem, Table
 from flowedu.dist.candidates import Way
 from flowedu.dist.infer import Inference, groups
-from flowedu.dist.row import Place
-from flowedu.dist.sbp import Layout
+from flowedu.dist.sbp import Layout, Place
 from flowedu.graph.ir import Graph, GraphValue, Node
 
 MOST = 1 << 20                   # bills of one value; if there were more, each of its readers pays for itself
@@ -68,12 +67,14 @@ def trained(graph: Graph) -> dict[GraphValue, list[GraphValue]]:
 class Found:
     """What `automatic` found.
 
-    Attributes: best; greedy, with the layouts that variables had; unknowns, how many there were with a choice; exact,
-    whether nothing can be cheaper; seconds it took.
+    Attributes: best; greedy, with the layouts that variables had; moved, the free variables and inputs that lie otherwise
+    (what is tied to them does, too); unknowns, how many there were with a choice; exact, whether nothing can be cheaper;
+    seconds it took.
     """
 
     best: Assignment
     greedy: Assignment
+    moved: list[GraphValue]
     unknowns: int
     exact: bool
     seconds: float
@@ -107,8 +108,9 @@ class _Search:
         self.begin, self.seconds = time.monotonic(), seconds
         self.ratio, self.progress = ratio, progress
         self.everywhere, self.graph, self.sources, self.unshared = everywhere, graph, dict(sources), unshared
-        self.model = m = Model(graph, everywhere, sources, free, unshared)
         self.greedy = Inference(graph, everywhere, sources, unshared=unshared).run(())
+        taken = {r.node: r.choice.signature for r in self.greedy.rows if r.choice is not None}
+        self.model = m = Model(graph, everywhere, sources, free, unshared, taken)
         self.size = [len(o) for o in m.options]
         byte = 1000 * (1 + sum(max(x.memory for x in o) for o in m.options))      # memory only decides between equals
         self.alone = [[ratio * x.work + x.memory / byte for x in o] for o in m.options]
@@ -196,12 +198,12 @@ class _Search:
             return found.reshape([-1 if v == u else 1 for v in scope]) if u in scope else found.reshape([1] * len(scope))
         slots = dict.fromkeys(all_of, 0)
         have, total = [axis(t.maker, 0)], np.zeros([len(different[u]) for u in scope])
-        for u, _, shared in reads:
+        for u, _, shared, forced in reads:
             slots[u] += 1
             wanted = axis(u, slots[u])
             least = functools.reduce(np.minimum, [moved[at, wanted] for at in have])
             possible = functools.reduce(np.logical_or, [legal[at, wanted] for at in have])
-            total = total + np.where(possible, least, math.inf)
+            total = total + np.where(possible | forced, least, math.inf)
             if shared:
                 have.append(wanted)
         places = [{x: i for i, x in enumerate(different[u])} for u in scope]
@@ -239,7 +241,9 @@ class _Search:
     def found(self, numbers: Sequence[int], exact: bool) -> Found:
         start = self.start()
         greedy = Assignment(self.ways(start), self.sources, self.greedy, self.work(start), self.ratio)
-        return Found(self.assignment(numbers), greedy, sum(n > 1 for n in self.size), exact, time.monotonic() - self.begin)
+        best = self.assignment(numbers)
+        moved = [v for v in self.model.kept if best.sources[v] != self.sources[v]]
+        return Found(best, greedy, moved, sum(n > 1 for n in self.size), exact, time.monotonic() - self.begin)
 
     def ways(self, numbers: Sequence[int]) -> dict[Node, Way]:
         return {node: self.model.options[u][numbers[u]].way for node, u in self.model.nodes.items()}

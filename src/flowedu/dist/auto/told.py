@@ -20,8 +20,7 @@ def describe(found, most: int = 20) -> str:
              *_columns([("bytes", "greedy", "automatic"),
                         *((n, f"{kinds[0][n]:,}", f"{kinds[1][n]:,}") for n in names),
                         ("all variables", *(f"{_variables(a):,}" for a in (greedy, best)))])]
-    moved = [(v.name, pretty(at.sbp), pretty(best.sources[v].sbp)) for v, at in greedy.sources.items()
-             if best.sources[v] != at]
+    moved = [(v.name, pretty(greedy.sources[v].sbp), pretty(best.sources[v].sbp)) for v in found.moved]
     if moved:
         lines += ["what lies otherwise", *_columns([("", "greedy", "automatic"), *moved])]
     rows = [(a, b) for a, b in zip(greedy.inferred.rows, best.inferred.rows)

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 
-from flowedu.dist.comm.base import REDUCTIONS, SMALL, check_lead, check_out, check_root, options, reduction
+from flowedu.dist.comm.base import REDUCTIONS, SMALL, check_lead, check_out, check_root, reduction
 from flowedu.dist.comm.mpi import NATIVE, TEXT, Group, Messages, flat
 from flowedu.dist.comm.near import CAPACITY, Lanes, Near
 
@@ -37,22 +37,17 @@ class MpiComm(Messages):
         self._near[key] = near
         return near
 
-    def _enter(self, near: Near, what: str) -> None:
-        if options.debug or self.broken:
-            self._begin(near.g.ranks, *near.called[:4], what, True)
-        else:
-            near.enter(what)
-
     def all_reduce(self, a, group=None, op="sum", what="", out=None):
-        key = (group if type(group) is not list else tuple(group), op, a.shape, a.dtype)
+        shape, dtype = a.shape, a.dtype
+        key = (group if type(group) is not list else tuple(group), op, shape, dtype)
         near = self._near.get(key, self)
         if near is self:
             reduction(op)
             near = self._small(key, "all_reduce", op, a, what) if a.nbytes <= CAPACITY else None
         if near is None:
-            return self._all_reduce(a, group, op, what, check_out(out, a.shape, a.dtype))
-        out = np.empty(a.shape, a.dtype) if out is None else check_out(out, a.shape, a.dtype)
-        self._enter(near, what)
+            return self._all_reduce(a, group, op, what, check_out(out, shape, dtype))
+        out = np.empty(shape, dtype) if out is None else check_out(out, shape, dtype)
+        near.enter(self, what)
         f, mine, tag = REDUCTIONS[op], a, near.tag
         for lane, _, above, boxes in near.steps:            # recursive doubling: with the next, the next but one ...
             if not lane.swap(mine, tag):
@@ -128,7 +123,7 @@ class MpiComm(Messages):
         if near is None:
             return self._all_gather(a, group, what, out)
         out = check_out(out, (len(near.steps) + 1, *a.shape), a.dtype)
-        self._enter(near, what)
+        near.enter(self, what)
         tag = near.tag
         for lane, *_ in near.steps:
             lane.put(a, tag)

@@ -30,7 +30,7 @@ def explanation(x, *args, **kwargs) -> str:
         return _tensor(x)
     if callable(getattr(x, "explain", None)):
         return x.explain()
-    if isinstance(x, Op) or isinstance(x, Callable):
+    if isinstance(x, (Op, Callable)):
         return _calls(x, args, kwargs)
     raise CallError("explain: not something that is spread over devices", expected="a global tensor, a function with its "
                     "arguments, or a compiled nn.Graph", got=type(x).__name__, fix="flow.explain(flow.matmul, x, w)")

@@ -28,8 +28,8 @@ _TYPES = {d.name: d for d in dt.dtypes()}
 
 
 def save_global(obj: Any, path: str | os.PathLike, rank: int | None) -> None:
-    """Bring every global tensor's logical value to `rank` (default 0), which writes. Returns on all ranks when that is done;
-    what goes wrong there is raised on all."""
+    """Bring every global tensor's logical value to `rank` (default 0), which writes. Returns on all ranks when that is
+    done; what goes wrong there is raised on all."""
     rank = _checked("flow.save: global_dst_rank", 0 if rank is None else rank)
 
     def collected(t: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
 
     class Decoder(state._Decoder):
         def variable(self, name):
-            return tensors.get(name, None)
+            return tensors.get(name)
 
         def tensor(self, x):
             shape, kind = specs[x["tensor"]]
@@ -76,7 +76,7 @@ def _type(t: Any) -> dt.dtype:
 
 
 def _on(rank: int, f) -> Any:
-    """What f() gives on `rank`, as JSON knows it, on all ranks. An error there is one on every rank: nobody waits in vain."""
+    """What f() gives on `rank`, as JSON knows it, on all ranks. An error there is one everywhere: nobody waits in vain."""
     engine = current()
     if len(engine.owned) == engine.size:
         return f()

@@ -40,6 +40,21 @@ def count_up(counter) -> int:
     return int(values)
 
 
+def _samples_apart(x: Tensor) -> bool:
+    """Whether a global tensor is split along another axis than that of the channels."""
+    return x.lay is not None and not x.lay.single and any(s.text[0] == "S" and s.text != "S1" for s in x.lay.sbp)
+
+
+def _batch_norm_apart(x: Tensor, gamma: Tensor, beta: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """batch_norm where no device has all samples of a channel: two sums over the devices, of one number per channel each,
+    instead of bringing x together. As one op it could not be split: its variance is no sum of the parts' variances."""
+    axes, whole = tuple(i for i in range(x.ndim) if i != 1), x.lay.whole.sbp
+    mean = x.mean(axes).to_global(sbp=whole, grad_sbp=whole)
+    away = x - mean.reshape(1, -1, *(1,) * (x.ndim - 2))
+    var = (away * away).mean(axes).to_global(sbp=whole, grad_sbp=whole)
+    return _INFER.call((x, gamma, beta, mean, var), (1, eps)), mean.detach(), var.detach()
+
+
 def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
                weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False, momentum: float = 0.1,
                eps: float = 1e-5) -> Tensor:
@@ -75,7 +90,10 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
         raise ShapeError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}",
                          expected="a batch of two or more", got=str(tuple(input.shape)),
                          fix="a larger batch, or model.eval()")
-    y, mean, var = _BATCH_NORM.call((input, gamma, beta), (1, eps))
+    if _samples_apart(input):
+        y, mean, var = _batch_norm_apart(input, gamma, beta, eps)
+    else:
+        y, mean, var = _BATCH_NORM.call((input, gamma, beta), (1, eps))
     if running_mean is not None or running_var is not None:
         with no_grad():
             if running_mean is not None:
