@@ -200,3 +200,15 @@ def test_shared_memory_that_nobody_has_mapped_is_swept_away(tmp_path):
         sweep(since, str(tmp_path))
         assert not left.exists() and used.exists() and other.exists()
     sweep(since, str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("ranks, code", [(1, 0), (2, 2)])
+def test_one_rank_needs_no_mpi(tmp_path, ranks, code):
+    """Where mpi4py is not installed (here: hidden), several ranks are refused with a way out."""
+    (tmp_path / "script.py").write_text("import flowedu as flow\nprint('rank', flow.env.get_rank())\n")
+    hide = "import sys, runpy; sys.modules['mpi4py'] = None; sys.argv[0] = 'launch'; " \
+        "runpy.run_module('flowedu.distributed.launch', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", hide, "--nproc_per_node", str(ranks), str(tmp_path / "script.py")],
+                          env=environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert "rank 0" in done.stdout if not code else "pip install flowedu[mpi], or launch with --engine threads" in done.stderr

@@ -132,7 +132,12 @@ def main(argv: list[str] | None = None) -> int:
         if not o.no_python:
             from flowedu.dist.comm.process import has_mpi
 
-            has_mpi()
+            try:
+                has_mpi()
+            except CommError:
+                if o.nproc_per_node * o.nnodes > 1 or o.hosts or o.hostfile:
+                    raise
+                return _threads(o)                 # one rank needs nobody to talk to
         if o.node_rank:
             from flowedu.distributed.nodes import other
 
