@@ -146,14 +146,6 @@ def unused_port():
 
 
 # ---- arguments
-def test_without_mpi(monkeypatch, capsys, tmp_path):
-    (tmp_path / "script.py").write_text("")
-    monkeypatch.setitem(sys.modules, "mpi4py", None)
-    assert launcher.main([str(tmp_path / "script.py")]) == 2
-    err = capsys.readouterr().err
-    assert "pip install flowedu[mpi]" in err and "--engine threads" in err
-
-
 def test_hosts(tmp_path):
     assert launcher.hosts(launcher.parse(["--nproc_per_node", "3", "--hosts", "a,b:2", "x.py"])) == [("a", 3), ("b", 2)]
     (tmp_path / "hosts").write_text("# machines\na slots=4\nb 2\n\nc\n")
