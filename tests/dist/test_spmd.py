@@ -32,7 +32,10 @@ def everyone(k=None):
 def test_ranks(on_ranks):
     def program(rank, size):
         assert flow.env.get_rank() == rank and flow.env.get_world_size() == size
-        assert flow.placement.all("cpu") == everyone(size)
+        assert flow.placement.all("cpu") == flow.env.all_device_placement("cpu") == everyone(size)
+        flow.ones(2, 3).check_meta_consistency()
+        with pytest.raises(RuntimeError, match="the ranks' tensors differ"):
+            flow.ones(2 + rank).check_meta_consistency()
     on_ranks(program)
 
 

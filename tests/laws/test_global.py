@@ -15,7 +15,8 @@ from flowedu.blob.spec import Spec
 from flowedu.dist.candidates import ways
 from flowedu.dist.comm import current
 from flowedu.dist.names import of_text
-from flowedu.dist.sbp import boxes, layout
+from flowedu.dist.sbp import boxes, pretty
+from flowedu.dist.signature import names_of
 from flowedu.dist.tensor.interpreter import assembled, strict
 from flowedu.dist.tensor.lay import lay_of
 
@@ -145,8 +146,14 @@ def test_what_is_no_signature_is_refused_where_nothing_is_boxed(case):
         inputs = [scattered(a, s, (2,), rng) for a, s in zip(arrays, signature)]
         with strict(), pytest.raises(flow.errors.FlowError) as e:
             op.call(tuple(inputs), attrs)
-        text = str(e.value)
+        text, names = str(e.value), names_of(op, len(arrays))
         assert op.name in text and "fix:" in text
-        partners = [s for s in good if any(a == b for a, b in zip(s, signature))]
-        assert not partners or any(layout(s, (0, 1)).sbp[0].replace("S", "S(") in text for p in partners for s in p) \
-            or "B" in text
+        if "legal partners of" not in text:                # then no input can stay as it lies
+            assert not any(a == b and a != ("B",) for s in good for a, b in zip(s, signature)) or "cannot be" in text
+            assert any(f"{n}={pretty(s)}" in text for n, s in zip(names, signature)) or " is " in text
+            continue
+        said = text[text.index("legal partners of"):].split("\n")[0]
+        anchor = next(i for i, (n, s) in enumerate(zip(names, signature)) if f"legal partners of {n}={pretty(s)}" in said)
+        for s in (s for s in good if s[anchor] == signature[anchor]):
+            others = ", ".join(f"{n}={pretty(b)}" for i, (n, b) in enumerate(zip(names, s)) if i != anchor)
+            assert others in said or "and " in said, (others, said)

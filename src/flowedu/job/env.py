@@ -178,6 +178,12 @@ def is_multi_client() -> bool:
 
 
 # ---- questions
+def all_device_placement(device_type: str = "cpu"):
+    """flow.placement of all ranks, in a row."""
+    from flowedu.dist.names import placement
+    return placement.all(device_type)
+
+
 def value(name: str, default: Any = None) -> Any:
     """What was set for `name`, such as "log_dir"."""
     return _env.values.get(name, default)

@@ -3,7 +3,14 @@ from __future__ import annotations
 
 from flowedu.errors import ArgumentError
 from flowedu.tensor.base import Tensor, attach
-from flowedu.tensor.globals import global_to_global, local_to_global, parts_of, to_global, to_local
+from flowedu.tensor.globals import (
+    check_meta_consistency,
+    global_to_global,
+    local_to_global,
+    parts_of,
+    to_global,
+    to_local,
+)
 
 
 def _placement(self: Tensor):
@@ -32,4 +39,4 @@ def _parts(self: Tensor) -> dict[int, Tensor]:
 
 attach(Tensor, {"placement": property(_placement), "sbp": property(_sbp), "parts": property(_parts), "to_global": to_global,
                 "to_local": to_local, "local_to_global": local_to_global, "global_to_global": global_to_global,
-                "to_consistent": to_global})
+                "to_consistent": to_global, "check_meta_consistency": check_meta_consistency})

@@ -25,6 +25,7 @@ def _later(module: str, name: str):
 
 logical, write_parts = _later("convert", "logical"), _later("convert", "write_parts")
 spread_out, shared_generator = _later("create", "spread_out"), _later("create", "shared_generator")
+check_meta_consistency = _later("shards", "check_meta_consistency")
 save_global, load_global = _later("state", "save_global"), _later("state", "load_global")
 parts_of = _later("interpreter", "parts_of")
 shards, from_logical = _later("shards", "shards"), _later("convert", "from_logical")

@@ -129,6 +129,21 @@ def _of_first(layout: Layout, parts: Parts, spec: Spec) -> Parts:
     return out
 
 
+def check_meta_consistency(self: Tensor) -> None:
+    """Raise on every rank where the ranks' tensors differ in dtype, or in shape (of local ones) or placement and sbp. All
+    ranks must call it."""
+    engine = current()
+    if len(engine.owned) == engine.size:
+        return
+    at = "local" if self.lay is None else f"{self.placement}, {self.sbp}"
+    mine = [self.dtype.name, str(tuple(self.shape)), at]
+    everyone = engine.comm(engine.rank).all_gather_object(mine)
+    if any(m != everyone[0] for m in everyone):
+        raise ArgumentError("check_meta_consistency: the ranks' tensors differ", expected="the same dtype, shape and layout",
+                            got="; ".join(f"rank {r}: {', '.join(m)}" for r, m in enumerate(everyone)),
+                            fix="look at x.dtype, x.shape, x.placement and x.sbp on every rank")
+
+
 # ---- to local
 class Shard(Custom):
     """One rank's shard was taken out."""
