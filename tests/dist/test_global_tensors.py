@@ -275,6 +275,12 @@ class TestOps:
         with pytest.raises(RuntimeError, match="inconsistent attributes"):
             made(B) + d
 
+    def test_devices_that_are_gone(self, world):
+        x = made(split(0), row(0, 1, 2, 3))
+        world(2)
+        with pytest.raises(RuntimeError, match="rank must be less than world size"):
+            x + x
+
     def test_two_placements(self):
         with pytest.raises(RuntimeError, match=r"at least two placements, .*\(positional 0\) and .*\(positional 1\)"):
             made(B) + made(B, row(2, 3))

@@ -17,6 +17,7 @@ from flowedu.dist.boxing import route as route_of
 from flowedu.dist.choose import Choice, choose
 from flowedu.dist.comm import current
 from flowedu.dist.local import LocalCall
+from flowedu.dist.names import world_error
 from flowedu.dist.rules import RULES
 from flowedu.dist.tensor.lay import with_texts
 from flowedu.errors import ArgumentError, user_line
@@ -98,8 +99,10 @@ def _planned(op: Op, specs: list[Spec], attrs: tuple, home: Lay, lays: tuple[Lay
 
 
 def _carried_out(op: Op, plan: Plan, inputs: tuple, attrs: tuple):
-    owned = current().owned
-    devices = plan.home.layout.devices
+    engine, devices = current(), plan.home.layout.devices
+    if devices[-1] >= engine.size:                        # made when there were more
+        raise world_error(plan.home.placement, engine.size)
+    owned = engine.owned
     if op.random:
         found = [_shape_of(x) for x in inputs]
         given = {d: found for d in devices if d in owned}
