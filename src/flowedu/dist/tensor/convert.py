@@ -6,7 +6,7 @@ from flowedu.dist.boxing import Route, route
 from flowedu.dist.comm import current
 from flowedu.dist.sbp import Layout
 from flowedu.dist.tensor.interpreter import assembled, moved, parts_of
-from flowedu.dist.tensor.lay import with_texts
+from flowedu.dist.tensor.lay import kept, with_texts
 from flowedu.ops.core import Lay, copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.base import Tensor
@@ -29,9 +29,7 @@ def boxed_to(x: Tensor, lay: Lay) -> Tensor:
     key = (x.lay, lay, x.shape_(), x.dtype)
     r = _routes.get(key)
     if r is None:
-        if len(_routes) >= 4096:
-            _routes.clear()
-        r = _routes[key] = route(x.lay.layout, lay.layout, x.spec)
+        r = kept(_routes, key, route(x.lay.layout, lay.layout, x.spec))
     old = parts_of(x)
     new = moved(r, old, r.spec)
     if r.hops and new and len(current().owned) > 1:    # virtual devices see each other's memory: a slice may be a view
@@ -44,7 +42,7 @@ def boxed_to(x: Tensor, lay: Lay) -> Tensor:
 
 
 def brought(g: Tensor, lay: Lay | None) -> Tensor:
-    """A gradient as its leaf lies (arrive.pxi). A local leaf's gradient is local."""
+    """A gradient as its leaf lies (arrive.pxi), a value as what it is written into. A local leaf's gradient is local."""
     if lay is None:
         from flowedu.dist.tensor.shards import to_local
         return to_local(g)
@@ -90,9 +88,7 @@ def from_logical(t: Tensor, lay: Lay) -> Tensor:
 
 def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
     """x takes the value of z, boxed to x's own layout; history: and came about as z did."""
-    if z.lay is None:
-        z = from_logical(z, x.lay.whole)
-    z = boxed(z, x.lay)
+    z = brought(z, x.lay)
     if not x.has_memory:
         take_parts(x, z, history)
         return

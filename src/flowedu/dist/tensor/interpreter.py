@@ -19,7 +19,7 @@ from flowedu.dist.comm import current
 from flowedu.dist.local import LocalCall
 from flowedu.dist.names import world_error
 from flowedu.dist.rules import RULES
-from flowedu.dist.tensor.lay import with_texts
+from flowedu.dist.tensor.lay import kept, with_texts
 from flowedu.errors import ArgumentError, user_line
 from flowedu.ops.core import Lay, global_tensor, labelled
 from flowedu.ops.define import REGISTRY, Op
@@ -50,9 +50,7 @@ def run(op: Op, inputs: tuple, attrs: tuple):
     key = (op, names, lays, strict, rule, *[(x.shape_(), x.dtype) for x in inputs])
     plan = _plans.get(key)
     if plan is None:
-        if len(_plans) >= 4096:
-            _plans.clear()
-        plan = _plans[key] = _planned(op, [x.spec for x in inputs], attrs, home, lays, strict, rule)
+        plan = kept(_plans, key, _planned(op, [x.spec for x in inputs], attrs, home, lays, strict, rule))
     heard = getattr(_here, "heard", None)
     if heard is not None:
         heard.append(plan.choice)
@@ -107,7 +105,7 @@ def _carried_out(op: Op, plan: Plan, inputs: tuple, attrs: tuple):
         found = [_shape_of(x) for x in inputs]
         given = {d: found for d in devices if d in owned}
     else:
-        parts = [boxed(x, plan, r) for x, r in zip(inputs, plan.routes)]
+        parts = [_input_parts(x, plan, r) for x, r in zip(inputs, plan.routes)]
         given = {d: [p[d] for p in parts] for d in devices if d in owned}
     if plan.calls is None:                                # all devices would do the same: it is done once
         made = {}
@@ -129,7 +127,7 @@ def _shape_of(x: Tensor) -> Tensor:
     return REGISTRY["expand"](zero, shape=x.shape_())
 
 
-def boxed(x: Tensor, plan: Plan, route: Route | None) -> Parts:
+def _input_parts(x: Tensor, plan: Plan, route: Route | None) -> Parts:
     """An input's parts as the signature wants them. A local one is the same on every rank."""
     if x.lay is None:
         parts = {d: x for d in plan.home.layout.devices if d in current().owned}

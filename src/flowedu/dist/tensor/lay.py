@@ -12,6 +12,14 @@ from flowedu.ops.core import Lay
 _known: dict[tuple, Lay] = {}
 
 
+def kept(table: dict, key, value):
+    """Enter what was worked out into a table that is asked again and again; a full one starts anew. Returns the value."""
+    if len(table) >= 4096:
+        table.clear()
+    table[key] = value
+    return value
+
+
 def lay_of(p: placement, sbps: tuple[sbp, ...]) -> Lay:
     """The Lay of a placement and one sbp for each axis of its grid (both checked already)."""
     key = (p, tuple(s.text for s in sbps))

@@ -4,7 +4,7 @@ from __future__ import annotations
 from flowedu.dist.comm import current
 from flowedu.dist.names import as_sbp
 from flowedu.dist.tensor.convert import boxed
-from flowedu.dist.tensor.lay import check_fits, check_placement, lay_of
+from flowedu.dist.tensor.lay import check_fits, check_placement, kept, lay_of
 from flowedu.dist.tensor.shards import from_local
 from flowedu.errors import ArgumentError, UnsupportedError
 from flowedu.ops.core import Lay, current_interpreter
@@ -61,9 +61,7 @@ def _to_global(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
     except TypeError:                              # something unhashable: no placement or sbp
         lay = _checked(x, p, sbps)
     if lay is None:
-        if len(_asked) >= 4096:
-            _asked.clear()
-        lay = _asked[key] = _checked(x, p, sbps)
+        lay = kept(_asked, key, _checked(x, p, sbps))
     grad_lay = None
     if grad_sbp is not None:
         grad_sbps = as_sbp(grad_sbp, len(x.lay.sbp), "to_global: grad_sbp")

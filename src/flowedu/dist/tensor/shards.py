@@ -139,7 +139,8 @@ def check_meta_consistency(self: Tensor) -> None:
     mine = [self.dtype.name, str(tuple(self.shape)), at]
     everyone = engine.comm(engine.rank).all_gather_object(mine)
     if any(m != everyone[0] for m in everyone):
-        raise ArgumentError("check_meta_consistency: the ranks' tensors differ", expected="the same dtype, shape and layout",
+        raise ArgumentError("check_meta_consistency: the ranks' tensors differ",
+                            expected="the same dtype, shape and layout",
                             got="; ".join(f"rank {r}: {', '.join(m)}" for r, m in enumerate(everyone)),
                             fix="look at x.dtype, x.shape, x.placement and x.sbp on every rank")
 
