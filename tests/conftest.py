@@ -8,10 +8,15 @@ Profiles (HYPOTHESIS_PROFILE=name; `ci` when CI is set, else `dev`):
 """
 import os
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# FLOWEDU_WITHOUT="torch mpi4py": as on a machine that has not installed these.
+for absent in os.environ.get("FLOWEDU_WITHOUT", "").split():
+    sys.modules[absent] = None
 
 # Tests run side by side: a thread each. Laws about threads set their own number.
 os.environ.setdefault("FLOWEDU_NUM_THREADS", "1")
