@@ -26,7 +26,7 @@ READY   := $(BUILT) $(LINK)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help test test-torch test-mpi lint bench build build-debug test-debug annotate clean
+.PHONY: help test test-torch test-mpi mutants lint bench build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -59,6 +59,9 @@ test-mpi: $(READY) $(STAMPS)/test  ## run the tests that start several processes
 	@$(PY) -c "import mpi4py" 2>/dev/null || { echo "installing what 'mpi' needs into $(VENV)"; $(PIP) $$($(NEEDS) mpi); } || true
 	@if $(PY) -c "import mpi4py" 2>/dev/null; then $(PY) -m pytest -m mpi tests/dist $(ARGS); \
 	else echo "mpi4py is not here: nothing was run on several processes"; fi
+
+mutants: $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants and see the tests fail (long; ARGS="--only relu")
+	@$(PY) tools/mutants.py $(ARGS)
 
 lint: $(STAMPS)/lint  ## check the style of the Python code
 	@$(PY) -m ruff check . $(ARGS)

@@ -28,6 +28,8 @@ ISA = {"base": []}
 if X86 and not DEBUG:
     ISA["v3"] = ["-mavx2", "-mfma", "-mbmi2", "-mf16c"]
     ISA["v4"] = ISA["v3"] + ["-mavx512f", "-mavx512vl", "-mavx512bw", "-mavx512dq", "-mprefer-vector-width=512"]
+if only := os.environ.get("FLOWEDU_BUILD_ISA"):  # tools/mutants.py: one instruction set is enough to see a fault
+    ISA = {name: flags for name, flags in ISA.items() if name in only.split()}
 
 # No -ffast-math: it would drop NaN and infinity, and at link time it turns denormals off for the whole process.
 OPT = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math",

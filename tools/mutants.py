@@ -1,0 +1,179 @@
+"""`mutants.py [--only TEXT] [--jobs N]`: do the tests notice when the library is wrong? (make mutants)
+
+A row of tests/mutants/*.toml plants one fault: in `file` the text `before`, which stands there once, becomes `after`; the
+tests named by `tests` must then fail. Rows run in copies of this folder, on the base instruction set, as on a machine
+without PyTorch (unless the row says `needs`); first each selection of tests must pass on the faultless copy. A fault that no
+test notices is a survivor: write the law that kills it.
+
+Fields: about (a few words), file, before, after, tests (arguments of pytest), and, where needed, needs = ["torch"].
+"""
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import queue
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TABLES = ROOT / "tests" / "mutants"
+LIMIT = 600                                      # seconds for one run of tests; a fault may cause an endless loop
+COMPILED = {".pyx", ".pxd", ".pxi", ".h"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One planted fault."""
+
+    table: str
+    about: str
+    file: str
+    before: str
+    after: str
+    tests: str
+    needs: list[str] = field(default_factory=list, hash=False)
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.about} ({self.file})"
+
+
+def read_mutants(folder: Path = TABLES) -> list[Mutant]:
+    """All rows, in the order of the tables. Raises KeyError or TypeError for a row with other fields."""
+    return [Mutant(table=path.stem, **row) for path in sorted(folder.glob("*.toml"))
+            for row in tomllib.loads(path.read_text())["mutant"]]
+
+
+class Copy:
+    """A copy of this folder in which faults are planted, one at a time."""
+
+    def __init__(self, at: Path):
+        self.at = at
+        names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                               capture_output=True, text=True, check=True).stdout.split("\0")
+        built = [str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.so")]
+        for name in {*names, *built} - {""}:
+            if (ROOT / name).is_file():
+                target = at / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, target)            # with its date: what is built stays up to date
+        for folder in ("cython", *(p.name for p in (ROOT / "build").glob("temp*"))):
+            if (ROOT / "build" / folder).is_dir():
+                shutil.copytree(ROOT / "build" / folder, at / "build" / folder)
+
+    def run(self, tests: str, needs: list[str], planted: str = "") -> tuple[int, str]:
+        """pytest's exit status (1: tests failed) and the end of its output; a run past the limit counts as failed."""
+        absent = {"torch", "mpi4py"} - set(needs)
+        env = {**os.environ, "PYTHONPATH": str(self.at / "src"), "FLOWEDU_ISA": "base",
+               "PYTHONDONTWRITEBYTECODE": "1", "FLOWEDU_WITHOUT": " ".join(absent), "HYPOTHESIS_PROFILE": "ci"}
+        env.pop("CI", None)                                  # a fresh machine's tests, not CI's list of skips
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *shlex.split(tests)]
+        try:
+            done = subprocess.run(command, cwd=self.at, env=env, capture_output=True, text=True, timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            return 1, f"no end within {LIMIT} s"
+        out = done.stdout + done.stderr
+        # a fault can make the test files themselves unreadable, or kill the interpreter: noticed, too
+        if planted and (done.returncode in (2, 3, 4) or done.returncode < 0):
+            return 1, out[-2000:]
+        return done.returncode, out[-2000:]
+
+    def build(self) -> str:
+        """Compile what changed, for the base instruction set; the compiler's words when it fails."""
+        done = subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=self.at,
+                              env={**os.environ, "FLOWEDU_BUILD_ISA": "base"}, capture_output=True, text=True)
+        return "" if done.returncode == 0 else done.stdout[-1000:] + done.stderr[-1000:]
+
+    def try_out(self, m: Mutant) -> str:
+        """"killed", "survived", or what is wrong with the row."""
+        path = self.at / m.file
+        text = path.read_text()
+        if text.count(m.before) != 1:
+            return f"'before' stands {text.count(m.before)} times in {m.file}"
+        compiled = path.suffix in COMPILED
+        path.write_text(text.replace(m.before, m.after))
+        try:
+            if compiled and (words := self.build()):
+                return f"does not compile: {words}"
+            status, out = self.run(m.tests, m.needs, planted=m.about)
+        finally:
+            path.write_text(text)
+            if compiled:
+                self.build()
+        return {0: "survived", 1: "killed"}.get(status, f"pytest ended with {status}: {out}")
+
+
+def trouble(rows: list[Mutant], copies: queue.Queue, jobs: int, bar) -> dict[tuple, str]:
+    """Selections of tests that do not pass on the faultless copies."""
+    found: dict[tuple, str] = {}
+
+    def check(key):
+        copy = copies.get()
+        try:
+            status, out = copy.run(key[0], list(key[1]))
+        finally:
+            copies.put(copy)
+        if status:
+            found[key] = f"the tests fail without a fault (pytest {status}): {out}"
+        bar.update()
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(check, dict.fromkeys((m.tests, tuple(m.needs)) for m in rows)))
+    return found
+
+
+def main() -> int:
+    from tqdm import tqdm
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="only rows with this text in table, words or file")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    rows = [m for m in read_mutants() if options.only in str(m)]
+    if not rows:
+        print(f"no mutant has '{options.only}' in its table, words or file")
+        return 2
+    with tempfile.TemporaryDirectory(prefix="flowedu-mutants-") as folder:
+        copies: queue.Queue[Copy] = queue.Queue()
+        for k in range(min(options.jobs, len(rows))):
+            copies.put(Copy(Path(folder, str(k))))
+        selections = len({(m.tests, tuple(m.needs)) for m in rows})
+        with tqdm(total=selections, desc="without a fault", unit="run") as bar:
+            bad = trouble(rows, copies, options.jobs, bar)
+        verdicts: dict[Mutant, str] = {}
+        lock = threading.Lock()
+        with tqdm(total=len(rows), desc="mutants", unit="fault") as bar:
+            def judge(m: Mutant) -> None:
+                copy = copies.get()
+                try:
+                    verdict = bad.get((m.tests, tuple(m.needs))) or copy.try_out(m)
+                finally:
+                    copies.put(copy)
+                with lock:
+                    verdicts[m] = verdict
+                    if verdict != "killed":
+                        tqdm.write(f"{verdict.partition(':')[0].upper()}  {m}")
+                    bar.update()
+
+            with ThreadPoolExecutor(options.jobs) as pool:
+                list(pool.map(judge, rows))
+    killed = sum(v == "killed" for v in verdicts.values())
+    for table, group in itertools.groupby(rows, lambda m: m.table):
+        group = list(group)
+        print(f"{table:16s} {sum(verdicts[m] == 'killed' for m in group):4d} of {len(group)} killed")
+    rest = {m: v for m, v in verdicts.items() if v != "killed"}
+    for m, verdict in rest.items():
+        print(f"\n{m}\n  tests: {m.tests}\n  {verdict}")
+    print(f"\n{killed} of {len(rows)} mutants killed; {sum(v == 'survived' for v in rest.values())} survived")
+    return 1 if rest else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
