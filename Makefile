@@ -26,7 +26,7 @@ READY   := $(BUILT) $(LINK)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help test test-torch test-mpi mutants lint bench build build-debug test-debug annotate clean
+.PHONY: help test test-torch test-mpi peers mutants lint bench build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -50,15 +50,19 @@ chapter-%:
 test: $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)
 	@$(PY) -m pytest -n 2 $(ARGS)
 
-test-torch: $(READY) $(STAMPS)/test  ## run the tests that compare with PyTorch, if it can be installed
-	@$(PY) tools/install_torch.py "$(TORCH)"
+test-torch: $(READY) $(STAMPS)/test peers  ## run the tests that compare with PyTorch, if it can be installed
 	@if $(PY) -c "import torch" 2>/dev/null; then $(PY) -m pytest -n 2 -m torch $(ARGS); \
 	else echo "PyTorch is not here: nothing to compare with"; fi
 
-test-mpi: $(READY) $(STAMPS)/test  ## run the tests that start several processes, if MPI can be installed
-	@$(PY) -c "import mpi4py" 2>/dev/null || { echo "installing what 'mpi' needs into $(VENV)"; $(PIP) $$($(NEEDS) mpi); } || true
+test-mpi: $(READY) $(STAMPS)/test peers  ## run the tests that start several processes, if MPI can be installed
 	@if $(PY) -c "import mpi4py" 2>/dev/null; then $(PY) -m pytest -m mpi tests/dist $(ARGS); \
 	else echo "mpi4py is not here: nothing was run on several processes"; fi
+
+# Large, and not to be had everywhere, so `make test` does without; in CI their absence is a failure.
+peers: $(STAMPS)/base  ## install what tests compare with (PyTorch) and start processes with (MPI), if that can be had
+	@$(PY) tools/install_torch.py "$(TORCH)"
+	@$(PY) -c "import mpi4py" 2>/dev/null || { echo "installing what 'mpi' needs into $(VENV)"; $(PIP) $$($(NEEDS) mpi); } || true
+	@[ -z "$$CI" ] || $(PY) -c "import torch, mpi4py" || { echo "CI must not pass without its peers: see above"; exit 1; }
 
 mutants: $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants and see the tests fail (long; ARGS="--only relu")
 	@$(PY) tools/mutants.py $(ARGS)

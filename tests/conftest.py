@@ -30,6 +30,9 @@ settings.register_profile("deep", max_examples=1000, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 
+pytest_plugins = ["skips"]
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than a few seconds (left out under the sanitizer build)")
     config.addinivalue_line("markers", "peer: compares with another library where it is installed (PyTorch, ...)")
