@@ -2,7 +2,7 @@
 
 A row of tests/mutants/*.toml plants one fault: in `file` the text `before`, which stands there once, becomes `after`; the
 tests named by `tests` must then fail. Rows run in copies of this folder, on the base instruction set, as on a machine
-without PyTorch (unless the row says `needs`); first each selection of tests must pass on the faultless copy. A fault that no
+without PyTorch (unless the row says `needs`); first each selection of tests must pass on the faultless copy. A fault no
 test notices is a survivor: write the law that kills it.
 
 Fields: about (a few words), file, before, after, tests (arguments of pytest), and, where needed, needs = ["torch"].
