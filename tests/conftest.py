@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from markers import torch_tests
+
 # FLOWEDU_WITHOUT="torch mpi4py": as on a machine that has not installed these.
 for absent in os.environ.get("FLOWEDU_WITHOUT", "").split():
     sys.modules[absent] = None
@@ -44,6 +46,14 @@ def pytest_configure(config):
         from flowedu.blob.storage import set_cache
 
         set_cache(False)        # every array its own malloc, so that the sanitizer sees where it ends
+
+
+@pytest.hookimpl(tryfirst=True)                     # before -m chooses
+def pytest_collection_modifyitems(items):
+    """Every test that needs PyTorch is marked `torch`, whether or not somebody thought of it."""
+    for item in items:
+        if getattr(item, "originalname", None) in torch_tests(item.path):
+            item.add_marker("torch")
 
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "", None)

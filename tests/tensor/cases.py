@@ -1,7 +1,8 @@
 """Calls that flowedu and PyTorch must answer alike, as text: `m` is the module, the other names are inputs.
 
 Suffixes: `# view` the result shares memory with its first input and has PyTorch's strides; `# values` gradients are not
-compared; `# eager` the call needs the data, so it does not work in a graph.
+compared; `# infinite` results are, so they have no slopes; `# eager` the call needs the data, so it does not work in a
+graph.
 """
 UNARY = [f"m.{n}(a)" for n in """exp expm1 exp2 sin cos tan sinh tanh asinh atan erf erfc sigmoid abs neg square relu floor
     ceil trunc round sign frac positive deg2rad rad2deg sinc nan_to_num isnan isfinite isinf isposinf isneginf signbit
@@ -51,7 +52,8 @@ REDUCE += ["m.max(a)", "m.min(a)", "m.max(i)", "m.min(i, 0)", "m.sum(i)", "m.sum
     "m.var_mean(a, 1)", "m.std_mean(a, 0)", "m.norm(a, 2, 1)", "m.norm(a, 1)", "m.norm(a, float('inf'), 0)",
     "m.norm(a, 3.0, dim=1, keepdim=True)", "m.norm(a, 0) # values", "m.linalg.vector_norm(B, 2, (1, 2))",
     "m.linalg.norm(a)", "m.linalg.norm(sq, 1)", "m.linalg.norm(sq, float('inf'))", "m.linalg.matrix_norm(B)",
-    "m.renorm(a, 2, 0, 1.0) # values", "m.nansum(n1)", "m.nanmean(n1, 0)", "m.aminmax(a)", "m.logsumexp(n2, 0)",
+    "m.renorm(a, 2, 0, 1.0) # values", "m.nansum(n1)", "m.nanmean(n1, 0) # infinite", "m.aminmax(a)",
+    "m.logsumexp(n2, 0) # infinite",
     "m.median(a)", "m.median(i)", "m.median(n1, 1) # values", "m.mode(i, 0) # mode", "m.count_nonzero(i)",
     "m.count_nonzero(i, 1)", "m.cumsum(i, 0)", "m.cumsum(q, 1)", "m.cumprod(a0, 1)", "m.cumprod(a, 0)",
     "m.cummax(i, 1)", "m.cummin(a, 0)", "m.cummax(a, 1)", "m.logcumsumexp(a, 1)", "m.diff(a)", "m.diff(i, 2, 0)",
@@ -156,5 +158,9 @@ CASTS = [f"{x}.{c}()" for x in ("a", "i", "q", "h", "u8", "n3") for c in
          "float double half int long bool byte char".split()]
 CASTS += ["a.to(m.int32)", "a.bfloat16().float()", "i.to(m.float16)", "a.type_as(i)", "m.result_type(i, 1.5) == m.float32",
           "m.can_cast(m.float32, m.int32)", "m.promote_types(m.int32, m.float16) == m.float16"]
+
+# What PyTorch has under another name or not at all.
+OURS = [f"m.{n}(a)" for n in "arcsinh arctan cosh gelu mish selu silu softplus softsign".split()]
+OURS += ["(p + 1).arccosh()", "u.arccos()", "(a * 4).relu6()", "m.log_sigmoid(a)"]
 
 EVERY = UNARY + BINARY + REDUCE + SHAPE + LINEAR + SEARCH + INDEX + ADVANCED + MASKS

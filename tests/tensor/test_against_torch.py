@@ -7,9 +7,10 @@ pytestmark = pytest.mark.torch
 
 import flowedu as flow  # noqa: E402
 
-from .against import flat, gradients, run, same, variables  # noqa: E402
+from .against import same  # noqa: E402
 from .cases import ADVANCED, CASTS, CREATION, EVERY, INDEX  # noqa: E402
 from .inputs import INPUTS, split  # noqa: E402
+from .lines import flat, gradients, run, variables  # noqa: E402
 
 
 def has_nan_gradient(g):
@@ -201,7 +202,7 @@ def test_both_refuse(text):
         run(text, flow, variables(text, flow, False))
     message = str(ours.value)
     if isinstance(ours.value, flow.errors.FlowError):
-        assert "test_against_torch.py" in message or "against.py" in message or "<string>" in message
+        assert "test_against_torch.py" in message or "lines.py" in message or "<string>" in message
         assert ours.value.expected or ours.value.got or ours.value.fix, "a message says what was expected and what came"
 
 

@@ -2,14 +2,11 @@
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")                   # against.py has the inputs, and imports it
-pytestmark = pytest.mark.torch
+import flowedu as flow
 
-import flowedu as flow  # noqa: E402
-
-from .against import flat, names_in, run  # noqa: E402
-from .cases import EVERY  # noqa: E402
-from .inputs import INPUTS, split  # noqa: E402
+from .cases import EVERY
+from .inputs import INPUTS, split
+from .lines import flat, names_in, run
 
 CASES = [c for c in EVERY if "eager" not in split(c)[1]]
 

@@ -1,0 +1,51 @@
+"""Runs one line of text with a module (flowedu, PyTorch or the meaning in NumPy), on the same numbers."""
+import ast
+
+import numpy as np
+
+from .inputs import INPUTS
+
+
+def names_in(text: str) -> list[str]:
+    return sorted({n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)} & INPUTS.keys())
+
+
+def variables(text: str, module, grad: bool) -> dict:
+    """Fresh leaves for the names in the text."""
+    out = {}
+    for name in names_in(text):
+        x = module.tensor(INPUTS[name])
+        if grad and INPUTS[name].dtype == np.float64:
+            x.requires_grad_()
+        out[name] = x
+    return out
+
+
+def flat(result) -> list:
+    """The tensors of a result, nested tuples and lists opened."""
+    if isinstance(result, (tuple, list)) and type(result).__name__ != "Size":
+        return [y for x in result for y in flat(x)]
+    return [result]
+
+
+def run(text: str, module, values: dict):
+    pad = module.pad if hasattr(module, "pad") else module.nn.functional.pad
+    return eval(text, {"m": module, "pad": pad, **values})
+
+
+def weights(results: list) -> list:
+    """A number for each element of each result: gradients are those of the weighted sum."""
+    rng = np.random.default_rng(3)
+    return [rng.standard_normal(tuple(y.shape)) for y in results]
+
+
+def gradients(result, leaves: dict, module) -> dict:
+    """d(weighted sum of all floating results)/d(leaves)."""
+    total, results = None, flat(result)
+    for y, w in zip(results, weights(results)):
+        if y.dtype.is_floating_point and y.requires_grad:
+            part = (y * module.tensor(w).to(y.dtype)).sum()
+            total = part if total is None else total + part
+    if total is not None:
+        total.backward()
+    return {n: None if x.grad is None else x.grad for n, x in leaves.items() if x.requires_grad}

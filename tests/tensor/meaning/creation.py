@@ -1,0 +1,76 @@
+"""The meaning of functions that make tensors out of numbers."""
+import numpy as np
+
+from .kinds import T, as_kind
+from .shapes import ints
+
+
+def usual(values) -> str:
+    """The dtype of Python numbers: bool, int64 or float32."""
+    a = np.asarray(values)
+    return "float32" if not a.size or a.dtype.kind == "f" else "bool" if a.dtype.kind == "b" else "int64"
+
+
+def numbers(values):
+    """Nested lists with tensors in them as plain numbers."""
+    if isinstance(values, T):
+        return values.a
+    return [numbers(v) for v in values] if isinstance(values, (list, tuple)) else values
+
+
+def tensor(values, dtype=None):
+    kinds = {v.kind for v in values if isinstance(v, T)} if isinstance(values, (list, tuple)) else set()
+    a = np.asarray(numbers(values))
+    kind = dtype or (values.kind if isinstance(values, T) else kinds.pop() if kinds else
+                     a.dtype.name if isinstance(values, (np.ndarray, np.generic)) else usual(a))
+    return as_kind(a.copy(), kind)
+
+
+def full(size, value, dtype=None):
+    return as_kind(np.full(size, value), dtype or usual(value))
+
+
+def filled(value):
+    return lambda *size, dtype=None: as_kind(np.full(ints(size), value), dtype or "float32")
+
+
+def like(value):
+    return lambda x, dtype=None: as_kind(np.full(x.shape, value), dtype or x.kind)
+
+
+def full_like(x, value, dtype=None):
+    return like(value)(x, dtype)
+
+
+def arange(*args, dtype=None):
+    start, end, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    n = max(0, -int((start - end) // step))
+    return as_kind(start + step * np.arange(n), dtype or usual(np.asarray(args)))
+
+
+def linspace(start, end, steps, dtype="float32"):
+    return as_kind(np.linspace(start, end, steps), dtype)
+
+
+def logspace(start, end, steps, base=10.0, dtype="float32"):
+    return as_kind(base ** np.linspace(start, end, steps), dtype)
+
+
+def eye(n, m=None, dtype="float32"):
+    return as_kind(np.eye(n, m), dtype)
+
+
+def typed(kind):
+    """The old constructors: Tensor(values), or Tensor(2, 3) of a shape, whose elements nobody has promised."""
+    return lambda *args: as_kind(np.asarray(args[0]) if isinstance(args[0], list) else np.zeros(args), kind)
+
+
+FUNCTIONS = {"tensor": tensor, "as_tensor": tensor, "full": full, "zeros": filled(0), "ones": filled(1), "empty": filled(0),
+             "zeros_like": like(0), "ones_like": like(1), "full_like": full_like, "arange": arange, "linspace": linspace,
+             "logspace": logspace, "eye": eye, "Tensor": typed("float32"),
+             "new_zeros": lambda x, *size: as_kind(np.zeros(ints(size)), x.kind),
+             "new_ones": lambda x, *size: as_kind(np.ones(ints(size)), x.kind),
+             "new_full": lambda x, size, value: as_kind(np.full(size, value), x.kind),
+             "new_tensor": lambda x, values: as_kind(np.asarray(values), x.kind)}
+FUNCTIONS |= {f"{n}Tensor": typed(k) for n, k in dict(Float="float32", Long="int64", Bool="bool", Double="float64",
+                                                      Int="int32", Half="float16", Byte="uint8", Char="int8").items()}

@@ -1,0 +1,55 @@
+"""The meaning of products of matrices and of linear algebra."""
+import numpy as np
+
+from .kinds import T, operate
+from .reductions import LINALG
+
+
+def product(f):
+    return lambda *xs: operate(f, *xs)
+
+
+def einsum(equation, *xs):
+    return operate(lambda *arrays: np.einsum(equation, *arrays), *xs)
+
+
+def scaled(f):
+    """beta * x + alpha * f(y, z)."""
+    return lambda x, y, z, beta=1, alpha=1: operate(lambda a, b, c: beta * a + alpha * f(b, c), x, y, z)
+
+
+def tensordot(x, y, dims):
+    return operate(lambda a, b: np.tensordot(a, b, dims), x, y)
+
+
+def cross(x, y, dim=-1):
+    return operate(lambda a, b: np.cross(a, b, axis=dim), x, y)
+
+
+def matrix_power(x, n):
+    return operate(lambda a: np.linalg.matrix_power(a, n), x)
+
+
+def solve(x, y):
+    return operate(np.linalg.solve, x, y)
+
+
+def cdist(x, y, p=2.0):
+    d = np.abs(x.a[..., :, None, :] - y.a[..., None, :, :])
+    return T((d ** p).sum(-1) ** (1 / p))
+
+
+def chain_matmul(*xs):
+    return operate(lambda *arrays: np.linalg.multi_dot(arrays), *xs)
+
+
+FUNCTIONS = {n: product(np.matmul) for n in ("matmul", "mm", "bmm", "mv")}
+FUNCTIONS |= {n: product(np.dot) for n in ("dot", "vdot")}
+FUNCTIONS |= {"outer": product(np.outer), "ger": product(np.outer), "inner": product(np.inner), "kron": product(np.kron),
+              "trace": product(np.trace), "inverse": product(np.linalg.inv), "det": product(np.linalg.det),
+              "addmm": scaled(np.matmul), "addmv": scaled(np.matmul), "baddbmm": scaled(np.matmul),
+              "addr": scaled(np.outer),
+              "addbmm": scaled(lambda b, c: (b @ c).sum(0))}
+FUNCTIONS |= {f.__name__: f for f in (einsum, tensordot, cross, matrix_power, cdist, chain_matmul)}
+LINALG |= {"inv": FUNCTIONS["inverse"], "det": FUNCTIONS["det"], "solve": solve, "matrix_power": matrix_power}
+T.__matmul__ = FUNCTIONS["matmul"]

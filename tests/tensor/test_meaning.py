@@ -1,0 +1,136 @@
+"""Law: every line of cases.py gives what NumPy says it means: dtype, shape, values, gradients, memory, assignment.
+
+Gradients are compared with the slopes of the meaning, by finite differences; views with the views NumPy makes.
+"""
+import re
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+
+from .cases import ADVANCED, CASTS, CREATION, EVERY, INDEX, MASKS, OURS
+from .inputs import INPUTS, split
+from .lines import flat, gradients, names_in, run, variables, weights
+from .meaning import m
+from .meaning.kinds import T, as_kind, category
+
+CLOSE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 2e-5, "float64": 1e-9}
+STEP = 1e-6
+
+
+def meant(text: str, inputs: dict):
+    with np.errstate(all="ignore"):
+        return run(text, m, inputs)
+
+
+def same(got, want):
+    if not isinstance(want, T):
+        assert got == want and type(got).__name__ in (type(want).__name__, "Size"), (got, want)
+        return
+    assert isinstance(got, flow.Tensor), type(got)
+    assert got.dtype.name == want.kind and tuple(got.shape) == want.shape, (got.dtype, got.shape, want.kind, want.shape)
+    a = (got.float() if want.kind == "bfloat16" else got).detach().numpy()
+    if category(want.kind) == 2:
+        np.testing.assert_allclose(a.astype(float), want.a.astype(float), rtol=CLOSE[want.kind], atol=CLOSE[want.kind])
+    else:
+        np.testing.assert_array_equal(a, want.a)
+
+
+def slopes(text: str, inputs: dict, name: str):
+    """d(weighted sum of all floating results)/d(input), element by element. NaN where a result is no number."""
+    x = inputs[name]
+    found, factors = np.zeros(x.shape), weights(flat(meant(text, inputs)))
+
+    def results(k, step):
+        moved = x.a.copy()
+        moved[k] += step
+        return flat(meant(text, {**inputs, name: T(moved)}))
+
+    for k in np.ndindex(*x.shape):
+        for y, z, w in zip(results(k, STEP), results(k, -STEP), factors):
+            if category(y.kind) == 2:
+                with np.errstate(invalid="ignore"):
+                    found[k] += np.where(y.a == z.a, 0, (y.a - z.a) / (2 * STEP) * w).sum()
+    return found
+
+
+@pytest.mark.parametrize("case", EVERY + OURS)
+def test_values_and_gradients(case):
+    text, flags = split(case)
+    ours, theirs = variables(text, flow, True), variables(text, m, False)
+    got, want = run(text, flow, ours), meant(text, theirs)
+    if "mode" in flags:                                    # which of several equal elements is named is left open
+        got, want = got.values, want.values
+    a, b = flat(got), flat(want)
+    assert len(a) == len(b)
+    for x, y in zip(a, b):
+        same(x, y)
+    if "view" in flags:
+        first = min(ours, key=lambda name: re.search(rf"\b{name}\b", text).start())
+        for x, y in zip(a, b):
+            size = y.a.itemsize
+            assert all(p == q // size for p, q, n in zip(x.stride(), y.a.strides, y.shape) if n > 1)
+            where = lambda array: array.__array_interface__["data"][0]
+            assert x.data_ptr() - ours[first].data_ptr() == where(y.a) - where(theirs[first].a)
+            assert x._base is not None or x is ours[first]
+    rough = any(isinstance(y, T) and category(y.kind) == 2 and y.kind != "float64" for y in b)
+    if {"values", "mode", "infinite"} & set(flags.split()) or rough or not any(
+            isinstance(y, flow.Tensor) and y.requires_grad for y in a):
+        return
+    for name, g in gradients(got, ours, flow).items():
+        want = slopes(text, theirs, name)
+        known = np.isfinite(want)
+        found = np.zeros(want.shape) if g is None else g.numpy()
+        np.testing.assert_allclose(found[known], want[known], rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("case", CREATION + CASTS)
+def test_creation_and_conversion(case):
+    got, want = run(case, flow, variables(case, flow, False)), run(case, m, variables(case, m, False))
+    if case.startswith(("m.empty", "m.Tensor(0")):         # of no elements, or nobody knows which
+        assert got.dtype.name == want.kind and tuple(got.shape) == want.shape
+    else:
+        same(got, want)
+
+
+@pytest.mark.parametrize("case", INDEX + ADVANCED + MASKS)
+@pytest.mark.parametrize("value", ["number", "row"])
+def test_assignment(case, value):
+    """x[index] = value changes the elements that NumPy changes; x's gradient is what is left, the value's is its share."""
+    text, _ = split(case)
+    name, index = text.split("[", 1)[0], text[text.index("[") + 1:-1]
+    env, twin = variables(text, flow, False), variables(text, m, False)
+    floating = category(twin[name].kind) == 2
+    x, y = env[name].clone(), T(twin[name].a.copy())
+    if value == "row":
+        shape = meant(text, twin).shape[-1:]
+        row = np.random.default_rng(1).standard_normal(shape).astype(y.a.dtype)
+        leaf, v = flow.tensor(row, requires_grad=floating), T(row)
+    else:
+        leaf, v = 2.5, 2.5
+    base = x.requires_grad_() if floating else x
+    x = base * 1.0 if floating else x
+    exec(f"x[{index}] = v", {"m": flow, **env, "x": x, "v": leaf})
+    exec(f"x[{index}] = v", {"m": m, **twin, "x": y, "v": v})
+    same(x, y)
+    if not floating:
+        return
+    w = np.random.default_rng(2).standard_normal(y.shape)
+    (x * flow.tensor(w)).sum().backward()
+    places = T(np.arange(y.a.size).reshape(y.shape))
+    hit = eval(f"x[{index}]", {"m": m, **twin, "x": places}).a
+    kept = np.where(np.isin(places.a, hit), 0, w)
+    np.testing.assert_allclose(base.grad.numpy(), kept, rtol=1e-12)
+    if value == "row" and len(np.unique(hit)) == hit.size:          # else it is open whose value stays
+        share = np.zeros(row.size)
+        np.add.at(share, np.broadcast_to(np.arange(row.size).reshape(row.shape), hit.shape), w.ravel()[hit])
+        got = np.zeros(row.size) if leaf.grad is None else leaf.grad.numpy().ravel()
+        np.testing.assert_allclose(got, share, rtol=1e-12, atol=1e-12)
+
+
+def test_the_meaning_itself_knows_nothing_of_flowedu():
+    from pathlib import Path
+    for file in (Path(__file__).parent / "meaning").glob("*.py"):
+        assert "import flowedu" not in file.read_text()
+    assert as_kind([1.5], "int8").a.tolist() == [1] and names_in("m.f(a, q)") == ["a", "q"] and INPUTS["a"].shape == (3, 4)
