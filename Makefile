@@ -70,8 +70,9 @@ mutants: $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants and see t
 lint: $(STAMPS)/lint  ## check the style of the Python code
 	@$(PY) -m ruff check . $(ARGS)
 
-bench: $(READY)  ## compare speed with NumPy and PyTorch, side by side
+bench: $(READY) $(STAMPS)/image $(STAMPS)/record  ## compare speed with PyTorch and inference runtimes, side by side
 	@$(PY) tools/install_torch.py "$(TORCH)"
+	@for wheel in $$($(NEEDS) bench | grep -v '^torch'); do $(PIP) "$$wheel" || echo "left out: $$wheel"; done
 	@$(PY) benchmarks/run.py $(ARGS)
 
 build: $(READY)  ## compile the kernels (only what changed)

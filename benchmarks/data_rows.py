@@ -54,9 +54,9 @@ def _photos() -> list[np.ndarray]:
     return [np.asarray(Image.fromarray(a).resize((320, 240), Image.Resampling.BICUBIC)) for a in rough]
 
 
-def data_pipeline(workers: int, photos: bool = False):
-    """A row's contenders. workers: the processes that PyTorch's DataLoader may use (0: none of its own). photos: 64
-    coloured pictures of 320x240, made 224x224, four batches in a call; else 100 grey ones of 28x28, made 32x32."""
+def data_pipeline(photos: bool = False):
+    """A row's contenders; PyTorch's DataLoader with no processes of its own and with two. photos: 64 coloured pictures of
+    320x240, made 224x224, four batches in a call; else 100 grey ones of 28x28, made 32x32."""
     from PIL import Image
     pictures, batch, size, space, channels = (_photos(), 64, 224, "RGB", 3) if photos else (_digits(), 100, 32, "GRAY", 1)
     contents, labels = [], np.arange(len(pictures), dtype=np.int32)
@@ -83,14 +83,15 @@ def data_pipeline(workers: int, photos: bool = False):
         i = next(start)
         return np.stack([_by_hand(c, size) for c in contents[i:i + batch]]), labels[i:i + batch]
 
-    found = {"flowedu": lambda _=folder: job(), "numpy": by_hand}        # the folder lives as long as the job is called
+    found = {"flowedu": lambda _=folder: job(), "Pillow by hand": by_hand}       # the folder lives as long as the job
     if torch:
-        loader = DataLoader(_Pictures(contents, labels, size), batch, sampler=itertools.cycle(range(len(pictures))),
-                            num_workers=workers)
-        found["torch"] = iter(loader).__next__
+        for workers in (0, 2):
+            loader = DataLoader(_Pictures(contents, labels, size), batch, sampler=itertools.cycle(range(len(pictures))),
+                                num_workers=workers)
+            found[f"torch, {workers} workers" if workers else "torch, no workers"] = iter(loader).__next__
     results = {name: f() for name, f in found.items()}
     for images, numbers in results.values():
-        np.testing.assert_allclose(images, results["numpy"][0], atol=(12 if photos else 2.5) / STD)
-        np.testing.assert_array_equal(numbers, results["numpy"][1])
+        np.testing.assert_allclose(images, results["Pillow by hand"][0], atol=(12 if photos else 2.5) / STD)
+        np.testing.assert_array_equal(numbers, results["Pillow by hand"][1])
     # What was read ahead before the clock started must not count: the call that warms up takes more batches than are ready.
     return {name: lambda f=f: [f() for _ in range(BATCHES)] for name, f in found.items()} if photos else found

@@ -18,9 +18,10 @@ from pathlib import Path
 import numpy as np
 
 import flowedu as flow
-import flowedu.typing as tp
+import jobs
 import twins
 from flowedu.dist.comm import set_virtual_devices
+from model_rows import arrays
 
 RANKS = Path(__file__).with_name("dist_ranks.py")
 SIZES = {"4 KB": 4 << 10, "64 KB": 64 << 10, "1 MB": 1 << 20, "16 MB": 16 << 20, "64 MB": 64 << 20}
@@ -112,7 +113,8 @@ def lenet():
     losses = {name: [value(f()) for _ in range(3)] for name, f in found.items()}
     for name, some in losses.items():
         np.testing.assert_allclose(some, losses["one device"], rtol=1e-4, err_msg=name)
-    found["job, 2 devices"] = _job(x, y.astype(np.int32))
+    flow.manual_seed(0)
+    found["job, 2 devices"] = jobs.lenet(arrays(twins.lenet(flow)), x, y, _on_both)
     return found
 
 
@@ -120,21 +122,12 @@ def _eager(flow, model, optimizer, loss):
     return twins.eager_step(model, optimizer, loss)
 
 
-def _job(x, y):
-    """The job of rows.py on two devices: the batch is split over them."""
-    from rows import _lenet, _lenet_weights
-    flow.clear_default_session()
+def _on_both():
+    """The settings of a job on two devices: the batch is split over them."""
     flow.config.cpu_device_num(2)
-    config, weights = flow.function_config(), _lenet_weights()
+    config = flow.function_config()
     config.default_placement_scope(flow.scope.placement("cpu", "0:0-1"))
-
-    @flow.global_function("train", config)
-    def train(images: tp.Numpy.Placeholder(x.shape), labels: tp.Numpy.Placeholder(y.shape, dtype=flow.int32)) -> tp.Numpy:
-        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, _lenet(images, weights))
-        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [1e-3]), momentum=0).minimize(loss)
-        return loss
-
-    return lambda: train(x, y)
+    return config
 
 
 # ---- one op
@@ -167,10 +160,10 @@ def rows(Row) -> list:
     """`target`: the ratio to the peer, or to the same without devices; 0: none."""
     overhead = 1 / 1.5
     found = [
-        Row("LeNet batch 100 on 2 virtual devices", lenet, 0, rounds=20),
-        Row("global add on one device, 4x4", lambda: _op(_add, (4, 4)), overhead, inner=20000, rounds=20),
-        Row("global add on one device, 1 MB", lambda: _op(_add, (512, 512)), 0.95, inner=500, rounds=20),
-        Row("global matmul on one device, 512", lambda: _op(_matmul, (512, 512)), 0.95, inner=20, rounds=20),
+        Row("LeNet batch 100 on 2 virtual devices", lambda threads: lenet(), 0, rounds=20),
+        Row("global add on one device, 4x4", lambda threads: _op(_add, (4, 4)), overhead, inner=20000, rounds=20),
+        Row("global add on one device, 1 MB", lambda threads: _op(_add, (512, 512)), 0.95, inner=500, rounds=20),
+        Row("global matmul on one device, 512", lambda threads: _op(_matmul, (512, 512)), 0.95, inner=20, rounds=20),
         *_collectives(Row, "threads", 0)]
     if not has_mpi():
         return [*found, Row("mpi: left out, pip install flowedu[mpi]", None, 0, timed=lambda rounds: {})]

@@ -24,23 +24,27 @@ SETTLE_NUMPY = 0.25
 WARM = 0.03
 
 
+OURS = ("flowedu", "job", "our eager")              # the rest are peers, or the same without a feature
+
+
 @dataclass
 class Row:
-    """One line of the table: name -> a function that does the work once."""
+    """One line of the table: make(threads) -> name -> a function that does the work once."""
 
     name: str
-    make: Callable[[], dict[str, Callable[[], object]]] | None
-    target: float                     # ratio to the peer (or to "without") that this project wants to reach; 0: none
+    make: Callable[[int], dict[str, Callable[[], object]]] | None
+    target: float                     # ratio to the best peer that this project wants to reach; 0: none
     inner: int = 1                    # calls per timing, so that a timing is never below some microseconds
     rounds: int = 30
+    threads: tuple[int, ...] = ()     # numbers of threads it is run with; empty: all that are asked for
     timed: Callable[[int], dict[str, list[float]]] | None = None      # in processes of their own: rounds -> timings
 
 
-def measure(row: Row, rounds: int) -> dict[str, list[float]]:
+def measure(row: Row, rounds: int, threads: int = 0) -> dict[str, list[float]]:
     """Interleaved timings of a row's contenders, in seconds per call."""
     if row.timed is not None:
         return row.timed(rounds)
-    contenders = row.make()
+    contenders = row.make(threads)
     for f in contenders.values():                      # warm-up: compile, allocate, fill caches
         for _ in range(max(3, row.inner // 10)):
             f()
@@ -86,57 +90,86 @@ def busy() -> str:
     return f"  (load average {load:.1f}: something else is running; ratios may be off)" if load > 1.2 else ""
 
 
+@dataclass(frozen=True)
+class Result:
+    """What a row gave."""
+
+    name: str
+    target: float
+    times: dict[str, list[float]]
+
+    def ratio(self, peer: str) -> tuple[float, float]:
+        """The peer's time over ours: of minima, of medians."""
+        ours, theirs = self.times["flowedu"], self.times[peer]
+        return min(theirs) / min(ours), statistics.median(theirs) / statistics.median(ours)
+
+    def peers(self) -> list[str]:
+        """The fastest first."""
+        return sorted((n for n in self.times if n not in OURS), key=lambda n: min(self.times[n]))
+
+    def line(self) -> str:
+        """For the terminal: our time, then everybody's ratio, the fastest peer first."""
+        if not self.times:
+            return self.name
+        cells = [f"{self.name:48s} {unit(min(self.times['flowedu'])):>10s}"]
+        for name in (*self.peers(), *(n for n in OURS[1:] if n in self.times)):
+            low, mid = self.ratio(name)
+            cells.append(f"{name} {low:.2f} ({mid:.2f})")
+        return "  ".join(cells) + (f"   goal {self.target:.2g}" if self.target else "")
+
+
+def markdown(results: dict[str, dict[int, Result]]) -> str:
+    """The README's table: for each number of threads the best peer and PyTorch eager."""
+    counts = sorted({n for by in results.values() for n in by})
+    head = [f"{n} thread{'s' if n > 1 else ''}: {what}" for n in counts for what in ("best peer", "PyTorch eager")]
+    lines = [f"| | {' | '.join(head)} | our time |", "|---" * (len(head) + 2) + "|"]
+    for name, by in results.items():
+        if not any(peer.startswith("torch") for result in by.values() for peer in result.times):
+            continue                                 # compared with ourselves
+        cells = []
+        for n in counts:
+            result = by.get(n)
+            peers = result.peers() if result else []
+            say = lambda peer, result=result: "{:.2f} ({:.2f})".format(*result.ratio(peer))
+            cells.append(f"{say(peers[0])} {peers[0]}" if peers else "")
+            cells.append(say("torch eager") if "torch eager" in peers else "")
+        cells.append(unit(min(by[max(by)].times["flowedu"])))
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", help="rows to run (default: all)")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--quick", action="store_true", help="few rounds: a smoke test, not a measurement")
+    parser.add_argument("--markdown", action="store_true", help="print the README's table, too")
     options = parser.parse_args()
 
-    import flowedu as flow
     with contextlib.suppress(ImportError):
-        import torch  # noqa: F401  (before flowedu: each reads OpenMP's settings as the user left them)
-
+        import torch  # noqa: F401  (before flowedu, which would bring its own settings of OpenMP)
+    import flowedu as flow
     from rows import all_rows, peer_threads, versions
 
     print(f"{datetime.date.today()}  {processor()}, {os.cpu_count()} cores  {versions()}{busy()}")
-    print("ratio = peer time / our time, of minima (of medians); NumPy's OpenBLAS uses its own number of threads")
+    print("our time; then others' time / ours (above 1: we are faster), of minima (of medians), the fastest peer first")
     rows = [row for row in all_rows() if not options.rows or any(r in row.name for r in options.rows)]
-    here = [row for row in rows if row.timed is None]
-    for threads in options.threads if here else ():
+    results: dict[str, dict[int, Result]] = {}
+    for threads in options.threads:
+        here = [row for row in rows if row.timed is None and threads in (row.threads or (threads,))]
         flow.set_num_threads(threads)
         peer_threads(threads)
-        print(f"\n{threads} thread{'s' if threads > 1 else ''}\n{HEAD}")
+        print(f"\n{threads} thread{'s' if threads > 1 else ''}" if here else "")
         for row in here:
-            print(line(row, measure(row, 4 if options.quick else row.rounds)), flush=True)
+            result = Result(row.name, row.target, measure(row, 4 if options.quick else row.rounds, threads))
+            results.setdefault(row.name, {})[threads] = result
+            print(result.line(), flush=True)
     if apart := [row for row in rows if row.timed is not None]:
-        print(f"\nprocesses of their own\n{HEAD}")
+        print("\nprocesses of their own")
         for row in apart:
-            print(line(row, measure(row, 4 if options.quick else row.rounds)), flush=True)
-
-
-HEAD = f"{'':44s} {'flowedu':>10s} {'torch':>10s} {'ratio':>15s} {'numpy':>10s} {'ratio':>8s}   goal"
-
-
-def line(row: Row, times: dict[str, list[float]]) -> str:
-    """A row of the table."""
-    if not times:
-        return row.name
-    ours = times["flowedu"]
-    cells = [f"{row.name:44s} {unit(min(ours)):>10s}"]
-    for peer in ("torch", "numpy"):
-        if peer not in times:
-            cells.append(f"{'-':>10s} {'-':>{15 if peer == 'torch' else 8}s}")
-            continue
-        theirs = times[peer]
-        low, mid = min(theirs) / min(ours), statistics.median(theirs) / statistics.median(ours)
-        ratio = f"{low:.2f} ({mid:.2f})" if peer == "torch" else f"{low:.2f}"
-        cells.append(f"{unit(min(theirs)):>10s} {ratio:>{15 if peer == 'torch' else 8}s}")
-    more = [n for n in times if n not in ("flowedu", "torch", "numpy")]     # without a feature, other ways, other peers
-    for n in more:
-        low, mid = min(times[n]) / min(ours), statistics.median(times[n]) / statistics.median(ours)
-        cells.append(f" {n}: {unit(min(times[n]))} {low:.2f} ({mid:.2f})")
-    return " ".join(cells) + (f"   {row.target:.2g}" if row.target else "")
+            print(Result(row.name, row.target, measure(row, 4 if options.quick else row.rounds)).line(), flush=True)
+    if options.markdown:
+        print("\n" + markdown(results))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+"""Models as nn.Graph, as jobs and eagerly, against PyTorch in its best way and, for inference, against runtimes."""
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+import flowedu as flow
+import jobs
+import peers
+import twins
+
+
+def sgd(lib, parameters, **more):
+    return lib.optim.SGD(parameters, lr=1e-3, **more)
+
+
+def adamw(lib, parameters, **more):
+    return lib.optim.AdamW(parameters, lr=3e-4, weight_decay=0.01, **more)
+
+
+def cross_entropy(lib):
+    return lib.nn.functional.cross_entropy
+
+
+def squared_error(lib):
+    return lib.nn.functional.mse_loss
+
+
+def arrays(model) -> list[np.ndarray]:
+    return [p.detach().numpy().copy() for p in model.parameters()]
+
+
+def number(value) -> float:
+    """The loss, whichever library it comes from; jobs give one for every sample."""
+    return float(np.mean(value.detach().numpy() if hasattr(value, "detach") else value))
+
+
+def training(build, job, batch, threads, optimizer=sgd, loss=cross_entropy, images=False):
+    """A training step. build(lib) -> model; job(start, x, y) -> a call; batch() -> arrays (x, y)."""
+    flow.manual_seed(0)
+    x, y = batch()
+    model = build(flow)
+    found = {**peers.training(build, model, x, y, optimizer, loss, images), "job": job(arrays(model), x, y)}
+    second = build(flow)
+    second.load_state_dict({n: t.detach().clone() for n, t in model.state_dict().items()})
+    ours = flow.tensor(x), flow.tensor(y)
+    by_hand = twins.eager_step(second, optimizer(flow, second.parameters()), loss(flow))
+    graph = twins.graph_step(flow, model, optimizer(flow, model.parameters()), loss(flow))
+    found = {"flowedu": lambda: graph(*ours), "our eager": lambda: by_hand(*ours), **found}
+    # rounding grows fast through 52 batch norms (in float64 the losses agree)
+    for rtol in (1e-4, 1e-3, 1e-2):
+        losses = {name: number(f()) for name, f in found.items()}
+        for name, value in losses.items():
+            np.testing.assert_allclose(value, losses["flowedu"], rtol=rtol, err_msg=name)
+    return found
+
+
+def inference(build, job, batch, threads, images=False):
+    """Logits of a batch, in evaluation mode."""
+    flow.manual_seed(0)
+    x, _ = batch()
+    model, given = build(flow).eval(), flow.tensor(x)
+    graph = twins.predictor(flow, model)
+    graph(given)
+
+    def by_hand():
+        with flow.no_grad():
+            return model(given)
+
+    found = {"flowedu": lambda: graph(given), "our eager": by_hand, "job": job(arrays(model), x),
+             **peers.inference(build, model, graph, x, images, threads)}
+    want = graph(given).numpy()
+    for name, f in found.items():
+        np.testing.assert_allclose(np.asarray(f()), want, rtol=2e-3, atol=2e-3, err_msg=name)
+    return found
+
+
+def labelled(shape, classes):
+    def batch():
+        r = np.random.default_rng(1)
+        return r.standard_normal(shape).astype(np.float32), r.integers(0, classes, shape[0])
+    return batch
+
+
+def sequences():
+    return np.random.default_rng(1).standard_normal((2, 4, 128, 256)).astype(np.float32)
+
+
+def gpt_block(lib, fused=False):
+    return twins.gpt_block(lib, 128, 256, 4, fused)
+
+
+gpt_block.has_fused = True
+
+
+def rows(Row) -> list:
+    def row(name, kind, build, job, batch, target, inner=1, rounds=20, **more):
+        return Row(name, functools.partial(kind, build, job, batch, **more), target, inner, rounds)
+
+    tiny, mlp = (lambda lib: twins.mlp(lib, (4, 16, 3))), (lambda lib: twins.mlp(lib, (784, 512, 10)))
+    flat4, flat, digits, images = (labelled(*a) for a in (((8, 4), 3), ((100, 784), 10), ((100, 1, 28, 28), 10),
+                                                         ((64, 3, 32, 32), 1000)))
+    return [
+        row("MLP 4-16-3 batch 8, training step", training, tiny, jobs.mlp, flat4, 5, inner=1000),
+        row("MLP 784-512-10 batch 100, training step", training, mlp, jobs.mlp, flat, 1.3, inner=20),
+        row("LeNet batch 100, training step", training, twins.lenet, jobs.lenet, digits, 1.1, images=True),
+        row("LeNet batch 100, inference", inference, twins.lenet, jobs.lenet, digits, 1.1, inner=2, images=True),
+        row("MobileNetV2 batch 64 of 32x32, training step", training, twins.mobilenet, jobs.mobilenet, images, 1.3,
+            rounds=15, images=True),
+        row("MobileNetV2 batch 64 of 32x32, inference", inference, twins.mobilenet, jobs.mobilenet, images, 1.0,
+            images=True),
+        row("GPT block batch 4, length 128, training step", training, gpt_block, jobs.gpt_block, sequences, 1.0,
+            optimizer=adamw, loss=squared_error),
+    ]

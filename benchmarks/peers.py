@@ -1,0 +1,136 @@
+"""What a row is compared with: PyTorch in each of its ways, and the runtimes people deploy with, where they are installed.
+
+PyTorch's ways are what its own performance guide recommends on a processor: channels-last memory for pictures, fused
+optimizers, `scaled_dot_product_attention`, `torch.compile`, and for inference `torch.jit.freeze` with
+`optimize_for_inference`. The fastest is the peer that counts.
+"""
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import flowedu as flow
+import twins
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+QUICK = os.environ.get("FLOWEDU_BENCH_COMPILE") == "0"        # compiling takes a minute a row
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to run PyTorch."""
+
+    name: str
+    last: bool = False           # channels-last memory
+    fused: bool = False          # fused optimizer and attention
+    compiled: bool = False
+    frozen: bool = False
+
+
+TRAINING = (Way("eager"), Way("fused", fused=True), Way("channels-last", last=True, fused=True),
+            Way("compile", fused=True, compiled=True), Way("compile, channels-last", last=True, fused=True, compiled=True))
+INFERENCE = (Way("eager"), Way("channels-last", last=True), Way("compile", compiled=True),
+             Way("compile, channels-last", last=True, compiled=True), Way("frozen", frozen=True),
+             Way("frozen, channels-last", last=True, frozen=True))
+
+
+def ways(all_ways: tuple[Way, ...], images: bool) -> list[Way]:
+    """Those that make sense for this model here."""
+    return [w for w in all_ways if torch and (images or not w.last) and not (w.compiled and QUICK)]
+
+
+def twin(build: Callable, model, way: Way):
+    """The PyTorch twin of a flowedu model, with its weights."""
+    peer = build(torch, fused=way.fused) if getattr(build, "has_fused", False) else build(torch)
+    peer.train(model.training)
+    twins.share_weights(model, peer, torch.tensor)
+    return peer.to(memory_format=torch.channels_last) if way.last else peer
+
+
+def given(x: np.ndarray, way: Way):
+    tensor = torch.tensor(x)
+    return tensor.contiguous(memory_format=torch.channels_last) if way.last else tensor
+
+
+def training(build: Callable, model, x, y, optimizer: Callable, loss: Callable, images: bool) -> dict[str, Callable]:
+    """name -> a training step. model: ours, from which every twin takes its first weights."""
+    found = {}
+    for way in ways(TRAINING, images):
+        peer = twin(build, model, way)
+        rule = optimizer(torch, peer.parameters(), **({"fused": True} if way.fused else {}))
+        forward = lambda x, y, peer=peer: loss(torch)(peer(x), y)
+        if way.compiled:
+            forward = torch.compile(forward)
+        tx, ty = given(x, way), torch.tensor(y)
+
+        def step(forward=forward, rule=rule, tx=tx, ty=ty):
+            value = forward(tx, ty)
+            rule.zero_grad()
+            value.backward()
+            rule.step()
+            return value
+
+        found[f"torch {way.name}"] = step
+    return found
+
+
+def inference(build: Callable, model, graph, x: np.ndarray, images: bool, threads: int) -> dict[str, Callable]:
+    """name -> the outputs of a batch, in evaluation mode. graph: ours of the model, called once."""
+    found = {}
+    for way in ways(INFERENCE, images):
+        net, tx = twin(build, model, way), given(x, way)
+        with torch.inference_mode(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")                       # torch.jit is on its way out, and often the fastest
+            if way.frozen:
+                net = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(net, tx)))
+            elif way.compiled:
+                net = torch.compile(net)
+
+        def forward(net=net, tx=tx):
+            with torch.inference_mode():
+                return net(tx)
+
+        found[f"torch {way.name}"] = forward
+    return {**found, **runtimes(graph, x, threads)}
+
+
+def runtimes(graph, x: np.ndarray, threads: int) -> dict[str, Callable]:
+    """onnxruntime and OpenVINO on what flow.onnx.export wrote, where they are installed."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "model.onnx")
+        try:
+            import onnx  # noqa: F401
+        except ImportError:
+            return found
+        flow.onnx.export(graph, file)
+        try:
+            import onnxruntime
+        except ImportError:
+            pass
+        else:
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+            session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+            name = session.get_inputs()[0].name
+            found["onnxruntime"] = lambda: session.run(None, {name: x})[0]
+        try:
+            import openvino
+        except ImportError:
+            pass
+        else:
+            core = openvino.Core()
+            compiled = core.compile_model(core.read_model(file), "CPU", {
+                "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+            request = compiled.create_infer_request()
+            found["OpenVINO"] = lambda: request.infer([x])[0]
+    return found
