@@ -154,11 +154,11 @@ def _conv_transpose(n: int):
 
 
 def _plane(x, w, size, strides, paddings, dilations, groups, kernel):
-    """2-d. Where output_padding reaches beyond the stride, zeros are added behind."""
+    """2-d. output_padding uncovers what the padding cuts off behind; zeros follow where that is not enough."""
     least = transposed_size(x.shape[2:], kernel, strides, paddings, dilations, (0, 0))
-    extra = tuple(min(a - b, s - 1) for a, b, s in zip(size, least, strides))
-    hw = tuple(b + e for b, e in zip(least, extra))
-    pads = tuple(p for q in paddings for p in (q, q))
+    shown = tuple(min(a - b, p) for a, b, p in zip(size, least, paddings))
+    hw = tuple(b + e for b, e in zip(least, shown))
+    pads = tuple(q for p, e in zip(paddings, shown) for q in (p, p - e))
     y = _INPUT_GRAD(x, w, hw=hw, strides=strides, pads=pads, dilations=dilations, groups=groups)
     if hw != size:
         shape = (*y.shape[:2], *size)

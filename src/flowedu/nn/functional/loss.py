@@ -246,6 +246,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     divergence; "mean" divides by the number of elements (with a warning, as in PyTorch).
     """
     check_floats("kl_div", input)
+    check_tensor("kl_div", target, "target")
     if log_target:
         loss = _r["exp"](target) * (target - input)
     else:
@@ -261,6 +262,8 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-8,
                      reduction: str = "mean") -> Tensor:
     """exp(input) - target * input; with log_input=False input - target * log(input + eps). full: with Stirling's term."""
+    check_floats("poisson_nll_loss", input)
+    check_tensor("poisson_nll_loss", target, "target")
     loss = _r["exp"](input) - target * input if log_input else input - target * _r["log"](input + eps)
     if full:
         sure = _r["maximum"](target, 1.0)
@@ -272,6 +275,8 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Tensor:
     """0.5 * (log(var) + (input - target)^2 / var), var kept at eps or more (without a gradient there)."""
+    check_floats("gaussian_nll_loss", input)
+    check_tensor("gaussian_nll_loss", target, "target")
     if not hasattr(var, "shape"):
         var = scalar(var, input.dtype)
     if var.shape != input.shape and var.ndim == input.ndim - 1 and var.ndim:

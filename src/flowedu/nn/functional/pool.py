@@ -253,12 +253,12 @@ def _adaptive_max(n: int):
 
 
 def _by_parts(x, size, out):
-    """(largest elements, places), axis by axis: first where the largest lie along it, then which of them is taken."""
+    """(largest elements, places), axis by axis from the last: so of equal ones the first in memory is taken."""
     y, index = x, reshaped(_r["range"](size=math.prod(size), dtype=dt.int64), size)
     index = _r["contiguous"](_r["expand"](index, shape=(*x.shape[:2], *size)))
-    for i, o in enumerate(out):
+    for i in reversed(range(len(out))):
         axis, values, places = 2 + i, [], []
-        for a, b in _spans(size[i], o):
+        for a, b in _spans(size[i], out[i]):
             part, where = y.narrow(axis, a, b - a), index.narrow(axis, a, b - a)
             best = cast(_r["argmax"](part, axis=axis), dt.int64).unsqueeze(axis)
             values.append(_r["dim_gather"](part, best, axis=axis))

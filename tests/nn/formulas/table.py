@@ -1,0 +1,161 @@
+"""The table "name -> formula": what every layer and function is, in NumPy, and which calls of it the laws draw.
+
+A formula has the parameters of the function in nn.functional, under their names and with their defaults, and computes with
+float64 arrays. `row` enters it.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu import nn
+
+SIZES = (1, 2, 3, 5)
+REDUCTIONS = ("mean", "sum", "none")
+
+
+class Draw:
+    """One example: options and sizes from hypothesis, numbers from a seed that it draws.
+
+    smooth: no numbers on a grid, where corners of a formula (clip points, equal elements) would be met.
+    """
+
+    def __init__(self, data, smooth: bool = False):
+        self.data, self.smooth = data, smooth
+        self.rng = np.random.default_rng(self.whole(0, 2**31))
+
+    def whole(self, low: int, high: int) -> int:
+        return self.data.draw(st.integers(low, high))
+
+    def one_of(self, *choices):
+        return self.data.draw(st.sampled_from(choices))
+
+    def shape(self, least: int = 1, most: int = 3) -> tuple[int, ...]:
+        return tuple(self.one_of(*SIZES) for _ in range(self.whole(least, most)))
+
+    def floats(self, *shape: int) -> np.ndarray:
+        """Of both signs; now and then multiples of 1/2, many of them equal."""
+        x = self.rng.standard_normal(shape) * 2
+        return x if self.smooth or self.one_of(True, False) else np.round(x * 2) / 2
+
+    def positive(self, *shape: int) -> np.ndarray:
+        return self.rng.uniform(0.1, 2.0, shape)
+
+    def unit(self, *shape: int) -> np.ndarray:
+        """Between 0 and 1, for probabilities."""
+        return self.rng.uniform(0.02, 0.98, shape)
+
+    def signs(self, *shape: int) -> np.ndarray:
+        return self.rng.choice([-1.0, 1.0], shape)
+
+    def labels(self, high: int, *shape: int) -> np.ndarray:
+        return self.rng.integers(0, high, shape)
+
+    def options(self, **choices) -> dict:
+        """One choice for each name; now and then the name is left out, for its default."""
+        return {name: self.one_of(*values) for name, values in choices.items() if self.one_of(True, True, False)}
+
+    def maybe(self, **arrays: Callable[[], np.ndarray]) -> dict:
+        """Each of the arrays, or not."""
+        return {name: make() for name, make in arrays.items() if self.one_of(True, False)}
+
+
+@dataclass(repr=False)
+class Row:
+    """function, module: names in nn.functional and nn, or None. build: what a layer with parameters needs beside the
+    options that stand in the call (None: no layer for this call); arrays in the call are then its parameters."""
+
+    formula: Callable
+    arguments: Callable[[Draw], dict]
+    function: str | None
+    module: str | None
+    build: Callable[[dict], dict | None] | None
+    gradient: bool
+    fixed: tuple[str, ...]
+    other_defaults: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return "-".join(n for n in (self.function, self.module) if n)
+
+    __repr__ = name.fget
+
+    def draw(self, d: Draw) -> dict:
+        """The keywords of one call. (NumPy makes numbers of 0-dim arrays now and then.)"""
+        return {k: np.asarray(x) if isinstance(x, np.generic) else x for k, x in self.arguments(d).items()}
+
+
+TABLE: list[Row] = []
+_SAME = object()
+
+
+def row(arguments: Callable[[Draw], dict], function=_SAME, module: str | None = None, build=None, gradient: bool = True,
+        fixed: tuple[str, ...] = (), other_defaults: tuple[str, ...] = ()) -> Callable:
+    """Enter a formula. arguments(draw): the keywords of one call. function: its name unless given. fixed: float arguments
+    without a gradient. other_defaults: parameters whose defaults differ between function and module."""
+    def enter(formula):
+        name = formula.__name__ if function is _SAME else function
+        TABLE.append(Row(formula, arguments, name, module, build, gradient, fixed, other_defaults))
+        return formula
+
+    return enter
+
+
+# ---- calls
+def tensors(args: dict, dtype=np.float64, learn=()) -> dict:
+    """The arrays as tensors, floats in this dtype."""
+    def one(name, x):
+        if not isinstance(x, np.ndarray):
+            return x
+        x = x.astype(dtype) if x.dtype.kind == "f" else x
+        return flow.tensor(x, requires_grad=name in learn)
+
+    return {name: one(name, x) for name, x in args.items()}
+
+
+def call_function(row: Row, given: dict, positions: bool = False):
+    """The function, by keywords or by position."""
+    f = getattr(nn.functional, row.function)
+    if not positions:
+        return f(**given)
+    bound = inspect.signature(row.formula).bind(**given)
+    bound.apply_defaults()
+    return f(*bound.args, **bound.kwargs)
+
+
+def parameters_of(f) -> dict:
+    return inspect.signature(f).parameters
+
+
+def call_module(row: Row, args: dict, dtype) -> object:
+    """The module made of the options in the call, with the arrays as its parameters, called with the rest. None: there is
+    no such module."""
+    kind = getattr(nn, row.module)
+    built = {} if row.build is None else row.build(args)
+    if built is None:
+        return None
+    made, called = parameters_of(kind.__init__), parameters_of(kind.forward)
+    given = tensors(args, dtype)
+    options = {k: v for k, v in given.items() if k in made and k not in built}
+    inputs = {k: v for k, v in given.items() if k in called and k not in options}
+    module = kind(**options, **built).to(flow.float64 if dtype is np.float64 else flow.float32).eval()
+    if row.build is not None:
+        own = {k: v for k, v in given.items() if k not in options and k not in inputs and v is not None and k not in built
+               or k in built and isinstance(v, flow.Tensor)}
+        assert set(module.state_dict()) == set(own), f"parameters {set(module.state_dict())}, the formula has {set(own)}"
+        module.load_state_dict(own)
+    else:
+        assert set(options) | set(inputs) == set(args), "arguments that the module does not take"
+    return module(**inputs)
+
+
+def flat(y) -> list:
+    """The arrays or tensors in a result, in order."""
+    if isinstance(y, (tuple, list)):
+        return [t for part in y for t in flat(part)]
+    return [] if y is None else [y]

@@ -1,0 +1,117 @@
+"""Layers, losses and functions against formulas in NumPy (the folder formulas): values, gradients, defaults; and every
+public one has a formula or a law of its own."""
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu import nn
+
+from .formulas import TABLE
+from .formulas.table import Draw, call_function, call_module, flat, parameters_of, tensors
+
+quick = settings(phases=(Phase.explicit, Phase.reuse, Phase.generate))     # a seed has nothing to shrink
+ROWS = [pytest.param(row, id=row.name) for row in TABLE]
+OF_FUNCTIONS = [pytest.param(row, id=row.name) for row in TABLE if row.function]
+
+
+def compare(got, want, dtype, what):
+    """Equal to rounding; whole numbers exactly. A float result has the dtype of the floats that came in."""
+    got, want = flat(got), flat(want)
+    assert len(got) == len(want), what
+    for y, z in zip(got, want):
+        y, z = y.detach().numpy(), np.asarray(z)
+        assert y.shape == z.shape, f"{what}: shape {y.shape}, the formula has {z.shape}"
+        if z.dtype.kind != "f":
+            assert y.dtype == np.int64, what
+            np.testing.assert_array_equal(y, z, err_msg=what)
+            continue
+        assert y.dtype == dtype, f"{what}: dtype {y.dtype}"
+        tol = 1e-9 if dtype is np.float64 else 1e-4
+        np.testing.assert_allclose(y, z, rtol=tol, atol=tol * max(1.0, np.abs(z[np.isfinite(z)]).max(initial=0)),
+                                   err_msg=what)
+
+
+def rounded(args, dtype):
+    """The floats as this dtype has them, in float64 for the formula."""
+    return {k: x.astype(dtype).astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+            for k, x in args.items()}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("row", ROWS)
+@quick
+@given(data=st.data())
+def test_value(row, data):
+    d = Draw(data)
+    dtype = d.one_of(np.float64, np.float32)
+    args = rounded(row.draw(d), dtype)
+    with np.errstate(all="ignore"):
+        want = row.formula(**args)
+    if row.function:
+        inputs = tensors(args, dtype)
+        compare(call_function(row, inputs, d.one_of(True, False)), want, dtype, row.function)
+        if "inplace" in parameters_of(getattr(nn.functional, row.function)):
+            x = inputs["input"]
+            assert getattr(nn.functional, row.function)(**inputs, inplace=True) is x
+            compare(x, want, dtype, f"{row.function}(inplace=True)")
+    if row.module and (got := call_module(row, args, dtype)) is not None:
+        compare(got, want, dtype, row.module)
+
+
+def slope(f, args, directions, h):
+    """How fast f changes along the directions, by the central difference."""
+    there, back = ({k: x + s * h * directions[k] if k in directions else x for k, x in args.items()} for s in (1, -1))
+    return (f(there) - f(back)) / (2 * h)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("row", [p for p in OF_FUNCTIONS if p.values[0].gradient])
+@quick
+@given(data=st.data())
+def test_gradient_is_the_derivative_of_the_formula(row, data):
+    d = Draw(data, smooth=True)
+    args = row.draw(d)
+    learn = [k for k, x in args.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and k not in row.fixed]
+    weights = {}
+
+    def total(results):
+        """One number: the float results, weighted."""
+        sum_ = 0
+        for i, y in enumerate(flat(results)):
+            if (y.dtype.is_floating_point if isinstance(y, flow.Tensor) else y.dtype.kind == "f"):
+                w = weights.setdefault(i, d.rng.standard_normal(tuple(y.shape)))
+                sum_ = (y * (flow.tensor(w) if isinstance(y, flow.Tensor) else w)).sum() + sum_
+        return sum_
+
+    inputs = tensors(args, learn=learn)
+    loss = total(call_function(row, inputs))
+    if not learn:
+        assert not loss.requires_grad if isinstance(loss, flow.Tensor) else True
+        return
+    loss.backward()
+    directions = {k: d.rng.standard_normal(args[k].shape) for k in learn}
+    got = sum(float((inputs[k].grad.numpy() * directions[k]).sum()) for k in learn if inputs[k].grad is not None)
+    with np.errstate(all="ignore"):
+        # a corner of the formula nearer than a step spoils the difference; a wrong gradient is wrong at every step
+        found = [slope(lambda a: float(total(row.formula(**a))), args, directions, h) for h in (1e-5, 1e-6, 1e-7)]
+    assert any(abs(got - want) <= 1e-5 * max(1.0, abs(want)) for want in found), (got, found)
+
+
+# what gumbel_softmax, dropout ... have beyond their formulas
+NOT_IN_FORMULAS = {"inplace", "device", "dtype", "generator"}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_names_and_defaults(row):
+    """The formula's parameters, their order and their defaults are those of the function, and of the module."""
+    wanted = {k: p.default for k, p in parameters_of(row.formula).items()}
+    if row.function:
+        own = {k: p.default for k, p in parameters_of(getattr(nn.functional, row.function)).items()
+               if k not in NOT_IN_FORMULAS | {"training"} or k in wanted}
+        assert own == wanted and list(own) == list(wanted)
+    if row.module:
+        made = {k: p.default for k, p in parameters_of(getattr(nn, row.module).__init__).items()}
+        for name in wanted.keys() & made.keys() - set(row.other_defaults):
+            assert made[name] == wanted[name], name
