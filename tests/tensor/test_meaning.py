@@ -15,6 +15,7 @@ from .lines import flat, gradients, names_in, run, variables, weights
 from .meaning import m
 from .meaning.kinds import T, as_kind, category
 
+pytestmark = pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value encountered")
 CLOSE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 2e-5, "float64": 1e-9}
 STEP = 1e-6
 

@@ -58,9 +58,9 @@ COMPARE |= {"not_equal": np.not_equal, "less": np.less, "less_equal": np.less_eq
 TWO = {                                                # of two numbers of a common dtype, which the result has
     "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum, "fmax": np.fmax, "fmin": np.fmin,
     "multiply": np.multiply, "floor_divide": np.floor_divide, "remainder": np.mod, "fmod": np.fmod,
-    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "bitwise_left_shift": np.left_shift,
-    "bitwise_right_shift": np.right_shift, "hypot": np.hypot, "logaddexp": np.logaddexp, "logaddexp2": np.logaddexp2,
-    "heaviside": np.heaviside,
+    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
+    "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift, "hypot": np.hypot,
+    "logaddexp": np.logaddexp, "logaddexp2": np.logaddexp2, "heaviside": np.heaviside,
 }
 TWO_FLOAT = {                                          # the same, whole numbers as float32
     "true_divide": np.divide, "atan2": np.arctan2, "arctan2": np.arctan2, "copysign": np.copysign,

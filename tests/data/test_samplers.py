@@ -1,0 +1,85 @@
+"""Laws of samplers: what comes how often, in which order, for any sizes."""
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu.utils.data import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+    random_split,
+)
+
+SIZE = st.integers(1, 40)
+
+
+@given(st.integers(0, 40), SIZE, st.booleans())
+def test_batches_are_slices(n, size, drop):
+    want = [list(range(n))[k:k + size] for k in range(0, n, size)]
+    if drop:
+        want = [b for b in want if len(b) == size]
+    sampler = BatchSampler(range(n), size, drop)
+    assert list(sampler) == want and len(sampler) == len(want)
+
+
+@given(SIZE, st.integers(1, 6), st.booleans(), st.booleans(), st.integers(0, 3))
+def test_shares_make_up_the_whole(n, ranks, drop, shuffle, epoch):
+    """Dealt out in turn; the first items come again, or the last are left out, so that all ranks get as many."""
+    shares = []
+    for r in range(ranks):
+        sampler = DistributedSampler(range(n), ranks, r, shuffle=shuffle, seed=5, drop_last=drop)
+        sampler.set_epoch(epoch)
+        shares.append(list(sampler))
+        assert len(sampler) == len(shares[-1]) == (n // ranks if drop else -(-n // ranks))
+    dealt = [x for row in zip(*shares) for x in row]
+    order = flow.randperm(n, generator=flow.Generator().manual_seed(5 + epoch)).tolist() if shuffle else list(range(n))
+    assert dealt == [order[i % n] for i in range(len(dealt))]
+
+
+@given(SIZE, st.integers(1, 100))
+def test_random_orders_repeat_nothing_before_its_turn(n, count):
+    order = list(RandomSampler(range(n), num_samples=count))
+    for k in range(0, count, n):
+        part = order[k:k + n]
+        assert len(set(part)) == len(part) and set(part) <= set(range(n))
+    assert sorted(SubsetRandomSampler(range(5, 5 + n))) == list(range(5, 5 + n))
+
+
+def test_every_order_comes_as_often():
+    flow.manual_seed(3)
+    seen = np.zeros((4, 4))
+    for _ in range(2000):
+        for place, item in enumerate(RandomSampler(range(4))):
+            seen[place, item] += 1
+    np.testing.assert_allclose(seen / 2000, 0.25, atol=0.05)
+    drawn = list(RandomSampler(range(4), replacement=True, num_samples=4000))
+    np.testing.assert_allclose(np.bincount(drawn) / 4000, 0.25, atol=0.05)
+
+
+def test_weights_are_probabilities():
+    flow.manual_seed(4)
+    weights = [0.0, 1.0, 3.0, 4.0]
+    drawn = np.bincount(list(WeightedRandomSampler(weights, 8000)), minlength=4)
+    np.testing.assert_allclose(drawn / 8000, np.array(weights) / 8, atol=0.03)
+    once = list(WeightedRandomSampler(weights, 3, replacement=False))
+    assert sorted(once) == [1, 2, 3]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=5))
+def test_split_by_numbers(lengths):
+    parts = random_split(range(sum(lengths)), lengths)
+    assert [len(p) for p in parts] == lengths
+    assert sorted(x for p in parts for x in p) == list(range(sum(lengths)))
+
+
+@given(SIZE, st.lists(st.integers(1, 9), min_size=1, max_size=5))
+def test_split_by_parts(n, shares):
+    """Rounded down; what is left goes to the first ones."""
+    parts = [s / sum(shares) for s in shares]
+    want = [int(np.floor(n * p)) for p in parts]
+    for k in range(n - sum(want)):
+        want[k % len(want)] += 1
+    assert [len(p) for p in random_split(range(n), parts)] == want
