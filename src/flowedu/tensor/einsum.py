@@ -100,5 +100,7 @@ def _pair(x, t, y, u, keep):
 
 
 def _finish(x, term, right):
-    x, term = _summed(x, term, set(right))
+    """Axes in order. What is left over comes from one operand alone: its sum, which has sum's dtype."""
+    gone = tuple(i for i, c in enumerate(term) if c not in right)
+    x, term = R.sum(x, gone) if gone else x, [c for c in term if c in right]
     return transposed(x, tuple(term.index(c) for c in right))

@@ -287,7 +287,8 @@ def combinations(input, r: int = 2, with_replacement: bool = False):
 
 
 def vander(x, N: int | None = None, increasing: bool = False):
-    """Columns x^0, x^1, ... (falling unless increasing)."""
+    """Columns x^0, x^1, ... (falling unless increasing); of whole numbers as int64."""
+    x = x if x.dtype.is_floating_point else cast(x, int64)
     n = x.shape[-1] if N is None else N
     powers = _RANGE(start=0 if increasing else n - 1, step=1 if increasing else -1, size=n, dtype=int64)
     return E.pow(S.unsqueeze(x, -1), cast(powers, x.dtype))

@@ -10,7 +10,7 @@ from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
 from flowedu.tensor.dims import one_dim, reshaped, transposed
-from flowedu.tensor.promote import cast, not_a_tensor
+from flowedu.tensor.promote import cast, not_a_tensor, result_type
 
 _op = REGISTRY.__getitem__
 _MATMUL, _EXPAND = _op("matmul"), _op("expand")
@@ -158,7 +158,8 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
 
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """beta * input + alpha * outer(vec1, vec2)."""
-    return _scaled(outer(vec1, vec2), input, beta, alpha)
+    kind = result_type(input, vec1, vec2)            # the product must not wrap in a narrower type
+    return _scaled(outer(cast(vec1, kind), cast(vec2, kind)), input, beta, alpha)
 
 
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
@@ -168,7 +169,8 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """beta * input + alpha * the sum of all products of the batch."""
-    return _scaled(R.sum(bmm(batch1, batch2), 0), input, beta, alpha)
+    y = bmm(batch1, batch2)
+    return _scaled(R.sum(y, 0, dtype=y.dtype), input, beta, alpha)
 
 
 def chain_matmul(*matrices):

@@ -175,9 +175,9 @@ def operate(op, a, b):
     pair = as_tensors(op.name, a, b)
     if pair is None:
         return NotImplemented
+    if op is _DIV and not pair[0].dtype.is_floating_point:
+        pair = as_tensors(op.name, a, b, default_float())      # from the operands: 256 as a uint8 would be 0
     a, b = pair
-    if op is _DIV and not a.dtype.is_floating_point:
-        a, b = cast(a, default_float()), cast(b, default_float())
     if op in _WHOLE and not a.dtype.is_floating_point:
         _no_zeros(op, b)
     if op is _SUB and a.dtype is dt.bool_:

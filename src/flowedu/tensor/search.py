@@ -209,12 +209,12 @@ def data(what: str, x) -> np.ndarray:
         raise LazyTensorError(f"{what}: the shape of its result depends on the data, which a graph has not while it is "
                         "built", expected="an eager tensor", got=f"a lazy tensor of shape {tuple(x.shape)}",
                         fix="call it outside nn.Graph, or use flow.where(mask, x, y), whose shape is known")
-    return x.peek()
+    return x.peek() if x.dtype.numpy is not None else cast(x, dt.float32).peek()         # bfloat16 is not NumPy's
 
 
-def _tensor(a: np.ndarray):
+def _tensor(a: np.ndarray, dtype: dt.dtype | None = None):
     from flowedu.tensor.interop import alike
-    return alike(a)
+    return alike(a) if dtype is None else cast(alike(a), dtype)
 
 
 def nonzero(input, *, as_tuple: bool = False):
@@ -246,7 +246,7 @@ def unique(input, sorted: bool = True, return_inverse: bool = False, return_coun
     if dim is not None:
         dim = one_dim(dim, input.ndim, "unique")
     values, inverse, counts = np.unique(a, return_inverse=True, return_counts=True, axis=dim)
-    out = [_tensor(values)]
+    out = [_tensor(values, input.dtype)]
     if return_inverse:
         out.append(_tensor(inverse.reshape(a.shape if dim is None else -1).astype(np.int64)))
     if return_counts:
@@ -261,7 +261,7 @@ def unique_consecutive(input, return_inverse: bool = False, return_counts: bool 
     flat = rows.reshape(len(rows), -1)
     new = np.r_[True, (flat[1:] != flat[:-1]).any(axis=1)] if len(flat) else np.zeros(0, bool)
     values = rows[new]
-    out = [_tensor(values if dim is None else np.moveaxis(values, 0, dim))]
+    out = [_tensor(values if dim is None else np.moveaxis(values, 0, dim), input.dtype)]
     number = np.cumsum(new) - 1
     if return_inverse:
         out.append(_tensor(number.reshape(a.shape if dim is None else -1).astype(np.int64)))
@@ -279,7 +279,7 @@ def bincount(input, weights=None, minlength: int = 0):
                             fix="x.flatten().long()")
     size = max(int(a.max(initial=-1)) + 1, minlength)
     ones = weights if weights is not None else S.expand(scalar(1, dt.int64), a.size)
-    if not ones.dtype.is_floating_point and weights is not None:
+    if weights is not None and ones.dtype not in (dt.float32, dt.float64):
         ones = cast(ones, dt.float64)
     places = cast(reshaped(input, (a.size, 1)), dt.int64)
     return _op("scatter_nd")(S.contiguous(ones), places, shape=(size,))

@@ -64,7 +64,7 @@ TWO = {                                                # of two numbers of a com
 }
 TWO_FLOAT = {                                          # the same, whole numbers as float32
     "true_divide": np.divide, "atan2": np.arctan2, "arctan2": np.arctan2, "copysign": np.copysign,
-    "xlogy": lambda x, y: np.where(x == 0, 0, x * np.log(y)), "ldexp": lambda x, n: x * 2 ** n,
+    "xlogy": lambda x, y: np.where(x == 0, 0, x * np.log(y)), "ldexp": lambda x, n: x * 2.0 ** n,
 }
 
 

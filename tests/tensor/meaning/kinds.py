@@ -1,7 +1,8 @@
 """Which dtype a result has, written down as tables, and the arrays that follow them.
 
-A `T` is a NumPy array with the operators, attributes and methods of a tensor. What its functions compute is the meaning
-of flowedu's: always in double precision or 64-bit whole numbers, and rounded or wrapped once, at the end.
+A `T` is a NumPy array with the operators, attributes and methods of a tensor. What its functions compute is the meaning of
+flowedu's: always in double precision or 64-bit whole numbers, and rounded or wrapped once, at the end. Numbers that are
+operands take the common dtype first.
 """
 import builtins
 
@@ -87,7 +88,7 @@ def as_kind(a, kind: str) -> "T":
 def operate(f, *operands, kind: str | None = None, out: str | None = None) -> "T":
     """f of the operands' arrays in their common dtype (or in `kind`); the result has it too, or `out`."""
     kind = kind or result(*operands)
-    arrays = [(x.a if isinstance(x, T) else np.asarray(x)).astype(wide(kind)) for x in operands]
+    arrays = [(x if isinstance(x, T) else as_kind(x, kind)).a.astype(wide(kind)) for x in operands]
     with np.errstate(all="ignore"):
         return as_kind(f(*arrays), out or kind)
 

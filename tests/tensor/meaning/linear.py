@@ -2,7 +2,7 @@
 import numpy as np
 
 from .kinds import T, operate
-from .reductions import LINALG
+from .reductions import LINALG, counting
 
 
 def product(f):
@@ -10,7 +10,9 @@ def product(f):
 
 
 def einsum(equation, *xs):
-    return operate(lambda *arrays: np.einsum(equation, *arrays), *xs)
+    left, arrow, right = equation.partition("->")
+    summed = len(xs) == 1 and (set(left) - set(right) if arrow else any(left.count(c) > 1 for c in left))
+    return operate(lambda *arrays: np.einsum(equation, *arrays), *xs, kind=counting(xs[0].kind) if summed else None)
 
 
 def scaled(f):

@@ -161,7 +161,9 @@ def bucketize(values, boundaries, right=False):
 
 
 def bincount(x, weights=None, minlength=0):
-    return T(np.bincount(x.a, None if weights is None else weights.a, minlength))
+    """Weights are added up as they are, or as float64."""
+    counts = np.bincount(x.a, None if weights is None else weights.a, minlength)
+    return T(counts.astype(np.float32) if weights is not None and weights.kind == "float32" else counts)
 
 
 def isin(x, values):

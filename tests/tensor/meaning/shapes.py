@@ -3,7 +3,7 @@ import itertools
 
 import numpy as np
 
-from .kinds import T, as_kind, result
+from .kinds import T, as_kind, result, wide
 
 
 def ints(args) -> tuple:
@@ -128,7 +128,7 @@ MOVED = {
     "triu": np.triu, "contiguous": np.copy,
     "expand_as": lambda a, b: np.broadcast_to(a, b.shape), "reshape_as": lambda a, b: a.reshape(b.shape),
     "view_as": lambda a, b: a.reshape(b.shape), "select_scatter": select_scatter, "slice_scatter": slice_scatter,
-    "vander": lambda a, N=None, increasing=False: np.vander(a, N, increasing), "pad": pad,
+    "pad": pad,
     "atleast_1d": np.atleast_1d, "atleast_2d": np.atleast_2d, "atleast_3d": np.atleast_3d,
 }
 FUNCTIONS = {n: moved(f) for n, f in MOVED.items()}
@@ -177,6 +177,10 @@ def broadcast_shapes(*shapes):
     return np.broadcast_shapes(*shapes)
 
 
+def vander(x, N=None, increasing=False):
+    return T(np.vander(x.a.astype(wide(x.kind)), N, increasing))
+
+
 def cartesian_prod(*xs):
     return T(np.array(list(itertools.product(*[x.a for x in xs]))))
 
@@ -201,5 +205,6 @@ def triu_indices(rows, columns, offset=0):
     return T(np.stack(np.triu_indices(rows, offset, columns)))
 
 
-FUNCTIONS |= {f.__name__: f for f in (repeat_interleave, take_along_dim, split, chunk, tensor_split, unbind, meshgrid,
-              broadcast_tensors, broadcast_shapes, cartesian_prod, combinations, block_diag, tril_indices, triu_indices)}
+FUNCTIONS |= {f.__name__: f for f in (vander, repeat_interleave, take_along_dim, split, chunk, tensor_split, unbind, meshgrid,
+                                      broadcast_tensors, broadcast_shapes, cartesian_prod, combinations, block_diag,
+                                      tril_indices, triu_indices)}

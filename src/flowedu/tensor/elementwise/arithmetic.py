@@ -148,7 +148,9 @@ def heaviside(input, values):
 
 def ldexp(input, other):
     """input * 2^other."""
-    return input * exp2(floated(other))
+    factor = exp2(floated(other))
+    whole = isinstance(input, TensorBase) and not input.dtype.is_floating_point
+    return input * (factor if whole else cast(factor, result_type(input, other)))
 
 
 # ---- bounds
