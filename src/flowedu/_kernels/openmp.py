@@ -3,7 +3,7 @@
 gcc's OpenMP lets threads spin for milliseconds after a parallel region. On a machine with other work that steals the
 processor from whoever has something to do: a training step got 20 times slower. A short spin keeps back-to-back regions
 fast; after it a thread sleeps. Settings of the user's own win, and so does a library that somebody loaded before us
-(PyTorch brings the same one). The setting is ours alone: nobody else, child processes included, finds it in the environment.
+(PyTorch brings the same one). The setting is ours alone: neither child processes nor others find it in the environment.
 """
 import ctypes
 import os
