@@ -1,20 +1,21 @@
-"""Law: x[index] and x[index] = value do what PyTorch does, for drawn indices of every kind, with gradients and views."""
+"""Law: x[index] and x[index] = value do what NumPy does with the index (numbers taken out first, as PyTorch does), for
+drawn indices of every kind, with gradients and views; and what PyTorch does, where it is installed."""
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
+import flowedu as flow
 
-import flowedu as flow  # noqa: E402
+from .meaning import m
+from .meaning.kinds import T
 
 few = settings(max_examples=120, deadline=None)
 
 
 @st.composite
 def an_index(draw, shape, advanced=True):
-    """An index as (for flowedu, for PyTorch)."""
+    """An index, as a function of what makes tensors out of arrays."""
     items, axis = [], 0
     dots = draw(st.integers(-1, len(shape)))
     while axis < len(shape):
@@ -50,72 +51,79 @@ def an_index(draw, shape, advanced=True):
         axis += 1
     if items.count(Ellipsis) and draw(st.booleans()):
         items = [i for i in items if i is not Ellipsis]
-    make = lambda m: tuple(m.tensor(i[1]) if isinstance(i, tuple) else i for i in items)
-    return make(flow), make(torch)
+    return lambda make: tuple(make(i[1]) if isinstance(i, tuple) else i for i in items)
 
 
-def both(data, advanced):
+def drawn(data, advanced):
+    """(shape, index as above, the flat numbers of the elements it means)."""
     shape = tuple(data.draw(st.lists(st.integers(0, 4) if not advanced else st.integers(1, 4), min_size=1, max_size=4)))
     try:
-        ours, theirs = data.draw(an_index(shape, advanced))
-        found = torch.zeros(shape)[theirs]
-        assume(not advanced or found.numel())            # of nothing PyTorch does not look at the indices
-    except (IndexError, RuntimeError):
+        index = data.draw(an_index(shape, advanced))
+        places = T(np.arange(int(np.prod(shape))).reshape(shape))[index(m.tensor)].a
+    except IndexError:
         assume(False)
-    return shape, ours, theirs
+    assume(not advanced or places.size)                  # of nothing PyTorch does not look at the indices
+    return shape, index, places
 
 
 @few
 @given(st.data())
 def test_basic_indices_are_views(data):
-    shape, ours, theirs = both(data, False)
-    a = np.arange(float(np.prod(shape))).reshape(shape)
-    x, t = flow.tensor(a), torch.tensor(a)
-    y, u = x[ours], t[theirs]
-    assert tuple(y.shape) == tuple(u.shape)
-    np.testing.assert_array_equal(y.numpy(), u.numpy())
+    shape, index, places = drawn(data, False)
+    x = flow.tensor(np.arange(float(np.prod(shape))).reshape(shape))
+    y = x[index(flow.tensor)]
+    assert tuple(y.shape) == places.shape
+    np.testing.assert_array_equal(y.numpy(), places)
     y.fill_(-7.0)                                       # writing into the view writes into x
-    u.fill_(-7.0)
-    np.testing.assert_array_equal(x.numpy(), t.numpy())
+    want = np.arange(float(np.prod(shape)))
+    want[places] = -7
+    np.testing.assert_array_equal(x.numpy().ravel(), want)
 
 
 @few
 @given(st.data())
-def test_any_index_reads_what_torch_reads(data):
-    shape, ours, theirs = both(data, True)
+def test_any_index_reads_its_places_and_sends_the_gradient_there(data):
+    shape, index, places = drawn(data, True)
     a = np.random.default_rng(0).standard_normal(shape)
-    x, t = flow.tensor(a, requires_grad=True), torch.tensor(a, requires_grad=True)
-    y, u = x[ours], t[theirs]
-    assert tuple(y.shape) == tuple(u.shape)
-    np.testing.assert_array_equal(y.detach().numpy(), u.detach().numpy())
-    w = np.random.default_rng(1).standard_normal(tuple(u.shape))
+    x = flow.tensor(a, requires_grad=True)
+    y = x[index(flow.tensor)]
+    np.testing.assert_array_equal(y.detach().numpy(), a.ravel()[places])
+    w = np.random.default_rng(1).standard_normal(places.shape)
     (y * flow.tensor(w)).sum().backward()
-    (u * torch.tensor(w)).sum().backward()
-    np.testing.assert_allclose(x.grad.numpy(), t.grad.numpy(), rtol=1e-12, atol=1e-12)
+    want = np.zeros(a.size)
+    np.add.at(want, places, w)
+    np.testing.assert_allclose(x.grad.numpy().ravel(), want, rtol=1e-12, atol=1e-12)
 
 
 @few
 @given(st.data())
-def test_any_index_writes_what_torch_writes(data):
-    shape, ours, theirs = both(data, True)
+def test_any_index_writes_its_places_and_their_gradient_goes_to_the_value(data):
+    shape, index, places = drawn(data, True)
+    assume(len(np.unique(places)) == places.size)        # one value for each place
     a = np.random.default_rng(0).standard_normal(shape)
-    size = tuple(torch.tensor(a)[theirs].shape)
-    places = torch.arange(a.size).reshape(shape)[theirs]
-    assume(places.unique().numel() == places.numel())    # one value for each place
-    cut = data.draw(st.integers(0, len(size)))
-    v = np.random.default_rng(2).standard_normal(size[cut:])
-    leaf, twin = flow.tensor(a, requires_grad=True), torch.tensor(a, requires_grad=True)
-    value, other = flow.tensor(v, requires_grad=True), torch.tensor(v, requires_grad=True)
-    x, t = leaf * 2, twin * 2
-    x[ours] = value
-    t[theirs] = other
-    np.testing.assert_array_equal(x.detach().numpy(), t.detach().numpy())
+    v = np.random.default_rng(2).standard_normal(places.shape[data.draw(st.integers(0, places.ndim)):])
+    leaf, value = flow.tensor(a, requires_grad=True), flow.tensor(v, requires_grad=True)
+    x = leaf * 2
+    x[index(flow.tensor)] = value
+    want = 2 * a.ravel()
+    want[places] = v
+    np.testing.assert_array_equal(x.detach().numpy().ravel(), want)
     w = np.random.default_rng(3).standard_normal(shape)
     (x * flow.tensor(w)).sum().backward()
-    (t * torch.tensor(w)).sum().backward()
-    for p, q in ((leaf, twin), (value, other)):
-        g = np.zeros(p.shape) if p.grad is None else p.grad.numpy()
-        np.testing.assert_allclose(g, q.grad.numpy(), rtol=1e-12, atol=1e-12)
+    kept = 2 * w.ravel()
+    kept[places] = 0
+    np.testing.assert_allclose(leaf.grad.numpy().ravel(), kept, rtol=1e-12)
+    share = np.zeros(v.size)
+    np.add.at(share, np.broadcast_to(np.arange(v.size).reshape(v.shape), places.shape), w.ravel()[places])
+    np.testing.assert_allclose(value.grad.numpy().ravel(), share, rtol=1e-12, atol=1e-12)
+
+
+@few
+@given(st.data())
+def test_pytorch_means_the_same_places(data):
+    torch = pytest.importorskip("torch")
+    shape, index, places = drawn(data, True)
+    np.testing.assert_array_equal(torch.arange(int(np.prod(shape))).reshape(shape)[index(torch.tensor)].numpy(), places)
 
 
 def test_assignment_casts_and_broadcasts():

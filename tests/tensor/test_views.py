@@ -1,22 +1,65 @@
-"""Views and in-place writes: random programs give PyTorch's values, flags and gradients."""
+"""Views and in-place writes: random programs give the values of NumPy's views, their slopes as gradients, and PyTorch's
+values, flags and gradients where it is installed."""
 import copy
 import gc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 import flowedu as flow
 from flowedu.errors import GradientError
-from tensor.programs import WRITES, act, finish, ours, programs, start
+from tensor.numpy_programs import Array, slopes
+from tensor.programs import WRITES, act, finish, numbers, ours, programs, start
 
-torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
+
+@given(programs)
+@settings(max_examples=2 * settings.default.max_examples)
+def test_random_programs_mean_what_they_mean_in_numpy(program):
+    """Values after every step. Without detach and no_grad, which cut histories, gradients are the slopes of the program."""
+    steps, seed = program
+    mine, arrays, done = start(flow, seed, ours), [Array(a) for a in numbers(seed)], []
+    for one in steps:
+        before = len(mine)
+        try:
+            act(flow, mine, one)
+        except GradientError as e:                       # leaves are not written
+            assert "leaf" in str(e) or "no_grad" in str(e) or "modified" in str(e), e
+            if "leaf" not in str(e):
+                return
+            continue
+        if one[0] == "frozen":                           # no_grad means nothing to NumPy
+            act(flow, arrays, ("write", *one[1:]))
+        else:
+            act(flow, arrays, one)
+        done.append(one)
+        assert len(mine) == len(arrays) and len(mine) - before <= 1
+        for a, b in zip(mine, arrays):
+            assert tuple(a.shape) == b.shape
+            np.testing.assert_allclose(a.detach().numpy(), b.a, rtol=1e-9, atol=1e-12, err_msg=str(one))
+    assume(all(np.abs(b.a).max(initial=0) < 1e3 for b in arrays))
+    if any(one[0] == "frozen" or one[1] == "detach" for one in done):
+        return
+    counted = [k for k, v in enumerate(mine) if v.requires_grad]
+
+    def run(values):
+        for one in done:
+            act(flow, values, one)
+        return sum((values[k].a * (0.3 + 0.1 * k)).sum() for k in counted)
+
+    try:
+        gradients = finish(flow, mine)
+    except GradientError as e:                           # an error, not a wrong number
+        assert "modified by an inplace operation" in str(e)
+        return
+    for got, want in zip(gradients, slopes(run, numbers(seed), 2)):
+        np.testing.assert_allclose(np.zeros(want.shape) if got is None else got, want, rtol=1e-4, atol=1e-4)
 
 
 @given(programs)
 @settings(max_examples=5 * settings.default.max_examples)
 def test_random_programs_agree_with_pytorch(program):
+    torch = pytest.importorskip("torch")
     steps, seed = program
     mine, theirs = start(flow, seed, ours), start(torch, seed, torch.tensor)
     for one in steps:
@@ -51,27 +94,29 @@ def test_random_programs_agree_with_pytorch(program):
 @pytest.mark.parametrize("name", sorted(WRITES.keys() - {"itself"}))
 @pytest.mark.parametrize("on", ["tensor", "view", "base of a view", "row of a transpose"])
 def test_every_write_has_the_gradient_of_its_meaning(name, on):
-    def run(lib, make):
-        rng = np.random.default_rng(3)
-        w, u = make(rng.uniform(0.1, 1, (3, 4))).requires_grad_(), make(rng.uniform(0.1, 1, (3, 4))).requires_grad_()
+    def run(w, u, v_of):
         a = w * 2
-        v = {"tensor": a, "view": a[1:], "base of a view": a, "row of a transpose": a.transpose(0, 1)[2]}[on]
+        v = v_of(a)
         other = a[:2] if on == "base of a view" else None
         y = u if tuple(v.shape) == (3, 4) else u[1:] if on == "view" else u[:, 1]
         if name == "set_part":
             y = y[1:]
         WRITES[name](v, y)
         total = (a * a).sum() + (v * 3).sum()
-        if other is not None:
-            total = total + (other * other * other).sum()
-        total.backward()
-        return [a.detach().numpy(), w.grad.numpy(), np.zeros(0) if u.grad is None else u.grad.numpy()]
+        return a, total if other is None else total + (other * other * other).sum()
 
-    for got, want in zip(run(flow, ours), run(torch, torch.tensor)):
-        if want.size:
-            np.testing.assert_allclose(got, want, rtol=1e-9)
-        else:
-            assert not np.any(got)
+    part = {"tensor": lambda a: a, "view": lambda a: a[1:], "base of a view": lambda a: a,
+            "row of a transpose": lambda a: a.transpose(0, 1)[2]}[on]
+    rng = np.random.default_rng(3)
+    start = [rng.uniform(0.1, 1, (3, 4)) for _ in range(2)]
+    w, u = (flow.tensor(a, requires_grad=True) for a in start)
+    a, total = run(w, u, part)
+    total.backward()
+    b, _ = run(*map(Array, start), part)
+    np.testing.assert_allclose(a.detach().numpy(), b.a, rtol=1e-12)
+    for leaf, want in zip((w, u), slopes(lambda leaves: run(*leaves, part)[1].item(), start, 2)):
+        got = np.zeros(want.shape) if leaf.grad is None else leaf.grad.numpy()
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
 
 
 def test_a_base_is_never_a_view_and_versions_are_shared():
@@ -112,19 +157,31 @@ def test_views_made_without_recording():
     assert flow.tensor([1.0])[:1].add_(1).tolist() == [2]
 
 
-@pytest.mark.parametrize("change", [lambda x: x.t_(), lambda x: x.transpose_(0, 1), lambda x: x.unsqueeze_(0),
-                                    lambda x: x.squeeze_(), lambda x: x[0].unsqueeze_(1)])
-def test_changes_of_shape_in_place(change):
-    def run(lib, make):
-        w = make(np.arange(6.0).reshape(2, 3)).requires_grad_()
-        a = w * 2
-        y = change(a)
-        y.mul_(3)
-        (a * a).sum().backward()
-        return tuple(y.shape), tuple(y.stride()), tuple(a.shape), a.detach().numpy(), w.grad.numpy()
+@pytest.mark.parametrize("change, plain", [
+    (lambda x: x.t_(), lambda x: x.transpose(0, 1)), (lambda x: x.transpose_(0, 1), lambda x: x.transpose(0, 1)),
+    (lambda x: x.swapaxes_(1, 0), lambda x: x.transpose(0, 1)), (lambda x: x.swapdims_(0, 1), lambda x: x.transpose(0, 1)),
+    (lambda x: x.movedim_(0, 1), lambda x: x.transpose(0, 1)), (lambda x: x.moveaxis_(1, 0), lambda x: x.transpose(0, 1)),
+    (lambda x: x.unsqueeze_(0), lambda x: x.unsqueeze(0)), (lambda x: x.squeeze_(), lambda x: x),
+    (lambda x: x.unsqueeze_(0).squeeze_(0), lambda x: x), (lambda x: x[0].unsqueeze_(1), lambda x: x[0].unsqueeze(1))])
+def test_changes_of_shape_in_place(change, plain):
+    """The tensor is its own view from then on: same memory, and the history goes on."""
+    start = np.arange(6.0).reshape(2, 3)
 
-    for got, want in zip(run(flow, ours), run(torch, torch.tensor)):
-        np.testing.assert_allclose(got, want)
+    def run(w, view):
+        a = w * 2
+        y = view(a)
+        y.mul_(3)
+        return a, y, (a * a).sum()
+
+    w = flow.tensor(start, requires_grad=True)
+    a, y, total = run(w, change)
+    total.backward()
+    b, z, _ = run(Array(start), plain)
+    assert tuple(y.shape) == z.shape and (a.data_ptr() == y.data_ptr()) == (b.a.ctypes.data == z.a.ctypes.data)
+    assert all(p == q // 8 for p, q, n in zip(y.stride(), z.a.strides, z.shape) if n > 1)
+    np.testing.assert_array_equal(y.detach().numpy(), z.a)
+    want, = slopes(lambda leaves: run(*leaves, plain)[2].item(), [start], 1)
+    np.testing.assert_allclose(w.grad.numpy(), want, rtol=1e-6, atol=1e-6)
 
 
 def test_a_view_whose_base_changed_shape_is_refused_not_wrong():

@@ -205,6 +205,6 @@ def triu_indices(rows, columns, offset=0):
     return T(np.stack(np.triu_indices(rows, offset, columns)))
 
 
-FUNCTIONS |= {f.__name__: f for f in (vander, repeat_interleave, take_along_dim, split, chunk, tensor_split, unbind, meshgrid,
-                                      broadcast_tensors, broadcast_shapes, cartesian_prod, combinations, block_diag,
-                                      tril_indices, triu_indices)}
+FUNCTIONS |= {f.__name__: f for f in (vander, repeat_interleave, take_along_dim, split, chunk, tensor_split, unbind,
+                                      meshgrid, broadcast_tensors, broadcast_shapes, cartesian_prod, combinations,
+                                      block_diag, tril_indices, triu_indices)}
