@@ -165,8 +165,14 @@ CASTS = [f"{x}.{c}()" for x in ("a", "i", "q", "h", "u8", "n3") for c in
 CASTS += ["a.to(m.int32)", "a.bfloat16().float()", "i.to(m.float16)", "a.type_as(i)", "m.result_type(i, 1.5) == m.float32",
           "m.can_cast(m.float32, m.int32)", "m.promote_types(m.int32, m.float16) == m.float16"]
 
-# What PyTorch has under another name or not at all.
+# What PyTorch has under another name or not at all, and second names.
 OURS = [f"m.{n}(a)" for n in "arcsinh arctan cosh gelu mish selu silu softplus softsign".split()]
-OURS += ["(p + 1).arccosh()", "u.arccos()", "(a * 4).relu6()", "m.log_sigmoid(a)"]
+OURS += ["(p + 1).arccosh()", "u.arccos()", "(a * 4).relu6()", "m.log_sigmoid(a)", "k[:, 0].in_top_k(a, 2)",
+    "m.cast(a, m.int32)", "m.HalfTensor([1.5])", "m.ByteTensor([1, 2])", "m.CharTensor([-1])", "m.BFloat16Tensor([1.5])",
+    "m.empty_like(i32).numel()", "a.cast(m.float32)", "m.allclose(a, a + 1e-9)", "m.allclose(a, b)", "m.equal(a, b)",
+    "m.equal(i, 1 * i)", "a.equal(c)", "m.concatenate([a, b], 1)", "m.row_stack([a, b])", "m.divide(a, p)",
+    "m.multiply(a, b)", "m.subtract(a, b)", "m.ger(c, v)", "m.vdot(c, c)", "m.swapdims(B, 0, 2) # view",
+    "m.arctan2(a, b)", "k.bitwise_right_shift(1)", "m.bitwise_xor(i, k)", "m.ge(a, b)", "m.gt(i, k)", "m.le(a, 0.5)",
+    "m.lt(a, b)", "m.less(i, k)", "m.greater_equal(i, k)", "m.not_equal(i, k)", "m.broadcast_shapes((3, 1), (4,))"]
 
 EVERY = UNARY + BINARY + REDUCE + SHAPE + LINEAR + SEARCH + INDEX + ADVANCED + MASKS

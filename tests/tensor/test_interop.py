@@ -2,6 +2,7 @@
 import copy
 import gc
 import io
+import math
 import pickle
 import warnings
 
@@ -245,7 +246,29 @@ def test_numbers_out_of_tensors():
 
 # ---- dtypes
 
-@given(hnp.arrays(np.float32, st.integers(0, 50), elements=st.floats(width=32)))
+FLOATS = hnp.arrays(np.float32, st.integers(0, 50), elements=st.floats(width=32) | st.sampled_from(
+    [1 + k / 256 for k in range(8)] + [float("nan"), float("-inf"), -0.0, 1e-45, 3.3961775e38]))      # ties, ends
+
+
+@given(FLOATS)
+def test_bfloat16_is_the_nearest_of_those_with_8_bits(a):
+    """By search among its neighbours: a float32 whose low half is 0, ties to the even one."""
+    mine = flow.from_numpy(a).bfloat16().float().numpy()
+    down = (a.view(np.uint32) & 0xFFFF0000).view(np.float32)
+    up = ((a.view(np.uint32) & 0xFFFF0000) + np.uint32(0x10000)).view(np.float32)
+    for x, y, lo, hi in zip(a.tolist(), mine.tolist(), down, up):
+        if x != x or abs(x) == float("inf"):
+            assert y == x or x != x and y != y
+            continue
+        far = float(hi) if np.isfinite(hi) else math.copysign(2.0 ** 128, x)
+        gaps = abs(x - float(lo)), abs(far - x)
+        even = not int(lo.view(np.uint32)) >> 16 & 1
+        want = float(lo) if gaps[0] < gaps[1] or gaps[0] == gaps[1] and even else float(hi)
+        assert y == want and math.copysign(1, y) == math.copysign(1, x)
+    np.testing.assert_array_equal(flow.from_numpy(a).bfloat16().double().numpy(), mine.astype(np.float64))
+
+
+@given(FLOATS)
 def test_bfloat16_rounds_as_pytorch_does(a):
     torch = pytest.importorskip("torch")
     mine, theirs = flow.from_numpy(a).bfloat16(), torch.from_numpy(a).bfloat16()
@@ -255,11 +278,10 @@ def test_bfloat16_rounds_as_pytorch_does(a):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bfloat16_converts_to_and_from_every_dtype(dtype):
-    torch = pytest.importorskip("torch")
     a = np.array([0, 1, 2, 100]).astype(dtype)
-    mine, theirs = flow.from_numpy(a).bfloat16(), torch.from_numpy(a).bfloat16()
-    assert mine.tolist() == theirs.tolist()
-    np.testing.assert_array_equal(mine.to(getattr(flow, dtype)).numpy(), theirs.to(getattr(torch, dtype)).numpy())
+    mine = flow.from_numpy(a).bfloat16()
+    assert mine.tolist() == a.tolist()
+    np.testing.assert_array_equal(mine.to(getattr(flow, dtype)).numpy(), a)
 
 
 def test_bfloat16_tensors():
@@ -275,6 +297,24 @@ def test_bfloat16_tensors():
     w.bfloat16().float().sum().backward()
     assert w.grad.tolist() == [1, 1]
     assert not flow.bfloat16.is_complex and flow.bfloat16.is_floating_point and flow.bfloat16.bytes == 2
+
+
+LIMITS = "bits max min eps tiny smallest_normal".split()
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "int8", "uint8", "int32", "int64"])
+def test_limits_are_numpys(name):
+    kind = "finfo" if "float" in name else "iinfo"
+    mine, theirs = getattr(flow, kind)(getattr(flow, name)), getattr(np, kind)(name)
+    for field in LIMITS[:None if kind == "finfo" else 3]:
+        assert getattr(mine, field) == getattr(theirs, field), field
+
+
+def test_limits_of_bfloat16():
+    """8 bits of exponent as float32, 7 of mantissa."""
+    x = flow.finfo(flow.bfloat16)
+    top = (2 - 2 ** -7) * 2.0 ** 127
+    assert (x.bits, x.max, x.min, x.eps, x.tiny) == (16, top, -top, 2 ** -7, 2 ** -126)
 
 
 @pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64"])

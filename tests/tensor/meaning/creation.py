@@ -65,12 +65,13 @@ def typed(kind):
     return lambda *args: as_kind(np.asarray(args[0]) if isinstance(args[0], list) else np.zeros(args), kind)
 
 
+TYPED = dict(Float="float32", Long="int64", Bool="bool", Double="float64", Int="int32", Half="float16", Byte="uint8",
+             Char="int8", BFloat16="bfloat16")
 FUNCTIONS = {"tensor": tensor, "as_tensor": tensor, "full": full, "zeros": filled(0), "ones": filled(1), "empty": filled(0),
-             "zeros_like": like(0), "ones_like": like(1), "full_like": full_like, "arange": arange, "linspace": linspace,
-             "logspace": logspace, "eye": eye, "Tensor": typed("float32"),
+             "empty_like": like(0), "zeros_like": like(0), "ones_like": like(1), "full_like": full_like, "arange": arange,
+             "linspace": linspace, "logspace": logspace, "eye": eye, "Tensor": typed("float32"),
              "new_zeros": lambda x, *size: as_kind(np.zeros(ints(size)), x.kind),
              "new_ones": lambda x, *size: as_kind(np.ones(ints(size)), x.kind),
              "new_full": lambda x, size, value: as_kind(np.full(size, value), x.kind),
-             "new_tensor": lambda x, values: as_kind(np.asarray(values), x.kind)}
-FUNCTIONS |= {f"{n}Tensor": typed(k) for n, k in dict(Float="float32", Long="int64", Bool="bool", Double="float64",
-                                                      Int="int32", Half="float16", Byte="uint8", Char="int8").items()}
+             "new_tensor": lambda x, values: as_kind(np.asarray(values), x.kind), "numel": lambda x: x.a.size}
+FUNCTIONS |= {f"{n}Tensor": typed(k) for n, k in TYPED.items()}
