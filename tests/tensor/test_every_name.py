@@ -1,0 +1,99 @@
+"""Guard: every public function of flow and every method of Tensor has a line in cases.py, or stands here with the file that
+tests it. A new one needs either."""
+import re
+import types
+from pathlib import Path
+
+import flowedu as flow
+
+from .cases import CASTS, CREATION, EVERY, OURS
+
+TESTS = Path(__file__).parents[1]
+# file: the functions of flow that it tests, none of which is a function of eager tensors with a meaning in NumPy alone
+FUNCTIONS = {
+    "tensor/test_random.py": "bernoulli get_rng_state initial_seed manual_seed multinomial normal poisson rand "
+                             "rand_like randint randn randn_like randperm seed set_rng_state",
+    "tensor/test_interop.py": "from_dlpack from_numpy get_default_dtype set_default_dtype",
+    "tensor/test_autograd_api.py": "grad is_grad_enabled is_inference_mode_enabled",
+    "tensor/test_printing.py": "set_printoptions",
+    "nn/test_functional.py": "pad",
+    "tensor/test_attributes.py": "broadcast_add broadcast_div broadcast_mul broadcast_sub current_global_function_desc "
+                                 "device_prior_placement fixed_placement randint_like set_cache image_resize "
+                                 "image_target_resize consistent_user_op_module_builder",
+    "test_array_ops.py": "acc assign broadcast_like broadcast_to_compatible_with constant_scalar dynamic_reshape "
+                         "elem_cnt identity_n reshape_like pack reverse slice slice_update slice_v2 unpack "
+                         "clip_by_scalar",
+    "test_blobs.py": "clip_by_value constant_like expand_dims convert_oneflow_dtype_to_numpy_dtype range identity",
+    "test_index_ops.py": "dim_gather gather_nd scatter_nd tensor_scatter_nd_add tensor_scatter_nd_update "
+                         "unsorted_batch_segment_sum unsorted_segment_sum unsorted_segment_sum_like",
+    "test_losses.py": "combined_margin_loss ctc_loss smooth_l1_loss",
+    "test_image_ops.py": "image_batch_align image_decode image_random_crop object_bbox_flip object_bbox_scale "
+                         "object_segmentation_polygon_flip object_segmentation_polygon_scale "
+                         "object_segmentation_polygon_to_mask",
+    "test_tensor_buffer.py": "gen_tensor_buffer tensor_buffer_to_list_of_tensors tensor_buffer_to_tensor "
+                             "tensor_buffer_to_tensor_list tensor_list_split tensor_list_to_tensor_buffer "
+                             "tensor_to_tensor_buffer",
+    "test_initializers.py": "constant_initializer empty_initializer glorot_normal_initializer "
+                            "glorot_uniform_initializer kaiming_initializer ones_initializer random_normal_initializer "
+                            "random_uniform_initializer truncated_normal truncated_normal_initializer "
+                            "variance_scaling_initializer xavier_normal_initializer xavier_uniform_initializer "
+                            "zeros_initializer",
+    "test_replay.py": "image_flip image_normalize",
+    "test_config.py": "current_machine_id current_resource dtypes",
+    "test_views.py": "current_scope cast_to_current_logical_view",
+    "test_custom_ops.py": "custom_op",
+    "test_eager_mode.py": "eager_execution_enabled enable_eager_execution",
+    "test_storage.py": "empty_cache memory_stats",
+    "dist/test_choose.py": "explain",
+    "test_variables.py": "get_all_variables get_variable load_variables",
+    "test_jobs.py": "clear_default_session global_function sync_default_session",
+    "test_save_load.py": "load save",
+    "dist/test_global_tensors.py": "global_to_global local_to_global to_global to_local",
+    "test_tensor.py": "get_num_threads has_threads set_num_threads",
+    "test_schedules.py": "constant",
+    "test_distribute.py": "hierarchical_parallel_cast parallel_cast",
+    "graph/test_saving.py": "load_graph",
+    "test_watch.py": "watch watch_diff",
+    "test_user_op_builder.py": "user_op_builder user_op_module_builder consistent_user_op_builder",
+}
+METHODS = {
+    "tensor/test_interop.py": "data data_ptr element_size is_contiguous item itemsize nbytes numel numpy size "
+                              "storage_offset stride tolist untyped_storage",
+    "tensor/test_autograd_api.py": "backward grad grad_fn is_inference is_leaf register_hook "
+                                   "register_post_accumulate_grad_hook requires_grad retain_grad retains_grad",
+    "tensor/test_devices.py": "cpu cuda device get_device is_complex is_cuda is_floating_point is_pinned pin_memory "
+                              "type",
+    "dist/test_spmd.py": "check_meta_consistency placement sbp to_global to_local",
+    "tensor/test_random.py": "bernoulli multinomial",
+    "tensor/test_attributes.py": "H is_cpu is_eager is_global is_lazy is_local is_meta is_quantized is_sparse layout "
+                                 "ndimension nelement new_empty output_nr to_consistent",
+    "test_tensor.py": "dim dtype ndim shape",
+    "dist/test_global_tensors.py": "global_to_global local_to_global",
+}
+# What the class needs for itself: fields of the C part and what other modules call.
+INNER = set("address epoch has_memory inference lay link node out_index parts peek rare requires_grad_on settle "
+            "shares_block spec storage strides symbol tracked uniform".split())
+
+
+def named() -> set[str]:
+    return set(re.findall(r"\.([A-Za-z_0-9]+)", " ".join(EVERY + OURS + CREATION + CASTS)))
+
+
+def listed(table: dict) -> set[str]:
+    """The names of a table, each of which the file must know."""
+    texts = {file: (TESTS / file).read_text() for file in table}
+    unknown = [(file, n) for file, names in table.items() for n in names.split() if not re.search(rf"\b{n}\b", texts[file])]
+    assert not unknown, "these files do not mention these names"
+    return {n for names in table.values() for n in names.split()}
+
+
+def test_functions():
+    public = {n for n, x in vars(flow).items() if not n.startswith("_") and callable(x)
+              and not isinstance(x, (type, types.ModuleType))}
+    assert public - named() - listed(FUNCTIONS) == set()
+
+
+def test_methods():
+    """In-place ones are test_inplace.py's."""
+    public = {n for n in dir(flow.Tensor) if not n.startswith("_") and not n.endswith("_")}
+    assert public - named() - listed(METHODS) - INNER == set()
