@@ -52,6 +52,7 @@ class Session:
         self.running = False
         self.compiling = False
         self.declared: dict[str, tuple] = {}
+        self.snapshots: dict[str, object] = {}    # open directories that variables start from, while jobs are compiled
         self.config: dict[str, object] = {}
         self.eager = False
         self.states: dict[str, object] = {}       # of host ops, in eager execution mode
@@ -103,10 +104,11 @@ class Session:
         found = self.declared.get(name)
         if found is None:
             config = getattr(self.jobs.get(job), "config", None)
-            snapshot = config.values.get("default_initialize_with_snapshot_path") if config else None
-            if snapshot is not None:
-                from flowedu.job.checkpoint_files import initializer_from
-                initializer = initializer_from(snapshot, name, initializer)
+            path = config.values.get("default_initialize_with_snapshot_path") if config else None
+            if path is not None:
+                from flowedu.job.checkpoint_files import initializer_from, snapshot
+                opened = self.snapshots[str(path)] = self.snapshots.get(str(path)) or snapshot(path)
+                initializer = initializer_from(opened, name, initializer)
             if initializer is None:
                 raise context.missing_initializer(name)
             self.declared[name] = (spec, initializer, trainable, seed, job)
@@ -141,6 +143,7 @@ class Session:
             for name, (spec, initializer, trainable, seed, job) in self.declared.items():
                 value = context.initial_value(initializer, spec, seed, name)
                 self.variables[name] = Variable(name, spec, trainable, tensor(value, dtype=spec.dtype), job)
+            self.declared = {name: (found[0], None, *found[2:]) for name, found in self.declared.items()}
             for job in self.jobs.values():
                 job.link(self)
         except BaseException:
@@ -149,7 +152,7 @@ class Session:
             self.variables, self.declared = {}, {}
             raise
         finally:
-            self.compiling = False
+            self.compiling, self.snapshots = False, {}
         self.running = True
         if self.config.get("enable_debug_mode"):
             for job in self.jobs.values():

@@ -6,6 +6,7 @@ import os
 import numpy as np
 
 from flowedu.saving.folder import CheckpointFileError
+from flowedu.saving.opened import OpenFolder
 
 _WAY_OUT = ("in {}: np.savez('state.npz', **{{k: v{}.numpy() for k, v in model.state_dict().items()}}); "
             "here: flow.load('state.npz')")
@@ -45,13 +46,13 @@ def _safetensors(name: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def refuse_directory(path: str | os.PathLike) -> None:
+def refuse_directory(path: str | os.PathLike, opened: OpenFolder) -> None:
     """Raise CheckpointFileError for a directory that is none of flow.save's; return otherwise."""
-    if os.path.isfile(os.path.join(path, "pickled_data")):
+    if opened.is_file("pickled_data"):
         raise CheckpointFileError(f"flow.load: {path} is a pickle of OneFlow, and reading a pickle would run what is in it",
                                   expected="a directory of flowedu's flow.save, with state.json", got="pickled_data",
                                   fix=_WAY_OUT.format("OneFlow", "")
                                   + "; flow.load of one of its tensor_<n> directories works")
-    if os.path.isfile(os.path.join(path, "model.mlir")):
+    if opened.is_file("model.mlir"):
         raise CheckpointFileError(f"flow.load: {path} is a graph, not a state", expected="a directory with state.json",
                                   got="model.mlir", fix="flow.load_graph(path)")

@@ -8,7 +8,8 @@ An exception removes it. What a killed process left behind is removed by the nex
 fills a directory holds a lock on it, which ends with the process. (Where the system or the file system has no such locks
 nothing is removed.)
 
-An old directory at that path can be replaced: it stays as it is until the new one is complete, then the two change places.
+An old directory at that path can be replaced: it stays as it is until the new one is complete, then the two change places,
+and the old one goes away, or, while somebody reads it (saving/opened.py), stays under the hidden name until that ends.
 """
 from __future__ import annotations
 
@@ -45,13 +46,15 @@ def filling(target: Path, check_free: Callable[[], None], replace: bool = False)
         check_free: raises what is to be raised when `target` has been taken by then.
         replace: `target` may also be a directory with something in it, which goes away at the end.
     """
-    _clean(target.parent)
-    folder, lock = _made(target)
+    clean(target.parent)
+    folder, held = _made(target)
     try:
         yield folder
         if replace and target.is_dir() and any(target.iterdir()):
             _exchange(folder, target)
-            shutil.rmtree(folder, ignore_errors=True)  # that is the old one now
+            _unlock(held)  # it may be read now
+            held = None
+            _remove(folder)  # that is the old one now
             return
         if os.name == "nt" and target.is_dir():
             target.rmdir()  # elsewhere a rename replaces an empty directory
@@ -64,7 +67,7 @@ def filling(target: Path, check_free: Callable[[], None], replace: bool = False)
         shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
-        _unlock(lock)
+        _unlock(held)
 
 
 _AT_CWD, _EXCHANGE = -100, 2  # of Linux's renameat2: two names change places, with no moment between
@@ -92,40 +95,68 @@ def _made(target: Path) -> tuple[Path, int | None]:
         folder = target.parent / f".{target.name[:100]}{_MARK}{os.urandom(6).hex()}"
         folder.mkdir()
         try:
-            lock = _lock(folder)
-        except BlockingIOError:  # another process, which cleans up, was here between the two lines above
+            held = _locked(folder)
+        except (BlockingIOError, FileNotFoundError):  # another process, which cleans up, came between the two lines above
             continue
         except OSError:
             return folder, None
-        if folder.exists():
-            return folder, lock
-        _unlock(lock)
+        return folder, held
 
 
-def _clean(parent: Path) -> None:
-    """Remove the directories in `parent` whose process is gone."""
+def clean(parent: Path) -> None:
+    """Remove the directories in `parent` that nobody fills or reads any more."""
     for entry in list(os.scandir(parent)) if fcntl else ():
         if _NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
-            with contextlib.suppress(OSError):     # it is being filled, or there are no locks
-                lock = _lock(entry.path)
+            with contextlib.suppress(OSError):     # it is in use, or there are no locks
+                held = _locked(entry.path)
                 shutil.rmtree(entry.path, ignore_errors=True)
-                _unlock(lock)
+                _unlock(held)
 
 
-def _lock(folder: str | os.PathLike) -> int | None:
-    """Lock a directory: what `_unlock` wants. BlockingIOError where somebody else has the lock; other OSErrors where there
-    is no such directory, or no such thing as a lock."""
+def _remove(folder: Path) -> None:
+    """Remove a directory that was replaced, unless somebody reads it; where there are no locks, in any case."""
+    held = None
+    try:
+        held = _locked(folder)
+    except BlockingIOError:
+        return
+    except OSError:
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    _unlock(held)
+
+
+def lock(fd: int, shared: bool = False) -> None:
+    """Lock an open directory. BlockingIOError where somebody else has a lock that forbids that; other OSErrors where there
+    is no such thing as a lock."""
+    if fcntl is not None:
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
+def _locked(folder: str | os.PathLike) -> int | None:
+    """Lock the directory at a path, alone: what `_unlock` wants. OSErrors as of `lock`, or where there is none."""
     if fcntl is None:
         return None
     fd = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(fd)
+        if not leads_to(folder, fd):               # it changed places with another one meanwhile
+            raise BlockingIOError
     except BaseException:
         os.close(fd)
         raise
     return fd
 
 
-def _unlock(lock: int | None) -> None:
-    if lock is not None:
-        os.close(lock)
+def leads_to(path: str | os.PathLike, fd: int) -> bool:
+    """Whether the open directory is the one at `path`."""
+    try:
+        there, here = os.stat(path), os.fstat(fd)
+    except OSError:
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+def _unlock(held: int | None) -> None:
+    if held is not None:
+        os.close(held)

@@ -26,6 +26,7 @@ from flowedu.nn.parameter import Parameter
 from flowedu.saving import folder
 from flowedu.saving.folder import CheckpointFileError
 from flowedu.saving.foreign import read_file, refuse_directory
+from flowedu.saving.opened import OpenFolder
 from flowedu.tensor import Tensor, from_numpy
 from flowedu.tensor.globals import holds_global, load_global, save_global
 
@@ -164,27 +165,32 @@ def load(path: str | os.PathLike, global_src_rank: int | None = None, map_locati
     move = _mover(map_location)
     if os.path.isfile(path):
         return {name: move(from_numpy(a)) for name, a in read_file(path).items()}
-    if not os.path.isfile(os.path.join(path, FILE)):
-        refuse_directory(path)
-        return folder.read(path)
+    return folder.opened(path, lambda f: _read(path, f, move))
+
+
+def _read(path: str | os.PathLike, opened: OpenFolder, move: Callable) -> Any:
+    if not opened.is_file(FILE):
+        refuse_directory(path, opened)
+        return folder.read_opened(path, opened)
     if folder.is_partial(path):
-        return folder.read(path)                     # which says so
-    file = Path(path, FILE)
+        return folder.read_opened(path, opened)      # which says so
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        with opened.open(FILE) as f:
+            found = json.loads(f.read().decode("utf-8"))
         if found["format"] != FORMAT:
             raise ValueError(f"format {found['format']!r}")
-        return _Decoder(Path(path), move).decode(found["data"])
+        return _Decoder(opened, move).decode(found["data"])
     except FlowError:
         raise
     except (ValueError, TypeError, KeyError, RecursionError) as e:
-        raise CheckpointFileError(f"flow.load: {file} cannot be read", expected=f"the structure of a state, {FORMAT!r}",
-                                  got=f"{type(e).__name__}: {e}"[:200], fix="it is damaged: take another copy") from None
+        raise CheckpointFileError(f"flow.load: {Path(path, FILE)} cannot be read", got=f"{type(e).__name__}: {e}"[:200],
+                                  expected=f"the structure of a state, {FORMAT!r}",
+                                  fix="it is damaged: take another copy") from None
 
 
 class _Decoder:
-    def __init__(self, path: Path, move: Callable):
-        self.path, self.move, self.known = path, move, {}
+    def __init__(self, opened: OpenFolder | None, move: Callable | None):
+        self.opened, self.move, self.known = opened, move, {}
 
     def decode(self, x: Any) -> Any:
         if isinstance(x, list):
@@ -215,7 +221,7 @@ class _Decoder:
     def variable(self, name: str) -> folder.FileBackendVariableBlob:
         if not re.fullmatch(r"tensor_\d+", name):
             raise ValueError(f"{name!r} is no name of a tensor")
-        return folder.FileBackendVariableBlob(self.path / name)
+        return folder.FileBackendVariableBlob(self.opened.path / name, folder=self.opened)
 
     def tensor(self, x: dict) -> Tensor:
         t = self.move(self.variable(x["tensor"]).tensor())

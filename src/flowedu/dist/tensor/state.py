@@ -68,7 +68,7 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
                 return Parameter(t, bool(x.get("requires_grad")))
             return t.requires_grad_() if x.get("requires_grad") else t
 
-    return Decoder(path, None).decode(tree)
+    return Decoder(None, None).decode(tree)
 
 
 def _type(t: Any) -> dt.dtype:

@@ -130,18 +130,11 @@ class LoadedGraph:
     """
 
     def __init__(self, path):
-        from flowedu.saving.folder import read
-        file = Path(path) / TEXT
-        if not file.is_file():
-            found = "other files" if Path(path).is_dir() else "nothing there"
-            raise CheckpointError(f"flow.load_graph: {path} holds no graph", expected=f"a directory with {TEXT}, written "
-                                  "by flow.save(graph, path)", got=found, fix="flow.load reads "
-                                  "states; save the graph itself to load it without its code")
-        stored = read(path)
-        self.variables: dict[str, Tensor] = {}
+        from flowedu.saving.folder import opened
+        if not Path(path).is_dir():
+            raise _no_graph(path, "nothing there")
         self._lock = RLock()
-        text = file.read_bytes().decode("utf-8", "replace")
-        self.graph, self._tree, self.name = self._parse(text, stored, str(file))
+        self.graph, self._tree, self.name, file = opened(path, lambda folder: self._read(path, folder))
         self.inputs = {n: v.spec for n, v in self.graph.inputs.items()}
         self.outputs = [v.spec for v in self.graph.outputs]
         try:
@@ -151,6 +144,15 @@ class LoadedGraph:
         except Exception as e:
             raise CheckpointError(f"flow.load_graph: {file} describes a graph that cannot run", expected="what flow.save "
                                   "wrote", got=f"{type(e).__name__}: {e}"[:200], fix="save the graph again") from e
+
+    def _read(self, path, folder):
+        from flowedu.saving.folder import read_opened
+        if not folder.is_file(TEXT):
+            raise _no_graph(path, "other files")
+        self.variables: dict[str, Tensor] = {}
+        stored, file = read_opened(path, folder), str(Path(path) / TEXT)
+        with folder.open(TEXT) as f:
+            return *self._parse(f.read().decode("utf-8", "replace"), stored, file), file
 
     def _parse(self, text: str, stored: dict, where: str):
         graph, values, tree, name = None, {}, None, ""
@@ -226,6 +228,12 @@ class LoadedGraph:
     def __repr__(self) -> str:
         return f"<graph {self.name}: {', '.join(f'{n} {s}' for n, s in self.inputs.items())} -> " \
                f"{', '.join(map(str, self.outputs))}>"
+
+
+def _no_graph(path, got: str) -> CheckpointError:
+    return CheckpointError(f"flow.load_graph: {path} holds no graph", expected=f"a directory with {TEXT}, written "
+                           "by flow.save(graph, path)", got=got, fix="flow.load reads "
+                           "states; save the graph itself to load it without its code")
 
 
 def _special(d: dict):

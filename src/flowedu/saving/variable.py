@@ -1,0 +1,165 @@
+"""One variable of a checkpoint on disk: a directory with `out` and `meta` (see saving/folder.py)."""
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import CheckError, CheckpointError, DTypeError
+from flowedu.saving.opened import OpenFolder
+
+# The names in OneFlow's data_type.proto. kOFRecord (8) and kTensorBuffer (10) hold no plain elements.
+_TOKENS = {dt.char: "kChar", dt.float32: "kFloat", dt.float64: "kDouble", dt.int8: "kInt8", dt.int32: "kInt32",
+           dt.int64: "kInt64", dt.uint8: "kUInt8", dt.float16: "kFloat16", dt.bool_: "kBool", dt.bfloat16: "kBFloat16"}
+_NUMBERS = {"1": "kChar", "2": "kFloat", "3": "kDouble", "4": "kInt8", "5": "kInt32", "6": "kInt64", "7": "kUInt8",
+            "9": "kFloat16"}
+_DTYPES = {token: d for d, token in _TOKENS.items()}
+DATA, META = "out", "meta"
+_MAX_META = 1 << 16
+_MAX_RANK = 32
+
+
+class CheckpointFileError(CheckpointError, CheckError):
+    """A checkpoint is missing, damaged or in the way. (An AssertionError too: OneFlow asserts these.)"""
+
+
+class FileBackendVariableBlob:
+    """One variable in a checkpoint. Its data stay on disk until `numpy()` is called.
+
+    Args:
+        var_dir: the directory with `out` and, in all but the oldest checkpoints, `meta`.
+        dtype, shape: both, to read a variable that has no `meta`; else neither.
+
+    Attributes: name; shape, dtype (None without `meta`); file_path, of `out`; has_meta_info.
+    """
+
+    def __init__(self, var_dir: str | os.PathLike, dtype: dt.dtype | None = None, shape: tuple[int, ...] | None = None,
+                 folder: OpenFolder | None = None):
+        self.var_dir = Path(var_dir)
+        if (dtype is None) != (shape is None):
+            raise CheckpointFileError(f"{self.var_dir}: both or neither of shape and dtype should be None",
+                                      expected="both", got=f"dtype={dtype!r}, shape={shape!r}", fix="give both")
+        self._inside = () if folder is None else (self.var_dir.name,)     # where its files are, seen from the folder
+        self._folder = self._opened() if folder is None else folder
+        if self._folder is None or not self._folder.is_file(*self._inside, DATA):
+            raise CheckpointFileError(f"{self.var_dir}: not the directory of a variable",
+                                      expected=f"a file {DATA} in it", got="none",
+                                      fix="pass a directory that flow.checkpoint.save wrote")
+        if self._folder.is_file(*self._inside, META):
+            with self._file(META) as f:
+                self.shape, self.dtype = _parse_meta(self.var_dir / META, f.read(_MAX_META))
+        else:
+            self.shape, self.dtype = (None if shape is None else tuple(shape)), dtype
+        if self.has_meta_info:
+            with self._file(DATA) as f:
+                self._check_size(os.fstat(f.fileno()).st_size)
+
+    def _opened(self) -> OpenFolder | None:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            return OpenFolder(self.var_dir)
+
+    def _file(self, name: str) -> BinaryIO:
+        try:
+            return self._folder.open(*self._inside, name)
+        except FileNotFoundError:
+            raise CheckpointFileError(f"{self.var_dir / name}: the file was removed since it was found", got="none",
+                                      expected="the checkpoint, as long as variables are read from it", fix="read the "
+                                      "values (.numpy()) before the checkpoint goes away") from None
+
+    @property
+    def name(self) -> str:
+        return self.var_dir.name
+
+    @property
+    def file_path(self) -> str:
+        return str(self.var_dir / DATA)
+
+    @property
+    def has_meta_info(self) -> bool:
+        return self.shape is not None
+
+    def numpy(self) -> np.ndarray:
+        """The data, read now, in an array of the caller's own. (bfloat16, which NumPy lacks, as float32.)"""
+        if not self.has_meta_info:
+            raise CheckpointFileError(f"{self.var_dir}: This variable does not have meta info",
+                                      expected=f"a file {META} next to {DATA}", got="none, as before OneFlow 0.3",
+                                      fix="FileBackendVariableBlob(directory, dtype, shape) tells what is in it")
+        with self._file(DATA) as f:
+            self._check_size(os.fstat(f.fileno()).st_size)
+            data = np.fromfile(f, (self.dtype.numpy or np.dtype(np.uint16)).newbyteorder("<"), count=prod(self.shape))
+        self._check_size(data.nbytes)  # it may have shrunk while it was read
+        if self.dtype is dt.bfloat16:
+            return (data.astype(np.uint32) << 16).view(np.float32).reshape(self.shape)
+        if self.dtype is dt.bool_:
+            data = data.view(np.uint8) != 0  # any byte but 0 and 1 would make a bool that is neither
+        return data.astype(self.dtype.numpy, copy=False).reshape(self.shape)
+
+    def tensor(self):
+        """The data, read now, as a tensor."""
+        from flowedu.tensor import from_numpy
+        t = from_numpy(self.numpy())
+        return t.to(self.dtype) if self.dtype is dt.bfloat16 else t
+
+    def _check_size(self, found: int) -> None:
+        expected = prod(self.shape) * self.dtype.bytes
+        if found != expected:
+            how = "too short" if found < expected else "too long"
+            raise CheckpointFileError(f"{self.file_path}: the file is {how}", got=f"{found} bytes",
+                                      expected=f"{expected} bytes, for {self.dtype.name} of shape {self.shape}",
+                                      fix="it is damaged, or was copied in part: take another copy")
+
+    def __repr__(self) -> str:
+        what = f"{self.dtype.name}{list(self.shape)}" if self.has_meta_info else "no meta info"
+        return f"<FileBackendVariableBlob {what} in {self.var_dir}>"
+
+
+def write_variable(root: Path, name: str, value: Any) -> None:
+    d = getattr(value, "dtype", None)
+    array = value if isinstance(value, (np.ndarray, np.generic)) else _upper_halves(value) if d is dt.bfloat16 else \
+        value.numpy() if callable(getattr(value, "numpy", None)) else None
+    if not isinstance(array, (np.ndarray, np.generic)):
+        raise CheckpointFileError(f"checkpoint.save: variable {name!r} is not an array", got=type(value).__name__,
+                                  expected="an ndarray, or an object with numpy()", fix="pass np.array(value)")
+    array = np.asarray(array)
+    if not isinstance(d, dt.dtype):  # flow.char and flow.int8 are one type to NumPy: the blob's own word counts
+        d = None
+        with contextlib.suppress(DTypeError):
+            d = dt.as_dtype(array.dtype.newbyteorder("="))
+    if d not in _TOKENS:
+        raise CheckpointFileError(f"checkpoint.save: variable {name!r} has a type that the format lacks",
+                                  expected=f"one of {', '.join(d.name for d in _TOKENS)}", got=str(array.dtype),
+                                  fix="convert it with .astype")
+    folder = root / name
+    folder.mkdir()
+    with open(folder / DATA, "wb") as f:
+        np.ascontiguousarray(array, (d.numpy or array.dtype).newbyteorder("<")).tofile(f)
+    dims = "".join(f"  dim: {n}\n" for n in array.shape)
+    (folder / META).write_text(f"shape {{\n{dims}}}\ndata_type: {_TOKENS[d]}\n", newline="\n")
+
+
+def _upper_halves(value: Any) -> np.ndarray:
+    """The bits of a bfloat16 tensor: those of its float32 are the same and 16 zeros."""
+    return (np.asarray(value.float().numpy()).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def _parse_meta(path: Path, raw: bytes) -> tuple[tuple[int, ...], dt.dtype]:
+    """(shape, dtype) from protobuf text; whatever is not exactly that raises CheckpointFileError, which names `path`."""
+    words = re.findall(r"[{}]|[^\s{}:,;]+", re.sub(r"#.*", "", raw.decode("utf-8", "replace")))
+    dims = words[3:-3:2]
+    if (words[:2] != ["shape", "{"] or words[-3:-1] != ["}", "data_type"] or words[2:-3:2] != ["dim"] * len(dims)
+            or not all(re.fullmatch("[0-9]{1,18}", n) for n in dims) or len(dims) > _MAX_RANK
+            or prod(int(n) for n in dims if int(n)) >= 1 << 59):
+        raise CheckpointFileError(f"{path}: not the description of a variable", got=repr(raw[:60]),
+                                  expected='"shape { dim: 10 dim: 512 } data_type: kFloat"',
+                                  fix="it is damaged: take another copy of the checkpoint")
+    token = _NUMBERS.get(words[-1], words[-1])
+    if token not in _DTYPES:
+        raise CheckpointFileError(f"{path}: unknown data_type", expected=f"one of {', '.join(_DTYPES)}", got=token[:60],
+                                  fix="remove this variable's directory: flowedu cannot hold such elements")
+    return tuple(map(int, dims)), _DTYPES[token]

@@ -1,0 +1,221 @@
+"""What is loaded while somebody saves to the same place is one state or the other, never some of each."""
+import builtins
+import copy
+import gc
+import io
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from common import fresh_session  # noqa: F401
+from flowedu.saving import partial
+from flowedu.saving.folder import CheckpointFileError, read, write
+
+pytestmark = pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="files are opened by their paths here")
+
+
+class Between:
+    """Calls `act` just before the `when`-th file is opened in the with block, `when` counted from 0."""
+
+    def __init__(self, monkeypatch, act, when):
+        self.patch, self.act, self.when, self.opened, self.busy = monkeypatch, act, when, 0, True
+
+    def __enter__(self):
+        for module, name in ((builtins, "open"), (io, "open"), (os, "open")):
+            self.patch.setattr(module, name, self.noticed(getattr(module, name)))
+        self.busy = False
+        return self
+
+    def noticed(self, real):
+        def opened(*args, **kwargs):
+            if not self.busy:
+                self.busy = True
+                if self.opened == self.when:
+                    self.act()
+                self.opened += 1
+                self.busy = False
+            return real(*args, **kwargs)
+        return opened
+
+    def __exit__(self, *error):
+        self.busy = True
+        self.patch.undo()
+
+
+def state(i):
+    return {"w": flow.full((50,), float(i)), "b": [flow.full((5,), float(i)), flow.full((3,), float(i))], "step": i}
+
+
+def numbers(loaded):
+    """Every number in what was loaded."""
+    if isinstance(loaded, dict):
+        return set().union(*map(numbers, loaded.values()))
+    if isinstance(loaded, (list, tuple)):
+        return set().union(*map(numbers, loaded))
+    return set(map(float, np.asarray(loaded.numpy() if hasattr(loaded, "numpy") else loaded).reshape(-1)))
+
+
+def save_graph(path, i):
+    class Net(flow.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = (flow.nn.Parameter(flow.full((2,), float(i))) for _ in range(2))
+
+        def forward(self, x):
+            return x * 0.0 + self.a, x * 0.0 + self.b
+
+    class Predict(flow.nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.net = Net()
+
+        def build(self, x):
+            return self.net(x)
+
+    graph = Predict()
+    graph(flow.zeros(2))
+    flow.save(graph, str(path))
+
+
+def checkpoint(path, i):
+    write(path, {"a": np.full(2, i, np.float32), "b": np.full(2, i, np.float32)}, replace=True)
+
+
+def start_from(path):
+    """The values of variables that a session starts from a snapshot."""
+    flow.clear_default_session()
+    config = flow.function_config()
+    config.default_initialize_with_snapshot_path(str(path))
+
+    @flow.global_function(function_config=config)
+    def job(x: flow.typing.Numpy.Placeholder((2,))) -> flow.typing.Numpy:
+        a, b = (flow.get_variable(n, (2,), initializer=flow.zeros_initializer()) for n in "ab")
+        return flow.concat([x * 0 + a, x * 0 + b], axis=0)
+
+    return job(np.zeros(2, np.float32))
+
+
+KINDS = {"state": (lambda path, i: flow.save(state(i), path), flow.load),
+         "graph": (save_graph, lambda path: flow.load_graph(path)(flow.zeros(2))),
+         "checkpoint": (checkpoint, flow.load),       # read from, variable by variable, after load has ended
+         "snapshot": (checkpoint, start_from)}
+
+
+@pytest.mark.parametrize("locks", [True, False], ids=["locks", "no_locks"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_save_between_any_two_files_of_a_load(tmp_path, monkeypatch, kind, locks):
+    if not locks:                                     # as on file systems that have none
+        import fcntl
+
+        def refuse(*args):
+            raise OSError("no locks available")
+        monkeypatch.setattr(fcntl, "flock", refuse)
+    save, load = KINDS[kind]
+    path = tmp_path / "c"
+    save(path, 1)
+    for when in range(100):
+        with pytest.MonkeyPatch.context() as patch, Between(patch, lambda i=when + 2: save(path, i), when) as between:
+            try:
+                got = numbers(load(path))
+            except CheckpointFileError as error:      # nothing told the writer that somebody was still reading
+                assert not locks and kind in ("checkpoint", "snapshot") and "was removed since" in str(error)
+                continue
+        assert got in ({float(when + 1)}, {float(when + 2)}), f"a save before file {when} was opened: {got}"
+        if between.opened <= when:
+            break
+    assert 3 < when < 99, "every file that is opened had a save before it"
+    assert os.listdir(tmp_path) == ["c"]
+
+
+def test_two_processes(tmp_path):
+    """The same with a writer that does not know when somebody reads."""
+    path = tmp_path / "c"
+    flow.save(state(0), path)
+    script = textwrap.dedent("""
+        import sys
+        import flowedu as flow
+        for i in range(1, 151):
+            flow.save({"w": flow.full((50,), float(i)), "b": [flow.full((5,), float(i)), flow.full((3,), float(i))],
+                       "step": i}, sys.argv[1])
+        """)
+    writer = subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE, text=True)
+    try:
+        last = 0.0
+        while writer.poll() is None:
+            got = numbers(flow.load(path))
+            assert len(got) == 1, got
+            found, = got
+            assert found >= last, "what is loaded gets newer"
+            last = found
+    finally:
+        writer.kill()
+        errors = writer.communicate()[1]
+    assert writer.returncode == 0, errors
+    assert numbers(flow.load(path)) == {150.0}
+    flow.save(state(151), path)
+    assert os.listdir(tmp_path) == ["c"]
+
+
+def test_variables_on_disk_are_those_of_the_checkpoint_that_was_read(tmp_path):
+    """They are read when they are asked for, which may be long after."""
+    checkpoint(tmp_path / "c", 1)
+    first = flow.load(tmp_path / "c")
+    copies = [copy.copy(first), copy.deepcopy(first)]
+    for i in (2, 3):
+        checkpoint(tmp_path / "c", i)
+    for variables in (first, *copies):
+        assert numbers(variables) == {1.0}
+    assert numbers(flow.load(tmp_path / "c")) == {3.0}
+    assert len(os.listdir(tmp_path)) == 2, "what somebody still reads from is kept under a hidden name"
+    del variables, copies
+    gc.collect()
+    assert numbers(first) == {1.0}
+    del first
+    gc.collect()
+    assert os.listdir(tmp_path) == ["c"], "the last who reads from it removes it"
+
+
+def test_a_removed_checkpoint_is_said_so(tmp_path):
+    checkpoint(tmp_path / "c", 1)
+    got = read(tmp_path / "c")
+    os.rename(tmp_path / "c" / "a" / "out", tmp_path / "gone")
+    with pytest.raises(CheckpointFileError, match="was removed"):
+        got["a"].numpy()
+    again = pickle.loads(pickle.dumps(got["b"]))
+    assert numbers(again) == {1.0}
+
+
+def test_few_descriptors_stay_open(tmp_path):
+    """One for all variables of a checkpoint, none for what was loaded whole."""
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else pytest.skip("no /proc")
+    write(tmp_path / "c", {f"v{i}": np.zeros(2) for i in range(50)})
+    flow.save(state(1), tmp_path / "s")
+    kept = [flow.load(tmp_path / "s") for _ in range(5)], read(tmp_path / "c")
+    assert len(kept[1]) == 50 and len(os.listdir("/proc/self/fd")) == before + 1
+    for damaged in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(CheckpointFileError):
+            flow.load(damaged)
+    kept = None  # noqa: F841
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_folder_that_is_cleaned_away_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    made, cleaned = os.mkdir, []
+
+    def mkdir(path, *args, **kwargs):
+        made(path, *args, **kwargs)
+        if ".partial-" in str(path) and not cleaned:
+            cleaned.append(path)
+            partial.clean(tmp_path)                   # as by another process that saves beside this one
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    flow.save(state(1), tmp_path / "c")
+    assert cleaned and numbers(flow.load(tmp_path / "c")) == {1.0} and os.listdir(tmp_path) == ["c"]
