@@ -58,7 +58,7 @@ def environment(**env) -> dict:
     return {**inherited, "PYTHONPATH": SRC, **env}
 
 
-def launch(folder: Path, script: str, k: int, *options, args=(), env=None, timeout: float = 60, name="script.py") -> Said:
+def launch(folder: Path, script: str, k: int, *options, args=(), env=None, timeout: float = 600, name="script.py") -> Said:
     """`script` on k ranks, started by the launcher."""
     file = folder / name
     file.write_text(textwrap.dedent(script))
@@ -67,7 +67,7 @@ def launch(folder: Path, script: str, k: int, *options, args=(), env=None, timeo
     return Said(done, time.monotonic() - start)
 
 
-def run(cmd: list[str], timeout: float = 60, **more) -> subprocess.CompletedProcess:
+def run(cmd: list[str], timeout: float = 600, **more) -> subprocess.CompletedProcess:
     """A command's output, as text."""
     return subprocess.run(cmd, **{"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": timeout,
                                   "env": environment(), **more})

@@ -1,5 +1,6 @@
 """python -m flowedu.distributed.launch: what ranks find, exit codes, signals, several machines."""
 import json
+import math
 import mmap
 import os
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 from dist.ranks import command, environment, has_mpi, launch, mpi, run
 from flowedu.distributed import launch as launcher
+from flowedu.distributed import watcher
 from flowedu.distributed.watcher import sweep
 from flowedu.errors import ArgumentError
 
@@ -187,11 +189,25 @@ def test_shared_memory_that_nobody_has_mapped_is_swept_away(tmp_path):
     for f in (left, used, other):
         f.write_bytes(b"x" * 4096)
     with used.open("r+b") as file, mmap.mmap(file.fileno(), 0):
-        sweep(time.time() + 60, str(tmp_path))
-        assert left.exists()                               # made before: not ours
-        sweep(since, str(tmp_path))
+        sweep(time.time() + 60, folder=str(tmp_path))
+        sweep(until=since, folder=str(tmp_path))
+        assert left.exists()                               # made before, or after: not those that are meant
+        sweep(since, folder=str(tmp_path))
         assert not left.exists() and used.exists() and other.exists()
-    sweep(since, str(tmp_path / "nowhere"))
+    sweep(since, folder=str(tmp_path / "nowhere"))
+
+
+def test_a_launch_sweeps_what_earlier_ones_left(tmp_path, monkeypatch):
+    """A launcher that is killed cannot. What is new may belong to ranks that are just starting."""
+    left = tmp_path / "mpich_shm_a"
+    left.write_bytes(b"x")
+    monkeypatch.setattr(watcher, "watch", lambda cmd, env, start: 0)
+    monkeypatch.setattr(launcher, "mpiexec", lambda: "mpiexec")
+    monkeypatch.setattr(watcher.sweep, "__defaults__", (0, math.inf, str(tmp_path), 5))
+    words = launcher.parse(["x.py"])
+    assert launcher._run(words, []) == 0 and left.exists()
+    monkeypatch.setattr(launcher, "STARTING", -60)
+    assert launcher._run(words, []) == 0 and not left.exists()
 
 
 @pytest.mark.parametrize("ranks, code", [(1, 0), (2, 2)])

@@ -4,7 +4,8 @@
     --hosts a:2,b:2           machines, with ranks where they are not nproc_per_node; or --hostfile with one a line.
                               mpiexec reaches them by ssh (HYDRA_LAUNCHER, HYDRA_LAUNCHER_EXEC: by something else)
     --nnodes n --node_rank i  instead of --hosts: start the command on each machine yourself
-    --master_addr --master_port   where machine 0 is found by the others
+    --master_addr --master_port   where machine 0 is found by the others: no port that strangers reach, see below
+    --secret_file             a file with the word that all machines of --nnodes must know, instead of FLOWEDU_SECRET
     --engine threads          k threads of one process, without MPI
     --debug                   compare op, shape and dtype before each collective
     -m, --module              script is a module, as in python -m
@@ -14,6 +15,11 @@
 Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and OMP_NUM_THREADS and FLOWEDU_NUM_THREADS, the
 processors divided by the ranks of a machine, unless they were set. When one rank fails, all end, and so does this, with the
 code of that rank.
+
+What machines tell each other starts programs. With a secret nobody else can; without one, whoever reaches --master_port
+while machine 0 waits can join, and whoever answers in its place can command the others. Nothing is encrypted. While ranks
+run, they and mpiexec listen, too: ranks of one machine at 127.0.0.1 alone, but mpiexec's own port is open at all addresses
+(MPICH has no setting for it). So: machines behind a firewall, or a network of their own.
 """
 from __future__ import annotations
 
@@ -22,11 +28,19 @@ import importlib.metadata
 import json
 import os
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Callable
 
 from flowedu.errors import ArgumentError, CommError
+
+LOOPBACK = next((name for _, name in socket.if_nameindex() if name in ("lo", "lo0")), "") if hasattr(
+    socket, "if_nameindex") else ""
+# Ranks of one machine talk through memory; these keep what MPICH's networks (UCX, libfabric) listen at from other machines.
+AT_HOME = {"UCX_NET_DEVICES": LOOPBACK, "FI_TCP_IFACE": LOOPBACK, "FI_SOCKETS_IFACE": LOOPBACK} if LOOPBACK else {}
+
+STARTING = 60                                      # seconds in which ranks map the memory that MPICH has made for them
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -37,6 +51,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     p.add_argument("--nproc_per_node", type=int, default=1)
     p.add_argument("--master_addr", default="127.0.0.1")
     p.add_argument("--master_port", type=int, default=29500)
+    p.add_argument("--secret_file", default="")
     p.add_argument("--hosts", default="")
     p.add_argument("--hostfile", default="")
     p.add_argument("--engine", choices=("mpi", "threads"), default="mpi")
@@ -114,8 +129,11 @@ def command(o: argparse.Namespace, machines: list[tuple[str, int]], by_hand: boo
     if machines:
         cmd += ["-hosts", ",".join(f"{name}:{n}" for name, n in machines)]
         for name in ("PYTHONPATH", *(n for n in os.environ if n.startswith("FLOWEDU_"))):
-            if name in os.environ:
+            if name in os.environ and name != "FLOWEDU_SECRET":        # a command can be seen by all users
                 env.setdefault(name, os.environ[name])
+    else:
+        env |= {name: value for name, value in AT_HOME.items() if name not in os.environ}
+        cmd += ["-iface", LOOPBACK] if LOOPBACK else []
     for name, value in env.items():
         cmd += ["-genv", name, value]
     if o.no_python:
@@ -152,12 +170,14 @@ def main(argv: list[str] | None = None) -> int:
         return 2
 
 
-def _run(o: argparse.Namespace, machines: list[tuple[str, int]], start: Callable[[str], bool] | None = None) -> int:
+def _run(o: argparse.Namespace, machines: list[tuple[str, int]], start: Callable | None = None) -> int:
+    from flowedu.distributed.letters import without_secret
     from flowedu.distributed.watcher import sweep, watch
 
     cmd, env = command(o, machines, start is not None)
     since = time.time()
-    code = watch(cmd, {**os.environ, **env}, start)
+    sweep(until=since - STARTING, tries=1)         # what launches left behind that were killed
+    code = watch(cmd, {**without_secret(), **env}, start)
     if code:
         sweep(since)
     return code

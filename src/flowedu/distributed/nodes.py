@@ -1,92 +1,182 @@
 """`launch --nnodes n --node_rank i`: the same command started by hand on each machine.
 
 Machine 0 listens at --master_addr:--master_port until the others have come, starts mpiexec for all of them, and tells each
-how to start its part (mpiexec's `manual` launcher: no ssh). The others run that and end with machine 0's exit code.
+how to start its part (mpiexec's `manual` launcher: no ssh). The others run that and end with machine 0's exit code. Whoever
+else connects is sent away, and delays nobody.
 """
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
 import os
+import selectors
 import shlex
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 
 from flowedu.dist.comm.base import options
+from flowedu.distributed.letters import Correspondent, NotSealed, shared_secret, without_secret
 from flowedu.errors import ArgumentError, CommError
 
 PROXY = "hydra_pmi_proxy"
-
-
-def _say(to: socket.socket, message: dict) -> None:
-    to.sendall(json.dumps(message).encode() + b"\n")
-
-
-def _hear(stream) -> dict:
-    line = stream.readline()
-    if not line:
-        raise CommError("launch: a machine went away before all had started", at="", fix="see what it printed")
-    return json.loads(line)
+PATIENCE = 30.0                                    # seconds for a visitor to say who it is
+MOST = 64                                          # visitors that have not said so yet
 
 
 class Gathering:
-    """Machine 0's side: `hosts` once all are there, and `start`, which is given mpiexec's lines."""
+    """Machine 0's side: listens from the start; `wait` until all are there; `start` is given mpiexec's lines."""
 
     def __init__(self, o: argparse.Namespace):
-        self.o, self.lines = o, []
-        self.sockets: dict[int, socket.socket] = {}
+        self.o, self.secret = o, shared_secret(o.secret_file)
+        self.ranks, self.addresses = {0: o.nproc_per_node}, {0: o.master_addr}
+        self.nodes: dict[int, Correspondent] = {}
         self.own: subprocess.Popen | None = None
-        ranks = {0: o.nproc_per_node}
-        addresses = {0: o.master_addr}
-        with socket.create_server((o.master_addr, o.master_port)) as server:
-            server.settimeout(options.notice)
-            start = time.monotonic()
-            while len(ranks) < o.nnodes:
-                try:
-                    s, (address, *_) = server.accept()
-                except TimeoutError:
-                    missing = ", ".join(map(str, sorted(set(range(o.nnodes)) - set(ranks))))
-                    print(f"launch: waiting for node_rank {missing} at {o.master_addr}:{o.master_port}", file=sys.stderr,
-                          flush=True)
-                    if time.monotonic() - start > options.timeout:
-                        raise CommError("launch: not all machines came", got=f"not node_rank {missing}", at="",
-                                        fix="start the same command there, with its own --node_rank") from None
-                    continue
-                s.settimeout(options.timeout)
-                about = _hear(s.makefile())
-                node = about["node"]
-                if about["nnodes"] != o.nnodes or node in ranks or not 0 < node < o.nnodes:
-                    there = ", ".join(map(str, ranks))
-                    _say(s, {"problem": f"this is node_rank {node} of {about['nnodes']}, but {o.nnodes} machines are "
-                                        f"expected, and node_rank {there} are there"})
-                    s.close()
-                    continue
-                ranks[node], addresses[node], self.sockets[node] = about["ranks"], address, s
-        self.hosts = [(addresses[i], ranks[i]) for i in range(o.nnodes)]
-        if len(set(addresses.values())) < o.nnodes:          # several on one machine: mpiexec wants different names
-            self.hosts = [(f"node{i}", n) for i, (_, n) in enumerate(self.hosts)]
+        self.ended = False
+        try:
+            self.server = socket.create_server((o.master_addr, o.master_port))
+        except OSError as error:
+            raise CommError(f"launch: cannot listen at {o.master_addr}:{o.master_port}", got=str(error), at="",
+                            fix="another --master_port, or the address of this machine as --master_addr") from None
+        self.server.setblocking(False)
+        self.port = self.server.getsockname()[1]
+        self.refused = 0
 
-    def start(self, line: str) -> bool:
-        """A line of mpiexec's; True: it was the last that is for machines."""
+    def wait(self) -> list[tuple[str, int]]:
+        """(machine, ranks on it) of all, when they have come. CommError when that takes longer than FLOWEDU_TIMEOUT."""
+        start = told = time.monotonic()
+        with self.server, selectors.DefaultSelector() as self.waiting:
+            self.waiting.register(self.server, selectors.EVENT_READ)
+            while len(self.ranks) < self.o.nnodes:
+                for key, _ in self.waiting.select(min(options.notice, 1.0)):
+                    self._admit() if key.data is None else self._listen(*key.data)
+                now = time.monotonic()
+                self._forget(now - PATIENCE)
+                if now - start > options.timeout:
+                    raise CommError("launch: not all machines came", got=f"not node_rank {self._missing()}", at="",
+                                    fix="start the same command there, with its own --node_rank")
+                if now - told > options.notice:
+                    told = now
+                    print(f"launch: waiting for node_rank {self._missing()} at {self.o.master_addr}:{self.port}",
+                          file=sys.stderr, flush=True)
+            self._forget(float("inf"))
+        hosts = [(self.addresses[i], self.ranks[i]) for i in range(self.o.nnodes)]
+        if len(set(self.addresses.values())) < self.o.nnodes:     # several on one machine: mpiexec wants different names
+            hosts = [(f"node{i}", n) for i, (_, n) in enumerate(hosts)]
+        return hosts
+
+    def _missing(self) -> str:
+        return ", ".join(str(i) for i in range(self.o.nnodes) if i not in self.ranks)
+
+    def _visitors(self) -> list[tuple]:
+        return [key.data for key in self.waiting.get_map().values() if key.data is not None]
+
+    def _admit(self) -> None:
+        try:
+            s, (address, *_) = self.server.accept()
+        except OSError:                                      # it has left already
+            return
+        visitors = [v for v in self._visitors() if v[2] < float("inf")]
+        if len(visitors) >= MOST:
+            self._close(min(visitors, key=lambda v: v[2])[0])
+        s.setblocking(False)
+        visitor = Correspondent(s, "first", self.secret)
+        self.waiting.register(s, selectors.EVENT_READ, (visitor, address, time.monotonic()))
+        try:
+            visitor.greet()
+        except OSError:
+            self._close(visitor)
+
+    def _listen(self, visitor: Correspondent, address: str, since: float) -> None:
+        """Something has arrived. Whatever is wrong with it ends that connection alone."""
+        try:
+            arrived = visitor.sock.recv(1 << 12)
+            if visitor in self.nodes.values():               # it had come, and waits for the others in silence
+                self._leave(visitor)
+            for line in visitor.lines(arrived):
+                if not visitor.theirs:
+                    visitor.greeted(line)
+                elif self._welcome(visitor, address, visitor.understood(line)):
+                    return
+            if arrived:
+                return
+        except BlockingIOError:
+            return
+        except NotSealed as error:
+            self.refused += 1
+            if self.refused <= 10:
+                print(f"launch: {address} was sent away: it does not know the same FLOWEDU_SECRET", file=sys.stderr,
+                      flush=True)
+            with contextlib.suppress(OSError):
+                visitor.say(problem=error.problem)
+        except (CommError, OSError):
+            pass
+        self._close(visitor)
+
+    def _welcome(self, visitor: Correspondent, address: str, about: dict) -> bool:
+        """A machine said who it is. True: it is one of those that are waited for, and has its place now."""
+        node, ranks, n = (about.get(name) for name in ("node", "ranks", "nnodes"))
+        if not all(type(x) is int for x in (node, ranks, n)) or ranks < 1:
+            raise CommError("launch: a machine that does not say who it is", got=repr(about)[:60], at="")
+        if n != self.o.nnodes or node in self.ranks or not 0 < node < n:
+            there = ", ".join(map(str, sorted(self.ranks)))
+            visitor.say(problem=f"this is node_rank {node} of {n}, but {self.o.nnodes} machines are expected, and "
+                                f"node_rank {there} are there")
+            raise CommError("launch: a machine too many", at="")
+        visitor.sock.settimeout(options.timeout)
+        visitor.say(welcome=node)
+        self.waiting.modify(visitor.sock, selectors.EVENT_READ, (visitor, address, float("inf")))
+        self.ranks[node], self.addresses[node], self.nodes[node] = ranks, address, visitor
+        return True
+
+    def _leave(self, visitor: Correspondent) -> None:
+        node = next(i for i, v in self.nodes.items() if v is visitor)
+        del self.ranks[node], self.addresses[node], self.nodes[node]
+        raise CommError(f"launch: node_rank {node} went away before all had come", at="")
+
+    def _forget(self, before: float) -> None:
+        for visitor, _, since in self._visitors():
+            if since < before:
+                self._close(visitor)
+
+    def _close(self, visitor: Correspondent) -> None:
+        self.waiting.unregister(visitor.sock)
+        visitor.sock.close()
+
+    def start(self, line: str, stop: Callable[[], None]) -> bool:
+        """A line of mpiexec's; True: it was the last that is for machines. stop(): ends mpiexec, when a machine is gone."""
         if line.startswith("HYDRA_LAUNCH:"):
             args = shlex.split(line.partition(":")[2])[1:]
             node = int(args[args.index("--proxy-id") + 1])
             if node == 0:
-                self.own = subprocess.Popen([proxy(), *args])
+                self.own = subprocess.Popen([proxy(), *args], env=without_secret())
             else:
-                _say(self.sockets[node], {"args": args})
+                threading.Thread(target=self._guard, args=(node, stop), daemon=True).start()
+                with contextlib.suppress(OSError):           # it has left: the guard says so
+                    self.nodes[node].say(args=args)
         return line.startswith("HYDRA_LAUNCH_END")
 
+    def _guard(self, node: int, stop: Callable[[], None]) -> None:
+        """A machine says nothing until it is told the end, so what it sends or does not send any more is its own end."""
+        s = self.nodes[node].sock
+        with selectors.DefaultSelector() as selector, contextlib.suppress(OSError, ValueError):
+            selector.register(s, selectors.EVENT_READ)
+            selector.select()
+        if not self.ended:
+            print(f"launch: node_rank {node} at {self.addresses[node]} went away; all ranks end", file=sys.stderr,
+                  flush=True)
+            stop()
+
     def end(self, code: int) -> None:
-        for s in self.sockets.values():
-            try:
-                _say(s, {"code": code})
-                s.close()
-            except OSError:                                  # it has ended already
-                continue
+        self.ended = True
+        for node in self.nodes.values():
+            with contextlib.suppress(OSError):               # it has ended already
+                node.say(code=code)
+                node.sock.shutdown(socket.SHUT_RDWR)         # wakes its guard, too
+            node.sock.close()
 
 
 def proxy() -> str:
@@ -102,9 +192,12 @@ def first(o: argparse.Namespace, run: Callable) -> int:
         raise ArgumentError("launch: --hosts starts all machines from here, --nnodes is for starting each by hand", at="",
                             expected="one of them", got="both", fix="leave --nnodes away")
     gathering = Gathering(o)
+    if not gathering.secret and not o.master_addr.startswith(("127.", "localhost")):
+        print(f"launch: whoever reaches {o.master_addr}:{o.master_port} can join: there is no FLOWEDU_SECRET",
+              file=sys.stderr, flush=True)
     code = 1
     try:
-        code = run(gathering.hosts, gathering.start)
+        code = run(gathering.wait(), gathering.start)
     finally:
         gathering.end(code)
     return code
@@ -112,24 +205,52 @@ def first(o: argparse.Namespace, run: Callable) -> int:
 
 def other(o: argparse.Namespace) -> int:
     """Machine 1 and up."""
-    limit = time.monotonic() + options.timeout
+    secret, limit = shared_secret(o.secret_file), time.monotonic() + options.timeout
     while True:
         try:
-            s = socket.create_connection((o.master_addr, o.master_port), timeout=10)
+            letters = join(o, secret)
             break
-        except OSError as error:
+        except ConnectionError as error:
             if time.monotonic() > limit:
                 raise CommError(f"launch: nobody answers at {o.master_addr}:{o.master_port}", got=str(error), at="",
                                 fix="start it there, with --node_rank 0") from None
             time.sleep(0.2)
-    with s, s.makefile() as stream:
-        s.settimeout(options.timeout)
-        _say(s, {"node": o.node_rank, "nnodes": o.nnodes, "ranks": o.nproc_per_node})
-        answer = _hear(stream)
-        if "problem" in answer:
-            raise ArgumentError(f"launch: {answer['problem']}", at="", fix="a --node_rank of its own on each machine")
-        subprocess.run([proxy(), *answer["args"]], check=False)
+    with letters.sock:
+        subprocess.run([proxy(), *_args(letters)], check=False, env=without_secret())
         try:
-            return int(_hear(stream)["code"])
-        except (CommError, OSError):
+            return int(letters.understood(letters.hear())["code"])
+        except (CommError, OSError, KeyError, TypeError, ValueError):
             return 1
+
+
+def join(o: argparse.Namespace, secret: bytes) -> Correspondent:
+    """A place among the machines. ConnectionError when machine 0 is not there (yet), ArgumentError when it has none."""
+    try:
+        s = socket.create_connection((o.master_addr, o.master_port), timeout=options.timeout)
+    except OSError as error:
+        raise ConnectionError(str(error)) from None
+    letters = Correspondent(s, "other", secret)
+    try:
+        letters.greeted(letters.hear())
+        letters.greet()
+        letters.say(node=o.node_rank, nnodes=o.nnodes, ranks=o.nproc_per_node)
+        answer = letters.understood(letters.hear())
+    except NotSealed:
+        s.close()
+        raise
+    except (CommError, OSError) as error:                    # it ended before this one had come
+        s.close()
+        raise ConnectionError(str(error).splitlines()[0]) from None
+    if "welcome" not in answer:
+        s.close()
+        raise ArgumentError(f"launch: {answer.get('problem', 'no place here')}", at="",
+                            fix="a --node_rank of its own on each machine")
+    return letters
+
+
+def _args(letters: Correspondent) -> list[str]:
+    """The arguments of this machine's part."""
+    args = letters.understood(letters.hear()).get("args")
+    if not isinstance(args, list) or not all(isinstance(a, str) for a in args):
+        raise CommError("launch: machine 0 ended before all had started", at="", fix="see what it printed")
+    return args

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ MARK = re.compile(rb"\x1eflowedu (start|end) (\d+) (\d+) ([^\n]*)\n")
 DEATH = re.compile(rb"PID (\d+) RUNNING AT ([^\n]*)\n=\s+EXIT CODE: (\d+)")
 FATAL = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTERM")
 _PR_SET_PDEATHSIG = 1
+GRACE = 3.0                                        # seconds
 
 
 class Filter(threading.Thread):
@@ -53,14 +55,15 @@ def _with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str], bool] | None = None) -> int:
-    """Run `cmd`, mpiexec and its arguments, to the end, and return the exit code. start: is given the lines by which
-    mpiexec asks for its parts on machines, until it returns True."""
+def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str, Callable], bool] | None = None) -> int:
+    """Run `cmd`, mpiexec and its arguments, to the end, and return the exit code. start(line, stop): is given the lines by
+    which mpiexec asks for its parts on machines, until it returns True; stop() ends mpiexec."""
     child = subprocess.Popen(cmd, env=dict(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
                              preexec_fn=_with_parent)
     old = {n: signal.signal(n, lambda number, frame: child.send_signal(number)) for n in (signal.SIGINT, signal.SIGTERM)}
     marks: dict[bytes, dict] = {b"start": {}, b"end": {}}
-    filters = [Filter(child.stdout, sys.stdout.buffer, marks, start), Filter(child.stderr, sys.stderr.buffer, marks)]
+    begin = start and (lambda line: _begin(start, line, lambda: _end(child)))
+    filters = [Filter(child.stdout, sys.stdout.buffer, marks, begin), Filter(child.stderr, sys.stderr.buffer, marks)]
     for f in filters:
         f.start()
     try:
@@ -81,10 +84,27 @@ def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str], boo
     return code if code >= 0 else 128 - code
 
 
+def _begin(start: Callable[[str, Callable], bool], line: str, stop: Callable[[], None]) -> bool:
+    try:
+        return start(line, stop)
+    except Exception as error:                               # in a thread nobody would hear of it, and mpiexec would wait
+        print(f"launch: cannot start all machines: {error}", file=sys.stderr, flush=True)
+        stop()
+        return True
+
+
+def _end(child: subprocess.Popen) -> None:
+    """End mpiexec. While it waits for a machine it does not hear of SIGTERM."""
+    child.terminate()
+    by_force = threading.Timer(GRACE, child.kill)
+    by_force.daemon = True
+    by_force.start()
+
+
 def _rank(started: Mapping[tuple, int], pid: int, host: bytes) -> int | None:
     """Whose process that was. mpiexec may call a machine by another name than it does itself."""
-    same = [rank for (p, _), rank in started.items() if p == pid]
-    return started.get((pid, host), same[0] if len(same) == 1 else None)
+    same = {rank for (p, _), rank in started.items() if p == pid}
+    return started.get((pid, host), same.pop() if len(same) == 1 else None)
 
 
 def tell(rank: int | None, pid: int, host: str, status: int) -> None:
@@ -98,15 +118,16 @@ def tell(rank: int | None, pid: int, host: str, status: int) -> None:
     print(f"launch: {who} (process {pid} on {host}) {why}; all ranks have ended", file=sys.stderr, flush=True)
 
 
-def sweep(since: float, folder: str = "/dev/shm", tries: int = 5) -> None:
-    """Remove the shared memory that MPICH left behind when ranks were ended by force: files of this user, made since then,
-    that no process has mapped. (Ranks that end by themselves remove theirs.) The last ranks may take a moment to end."""
+def sweep(since: float = 0, until: float = math.inf, folder: str = "/dev/shm", tries: int = 5) -> None:
+    """Remove the shared memory that MPICH left behind when ranks were ended by force: files of this user, made in that
+    time, that no process has mapped. (Ranks that end by themselves remove theirs.) The last ranks may take a moment."""
     for _ in range(tries):
-        try:
-            made = [f for f in Path(folder).glob("mpich_shm_*")
-                    if f.stat().st_ctime >= since and f.stat().st_uid == os.getuid()]
-        except OSError:
-            return
+        made = []
+        for f in Path(folder).glob("mpich_shm_*"):
+            with contextlib.suppress(OSError):               # somebody has removed it since
+                about = f.stat()
+                if since <= about.st_ctime <= until and about.st_uid == os.getuid():
+                    made.append(f)
         left = _unmapped(made) if made else []
         for f in left:
             f.unlink(missing_ok=True)

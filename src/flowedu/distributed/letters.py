@@ -1,0 +1,117 @@
+"""What the machines of `launch --nnodes` tell each other: lines that only those can write who know FLOWEDU_SECRET.
+
+Each side starts with a random number. A letter is {"text": what it says, "seal": its HMAC under the secret}, and the seal
+covers both numbers, who wrote it and how many came before: nothing can be changed, sent again or sent back. Without a
+secret the key is empty and the seal protects nothing; nothing is encrypted in either case.
+"""
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+import socket
+
+from flowedu.errors import ArgumentError, CommError
+
+LIMIT = 1 << 16                                    # bytes of a line
+
+
+class NotSealed(CommError):
+    """A letter was written by somebody who does not know the secret."""
+
+
+class Correspondent:
+    """One end of a connection: `who` is "first" (machine 0) or "other". Receiving is fed with what has arrived."""
+
+    def __init__(self, sock: socket.socket, who: str, secret: bytes):
+        self.sock, self.who, self.secret = sock, who, secret
+        self.own, self.theirs = secrets.token_hex(16), ""
+        self.sent = self.heard = 0
+        self.buffer = b""
+
+    def greet(self) -> None:
+        self._line({"flowedu": 1, "number": self.own})
+
+    def greeted(self, line: bytes) -> None:
+        number = self._object(line).get("number")
+        if not isinstance(number, str) or len(number) != len(self.own):
+            raise CommError("launch: not the greeting of flowedu.distributed.launch", got=repr(line[:60]), at="")
+        self.theirs = number
+
+    def say(self, **message) -> None:
+        text = json.dumps(message)
+        self._line({"text": text, "seal": self._seal(self.who, self.sent, text)})
+        self.sent += 1
+
+    def understood(self, line: bytes) -> dict:
+        """The message in a line. CommError when it is none, NotSealed when it is not from who knows the secret."""
+        letter = self._object(line)
+        text, seal = letter.get("text"), letter.get("seal")
+        if not isinstance(text, str) or not isinstance(seal, str):
+            raise CommError("launch: not a message of flowedu.distributed.launch", got=repr(line[:60]), at="")
+        from_whom = "other" if self.who == "first" else "first"
+        if not hmac.compare_digest(seal.encode(), self._seal(from_whom, self.heard, text).encode()):
+            raise NotSealed("launch: the other side does not know the same FLOWEDU_SECRET", at="", expected="the same word "
+                            "in FLOWEDU_SECRET or --secret_file on all machines, or in none", got="another, or none",
+                            fix="set it where the command is started")
+        self.heard += 1
+        return self._object(text.encode())
+
+    def lines(self, arrived: bytes) -> list[bytes]:
+        """The lines that are complete now. CommError when one is too long."""
+        *whole, self.buffer = (self.buffer + arrived).split(b"\n")
+        if any(len(line) > LIMIT for line in (*whole, self.buffer)):
+            raise CommError("launch: a line without end", expected=f"at most {LIMIT:,} bytes", got="more", at="")
+        return whole
+
+    def hear(self) -> bytes:
+        """The next line, waited for. CommError when the connection ends."""
+        while True:
+            first, found, rest = self.buffer.partition(b"\n")
+            if found:
+                self.buffer = rest
+                return first
+            arrived = self.sock.recv(1 << 12)
+            if not arrived:
+                raise CommError("launch: the other machine went away", at="", fix="see what it printed")
+            if len(self.buffer) > LIMIT:
+                raise CommError("launch: a line without end", expected=f"at most {LIMIT:,} bytes", got="more", at="")
+            self.buffer += arrived
+
+    def _seal(self, who: str, count: int, text: str) -> str:
+        first, other = (self.own, self.theirs) if self.who == "first" else (self.theirs, self.own)
+        return hmac.new(self.secret, f"{first} {other} {who} {count} {text}".encode(), "sha256").hexdigest()
+
+    def _object(self, line: bytes) -> dict:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise CommError("launch: not a message of flowedu.distributed.launch", got=repr(line[:60]), at="")
+        return found
+
+    def _line(self, message: dict) -> None:
+        self.sock.sendall(json.dumps(message).encode() + b"\n")
+
+
+def shared_secret(file: str = "") -> bytes:
+    """The word that all machines know: what is in `file`, or FLOWEDU_SECRET, or none."""
+    if not file:
+        return os.environ.get("FLOWEDU_SECRET", "").encode()
+    try:
+        with open(file, "rb") as f:
+            word = f.read(1 << 12).strip()
+    except OSError as error:
+        raise ArgumentError("launch: --secret_file cannot be read", got=str(error), at="", fix="the path of a file with a "
+                            "long random word in it, the same on all machines") from None
+    if not word:
+        raise ArgumentError(f"launch: --secret_file {file} is empty", expected="a long random word", got="nothing", at="",
+                            fix="python -c 'import secrets; print(secrets.token_hex())' > " + file)
+    return word
+
+
+def without_secret() -> dict[str, str]:
+    """The environment for what is started: ranks have no use for it."""
+    return {name: value for name, value in os.environ.items() if name != "FLOWEDU_SECRET"}
