@@ -1,5 +1,7 @@
 """Layers, losses and functions against formulas in NumPy (the folder formulas): values, gradients, defaults; and every
 public one has a formula or a law of its own."""
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -12,6 +14,7 @@ from .formulas import TABLE
 from .formulas.table import Draw, call_function, call_module, flat, parameters_of, tensors
 
 quick = settings(phases=(Phase.explicit, Phase.reuse, Phase.generate))     # a seed has nothing to shrink
+few = settings(quick, max_examples=max(10, settings().max_examples // 2))
 ROWS = [pytest.param(row, id=row.name) for row in TABLE]
 OF_FUNCTIONS = [pytest.param(row, id=row.name) for row in TABLE if row.function]
 
@@ -68,7 +71,7 @@ def slope(f, args, directions, h):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("row", [p for p in OF_FUNCTIONS if p.values[0].gradient])
-@quick
+@few
 @given(data=st.data())
 def test_gradient_is_the_derivative_of_the_formula(row, data):
     d = Draw(data, smooth=True)
@@ -115,3 +118,40 @@ def test_names_and_defaults(row):
         made = {k: p.default for k, p in parameters_of(getattr(nn, row.module).__init__).items()}
         for name in wanted.keys() & made.keys() - set(row.other_defaults):
             assert made[name] == wanted[name], name
+
+
+# ---- completeness: what has no formula in the table, and where its law is
+ELSEWHERE = {
+    "test_recurrent": {"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"},
+    "test_running_statistics": {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d",
+                                "InstanceNorm3d", "SyncBatchNorm"},
+    "test_random_layers": {"Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "dropout", "dropout1d",
+                           "dropout2d", "dropout3d", "alpha_dropout", "gumbel_softmax"},
+    "test_attention": {"MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoder",
+                       "TransformerDecoderLayer", "multi_head_attention_forward"},
+    "test_containers": {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"},
+    "test_module": {"Module", "Parameter"},
+    "the folder graph": {"Graph"},
+}
+
+
+def test_every_layer_and_function_has_a_formula_or_a_law():
+    layers = {n for n in dir(nn) if inspect.isclass(getattr(nn, n)) and not n.startswith("_")}
+    functions = {n for n in dir(nn.functional) if inspect.isfunction(getattr(nn.functional, n))}
+    elsewhere = set().union(*ELSEWHERE.values())
+    known = {r.function for r in TABLE} | {r.module for r in TABLE} | elsewhere
+    assert layers | functions <= known, f"without a formula: {sorted((layers | functions) - known)}"
+    assert known - {None} <= layers | functions, f"not there any more: {sorted(known - {None} - layers - functions)}"
+
+
+def test_inplace_layers_write_into_their_input():
+    """Each layer with the option and the function of its name are told of it alike."""
+    for row in TABLE:
+        if row.module and "inplace" in parameters_of(getattr(nn, row.module).__init__):
+            options = {k: 1.0 for k in ("threshold", "value") if k in parameters_of(row.formula)}
+            x = flow.tensor([-2.0, 0.5, 7.0])
+            y = getattr(nn, row.module)(**options)(x)
+            assert x.tolist() == [-2, 0.5, 7], row.module
+            assert getattr(nn, row.module)(**options, inplace=True).eval()(x) is x, row.module
+            if row.module != "RReLU":
+                np.testing.assert_array_equal(x.numpy(), y.numpy())

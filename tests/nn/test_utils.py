@@ -1,38 +1,63 @@
-"""nn.utils: clipping, vectors of parameters, sequences of different lengths."""
+"""nn.utils: clipping, and parameters as one vector. (test_recurrent.py has the sequences.)"""
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu import nn
 from flowedu.nn import utils
 
-torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
+from .formulas.table import Draw
 
-from .peers import modules  # noqa: E402
-
-
-def parameters(seed=0):
-    rng = np.random.default_rng(seed)
-    ours, theirs = [], []
-    for shape in ((3, 4), (5,), (2, 1, 2)):
-        a, g = rng.normal(size=shape), rng.normal(size=shape)
-        f, t = nn.Parameter(flow.tensor(a)), torch.nn.Parameter(torch.tensor(a))
-        f.grad, t.grad = flow.tensor(g), torch.tensor(g)
-        ours.append(f)
-        theirs.append(t)
-    return ours + [nn.Parameter(flow.ones(1))], theirs + [torch.nn.Parameter(torch.ones(1))]
+few = settings(max_examples=max(8, settings().max_examples // 3))
 
 
-@pytest.mark.parametrize("p", [2.0, 1.0, 3.0, float("inf")])
-@pytest.mark.parametrize("limit", [0.5, 100.0])
-def test_clip_grad_norm(p, limit):
-    ours, theirs = parameters()
-    got, want = utils.clip_grad_norm_(ours, limit, p), torch.nn.utils.clip_grad_norm_(theirs, limit, p)
-    np.testing.assert_allclose(float(got), float(want), rtol=1e-9)
-    for f, t in zip(ours[:3], theirs):
-        np.testing.assert_allclose(f.grad.numpy(), t.grad.numpy(), rtol=1e-9)
-    assert ours[3].grad is None
+def parameters(d):
+    """(parameters with gradients, one of them without; the gradients)"""
+    made, grads = [], []
+    for _ in range(d.one_of(1, 3)):
+        shape = d.shape(0, 2)
+        g = d.floats(*shape)
+        p = nn.Parameter(flow.tensor(np.zeros(shape)))
+        p.grad = flow.tensor(np.asarray(g))
+        made.append(p)
+        grads.append(np.asarray(g))
+    return made + [nn.Parameter(flow.ones(1))], grads
+
+
+def norm_of(grads, p):
+    """The p-norm of all the numbers together."""
+    flat = np.abs(np.concatenate([g.ravel() for g in grads]))
+    return flat.max() if p == np.inf else (flat ** p).sum() ** (1 / p)
+
+
+@few
+@given(data=st.data())
+def test_clip_grad_norm(data):
+    d = Draw(data)
+    params, grads = parameters(d)
+    p, limit = d.one_of(1.0, 2.0, 3.0, np.inf), d.one_of(0.1, 1.0, 100.0)
+    norm = norm_of(grads, p)
+    options = {} if p == 2 and d.one_of(True, False) else {"norm_type": p}
+    np.testing.assert_allclose(float(utils.get_total_norm([q.grad for q in params[:-1]], **options)), norm, rtol=1e-12)
+    one = len(params) == 2 and d.one_of(True, False)
+    got = utils.clip_grad_norm_(params[0] if one else params, limit, **options)
+    np.testing.assert_allclose(float(got), norm, rtol=1e-12)
+    for q, g in zip(params, grads):
+        np.testing.assert_allclose(q.grad.numpy(), g * min(1, limit / (norm + 1e-6)), rtol=1e-9)
+    assert params[-1].grad is None
+
+
+@few
+@given(data=st.data())
+def test_clip_grad_value(data):
+    d = Draw(data)
+    params, grads = parameters(d)
+    limit = d.one_of(0.5, 1.5)
+    utils.clip_grad_value_(params, limit)
+    for q, g in zip(params, grads):
+        np.testing.assert_array_equal(q.grad.numpy(), np.clip(g, -limit, limit))
 
 
 def test_clip_grad_norm_of_nothing_and_of_infinities():
@@ -43,14 +68,6 @@ def test_clip_grad_norm_of_nothing_and_of_infinities():
     p.grad = flow.tensor([np.inf, 1.0])
     with pytest.raises(RuntimeError, match="non-finite"):
         utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True)
-
-
-def test_clip_grad_value():
-    ours, theirs = parameters(1)
-    utils.clip_grad_value_(ours, 0.3)
-    torch.nn.utils.clip_grad_value_(theirs, 0.3)
-    for f, t in zip(ours[:3], theirs):
-        np.testing.assert_array_equal(f.grad.numpy(), t.grad.numpy())
 
 
 def test_parameters_as_a_vector():
@@ -64,35 +81,9 @@ def test_parameters_as_a_vector():
         utils.vector_to_parameters(v[:5], other.parameters())
 
 
-@pytest.mark.parametrize("sort", [True, False])
-@pytest.mark.parametrize("first", [True, False])
-def test_packed_sequences(sort, first):
-    rng = np.random.default_rng(0)
-    lengths = [5, 3, 2] if sort else [3, 5, 2]
-    a = rng.normal(size=(3, 5, 4) if first else (5, 3, 4))
-    ours = utils.rnn.pack_padded_sequence(flow.tensor(a), lengths, batch_first=first, enforce_sorted=sort)
-    theirs = torch.nn.utils.rnn.pack_padded_sequence(torch.tensor(a), torch.tensor(lengths), batch_first=first,
-                                                     enforce_sorted=sort)
-    np.testing.assert_array_equal(ours.data.numpy(), theirs.data.numpy())
-    np.testing.assert_array_equal(ours.batch_sizes.numpy(), theirs.batch_sizes.numpy())
-    y, n = utils.rnn.pad_packed_sequence(ours, batch_first=first, padding_value=-1.0, total_length=6)
-    z, m = torch.nn.utils.rnn.pad_packed_sequence(theirs, batch_first=first, padding_value=-1.0, total_length=6)
-    np.testing.assert_array_equal(y.numpy(), z.numpy())
-    np.testing.assert_array_equal(n.numpy(), m.numpy())
-    for text in ("nn.LSTM(4, 3, 2, bidirectional=True)", "nn.GRU(4, 3)", "nn.RNN(4, 3, bidirectional=True)"):
-        f, t = modules(text)
-        (out, state), (peer, last) = f(ours), t(theirs)
-        np.testing.assert_allclose(out.data.detach().numpy(), peer.data.detach().numpy(), rtol=1e-9, atol=1e-12)
-        for s, q in zip(state if isinstance(state, tuple) else [state], last if isinstance(last, tuple) else [last]):
-            np.testing.assert_allclose(s.detach().numpy(), q.detach().numpy(), rtol=1e-9, atol=1e-12)
-
-
-def test_pad_sequence():
-    parts = [np.ones((n, 2), np.float32) * n for n in (2, 4, 1)]
-    got = utils.rnn.pad_sequence([flow.tensor(p) for p in parts], batch_first=True, padding_value=9.0)
-    want = torch.nn.utils.rnn.pad_sequence([torch.tensor(p) for p in parts], batch_first=True, padding_value=9.0)
-    np.testing.assert_array_equal(got.numpy(), want.numpy())
-    packed = utils.rnn.pack_sequence([flow.tensor(p) for p in parts], enforce_sorted=False)
-    assert packed.batch_sizes.tolist() == [3, 2, 1, 1]
-    with pytest.raises(ValueError, match="decreasing order"):
-        utils.rnn.pack_sequence([flow.tensor(p) for p in parts])
+def test_a_vector_of_parameters_in_order():
+    params = [nn.Parameter(flow.tensor([[1.0, 2.0], [3.0, 4.0]])), nn.Parameter(flow.tensor(5.0))]
+    v = utils.parameters_to_vector(params)
+    assert v.tolist() == [1, 2, 3, 4, 5]
+    (v * flow.tensor([1.0, 2, 3, 4, 5])).sum().backward()
+    assert params[0].grad.tolist() == [[1, 2], [3, 4]] and params[1].grad.item() == 5

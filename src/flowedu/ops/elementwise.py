@@ -143,8 +143,8 @@ relu6_grad = elementwise("relu6_grad(dy, y) -> dx", formula=lambda dy, y: relu_g
                          linear=["dy"], grad={"dy": lambda ddx, y: relu6_grad(ddx, y)})
 swish = elementwise("swish(x) -> y", formula=lambda x: x * sigmoid(x))
 mish = elementwise("mish(x) -> y", formula=lambda x: x * tanh(softplus(x)))
-hardsigmoid = elementwise("hardsigmoid(x) -> y", formula=lambda x: minimum(relu(x / 6 + 0.5), 1.0))
-hardswish = elementwise("hardswish(x) -> y", formula=lambda x: x * minimum(relu(x + 3), 6.0) / 6)
+hardsigmoid = elementwise("hardsigmoid(x) -> y", formula=lambda x: relu6(x + 3) / 6)
+hardswish = elementwise("hardswish(x) -> y", formula=lambda x: x * relu6(x + 3) / 6)
 softsign = elementwise("softsign(x) -> y", formula=lambda x: x / (abs(x) + 1))
 
 # ---- parts of maxima and minima pass through what is nondecreasing

@@ -10,7 +10,7 @@ from flowedu.blob.dtype import int8, int32, int64, uint8
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
-from flowedu.ops.elementwise import exp, neg, not_equal, softplus
+from flowedu.ops.elementwise import exp, log, maximum, neg, not_equal, softplus
 from flowedu.ops.formula import elementwise
 from flowedu.ops.index import one_hot
 from flowedu.ops.reduce import sum
@@ -237,3 +237,16 @@ softmax_cross_entropy = define(
 sigmoid_cross_entropy = elementwise(
     "sigmoid_cross_entropy(labels, logits) -> loss", formula=lambda labels, logits: softplus(logits) - logits * labels,
     doc="-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits)), without overflow.")
+
+
+def _bounded(p):
+    """log(p), no less than -100."""
+    return maximum(log(p), -100.0)
+
+
+binary_cross_entropy = elementwise(
+    "binary_cross_entropy(p, labels) -> loss", domain={"p": "share"},
+    formula=lambda p, labels: _bounded(1 - p) * (labels - 1) - _bounded(p) * labels,
+    grad={"p": lambda dloss, p, labels: dloss * (p - labels) / maximum((1 - p) * p, 1e-12),
+          "labels": lambda dloss, p: dloss * (_bounded(1 - p) - _bounded(p))},
+    doc="-labels * log(p) - (1 - labels) * log(1 - p), the logarithms at least -100; with a slope at p = 0 and 1.")

@@ -220,17 +220,21 @@ def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
         raise DTypeError("linalg.vector_norm: a floating dtype is needed", expected="floats", got=x.dtype.name,
                          fix="x.float()")
     axes = dims(dim, x.ndim, "norm")
-    if ord == 2:                                         # the gradient of the norm of zeros is 0, not 0 / 0
-        squares = sum(E.square(x), axes, keepdim)
-        zero = E.eq(squares, 0)
-        return E.where(zero, 0.0, E.sqrt(E.where(zero, 1.0, squares)))
+    if ord == 2:
+        return _root(sum(E.square(x), axes, keepdim), E.sqrt)
     if ord in (math.inf, -math.inf):
         return (amax if ord > 0 else amin)(E.abs(x), axes, keepdim)
     if ord == 0:
         return sum(E.square(E.sign(x)), axes, keepdim)
     if ord == 1:
         return sum(E.abs(x), axes, keepdim)
-    return E.pow(sum(E.pow(E.abs(x), float(ord)), axes, keepdim), 1.0 / ord)
+    return _root(sum(E.pow(E.abs(x), float(ord)), axes, keepdim), lambda total: E.pow(total, 1.0 / ord))
+
+
+def _root(total, root):
+    """root(total); where the total is 0 the gradient is 0, not 0 / 0."""
+    zero = E.eq(total, 0)
+    return E.where(zero, 0.0, root(E.where(zero, 1.0, total)))
 
 
 def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):

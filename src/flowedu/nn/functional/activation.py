@@ -126,7 +126,11 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if min_val > max_val:
         raise ArgumentError("hardtanh: min_val cannot be greater than max_val", expected="min_val <= max_val",
                             got=f"{min_val} > {max_val}", fix="exchange them")
-    return _put(input, E.clamp(input, min_val, max_val), inplace)
+    if not input.dtype.is_floating_point:
+        return _put(input, E.clamp(input, min_val, max_val), inplace)
+    low, high = (scalar(float(v), input.dtype) for v in (min_val, max_val))
+    # the number first: where x lies on it, the slope is the number's, 0
+    return _put(input, E.minimum(high, E.maximum(low, input)), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:

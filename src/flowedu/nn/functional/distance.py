@@ -1,8 +1,6 @@
 """Distances between vectors, and the losses made of them or of margins."""
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
@@ -12,6 +10,7 @@ from flowedu.tensor import Tensor, from_numpy, tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.dims import one_dim
 from flowedu.tensor.promote import cast, scalar
+from flowedu.tensor.reductions import vector_norm
 
 _r = REGISTRY
 
@@ -32,24 +31,12 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return _sum(product, a) / (n1 * n2)
 
 
-def _norm(x, p: float, dim: int, keepdim: bool = False):
-    """The p-norm along dim."""
-    x = _r["abs"](x)
-    if p == math.inf:
-        return _r["max"](x, axis=(dim,), keepdims=keepdim)
-    if p == 1.0:
-        return _sum(x, dim, keepdim)
-    if p == 2.0:
-        return _r["sqrt"](_sum(x * x, dim, keepdim))
-    return _sum(x ** p, dim, keepdim) ** (1.0 / p)
-
-
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last axis."""
     check_floats("pairwise_distance", x1, "x1")
     check_floats("pairwise_distance", x2, "x2")
     d = x1 - x2 + eps
-    return _norm(d, float(p), d.ndim - 1, keepdim)
+    return vector_norm(d, float(p), d.ndim - 1, keepdim)
 
 
 # ---- losses of pairs and triplets
@@ -68,7 +55,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
                          got=f"{tuple(input1.shape)}, {tuple(input2.shape)}, {tuple(target.shape)}",
                          fix="reshape them alike")
     t = _plus_minus("margin_ranking_loss", target, input1.dtype)
-    return reduced("margin_ranking_loss", E.relu(t * (input2 - input1) + margin), reduction)
+    return reduced("margin_ranking_loss", E.clamp(t * (input2 - input1) + margin, min=0.0), reduction)
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
@@ -77,7 +64,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
     t = _plus_minus("hinge_embedding_loss", target, input.dtype)
     zero = scalar(0.0, input.dtype)
     near = E.where(E.ne(t, 1), zero, input)
-    far = E.where(E.ne(t, -1), zero, E.relu(margin - input))
+    far = E.where(E.ne(t, -1), zero, E.clamp(margin - input, min=0.0))
     return reduced("hinge_embedding_loss", near + far, reduction)
 
 
@@ -106,7 +93,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     cos = product / _r["sqrt"]((s1 + eps) * (s2 + eps))
     t = _plus_minus("cosine_embedding_loss", target, cos.dtype)
     zero = scalar(0.0, cos.dtype)
-    loss = E.where(E.eq(t, 1), 1 - cos, zero) + E.where(E.eq(t, -1), E.relu(cos - margin), zero)
+    loss = E.where(E.eq(t, 1), 1 - cos, zero) + E.where(E.eq(t, -1), E.clamp(cos - margin, min=0.0), zero)
     return reduced("cosine_embedding_loss", loss, reduction)
 
 
@@ -123,7 +110,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = _r["minimum"](far, pairwise_distance(positive, negative, p, eps))
-    return reduced("triplet_margin_loss", E.relu(near - far + margin), reduction)
+    return reduced("triplet_margin_loss", E.clamp(near - far + margin, min=0.0), reduction)
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,

@@ -11,7 +11,7 @@ from flowedu.errors import ArgumentError, DTypeError, KernelError, OutOfRangeErr
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, times, total
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor
-from flowedu.tensor.promote import cast, scalar
+from flowedu.tensor.promote import cast, run, scalar
 
 _r = REGISTRY
 _CROSS_ENTROPY, _SQUARED = REGISTRY["sparse_softmax_cross_entropy"], REGISTRY["squared_difference"]
@@ -217,9 +217,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     """
     _check_pair("binary_cross_entropy", input, target)
     target = cast(target, input.dtype)
-    least = scalar(-100.0, input.dtype)
-    yes, no = (_r["maximum"].call((_r["log"].call((p,), ()), least), ()) for p in (input, 1 - input))
-    loss = (target - 1) * no - target * yes
+    loss = run(_r["binary_cross_entropy"], (input, target))
     return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
 
 
