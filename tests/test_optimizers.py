@@ -254,19 +254,7 @@ def test_updates_refuse_inputs_that_do_not_fit(name):
                 flow.ops.REGISTRY[f"{name}_update"](*map(flow.tensor, [one, np.zeros(1, np.int64), *group]))
 
 
-# --- loss scaling -----------------------------------------------------------------------------------------------------
-
-@pytest.mark.parametrize("options", [
-    {"loss_scale_factor": 1024.0}, {"loss_scale_policy": opt.loss_scale.static_loss_scale(3.7)},
-    {"loss_scale_policy": opt.loss_scale.dynamic_loss_scale()},
-    {"loss_scale_policy": opt.loss_scale.dynamic_loss_scale(2 ** 10, increment_period=5, multiplier=4.0)}])
-def test_loss_scaling_changes_nothing_at_all(options):
-    results = []
-    for more in ({}, options):
-        flow.clear_default_session()
-        results.append(weights(opt.Adam(constant_rate(0.1), **more), 5, slope=0.3))
-    assert results[0] == results[1]
-
+# --- loss scaling: see test_loss_scale.py -----------------------------------------------------------------------------
 
 def test_wrong_loss_scales_are_refused():
     with refused(AssertionError, "loss_scale_factor and loss_scale_policy"):

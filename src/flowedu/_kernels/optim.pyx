@@ -154,7 +154,7 @@ cdef int lamb_update(fe_call *call, const fe_team *team, void *tag) noexcept nog
     fe_wait(team)
     sweep(LAMB, 6, call, team, True)
     fe_wait(team)                        # beta1_t and beta2_t have been read by all
-    if team.tid == 0:
+    if team.tid == 0 and fe_index(&call.args[1], 0) >= 0:
         for i in range((call.nin - 2) // 6):
             group = &call.args[2 + 6 * i]
             set_number(&group[4], number(&group[4]) * call.reals[1])

@@ -6,6 +6,8 @@
 #     void begin(int kind, const fe_call *call, double t, Rule *rule)    a call's coefficients; t: the step's number, from 1
 #     void each(int kind, const fe_view *group, double decay, Rule *rule)           a parameter's, after its ratio of norms
 #
+# A step's number below 0 says: change nothing this time.
+#
 # ints: flags. reals: [scale, then three numbers], then for each parameter its weight decay, l1 and l2.
 
 cdef enum:
@@ -111,6 +113,8 @@ cdef void sweep(int kind, int size, fe_call *call, const fe_team *team, bint blo
     cdef Rule rule
     cdef int64_t unit = BLOCK if blocked else 1, total = 0, lo, hi, first = 0, n, i, end, stop
     cdef double lr
+    if fe_index(&call.args[1], 0) < 0:                    # this step is left out
+        return
     rule.lr = number(&call.args[0])
     rule.scale, rule.beta1, rule.beta2, rule.epsilon = call.reals[0], call.reals[1], call.reals[2], call.reals[3]
     rule.c1 = rule.c2 = 1

@@ -1,16 +1,22 @@
 """The backward pass of a graph: the walk of autograd/reverse.py, run while the graph is being built."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from flowedu.autograd.reverse import reverse
+from flowedu.blob.spec import Spec
 from flowedu.errors import JobBuildAndInferError
 from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.ops.define import REGISTRY
+from flowedu.optim import loss_scale
 
 
-def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[GraphValue]) -> list[GraphValue | None]:
-    """Append nodes that compute d(sum of all elements of all losses)/d(target). None where there is no path."""
+def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[GraphValue],
+              seed: Callable[[Spec], GraphValue] = loss_scale.seed) -> list[GraphValue | None]:
+    """Append nodes that compute d(sum of all elements of all losses)/d(target). None where there is no path.
+
+    seed(Spec of a loss): the gradient to begin with, ones unless the loss is scaled.
+    """
     graph.training = True
     forward = list(graph.nodes)
     graph.forward = len(forward)
@@ -25,7 +31,7 @@ def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[Grap
                 raise JobBuildAndInferError("minimize: the loss is not floating point", expected="float32 or float64",
                                             got=str(loss.spec), fix="cast it, or pass the loss rather than the labels")
             if loss.spec not in ones:
-                ones[loss.spec] = REGISTRY["constant"](shape=loss.shape, value=1.0, dtype=loss.dtype)
+                ones[loss.spec] = seed(loss.spec)
         return reverse(forward, [(loss, ones[loss.spec]) for loss in losses], targets, visit)
 
 

@@ -229,6 +229,7 @@ def update(graph: Graph) -> str:
             made = g.node
             if (made is not None and made.op.name == "matmul" and len(w.shape) == 2 and not any(own.values())
                     and len(readers[g]) == 1 and g not in graph.outputs and node.inputs[0].dtype is float32
+                    and node.inputs[1].kind != "node"          # an update that may be left out
                     and all(base(x).kind != "variable" for x in made.inputs)):  # it may have been updated by then
                 flags = dict(zip(made.op.attrs, made.attrs))
                 values = REGISTRY["matmul_update"].complete({**flags, "scale": attrs["scale"]})

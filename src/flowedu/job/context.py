@@ -14,16 +14,20 @@ from flowedu.graph.ir import Graph, GraphValue
 from flowedu.job.blob import ConsistentBlob
 from flowedu.job.placement import Placement
 from flowedu.job.recording import Call, flat, replay, shaped_like
+from flowedu.job.scaling import Scaling, loss_scale_policy
 from flowedu.job.update import append_updates, choose_variables
 from flowedu.job.views import Views
 from flowedu.ops.host import HostOp
+from flowedu.optim.loss_scale import LossScalePolicy
 
 
 class Goal(NamedTuple):
-    """What minimize was asked: [(optimizer, names of variables)] and, for each loss, its value on every device."""
+    """What minimize was asked: [(optimizer, names of variables)], for each loss its value on every device, and the policy
+    that scales it, or None."""
 
     groups: list[tuple[object, list[str]]]
     losses: list[tuple[GraphValue, ...]]
+    policy: LossScalePolicy | None
 
 
 class Delivery(NamedTuple):
@@ -184,6 +188,19 @@ class JobContext(Context):
             self.trainable[name] = (value, regularizer)
         return ConsistentBlob(value, name, "out", self)
 
+    def remembered(self, name: str, spec: Spec, initializer) -> GraphValue:
+        """A variable of training itself, which another optimizer, or the body, may have asked for already."""
+        found = self.graph.variables.get(name)
+        if found is None:
+            self.session.declare(name, spec, initializer, False, 0, self.name)
+            return self.graph.variable(name, spec)
+        if found.spec != spec:
+            raise JobBuildAndInferError(f"variable {name!r}, which the optimizer needs, exists and is another",
+                                        expected=str(spec), got=str(found.spec), at="",
+                                        fix="rename the variable of the body: the optimizer's names end in what it "
+                                            "remembers")
+        return found
+
     # ---- wishes
     def minimize(self, optimizer, losses: list) -> None:
         if not self.training:
@@ -200,7 +217,7 @@ class JobContext(Context):
             raise JobBuildAndInferError("minimize: the losses have different shapes", expected="one shape",
                                         got=", ".join(str(x.shape) for x in losses), fix="reduce each to its mean first")
         groups = choose_variables(optimizer, list(self.trainable))
-        self.goal = Goal(groups, [self.owned(loss).values for loss in losses])
+        self.goal = Goal(groups, [self.owned(loss).values for loss in losses], loss_scale_policy(optimizer, self.config))
 
     def add_loss(self, loss: BlobDef) -> None:
         """flow.losses.add_loss: the loss of an optimizer that the function_config describes."""
@@ -236,10 +253,12 @@ class JobContext(Context):
         wanted = [v for values, diff, _ in self.watches if diff for v in values if v in learned]
         found: dict[GraphValue, GraphValue | None] = {}
         if self.training:
-            groups, losses = self.goal
+            groups, losses, policy = self.goal
+            scaling = Scaling(self, policy)
             names = list(dict.fromkeys(n for _, group in groups for n in group))
             variables = [self.trainable[n][0] for n in names]
-            grads = gradients(self.graph, [v for values in losses for v in values], [*variables, *wanted])
+            grads = gradients(self.graph, [v for values in losses for v in values], [*variables, *wanted],
+                              scaling.seed)
             found = dict(zip(wanted, grads[len(variables):]))
             updated = {n: g for n, g in zip(names, grads) if g is not None}
             if not updated:
@@ -247,7 +266,7 @@ class JobContext(Context):
                                             expected="a loss made from a layer's output", got=f"variables {names}", at="",
                                             fix="make the loss from what the layers return, with trainable=True")
             self.graph.placement = self.placements[0].place
-            append_updates(self, groups, updated, sum(v.spec.size for v in losses[0]))
+            append_updates(self, groups, updated, sum(v.spec.size for v in losses[0]), scaling)
         deliveries = []
         for values, diff, handler in self.watches:
             sources = tuple(found.get(v) for v in values) if diff else values
@@ -291,6 +310,6 @@ class JobContext(Context):
                 known.update(zip(call.results, results))
                 new._name(call._replace(results=results, nodes=tuple(new.graph.nodes[start:])))
         if self.goal is not None:
-            new.goal = Goal(self.goal.groups, [tuple(map(table, values)) for values in self.goal.losses])
+            new.goal = self.goal._replace(losses=[tuple(map(table, values)) for values in self.goal.losses])
         new.watches = [(tuple(map(table, values)), diff, handler) for values, diff, handler in self.watches]
         return new, table

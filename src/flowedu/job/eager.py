@@ -22,6 +22,7 @@ from flowedu.job import session as sessions
 from flowedu.job.blob import EagerConsistentBlob, JobBlob, MirroredBlob
 from flowedu.job.context import JobContext
 from flowedu.job.recording import Call, flat
+from flowedu.job.scaling import Scaling
 from flowedu.job.update import append_updates
 from flowedu.job.values import check_returned, fed, given_back, per_device
 from flowedu.ops.core import set_grad_enabled
@@ -132,12 +133,14 @@ class EagerContext(JobContext):
         """Gradients, watch_diff handlers, updates."""
         if not self.training:
             return
-        groups, losses = self.goal
+        groups, losses, policy = self.goal
         names = list(dict.fromkeys(n for _, group in groups for n in group))
         wanted = [v for values, diff, _ in self.watches if diff for v in values]
         outputs = [v for values in losses for v in values]
-        ones = [tensor(np.ones(v.shape, v.dtype.numpy)) for v in outputs]
-        grads = run_backward(outputs, ones, [*(self.trainable[n][0] for n in names), *wanted], False, False)
+        with no_grad():
+            scaling = Scaling(self, policy)
+            seeds = [scaling.seed(v.spec) for v in outputs]
+        grads = run_backward(outputs, seeds, [*(self.trainable[n][0] for n in names), *wanted], False, False)
         found = {id(v): g for v, g in zip(wanted, grads[len(names):])}
         for values, diff, handler in self.watches:
             if diff and all(found[id(v)] is not None for v in values):
@@ -145,7 +148,7 @@ class EagerContext(JobContext):
         old = set_grad_enabled(False)
         try:
             updated = {n: g for n, g in zip(names, grads) if g is not None}
-            append_updates(self, groups, updated, sum(v.numel() for v in losses[0]))
+            append_updates(self, groups, updated, sum(v.numel() for v in losses[0]), scaling)
         finally:
             set_grad_enabled(old)
         self.session.variables[f"System-Train-TrainStep-{self.name}"].tensor.numpy()[0] += 1

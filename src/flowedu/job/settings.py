@@ -99,7 +99,8 @@ JOB = table(
         ("primary_lr", float, "Learning rate of the optimizer for flow.losses.add_loss."),
         ("secondary_lr", float, 'The same for variables whose model_name is "bias".'),
         ("model_update_conf", dict, 'That optimizer: {"naive_conf": {}}, {"momentum_conf": {"beta": 0.9}}, ...'),
-        ("loss_scale_factor", float, "The loss is multiplied, and the gradients divided, by it."))],
+        ("loss_scale_factor", float, "The loss is multiplied, and the gradients divided, by it, unless the optimizer "
+         "has a loss scale of its own."))],
     Setting("optimizer_placement_optimization_mode", str, choices=("non_distributed", "distributed_split")),
     _stored(int, "optimizer_placement_optimization_threshold cudnn_buf_limit_mbyte cudnn_conv_force_fwd_algo "
             "cudnn_conv_force_bwd_data_algo cudnn_conv_force_bwd_filter_algo concurrency_width"),

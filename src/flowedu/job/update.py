@@ -1,7 +1,7 @@
 """From gradients to updates: the last part of a train job's graph.
 
-Raw gradients (of the sum of the loss's elements) are multiplied by 1/count, penalties are added, the norm is clipped,
-then one update op per optimizer writes all its variables.
+Raw gradients (of the sum of the loss's elements) are multiplied by 1/count and divided by the loss scale, penalties are
+added, the norm is clipped, then one update op per optimizer writes all its variables.
 """
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from flowedu.blob.spec import Spec
 from flowedu.errors import CheckError, DTypeError, JobBuildAndInferError
 from flowedu.graph.ir import GraphValue
 from flowedu.initializers import zeros_initializer
+from flowedu.job.scaling import Scaling
 from flowedu.ops import REGISTRY
 from flowedu.optim.schedule import LrScheduler
 
@@ -39,7 +40,8 @@ def choose_variables(optimizer, trainable: Sequence[str]) -> list[tuple[object, 
     return groups
 
 
-def append_updates(job, groups: Sequence[tuple[object, list[str]]], grads: dict[str, GraphValue], count: int) -> None:
+def append_updates(job, groups: Sequence[tuple[object, list[str]]], grads: dict[str, GraphValue], count: int,
+                   scaling: Scaling) -> None:
     """Append the updates to `job.graph`.
 
     Args:
@@ -48,16 +50,20 @@ def append_updates(job, groups: Sequence[tuple[object, list[str]]], grads: dict[
         groups: from choose_variables.
         grads: {name: raw gradient}; variables the loss does not depend on are absent.
         count: number of elements of the loss: the objective is their mean.
+        scaling: how the loss was scaled.
     """
-    steps = _variable(job, f"System-Train-TrainStep-{job.name}", STEP, zeros_initializer())
+    grads, scale = scaling.undo(grads, 1.0 / max(count, 1))
+    steps = job.remembered(f"System-Train-TrainStep-{job.name}", STEP, zeros_initializer())
     for i, (optimizer, names) in enumerate(groups):
         pairs = [(n, job.trainable[n][0], grads[n]) for n in names if n in grads]
         if pairs:
             with job.graph.building():
-                _append(job, optimizer, pairs, _counter(job, optimizer, steps), 1.0 / max(count, 1), i or "")
+                _append(job, optimizer, pairs, _counter(job, optimizer, steps), scaling, scale, i or "")
+    with job.graph.building():
+        scaling.finish()
 
 
-def _append(job, optimizer, pairs, step: GraphValue, scale: float, number: int | str) -> None:
+def _append(job, optimizer, pairs, step: GraphValue, scaling: Scaling, scale: float, number: int | str) -> None:
     penalties = {n: job.trainable[n][1] for n, _, _ in pairs}
     if optimizer.grad_clipping is not None:
         pairs, scale = clip(pairs, penalties, scale, optimizer.grad_clipping.clip_norm), 1.0
@@ -68,10 +74,10 @@ def _append(job, optimizer, pairs, step: GraphValue, scale: float, number: int |
         members = [p for p in pairs if kinds[p[0]] == second]
         if not members:
             continue
-        operands = [_rate(job, optimizer, scheduler, f"{name}{number}", step), step]
+        operands = [_rate(job, optimizer, scheduler, f"{name}{number}", step), scaling.step(step)]
         for n, value, grad in members:
             operands += [value, grad]
-            operands += [_variable(job, f"{n}-{suffix}", spec, first)
+            operands += [job.remembered(f"{n}-{suffix}", spec, first)
                          for suffix, (spec, first) in optimizer.state(value.spec).items()]
         own = [penalties.get(n) for n, _, _ in members]
         optimizer.update(*operands, scale=scale, **{"l1": [getattr(p, "l1", 0.0) for p in own],
@@ -93,19 +99,6 @@ def clip(pairs, penalties: dict, scale: float, clip_norm: float):
         total = square if total is None else total + square
     factor = e["minimum"](e["rsqrt"](e["maximum"](total, 1e-30)) * float(clip_norm), 1.0)
     return [(n, v, g * (factor if factor.dtype is g.dtype else e["cast"](factor, dtype=g.dtype))) for n, v, g in grads]
-
-
-def _variable(job, name: str, spec: Spec, initializer) -> GraphValue:
-    """The variable `name`, which another optimizer, or the body, may have asked for already."""
-    found = job.graph.variables.get(name)
-    if found is None:
-        job.session.declare(name, spec, initializer, False, 0, job.name)
-        return job.graph.variable(name, spec)
-    if found.spec != spec:
-        raise JobBuildAndInferError(f"variable {name!r}, which the optimizer needs, exists and is another",
-                                    expected=str(spec), got=str(found.spec), at="",
-                                    fix="rename the variable of the body: the optimizer's names end in what it remembers")
-    return found
 
 
 # ---- learning rates and steps

@@ -26,7 +26,8 @@ def watch(blob_watched, handler_or_prompt: Callable | str | None = None) -> None
 
 
 def watch_diff(blob_watched, handler_or_prompt: Callable | str | None = None) -> None:
-    """The same for the gradient: d(sum of the loss's elements)/d(blob), before any scaling, penalty or clipping.
+    """The same for the gradient: d(sum of the loss's elements)/d(blob), before any averaging, penalty or clipping.
+    Where the optimizer has a loss scale, times this scale.
 
     Never called in a predict job, for a blob the loss does not depend on, or for one that depends on no trainable
     variable (such as an input).

@@ -5,6 +5,8 @@ then for each parameter its group: the weight w, its gradient g, and what the ru
 (w, g, m, v). Attributes that differ between parameters are tuples with one number each; a tuple of one number holds for all
 parameters, an empty one stands for zeros. Before the rule is applied, g becomes `scale * g + l1 * sign(w) + l2 * w`.
 
+A step below 0 changes nothing: a training that looks for overflow passes it where it found one.
+
 `op.mutates(n)` tells the graph which of n inputs are changed, in order; `ref` returns their new values in that order.
 """
 from __future__ import annotations
@@ -93,6 +95,9 @@ def define_update(name, group, rule, hyper="", reals=lambda: (0.0, 0.0, 0.0), fl
         lr, t, out = float(np.ravel(xs[0])[0]), int(np.ravel(xs[1])[0]) + 1, []
         for i, (wd, a, b) in enumerate(_numbers((len(xs) - HEAD) // size, weight_decay, l1, l2)):
             w, g, *state = xs[HEAD + i * size:HEAD + (i + 1) * size]
+            if t <= 0:                                # no such step
+                out += [w, *state]
+                continue
             g = scale * g + a * np.sign(w) + b * w
             out += [np.asarray(x, w.dtype) for x in rule(w, g, state, lr, wd, t, **more)]
         return tuple(out)

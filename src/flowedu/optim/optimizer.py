@@ -24,7 +24,8 @@ class Minimizer:
     """What one optimizer and several of them have in common.
 
     Args:
-        loss_scale_factor, loss_scale_policy: accepted; training is the same without (optim/loss_scale.py).
+        loss_scale_factor, loss_scale_policy: a number, or one of flow.optimizer.loss_scale: what the loss is multiplied,
+            and the gradients divided, by (optim/loss_scale.py).
         train_step_lbn: logical name of an int64 variable of shape (1,) that counts the steps instead of the job's own
             counter: schedules and bias correction go by its value before the run. Nobody but you changes it.
     """
@@ -42,7 +43,7 @@ class Minimizer:
         if loss_scale_policy is not None and not isinstance(loss_scale_policy, LossScalePolicy):
             raise ArgumentError(f"{self.what}: loss_scale_policy is not a policy", got=repr(loss_scale_policy),
                                 expected="flow.optimizer.loss_scale.static_loss_scale(f) or dynamic_loss_scale()",
-                                fix="leave it out: float32 needs none")
+                                fix="leave it out: float32 rarely needs one")
         if train_step_lbn is not None and not isinstance(train_step_lbn, str):
             raise ArgumentError(f"{self.what}: train_step_lbn is not a name", expected='a logical blob name, "step/out"',
                                 got=repr(train_step_lbn), fix="pass blob.logical_blob_name")
