@@ -20,6 +20,7 @@ KERNELS = sorted(p.stem for p in Path("src/flowedu/_kernels").glob("*.pyx"))   #
 ENGINE = ["flowedu.blob.storage", "flowedu.blob.dlpack", "flowedu.ops.core", "flowedu.ops.program", "flowedu.ops.pykernel",
           "flowedu.autograd.tape", "flowedu.graph.executor", "flowedu.dynamic._pixels", "flowedu.dist.comm.lanes"]
 EXACT = {"flowedu.dynamic._pixels"}              # rounds where it is written: must give NumPy's bits
+UPDATES = {"flowedu._kernels.optim", "flowedu._kernels.optim_step"}   # their bits must not depend on where arrays lie
 
 DEBUG = os.environ.get("FLOWEDU_DEBUG") == "1"   # make build-debug: bounds checks, address sanitizer
 CYTHON_DIR = "build/cython-debug" if DEBUG else "build/cython"   # the two builds must not share generated C
@@ -56,6 +57,7 @@ def compiles(flags):
 if not compiles([]):
     sys.exit("flowedu: the C compiler cannot build a program; install the C library headers (Debian: libc6-dev).")
 IN_ORDER = [f for f in ("-fno-associative-math", "-ffp-contract=off", "-fsigned-zeros") if compiles([f])]
+UNCONTRACTED = [f for f in ("-ffp-contract=off",) if compiles([f])]
 OPENMP = ["-fopenmp"] if compiles(["-fopenmp"]) else []
 if not OPENMP:
     print("flowedu: this compiler has no OpenMP; kernels will use one thread (gcc has it).", file=sys.stderr)
@@ -97,7 +99,8 @@ def extensions():
             variant = copy.copy(kernel)
             variant.name = kernel.name.replace("._kernels.", f"._kernels.{isa}.")
             variant.sources = [own_copy(kernel.sources[0], isa)]   # one object file per variant
-            variant.extra_compile_args = [*kernel.extra_compile_args, *flags]
+            variant.extra_compile_args = [*kernel.extra_compile_args, *flags,
+                                          *(UNCONTRACTED if kernel.name in UPDATES else [])]
             out.append(variant)
     engine = cythonize([extension(name) for name in ENGINE], **opts)
     for ext in engine:

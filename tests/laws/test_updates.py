@@ -48,6 +48,23 @@ def check(op, arrays, attrs, threads=1, layouts=("plain",)):
     return [mine[i] for i in written]
 
 
+@pytest.mark.parametrize("name", GROUPS)
+def test_not_a_bit_depends_on_where_arrays_lie(name):
+    """Close together, a compiler's loop with vectors cannot be used."""
+    op, n, found = REGISTRY[name], 9, set()
+    values = np.random.default_rng(0).random((GROUPS[name], n), np.float32) + 0.5
+    for gap in range(40):
+        room = np.zeros(GROUPS[name] * (n + gap), np.float32)
+        own = [room[i * (n + gap):i * (n + gap) + n] for i in range(GROUPS[name])]
+        for a, v in zip(own, values):
+            a[:] = v
+        numbers = [np.full(1, 0.5, np.float32) for _ in range(op.group - GROUPS[name])]
+        op(*map(flow.from_numpy, [np.full(1, 0.1, np.float32), np.full(1, 3), *own, *numbers]), scale=0.3,
+           weight_decay=(0.01,), l1=(0.1,), l2=(0.03,))
+        found.add(np.concatenate(own).tobytes())
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("case", WRITERS, ids=label)
 @given(data=st.data())
 def test_writes_what_the_reference_says(case, data):

@@ -12,6 +12,9 @@ does not depend on the number of threads.
 
 ints: [bias correction]. reals: [scale, beta1, beta2, epsilon], then for each parameter its weight decay, l1 and l2.
 (rmsprop: beta1 is the decay rate; lars: beta1 is the momentum, beta2 the coefficient.)
+
+Compiled without fused multiply-add (setup.py): where two arrays are close the compiler takes a loop without vectors, and
+would fuse otherwise there, so the last bit of a weight would depend on where it lies.
 """
 from libc.math cimport pow, sqrt, sqrtf
 from libc.stdint cimport int64_t

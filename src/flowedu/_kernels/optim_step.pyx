@@ -4,6 +4,9 @@
 ints: [nesterov, or bias correction]. reals: [scale, three numbers], then for each parameter its weight decay, l1 and l2.
 The three numbers: beta, dampening, - (momentum); beta1, beta2, epsilon (Adam, AMSGrad, LAMB); lr_decay, -, epsilon (Adagrad);
 rho, -, epsilon (Adadelta).
+
+Compiled without fused multiply-add (setup.py): where two arrays are close the compiler takes a loop without vectors, and
+would fuse otherwise there, so the last bit of a weight would depend on where it lies.
 """
 from libc.math cimport pow, sqrt, sqrtf
 from libc.stdint cimport int64_t
