@@ -123,6 +123,10 @@ class KernelError(FlowError, RuntimeError):
     """A kernel met a value it cannot work with, such as a label outside its range."""
 
 
+class OutOfMemoryError(FlowError, MemoryError, RuntimeError):
+    """There is no memory for an array, or no machine could have so much. (RuntimeError in PyTorch and OneFlow.)"""
+
+
 class GradientError(FlowError, RuntimeError):
     """Backward was asked for where there is nothing to differentiate, or twice."""
 

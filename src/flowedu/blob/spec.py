@@ -3,10 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import index
 from typing import NamedTuple
 
 from flowedu.blob.dtype import dtype
-from flowedu.errors import ShapeError
+from flowedu.errors import OutOfMemoryError, ShapeError
+
+MAX_RANK = 8               # FE_MAX_DIM of _kernels/abi.h
+LARGEST = 1 << 45          # bytes of one array: more than any machine has, and nowhere near where int64 arithmetic wraps
 
 
 class Spec(NamedTuple):
@@ -29,6 +33,35 @@ class Spec(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.dtype.name}{list(self.shape)}"
+
+
+def check_spec(what: str, spec: Spec) -> Spec:
+    """`spec`, if an array can have it. Raises ShapeError for too many axes, or a size that is no int of 0 or more, and
+    OutOfMemoryError where it takes more than LARGEST bytes (sizes of 0 count as 1 here, so that the strides fit, too)."""
+    if len(spec.shape) > MAX_RANK:
+        raise ShapeError(f"{what}: the result has too many axes", expected=f"at most {MAX_RANK}", got=str(spec.shape),
+                         fix="merge axes: reshape to fewer")
+    extent = 1
+    for n in spec.shape:
+        if type(n) is not int:
+            n = _whole(what, spec.shape, n)
+        if n < 0:
+            raise ShapeError(f"{what}: a size is negative", expected="sizes of 0 or more", got=str(spec.shape),
+                             fix="check the sizes")
+        extent *= n or 1
+    if extent * max(spec.dtype.bytes, 1) > LARGEST:
+        raise OutOfMemoryError(f"{what}: no memory has room for this", expected=f"at most {LARGEST:,} bytes",
+                               got=f"{spec}, {extent * spec.dtype.bytes:,} bytes" + (", its sizes of 0 taken as 1" * (
+                                   0 in spec.shape)), fix="check the sizes")
+    return spec
+
+
+def _whole(what, shape, n):
+    try:
+        return index(n)
+    except TypeError:
+        raise ShapeError(f"{what}: a size is not a whole number", expected="ints of 0 or more", got=str(tuple(shape)),
+                         fix="int(n)") from None
 
 
 def broadcast(*shapes: Sequence[int], what: str = "broadcast") -> tuple[int, ...]:

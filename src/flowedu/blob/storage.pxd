@@ -11,6 +11,7 @@ cdef struct Block:           # a piece of memory, shared by the arrays that view
     int64_t version          # how often an in-place op wrote here: what backward saved must not have changed
     bint readonly            # memory that must not be written, such as a mapped file's
 
+cdef Block *block_try(int64_t nbytes) noexcept
 cdef Block *block_new(int64_t nbytes) except NULL
 cdef void block_drop(Block *b) noexcept
 cdef int itemsize(int32_t dtype) noexcept nogil

@@ -16,7 +16,8 @@ cimport cython
 from flowedu._kernels.abi cimport *
 
 from flowedu.blob.dtype import BY_CODE
-from flowedu.errors import DTypeError, ShapeError
+from flowedu.blob.spec import LARGEST as _LARGEST, Spec, check_spec
+from flowedu.errors import DTypeError, OutOfMemoryError, ShapeError
 
 cdef extern from *:
     """
@@ -34,7 +35,7 @@ cdef enum:
     SMALLEST = 64
     HUGE = 1 << 21
 
-cdef int64_t LARGEST = <int64_t>1 << 45      # what the classes reach to
+cdef int64_t LARGEST = _LARGEST              # what the classes reach to
 cdef Block *FREE[CLASSES]
 memset(FREE, 0, sizeof(FREE))
 cdef int64_t live_bytes = 0, cached_bytes = 0, cache_limit = 1 << 30
@@ -63,14 +64,15 @@ cdef int size_class(int64_t nbytes, int64_t *rounded) noexcept nogil:
     return c
 
 
-cdef Block *block_new(int64_t nbytes) except NULL:
-    """A block of at least nbytes, 64-byte aligned, with one reference; contents undefined."""
+cdef Block *block_try(int64_t nbytes) noexcept:
+    """A block of at least nbytes, 64-byte aligned, with one reference; contents undefined. NULL, without an exception: there
+    is no memory, not even after the cached blocks were given back."""
     global live_bytes, cached_bytes
     cdef int64_t size = 0
     cdef int c
     cdef Block *b
     if not 0 <= nbytes <= LARGEST:
-        raise MemoryError(f"flowedu: no memory for {nbytes:,} bytes")
+        return NULL
     c = size_class(nbytes, &size)
     b = FREE[c]
     cdef void *data = NULL
@@ -81,16 +83,34 @@ cdef Block *block_new(int64_t nbytes) except NULL:
         b = <Block *>malloc(sizeof(Block))
         if not CACHE:
             size = max(nbytes, 1)
-        if b == NULL or posix_memalign(&data, HUGE if size >= 2 * HUGE else 64, size) != 0:
-            free(b)
-            empty_cache()
-            raise MemoryError(f"flowedu: no memory for {nbytes:,} bytes ({live_bytes:,} in use)")
+        if b == NULL:
+            return NULL
+        if posix_memalign(&data, HUGE if size >= 2 * HUGE else 64, size) != 0:
+            drop_cache()
+            if posix_memalign(&data, 64, size) != 0:
+                free(b)
+                return NULL
         if size >= 2 * HUGE:                 # large pages, as NumPy asks for: fewer to touch first, fewer to look up
             storage_huge(data, size)
         b.data, b.nbytes, b.bucket, b.owner = <char *>data, size, c, NULL
     b.refs, b.version, b.readonly = 1, 0, False
     live_bytes += b.nbytes
     return b
+
+
+cdef Block *block_new(int64_t nbytes) except NULL:
+    """The same for memory that is no op's result (scratch, say): raises OutOfMemoryError."""
+    cdef Block *b = block_try(nbytes)
+    if b == NULL:
+        raise no_memory("memory", "scratch or a copy", nbytes)
+    return b
+
+
+def no_memory(what: str, got: str, nbytes: int, **more) -> OutOfMemoryError:
+    """The error for `got`, of so many bytes, that `what` found no memory for."""
+    return OutOfMemoryError(f"{what}: out of memory", expected=f"{nbytes:,} bytes more than the {live_bytes:,} in use",
+                            got=f"{got}, {nbytes:,} bytes", **{"fix": "use smaller sizes or batches, del tensors that are no "
+                            "longer needed, compute without gradients under flow.no_grad()", **more})
 
 
 cdef void block_drop(Block *b) noexcept:
@@ -113,8 +133,7 @@ cdef void block_drop(Block *b) noexcept:
         free(b)
 
 
-def empty_cache() -> None:
-    """Return all cached memory to the system."""
+cdef void drop_cache() noexcept:
     global cached_bytes
     cdef int c
     cdef Block *b
@@ -125,6 +144,11 @@ def empty_cache() -> None:
             free(b.data)
             free(b)
     cached_bytes = 0
+
+
+def empty_cache() -> None:
+    """Return all cached memory to the system."""
+    drop_cache()
 
 
 def memory_stats() -> dict:
@@ -254,23 +278,35 @@ cdef class Array:
         free(buffer.internal)
 
 
+cdef bint plain_sizes(tuple shape):
+    """Whether a glance shows that an array can have this shape: few axes, of few elements each."""
+    cdef double extent = 1
+    for n in shape:
+        if type(n) is not int or not 0 <= n < 1 << 31:
+            return False
+        extent *= max(<int64_t>n, 1)
+    return len(shape) <= FE_MAX_DIM and extent < 1 << 31
+
+
 def empty(shape, dtype, cls=Array):
     """A new contiguous array of class `cls`, contents undefined. `dtype` is a flowedu dtype."""
     cdef Array a = cls.__new__(cls)
     cdef int64_t n = 1
     cdef int i
-    check_rank(shape)
     if dtype.code < 0:
         raise DTypeError(f"empty: {dtype!r} has no array form", expected="a numeric dtype", got=repr(dtype))
+    shape = tuple(shape)
+    if not plain_sizes(shape):
+        check_spec("empty", Spec(shape, dtype))
     a.v.ndim, a.v.dtype = <int32_t>len(shape), dtype.code
     for i in range(a.v.ndim - 1, -1, -1):
         a.v.shape[i] = shape[i]
         a.v.stride[i] = n
-        if a.v.shape[i] < 0:
-            raise ShapeError("empty: a size is negative", expected="sizes of 0 or more", got=str(tuple(shape)))
         n *= max(a.v.shape[i], 1)
-    n = fe_numel(&a.v)
-    a.block = block_new(n * ITEM[a.v.dtype])
+    n = fe_numel(&a.v) * ITEM[a.v.dtype]
+    a.block = block_try(n)
+    if a.block == NULL:
+        raise no_memory("empty", f"{Spec(shape, dtype)}", n)
     a.v.data = a.block.data
     return a
 

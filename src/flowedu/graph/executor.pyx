@@ -11,12 +11,14 @@ from time import perf_counter
 import numpy as np
 
 from flowedu._kernels.abi cimport *
-from flowedu.blob.storage cimport Array, Block, block_drop, block_new, itemsize, view_contiguous
+from flowedu.blob.storage cimport Array, Block, block_drop, block_try, itemsize, view_contiguous
 from flowedu.ops.core cimport Entry, TensorBase, fe_run, new_tensor
 
 from flowedu.blob.dtype import BY_CODE, uint8
-from flowedu.blob.storage import cache_enabled, empty, from_numpy
+from flowedu.blob.spec import LARGEST
+from flowedu.blob.storage import cache_enabled, empty, from_numpy, no_memory
 from flowedu.errors import KernelError, UnsupportedError
+from flowedu.graph.memory import no_room
 from flowedu.ops.core import get_num_threads
 from flowedu.ops.pykernel import kept_error
 
@@ -55,6 +57,8 @@ def scratch_bytes(Entry entry, places, int threads=0) -> int:
     call.ints, call.reals, call.extra = entry.ints, entry.reals, entry.extra
     need = entry.work(&call, threads or get_num_threads())
     free(args)
+    if need < 0:                                   # it does not fit into an int64
+        raise no_memory(entry.op.name, "scratch", LARGEST)
     return need
 
 
@@ -114,7 +118,10 @@ cdef class Executor:
             raise MemoryError
         self.homes = None if cache_enabled() else {
             b: empty((b.nbytes,), uint8) for b in plan.buffers if b.in_arena}   # a sanitizer sees where each ends
-        self.arena = block_new(max(plan.arena, 64))
+        if plan.arena <= LARGEST:
+            self.arena = block_try(max(plan.arena, 64))
+        if self.arena == NULL:
+            raise no_room(plan)
         memset(self.arena.data, 0, max(plan.arena, 64))        # touch the pages now, not in the first step
         order = {value: i for i, value in enumerate(plan.graph.inputs.values())}
         buffers = {plan.where[value].buffer: i for value, i in order.items()}
@@ -360,7 +367,9 @@ cdef class Executor:
             y.v.stride[d] = step
             step *= max(v.shape[d], 1)
         nbytes = fe_numel(v) * itemsize(v.dtype)
-        y.block = block_new(nbytes)
+        y.block = block_try(nbytes)
+        if y.block == NULL:
+            raise no_memory(self.plan.graph.name, f"output {i}, {self.plan.graph.outputs[i].spec}", nbytes)
         y.v.data = y.block.data
         memcpy(y.v.data, v.data, nbytes)
         return y

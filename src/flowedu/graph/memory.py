@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flowedu.blob.storage import no_memory
+from flowedu.errors import OutOfMemoryError
+
 ALIGN = 64
 
 
@@ -72,3 +75,14 @@ def lower_bound(buffers: Sequence[Buffer], steps: int) -> int:
 def total(buffers: Sequence[Buffer]) -> int:
     """What the buffers would need without sharing."""
     return sum(rounded(b.nbytes) for b in buffers if b.in_arena)
+
+
+def no_room(plan) -> OutOfMemoryError:
+    """The error for a plan whose arena found no memory; it names the largest value and the line that made it."""
+    large = max((b for b in plan.buffers if b.in_arena), key=lambda b: b.nbytes)
+    step, made = next((s, p) for s in plan.steps for p in (*s.places, s.scratch)
+                      if p is large or getattr(p, "buffer", None) is large)
+    what = "scratch" if made is large else f"{made.spec}"
+    return no_memory(plan.graph.name, f"an arena whose largest part is {what} of {step.name}, {large.nbytes:,} bytes: in all",
+                     plan.arena, at=step.node.line if step.node is not None else None,
+                     fix="feed smaller batches, or make that value smaller")

@@ -93,7 +93,8 @@ def _localize_slice_grad(out, shape, start, stop, step):
 
 slice_grad = define("slice_grad(dy, *, shape, start, stop, step) -> dx", _slice_grad_axes, shape=lambda shape: shape,
                     check=_check_slice_grad, linear=["dy"], ref=_slice_grad_ref, cpu="slice_grad", contiguous=False,
-                    pack=lambda start, step: ((*start, *step), ()), float_only=False, localize=_localize_slice_grad,
+                    pack=lambda start, step: ((*start, *step), ()), numbers=True, float_only=False,
+                    localize=_localize_slice_grad,
                     grad={"dy": lambda ddx, start, stop, step: slice(ddx, start=start, stop=stop, step=step)},
                     examples=[dict(shapes=[(6, 3)], shape=(6, 12), start=(0, 2), stop=(6, 9), step=(1, 3)),
                               dict(shapes=[(12,)], shape=(15,), start=(2,), stop=(14,), step=(1,)),

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu.blob.dtype import float64
+from flowedu.blob.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.define import define
-from flowedu.ops.padding import out_size
+from flowedu.ops.padding import out_size, used_stride
 
 ATTRS = "strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), groups=1"
 
@@ -53,6 +55,7 @@ def _check(name, x, w, y, got, strides, pads, dilations, groups):
         raise ShapeError(f"{name}: the kernel does not fit into the padded input", got=f"{got}, pads {pads}",
                          expected=f"H, W of {tuple((k - 1) * d + 1 for k, d in zip(w[2:], dilations))} or more",
                          fix="pad the input, or use a smaller kernel or dilation")
+    check_spec(f"{name}: the padded input", Spec((*x[:2], x[2] + sum(pads[:2]), x[3] + sum(pads[2:])), float64))
     if y is not None and tuple(y) != (x[0], w[0], *hw):
         raise ShapeError(f"{name}: dy does not have the shape of the output", expected=str((x[0], w[0], *hw)),
                          got=str(tuple(y)), fix="use the strides, pads and dilations of the forward convolution")
@@ -64,8 +67,10 @@ def _same_dtype(name, a, b):
                          got=f"{a.dtype.name} and {b.dtype.name}")
 
 
-def _pack(strides, pads, dilations, groups):
-    return (*strides, *pads, *dilations, groups), ()
+def _pack(hw, kernel, strides, pads, dilations, groups):
+    """The call, as the kernels take it: strides and dilations that make no difference are small."""
+    steps = [used_stride(hw[i], *pads[2 * i:2 * i + 2], kernel[i], strides[i], dilations[i]) for i in (0, 1)]
+    return (*steps, *pads, *(d if k > 1 else 1 for d, k in zip(dilations, kernel)), groups), ()
 
 
 # ---- forward
@@ -91,7 +96,9 @@ def _ref(x, w, strides, pads, dilations, groups):
 
 conv2d = define(f"conv2d(x, w, *, {ATTRS}) -> y",
                 lambda w, strides, pads, groups: _equation("ncHW,ocKL->noXY", w.shape[2:], strides, pads, groups),
-                check=_check_forward, linear=["x", "w"], ref=_ref, cpu="conv2d", pack=_pack,
+                check=_check_forward, linear=["x", "w"], ref=_ref, cpu="conv2d",
+                pack=lambda x, w, strides, pads, dilations, groups: _pack(
+                    x.shape[2:], w.shape[2:], strides, pads, dilations, groups),
                 shape=lambda x, w, strides, pads, dilations: (
                     x.shape[0], w.shape[0], *_out_hw(x.shape[2:], w.shape[2:], strides, pads, dilations)),
                 localize=lambda x, w, groups, out, full_out: {
@@ -132,7 +139,8 @@ def _ref_input_grad(dy, w, hw, strides, pads, dilations, groups):
 conv2d_input_grad = define(
     f"conv2d_input_grad(dy, w, *, hw, {ATTRS}) -> dx",
     lambda w, strides, pads, groups: _equation("noXY,ocKL->ncHW", w.shape[2:], strides, pads, groups),
-    check=_check_input_grad, linear=["dy", "w"], ref=_ref_input_grad, cpu="conv2d_input_grad", pack=_pack,
+    check=_check_input_grad, linear=["dy", "w"], ref=_ref_input_grad, cpu="conv2d_input_grad",
+    pack=lambda w, hw, strides, pads, dilations, groups: _pack(hw, w.shape[2:], strides, pads, dilations, groups),
     shape=lambda dy, w, hw, groups: (dy.shape[0], w.shape[1] * groups, *hw),
     localize=lambda dy, w, groups, out, full: {
         "hw": tuple(out.shape[2:]),
@@ -168,7 +176,8 @@ def _ref_weight_grad(dy, x, kernel, strides, pads, dilations, groups):
 conv2d_weight_grad = define(
     f"conv2d_weight_grad(dy, x, *, kernel, {ATTRS}) -> dw",
     lambda kernel, strides, pads, groups: _equation("noXY,ncHW->ocKL", kernel, strides, pads, groups),
-    check=_check_weight_grad, linear=["dy", "x"], ref=_ref_weight_grad, cpu="conv2d_weight_grad", pack=_pack,
+    check=_check_weight_grad, linear=["dy", "x"], ref=_ref_weight_grad, cpu="conv2d_weight_grad",
+    pack=lambda x, kernel, strides, pads, dilations, groups: _pack(x.shape[2:], kernel, strides, pads, dilations, groups),
     shape=lambda dy, x, kernel, groups: (dy.shape[1], x.shape[1] // groups, *kernel),
     localize=lambda dy, x, groups, out, full: {
         "groups": _local_groups(groups, x.shape[1], out.shape[1], dy.shape[1], full[1])},

@@ -52,7 +52,9 @@ def _shape(x, w, strides, pads, dilations):
 conv2d_last = define(
     f"conv2d_last(x, w, *, {ATTRS}) -> y",
     lambda w, strides, pads, groups: conv._equation("nHWc,ocKL->nXYo", w.shape[2:], strides, pads, groups),
-    check=_check_forward, linear=["x", "w"], ref=_ref, cpu="conv2d_last", pack=conv._pack, shape=_shape,
+    check=_check_forward, linear=["x", "w"], ref=_ref, cpu="conv2d_last", shape=_shape,
+    pack=lambda x, w, strides, pads, dilations, groups: conv._pack(
+        x.shape[1:3], w.shape[2:], strides, pads, dilations, groups),
     localize=lambda x, w, groups, out, full_out: {
         "groups": conv._local_groups(groups, x.shape[3], w.shape[1], out.shape[3], full_out[3])},
     grad={"x": lambda dy, w, x_shape, strides, pads, dilations, groups: conv2d_last_input_grad(
@@ -82,7 +84,8 @@ def _ref_input_grad(dy, w, hw, strides, pads, dilations, groups):
 conv2d_last_input_grad = define(
     f"conv2d_last_input_grad(dy, w, *, hw, {ATTRS}) -> dx",
     lambda w, strides, pads, groups: conv._equation("nXYo,ocKL->nHWc", w.shape[2:], strides, pads, groups),
-    check=_check_input_grad, linear=["dy", "w"], ref=_ref_input_grad, cpu="conv2d_last_input_grad", pack=conv._pack,
+    check=_check_input_grad, linear=["dy", "w"], ref=_ref_input_grad, cpu="conv2d_last_input_grad",
+    pack=lambda w, hw, strides, pads, dilations, groups: conv._pack(hw, w.shape[2:], strides, pads, dilations, groups),
     shape=lambda dy, w, hw, groups: (dy.shape[0], *hw, w.shape[1] * groups),
     localize=lambda dy, w, groups, out, full: {
         "hw": tuple(out.shape[1:3]),
@@ -114,7 +117,9 @@ def _ref_weight_grad(dy, x, kernel, strides, pads, dilations, groups):
 conv2d_last_weight_grad = define(
     f"conv2d_last_weight_grad(dy, x, *, kernel, {ATTRS}) -> dw",
     lambda kernel, strides, pads, groups: conv._equation("nXYo,nHWc->ocKL", kernel, strides, pads, groups),
-    check=_check_weight_grad, linear=["dy", "x"], ref=_ref_weight_grad, cpu="conv2d_last_weight_grad", pack=conv._pack,
+    check=_check_weight_grad, linear=["dy", "x"], ref=_ref_weight_grad, cpu="conv2d_last_weight_grad",
+    pack=lambda x, kernel, strides, pads, dilations, groups: conv._pack(
+        x.shape[1:3], kernel, strides, pads, dilations, groups),
     shape=lambda dy, x, kernel, groups: (dy.shape[3], x.shape[3] // groups, *kernel),
     localize=lambda dy, x, groups, out, full: {
         "groups": conv._local_groups(groups, x.shape[3], out.shape[1], dy.shape[3], full[3])},
@@ -166,8 +171,8 @@ conv2d_last_norm = define(
     localize=lambda x, w, groups, out, full_out: {
         "groups": conv._local_groups(groups, x.shape[3], w.shape[1], out.shape[3], full_out[3])},
     ref=_norm_ref, shape=_shape, cpu="conv2d_last_norm", grad=_norm_grad, domain={**FEW, "w": "few", "var": "positive"},
-    pack=lambda strides, pads, dilations, groups, epsilon, low, high: (
-        conv._pack(strides, pads, dilations, groups)[0], (epsilon, low, high)),
+    pack=lambda x, w, strides, pads, dilations, groups, epsilon, low, high: (
+        conv._pack(x.shape[1:3], w.shape[2:], strides, pads, dilations, groups)[0], (epsilon, low, high)),
     examples=[dict(shapes=[(6, 5, 5, 4), (6, 2, 3, 3), *[(6,)] * 4], pads=(1, 1, 1, 1), groups=2, **_NORM),
               dict(shapes=[(2, 5, 5, 18), (18, 1, 3, 3), *[(18,)] * 4], pads=(1, 1, 1, 1), groups=18, **_NORM),
               dict(shapes=[(6, 3, 3, 12), (6, 12, 1, 1), *[(6,)] * 4], **_NORM)],

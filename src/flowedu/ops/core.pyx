@@ -12,7 +12,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 cimport cython
 
 from flowedu._kernels.abi cimport *
-from flowedu.blob.storage cimport Array, Block, block_drop, block_new, view_contiguous
+from flowedu.blob.storage cimport Array, Block, block_drop, block_new, block_try, view_contiguous
 
 import os
 from threading import local
@@ -20,6 +20,7 @@ from threading import local
 from flowedu._kernels import TABLE
 from flowedu.blob.blob import BlobDef
 from flowedu.blob.spec import Spec
+from flowedu.blob.storage import no_memory
 from flowedu.errors import (ArgumentError, DTypeError, FlowError, GradientError, KernelError,
                             LazyTensorError, ShapeError, user_line)
 from flowedu.ops.pykernel import PyCall, kept_error

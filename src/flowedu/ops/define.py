@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowedu._kernels import TABLE
-from flowedu.blob.spec import Spec
+from flowedu.blob.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.ops import axes as equations
 from flowedu.ops.core import Entry, OpBase, Rule
@@ -87,7 +87,7 @@ class Op(OpBase):
             types = types if isinstance(types, tuple) else (types,) * len(self.outputs)
         else:
             types = (specs[0].dtype,) * len(self.outputs)
-        return tuple(Spec(tuple(s), t) for s, t in zip(shapes, types))
+        return tuple([check_spec(self.name, Spec(tuple(s), t)) for s, t in zip(shapes, types)])
 
     def _count(self, specs):
         if not self.variadic and len(specs) != len(self.inputs):
@@ -109,11 +109,24 @@ class Op(OpBase):
         else:
             kernel, extra = self._kernel(specs, outs, names)
             if self.pack is not None:
-                ints, reals = self.ask(self.pack, names)
+                ints, reals = self._bounded(*self.ask(self.pack, names))
         contiguous = [i for i in range(len(specs))
                       if self.contiguous and (self.inputs[0] if self.variadic else self.inputs[i]) in self.contiguous]
         cost = 0 if view else equations.cost(self, specs, outs, self.ask(self.axes, names))
         return Entry(self, attrs, list(specs), outs, kernel, ints, reals, contiguous, cost, extra, view)
+
+    def _bounded(self, ints: Sequence[int], reals: Sequence[float]) -> tuple[Sequence[int], list[float]]:
+        """What `pack` gave, if kernels can reckon with it: they multiply strides, pads and sizes, in int64."""
+        most = 63 if self.numbers or self.random else 31
+        for n in ints:
+            if not -2 ** most <= n < 2 ** most:
+                raise ArgumentError(f"{self.name}: an attribute is too large", got=str(n),
+                                    expected=f"integers in [-2**{most}, 2**{most})", fix="check strides, padding and sizes")
+        try:
+            return ints, [float(x) for x in reals]
+        except OverflowError:
+            raise ArgumentError(f"{self.name}: a number is too large for a float64", expected="numbers below 1.8e308",
+                                got=f"{max(reals, key=abs)}"[:60], fix="use a smaller number") from None
 
     def _kernel(self, specs, outs, names):
         """(the kernel for these dtypes or None, the compiled formula or None)"""
@@ -191,7 +204,7 @@ def define(signature: str, axes: str | Callable[..., str], *, linear: Sequence =
            pack: Callable | None = None, contiguous: bool = True, view: Callable | None = None,
            inplace: Sequence[str] = (), localize: Callable | None = None, fold: str = "", rising: Sequence = (),
            spread: Callable | None = None, examples: Sequence = (),
-           domain: dict[str, str] | None = None, float_only: bool = True, random: bool = False,
+           domain: dict[str, str] | None = None, float_only: bool = True, random: bool = False, numbers: bool = False,
            key: str | None = None, program: Any = None, doc: str = "") -> Op:
     """Make an op record and enter it in the registry.
 
@@ -231,6 +244,7 @@ def define(signature: str, axes: str | Callable[..., str], *, linear: Sequence =
             (far from singular), "sorted" (along the last axis).
         float_only: float32 and float64; otherwise also int32 and int64.
         random: the result depends on a seed; the laws compare it with `ref` but do not split it.
+        numbers: the integers of `pack` are numbers, not sizes or steps: any int64.
         program: an elementwise formula (ops/formula.py), which lets the plan fuse this op.
         doc: one line for help().
     """
@@ -246,7 +260,7 @@ def define(signature: str, axes: str | Callable[..., str], *, linear: Sequence =
     op.contiguous = (frozenset() if python else frozenset(inputs) if contiguous is True else frozenset(contiguous or ()))
     op.inplace, op.program, op.elementwise = tuple(inplace), program, program is not None
     op.examples, op.domain, op.float_only, op.doc = tuple(examples), domain or {}, float_only, doc
-    op.range_help = None
+    op.numbers, op.range_help = numbers, None
     op.params = {f: parameters(f) for f in (op.axes, ref, shape, dtype, check, pack, view, localize) if f is not None}
     op.set_spread(spread)
     op.set_grad(grad)

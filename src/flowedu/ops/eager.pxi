@@ -32,7 +32,9 @@ cdef TensorBase packed(TensorBase x):
     for d in range(x.v.ndim - 1, -1, -1):
         y.v.stride[d] = step
         step *= max(x.v.shape[d], 1)
-    y.block = block_new(n * BYTES[x.v.dtype])
+    y.block = block_try(n * BYTES[x.v.dtype])
+    if y.block == NULL:
+        raise no_memory("contiguous", f"a copy of {x.spec}", x.spec.nbytes)
     y.v.data = y.block.data
     args[0], args[1] = x.v, y.v
     launch(<fe_kernel><void *>copy_kernel[x.v.dtype], args, 1, 2, NULL, NULL, NULL, NULL, n)
@@ -53,7 +55,7 @@ cdef int launch(fe_kernel fn, fe_view *args, int nin, int nargs, const int64_t *
     call.parallel, call.node, call.detail = nt > 1, 0, 0
     if work != NULL:
         need = work(&call, nt)
-        if need > 0:
+        if need != 0:                              # below 0: it does not fit into an int64, and block_new refuses it
             scratch = block_new(need)
             call.work = scratch.data
     if nt == 1 and cost < SMALL:
@@ -72,7 +74,9 @@ cdef TensorBase fresh(Entry e, int i):
     """Memory for output i."""
     cdef TensorBase y = new_tensor()
     y.v = e.outs[i]
-    y.block = block_new(fe_numel(&y.v) * BYTES[y.v.dtype])
+    y.block = block_try(fe_numel(&y.v) * BYTES[y.v.dtype])
+    if y.block == NULL:
+        raise no_memory(e.op.name, f"{e.specs[i]}", e.specs[i].nbytes)
     y.v.data = y.block.data
     return y
 

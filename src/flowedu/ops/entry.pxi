@@ -43,8 +43,8 @@ cdef class Entry:
         if view is not None:
             self.is_view = True
             strides, self.offset = view
-            for d in range(self.outs[0].ndim):
-                self.outs[0].stride[d] = strides[d]
+            for d in range(self.outs[0].ndim):                 # a single element needs no step, however large it is
+                self.outs[0].stride[d] = strides[d] if specs[0].shape[d] > 1 or abs(strides[d]) < 1 << 58 else 1
         self.differentiable, self.python = bool(op.rules), isinstance(extra, PyCall)
         self.source = not in_specs and not getattr(op, "random", False)
 

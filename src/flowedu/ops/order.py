@@ -21,7 +21,8 @@ def _check_range(step, size, dtype):
 
 
 range = define("range(*, start=0, step=1, size, dtype) -> y", lambda: "->A", shape=lambda size: (size,),
-               dtype=lambda dtype: dtype, check=_check_range, cpu="range", pack=lambda start, step: ((start, step), ()),
+               dtype=lambda dtype: dtype, check=_check_range, cpu="range", numbers=True,
+               pack=lambda start, step: ((start, step), ()),
                ref=lambda start, step, size, dtype: (start + step * np.arange(size)).astype(dtype.numpy),
                examples=[dict(shapes=[], start=1, step=2, size=6, dtype=float32)],
                doc="start, start + step, ...: `size` integers, in `dtype`.")

@@ -104,6 +104,11 @@ def ceil_pads(pads: Sequence[int], hw: Sequence[int], kernel: Sequence[int], str
     return tuple(out)
 
 
+def used_stride(size: int, before: int, after: int, kernel: int, stride: int, dilation: int = 1) -> int:
+    """The stride, or where only one window fits the smallest that leaves one: kernels deal pixels into `stride` parts."""
+    return min(stride, max(size + before + after - (kernel - 1) * dilation, 1))
+
+
 def out_size(size: int, before: int, after: int, kernel: int, stride: int, dilation: int = 1) -> int:
     """How many windows fit along one axis (less than 1: none)."""
     return (size + before + after - (kernel - 1) * dilation - 1) // stride + 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.blob.dtype import int32, int64
+from flowedu.blob.dtype import float64, int32, int64
+from flowedu.blob.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.define import define
-from flowedu.ops.padding import out_size
+from flowedu.ops.padding import out_size, used_stride
 
 ATTRS = "ksize, strides, pads=(0, 0, 0, 0)"
 
@@ -27,10 +28,14 @@ def _check(name, shape, hw, ksize, strides, pads):
     if min(_out_hw(hw, ksize, strides, pads)) < 1:
         raise ShapeError(f"{name}: the window does not fit into the padded input", expected=f"H, W of {ksize} or more",
                          got=f"{tuple(hw)}, pads {pads}", fix="use a smaller window, or pad the input")
+    check_spec(f"{name}: the padded input", Spec((*shape[:2], hw[0] + sum(pads[:2]), hw[1] + sum(pads[2:])), float64))
 
 
 def _check_max(x, ksize, strides, pads):
     _check("max_pool2d", x.shape, x.shape[2:], ksize, strides, pads)
+    if x.shape[2] * x.shape[3] >= 2 ** 31:
+        raise ShapeError("max_pool2d: a plane is too large for int32 positions", expected="H * W below 2**31",
+                         got=str(x.shape[2:]), fix="cut the plane into parts")
     for i, (size, out) in enumerate(zip(x.shape[2:], _out_hw(x.shape[2:], ksize, strides, pads))):
         if pads[2 * i] >= ksize[i] or (out - 1) * strides[i] - pads[2 * i] >= size:
             raise ArgumentError("max_pool2d: a window lies wholly in the padding and has no maximum", fix="pad less",
@@ -47,8 +52,15 @@ def _windows(hw, ksize, strides, pads):
                                                                                   max(min(w + ksize[1], hw[1]), 0))
 
 
-def _pack(ksize, strides, pads):
-    return (*ksize, *strides, *pads), ()
+def _pack(hw, ksize, strides, pads):
+    """The call, as the kernels take it: without the rows and columns of the window that always lie in the padding."""
+    steps = [used_stride(hw[i], *pads[2 * i:2 * i + 2], ksize[i], strides[i]) for i in (0, 1)]
+    size, pads = list(ksize), list(pads)
+    for i, out in enumerate(_out_hw(hw, ksize, strides, pads)):
+        first = min(max(pads[2 * i] - (out - 1) * steps[i], 0), size[i] - 1)
+        size[i] = max(min(size[i], pads[2 * i] + hw[i]) - first, 1)
+        pads[2 * i] -= first
+    return (*size, *steps, *pads), ()
 
 
 # ---- maximum
@@ -71,7 +83,8 @@ def _pool_shape(x, ksize, strides, pads):
 
 max_pool2d = define(f"max_pool2d(x, *, {ATTRS}) -> (y, index)", "ncHW->ncXY,ncXY", check=_check_max, ref=_ref_max,
                     shape=lambda x, ksize, strides, pads: (_pool_shape(x, ksize, strides, pads),) * 2,
-                    dtype=lambda x: (x.dtype, int32), cpu="max_pool2d", pack=_pack,
+                    dtype=lambda x: (x.dtype, int32), cpu="max_pool2d",
+                    pack=lambda x, ksize, strides, pads: _pack(x.shape[2:], ksize, strides, pads),
                     grad={"x": lambda dy, index, x_shape: max_pool2d_grad(dy, index, hw=tuple(x_shape[2:]))},
                     examples=[dict(shapes=[(6, 6, 5, 7)], ksize=(2, 2), strides=(2, 2)),
                               dict(shapes=[(6, 6, 5, 7)], ksize=(3, 2), strides=(2, 1), pads=(1, 1, 1, 0)),
@@ -133,7 +146,8 @@ def _ref_avg(x, ksize, strides, pads):
 
 avg_pool2d = define(f"avg_pool2d(x, *, {ATTRS}) -> y", "ncHW->ncXY", linear=["x"], ref=_ref_avg, shape=_pool_shape,
                     check=lambda x, ksize, strides, pads: _check("avg_pool2d", x.shape, x.shape[2:], ksize, strides,
-                                                                 pads), cpu="avg_pool2d", pack=_pack,
+                                                                 pads), cpu="avg_pool2d",
+                    pack=lambda x, ksize, strides, pads: _pack(x.shape[2:], ksize, strides, pads),
                     grad={"x": lambda dy, x_shape, ksize, strides, pads: avg_pool2d_grad(
                         dy, hw=tuple(x_shape[2:]), ksize=ksize, strides=strides, pads=pads)},
                     examples=[dict(shapes=[(6, 6, 5, 7)], ksize=(2, 2), strides=(2, 2)),

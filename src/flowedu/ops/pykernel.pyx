@@ -22,7 +22,7 @@ import numpy as np
 from flowedu._kernels.abi cimport *
 
 from flowedu.blob.dtype import BY_CODE
-from flowedu.errors import DTypeError, KernelError, ShapeError
+from flowedu.errors import DTypeError, FlowError, KernelError, OutOfMemoryError, ShapeError
 
 cnp.import_array()
 
@@ -174,6 +174,9 @@ def kept_error(int64_t detail, str where):
     """The exception a failed call kept, for its caller to raise. `where` is added to its message as a note."""
     error = <object><PyObject *>detail
     Py_DECREF(error)
+    if isinstance(error, MemoryError) and not isinstance(error, FlowError):
+        return OutOfMemoryError("out of memory in a Python kernel", got=str(error), expected="room for its arrays", at=where,
+                                fix="use smaller sizes or batches, del tensors that are no longer needed")
     if where and isinstance(error, Exception):
         if isinstance(error, ValueError) and "read-only" in str(error):
             where += "\n  fix:      inputs are read-only; change a copy: x = x.copy()"

@@ -150,7 +150,8 @@ sparse_softmax_cross_entropy = define(
     ref=_sparse_ref,
     check=lambda labels, logits: _check_labels("sparse_softmax_cross_entropy", labels, logits),
     dtype=lambda logits: logits.dtype, cpu="sparse_softmax_cross_entropy", grad={"logits": _sparse_grad},
-    pack=_ignored, domain={"labels": "index:5"}, examples=[*_SPARSE, dict(shapes=[(6,), (6, 5)], ignore_index=2)],
+    pack=_ignored, numbers=True,
+    domain={"labels": "index:5"}, examples=[*_SPARSE, dict(shapes=[(6,), (6, 5)], ignore_index=2)],
     doc="loss = -log(softmax(logits)[label]) for every row, 0 where the label is ignore_index; prob = softmax(logits). "
         "Labels come first.")
 sparse_softmax_cross_entropy.range_help = "0 <= label < number of classes (the last axis of logits)"
@@ -194,7 +195,8 @@ sparse_softmax_cross_entropy_grad = define(
     check=_check_sparse_grad,
     shape=lambda prob: prob.shape, linear=["dloss"], ref=_sparse_grad_ref, cpu="sparse_softmax_cross_entropy_grad",
     key="prob", dtype=lambda prob: prob.dtype, domain={"labels": "index:5"},
-    pack=_ignored, grad={"dloss": _ddloss, "prob": lambda ddlogits, dloss, labels, ignore_index: ddlogits * _column(
+    pack=_ignored, numbers=True,
+    grad={"dloss": _ddloss, "prob": lambda ddlogits, dloss, labels, ignore_index: ddlogits * _column(
         _counting(dloss, labels, ignore_index))},
     examples=[*({"shapes": [e["shapes"][0], *e["shapes"]]} for e in _SPARSE),
               dict(shapes=[(6,), (6,), (6, 5)], ignore_index=2)])

@@ -191,7 +191,7 @@ def check_number(what: str, value, dtype) -> None:
 constant = define("constant(*, shape, value, dtype) -> y", lambda shape: "->" + axes.same(len(shape)),
                   shape=lambda shape: shape, dtype=lambda dtype: dtype, cpu="fill",
                   check=lambda value, dtype: check_number("constant", value, dtype),
-                  pack=lambda value: ((int(value) if -2 ** 63 <= value < 2 ** 63 else 0,), (float(value),)),
+                  pack=lambda value: ((int(value) if -2 ** 63 <= value < 2 ** 63 else 0,), (value,)), numbers=True,
                   ref=lambda shape, value, dtype: np.full(shape, value, dtype.numpy), float_only=False,
                   localize=lambda out: {"shape": out.shape}, examples=[dict(shapes=[], shape=(6, 12), value=2.5,
                                                                             dtype=float32)])
