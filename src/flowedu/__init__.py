@@ -106,8 +106,9 @@ from flowedu.tensor.shapes import (
 from flowedu.tensor.pieces import (
     as_strided, chunk, diagonal, flip, fliplr, flipud, narrow, roll, rot90, select, split, tensor_split, unbind, unfold)
 from flowedu.tensor.joining import (
-    block_diag, cartesian_prod, cat, column_stack, combinations, concatenate, diag_embed, diagflat, dstack, hstack,
-    meshgrid, row_stack, take_along_dim, tril_indices, triu_indices, vander, vstack)
+    block_diag, cartesian_prod, cat, column_stack, concatenate, diag_embed, diagflat, dstack, hstack,
+    meshgrid, row_stack, take_along_dim, vander, vstack)
+from flowedu.tensor.places import combinations, tril_indices, triu_indices
 from flowedu.tensor.linear import (
     addbmm, addmm, addmv, addr, baddbmm, bmm, cdist, chain_matmul, cross, dot, ger, inner, kron, matrix_power, mm, mv,
     outer, tensordot, trace, vdot)

@@ -1,4 +1,4 @@
-"""Running a script in a process of its own, with limits on memory and time: what crashes or hangs there is a failed test."""
+"""Running a script in a process of its own, with limits on memory and time: what crashes or hangs there, fails a test."""
 import os
 import resource
 import subprocess

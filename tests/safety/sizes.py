@@ -32,7 +32,7 @@ CALLS = {
     "normal": lambda n: flow.normal(0.0, 1.0, (n,)), "new_zeros": lambda n: ONE.new_zeros(n),
     "new_empty": lambda n: ONE.new_empty(n, n), "new_full": lambda n: ONE.new_full((n,), 2.0),
     "vander": lambda n: flow.vander(flow.ones(3), n), "tril_indices": lambda n: flow.tril_indices(1, n),
-    "triu_indices": lambda n: flow.triu_indices(n, 1), "hann_window": lambda n: flow.hann_window(n),
+    "triu_indices": lambda n: flow.triu_indices(n, 1),
     "bincount of a value": lambda n: flow.bincount(flow.tensor([n])),
     "bincount": lambda n: flow.bincount(IDS, minlength=n), "histc": lambda n: flow.histc(ONE, n),
     "one_hot": lambda n: F.one_hot(IDS, n), "one_hot of a value": lambda n: F.one_hot(flow.tensor([n])),

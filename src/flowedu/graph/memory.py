@@ -83,6 +83,6 @@ def no_room(plan) -> OutOfMemoryError:
     step, made = next((s, p) for s in plan.steps for p in (*s.places, s.scratch)
                       if p is large or getattr(p, "buffer", None) is large)
     what = "scratch" if made is large else f"{made.spec}"
-    return no_memory(plan.graph.name, f"an arena whose largest part is {what} of {step.name}, {large.nbytes:,} bytes: in all",
-                     plan.arena, at=step.node.line if step.node is not None else None,
+    got = f"an arena whose largest part is {what} of {step.name}, {large.nbytes:,} bytes; in all"
+    return no_memory(plan.graph.name, got, plan.arena, at=step.node.line if step.node is not None else None,
                      fix="feed smaller batches, or make that value smaller")

@@ -4,7 +4,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-import numpy as np
 
 from flowedu.blob.dtype import bool_, int64
 from flowedu.errors import ArgumentError, CallError, DTypeError, ShapeError
@@ -197,6 +196,7 @@ def _mirrored(x, axis, a, b, mode):
 # ---- triangles and diagonals
 def _below(rows: int, columns: int, diagonal: int):
     """(rows, columns) of bools: on and below the diagonal that lies `diagonal` places to the right."""
+    diagonal = min(max(diagonal, -rows), columns)
     return E.ge(reshaped(_RANGE(start=diagonal, size=rows, dtype=int64), (rows, 1)), _RANGE(size=columns, dtype=int64))
 
 
@@ -219,20 +219,6 @@ def triu(input, diagonal: int = 0):
     """The upper triangle of each matrix, zeros below the diagonal."""
     _matrix("triu", input, diagonal)
     return E.where(_below(*input.shape[-2:], diagonal - 1), scalar(0, input.dtype), input)
-
-
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype=int64):
-    """(2, n): rows and columns of the lower triangle."""
-    from flowedu.tensor.creation import tensor
-    places = [(i, j) for i in range(row) for j in range(col) if j - i <= offset]
-    return transposed(reshaped(tensor(places, dtype=dtype), (len(places), 2)), (1, 0))
-
-
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype=int64):
-    """(2, n): rows and columns of the upper triangle."""
-    from flowedu.tensor.creation import tensor
-    places = [(i, j) for i in range(row) for j in range(col) if j - i >= offset]
-    return transposed(reshaped(tensor(places, dtype=dtype), (len(places), 2)), (1, 0))
 
 
 def diag_embed(input, offset: int = 0, dim1: int = -2, dim2: int = -1):
@@ -274,16 +260,6 @@ def take_along_dim(input, indices, dim: int | None = None):
     shape = S.broadcast_shapes(*[(*x.shape[:axis], 1, *x.shape[axis + 1:]) for x in (input, indices)])
     wide = lambda x: S.expand(x, *shape[:axis], x.shape[axis], *shape[axis + 1:])
     return _op("dim_gather").call((wide(input), wide(indices)), (axis,))
-
-
-def combinations(input, r: int = 2, with_replacement: bool = False):
-    """All ways to choose r elements of a vector, one row each."""
-    import itertools
-
-    from flowedu.tensor.interop import alike
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(range(input.shape[0]), r))
-    return _op("gather").call((input, alike(np.array(rows, np.int64).reshape(len(rows), r))), (0,))
 
 
 def vander(x, N: int | None = None, increasing: bool = False):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
@@ -70,7 +71,9 @@ def logcumsumexp(input, dim: int):
 def diff(input, n: int = 1, dim: int = -1):
     """The n-th difference of neighbours along `dim`."""
     axis = one_dim(dim, input.ndim, "diff")
-    for _ in range(n):
+    if n < 0:
+        raise ArgumentError("diff: order must be non-negative", expected="n of 0 or more", got=str(n), fix="n=1")
+    for _ in range(min(n, input.shape[axis]) if input.ndim else n):        # then none is left
         x = moved(input, axis, 0)
         a, b = x[1:], x[:-1]
         input = moved(E.logical_xor(a, b) if x.dtype is dt.bool_ else a - b, 0, axis)

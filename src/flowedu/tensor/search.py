@@ -1,9 +1,12 @@
 """Order and places: sort, topk, median, searchsorted; what needs the data: nonzero, unique, bincount ..."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from flowedu.blob import dtype as dt
+from flowedu.blob.spec import Spec, room_for
 from flowedu.errors import ArgumentError, AxisError, DTypeError, LazyTensorError, ShapeError
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
@@ -289,7 +292,10 @@ def histc(input, bins: int = 100, min: float = 0, max: float = 0):
     """How many elements fall into each of `bins` equal parts of [min, max] (both 0: of the data's own range)."""
     a = data("histc", input)
     low, high = (float(a.min()), float(a.max())) if min == max == 0 and a.size else (min, max)
-    if low == high:
-        low, high = low - 1, high + 1
-    counts, _ = np.histogram(a, bins=bins, range=(low, high))
+    if bins < 1 or not -math.inf < low <= high < math.inf:
+        raise ArgumentError("histc: bins must be > 0, min and max finite, max not below min", got=f"{bins}, {low}, {high}",
+                            expected="bins >= 1, min <= max", fix="give min and max; flow.nan_to_num cleans the data")
+    low, high = (low - 1, high + 1) if low == high else (low, high)
+    with room_for("histc", Spec((bins + 1,), dt.float64)):
+        counts, _ = np.histogram(a, bins=bins, range=(low, high))
     return cast(_tensor(counts), input.dtype)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from flowedu.blob import dtype as dt
+from flowedu.blob.spec import Spec, room_for
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import REGISTRY
@@ -254,7 +256,11 @@ def repeat_interleave(input, repeats, dim: int | None = None, *, output_size=Non
             repeats = int(times[0])
         else:
             from flowedu.tensor.interop import alike
-            places = np.repeat(np.arange(input.shape[a]), times)
+            if times.dtype.kind not in "iub" or times.min(initial=0) < 0:
+                raise ArgumentError("repeat_interleave: repeats can not be negative, nor floats", got=f"{times.dtype}, "
+                                    f"{times.min(initial=0)}", expected="ints of 0 or more", fix="repeats.clamp(0).long()")
+            with room_for("repeat_interleave", Spec((sum(times.tolist()),), dt.int64)):
+                places = np.repeat(np.arange(input.shape[a]), times)
             return _op("gather").call((input, alike(places)), (a,))
     x = unsqueeze(input, a + 1)
     x = expand(x, *input.shape[:a + 1], repeats, *input.shape[a + 1:])

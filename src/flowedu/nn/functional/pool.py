@@ -11,6 +11,7 @@ from flowedu.nn.functional.common import check_tensor, ints, reshaped, times
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.padding import ceil_pads
 from flowedu.tensor import Tensor
+from flowedu.tensor import elementwise as E
 from flowedu.tensor.joining import pad as _pad
 from flowedu.tensor.promote import REDUCING, cast
 
@@ -192,12 +193,22 @@ def _sizes(what, output_size, size):
     if len(found) != len(size) or any(o is not None and (not isinstance(o, int) or o < 0) for o in found):
         raise ArgumentError(f"{what}: output_size is not right", expected=f"an int, or {len(size)} ints or Nones",
                             got=repr(output_size), fix="output_size=1 pools everything")
+    if 0 in size:
+        raise ShapeError(f"{what}: Expected input to have non-zero size for non-batch dimensions", got=str(size),
+                         expected="sizes of 1 or more", fix="leave empty pictures out")
     return tuple(n if o is None else o for o, n in zip(found, size))
 
 
 def _spans(n: int, out: int):
     """[(first, behind the last)] of the elements that each of `out` results is made of."""
     return [(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
+
+
+def _pairs(x: Tensor, axis: int, out: int):
+    """(x at the first, x at the last element) that each of `out` results is made of, where they are more than the elements:
+    then no result has a third."""
+    i, n = _r["range"](size=out, dtype=dt.int64), x.shape[axis]
+    return [_r["gather"](x, _r["floordiv"](at, out), axis=axis) for at in (i * n, (i + 1) * n - 1)]
 
 
 def _adaptive_avg(n: int):
@@ -215,7 +226,10 @@ def _adaptive_avg(n: int):
         else:
             y = x
             for i, o in enumerate(out):
-                if o != size[i]:
+                if o > size[i]:
+                    first, last = _pairs(y, 2 + i, o)
+                    y = times(first, 0.5) + times(last, 0.5)
+                elif o != size[i]:
                     parts = [times(_r["sum"](y.narrow(2 + i, a, b - a), axis=(2 + i,), keepdims=True), 1.0 / (b - a))
                              for a, b in _spans(size[i], o)]
                     y = _r["concat"](*parts, axis=2 + i) if parts else y.narrow(2 + i, 0, 0)
@@ -258,6 +272,11 @@ def _by_parts(x, size, out):
     index = _r["contiguous"](_r["expand"](index, shape=(*x.shape[:2], *size)))
     for i in reversed(range(len(out))):
         axis, values, places = 2 + i, [], []
+        if out[i] > size[i]:
+            (a, b), (at, behind) = _pairs(y, axis, out[i]), _pairs(index, axis, out[i])
+            later = E.logical_and(E.logical_not(E.ge(a, b)), E.eq(a, a))      # b is larger, or NaN and a is not
+            y, index = E.where(later, b, a), E.where(later, behind, at)
+            continue
         for a, b in _spans(size[i], out[i]):
             part, where = y.narrow(axis, a, b - a), index.narrow(axis, a, b - a)
             best = cast(_r["argmax"](part, axis=axis), dt.int64).unsqueeze(axis)

@@ -31,6 +31,9 @@ def affine_grid(theta: Tensor, size, align_corners: bool | None = None) -> Tenso
         raise ShapeError(f"affine_grid: Expected a batch of 2D affine matrices of shape Nx2x3 for size {size}",
                          expected="theta (N, 2, 3), size (N, C, H, W)", got=str(tuple(theta.shape)),
                          fix="theta of shape (N, 2, 3)")
+    if min(size) < 1:
+        raise ShapeError("affine_grid: Expected non-zero, positive output size", expected="sizes of 1 or more",
+                         got=str(size), fix="check the sizes")
     if align_corners is None:
         warnings.warn("Default grid_sample and affine_grid behavior is align_corners=False. Please specify "
                       "align_corners=True if the old behavior is desired.", stacklevel=2)
