@@ -4,7 +4,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-
 from flowedu.blob.dtype import bool_, int64
 from flowedu.errors import ArgumentError, CallError, DTypeError, ShapeError
 from flowedu.ops.core import TensorBase
