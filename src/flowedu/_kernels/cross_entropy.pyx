@@ -11,18 +11,23 @@ from flowedu._kernels.expsum cimport *
 
 
 cdef inline real expected(const real *x, const real *p, int64_t n, real top, real log_s) noexcept nogil:
-    """sum of p * -log_softmax(x)"""
-    cdef double total = 0
-    cdef real s
+    """sum of p * -log_softmax(x) = log_s * sum(p) - sum(p * (x - top))
+
+    Not sum(p * (log_s - (x - top))): the compiler may make log_s + top of it, in which a large top swallows log_s.
+    """
+    cdef double weights = 0, shifted = 0
+    cdef real w, s
     cdef int64_t i = 0, j, end
     while i < n:
         end = min(n, i + BLOCK)
-        s = 0
+        w = s = 0
         for j in range(i, end):
-            s += p[j] * (log_s - (x[j] - top))
-        total += s
+            w += p[j]
+            s += p[j] * (x[j] - top)
+        weights += w
+        shifted += s
         i = end
-    return <real>total
+    return <real>(log_s * weights - shifted)
 
 
 cdef int sparse_rows(const fe_view *labels, const real *x, real *loss, real *prob, int64_t lo, int64_t r, int64_t n,
@@ -54,13 +59,14 @@ cdef int sparse_rows(const fe_view *labels, const real *x, real *loss, real *pro
     for i in range(r):
         label = fe_index(labels, lo + i)
         if label == ignored:
-            loss[lo + i] = 0
+            loss[lo + i] = top[i] = 0
         elif 0 <= label < n:
-            # in double: the compiler may reorder float sums, and large logits would swallow the loss
-            loss[lo + i] = <real>(<double>loss[lo + i] - (<double>x[(lo + i) * n + label] - <double>top[i]))
+            top[i] = x[(lo + i) * n + label] - top[i]
         else:
             bad[0] = label
             status = FE_BAD_INDEX
+    for i in range(r):            # in a loop of its own: the compiler may reorder sums, and large logits would swallow the loss
+        loss[lo + i] -= top[i]
     return status
 
 

@@ -123,7 +123,7 @@ cdef int dropout(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     cdef int64_t lo, hi, i
     fe_split(fe_numel(&call.args[2]), 64, team, &lo, &hi)
     for i in range(lo, hi):
-        y[i] = x[i] * (mask[i] * scale)
+        y[i] = x[i] * scale if mask[i] else 0          # a choice: the largest numbers times 0 may be computed as inf * 0
     return FE_OK
 
 

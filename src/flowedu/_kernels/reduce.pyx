@@ -122,7 +122,7 @@ cdef void segment(const Plan *p, const num *x, int64_t cols, int64_t lo, int64_t
         q = x + first * p.cols
         for d in range(p.nr):
             q += at[d] * p.rstep[d]
-        if width == 1:
+        if p.cols == 1 and width == 1:                # one column of several is no run: its rows lie apart
             total[0] = combine(total[0], take_run(q, rows, none, tag), tag)
         else:
             i = 0
@@ -146,7 +146,7 @@ cdef void segment(const Plan *p, const num *x, int64_t cols, int64_t lo, int64_t
                 break
             at[d] = 0 if d else lo
             d -= 1
-    if width > 1:
+    if p.cols > 1 or width > 1:
         for j in range(width):
             total[j] = combine(total[j], <wide>acc[j], tag)
     for i in range(1, p.group):

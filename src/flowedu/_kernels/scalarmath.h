@@ -17,7 +17,7 @@
         return m != 0 && (b < 0) != (m < 0) ? m + b : m;                       \
     }                                                                          \
     FE_SLOW T fe_floordiv##f(T a, T b) {                                       \
-        if (b == 0 || isinf(a)) return floor##f(a / b);                        \
+        if (b == 0) return a / b;                                              \
         T m = fmod##f(a, b), q = (a - m) / b;                                  \
         if (m != 0 && (b < 0) != (m < 0)) q -= 1;                              \
         T r = floor##f(q);                                                     \

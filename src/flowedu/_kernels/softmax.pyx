@@ -26,7 +26,9 @@ cdef inline void columns(const real *x, int64_t xs, real *y, int64_t ys, int64_t
             s[j] = vlog(s[j])
         for i in range(n):
             for j in range(r):
-                y[i * ys + j] = (x[i * xs + j] - top[j]) - s[j]
+                y[i * ys + j] = x[i * xs + j] - top[j]
+            for j in range(r):                         # not in one loop: x - (top + s), which the compiler may make of it,
+                y[i * ys + j] -= s[j]                  # loses s to the rounding of a large top
     else:
         for j in range(r):
             s[j] = 1 / s[j]
@@ -42,7 +44,9 @@ cdef void row(const real *x, real *y, int64_t n, bint log) noexcept nogil:
     if log:
         s = vlog(s)
         for j in range(n):
-            y[j] = (x[j] - top) - s
+            y[j] = x[j] - top
+        for j in range(n):                             # not in one loop: as in columns
+            y[j] -= s
     else:
         s = 1 / s
         for j in range(n):

@@ -13,7 +13,15 @@ _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 _DENSITY = 1 / math.sqrt(2 * math.pi)             # of the normal distribution, at 0
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _cdf = np.vectorize(lambda x: math.erfc(-x * math.sqrt(0.5)) / 2, otypes=[np.float64])
-_lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
+_lgamma = np.vectorize(lambda x: math.inf if x <= 0 and x % 1 == 0 else math.lgamma(x), otypes=[np.float64])
+
+
+def _pow(x, y):
+    """Of integers: 1 / x^-y rounded towards zero for a negative y (0 for x = 0), where NumPy refuses."""
+    if y.dtype.kind != "i":
+        return np.power(x, y)
+    inverse = np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0))
+    return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0))).astype(x.dtype)
 
 
 def _as(f):
@@ -36,7 +44,7 @@ mul = elementwise("mul(x, y) -> z", tile="mul", ref=lambda x, y: np.multiply(x, 
 div = elementwise("div(x, y) -> z", tile="div", ref=lambda x, y: np.divide(x, y), linear=["x"], domain={"y": "nonzero"},
                   grad={"x": lambda dz, y: dz / y, "y": lambda dz, x, y: neg(dz * (x / y) / y)})   # z may be overwritten
 neg = unary("neg", lambda x: np.negative(x), lambda dy: neg(dy), float_only=False, linear=["x"])
-pow = elementwise("pow(x, y) -> z", tile="pow", ref=lambda x, y: np.power(x, y), domain={"x": "positive"},
+pow = elementwise("pow(x, y) -> z", tile="pow", ref=lambda x, y: _pow(x, y), domain={"x": "positive"},
                   grad={"x": lambda dz, x, y: dz * y * pow(x, y - 1), "y": lambda dz, x, z: dz * xlogy(z, x)})
 maximum = elementwise("maximum(x, y) -> z", tile="maximum", ref=lambda x, y: np.maximum(x, y), float_only=False,
                       grad={"x": lambda dz, x, y: where(greater_equal(x, y), dz, dz * 0),
@@ -65,11 +73,11 @@ xlogy = elementwise("xlogy(x, y) -> z", tile="xlogy", domain={"y": "positive"}, 
 
 # ---- one input
 abs = unary("abs", lambda x: np.abs(x), lambda dy, x: dy * sign(x), float_only=False)
-sign = unary("sign", lambda x: np.sign(x), lambda dy: dy * 0, float_only=False)
+sign = unary("sign", lambda x: np.where(x != x, x.dtype.type(0), np.sign(x)), lambda dy: dy * 0, float_only=False)
 square = unary("square", lambda x: np.square(x), lambda dy, x: dy * x * 2, float_only=False)
 relu = unary("relu", lambda x: np.maximum(x, 0), lambda dy, y: relu_grad(dy, y), float_only=False)
-relu_grad = elementwise("relu_grad(dy, y) -> dx", tile="relu_grad", ref=lambda dy, y: dy * (y > 0), float_only=False,
-                        linear=["dy"], grad={"dy": lambda ddx, y: relu_grad(ddx, y)})
+relu_grad = elementwise("relu_grad(dy, y) -> dx", tile="relu_grad", ref=lambda dy, y: np.where(y > 0, dy, dy.dtype.type(0)),
+                        float_only=False, linear=["dy"], grad={"dy": lambda ddx, y: relu_grad(ddx, y)})
 exp = unary("exp", lambda x: np.exp(x), lambda dy, y: dy * y)
 expm1 = unary("expm1", lambda x: np.expm1(x), lambda dy, y: dy * (y + 1))
 log = unary("log", lambda x: np.log(x), lambda dy, x: dy / x, domain="positive")

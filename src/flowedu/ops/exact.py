@@ -38,8 +38,12 @@ shift_right = _bits("shift_right", np.right_shift, shift=True)
 
 def _erfinv(x):
     from statistics import NormalDist  # here: it brings fractions and decimals along
-    return np.vectorize(lambda v: NormalDist().inv_cdf((1 + v) / 2) / math.sqrt(2), otypes=[np.float64])(x)
 
+    def one(v):
+        if not -1 < v < 1:
+            return math.copysign(math.inf, v) if abs(v) == 1 else math.nan
+        return NormalDist().inv_cdf((1 + v) / 2) / math.sqrt(2)
+    return np.vectorize(one, otypes=[np.float64])(x)
 
 
 trunc = unary("trunc", lambda x: np.trunc(x), lambda dy: dy * 0)

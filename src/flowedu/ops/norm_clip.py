@@ -54,7 +54,8 @@ def _check_grad(dy, x, gamma, beta, mean, var, axis):
 
 def _grad_ref(dy, x, gamma, beta, mean, var, axis, epsilon, low, high):
     y = norm._infer_ref(x, gamma, beta, mean, var, axis, epsilon)
-    return norm._batch_norm_grad_ref(dy * ((y > low) & (y < high)), x, gamma, mean, var, axis, epsilon)
+    dy = np.where((y > low) & (y < high), dy, dy.dtype.type(0))
+    return norm._batch_norm_grad_ref(dy, x, gamma, mean, var, axis, epsilon)
 
 
 def _grad_backward(ddx, ddgamma, ddbeta, dy, x, gamma, beta, mean, var, axis, epsilon, low, high):

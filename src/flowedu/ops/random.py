@@ -135,6 +135,6 @@ def _check_dropout(x, mask):
 
 dropout = define("dropout(x, mask, *, scale) -> y", lambda x: "{0},{0}->{0}".format(axes.same(x.ndim)), linear=["x"],
                  check=_check_dropout, cpu="dropout", pack=lambda scale: ((), (scale,)), inplace=["x"],
-                 ref=lambda x, mask, scale: x * (mask * x.dtype.type(scale)),
+                 ref=lambda x, mask, scale: np.where(mask, x * x.dtype.type(scale), x.dtype.type(0)),
                  grad={"x": lambda dy, mask, scale: dropout(dy, mask, scale=scale)}, domain={"mask": "mask"},
                  examples=[dict(shapes=[(6, 12), (6, 12)], scale=2.0)], doc="x * mask * scale.")

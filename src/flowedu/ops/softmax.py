@@ -125,7 +125,7 @@ def _sparse_axes(labels, logits):
 def _sparse_ref(labels, logits, ignore_index):
     logp, counts = _log_softmax_ref(logits, -1), labels != _ignored(ignore_index)[0][0]
     safe = np.where(counts, labels, 0).astype(np.int64)
-    return -np.take_along_axis(logp, safe[..., None], -1)[..., 0] * counts, np.exp(logp)
+    return np.where(counts, -np.take_along_axis(logp, safe[..., None], -1)[..., 0], logp.dtype.type(0)), np.exp(logp)
 
 
 def _sparse_grad(dloss, dprob, labels, prob, ignore_index):
@@ -175,7 +175,7 @@ def _hot(labels, prob):
 
 
 def _sparse_grad_ref(dloss, labels, prob, ignore_index):
-    dloss = dloss * (labels != _ignored(ignore_index)[0][0])
+    dloss = np.where(labels != _ignored(ignore_index)[0][0], dloss, dloss.dtype.type(0))
     return dloss[..., None] * (prob - (labels[..., None] == np.arange(prob.shape[-1])))
 
 

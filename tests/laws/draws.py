@@ -1,0 +1,170 @@
+"""What kernel laws draw beyond calls.py: every element type a record's kernel takes, ties, NaN and the like, and axes as
+long as the blocks kernels work in. And the record's meaning in float64, to compare with."""
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+from hypothesis import strategies as st
+
+from flowedu.blob.dtype import as_dtype
+from flowedu.blob.spec import Spec, row_major
+from flowedu.errors import FlowError
+from flowedu.ops.axes import parse
+
+from .calls import attributes, input_name, reference, resized, strided, types_of, values
+
+KINDS = ("plain", "ties", "edges")
+TYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int32, np.int64, np.int8, np.uint8, np.bool_, np.float16)))
+ROUNDING = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 4e-6, np.dtype(np.float64): 1e-12}
+
+# Results are elements of the inputs, or say how those compare: right to the last bit, for every number there is.
+EXACT = {"contiguous", "concat", "slice_grad", "gather", "gather_nd", "dim_gather", "scatter_nd_update", "where", "max",
+         "min", "argmax", "argsort", "top_k", "maximum", "minimum", "abs", "neg", "sign", "relu", "relu_grad", "copysign",
+         "ceil", "floor", "round", "trunc", "max_pool2d", "max_pool2d_gather", "extreme_place", "mode_place",
+         "searchsorted", "gather_part", "dim_gather_part", "slice_part", "eq", "ne", "lt", "le", "gt", "ge", "both", "either", "differ",
+         "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
+         "reshape", "transpose", "expand", "slice", "identity", "diagonal", "unfold", "as_strided", "distribute_hint"}
+
+# NaN and infinity: what comes out is a matter of the order of the sums, or of zeros that are multiplied or left out.
+ORDINARY = {
+    "inverse": "LAPACK's pivots", "det": "LAPACK's pivots", "solve": "LAPACK's pivots",
+    "ctc_loss": "of log-probabilities: -inf has a test of its own", "ctc_loss_grad": "as ctc_loss",
+    "resize2d_grad": "the meaning multiplies by weights of 0, the kernel leaves them out",
+    "conv2d_last_weight_grad": "the meaning multiplies padding of 0, the kernel leaves it out",
+    "cast": "to integers it is the machine's affair: test_cast.py",
+    "softmax_cross_entropy": "the first input is a distribution",
+    "conv2d": "sums of tiles (Winograd) spread them to the neighbours",
+    "conv2d_input_grad": "as conv2d",
+    "searchsorted": "rows must be in order, which NaN has not",
+    "digamma_series": "only called for x of 8 or more", "digamma_steps": "only called for x of 0.5 or more",
+}
+
+
+_TYPES_OF: dict[tuple, tuple] = {}
+
+
+def supported(op, example) -> tuple:
+    """The element types of the drawn inputs for which this call has a kernel."""
+    key = op.name, repr(example)
+    if key not in _TYPES_OF:
+        _TYPES_OF[key] = tuple(t for t in TYPES if _has_kernel(op, example, t))
+    return _TYPES_OF[key]
+
+
+def _has_kernel(op, example, dtype) -> bool:
+    specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"], types_of(op, example, dtype))]
+    attrs = attributes(op, example)
+    if op.name == "relu6_grad" and dtype.kind == "u":        # its y is never above 6, and 6 - y has no sign
+        return False
+    try:
+        op.prepare(specs, attrs, [row_major(s.shape) for s in specs])
+        op.need_kernel(specs, op.infer(specs, attrs), attrs)
+    except FlowError:
+        return False
+    return True
+
+
+def tied(shape, dtype, domain, rng) -> np.ndarray:
+    """Few different values, so that there are equal ones everywhere."""
+    low, high = {"positive": (1, 3), "above_one": (2, 4), "unit": (0, 1)}.get(domain, (0 if dtype.kind in "ub" else -2, 3))
+    return rng.integers(low, high, shape).astype(dtype)
+
+
+def edges(dtype, exact: bool) -> np.ndarray:
+    """The numbers at which kernels go wrong: NaN, infinities, both zeros; where nothing is rounded, the smallest and the
+    largest numbers there are, too."""
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind != "f":
+        i = np.iinfo(dtype)
+        return np.array([i.min, i.max, i.max - 1, 0, 1], dtype)
+    f = np.finfo(dtype)
+    plain = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0]
+    return np.array(plain + [f.max, -f.max, f.smallest_subnormal, -3 * f.smallest_subnormal, f.tiny] * exact, dtype)
+
+
+def arrays_of(op, example, dtype, rng, kind: str) -> list[np.ndarray]:
+    """Inputs of one call. kind: "plain", "ties" or "edges"."""
+    out = []
+    for i, (shape, t) in enumerate(zip(example["shapes"], types_of(op, example, dtype))):
+        domain, t = op.domain.get(input_name(op, i), "any"), np.dtype(t)
+        free = not domain.startswith(("index", "mask", "matrix"))
+        if t.kind == "b" or kind == "ties" and free:
+            x = tied(shape, t, domain, rng)
+            x = np.sort(x, -1) if domain == "sorted" and x.ndim else x
+        else:
+            x = values(domain, shape, t, rng, i)
+        everywhere = op.elementwise or op.name in EXACT
+        if kind == "edges" and free and op.name not in ORDINARY and (everywhere or i == 0):
+            some = rng.random(x.shape) < 0.3
+            x = np.where(some, rng.choice(edges(t, op.name in EXACT), x.shape), x).astype(t)
+        out.append(x + t.type(0) if op.name == "floordiv" else x)    # -0.0 becomes 0.0: x // -0.0 has the sign of neither
+    return out
+
+
+@st.composite
+def drawn(draw, op, example, kind):
+    """(arrays, attrs): inputs of one call, of a drawn size, element type and layout."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**31)))
+    dtype = draw(st.sampled_from(supported(op, example)))
+    if draw(st.booleans()):
+        picks = draw(st.lists(st.sampled_from([0, 1, 2, 3, 5, 17]), min_size=8, max_size=8))
+        order: dict[str, int] = {}
+        example = resized(op, example, lambda c, n: picks[order.setdefault(c, len(order)) % 8])
+    arrays = [strided(a, draw(st.integers(0, 3))) for a in arrays_of(op, example, dtype, rng, kind)]
+    return arrays, attributes(op, example)
+
+
+def most_terms(op, arrays) -> int:
+    """How many numbers may be added up, roughly: the length of the longest axis."""
+    return 1 if op.elementwise else max((n for a in arrays for n in a.shape), default=1)
+
+
+def meaning(op, arrays, attrs) -> tuple:
+    """The record's reference, worked out in float64 and rounded once."""
+    wide = arrays if op.random else [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
+    specs = op.infer([Spec(a.shape, as_dtype(a.dtype)) for a in arrays], attrs)
+    with np.errstate(all="ignore"):
+        return tuple(y.astype(s.dtype.numpy) for y, s in zip(reference(op, wide, attrs), specs, strict=True))
+
+
+def agree(got, want, exact: bool, terms: int = 1, what=None) -> None:
+    """Equal: exactly, or to the rounding of the element type, where up to `terms` numbers are added up."""
+    assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, want.shape, got.dtype, want.dtype)
+    if exact or want.dtype.kind != "f":
+        np.testing.assert_array_equal(got, want, err_msg=str(what))
+        return
+    tol = ROUNDING[want.dtype]
+    largest = float(np.max(np.abs(want[np.isfinite(want)]), initial=0))
+    np.testing.assert_allclose(got, want, rtol=tol, atol=tol * max(1.0, terms / 16, largest), err_msg=str(what))
+
+
+def letters(op, example) -> list[str]:
+    """The axes of a call by the letters of its equation, those that must stay whole as well; 1 and none left out."""
+    specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"], types_of(op, example, np.float32))]
+    if not specs:
+        return []
+    ins, _ = parse(op.equation(specs, attributes(op, example)), len(specs))
+    return list(dict.fromkeys(c for t, s in zip(ins, example["shapes"]) for c, n in zip(t, s) if c != "1" and n))
+
+
+def stretched(op, example, letter: str, size: int, others: int) -> dict | None:
+    """The example with one axis of this size and others, if they may be split, of at most `others`; None where the op does
+    not take it."""
+    specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"], types_of(op, example, np.float32))]
+    ins, _ = parse(op.equation(specs, attributes(op, example)), len(specs))
+    for small in (others, 10 ** 9):              # sizes that attributes name have to stay
+        shapes = [tuple(size if c == letter else min(n, small) if c.islower() else n for c, n in zip(t, s))
+                  for t, s in zip(ins, example["shapes"])]
+        try:
+            op.infer([Spec(s, as_dtype(t)) for s, t in zip(shapes, types_of(op, example, np.float32))],
+                     attributes(op, example))
+        except (FlowError, KeyError, IndexError, ZeroDivisionError):
+            continue
+        return {**example, "shapes": shapes}
+    return None
+
+
+def seed_of(*what) -> int:
+    return zlib.crc32(repr(what).encode())

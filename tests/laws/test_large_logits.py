@@ -1,0 +1,48 @@
+"""Law: softmax and the losses made of it do not depend on a number added to all logits, however large: of 4096 + x and x,
+with x of few digits so that the sum is exact, all digits of the result are the same. (The largest logit is taken off first;
+what is left must not meet it again.)"""
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu.ops import REGISTRY
+
+SHAPES = [(3, 5), (70, 10), (2, 64), (2, 65), (3, 700), (2, 2049)]
+TYPES = (np.float32, np.float64)
+
+
+def logits(shape, dtype, rng):
+    return (rng.integers(-40, 40, shape) / 8).astype(dtype)
+
+
+def log_softmax(x, axis):
+    x = x.astype(np.longdouble)
+    return x - np.log(np.exp(x).sum(axis, keepdims=True))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_of_softmax(name, axis, dtype, shape):
+    x = logits(shape, dtype, np.random.default_rng(0))
+    want = log_softmax(x, axis) if name == "log_softmax" else np.exp(log_softmax(x, axis))
+    for offset in (0, 4096, -4096):
+        got = REGISTRY[name](flow.from_numpy(x + dtype(offset)), axis=axis).numpy()
+        np.testing.assert_allclose(got, want.astype(dtype), rtol=4 * np.finfo(dtype).eps, atol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_of_cross_entropy(dtype, shape):
+    rng = np.random.default_rng(0)
+    x, labels = logits(shape, dtype, rng), rng.integers(0, shape[1], shape[0])
+    p = rng.dirichlet(np.ones(shape[1]), shape[0])
+    sparse = -log_softmax(x, 1)[np.arange(shape[0]), labels]
+    dense = -(p * log_softmax(x, 1)).sum(1)
+    for offset in (0, 4096, -4096):
+        t = flow.from_numpy(x + dtype(offset))
+        got = REGISTRY["sparse_softmax_cross_entropy"](flow.tensor(labels), t)[0].numpy()
+        np.testing.assert_allclose(got, sparse.astype(dtype), rtol=8 * np.finfo(dtype).eps, atol=8 * np.finfo(dtype).eps)
+        got = REGISTRY["softmax_cross_entropy"](flow.from_numpy(p.astype(dtype)), t)[0].numpy()
+        np.testing.assert_allclose(got, dense.astype(dtype), rtol=16 * np.finfo(dtype).eps)
