@@ -19,12 +19,13 @@ TYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int32, np.int64, np.int8
 ROUNDING = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 4e-6, np.dtype(np.float64): 1e-12}
 
 # Results are elements of the inputs, or say how those compare: right to the last bit, for every number there is.
-EXACT = {"contiguous", "concat", "slice_grad", "gather", "gather_nd", "dim_gather", "scatter_nd_update", "where", "max",
-         "min", "argmax", "argsort", "top_k", "maximum", "minimum", "abs", "neg", "sign", "relu", "relu_grad", "copysign",
-         "ceil", "floor", "round", "trunc", "max_pool2d", "max_pool2d_gather", "extreme_place", "mode_place",
-         "searchsorted", "gather_part", "dim_gather_part", "slice_part", "eq", "ne", "lt", "le", "gt", "ge", "both", "either", "differ",
-         "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
-         "reshape", "transpose", "expand", "slice", "identity", "diagonal", "unfold", "as_strided", "distribute_hint"}
+EXACT = set("""
+    contiguous concat slice_grad gather gather_nd dim_gather scatter_nd_update where max min argmax argsort top_k
+    maximum minimum abs neg sign relu relu_grad copysign ceil floor round trunc max_pool2d max_pool2d_gather
+    extreme_place mode_place searchsorted gather_part dim_gather_part slice_part eq ne lt le gt ge both either differ
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor reshape transpose expand
+    slice identity diagonal unfold as_strided distribute_hint
+""".split())
 
 # NaN and infinity: what comes out is a matter of the order of the sums, or of zeros that are multiplied or left out.
 ORDINARY = {
