@@ -67,6 +67,9 @@ FORMULAS = {
         lambda b, n: b * (0.1 if n < 4 else 0.5 ** (n - 4) if n < 9 else 0.5 ** (n // 3))),
     "ChainedScheduler": (lambda o: L.ChainedScheduler([L.ConstantLR(o, 0.1, 4), L.ExponentialLR(o, 0.9), L.StepLR(o, 6)]),
                          lambda b, n: b * (0.1 if n < 4 else 1) * 0.9 ** n * 0.1 ** (n // 6)),
+    "ChainedScheduler by group": (
+        lambda o: L.ChainedScheduler([L.ExponentialLR(o, 0.9), L.LambdaLR(o, [lambda n: 0.5, lambda n: 1 / (n + 1)])]),
+        lambda b, n: b * 0.9 ** n * (0.5 if b == RATES[0] else 1 / (n + 1))),
     "WarmUpLR": (lambda o: L.WarmUpLR(L.ExponentialLR(o, 0.9), 0.1, 6),
                  lambda b, n: b * (np.interp(n, [0, 6], [0.1, 0.9 ** 6]) if n < 6 else 0.9 ** n)),
     "WarmUpLR constant": (lambda o: L.WarmUpLR(L.ExponentialLR(o, 0.9), 0.1, 6, "constant"),

@@ -34,7 +34,7 @@ def default_collate(batch: Sequence) -> Any:
                             expected="arrays of numbers", got=str(first.dtype), fix="return str, or pass collate_fn")
         return _stacked([from_numpy(_plain(x)) for x in batch])
     if isinstance(first, (bool, int, float)):
-        kind = dt.bool_ if isinstance(first, bool) else dt.int64 if isinstance(first, int) else dt.float64
+        kind = dt.bool_ if isinstance(first, bool) else dt.int64
         return tensor(list(batch), dtype=dt.float64 if any(isinstance(x, float) for x in batch) else kind)
     if isinstance(first, (str, bytes)):
         return batch
