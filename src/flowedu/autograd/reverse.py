@@ -36,12 +36,12 @@ def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence, visit:
     """Gradients of `targets`, given `seeds`: (value, its gradient) pairs. None where there is no path.
 
     Only calls on a path from a target to a seed are visited, each once; `visit(call)` is told before, and may return a
-    record with the same values computed again.
+    record with the same values computed again. Whole numbers and bools end a path: they have no derivative.
     """
     reached = {id(t) for t in targets}
     for call in records:
         if call.op.rules and any(id(x) in reached for x in call.inputs):
-            reached.update(id(y) for y in call.outputs)
+            reached.update(id(y) for y in call.outputs if y.dtype.is_floating_point)
     grads: dict[int, object] = {}
     for value, grad in seeds:
         _accumulate(grads, value, grad)

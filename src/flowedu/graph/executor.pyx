@@ -179,7 +179,7 @@ cdef class Executor:
             raise MemoryError
         for i, array in enumerate(self.lasting):
             self.lay[i] = (<Array>array).v
-        self.out_types = tuple([value.spec.dtype.numpy for value in plan.graph.outputs])
+        self.out_types = tuple([value.spec.dtype.numpy or np.dtype(np.uint16) for value in plan.graph.outputs])    # bfloat16
 
     cdef char *home(self, buffer) except NULL:
         """Where an arena buffer starts."""

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from flowedu.blob.dtype import float32
+from flowedu.blob.dtype import as_dtype, dtype, float32
 from flowedu.errors import ShapeError
 from flowedu.graph.attention import bands, masked_softmax
 from flowedu.graph.fold_norm import fold_norm
@@ -55,7 +55,8 @@ def _check_fused(xs, shape, ints):
 
 def _fused_ref(xs, formula, shape, ints):
     lifted = [x.reshape(x.shape + (1,) * (len(shape) - s - x.ndim)) for x, s in zip(xs, _starts(xs, shape, ints))]
-    values = dict(enumerate(lifted)) | {i: np.asarray(v, xs[0].dtype) for i, v in formula.consts.items()}
+    types = formula.types("fused", [as_dtype(x.dtype) for x in xs])
+    values = dict(enumerate(lifted)) | {i: np.asarray(v, types[i].numpy) for i, v in formula.consts.items()}
     for name, out, operands in formula.instrs:
         op = REGISTRY[name]
         values[out] = op.ask(op.ref, dict(zip(op.inputs, [values[o] for o in operands])))
@@ -124,6 +125,7 @@ class _Group:
         self.starts: list[int] = []
         self.instrs: list[tuple] = []
         self.consts: dict[int, float] = {}
+        self.dtypes: dict[int, dtype] = {}
         self.slots: dict[tuple, int] = {}
         self.count = MAX_OPERANDS          # results and constants are numbered from here until `formula` closes up
         self.size = 0
@@ -142,7 +144,7 @@ class _Group:
         n = len(self.operands)
         new = lambda s: s if s < MAX_OPERANDS else s - MAX_OPERANDS + n
         return Formula(n, [(name, new(o), tuple(map(new, ops))) for name, o, ops in self.instrs], [new(out)],
-                       {new(s): v for s, v in self.consts.items()})
+                       {new(s): v for s, v in self.consts.items()}, {new(s): t for s, t in self.dtypes.items()})
 
 
 def fuse(graph: Graph) -> str:
@@ -166,6 +168,7 @@ def fuse(graph: Graph) -> str:
             if x.node is not None and x.node.op.name == "constant" and x.ndim == 0:
                 slots[i] = group.count
                 group.consts[group.count] = x.node.attrs[x.node.op.attr_index["value"]]
+                group.dtypes[group.count] = x.dtype
                 group.count += 1
             elif joins(x, node.outputs[0].shape) and fits(group, x.node):
                 absorbed.add(x.node)
@@ -174,6 +177,8 @@ def fuse(graph: Graph) -> str:
             else:
                 slots[i] = group.operand(x, start)
         group.count = program.inline_into(slots, group.instrs, group.consts, group.count)
+        types = program.types(node.op.name, [x.dtype for x in node.inputs])
+        group.dtypes.update({slots[s]: types[s] for s in program.consts})
         return slots[program.outs[0]]
 
     def fits(group: _Group, node: Node) -> bool:

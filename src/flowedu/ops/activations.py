@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from flowedu.ops.elementwise import exp, expm1, greater, minimum, sigmoid, tanh, where
+from flowedu.ops.elementwise import dropped, exp, expm1, greater, minimum, sigmoid, tanh, where
 from flowedu.ops.formula import elementwise
 
 leaky_relu = elementwise(
     "leaky_relu(x, slope) -> y", formula=lambda x, slope: where(greater(x, 0.0), x, x * slope),
     grad={"x": lambda dy, x, slope: where(greater(x, 0.0), dy, dy * slope),
-          "slope": lambda dy, x: where(greater(x, 0.0), dy * 0, dy * x)}, doc="x where x > 0, slope * x elsewhere.")
+          "slope": lambda dy, x: dropped(greater(x, 0.0), dy * x)}, doc="x where x > 0, slope * x elsewhere.")
 
 
 def _below(x, rate):
@@ -22,8 +22,8 @@ elu = elementwise(
     "elu(x, alpha, rate) -> y", domain={"alpha": "positive", "rate": "positive"},
     formula=lambda x, alpha, rate: where(greater(x, 0.0), x, expm1(minimum(x * rate, 0.0)) * alpha),
     grad={"x": lambda dy, x, alpha, rate: where(greater(x, 0.0), dy, dy * (alpha * rate) * _below(x, rate)),
-          "alpha": lambda dy, x, rate: where(greater(x, 0.0), dy * 0, dy * expm1(minimum(x * rate, 0.0))),
-          "rate": lambda dy, x, alpha, rate: where(greater(x, 0.0), dy * 0, dy * alpha * x * _below(x, rate))},
+          "alpha": lambda dy, x, rate: dropped(greater(x, 0.0), dy * expm1(minimum(x * rate, 0.0))),
+          "rate": lambda dy, x, alpha, rate: dropped(greater(x, 0.0), dy * alpha * x * _below(x, rate))},
     doc="x where x > 0, alpha * (exp(rate * x) - 1) elsewhere.")
 
 gelu_tanh = elementwise("gelu_tanh(x) -> y", formula=lambda x: x * (tanh((x + x * x * x * 0.044715) * math.sqrt(

@@ -8,6 +8,7 @@ import numpy as np
 from flowedu.blob import dtype as dt
 from flowedu.errors import DTypeError
 from flowedu.ops.formula import elementwise
+from flowedu.ops.value import scalar
 
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 _DENSITY = 1 / math.sqrt(2 * math.pi)             # of the normal distribution, at 0
@@ -34,6 +35,22 @@ def unary(name, ref, grad=None, tile=None, domain="any", float_only=True, linear
                        domain={"x": domain}, float_only=float_only, linear=linear)
 
 
+# ---- the gradient where there is none: 0, also where that of the result is infinite or nan, as dz * 0 would not be
+def kept(mask, dz):
+    """dz where the mask holds, else 0."""
+    return where(mask, dz, scalar(0, dz.dtype))
+
+
+def dropped(mask, dz):
+    """0 where the mask holds, else dz."""
+    return where(mask, scalar(0, dz.dtype), dz)
+
+
+def nothing(dz):
+    """Zeros, as many as dz."""
+    return kept(greater(dz, dz), dz)
+
+
 # ---- arithmetic
 add = elementwise("add(x, y) -> z", tile="add", ref=lambda x, y: np.add(x, y), linear=[("x", "y")], float_only=False,
                   grad={"x": lambda dz: dz, "y": lambda dz: dz})
@@ -47,14 +64,14 @@ neg = unary("neg", lambda x: np.negative(x), lambda dy: neg(dy), float_only=Fals
 pow = elementwise("pow(x, y) -> z", tile="pow", ref=lambda x, y: _pow(x, y), domain={"x": "positive"},
                   grad={"x": lambda dz, x, y: dz * y * pow(x, y - 1), "y": lambda dz, x, z: dz * xlogy(z, x)})
 maximum = elementwise("maximum(x, y) -> z", tile="maximum", ref=lambda x, y: np.maximum(x, y), float_only=False,
-                      grad={"x": lambda dz, x, y: where(greater_equal(x, y), dz, dz * 0),
-                            "y": lambda dz, x, y: where(greater_equal(x, y), dz * 0, dz)})
+                      grad={"x": lambda dz, x, y: kept(greater_equal(x, y), dz),
+                            "y": lambda dz, x, y: dropped(greater_equal(x, y), dz)})
 minimum = elementwise("minimum(x, y) -> z", tile="minimum", ref=lambda x, y: np.minimum(x, y), float_only=False,
-                      grad={"x": lambda dz, x, y: where(less_equal(x, y), dz, dz * 0),
-                            "y": lambda dz, x, y: where(less_equal(x, y), dz * 0, dz)})
+                      grad={"x": lambda dz, x, y: kept(less_equal(x, y), dz),
+                            "y": lambda dz, x, y: dropped(less_equal(x, y), dz)})
 floordiv = elementwise("floordiv(x, y) -> z", tile="floordiv", ref=lambda x, y: np.floor_divide(x, y),
                        domain={"x": "unit", "y": "above_one"}, float_only=False,      # no jump nearby
-                       grad={"x": lambda dz: dz * 0, "y": lambda dz: dz * 0})
+                       grad={"x": lambda dz: nothing(dz), "y": lambda dz: nothing(dz)})
 mod = elementwise("mod(x, y) -> z", tile="mod", ref=lambda x, y: np.mod(x, y), float_only=False,
                   domain={"x": "unit", "y": "above_one"},
                   grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * floordiv(x, y))})
@@ -73,7 +90,7 @@ xlogy = elementwise("xlogy(x, y) -> z", tile="xlogy", domain={"y": "positive"}, 
 
 # ---- one input
 abs = unary("abs", lambda x: np.abs(x), lambda dy, x: dy * sign(x), float_only=False)
-sign = unary("sign", lambda x: np.where(x != x, x.dtype.type(0), np.sign(x)), lambda dy: dy * 0, float_only=False)
+sign = unary("sign", lambda x: np.where(x != x, x.dtype.type(0), np.sign(x)), lambda dy: nothing(dy), float_only=False)
 square = unary("square", lambda x: np.square(x), lambda dy, x: dy * x * 2, float_only=False)
 relu = unary("relu", lambda x: np.maximum(x, 0), lambda dy, y: relu_grad(dy, y), float_only=False)
 relu_grad = elementwise("relu_grad(dy, y) -> dx", tile="relu_grad", ref=lambda dy, y: np.where(y > 0, dy, dy.dtype.type(0)),
@@ -102,9 +119,9 @@ atanh = unary("atanh", lambda x: np.arctanh(x), lambda dy, x: dy / (1 - square(x
 erf = unary("erf", _as(_erf), lambda dy, x: dy * exp(neg(square(x))) * _TWO_OVER_SQRT_PI)
 erfc = unary("erfc", _as(lambda x: 1 - _erf(x)), lambda dy, x: dy * exp(neg(square(x))) * -_TWO_OVER_SQRT_PI)
 lgamma = unary("lgamma", _as(_lgamma), lambda dy, x: dy * digamma(x), domain="positive")
-ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: dy * 0)
-floor = unary("floor", lambda x: np.floor(x), lambda dy: dy * 0)
-round = unary("round", lambda x: np.rint(x), lambda dy: dy * 0)
+ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: nothing(dy))
+floor = unary("floor", lambda x: np.floor(x), lambda dy: nothing(dy))
+round = unary("round", lambda x: np.rint(x), lambda dy: nothing(dy))
 sigmoid = unary("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda dy, y: dy * y * (1 - y))
 gelu = unary("gelu", _as(lambda x: x * _cdf(x)), lambda dy, x: gelu_grad(dy, x))
 gelu_grad = elementwise("gelu_grad(dy, x) -> dx", tile="gelu_grad", linear=["dy"],
@@ -142,7 +159,7 @@ def _where_type(cond, x):
 
 where = elementwise("where(cond, x, y) -> z", tile="where", ref=lambda cond, x, y: np.where(cond != 0, x, y),
                     linear=[("x", "y")], dtype=_where_type, float_only=False, domain={"cond": "mask"},
-                    grad={"x": lambda dz, cond: where(cond, dz, dz * 0), "y": lambda dz, cond: where(cond, dz * 0, dz)})
+                    grad={"x": lambda dz, cond: kept(cond, dz), "y": lambda dz, cond: dropped(cond, dz)})
 
 # ---- made of the ones above: one formula each, one fused kernel each, gradients for free
 log_sigmoid = elementwise("log_sigmoid(x) -> y", formula=lambda x: neg(softplus(neg(x))))

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from flowedu.blob import dtype as dt
-from flowedu.ops.elementwise import _as, comparison, div, exp, neg, sign, square, unary
+from flowedu.ops.elementwise import _as, comparison, div, exp, neg, nothing, sign, square, unary
 from flowedu.ops.formula import elementwise
 
 # ---- comparisons that give bools. (equal, less, ... of elementwise.py give int8, as OneFlow 0.4 has them.)
@@ -46,7 +46,7 @@ def _erfinv(x):
     return np.vectorize(one, otypes=[np.float64])(x)
 
 
-trunc = unary("trunc", lambda x: np.trunc(x), lambda dy: dy * 0)
+trunc = unary("trunc", lambda x: np.trunc(x), lambda dy: nothing(dy))
 exp2 = unary("exp2", lambda x: np.exp2(x), lambda dy, y: dy * y * math.log(2))
 log2 = unary("log2", lambda x: np.log2(x), lambda dy, x: dy / (x * math.log(2)), domain="positive")
 log10 = unary("log10", lambda x: np.log10(x), lambda dy, x: dy / (x * math.log(10)), domain="positive")

@@ -6,7 +6,7 @@ import numpy as np
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
-from flowedu.ops.elementwise import where
+from flowedu.ops.elementwise import dropped
 from flowedu.ops.reduce import sum
 from flowedu.ops.softmax import softmax_grad
 
@@ -56,7 +56,7 @@ def _ref_grad(dy, y, mask, scale):
 
 
 def _kept(ddx, mask, scale):
-    return where(mask, ddx * 0, ddx * scale)
+    return dropped(mask, ddx * scale)
 
 
 def _grad_y(ddx, dy, y, mask, scale):

@@ -22,15 +22,25 @@ cdef extern from *:
 MAX_SLOTS = FE_MAX_SLOTS
 
 
+def raw_number(value, dtype):
+    """The bytes of a number in this dtype."""
+    with np.errstate(all="ignore"):
+        if dtype.numpy is not None:
+            return np.asarray(value).astype(dtype.numpy).tobytes()
+        bits = int(np.asarray(value).astype(np.float32).view(np.uint32))     # bfloat16: the upper half, to nearest even
+    return (0x7fc0 if value != value else (bits + 0x7fff + (bits >> 16 & 1)) >> 16).to_bytes(2, "little")
+
+
 class Formula:
     """Instructions over slots: 0..nin-1 are inputs, the rest constants or results.
 
-    Attributes: nin; instrs, tuples (tile name, result slot, operand slots); consts {slot: number}; outs, result slots.
+    Attributes: nin; instrs, tuples (tile name, result slot, operand slots); consts {slot: number}; outs, result slots;
+    dtypes {slot: dtype} of constants whose dtype is known. The others take that of the operand beside them.
     """
 
-    def __init__(self, nin, instrs, outs, consts=None):
+    def __init__(self, nin, instrs, outs, consts=None, dtypes=None):
         self.nin, self.instrs, self.outs, self.consts = nin, tuple(instrs), tuple(outs), dict(consts or {})
-        self.cache = {}
+        self.dtypes, self.cache = dict(dtypes or {}), {}
 
     @classmethod
     def single(cls, name, arity):
@@ -58,7 +68,7 @@ class Formula:
 
     def types(self, what, in_types):
         """The dtype of every slot. Raises DTypeError when a tile does not exist for its operands."""
-        types = dict(enumerate(in_types))
+        types = {**dict(enumerate(in_types)), **self.dtypes}
         for name, out, operands in self.instrs:
             known = [types[o] for o in operands[(1 if name == "where" else 0):] if o in types]
             t = known[0] if known else in_types[0]
@@ -113,7 +123,7 @@ cdef class Program:
             self.p.instr[i].out = out
             self.p.instr[i].a, self.p.instr[i].b, self.p.instr[i].c = slots[0], slots[1], slots[2]
         for i, (slot, value) in enumerate(formula.consts.items()):
-            raw = np.asarray(value).astype(types[slot].numpy).tobytes()
+            raw = raw_number(value, types[slot])
             self.p.const_slot[i] = slot
             FE_SET_CONST(&self.p, i, raw, len(raw))
         for i, slot in enumerate(formula.outs):

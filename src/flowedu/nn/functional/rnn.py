@@ -56,7 +56,7 @@ def layer(mode: str, x, state: tuple, weights: tuple, backwards: bool = False, l
         else:
             there = E.gt(lengths, t)
             new = tuple(E.where(there, a, b) for a, b in zip(new, state))
-            outputs[t] = E.where(there, new[0], new[0] * 0)
+            outputs[t] = E.where(there, new[0], 0.0)
         state = new
     if not outputs:
         raise ShapeError("rnn: Expected sequence length to be larger than 0 in RNN", expected="one step or more", got="0",

@@ -1,0 +1,75 @@
+"""Law: a program of several tensor functions, with Python numbers, masks and 0-dim tensors among the operands, gives the
+same values, dtypes and gradients eagerly and as an nn.Graph."""
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import flowedu as flow
+
+from .programs import programs, start, take
+
+pytestmark = pytest.mark.filterwarnings("ignore:Using a target size")
+many = settings(max_examples=6 * settings().max_examples)     # programs are cheap, and there are many of them
+
+
+def same(got, want) -> None:
+    assert got.dtype is want.dtype and got.shape == want.shape, (got.dtype, got.shape, want.dtype, want.shape)
+    a, b = ((t.float() if t.dtype in (flow.float16, flow.bfloat16) else t).detach().numpy() for t in (got, want))
+    if b.dtype.kind != "f":
+        np.testing.assert_array_equal(a, b)
+        return
+    rtol = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-4}.get(want.dtype.name, 1e-9)
+    np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * max(1, np.max(np.abs(b), initial=0, where=np.isfinite(b))))
+
+
+class Program(flow.nn.Graph):
+    def __init__(self, f):
+        super().__init__()
+        self.f = f
+
+    def build(self, *values):
+        return self.f(*values)
+
+
+def tensors(seed: int) -> list:
+    return [flow.tensor(a) for a in start(seed)]
+
+
+@many
+@given(programs)
+def test_a_graph_gives_the_same_values(program):
+    steps, seed = program
+    with np.errstate(all="ignore"):
+        want, steps = take(steps, tensors(seed), careful=True)
+        if want:
+            got = Program(lambda *values: tuple(take(steps, values)[0]))(*tensors(seed))
+            for g, w in zip(got if isinstance(got, tuple) else (got,), want, strict=True):
+                same(g, w)
+
+
+def leaves(seed: int) -> list:
+    """As `tensors`; those of float32 and float64 get a gradient, halves are left out."""
+    return [flow.tensor(a, requires_grad=a.dtype.kind == "f") for a in start(seed) if a.dtype != np.float16]
+
+
+def slopes(steps, values: list) -> list:
+    """Gradients of the start's floats plus all floating results, weighted, with respect to the former."""
+    outs = [y.double() for y in take(steps, values)[0] if y.dtype.is_floating_point and y.requires_grad]
+    weights = [flow.arange(y.numel(), dtype=y.dtype).reshape(y.shape) * 0.37 % 1 - 0.3 for y in outs]
+    wanted = [v for v in values if v.requires_grad]
+    total = sum([(y * w).sum() for y, w in zip(outs, weights)], sum(v.sum() for v in wanted).double())
+    return flow.autograd.grad(total, wanted)
+
+
+@many
+@given(programs)
+def test_a_graph_gives_the_same_gradients(program):
+    """Where the eager ones are finite: a path that a graph cuts short may end in 0 where the tape has 0 * nan."""
+    steps, seed = program
+    with np.errstate(all="ignore"):
+        steps = [s for s in steps if s[0] not in ("to float16", "to bfloat16")]
+        steps = take(steps, leaves(seed), careful=True)[1]
+        want = slopes(steps, leaves(seed))
+        got = Program(lambda *values: slopes(steps, list(values)))(*leaves(seed))
+        for g, w in zip(got, want, strict=True):
+            same(flow.where(w.isfinite(), g, w), w)
