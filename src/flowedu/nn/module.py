@@ -172,12 +172,14 @@ class Module(Members, Convertible, Stateful):
         return self
 
     def train(self, mode: bool = True) -> Module:
-        """Say that this is training (or not): dropout and batch norm behave accordingly. Returns self."""
+        """Say that this is training (or not): dropout and batch norm behave accordingly. The children are told by their own
+        `train`, which may do more. Returns self."""
         if not isinstance(mode, bool):
             raise CallError("train: mode is not a bool", expected="True or False", got=repr(mode),
                             fix="model.train() or model.eval()")
-        for module in self.modules():
-            _set(module, "training", mode)
+        _set(self, "training", mode)
+        for child in self.children():
+            child.train(mode)
         return self
 
     def eval(self) -> Module:

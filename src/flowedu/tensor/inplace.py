@@ -167,10 +167,13 @@ def _with_slice(parent: Tensor, z: Tensor, start: tuple, stop: tuple, step: tupl
 
 
 # ---- computing and writing
-def compute_into(x: Tensor, f, args: tuple, kwargs: dict, what: str) -> Tensor:
-    """x becomes f(x, *args): computed apart, then written. The method `what` of the in-place table."""
+def compute_into(x: Tensor, f, args: tuple, kwargs: dict, what: str, lenient: bool = False) -> Tensor:
+    """x becomes f(x, *args): computed apart, then written. The method `what` of the in-place table.
+
+    lenient: the op that made x may have saved it; it is left a copy.
+    """
     check_writable(x, what)
-    since = tape_position()
+    since = x.node.seq - 1 if lenient and x.node is not None else tape_position()
     z = f(x, *args, **kwargs)
     if not isinstance(z, Tensor):
         raise DTypeError(f"{what}: the function did not return a tensor", expected="a tensor", got=type(z).__name__)

@@ -6,7 +6,7 @@ from flowedu.errors import ArgumentError
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
-from flowedu.tensor.dims import moved, one_dim
+from flowedu.tensor.dims import moved, one_dim, reshaped
 from flowedu.tensor.promote import REDUCING, cast, run
 from flowedu.tensor.reductions import amax, sum
 
@@ -82,6 +82,13 @@ def diff(input, n: int = 1, dim: int = -1):
 
 def trapezoid(y, x=None, *, dx: float = 1.0, dim: int = -1):
     """The area under y by trapezoids: at the places x, or dx apart."""
-    y = moved(y, one_dim(dim, y.ndim, "trapezoid"), y.ndim - 1)
-    gap = dx if x is None else diff(x)
+    axis = one_dim(dim, y.ndim, "trapezoid")
+    y = moved(y, axis, y.ndim - 1)
+    if x is None:
+        gap = dx
+    elif x.ndim == 1:                                    # the places of every row
+        gap = diff(x)
+    else:
+        x = reshaped(x, (1,) * (y.ndim - x.ndim) + tuple(x.shape))
+        gap = diff(moved(x, axis, x.ndim - 1))
     return sum((y[..., 1:] + y[..., :-1]) * gap, -1) * 0.5

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
@@ -9,13 +10,15 @@ from flowedu.nn.functional.common import check_floats, check_tensor, reshaped
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.inplace import compute_into
 from flowedu.tensor.promote import REDUCING, cast, in_float, run, scalar
 
 _r = REGISTRY
 
 
-def _put(input, y, inplace: bool):
-    return input.copy_(y) if inplace else y
+def put(what: str, f: Callable, input, inplace: bool):
+    """f(input), inplace: written into the input, of which backward still has what f saved."""
+    return compute_into(input, f, (), {}, what) if inplace else f(input)
 
 
 def _one(name: str, op_name: str, doc: str, place: bool = True):
@@ -27,7 +30,7 @@ def _one(name: str, op_name: str, doc: str, place: bool = True):
         return op.call((input,), ()) if input.dtype.code < 2 else in_float(op, input)
 
     def with_inplace(input: Tensor, inplace: bool = False) -> Tensor:
-        return _put(input, compute(input), inplace)
+        return put(name, compute, input, inplace)
 
     f = with_inplace if place else compute
     f.__name__ = f.__qualname__ = name
@@ -70,7 +73,7 @@ def _bent(op_name: str, input, *numbers):
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, negative_slope * x elsewhere."""
     check_floats("leaky_relu", input)
-    return _put(input, _bent("leaky_relu", input, negative_slope), inplace)
+    return put("leaky_relu", lambda x: _bent("leaky_relu", x, negative_slope), input, inplace)
 
 
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
@@ -81,7 +84,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
         return leaky_relu(input, (lower + upper) / 2, inplace)
     from flowedu.tensor.random import uniform_of
     slope = uniform_of(tuple(input.shape), input.dtype, lower, upper)
-    return _put(input, _r["leaky_relu"].call((input, slope), ()), inplace)
+    return put("rrelu", lambda x: _r["leaky_relu"].call((x, slope), ()), input, inplace)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -101,7 +104,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, alpha * (exp(x) - 1) elsewhere."""
     check_floats("elu", input)
-    return _put(input, _bent("elu", input, alpha, 1.0), inplace)
+    return put("elu", lambda x: _bent("elu", x, alpha, 1.0), input, inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -110,14 +113,14 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if alpha == 0:
         raise ArgumentError("celu: alpha cannot be 0 for CELU", expected="another number", got="0",
                             fix="alpha=1.0 is the default")
-    return _put(input, _bent("elu", input, alpha, 1.0 / alpha), inplace)
+    return put("celu", lambda x: _bent("elu", x, alpha, 1.0 / alpha), input, inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """elu with alpha 1.6733, times 1.0507: keeps mean 0 and variance 1 from layer to layer."""
     check_floats("selu", input)
-    y = _bent("elu", input, 1.6732632423543772848170429916717, 1.0)
-    return _put(input, y * 1.0507009873554804934193349852946, inplace)
+    return put("selu", lambda x: _bent("elu", x, 1.6732632423543772848170429916717, 1.0)
+               * 1.0507009873554804934193349852946, input, inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -127,10 +130,10 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         raise ArgumentError("hardtanh: min_val cannot be greater than max_val", expected="min_val <= max_val",
                             got=f"{min_val} > {max_val}", fix="exchange them")
     if not input.dtype.is_floating_point:
-        return _put(input, E.clamp(input, min_val, max_val), inplace)
+        return put("hardtanh", lambda x: E.clamp(x, min_val, max_val), input, inplace)
     low, high = (scalar(float(v), input.dtype) for v in (min_val, max_val))
     # the number first: where x lies on it, the slope is the number's, 0
-    return _put(input, E.minimum(high, E.maximum(low, input)), inplace)
+    return put("hardtanh", lambda x: E.minimum(high, E.maximum(low, x)), input, inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -163,7 +166,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
     check_tensor("threshold", input)
-    return _put(input, E.where(E.gt(input, threshold), input, scalar(value, input.dtype)), inplace)
+    return put("threshold", lambda x: E.where(E.gt(x, threshold), x, scalar(value, x.dtype)), input, inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

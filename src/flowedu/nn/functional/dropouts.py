@@ -1,11 +1,14 @@
 """Dropout in its kinds."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_tensor
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor
 from flowedu.tensor.generator import draw
+from flowedu.tensor.inplace import compute_into
 from flowedu.tensor.promote import REDUCING, cast
 
 _MASK, _DROPOUT = REGISTRY["random_mask_like"], REGISTRY["dropout"]
@@ -17,6 +20,12 @@ def _check_p(what: str, p: float) -> None:
                             got=f"{what}: p={p}", fix="p=0.5 drops half")
 
 
+def _put(what: str, f: Callable, input, inplace: bool):
+    """f(input), inplace: written into the input. What made the input (softmax, say) may have saved it: OneFlow lets one
+    drop elements of that, too."""
+    return compute_into(input, f, (), {}, what, lenient=True) if inplace else f(input)
+
+
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator=None) -> Tensor:
     """Each element is 0 with probability p, the others are divided by 1 - p; without training the input itself."""
     check_tensor("dropout", input)
@@ -26,9 +35,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     mask = draw(_MASK, (input,), (float(p),), generator)
     scale = 1.0 / (1.0 - p) if p < 1.0 else 0.0
     carrier = REDUCING.get(input.dtype.name)
-    y = _DROPOUT.call((input, mask), (scale,)) if carrier is None else cast(
-        _DROPOUT.call((cast(input, carrier), mask), (scale,)), input.dtype)
-    return input.copy_(y) if inplace else y
+    return _put("dropout", lambda x: _DROPOUT.call((x, mask), (scale,)) if carrier is None else cast(
+        _DROPOUT.call((cast(x, carrier), mask), (scale,)), x.dtype), input, inplace)
 
 
 def _whole(what: str, input, p: float, training: bool, inplace: bool, lead: int):
@@ -39,8 +47,8 @@ def _whole(what: str, input, p: float, training: bool, inplace: bool, lead: int)
         return input
     shape = (*input.shape[:lead], *(1,) * (input.ndim - lead))
     one = REGISTRY["constant"](shape=shape, value=1, dtype=input.dtype)
-    y = input * dropout(one, p)
-    return input.copy_(y) if inplace else y
+    mask = dropout(one, p)
+    return _put(what, lambda x: x * mask, input, inplace)
 
 
 def _of_channels(n: int):
@@ -71,13 +79,11 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     if not training or p == 0.0:
         return input
     if p == 1.0:
-        y = input * 0
-    else:
-        least = -1.7580993408473766
-        a = ((1 - p) * (1 + p * least * least)) ** -0.5
-        mask = cast(draw(_MASK, (input,), (float(p),)), input.dtype)
-        y = (input * mask + (1 - mask) * least) * a - a * p * least
-    return input.copy_(y) if inplace else y
+        return _put("alpha_dropout", lambda x: x * 0, input, inplace)
+    least = -1.7580993408473766
+    a = ((1 - p) * (1 + p * least * least)) ** -0.5
+    mask = cast(draw(_MASK, (input,), (float(p),)), input.dtype)
+    return _put("alpha_dropout", lambda x: (x * mask + (1 - mask) * least) * a - a * p * least, input, inplace)
 
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d"]
