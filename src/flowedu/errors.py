@@ -99,10 +99,6 @@ class HyperparameterError(ArgumentError, CheckError):
     """An option of an optimizer is out of range. (OneFlow asserts these, PyTorch raises ValueError.)"""
 
 
-class EmptyListError(ArgumentError, IndexError):
-    """A list that must hold something is empty. (IndexError in OneFlow, ValueError in PyTorch.)"""
-
-
 class StateError(ArgumentError):
     """A state_dict does not fit the object it is loaded into."""
 

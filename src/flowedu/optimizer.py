@@ -2,7 +2,7 @@
 from flowedu.optim import warmup
 from flowedu.optim.clipping import grad_clipping
 from flowedu.optim.loss_scale import loss_scale
-from flowedu.optim.optimizer import (
+from flowedu.optim.minimize import (
     LAMB,
     LARS,
     SGD,

@@ -1,5 +1,5 @@
-"""Law: every function and module with an option inplace gives the value and the gradient of its plain form, also right after
-another layer, and returns the very tensor it was given."""
+"""Law: every function and module with an option inplace gives the value and the gradient of its plain form, also right
+after another layer, and returns the very tensor it was given."""
 import inspect
 
 import numpy as np
@@ -62,7 +62,7 @@ def test_inplace_is_the_plain_form(name, in_graph):
     plain, written = forms(name)
     want = value_and_gradients(plain, *leaves(name))[0]
     if in_graph:
-        if "ropout" in name or "rrelu" == name.lower():
+        if "ropout" in name or name.lower() == "rrelu":
             return                                            # graphs have draws of their own
         got = graph(lambda self, w, x: value_and_gradients(written, w, x)[0])(*leaves(name))
     else:

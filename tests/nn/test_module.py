@@ -217,7 +217,7 @@ def test_strict_loading_lists_everything():
     with pytest.raises(TypeError, match="not a dictionary"):
         m.load_state_dict([1])
     with pytest.raises(RuntimeError, match="Tensor-like object from checkpoint but received"):
-        m.load_state_dict({"fc.weight": np.ones((3, 2)), "fc.bias": flow.ones(3)})
+        m.load_state_dict({"fc.weight": "ones", "fc.bias": flow.ones(3)})
 
 
 def test_a_missing_batch_count_is_no_error():
@@ -438,3 +438,18 @@ def test_the_names_of_both_generations():
     assert nn.PixelShuffle(flow.ones(1, 4, 2, 2), 2).shape == (1, 1, 4, 4)
     assert isinstance(nn.PixelShuffle(2), nn.Module)
     assert "Called with blobs or tensors" in nn.PixelShuffle.__doc__
+
+
+def test_train_and_eval_tell_the_children_by_their_own_train():
+    """A frozen batch norm overrides train; LeViT caches in it."""
+    told = []
+
+    class Frozen(nn.BatchNorm1d):
+        def train(self, mode=True):
+            told.append(mode)
+            return super().train(False)
+
+    m = nn.Sequential(nn.Dropout(), nn.Sequential(Frozen(2), nn.ReLU()))
+    assert m.train() is m and m.eval() is m and m.train(True) is m
+    assert told == [True, False, True]
+    assert [x.training for x in m.modules()] == [True, True, True, False, True]

@@ -289,9 +289,6 @@ def test_a_copy_goes_on_by_itself(copied):
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("call", "error", "words"), [
-    (lambda w: optim.SGD([], lr=0.1), (IndexError, ValueError), "empty parameter list"),
-    (lambda w: optim.SGD([{"params": []}], lr=0.1), (IndexError, ValueError), "empty parameter list"),
-    (lambda w: optim.SGD(iter([]), lr=0.1), ValueError, "iterator"),
     (lambda w: optim.SGD(w, lr=0.1), TypeError, "should be an iterable of Tensors or dicts"),
     (lambda w: optim.SGD(0.1, [w]), TypeError, "parameters first, then the learning rate"),
     (lambda w: optim.SGD({"params": [w]}), TypeError, r"\[{...}\]"),

@@ -7,6 +7,7 @@ import pytest
 import flowedu as flow
 from flowedu import generations
 from flowedu import typing as tp
+from flowedu.tensor import creation, elementwise, joining, linear, scatters, search, shapes
 
 SHARED = [n for n, f in vars(generations).items() if callable(f) and getattr(f, "__wrapped__", None) and n != "both"]
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)
@@ -52,6 +53,31 @@ def test_tensors_get_the_tensor_function():
         requires_grad=True).requires_grad
     assert flow.masked_fill(t, t > 3, -1).tolist() == [[0, 1, 2], [3, -1, -1]] and flow.stack((t, t),
         dim=-1).shape == (2, 3, 2)
+
+
+T = flow.tensor(X)
+MODULES = (shapes, elementwise, linear, scatters, search, joining, creation)
+CALLS = {"argsort": (T, 0, True), "argwhere": (T,), "clamp": (T, 1, 3), "clip": (T, 1, 3), "concat": ([T, T], 1),
+         "diag": (T, 1), "eye": (3, 4), "flatten": (T, 0, 1), "gather": (T, 1, flow.tensor([[2], [0]])),
+         "masked_fill": (T, T > 2, -1), "matmul": (T, T.T), "nonzero": (T,), "ones": ((2, 3),), "ones_like": (T,),
+         "pad": (T, (1, 2)), "reshape": (T, (3, 2)), "sort": (T, 0, True), "squeeze": (flow.ones(1, 2), 0),
+         "stack": ([T, T], 1), "swapaxes": (T, 0, 1), "transpose": (T, 0, 1), "tril": (T, 1), "triu": (T, 1),
+         "where": (T > 2, T, 0.0), "zeros": ((2, 3),), "zeros_like": (T,)}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_arguments_may_be_named(name):
+    """By position, by the names of the tensor function, and half and half: the same."""
+    f, args = getattr(flow, name), CALLS[name]
+    module = next(m for m in MODULES if hasattr(m, {"concat": "cat"}.get(name, name)))
+    parameters = list(inspect.signature(getattr(module, {"concat": "cat"}.get(name, name))).parameters.values())
+    if parameters[0].kind is parameters[0].VAR_POSITIONAL:
+        return
+    names = [p.name for p in parameters[:len(args)]]
+    flat = lambda y: [t.tolist() for t in (y if isinstance(y, tuple) else (y,))]
+    want = flat(f(*args))
+    assert flat(f(**dict(zip(names, args)))) == want
+    assert flat(f(args[0], **dict(zip(names[1:], args[1:])))) == want
 
 
 def test_calls_only_the_older_generation_knows_still_mean_it():

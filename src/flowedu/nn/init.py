@@ -15,6 +15,7 @@ from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import Tensor, empty, from_numpy, no_grad
 from flowedu.tensor import random as rng
+from flowedu.tensor.base import attach
 from flowedu.tensor.globals import shared_generator
 
 
@@ -199,3 +200,6 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) 
     order = uniform_(empty(*tensor.shape, dtype=dt.float64), generator=generator).numpy()
     np.put_along_axis(a, np.argsort(order, axis=0)[:math.ceil(sparsity * a.shape[0])], 0, axis=0)
     return _fill(tensor, a)
+
+
+attach(Tensor, {f.__name__: f for f in (xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_, orthogonal_)})

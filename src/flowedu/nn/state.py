@@ -5,10 +5,13 @@ import itertools
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterator, Mapping
 
+import numpy as np
+
 from flowedu.errors import CallError, CheckpointError
 from flowedu.nn.hooks import RemovableHandle
-from flowedu.tensor import Tensor, no_grad
+from flowedu.tensor import Tensor, no_grad, tensor
 from flowedu.tensor.globals import from_logical
+from flowedu.tensor.interop import from_dlpack
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -20,6 +23,19 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
         return super().__repr__()
 
     __str__ = __repr__
+
+
+def _as_tensor(value) -> Tensor | None:
+    """The tensor of a tensor, an array, or what turns into one (a PyTorch tensor, a list); None for anything else."""
+    if isinstance(value, Tensor):
+        return value
+    try:
+        if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+            return from_dlpack(value.detach() if hasattr(value, "detach") else value)
+        array = np.asarray(value)
+        return tensor(array) if array.dtype.kind in "biuf" else None
+    except (TypeError, ValueError, RuntimeError, BufferError):
+        return None
 
 
 class Stateful:
@@ -130,10 +146,10 @@ class Stateful:
             if key not in state_dict:
                 missing_keys.append(key)
                 continue
-            given = state_dict[key]
-            if not isinstance(given, Tensor):
+            given = _as_tensor(state_dict[key])
+            if given is None:
                 error_msgs.append(f"While copying the parameter named {key}, expected flowedu.Tensor or Tensor-like object "
-                                  f"from checkpoint but received {type(given)}")
+                                  f"from checkpoint but received {type(state_dict[key])}")
             elif tuple(given.shape) != tuple(own.shape):
                 error_msgs.append(f"size mismatch for {key}: copying a param with shape {tuple(given.shape)} from "
                                   f"checkpoint, the shape in current model is {tuple(own.shape)}.")

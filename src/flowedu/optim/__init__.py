@@ -1,4 +1,4 @@
-"""Optimizers: of tensors, flow.optim, SGD, Adam, ...; of job functions, flow.optimizer, in optimizer.py, schedule.py."""
+"""Optimizers: of tensors, flow.optim, SGD, Adam, ...; of job functions, flow.optimizer, in minimize.py, schedule.py."""
 from flowedu.optim.adam import LAMB, Adam, AdamW
 from flowedu.optim.adaptive import Adadelta, Adagrad, RMSprop
 from flowedu.optim.base import Optimizer

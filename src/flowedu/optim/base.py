@@ -11,7 +11,7 @@ from copy import deepcopy
 from typing import Any
 
 from flowedu.blob import dtype as dt
-from flowedu.errors import ArgumentError, CallError, EmptyListError, HyperparameterError, StateError
+from flowedu.errors import ArgumentError, CallError, HyperparameterError, StateError
 from flowedu.nn import trace
 from flowedu.ops.core import set_grad_enabled
 from flowedu.ops.define import Op
@@ -76,10 +76,10 @@ class Optimizer:
                             "pass model.parameters()" if hasattr(params, "parameters") else usage)
         groups = list(params)
         if not groups:
-            raise EmptyListError(f"{name}: optimizer got an empty parameter list", expected="at least one parameter",
-                                 got="none", fix="model.parameters() is an iterator: make it anew for each use; a module's "
-                                 "parameters must be its attributes, not in a plain list")
-        return groups if isinstance(groups[0], Mapping) else [{"params": groups}]
+            warnings.warn(f"{name}: optimizer got an empty parameter list, so it will train nothing. model.parameters() is "
+                          "an iterator: make it anew for each use; a module's parameters must be its attributes, not in a "
+                          "plain list.", stacklevel=4)
+        return groups if groups and isinstance(groups[0], Mapping) else [{"params": groups}]
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
         """Train more parameters: {"params": ..., option: value, ...}."""
@@ -89,9 +89,6 @@ class Optimizer:
                             expected='{"params": [w, b], "lr": 0.1}', fix="do not mix parameters and dicts in one list")
         members = param_group["params"]
         members = [members] if isinstance(members, Tensor) else list(members)
-        if not members:
-            raise EmptyListError(f"{name}: optimizer got an empty parameter list", expected="at least one parameter",
-                                 got='a group with "params": []', fix="leave the group out")
         taken = {id(p) for g in self.param_groups for p in g["params"]}
         members = [self._checked(name, i, getattr(p, "origin", p), taken) for i, p in enumerate(members)]
         group = ParamGroup({**deepcopy(self.defaults), **{k: v for k, v in param_group.items() if k != "params"}})

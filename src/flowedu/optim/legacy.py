@@ -15,7 +15,7 @@ from flowedu.errors import CheckError, UnsupportedError
 from flowedu.optim import schedule, warmup
 from flowedu.optim.clipping import by_global_norm
 from flowedu.optim.decay import WeightDecay
-from flowedu.optim.optimizer import LAMB, LARS, SGD, Adam, LazyAdam, Optimizer, RMSProp
+from flowedu.optim.minimize import LAMB, LARS, SGD, Adam, LazyAdam, Optimizer, RMSProp
 
 REQUIRED = object()
 

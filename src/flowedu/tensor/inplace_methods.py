@@ -1,6 +1,7 @@
 """The methods whose names end in `_`: each writes what the method of the same name without it computes."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ from flowedu.tensor.base import Tensor, attach
 from flowedu.tensor.creation import from_numpy
 from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.inplace import arithmetic, compute_into, write_into
+from flowedu.tensor.modes import no_grad
 from flowedu.tensor.promote import scalar
 
 # One op, in x's own memory where that is safe (ops/inplace.pxi).
@@ -77,7 +79,21 @@ def _arithmetic(name: str) -> Callable:
     return method
 
 
+def initialising(f: Callable) -> Callable:
+    """A method that gives a tensor its first values. OneFlow lets it write into a parameter, too: then without history, as
+    flow.nn.init does."""
+    @functools.wraps(f)
+    def method(self, *args, **kwargs) -> Tensor:
+        if self.tracked and self.node is None and not self.is_lazy and self.link is None:
+            with no_grad():
+                return f(self, *args, **kwargs)
+        return f(self, *args, **kwargs)
+
+    return method
+
+
 def _fill(f: Callable, name: str) -> Callable:
+    @initialising
     def method(self, *args, **kwargs) -> Tensor:
         check_writable(self, name)
         if self.lay is not None:                          # the same numbers on every rank
@@ -86,7 +102,7 @@ def _fill(f: Callable, name: str) -> Callable:
         z.uniform |= self.lay is not None
         return write_into(self, z, name)
 
-    method.__name__ = name
+    method.__name__ = method.__qualname__ = name
     method.__doc__ = f"Fill the tensor with random numbers. {f.__doc__}"
     return method
 
@@ -96,6 +112,7 @@ def copy_(self, src: Tensor, non_blocking: bool = False) -> Tensor:
     return write_into(self, _as_tensor(src, self, "copy_"))
 
 
+@initialising
 def fill_(self, value) -> Tensor:
     """Make every element `value`, a number or a 0-dim tensor."""
     if isinstance(value, Tensor) and value.ndim:
@@ -104,6 +121,7 @@ def fill_(self, value) -> Tensor:
     return write_into(self, _as_tensor(value, self, "fill_"), "fill_")
 
 
+@initialising
 def zero_(self) -> Tensor:
     """Make every element 0."""
     return write_into(self, scalar(0, self.dtype), "zero_")

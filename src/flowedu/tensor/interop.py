@@ -166,16 +166,14 @@ def __copy__(self) -> Tensor:
 
 
 def __deepcopy__(self, memo: dict) -> Tensor:
-    """A leaf with a copy of the numbers, which requires a gradient if this one does. Only for leaves."""
+    """A leaf with a copy of the numbers, which requires a gradient if this one is a leaf that does. (PyTorch takes leaves
+    only; the copy of a computed tensor has no history, as in OneFlow.)"""
     if id(self) in memo:
         return memo[id(self)]
     self._need_data("__deepcopy__()")
-    if not self.is_leaf:
-        raise GradientError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
-                            "the moment", got=f"a tensor with grad_fn={self.grad_fn!r}", fix="copy.deepcopy(x.detach())")
     y = tensor_alias(_COPY.call((self.detach(),), ()), type(self))
-    y.tracked = self.tracked
-    if self.grad is not None:
+    y.tracked = self.tracked and self.is_leaf
+    if self.is_leaf and self.grad is not None:
         y.grad = self.grad.__deepcopy__(memo)
     memo[id(self)] = y
     return y

@@ -48,6 +48,9 @@ class SequentialSampler(Sampler):
         return len(self.data_source)
 
 
+_PART = 1 << 16
+
+
 class RandomSampler(Sampler):
     """A new random order at every iteration.
 
@@ -73,8 +76,9 @@ class RandomSampler(Sampler):
     def __iter__(self) -> Iterator[int]:
         n, count = len(self.data_source), self.num_samples
         generator = self.generator or Generator().manual_seed(drawn_seed())
-        if self.replacement:
-            return iter(randint(0, n, (count,), generator=generator).tolist() if count else [])
+        if self.replacement:                             # in parts: num_samples may be "for ever", 1e10 say
+            parts = (min(_PART, count - done) for done in range(0, count, _PART))
+            return itertools.chain.from_iterable(randint(0, n, (k,), generator=generator).tolist() for k in parts)
         orders = (randperm(n, generator=generator).tolist() for _ in itertools.count())
         return itertools.islice(itertools.chain.from_iterable(orders), count) if n else iter(())
 
