@@ -6,10 +6,47 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
+from flowedu.blob.dtype import as_dtype
+from flowedu.blob.spec import Spec
+from flowedu.ops import REGISTRY
 
-from .calls import call, cases, label
+from .calls import attributes, call, cases, input_name, label, types_of
 
 CALLS = cases(lambda op: bool(op.rules))
+
+
+# Floating inputs without a rule, although there are floating results.
+NO_RULE = {
+    ("relu_grad", "y"): "it only chooses: where there is a derivative, it is 0",
+    ("relu6_grad", "y"): "as relu_grad",
+    ("copysign", "y"): "only its sign is read: where there is a derivative, it is 0",
+    ("fused", "xs"): "passes make it, after the gradients have been worked out",
+    **dict.fromkeys([("gather_part", "params"), ("gather_part_grad", "dy"), ("dim_gather_part", "x"), ("slice_part", "x"),
+                     ("dim_gather_part_grad", "dy")], "a device calls it; gradients are taken of the whole call"),
+}
+
+
+def test_every_floating_input_has_a_rule_or_a_reason():
+    """A forgotten rule is a gradient that is silently None."""
+    missing = set()
+    for op, e in cases(lambda op: not getattr(op, "mutates", None)):       # what writes its inputs has no results
+        specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(e["shapes"], types_of(op, e, np.float64))]
+        if any(y.dtype.is_floating_point for y in op.infer(specs, attributes(op, e))):
+            names = {input_name(op, i) for i, s in enumerate(specs) if s.dtype.is_floating_point}
+            missing |= {(op.name, n) for n in names if "*" not in op.rules and n not in op.rules}
+    assert missing <= set(NO_RULE), "these have no gradient"
+    assert set(NO_RULE) <= missing, "these have one by now"
+
+
+def test_every_record_is_tried():
+    """What the laws never call, they cannot find wrong: every record has examples, or is elementwise, or is an update,
+    which test_updates.py calls by name."""
+    assert {op.name for op, _ in CALLS} >= {op.name for op in REGISTRY.values() if op.rules}
+    tried = {op.name for op, _ in cases()}
+    assert {op.name for op in REGISTRY.values() if not getattr(op, "mutates", None)} <= tried
+    from .test_updates import GROUPS, WRITERS
+    writers = {op.name for op in REGISTRY.values() if getattr(op, "mutates", None)}
+    assert writers <= set(GROUPS) | {op.name for op, _ in WRITERS}
 
 
 def projected(op, attrs, tensors, weights):

@@ -37,12 +37,15 @@ def compiled(isa: str) -> list[str]:
 def choose_isa() -> str:
     here = {isa for isa in ORDER if "matmul" in compiled(isa)}
     forced = os.environ.get("FLOWEDU_ISA")
-    if forced:
-        if forced not in here:
-            raise ImportError(f"FLOWEDU_ISA={forced!r} is not built; built here: {sorted(here) or 'nothing'}")
-        return forced
+    if forced and forced not in here:
+        raise ImportError(f"FLOWEDU_ISA={forced!r} is not built; built here: {sorted(here) or 'nothing'}")
     machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
     flags = cpu_flags() if machine.lower() in ("x86_64", "amd64") else set()
+    if forced:
+        lacks = NEEDS[forced] - flags
+        if lacks:                                                # it would die of an illegal instruction
+            raise ImportError(f"FLOWEDU_ISA={forced!r}: this processor lacks {', '.join(sorted(lacks))}")
+        return forced
     for isa in ORDER:
         if isa in here and NEEDS[isa] <= flags:
             return isa

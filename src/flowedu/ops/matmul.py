@@ -75,7 +75,8 @@ matmul = define("matmul(a, b, *, transpose_a=False, transpose_b=False) -> y", _a
 
 
 def _update_axes(a, b, transpose_a, transpose_b):
-    return f"{'km' if transpose_a else 'mk'},{'nk' if transpose_b else 'kn'},Z,mn->"
+    """The contracted axis is whole: a device that has a part of it has but an addend of what is subtracted."""
+    return f"{'Km' if transpose_a else 'mK'},{'nK' if transpose_b else 'Kn'},Z,mn->"
 
 
 def _check_update(a, b, lr, w, transpose_a, transpose_b):

@@ -1,0 +1,162 @@
+"""Law: ops whose NumPy meaning is their kernel, and so would be compared with itself, give what these definitions say,
+which are written element by element and share nothing with them."""
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowedu.ops import REGISTRY
+
+from .calls import cases, label, run
+from .draws import KINDS, agree, drawn
+
+
+def rows_of(x):
+    """Index and value of each matrix of a batch."""
+    return ((i, x[i].astype(np.longdouble)) for i in np.ndindex(x.shape[:-2]))
+
+
+def determinant(a):
+    """By Leibniz' formula: the sum over all permutations."""
+    n, total = len(a), np.longdouble(0)
+    for p in itertools.permutations(range(n)):
+        sign = (-1) ** sum(p[i] > p[j] for i in range(n) for j in range(i + 1, n))
+        total += sign * np.prod([a[i, p[i]] for i in range(n)])
+    return total
+
+
+def cramer(a, b):
+    """The solution of a @ y = b by Cramer's rule."""
+    y, d = np.empty(b.shape, np.longdouble), determinant(a)
+    for i, k in np.ndindex(b.shape):
+        swapped = a.copy()
+        swapped[:, i] = b[:, k]
+        y[i, k] = determinant(swapped) / d
+    return y
+
+
+def det(x):
+    y = np.empty(x.shape[:-2], x.dtype)
+    for i, a in rows_of(x):
+        y[i] = determinant(a)
+    return y
+
+
+def inverse(x):
+    y = np.empty_like(x)
+    for i, a in rows_of(x):
+        y[i] = cramer(a, np.eye(len(a), dtype=np.longdouble))
+    return y
+
+
+def solve(a, b):
+    y = np.empty_like(b)
+    for i, m in rows_of(a):
+        y[i] = cramer(m, b[i].astype(np.longdouble))
+    return y
+
+
+def searchsorted(rows, values, right):
+    y = np.empty(values.shape, np.int64)
+    for i in np.ndindex(values.shape):
+        row = rows if rows.ndim == 1 else rows[i[:-1]]
+        y[i] = sum(bool(r <= values[i] if right else r < values[i]) for r in row)
+    return y
+
+
+def gather_part(params, indices, axis, first, size):
+    """What gather takes from a table of `size` rows that has params from row `first` on and zeros elsewhere."""
+    y = np.zeros(params.shape[:axis] + indices.shape + params.shape[axis + 1:], params.dtype)
+    for at in np.ndindex(y.shape):
+        row = indices[at[axis:axis + indices.ndim]] - first
+        if 0 <= row < params.shape[axis]:
+            y[at] = params[at[:axis] + (row,) + at[axis + indices.ndim:]]
+    return y
+
+
+def gather_part_grad(dy, indices, axis, first, rows, size):
+    y = np.zeros(dy.shape[:axis] + (rows,) + dy.shape[axis + indices.ndim:], dy.dtype)
+    for at in np.ndindex(dy.shape):
+        row = indices[at[axis:axis + indices.ndim]] - first
+        if 0 <= row < rows:
+            y[at[:axis] + (row,) + at[axis + indices.ndim:]] += dy[at]
+    return y
+
+
+def dim_gather_part(x, index, axis, first, size):
+    y = np.zeros(index.shape, x.dtype)
+    for at in np.ndindex(index.shape):
+        row = index[at] - first
+        if 0 <= row < x.shape[axis]:
+            y[at] = x[at[:axis] + (row,) + at[axis + 1:]]
+    return y
+
+
+def dim_gather_part_grad(dy, index, axis, first, rows, size):
+    y = np.zeros(dy.shape[:axis] + (rows,) + dy.shape[axis + 1:], dy.dtype)
+    for at in np.ndindex(dy.shape):
+        row = index[at] - first
+        if 0 <= row < rows:
+            y[at[:axis] + (row,) + at[axis + 1:]] += dy[at]
+    return y
+
+
+def slice_part(x, start, stop, step, first):
+    y = np.zeros([len(range(a, b, s)) for a, b, s in zip(start, stop, step)], x.dtype)
+    for at in np.ndindex(y.shape):
+        place = [a + i * s - f for i, a, s, f in zip(at, start, step, first)]
+        if all(0 <= p < n for p, n in zip(place, x.shape)):
+            y[at] = x[tuple(place)]
+    return y
+
+
+def extreme_place(x, axis, smallest):
+    """Of the elements up to each one: the place of the last largest (smallest), or of the last NaN."""
+    y = np.empty(x.shape, np.int64)
+    for at in np.ndindex(x.shape):
+        seen = [x[at[:axis] + (i,) + at[axis + 1:]] for i in range(at[axis] + 1)]
+        odd = [i for i, v in enumerate(seen) if v != v]
+        best = (min if smallest else max)([v for v in seen if v == v], default=None)
+        y[at] = odd[-1] if odd else max(i for i, v in enumerate(seen) if v == best)
+    return y
+
+
+def mode_place(x):
+    """The last place of the most frequent element; of several the smallest, NaN (each equal to the others) the largest."""
+    y = np.empty(x.shape[:-1], np.int64)
+    for at in np.ndindex(y.shape):
+        row = list(x[at])
+        counts = [sum(same(v, w) for w in row) for v in row]
+        found = [v for v, n in zip(row, counts) if n == max(counts)]
+        best = min((v for v in found if v == v), default=found[0])
+        y[at] = max(i for i, v in enumerate(row) if same(v, best))
+    return y
+
+
+def same(u, v) -> bool:
+    return bool(u == v or u != u and v != v)
+
+
+MEANINGS = {f.__name__: f for f in (det, inverse, solve, searchsorted, gather_part, gather_part_grad, dim_gather_part,
+                                    dim_gather_part_grad, slice_part, extreme_place, mode_place)}
+CALLS = cases(lambda op: op.name in MEANINGS)
+
+
+def test_every_op_that_is_its_own_meaning_is_here():
+    own = {op.name for op in REGISTRY.values() if op.cpu is None and op.view is None and op.ref is not None}
+    assert {n for n in own if not REGISTRY[n].random} == set(MEANINGS)
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+@given(data=st.data(), kind=st.sampled_from(KINDS))
+def test_it_gives_what_the_definition_says(case, data, kind):
+    op, example = case
+    arrays, attrs = data.draw(drawn(op, example, kind))
+    got, = run(op, arrays, attrs)
+    if got.dtype == np.float16 and op.name.endswith("_grad"):
+        arrays = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
+    with np.errstate(all="ignore"):
+        want = MEANINGS[op.name](*arrays, *attrs)
+    agree(got, want.astype(got.dtype), op.name == "slice_part", terms=400 if "matrix" in op.domain.values() else 16)

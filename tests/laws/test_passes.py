@@ -1,0 +1,204 @@
+"""Laws of the general passes: each does what it says to the calls it is made for, leaves alone what only looks like them,
+and changes no number. (Passes for images, pooling and attention: test_passes_*.py.)"""
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu.blob.spec import Spec
+from flowedu.graph.backward import gradients
+from flowedu.graph.ir import Graph
+from flowedu.graph.passes import PASSES, cse, dead, fuse, run_passes, simplify, update
+from flowedu.ops import REGISTRY
+
+from .graphs import run_graph
+
+R = REGISTRY
+X = np.arange(12.0).reshape(3, 4) / 7
+
+
+def traced(f, *specs):
+    """The graph of f on inputs of these Specs: f returns its outputs."""
+    g = Graph("law")
+    inputs = [g.input(f"x{i}", s) for i, s in enumerate(specs)]
+    with g.building():
+        g.outputs = list(f(*inputs))
+    return g
+
+
+def names(g) -> list[str]:
+    return [n.op.name for n in g.nodes]
+
+
+def same_numbers(f, after, arrays=(X,)):
+    """The graph of f, with all passes and with none, gives the same; after its passes the nodes are `after`."""
+    specs = [Spec(a.shape, flow.blob.dtype.as_dtype(a.dtype)) for a in arrays]
+    plain, made = traced(f, *specs), traced(f, *specs)
+    want = run_graph(plain, arrays, passes=False)
+    run_passes(made)
+    assert names(made) == after
+    for a, b in zip(run_graph(made, arrays, passes=False), want, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+F64 = Spec((3, 4), flow.float64)
+
+
+@pytest.mark.parametrize("call", [lambda x: R["identity"](x), lambda x: R["reshape"](x, shape=(3, 4)),
+                                  lambda x: R["expand"](x, shape=(3, 4)), lambda x: R["cast"](x, dtype=flow.float64),
+                                  lambda x: R["distribute_hint"](x, sbp="S0")], ids=range(5))
+def test_what_changes_nothing_goes(call):
+    g = traced(lambda x: [R["exp"](call(call(x)))], F64)
+    simplify(g)
+    assert names(g) == ["exp"] and g.nodes[0].inputs == (g.inputs["x0"],)
+    g = traced(lambda x: [call(x)], F64)
+    simplify(g)
+    assert names(g) == [] and g.outputs == [g.inputs["x0"]]
+
+
+@pytest.mark.parametrize("call", [lambda x: R["reshape"](x, shape=(4, 3)), lambda x: R["expand"](x, shape=(2, 3, 4)),
+                                  lambda x: R["cast"](x, dtype=flow.float32), lambda x: R["transpose"](x, perm=(0, 1)),
+                                  lambda x: R["contiguous"](x)], ids=range(5))
+def test_what_changes_something_stays(call):
+    g = traced(lambda x: [call(x)], F64)
+    simplify(g)
+    assert len(g.nodes) == 1
+
+
+def test_the_same_call_is_made_once():
+    def f(x):
+        return [R["sum"](R["exp"](x), axis=(0,)) * R["sum"](R["exp"](x), axis=(0,))]
+    g = traced(f, F64)
+    cse(g)
+    assert names(g) == ["exp", "sum", "mul"]
+    assert g.nodes[2].inputs[0] is g.nodes[2].inputs[1]
+    same_numbers(f, ["exp", "sum", "mul"])
+
+
+@pytest.mark.parametrize("a, b", [
+    (lambda x: R["sum"](x, axis=(0,), keepdims=True), lambda x: R["sum"](x, axis=(1,), keepdims=True)),
+    (lambda x: R["sub"](x, R["exp"](x)), lambda x: R["sub"](R["exp"](x), x)),
+    (lambda x: R["max"](x, axis=(0,), keepdims=True), lambda x: R["min"](x, axis=(0,), keepdims=True)),
+], ids=["attributes", "order", "op"])
+def test_calls_that_differ_in_anything_stay(a, b):
+    g = traced(lambda x: [R["add"](a(x), b(x))], F64)
+    cse(g)
+    last = g.nodes[-1]
+    assert last.inputs[0] is not last.inputs[1] and last.inputs[0].node.op is not R["exp"]
+
+
+def test_random_numbers_are_drawn_as_often_as_they_are_asked_for():
+    def f(x):
+        draw = lambda: R["random_uniform"](shape=(3, 4), dtype=flow.float64, seed=3)
+        mask = lambda: R["random_mask_like"](x, rate=0.5, seed=4)
+        return [draw(), draw(), mask(), mask()]
+    g = traced(f, F64)
+    run_passes(g)
+    assert sorted(names(g)) == ["random_mask_like"] * 2 + ["random_uniform"] * 2
+    assert len(set(g.outputs)) == 4
+
+
+def test_what_is_computed_anew_is_not_taken_for_what_was_computed():
+    import flowedu.nn.graph.unroll  # noqa: F401  (enters `recompute` in the registry)
+    g = traced(lambda x: [R["exp"](R["recompute"](x)), R["exp"](R["recompute"](x)), R["exp"](x)], F64)
+    run_passes(g)
+    assert names(g).count("exp") == 3 and names(g).count("recompute") == 2
+
+
+def training(out=lambda loss, dw: [loss], twice=False, attrs=None, through=lambda dw: dw):
+    """One SGD step of x @ w with a loss; through(gradient) is what updates w."""
+    g = Graph("law")
+    x, w = g.input("x", F64), g.variable("w", Spec((4, 5), flow.float64))
+    lr, step = g.host("lr", Spec((1,), flow.float32)), g.variable("step", Spec((1,), flow.int64))
+    with g.building():
+        y = x @ w
+        loss = R["sum"](y * y, axis=(0, 1))
+    dw, = gradients(g, [loss], [w])
+    with g.building():
+        used = through(dw)
+        R["sgd_update"](lr, step, w, used, **(attrs or {}))
+        g.outputs = out(loss, dw)
+    return g
+
+
+def test_what_nobody_needs_goes_and_what_writes_stays():
+    g = traced(lambda x: [R["exp"](x), R["tanh"](x)][:1], F64)
+    dead(g)
+    assert names(g) == ["exp"]
+    g = training(out=lambda loss, dw: [])
+    dead(g)
+    assert "sgd_update" in names(g) and "sum" not in names(g)      # the loss itself is not asked for
+
+
+def test_a_gradient_goes_straight_into_its_weight():
+    g = training()
+    assert update(g) and names(g)[-1] == "matmul_update" and "sgd_update" not in names(g)
+    assert names(g).count("matmul") == 1                            # x @ w; the gradient's product is in the update
+
+
+@pytest.mark.parametrize("case", [
+    dict(out=lambda loss, dw: [loss, dw]),                           # it is an output
+    dict(out=lambda loss, dw: [loss, R["sum"](dw, axis=(0, 1))]),    # a second reader: its norm, say
+    dict(attrs={"weight_decay": (0.1,)}), dict(attrs={"l1": (0.1,)}), dict(attrs={"l2": (0.1,)}),
+    dict(through=lambda dw: dw * 0.5),                               # what updates is no product
+], ids=["output", "second reader", "weight decay", "l1", "l2", "not a product"])
+def test_a_gradient_that_is_more_than_an_update_is_written_down(case):
+    g = training(**case)
+    before = names(g)
+    assert not update(g) and names(g) == before
+
+
+def test_a_chain_is_one_kernel():
+    def f(x):
+        return [R["relu"](R["exp"](x * 0.5) - x) + 1.0]
+    same_numbers(f, ["fused"])
+
+
+def test_what_two_read_is_computed_once():
+    def f(x):
+        y = R["exp"](x * 0.5)
+        return [R["tanh"](y), R["relu"](y)]
+    g = traced(f, F64)
+    fuse(g)
+    assert len(g.nodes) == 3                                         # mul+exp, tanh, relu
+    same_numbers(f, ["fused", "tanh", "relu"])
+
+
+def test_what_is_asked_for_is_still_there():
+    def f(x):
+        y = R["exp"](x * 0.5)
+        return [y, R["tanh"](y)]
+    same_numbers(f, ["fused", "tanh"])
+
+
+def test_broadcast_operands_join_only_over_one_shape():
+    def f(x, b):
+        return [R["add"](x, R["exp"](b))]                            # exp of 4 numbers is not done 12 times
+    same_numbers(f, ["exp", "add"], (X, X[0]))
+
+
+def test_every_pass_is_reported_and_can_be_switched_off():
+    def f(x):
+        return [R["tanh"](R["exp"](R["identity"](x)))]
+    for off in ((), ("simplify",), ("fuse",), tuple(p.__name__ for p in PASSES)):
+        g = traced(f, F64)
+        report = run_passes(g, off)
+        assert [line.split()[0] for line in report] == [p.__name__ for p in PASSES if p.__name__ not in off]
+        assert ("identity" in names(g)) == ("simplify" in off)
+        assert ("fused" in names(g)) == ("fuse" not in off)
+
+
+@pytest.mark.parametrize("axis, moves", [(1, True), (2, False), (3, False)])
+def test_pooling_goes_before_a_bias_of_channels_only(axis, moves):
+    """A bias along the rows or columns that are pooled is not the same for all numbers of a window."""
+    rng = np.random.default_rng(0)
+    x, b = rng.standard_normal((2, 6, 6, 6)), rng.standard_normal(6) * 3
+
+    def f(x, b):
+        return [R["max_pool2d"](R["relu"](R["bias_add"](x, b, axis=axis)), ksize=(2, 2), strides=(2, 2))[0]]
+    specs = [Spec(a.shape, flow.float64) for a in (x, b)]
+    g = traced(f, *specs)
+    report = "\n".join(run_passes(g))
+    assert "1 max poolings moved forward" in report
+    assert (names(g)[0] == "max_pool2d") == moves
+    got, = run_graph(g, (x, b), passes=False)
+    np.testing.assert_array_equal(got, run_graph(traced(f, *specs), (x, b), passes=False)[0])
