@@ -70,7 +70,8 @@ def values(domain: str, shape, dtype, rng, place: int = 0) -> np.ndarray:
         return (rng.uniform(-1, 1, shape) + (np.eye(shape[-1]) * shape[-1] if square else 0)).astype(dtype)
     if domain == "sorted":
         return np.sort(values("any", shape, dtype, rng, place), axis=-1 if shape else None).reshape(shape)
-    low, high = {"positive": (0.3, 2.5), "unit": (-0.85, 0.85), "share": (0.1, 0.9), "above_one": (1.2, 3.0)}.get(domain, (-2.0, 2.0))
+    low, high = {"positive": (0.3, 2.5), "unit": (-0.85, 0.85), "share": (0.1, 0.9), "above_one": (1.2, 3.0)}.get(
+        domain, (-2.0, 2.0))
     if np.issubdtype(dtype, np.integer):
         x = rng.integers(-9 if domain == "any" else 1, 9, n)
     else:
