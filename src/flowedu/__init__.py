@@ -85,6 +85,8 @@ from flowedu.blob.limits import finfo, iinfo
 from flowedu.device import device
 from flowedu.tensor import (
     Size, enable_grad, from_dlpack, inference_mode, is_grad_enabled, is_inference_mode_enabled, set_grad_enabled)
+from flowedu.tensor.memory_format import (
+    channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format)
 from flowedu.tensor.elementwise import (
     abs, absolute, acos, acosh, add, addcdiv, addcmul, all, allclose, any, arccos, arccosh, arcsin, arcsinh, arctan,
     arctan2, arctanh, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or,

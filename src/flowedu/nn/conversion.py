@@ -6,6 +6,7 @@ from collections.abc import Callable
 from flowedu.blob import dtype as dt
 from flowedu.errors import DTypeError
 from flowedu.tensor import Tensor
+from flowedu.tensor.memory_format import checked, contiguous
 
 
 class Convertible:
@@ -29,9 +30,10 @@ class Convertible:
     def to(self, *args, **kwargs) -> Convertible:
         """to(dtype), to(device), to(device, dtype), to(tensor): parameters and buffers are converted in place.
 
-        A dtype (a floating one) goes to floating tensors only. Returns self.
+        A dtype (a floating one) goes to floating tensors only, memory_format=flow.channels_last to those of 4 axes (its
+        sister to those of 5). Returns self.
         """
-        dtype = kwargs.pop("dtype", None)
+        dtype, format = kwargs.pop("dtype", None), checked("nn.Module.to", kwargs.pop("memory_format", None))
         rest = []
         for a in args:
             if isinstance(a, Tensor):
@@ -47,6 +49,7 @@ class Convertible:
 
         def convert(t):
             t = t.to(*rest, **kwargs) if rest or kwargs else t
+            t = contiguous(t, format) if format.order is not None and len(format.order) == t.ndim else t
             return t.to(dtype) if dtype is not None and t.dtype.is_floating_point else t
 
         return self._apply(convert)

@@ -119,9 +119,6 @@ class Tensor(TensorBase, metaclass=TensorType):
         """Elements between the start of the memory block and the first element."""
         return self.storage_offset_
 
-    def is_contiguous(self) -> bool:
-        return self.row_major_()
-
     def element_size(self) -> int:
         """Bytes of one element."""
         return self.dtype.bytes

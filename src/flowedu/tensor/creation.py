@@ -17,6 +17,7 @@ from flowedu.tensor.base import Tensor
 from flowedu.tensor.dims import reshaped, sizes
 from flowedu.tensor.globals import spread_out
 from flowedu.tensor.interop import from_numpy
+from flowedu.tensor.memory_format import checked, like, order_of, out_of_order
 from flowedu.tensor.promote import cast, default_float, number_type, scalar
 from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)
 
@@ -103,13 +104,15 @@ def _from_tensors(data, kind):
 
 # ---- filled
 def empty(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
-          pin_memory: bool = False) -> Tensor:
+          pin_memory: bool = False, memory_format=None) -> Tensor:
     """Memory as it is found (in a graph: zeros)."""
     shape, kind = sizes(size), _kind(dtype) or default_float()
     if min(shape, default=0) < 0:
         raise ShapeError("empty: Trying to create tensor with negative dimension", expected="sizes of 0 or more",
                          got=str(shape), fix="check the sizes")
-    t = _empty(shape, kind, Tensor) if current_interpreter() is None else _filled(shape, 0, kind)
+    order = order_of("empty", checked("empty", memory_format, preserve=False), shape)
+    lying = tuple(shape[d] for d in order)
+    t = out_of_order(_empty(lying, kind, Tensor) if current_interpreter() is None else _filled(lying, 0, kind), order)
     return finished(t, device, requires_grad, placement, sbp)
 
 
@@ -146,24 +149,27 @@ def where(input) -> dict:
     return {} if lay is None else {"placement": lay.placement, "sbp": lay.sbp}
 
 
-def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    """`fill_value` in the shape and dtype of another tensor."""
-    return full(input.shape, fill_value, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad,
-                **where(input))
+def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
+    """`fill_value` in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
+    y = full(input.shape, fill_value, dtype=dtype or input.dtype, **where(input))
+    return finished(like("full_like", y, memory_format, input), device, requires_grad)
 
 
-def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    """Zeros in the shape and dtype of another tensor."""
-    return finished(_filled(tuple(input.shape), 0, _kind(dtype) or input.dtype), device, requires_grad, **where(input))
+def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
+    """Zeros in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
+    y = _filled(tuple(input.shape), 0, _kind(dtype) or input.dtype)
+    return finished(like("zeros_like", y, memory_format, input), device, requires_grad, **where(input))
 
 
-def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    """Ones in the shape and dtype of another tensor."""
-    return finished(_filled(tuple(input.shape), 1, _kind(dtype) or input.dtype), device, requires_grad, **where(input))
+def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
+    """Ones in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
+    y = _filled(tuple(input.shape), 1, _kind(dtype) or input.dtype)
+    return finished(like("ones_like", y, memory_format, input), device, requires_grad, **where(input))
 
 
-def empty_like(input, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return empty(tuple(input.shape), dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
+def empty_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
+    y = empty(tuple(input.shape), dtype=dtype or input.dtype)
+    return finished(like("empty_like", y, memory_format, input), device, requires_grad)
 
 
 # ---- counted

@@ -6,6 +6,7 @@ from flowedu.device import device, usable
 from flowedu.errors import CallError
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.base import Tensor, attach
+from flowedu.tensor.memory_format import checked, contiguous, copied, preserve_format
 
 _CAST, _COPY = REGISTRY["cast"], REGISTRY["contiguous"]
 
@@ -15,6 +16,7 @@ def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_bl
     """This tensor with another dtype or on another device; itself when nothing changes and `copy` is False.
 
     Forms: to(dtype), to(device), to(device, dtype), to(other), with non_blocking and copy after them.
+    memory_format: of the result; flow.preserve_format, as leaving it out, keeps the tensor as it lies.
     Raises DeviceError for a GPU: there is none.
     """
     rest = list(args)
@@ -37,10 +39,12 @@ def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_bl
         dtype = other.dtype
     if device is not None:
         usable(f"cuda:{device}" if isinstance(device, int) else device)
+    format = None if memory_format is None else checked("to", memory_format)
     kind = None if dtype is None else dt.as_dtype(dtype, "to: dtype")
-    if kind is not None and kind is not self.dtype:
-        return _CAST.call((self,), (kind,))
-    return _COPY.call((self,), ()) if copy else self
+    y = _CAST.call((self,), (kind,)) if kind is not None and kind is not self.dtype else self
+    if format is not None and format is not preserve_format:
+        y = contiguous(y, format)
+    return y if y is not self or not copy else _COPY.call((self,), ()) if format is None else copied(self, format, "to")
 
 
 _Device = device

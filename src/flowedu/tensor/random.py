@@ -17,6 +17,7 @@ from flowedu.tensor.base import Tensor
 from flowedu.tensor.creation import finished, from_numpy, sizes, where
 from flowedu.tensor.generator import default_generator, draw
 from flowedu.tensor.globals import shared_generator
+from flowedu.tensor.memory_format import like
 from flowedu.tensor.promote import REDUCING, cast, default_float
 
 _UNIFORM, _NORMAL, _INT = map(REGISTRY.__getitem__, ("random_uniform", "random_normal", "random_randint"))
@@ -91,20 +92,23 @@ def randperm(n: int, *, generator=None, dtype=dt.int64, device=None, requires_gr
     return finished(cast(order, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
 
 
-def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
-                requires_grad=requires_grad, **where(input))
+def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
+              memory_format=None) -> Tensor:
+    y = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input))
+    return finished(like("rand_like", y, memory_format, input), device, requires_grad)
 
 
-def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
-                 requires_grad=requires_grad, **where(input))
+def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
+               memory_format=None) -> Tensor:
+    y = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input))
+    return finished(like("randn_like", y, memory_format, input), device, requires_grad)
 
 
-def randint_like(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def randint_like(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
+                 memory_format=None) -> Tensor:
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
-                   requires_grad=requires_grad, **where(input))
+    y = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input))
+    return finished(like("randint_like", y, memory_format, input), device, requires_grad)
 
 
 def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,

@@ -12,6 +12,7 @@ from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.view import reshape_strides
 from flowedu.tensor.dims import dims, one_dim, reshaped, sizes, transposed
+from flowedu.tensor.memory_format import contiguous  # noqa: F401  (one of this family)
 from flowedu.tensor.promote import cast
 
 _op = REGISTRY.__getitem__
@@ -265,11 +266,6 @@ def repeat_interleave(input, repeats, dim: int | None = None, *, output_size=Non
     x = unsqueeze(input, a + 1)
     x = expand(x, *input.shape[:a + 1], repeats, *input.shape[a + 1:])
     return reshape(x, *input.shape[:a], input.shape[a] * repeats, *input.shape[a + 1:])
-
-
-def contiguous(input, memory_format=None):
-    """x itself when its memory runs row by row, else a copy that does."""
-    return input if input.is_contiguous() else _op("contiguous").call((input,), ())
 
 
 def type_as(input, other):

@@ -10,6 +10,7 @@ import math
 from flowedu.blob import dtype as dt
 from flowedu.errors import DTypeError
 from flowedu.ops.define import REGISTRY
+from flowedu.tensor.memory_format import clone  # noqa: F401  (one of this family)
 from flowedu.tensor.promote import cast, default_float, in_float, not_a_tensor, run
 
 _op = REGISTRY.__getitem__
@@ -126,8 +127,3 @@ def round(input, decimals: int = 0):
 def frac(input):
     """x - trunc(x)."""
     return input - trunc(input)
-
-
-def clone(input, memory_format=None):
-    """A copy with memory of its own; differentiable."""
-    return _op("contiguous").call((input,), ())
