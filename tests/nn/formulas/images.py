@@ -70,7 +70,7 @@ def _keys(x, a=-0.75):
                     np.where(x < 2, a * x ** 3 - 5 * a * x ** 2 + 8 * a * x - 4 * a, 0))
 
 
-def _matrix(n, out, factor, mode, corners):
+def matrix(n, out, factor, mode, corners):
     """(out, n): what each new pixel takes of each old one; what lies outside counts as the border."""
     i = np.arange(out)
     if mode == "nearest":
@@ -95,7 +95,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if size is not None or recompute_scale_factor:
         factors = [b / a for a, b in zip(old, new)]
     for i in range(n):
-        w = _matrix(old[i], new[i], factors[i], mode, align_corners)
+        w = matrix(old[i], new[i], factors[i], mode, align_corners)
         input = np.moveaxis(np.tensordot(input, w, (2 + i, 1)), -1, 2 + i)
     return input
 
