@@ -235,6 +235,16 @@ def test_padding_modes_of_convolutions(mode, n, data):
     np.testing.assert_allclose(layer(flow.tensor(a)).detach().numpy(), want.detach().numpy(), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [14, 26, 30, 49])
+def test_the_nearest_pixel_is_not_lost_to_rounding(n):
+    """i * n / size is whole now and then; a ratio of floats may fall below it."""
+    x = flow.arange(n).double().reshape(1, 1, n)
+    for size in range(1, 60):
+        i = np.arange(size)
+        for mode, want in (("nearest", i * n // size), ("nearest-exact", (2 * i + 1) * n // (2 * size))):
+            np.testing.assert_array_equal(F.interpolate(x, size, mode=mode).numpy()[0, 0], want, err_msg=f"{mode} {size}")
+
+
 def test_softmax_converts_first():
     x = flow.tensor([1, 2, 4])
     for f in (F.softmax, F.log_softmax, F.softmin):

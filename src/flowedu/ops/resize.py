@@ -10,6 +10,7 @@ import numpy as np
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.ops.define import define
 
+NEARLY = 1 + 2.0 ** -40               # makes up for what rounding took from a whole number
 ATTRS = 'scale, mode="nearest", align_corners=False'
 
 
@@ -23,7 +24,7 @@ def neighbours(size: int, out: int, scale: float, mode: str, align_corners: bool
     """
     i = np.arange(out)
     if mode == "nearest":
-        first = np.minimum(np.floor(i / scale).astype(np.int64), size - 1)
+        first = np.minimum(np.floor(i / scale * NEARLY).astype(np.int64), size - 1)
         return first, first, np.zeros(out)
     if align_corners:
         at = i * ((size - 1) / (out - 1) if out > 1 else 0.0)

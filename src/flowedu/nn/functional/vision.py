@@ -7,6 +7,7 @@ from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError, UnsupportedError
 from flowedu.nn.functional.common import check_tensor, ints, reshaped
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.resize import NEARLY
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.joining import pad
@@ -98,7 +99,7 @@ def _positions(n: int, out: int, factor: float, corners: bool, dtype):
 
 def _middle(x, axis: int, out: int, factor: float, corners: bool):
     at = _positions(x.shape[axis], out, factor, False, dt.float64) + 0.5
-    return _taken(x, axis, _r["floor"](at))
+    return _taken(x, axis, _r["floor"](at * NEARLY))
 
 
 def _taken(x, axis: int, places):

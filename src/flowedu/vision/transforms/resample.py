@@ -74,9 +74,11 @@ def weights(source: int, target: int, mode: InterpolationMode, antialias: bool) 
 def nearest(source: int, target: int, centred: bool) -> np.ndarray:
     """Which input pixel each output pixel takes. centred: the one under the middle of the output pixel (Pillow's rule),
     else the one under its left edge (the rule of interpolate(mode="nearest"))."""
+    if not centred:
+        return np.arange(target) * source // target
     step = source / target
-    at = np.cumsum(np.r_[0.5 * step * centred, np.full(target - 1, step)])      # Pillow adds up, too: equal at the borders
-    return np.minimum(at.astype(np.intp) if centred else np.floor(np.arange(target) * step).astype(np.intp), source - 1)
+    at = np.cumsum(np.r_[0.5 * step, np.full(target - 1, step)])                # Pillow adds up, too: equal at the borders
+    return np.minimum(at.astype(np.intp), source - 1)
 
 
 def new_size(height: int, width: int, size: int | tuple[int, int], max_size: int | None) -> tuple[int, int]:
