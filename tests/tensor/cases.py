@@ -4,6 +4,8 @@ Suffixes: `# view` the result shares memory with its first input and has PyTorch
 compared; `# infinite` results are, so they have no slopes; `# eager` the call needs the data, so it does not work in a
 graph.
 """
+from .option_cases import OPTIONS
+
 UNARY = [f"m.{n}(a)" for n in """exp expm1 exp2 sin cos tan sinh tanh asinh atan erf erfc sigmoid abs neg square relu floor
     ceil trunc round sign frac positive deg2rad rad2deg sinc nan_to_num isnan isfinite isinf isposinf isneginf signbit
     logical_not clone sgn absolute negative fix""".split()]
@@ -178,4 +180,4 @@ OURS += ["(p + 1).arccosh()", "u.arccos()", "(a * 4).relu6()", "m.log_sigmoid(a)
     "m.arctan2(a, b)", "k.bitwise_right_shift(1)", "m.bitwise_xor(i, k)", "m.ge(a, b)", "m.gt(i, k)", "m.le(a, 0.5)",
     "m.lt(a, b)", "m.less(i, k)", "m.greater_equal(i, k)", "m.not_equal(i, k)", "m.broadcast_shapes((3, 1), (4,))"]
 
-EVERY = UNARY + BINARY + REDUCE + SHAPE + LINEAR + SEARCH + INDEX + ADVANCED + MASKS
+EVERY = UNARY + BINARY + REDUCE + SHAPE + LINEAR + SEARCH + INDEX + ADVANCED + MASKS + OPTIONS

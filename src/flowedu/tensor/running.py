@@ -7,6 +7,7 @@ from flowedu.ops.define import REGISTRY
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
 from flowedu.tensor.dims import moved, one_dim, reshaped
+from flowedu.tensor.joining import cat
 from flowedu.tensor.promote import REDUCING, cast, run
 from flowedu.tensor.reductions import amax, sum
 
@@ -68,9 +69,11 @@ def logcumsumexp(input, dim: int):
     return E.log(cumsum(E.exp(input - top), axis)) + top
 
 
-def diff(input, n: int = 1, dim: int = -1):
-    """The n-th difference of neighbours along `dim`."""
+def diff(input, n: int = 1, dim: int = -1, prepend=None, append=None):
+    """The n-th difference of neighbours along `dim`. prepend, append: tensors joined to it there first."""
     axis = one_dim(dim, input.ndim, "diff")
+    if prepend is not None or append is not None:
+        input = cat([x for x in (prepend, input, append) if x is not None], axis)
     if n < 0:
         raise ArgumentError("diff: order must be non-negative", expected="n of 0 or more", got=str(n), fix="n=1")
     for _ in range(min(n, input.shape[axis]) if input.ndim else n):        # then none is left

@@ -130,7 +130,7 @@ def mode(input, dim: int = -1, keepdim: bool = False):
 
 
 def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"):
-    """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all)."""
+    """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all); NaN where there is one."""
     from flowedu.tensor.creation import tensor
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise ArgumentError("quantile: unknown interpolation", got=repr(interpolation),
@@ -146,8 +146,9 @@ def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpo
          cast(E.gt(place, low), x.dtype) * 0.5, "nearest": E.round(place) - low}[interpolation]
     i = cast(low, dt.int64)
     a = _GATHER.call((x, i), (x.ndim - 1,))
-    b = _GATHER.call((x, E.clamp(i + 1, max=x.shape[-1] - 1)), (x.ndim - 1,))
-    y = moved(E.lerp(a, b, w), x.ndim - 1, 0)                # (q, other axes)
+    b = _GATHER.call((x, cast(E.ceil(place), dt.int64)), (x.ndim - 1,))       # the same one, where nothing is between
+    nan = E.isnan(P.part(x, x.ndim - 1, x.shape[-1] - 1, x.shape[-1]))        # sorted, a NaN is the last
+    y = moved(E.where(nan, float("nan"), E.lerp(a, b, w)), x.ndim - 1, 0)     # (q, other axes)
     if keepdim:
         shape = [1] * input.ndim if dim is None else [*x.shape[:-1][:axis], 1, *x.shape[:-1][axis:]]
         y = reshaped(y, (qs.size_, *shape))

@@ -241,8 +241,12 @@ def tile(input, *dims_, dims=None):
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
-def repeat_interleave(input, repeats, dim: int | None = None, *, output_size=None):
-    """Every element (part along `dim`) `repeats` times in a row: an int, or a tensor with a number for each part."""
+def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_size=None):
+    """Every element (part along `dim`) `repeats` times in a row: an int, or a tensor with a number for each part. Of one
+    vector alone: its places, each as often as it says."""
+    if repeats is None:
+        from flowedu.tensor.creation import arange
+        input, repeats, dim = arange(input.size_), input, 0
     if dim is None:
         input, dim = ravel(input), 0
     a = one_dim(dim, input.ndim, "repeat_interleave")

@@ -140,7 +140,9 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     return operate(lambda x: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf), x)
 
 
-def softmax(x, dim=None, log=False):
+def softmax(x, dim=None, log=False, dtype=None):
+    x = x if dtype is None else as_kind(x.a, dtype)
+
     def f(x):
         y = x - x.max(dim, keepdims=True)
         y = y - np.log(np.exp(y).sum(dim, keepdims=True))
@@ -217,6 +219,10 @@ def type_as(x, other):
     return as_kind(x.a, other.kind)
 
 
+def type(x, kind):
+    return as_kind(x.a, kind)
+
+
 def detach(x):
     return x
 
@@ -234,7 +240,7 @@ CONVERSIONS = dict(float="float32", double="float64", half="float16", bfloat16="
 FUNCTIONS |= {n: (lambda x, kind=kind: as_kind(x.a, kind)) for n, kind in CONVERSIONS.items()}
 FUNCTIONS |= {f.__name__: f for f in (add, sub, rsub, div, pow, float_power, bitwise_not, round, logit, nan_to_num, softmax,
               log_softmax, lerp, addcmul, addcdiv, clamp, clamp_min, clamp_max, where, isclose, allclose, equal, to, cast,
-              type_as, detach, result_type, can_cast)}
+              type_as, type, detach, result_type, can_cast)}
 FUNCTIONS |= {"subtract": sub, "divide": div, "clip": clamp}
 DTYPES = {n: n for n in NAMES}
 

@@ -24,7 +24,8 @@ def tensordot(x, y, dims):
     return operate(lambda a, b: np.tensordot(a, b, dims), x, y)
 
 
-def cross(x, y, dim=-1):
+def cross(x, y, dim=None):
+    dim = x.shape.index(3) if dim is None else dim
     return operate(lambda a, b: np.cross(a, b, axis=dim), x, y)
 
 
@@ -38,7 +39,7 @@ def solve(x, y):
 
 def cdist(x, y, p=2.0):
     d = np.abs(x.a[..., :, None, :] - y.a[..., None, :, :])
-    return T((d ** p).sum(-1) ** (1 / p))
+    return T(d.max(-1) if p == float("inf") else (d ** p).sum(-1) ** (1 / p))
 
 
 def chain_matmul(*xs):
@@ -53,5 +54,6 @@ FUNCTIONS |= {"outer": product(np.outer), "ger": product(np.outer), "inner": pro
               "addr": scaled(np.outer),
               "addbmm": scaled(lambda b, c: (b @ c).sum(0))}
 FUNCTIONS |= {f.__name__: f for f in (einsum, tensordot, cross, matrix_power, cdist, chain_matmul)}
-LINALG |= {"inv": FUNCTIONS["inverse"], "det": FUNCTIONS["det"], "solve": solve, "matrix_power": matrix_power}
+LINALG |= {"inv": FUNCTIONS["inverse"], "det": FUNCTIONS["det"], "solve": solve, "matrix_power": matrix_power,
+           "cross": lambda x, y: cross(x, y, -1)}
 T.__matmul__ = FUNCTIONS["matmul"]

@@ -50,6 +50,8 @@ def place(best):
 
 def extreme(reduce, best):
     def function(x, dim=None, keepdim=False):
+        if isinstance(dim, T):
+            return T(np.where(reduce([x.a, dim.a], axis=0) == x.a, x.a, dim.a), x.kind)
         if dim is None:
             return T(reduce(x.a), x.kind)
         return Pair(T(reduce(x.a, axis=dim, keepdims=keepdim), x.kind), place(best)(x, dim, keepdim))
@@ -85,19 +87,20 @@ def std_mean(x, *args, **kwargs):
 
 def vector_norm(x, ord=2, dim=None, keepdim=False):
     a = np.abs(x.a)
-    if ord == float("inf"):
-        return T(a.max(axes(dim), keepdims=keepdim))
+    ord = 2 if ord == "fro" else ord
+    if abs(ord) == float("inf"):
+        return T((a.max if ord > 0 else a.min)(axes(dim), keepdims=keepdim))
     if ord == 0:
         return T(np.asarray((a != 0).sum(axes(dim), keepdims=keepdim), a.dtype))
     return T((a ** ord).sum(axes(dim), keepdims=keepdim) ** (1 / ord))
 
 
-def matrix_norm(x, ord="fro"):
-    return T(np.linalg.norm(x.a, ord, (-2, -1)))
+def matrix_norm(x, ord="fro", keepdim=False):
+    return T(np.linalg.norm(x.a, ord, (-2, -1), keepdim))
 
 
-def linalg_norm(x, ord=None):
-    return vector_norm(x) if ord is None else matrix_norm(x, ord)
+def linalg_norm(x, ord=None, dim=None):
+    return vector_norm(x, 2, dim) if ord is None else matrix_norm(x, ord)
 
 
 def renorm(x, p, dim, maxnorm):
@@ -111,7 +114,7 @@ def count_nonzero(x, dim=None):
 
 
 def running(f, kind_of=counting):
-    return lambda x, dim: operate(lambda a: f(a, axis=dim).reshape(a.shape), x, kind=kind_of(x.kind))
+    return lambda x, dim, dtype=None: operate(lambda a: f(a, axis=dim).reshape(a.shape), x, kind=dtype or kind_of(x.kind))
 
 
 def cumextreme(better):
@@ -131,17 +134,18 @@ FUNCTIONS |= {"cumsum": running(np.cumsum), "cumprod": running(np.cumprod), "cum
               "cummin": cumextreme(np.less_equal), "logcumsumexp": running(np.logaddexp.accumulate, lambda k: k)}
 
 
-def diff(x, n=1, dim=-1):
-    return T(np.diff(x.a, n=n, axis=dim), x.kind)
+def diff(x, n=1, dim=-1, prepend=None, append=None):
+    more = {k: v.a for k, v in (("prepend", prepend), ("append", append)) if v is not None}
+    return T(np.diff(x.a, n=n, axis=dim, **more), x.kind)
 
 
-def trapezoid(y, dx=1.0, dim=-1):
+def trapezoid(y, x=None, dx=1.0, dim=-1):
     a = np.moveaxis(y.a, dim, -1)
-    return T(((a[..., 1:] + a[..., :-1]) / 2 * dx).sum(-1))
+    return T(((a[..., 1:] + a[..., :-1]) / 2 * (dx if x is None else np.diff(x.a))).sum(-1))
 
 
-def quantile(x, q, dim=None, keepdim=False):
-    return T(np.quantile(x.a, q, axis=dim, keepdims=keepdim))
+def quantile(x, q, dim=None, keepdim=False, interpolation="linear"):
+    return T(np.quantile(x.a, q.a if isinstance(q, T) else q, axis=dim, keepdims=keepdim, method=interpolation))
 
 
 FUNCTIONS |= {f.__name__: f for f in (aminmax, var, std, var_mean, std_mean, renorm, count_nonzero, diff, trapezoid,

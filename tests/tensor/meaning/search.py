@@ -68,6 +68,7 @@ def mode(x, dim=-1, keepdim=False):
 
 
 def gather(x, dim, index):
+    dim %= x.ndim
     out = np.zeros(index.shape, x.a.dtype)
     for k in np.ndindex(*index.shape):
         out[k] = x.a[(*k[:dim], index.a[k], *k[dim + 1:])]
@@ -79,7 +80,7 @@ REDUCE = {None: lambda old, new: new, "add": lambda old, new: old + new, "sum": 
 
 
 def scatter(x, dim, index, source, reduce=None, include_self=True):
-    out, seen = x.a.copy(), set()
+    out, seen, dim = x.a.copy(), set(), dim % x.ndim
     for k in np.ndindex(*index.shape):
         at = (*k[:dim], index.a[k], *k[dim + 1:])
         new = source.a[k] if isinstance(source, T) else source
@@ -122,7 +123,7 @@ def masked_select(x, mask):
 
 
 def masked_fill(x, mask, value):
-    return T(np.where(mask.a, np.asarray(value, x.a.dtype), x.a), x.kind)
+    return T(np.where(mask.a, np.asarray(value.a if isinstance(value, T) else value).astype(x.a.dtype), x.a), x.kind)
 
 
 def masked_scatter(x, mask, source):
@@ -132,7 +133,9 @@ def masked_scatter(x, mask, source):
 
 
 def nonzero(x, as_tuple=False):
-    found = np.nonzero(x.a)
+    found = np.nonzero(x.a) if x.ndim else [np.zeros((int(x.a != 0)), np.int64)][:0]
+    if not x.ndim:
+        return T(np.zeros((int(x.a != 0), 0), np.int64))
     return tuple(map(T, found)) if as_tuple else T(np.stack(found, 1))
 
 
@@ -142,18 +145,19 @@ def unique(x, sorted=True, return_inverse=False, return_counts=False, dim=None):
     return (T(values, x.kind), *more) if more else T(values, x.kind)
 
 
-def unique_consecutive(x, return_counts=False):
-    first = np.flatnonzero(np.r_[True, x.a[1:] != x.a[:-1]])
-    counts = np.diff(np.r_[first, len(x.a)])
-    return (T(x.a[first], x.kind), T(counts)) if return_counts else T(x.a[first], x.kind)
+def unique_consecutive(x, return_inverse=False, return_counts=False, dim=0):
+    new = np.r_[True, (x.a[1:] != x.a[:-1]).reshape(len(x.a) - 1, -1).any(1)]          # dim: 0, or of a vector
+    counts = np.diff(np.r_[np.flatnonzero(new), len(x.a)])
+    more = [T(np.cumsum(new) - 1)] * return_inverse + [T(counts)] * return_counts
+    return (T(x.a[new], x.kind), *more) if more else T(x.a[new], x.kind)
 
 
-def searchsorted(sequence, values, right=False):
+def searchsorted(sequence, values, right=False, side=None, out_int32=False):
     """How many elements of the row are smaller (right: not larger)."""
-    less = np.less_equal if right else np.less
-    if sequence.ndim == 1:
-        return T(less(sequence.a, values.a[..., None]).sum(-1))
-    return T(less(sequence.a[..., None, :], values.a[..., None]).sum(-1))
+    less = np.less_equal if right or side == "right" else np.less
+    values = values if isinstance(values, T) else T(values)
+    row = sequence.a if sequence.ndim == 1 else sequence.a[..., None, :]
+    return T(np.asarray(less(row, values.a[..., None]).sum(-1), "int32" if out_int32 else "int64"))
 
 
 def bucketize(values, boundaries, right=False):
@@ -166,12 +170,12 @@ def bincount(x, weights=None, minlength=0):
     return T(counts.astype(np.float32) if weights is not None and weights.kind == "float32" else counts)
 
 
-def isin(x, values):
-    return T(np.isin(x.a, values.a if isinstance(values, T) else values))
+def isin(x, values, invert=False):
+    return T(np.isin(*[v.a if isinstance(v, T) else v for v in (x, values)], invert=invert))
 
 
 def histc(x, bins=100, min=0, max=0):
-    return T(np.histogram(x.a, bins, (min, max))[0].astype(x.kind))
+    return T(np.histogram(x.a, bins, (min, max) if min != max else None)[0].astype(x.kind))
 
 
 def one_hot(x, num_classes=-1):

@@ -31,6 +31,7 @@ def flatten(a, start_dim=0, end_dim=-1):
 
 
 def unflatten(a, dim, sizes):
+    dim %= a.ndim
     return a.reshape(*a.shape[:dim], *sizes, *a.shape[dim + 1:])
 
 
@@ -55,7 +56,7 @@ def tile(a, *times):
 
 def narrow(a, dim, start, length):
     start = start % a.shape[dim]
-    return a[(slice(None),) * dim + (slice(start, start + length),)]
+    return a[(slice(None),) * (dim % a.ndim) + (slice(start, start + length),)]
 
 
 def select(a, dim, index):
@@ -107,11 +108,15 @@ def pad(a, sizes, mode="constant", value=0.0):
     return np.pad(a[cut], grown, {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])
 
 
-def repeat_interleave(x, repeats, dim=None):
+def repeat_interleave(x, repeats=None, dim=None):
+    if repeats is None:
+        return T(np.repeat(np.arange(x.a.size), x.a))
     return T(np.repeat(x.a, repeats.a if isinstance(repeats, T) else repeats, dim), x.kind)
 
 
-def take_along_dim(x, indices, dim):
+def take_along_dim(x, indices, dim=None):
+    if dim is None:
+        return T(x.a.ravel()[indices.a])
     return T(np.take_along_axis(x.a, np.broadcast_to(indices.a, [
         n if d == dim else max(n, m) for d, (n, m) in enumerate(zip(indices.shape, x.shape))]), dim), x.kind)
 
@@ -182,14 +187,16 @@ def vander(x, N=None, increasing=False):
 
 
 def cartesian_prod(*xs):
-    return T(np.array(list(itertools.product(*[x.a for x in xs]))))
+    return T(np.array(list(itertools.product(*[x.a for x in xs])))) if len(xs) > 1 else xs[0]
 
 
-def combinations(x, r=2):
-    return T(np.array(list(itertools.combinations(x.a, r))))
+def combinations(x, r=2, with_replacement=False):
+    every = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    return T(np.array(list(every(x.a, r))))
 
 
 def block_diag(*xs):
+    xs = [T(np.atleast_2d(x.a)) for x in xs]
     out, row, column = np.zeros(np.sum([x.shape for x in xs], 0)), 0, 0
     for x in xs:
         out[row:row + x.shape[0], column:column + x.shape[1]] = x.a
