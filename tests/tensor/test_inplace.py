@@ -36,6 +36,7 @@ ROWS_OF_CASES += [(n, START.get(n, X), args) for n, args in ARGUMENTS.items()]
 ROWS_OF_CASES += [(n, INDEX + 2, (INDEX,)) for n in BITS] + [("bitwise_not", INDEX, ())]
 FILLS = "uniform normal exponential random bernoulli trunc_normal".split()              # below, and test_random.py
 SHAPES = "t transpose squeeze unsqueeze swapaxes swapdims movedim moveaxis".split()     # test_views.py
+DRAWS = "kaiming_normal kaiming_uniform orthogonal xavier_normal xavier_uniform".split()     # nn/test_init.py
 APART = "contiguous copy detach fill zero requires_grad".split()                        # with tests of their own
 FIELDS = "block differentiable grad readonly row_major shape size storage_offset version".split()    # no methods
 
@@ -67,7 +68,7 @@ def test_what_is_written_is_the_meaning_of_the_name_without_the_underline(name, 
 
 def test_every_method_with_an_underline_has_a_row():
     have = {n[:-1] for n in dir(flow.Tensor) if n.endswith("_") and not n.startswith("_")}
-    rows = {name for name, _, _ in ROWS_OF_CASES} | set(FILLS + SHAPES + APART + FIELDS)
+    rows = {name for name, _, _ in ROWS_OF_CASES} | set(FILLS + SHAPES + DRAWS + APART + FIELDS)
     assert have == rows, f"no row for {sorted(have - rows)}, no method for {sorted(rows - have)}"
 
 
