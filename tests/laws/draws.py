@@ -67,7 +67,9 @@ def _has_kernel(op, example, dtype) -> bool:
 
 
 def tied(shape, dtype, domain, rng) -> np.ndarray:
-    """Few different values, so that there are equal ones everywhere."""
+    """Few different values, so that there are equal ones everywhere; halves, whose rounding is a tie, where any will do."""
+    if domain == "any" and dtype.kind == "f":
+        return np.asarray(rng.integers(-6, 7, shape) / 2, dtype)
     low, high = {"positive": (1, 3), "above_one": (2, 4), "unit": (0, 1)}.get(domain, (0 if dtype.kind in "ub" else -2, 3))
     return rng.integers(low, high, shape).astype(dtype)
 
@@ -79,7 +81,7 @@ def edges(dtype, exact: bool) -> np.ndarray:
         return np.array([False, True])
     if dtype.kind != "f":
         i = np.iinfo(dtype)
-        return np.array([i.min, i.max, i.max - 1, 0, 1], dtype)
+        return np.array([i.min, i.max, i.max - 1, 0, 1, *([-1, -2] if i.min else [])], dtype)
     f = np.finfo(dtype)
     plain = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0]
     return np.array(plain + [f.max, -f.max, f.smallest_subnormal, -3 * f.smallest_subnormal, f.tiny] * exact, dtype)
@@ -92,7 +94,7 @@ def arrays_of(op, example, dtype, rng, kind: str) -> list[np.ndarray]:
         domain, t = op.domain.get(input_name(op, i), "any"), np.dtype(t)
         free = not domain.startswith(("index", "mask", "matrix"))
         if t.kind == "b" or kind == "ties" and free:
-            x = tied(shape, t, domain, rng)
+            x = tied(shape, t, "any" if op.elementwise else domain, rng)     # of 0 and of -1, too, what NumPy says
             x = np.sort(x, -1) if domain == "sorted" and x.ndim else x
         else:
             x = values(domain, shape, t, rng, i)

@@ -33,7 +33,8 @@ def ties(rng) -> np.ndarray:
     small = np.ldexp(rng.integers(0, 1024, 100) + 0.5, -24)                             # and among its denormals
     edge = np.array([65504, 65519.996, 65520, 3.3895314e38, 3.39e38, 3.4028235e38, 1e-45, -1e-45, 0.0, -0.0,
                      np.nan, np.inf, -np.inf], np.float32)
-    return np.concatenate([near, whole, -whole, small, -small, edge]).astype(np.float32)
+    odd = np.array([0x7f800001, 0xff800001, 0x7fffffff], np.uint32).view(np.float32)     # NaN whose upper half is not
+    return np.concatenate([near, *(a.astype(np.float32) for a in (whole, -whole, small, -small)), edge, odd])
 
 
 @given(st.integers(0, 2 ** 31), st.integers(0, 3))

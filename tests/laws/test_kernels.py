@@ -9,7 +9,7 @@ from flowedu.blob.dtype import as_dtype
 from flowedu.blob.spec import Spec
 from flowedu.ops import REGISTRY
 
-from .calls import call, cases, close, few, label, reference, run
+from .calls import attributes, call, cases, close, few, label, reference, run
 from .draws import EXACT, KINDS, agree, drawn, meaning, most_terms, supported
 
 CALLS = cases(lambda op: op.ref is not None and not getattr(op, "mutates", None))
@@ -38,6 +38,32 @@ def test_every_element_type_of_every_kernel_is_drawn():
     # test_updates.py:
     updates = {(op.cpu, c) for op in REGISTRY.values() if getattr(op, "mutates", None) for c in range(9)}
     assert known - run - moved - sources - updates == set()
+
+
+SOURCES = [(op, e) for op, e in CALLS if op.random and not op.inputs]
+
+
+@pytest.mark.parametrize("case", SOURCES, ids=label)
+def test_random_numbers_of_any_length_are_those_of_the_reference(case):
+    """Their length is an attribute. They are made in blocks of 128 and 256."""
+    op, example = case
+    long = None
+    for n in (4097, 0, 1, 2, 127, 128, 129, 255, 256, 257, 512, 513):
+        attrs = attributes(op, {**example, "shape": (n,)})
+        got, = run(op, [], attrs)
+        want, = reference(op, [], attrs)
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+        long = got if long is None else long
+        np.testing.assert_array_equal(got, long[:n])            # a number depends on its position alone
+
+
+@pytest.mark.parametrize("mask", [np.array([0, 1, -1, 127, -128, 2], np.int8), np.array([0, 1, 255, 128, 2, 0], np.uint8),
+                                  np.array([True, False, True, True, False, False])], ids=lambda m: m.dtype.name)
+@pytest.mark.parametrize("n", [1, 33, 700])
+def test_where_takes_all_but_zero_for_true(mask, n):
+    mask = np.resize(mask, (3, n))
+    x, y = np.arange(3.0 * n).reshape(3, n), -np.ones(n)
+    np.testing.assert_array_equal(run(REGISTRY["where"], (mask, x, y), ())[0], np.where(mask != 0, x, y))
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)

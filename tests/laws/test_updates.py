@@ -118,6 +118,29 @@ def test_optimizers(name, data):
           data.draw(st.sampled_from([1, 2, 3])), data.draw(st.lists(st.sampled_from(LAYOUTS), min_size=1, max_size=7)))
 
 
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("size", [1, 15, 17, 64, 511, 513, 4097])
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_bad_gradient_spoils_its_own_element_only(name, size, odd):
+    """Or the whole parameter, where the rule needs its norm; no other parameter."""
+    op, rng = REGISTRY[name], np.random.default_rng(size)
+    first, second = (group_of(name, (size,), np.float32, rng) for _ in range(2))
+    first[1][size // 2] = odd
+    arrays = [np.array([0.1], np.float32), np.array([3], np.int64), *first, *second]
+    attrs = op.complete({})
+    with np.errstate(all="ignore"):
+        want = reference(op, [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays], attrs)
+    op.call(tuple(flow.from_numpy(a) for a in arrays), attrs)
+    written = op.mutates(len(arrays))
+    for i, w in zip(written, want, strict=True):
+        good = np.isfinite(w)                        # inf or NaN: of inf - inf the square root of 0 may be taken, or of NaN
+        np.testing.assert_array_equal(np.isfinite(arrays[i]), good)
+        np.testing.assert_allclose(arrays[i][good], w[good].astype(np.float32), rtol=1e-4, atol=1e-5)
+    if not op.whole:
+        assert np.isfinite(np.delete(arrays[2], size // 2)).all()
+    assert np.isfinite(arrays[2 + len(first)]).all()
+
+
 @pytest.mark.parametrize("name", ["lars_update", "lamb_update", "lamb_step"])
 def test_norms_do_not_depend_on_threads(name):
     op, rng = REGISTRY[name], np.random.default_rng(0)

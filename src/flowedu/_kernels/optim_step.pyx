@@ -72,7 +72,7 @@ cdef void update(int kind, real **p, int64_t n, Rule *rule) noexcept nogil:
             c = b2 * v[i] + r2 * x * x
             m[i] = a
             v[i] = c
-            c = c if c > top[i] else top[i]
+            c = top[i] if top[i] > c else c          # a NaN in c stays
             top[i] = c
             w[i] -= rate * (a / (root(c) * c2 + eps)) + decay * w[i]
     elif kind == ADAGRAD:
