@@ -3,6 +3,7 @@
 import copy
 import functools
 import pickle
+import warnings
 from typing import Dict, List, Tuple
 
 import numpy as np
@@ -323,13 +324,50 @@ def test_a_later_definition_of_a_name_replaces_the_first_until_the_session_runs(
 def test_a_body_that_fails_leaves_the_session_open():
     """The user mends the body, in a notebook say, and goes on; nothing of the first try is left."""
     good = job(lambda a: flow.layers.dense(a, 2, name="d"), x, name="good")
-    job(lambda a: flow.layers.dense(a, 2, name="d", activation=1 / 0), x, name="bad")
+    bad = job(lambda a: flow.layers.dense(a, 2, name="never", activation=1 / 0), x, name="bad")
     for _ in range(2):
-        with pytest.raises(ZeroDivisionError):
-            good(x)
+        with pytest.raises(ZeroDivisionError) as caught:
+            bad(x)
+        assert "in the body of job bad" in caught.value.__notes__
+    with pytest.raises(ZeroDivisionError):
+        flow.get_all_variables()
     mended = job(lambda a: flow.layers.dense(a, 5, name="e"), x, name="bad")
     assert good(x).shape == (2, 2) and mended(x).shape == (2, 5)
     assert sorted(flow.get_all_variables()) == ["d-bias", "d-weight", "e-bias", "e-weight"]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_body_that_fails_does_not_spoil_other_jobs(place):
+    """It is left out with one warning, it alone raises when it is called, and it can be mended while the others go on."""
+    def fails(a):
+        flow.layers.dense(a, 3, name="never")
+        flow.layers.dense(a, 2, name="d")
+        raise KeyError("mine")
+
+    bodies = [(lambda a: flow.layers.dense(a, 2, name="d"), "one"), (lambda a: a * 2, "two")]
+    bodies.insert(place, (fails, "bad"))
+    jobs = {name: job(body, x, name=name) for body, name in bodies}
+    with pytest.warns(UserWarning, match="job bad is left out, for its body raised KeyError: 'mine'"):
+        first = jobs["one"](x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(jobs["one"](x), first)
+        np.testing.assert_array_equal(jobs["two"](x), x * 2)
+        assert sorted(flow.get_all_variables()) == ["d-bias", "d-weight"]
+        for _ in range(2):
+            with pytest.raises(KeyError) as caught:
+                jobs["bad"](x)
+            assert caught.value.__notes__ == ["in the body of job bad"]
+        again = job(fails, x, name="bad")
+        with pytest.raises(KeyError):
+            again(x)
+        mended = job(lambda a: flow.layers.dense(a, 2, name="d") + flow.layers.dense(a, 2, name="e"), x, name="bad")
+        flow.load_variables({"e-weight": np.zeros((2, 3), np.float32), "e-bias": np.ones(2, np.float32)})
+        np.testing.assert_allclose(mended(x), first + 1, rtol=1e-6)
+        assert sorted(flow.get_all_variables()) == ["d-bias", "d-weight", "e-bias", "e-weight"]
+        np.testing.assert_array_equal(jobs["one"](x), first)
+        with refused(NotImplementedError, "clear_default_session"):
+            job(lambda a: a, x, name="bad")           # now it is one of those that run
 
 
 def test_an_initializer_that_fails_leaves_no_variables():

@@ -1,4 +1,5 @@
 """OFRecord files: messages on the wire, features from Python values, parts on the disk."""
+import signal
 import struct
 import subprocess
 import sys
@@ -157,6 +158,51 @@ def test_a_part_is_not_there_before_the_writer_is_closed(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["part-0"]
     with refused(DataError, "closed"):
         w.write({"i": 1})
+
+
+FULL = """
+import os, resource, signal, sys
+import flowedu as flow
+
+def attempt(how):
+    w = flow.data.ofrecord_writer(sys.argv[1], 3)
+    small = [{"a": b"x" * 6000}] * 12                  # fits into the buffers
+    try:
+        if how == "with":
+            with w:
+                [w.write(r) for r in small]
+        elif how == "write":
+            while True:
+                w.write({"a": b"x" * 60000})
+        else:
+            [w.write(r) for r in small]
+            if how == "close":
+                w.close()
+    except flow.errors.DataError as e:
+        assert "File too large" in str(e) and "ofrecord: cannot write in" in str(e), e
+        w.close()
+    else:
+        assert how == "dropped"
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
+before = sorted(os.listdir(sys.argv[1]))
+for how in ("close", "with", "write", "dropped"):
+    attempt(how)
+    assert sorted(os.listdir(sys.argv[1])) == before, how
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="limits of POSIX")
+@pytest.mark.parametrize("old", [False, True])
+def test_a_full_disk_leaves_nothing(tmp_path, old):
+    """Here: a limit for the size of files, which buffered writes meet when they are flushed."""
+    if old:
+        write(tmp_path, 3)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    done = subprocess.run([sys.executable, "-W", "error", "-c", FULL, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
 def test_refusals_of_the_writer(tmp_path):

@@ -1,14 +1,18 @@
 """flow.save(graph, path), flow.load_graph(path): the same numbers without the model's code, and nothing else."""
 import os
+import random
+import re
+import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.errors import CheckpointError
+from flowedu.errors import CheckpointError, FlowError
 
 from .making import batch, graph, mlp, trainer
 from .nets import flat, inputs
@@ -204,3 +208,49 @@ def test_damaged_texts_are_told_and_never_run(tmp_path):
     with pytest.raises(CheckpointError, match="too short"):
         flow.load_graph(str(path))
     assert not os.path.exists("evil")
+
+
+NUMBERS = ["-1", "0", "1", "3", "17", str(2**31), str(2**62), str(10**29), "1.5", "1e400", "true", "null", "[]", "{}",
+           '"a"', "[[1]]", '{"dtype": "int64"}', '{"tuple": 3}', '{"dict": [[[], 0]]}', "NaN"]
+
+
+def damaged(text, draw):
+    """The text with one thing changed: a number, a name, a letter, a line."""
+    how = draw.randrange(5)
+    if how < 2:
+        at = draw.choice(list(re.finditer(r"-?\d+(\.\d+)?|true|false|null" if how else r'"[^"]*"', text)))
+        return text[:at.start()] + draw.choice(NUMBERS) + text[at.end():]
+    if how == 2:
+        at = draw.randrange(len(text))
+        return text[:at] + draw.choice("%,x()[]{}: \"\n\0019eé") + text[at + draw.randrange(3):]
+    lines = text.splitlines()
+    i, j = draw.randrange(len(lines)), draw.randrange(len(lines))
+    lines[i] = lines[j] if how == 3 else lines[i].replace("outputs", "inputs") if draw.randrange(2) else ""
+    return "\n".join(lines)
+
+
+def attack(folder, name, count):
+    """What a file says that was changed at random: it loads, perhaps as another graph that runs, or FlowError tells why."""
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))        # what asks for more is told so
+    g, xs, _ = called(name)
+    flow.save(g, folder)
+    file = Path(folder, "model.mlir")
+    text, draw, loads = file.read_text(), random.Random(name), 0
+    for i in range(count):
+        file.write_text(damaged(text, draw) if i else text)
+        try:
+            flow.load_graph(folder)(*xs)
+            loads += 1
+        except (FlowError, MemoryError):
+            continue
+        except Exception as error:
+            raise AssertionError(f"{type(error).__name__} from\n{file.read_text()}") from error
+    assert loads > 0 and loads < count
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_no_text_does_worse_than_a_flow_error(tmp_path, name):
+    script = f"from graph.test_saving import attack; attack({str(tmp_path / 'm')!r}, {name!r}, 60)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])})
+    assert done.returncode == 0, done.stderr[-3000:]

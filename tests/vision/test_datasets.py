@@ -2,6 +2,7 @@
 import gzip
 import hashlib
 import http.server
+import random
 import re
 import socketserver
 import subprocess
@@ -187,6 +188,26 @@ def test_damaged_binary_cifar_and_archives(tmp_path):
         with pytest.raises(DataError, match=why):
             datasets.CIFAR10(tmp_path / root)
         assert not [n for n in names(tmp_path / root) if n.endswith(".part")]
+
+
+@pytest.mark.parametrize("packed_too", [False, True], ids=["tar", "gzip"])
+def test_no_archive_does_worse_than_a_data_error(tmp_path, packed_too):
+    """Any byte of the headers changed, in the archive itself or as it is compressed, and perhaps cut off behind that."""
+    whole = files.tar_gz("c", {"one": b"1" * 600, "two": b"2"})
+    plain, draw = whole if packed_too else gzip.decompress(whole), random.Random(7)
+    archive, told = tmp_path / "a.tar.gz", 0
+    for _ in range(250):
+        at = draw.randrange(min(len(plain), draw.choice([12, 100, 2100])))
+        end = draw.choice([len(plain), at + draw.randrange(12)])
+        changed = plain[:at] + bytes([draw.choice([0, 4, 0x30, 0x80, 0xff, draw.randrange(256)])]) + plain[at + 1:end]
+        archive.write_bytes(changed if packed_too else gzip.compress(changed, 1))
+        try:
+            packed.extract(archive, ["one", "two"], tmp_path / "out")
+        except DataError as e:
+            told += 1
+            assert "extract: " in str(e)
+        assert not [n for n in names(tmp_path / "out") if n.endswith(".part")]
+    assert told > 50
 
 
 def test_an_archive_cannot_write_anywhere_else(tmp_path):

@@ -10,6 +10,7 @@
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -147,6 +148,7 @@ class ofrecord_writer:
     """
 
     _files: Sequence = ()
+    _temporary: Sequence = ()
 
     def __init__(self, ofrecord_dir: str | os.PathLike, data_part_num: int = 1, part_name_prefix: str = "part-",
                  part_name_suffix_length: int = -1):
@@ -179,8 +181,12 @@ class ofrecord_writer:
         if not data:
             raise DataError("ofrecord: the record is empty", expected="at least one feature", got="none",
                             fix='write({"class/label": 7})')
-        self._files[part].write(_LENGTH.pack(len(data)))
-        self._files[part].write(data)
+        try:
+            self._files[part].write(_LENGTH.pack(len(data)))
+            self._files[part].write(data)
+        except OSError as e:
+            self.discard()
+            raise self._not_written(e) from e
         self.count += 1
 
     def close(self) -> None:
@@ -195,17 +201,22 @@ class ofrecord_writer:
             for temporary, path in zip(self._temporary, self.paths):
                 os.replace(temporary, path)
             self._files = []
+        except OSError as e:
+            raise self._not_written(e) from e
         finally:
             self.discard()
 
+    def _not_written(self, error: OSError) -> DataError:
+        return DataError(f"ofrecord: cannot write in {os.path.dirname(self.paths[0])}", expected="room for all records",
+                         got=str(error), fix="write it again where there is more room; nothing was left there")
+
     def discard(self) -> None:
         """Close and remove what was written so far."""
-        if self._files:
-            for f in self._files:
+        files, self._files = self._files, []
+        for f, path in zip(files, self._temporary):
+            with contextlib.suppress(OSError):       # what is still to be written may not fit on the disk
                 f.close()
-            for path in self._temporary:
-                Path(path).unlink(missing_ok=True)
-        self._files = []
+            Path(path).unlink(missing_ok=True)
 
     def __enter__(self) -> ofrecord_writer:
         return self

@@ -158,7 +158,9 @@ class JobFunction:
             raise CheckError(f"{self.name}: the job does not belong to the current session", expected="a job defined after "
                              "the last flow.clear_default_session(), and not replaced by one of the same name",
                              got="a job that was cleared or replaced", fix="define it again")
-        self.session.start(f"job {self.name}")
+        self.session.start(f"job {self.name}", self)
+        if self.name in self.session.failed:
+            raise self.session.failed[self.name][1]
 
     def _arguments(self, args) -> tuple:
         """The checked, converted arrays, flat, contiguous and aligned."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -53,6 +54,7 @@ class Session:
         self.compiling = False
         self.declared: dict[str, tuple] = {}
         self.snapshots: dict[str, object] = {}    # open directories that variables start from, while jobs are compiled
+        self.failed: dict[str, tuple] = {}        # jobs that were left out, and what they raised
         self.config: dict[str, object] = {}
         self.eager = False
         self.states: dict[str, object] = {}       # of host ops, in eager execution mode
@@ -92,7 +94,7 @@ class Session:
                                    expected="a definition at the top level",
                                    got=f"@flow.global_function on {job.name} while jobs are compiled",
                                    fix="move it out of the body")
-        if self.running:
+        if self.running and job.name not in self.failed:
             raise UnsupportedError(f"global_function: {job.name} is defined after the session started",
                                    expected="all jobs defined before the first job call or checkpoint call",
                                    got=f"a session that already runs {', '.join(self.jobs)}",
@@ -116,46 +118,92 @@ class Session:
             raise JobBuildAndInferError(f"variable {name!r} differs between jobs", got=f"{spec} in job {job}",
                                         expected=f"{found[0]}, as in job {found[4]}", fix="rename one of the layers")
 
-    def start(self, what: str = "a function that needs the variables") -> None:
-        """Compile all jobs and make the variables, once. On an error the session stays OPEN. `what`: who asks for it.
+    def start(self, what: str = "a function that needs the variables", asked: object = None) -> None:
+        """Compile all jobs and make the variables, once. `what`: who asks for it; asked: the job that is called.
+
+        A job that raises is left out, with a warning: the others run without it, and without the variables that only it
+        has, and it may be defined again. Where that job is asked for, or the variables are, its error is raised and the
+        session stays OPEN.
 
         In eager execution mode there is nothing to do: bodies make their variables when they run.
         """
-        if self.running or self.eager:
+        if self.running and not self.failed or self.eager:
             return
         with self.lock:
             if self.compiling:
                 raise in_a_body(what)
             if not self.running:                  # no other thread was faster
-                self._start()
+                self._start(asked)
+            else:
+                for job in [self.jobs[name] for name, (old, _) in self.failed.items() if self.jobs[name] is not old]:
+                    if asked is None or asked is job:
+                        self._start_late(job)
 
-    def _start(self) -> None:
+    def _start(self, asked: object) -> None:
         if not self.jobs:
             raise CheckError("the session has no job", expected="at least one function decorated with "
                              "@flow.global_function()", got="none",
                              fix="define the jobs before calling checkpoint functions")
-        from flowedu.job import debug, env
+        from flowedu.job import env
         env.settle()
-        self.compiling, self.declared = True, {}
+        self.compiling, self.declared, self.failed = True, {}, {}
         try:
             for job in self.jobs.values():
-                job.build(self)
-            for name, (spec, initializer, trainable, seed, job) in self.declared.items():
-                value = context.initial_value(initializer, spec, seed, name)
-                self.variables[name] = Variable(name, spec, trainable, tensor(value, dtype=spec.dtype), job)
-            self.declared = {name: (found[0], None, *found[2:]) for name, found in self.declared.items()}
-            for job in self.jobs.values():
-                job.link(self)
+                self._build(job)
+            for job, error in self.failed.values():
+                if asked is None or asked is job:
+                    raise error
+                warnings.warn(f"job {job.name} is left out, for its body raised {type(error).__name__}: {error}",
+                              stacklevel=5)
+            self._link([job for name, job in self.jobs.items() if name not in self.failed])
         except BaseException:
             for job in self.jobs.values():
                 job.reset()
-            self.variables, self.declared = {}, {}
+            self.variables, self.declared, self.failed = {}, {}, {}
             raise
         finally:
             self.compiling, self.snapshots = False, {}
         self.running = True
+
+    def _start_late(self, job) -> None:
+        """Compile a job that was defined in the place of one that was left out."""
+        known, self.compiling = set(self.variables), True
+        failed = self.failed.pop(job.name)
+        try:
+            self._build(job)
+            if job.name in self.failed:
+                raise self.failed[job.name][1]
+            self._link([job])
+        except BaseException:
+            job.reset()
+            self.variables = {name: v for name, v in self.variables.items() if name in known}
+            self.failed[job.name] = failed
+            raise
+        finally:
+            self.compiling, self.snapshots = False, {}
+
+    def _build(self, job) -> None:
+        """Run the body of a job. What it raises is kept in `failed`, and then it leaves no variables."""
+        before = dict(self.declared)
+        try:
+            job.build(self)
+        except Exception as error:
+            error.add_note(f"in the body of job {job.name}")
+            self.failed[job.name], self.declared = (job, error), before
+            job.reset()
+
+    def _link(self, jobs: list) -> None:
+        """Make the variables that are not there yet, and plan the graphs over them."""
+        for name, (spec, initializer, trainable, seed, job) in self.declared.items():
+            if name not in self.variables:
+                value = context.initial_value(initializer, spec, seed, name)
+                self.variables[name] = Variable(name, spec, trainable, tensor(value, dtype=spec.dtype), job)
+        self.declared = {name: (found[0], None, *found[2:]) for name, found in self.declared.items()}
+        for job in jobs:
+            job.link(self)
         if self.config.get("enable_debug_mode"):
-            for job in self.jobs.values():
+            from flowedu.job import debug
+            for job in jobs:
                 if job.compiled is not None:
                     debug.start(job)
 

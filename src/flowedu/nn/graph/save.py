@@ -175,6 +175,10 @@ class LoadedGraph:
         if graph is None or not graph.outputs:
             raise CheckpointError(f"flow.load_graph: {where} is cut off", expected="a job that ends in flowedu.return",
                                   got=f"{len(text)} characters", fix="save the graph again")
+        if not _fits(tree, len(graph.outputs)):
+            raise CheckpointError(f"flow.load_graph: {where} does not say what the graph returns", got=f"{tree!r}"[:100],
+                                  expected=f'"outputs": containers of numbers from 0 to {len(graph.outputs) - 1}',
+                                  fix="save the graph again")
         return graph, tree, name
 
     def _line(self, graph: Graph, values: dict, found, stored: dict) -> None:
@@ -197,6 +201,10 @@ class LoadedGraph:
         if getattr(op, "mutates", None):
             raise ValueError(f"{op.name} would write its inputs")
         outputs = graph.append(op, inputs, op.complete({k: _tuples(v) for k, v in attrs.items()}), reseed=False)
+        if (types := ", ".join(_type(y.spec) for y in outputs)) != found["types"].strip():
+            raise ValueError(f"the result is {types}")
+        if len(names) != len(outputs):
+            raise ValueError(f"there are {len(outputs)} results")
         graph.rename(graph.nodes[-1], label)
         values.update(zip(names, outputs))
 
@@ -242,6 +250,17 @@ def _special(d: dict):
 
 def _tuples(x):
     return tuple(map(_tuples, x)) if isinstance(x, list) else x
+
+
+def _fits(tree, count: int) -> bool:
+    """Whether `_fill` can make it of that many results."""
+    if isinstance(tree, dict) and len(tree) == 1:
+        (kind, items), = tree.items()
+        if kind == "dict":
+            return isinstance(items, list) and all(isinstance(pair, list) and len(pair) == 2 and isinstance(
+                pair[0], (str, int, float)) and _fits(pair[1], count) for pair in items)
+        return kind in ("tuple", "list") and isinstance(items, list) and all(_fits(v, count) for v in items)
+    return tree is None or type(tree) is int and 0 <= tree < count
 
 
 def _fill(tree, results: list):

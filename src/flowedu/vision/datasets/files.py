@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import uuid
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -52,7 +51,9 @@ def extract(archive: Path, names: Iterable[str], folder: Path) -> None:
                 wanted.discard(name)
                 if not wanted:
                     return
-    except (OSError, tarfile.TarError, EOFError, zlib.error) as e:
+    except DataError:
+        raise
+    except Exception as e:              # of a damaged file tarfile raises TypeError and ValueError, too
         raise DataError(f"extract: cannot read {archive}", got=f"{type(e).__name__}: {e}", fix=remove) from e
     finally:
         if part is not None:
