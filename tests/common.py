@@ -9,6 +9,8 @@ import flowedu.typing as tp
 from flowedu.blob.dtype import as_dtype
 from flowedu.errors import FlowError, KernelError
 
+HANGS = 600     # seconds after which something hangs, on however slow a machine: where all is well nobody waits for them
+
 
 @pytest.fixture(autouse=True)
 def fresh_session():

@@ -7,6 +7,7 @@ Profiles (HYPOTHESIS_PROFILE=name; `ci` when CI is set, else `dev`):
     deep   1,000 examples: before a release
 """
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -19,6 +20,10 @@ from markers import torch_tests
 # FLOWEDU_WITHOUT="torch mpi4py": as on a machine that has not installed these.
 for absent in os.environ.get("FLOWEDU_WITHOUT", "").split():
     sys.modules[absent] = None
+
+# What a shell starts in the background ignores Ctrl-C, and so would all that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests run side by side: a thread each. Laws about threads set their own number.
 os.environ.setdefault("FLOWEDU_NUM_THREADS", "1")

@@ -233,10 +233,10 @@ def test_no_meta_does_worse_than_raise(tmp_path_factory, meta, data):
 def test_a_long_malicious_meta_takes_no_time(variable):
     for text in ("shape { " + "dim : 1 " * 200_000, " \n" * 10**6, "shape {" + " " * 10**6 + "x", "#" * 10**6):
         (variable / "meta").write_text(text)
-        start = time.perf_counter()
+        start = time.process_time()                  # what others do meanwhile does not count
         with refused():
             cf.read(variable)
-        assert time.perf_counter() - start < 5
+        assert time.process_time() - start < 5
 
 
 def test_nothing_is_unpickled(variable, tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import flowedu
+from common import HANGS
 
 ROOT = Path(flowedu.__file__).parent
 ROWS = [
@@ -91,7 +92,7 @@ def test_an_import_brings_nothing_heavy_along():
               "'tqdm', 'unittest', 'concurrent.futures', 'urllib.request', 'flowedu.nn.graph', 'flowedu.vision.models', "
               "'flowedu.data', 'flowedu.custom', 'flowedu.saving', 'flowedu.dynamic.image'}; "
               "print(sorted(heavy & set(sys.modules)))")
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True,
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True,
                           env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
     assert said.stdout.strip() == "[]"
 
@@ -101,7 +102,7 @@ def test_an_import_starts_no_thread_and_leaves_the_environment():
               "before = n(), dict(os.environ); import flowedu; print(before == (n(), dict(os.environ)))")
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "OPENBLAS_"))}
     for threads in ({}, {"OPENBLAS_NUM_THREADS": "2"}, {"GOMP_SPINCOUNT": "7"}):
-        said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True,
+        said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True,
                               env={**plain, "PYTHONPATH": str(ROOT.parent), **threads})
         assert said.stdout.strip() == "True"
 

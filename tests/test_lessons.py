@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import flowedu as flow
+from common import HANGS
 from custom_ops import own_registry  # noqa: F401
 from flowedu import context
 from flowedu.learn import exercises
@@ -51,7 +52,7 @@ def python(*arguments, path="", **options):
     package = str(Path(flow.__file__).parents[1])
     environment = {**os.environ, "FLOWEDU_NUM_THREADS": "1",
                    "PYTHONPATH": os.pathsep.join([p for p in (str(path), package) if p])}
-    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=120,
+    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=HANGS,
                           env=environment, **options)
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common import refused
+from common import HANGS, refused
 from flowedu.data import Prefetcher
 from flowedu.errors import ArgumentError, CheckError, DataError
 
-WAIT = 10.0             # seconds that are never waited for when all is well
+WAIT = float(HANGS)     # seconds that are never waited for when all is well
 
 
 def threads():
@@ -230,10 +230,10 @@ def test_items_are_let_go_on_close():
     "e = threading.Event(); p = Prefetcher(lambda: (e.set(), time.sleep(0.05))); e.wait()",
     "p = Prefetcher(lambda: 1); p.get(); sys.exit(0)",
     "p = Prefetcher(iter([1]).__next__); p.get()",
-    "p = Prefetcher(lambda: threading.Event().wait(60))"])                              # never comes back: a daemon
+    "p = Prefetcher(lambda: threading.Event().wait(1e5))"])                              # never comes back: a daemon
 def test_the_interpreter_ends(body):
     code = f"import sys, threading, time\nfrom flowedu.data import Prefetcher\n{body}"
-    r = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    r = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
     assert r.returncode == 0 and r.stderr == ""
 
 
@@ -241,23 +241,23 @@ def test_ctrl_c_interrupts_a_consumer_that_waits():
     code = ("import signal, threading\nfrom flowedu.data import Prefetcher\n"
             "e, main = threading.Event(), threading.main_thread().ident\n"
             "ctrl_c = threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT))\n"
-            "p = Prefetcher(lambda: (ctrl_c.start(), e.wait(60)))\n"
-            "try: p.get()\nexcept KeyboardInterrupt: print('interrupted'); e.set()\n")
-    r = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+            "try:\n    p = Prefetcher(lambda: (ctrl_c.start(), e.wait(1e5)))\n    p.get()\n"
+            "except KeyboardInterrupt: print('interrupted'); e.set()\n")
+    r = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
     assert r.stdout == "interrupted\n" and r.stderr == ""
 
 
 def test_a_child_process_does_not_wait_for_a_thread_it_does_not_have():
     code = ("import os, threading\nfrom flowedu.data import Prefetcher\n"
             "hold = threading.Event()\n"
-            "p = Prefetcher(lambda: hold.wait(60))\n"
+            "p = Prefetcher(lambda: hold.wait(1e5))\n"
             "pid = os.fork()\n"
             "if pid == 0:\n"
             "    try: p.get()\n"
             "    except RuntimeError as e: print('fork' in str(e), flush=True)\n"
             "    os._exit(0)\n"
             "os.waitpid(pid, 0); hold.set()\n")
-    r = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=30)
+    r = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=HANGS)
     assert r.stdout == "True\n" and r.stderr == ""
 
 

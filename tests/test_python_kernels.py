@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from common import constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
+from common import HANGS, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
 from custom_ops import affine, cube, own_registry, tensors  # noqa: F401
 from flowedu.custom.record import CUSTOM
 from flowedu.errors import ArgumentError, DTypeError, KernelError, ShapeError, UnsupportedError
@@ -163,7 +163,7 @@ def test_among_kernels_that_are_split(n):
 
 def test_two_threads_at_once():
     """Each its own job, both the same job, and eagerly: nobody sees the other's arrays."""
-    gate = threading.Barrier(2, timeout=10)
+    gate = threading.Barrier(2, timeout=HANGS)
 
     @flow.custom_op("meet")
     def meet(x):
@@ -190,7 +190,7 @@ def test_two_threads_at_once():
     for t in threads:
         t.start()
     for t in threads:
-        t.join(30)
+        t.join(HANGS)
     assert not wrong and not any(t.is_alive() for t in threads)
 
 
@@ -208,7 +208,7 @@ def test_a_job_inside_its_own_kernel():
 
 def test_kernels_of_two_jobs_that_call_each_other():
     """From two threads: an error, not a deadlock."""
-    tasks, wrong, met, gate = {}, [], set(), threading.Barrier(2, timeout=10)
+    tasks, wrong, met, gate = {}, [], set(), threading.Barrier(2, timeout=HANGS)
 
     def calling(name, other):
         @flow.custom_op(name)
@@ -231,7 +231,7 @@ def test_kernels_of_two_jobs_that_call_each_other():
     for t in threads:
         t.start()
     for t in threads:
-        t.join(20)
+        t.join(HANGS)
     assert not any(t.is_alive() for t in threads) and wrong
 
 

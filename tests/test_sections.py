@@ -12,7 +12,7 @@ import pytest
 
 import flowedu as flow
 import flowedu.typing as tp
-from common import constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
+from common import HANGS, constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
 from flowedu.context import current
 
 X = f32(4, 3)
@@ -381,7 +381,7 @@ def test_3_3_threads_see_whole_steps():
     for t in threads:
         t.start()
     for t in threads:
-        t.join(60)
+        t.join(HANGS)
     assert not wrong and not any(t.is_alive() for t in threads)
     variables = flow.get_all_variables()
     assert variables["System-Train-TrainStep-job"].numpy()[0] == n * k
@@ -415,7 +415,7 @@ def test_3_3_threads_and_jobs_whose_sizes_vary():
     for t in threads:
         t.start()
     for t in threads:
-        t.join(60)
+        t.join(HANGS)
     sys.setswitchinterval(old)
     assert not wrong and not any(t.is_alive() for t in threads)
 
@@ -440,7 +440,7 @@ def test_3_3_an_interrupted_step_is_done_or_not_begun():
     try:
         for i in range(20):
             try:
-                signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.0003 * i)
+                signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.0003 * i, 30)     # again where Python has dropped it
                 while True:
                     task(x)
             except KeyboardInterrupt:

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
+from common import HANGS
 from flowedu.errors import FlowError
 from flowedu.utils.data import (
     BatchSampler,
@@ -363,7 +364,7 @@ def test_workers_really_overlap(tmp_path):
     """Every item waits until its neighbour is being made: one after the other they would wait for ever."""
     def meet(i):
         (tmp_path / str(i)).touch()
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + HANGS
         while not (tmp_path / str(i ^ 1)).exists():
             assert time.monotonic() < limit, "alone"
             time.sleep(0.001)
@@ -520,12 +521,12 @@ def test_workers_end_with_the_main_process(how, tmp_path):
     assert len(pids) == 2
     if how == "SIGINT":
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=HANGS)
         assert out.splitlines()[-1] == "interrupted" and process.returncode == 0 and "Traceback" not in err
     else:
         process.kill()
-        process.communicate(timeout=20)
-    limit = time.monotonic() + 10
+        process.communicate(timeout=HANGS)
+    limit = time.monotonic() + HANGS
     while any(alive(p) for p in pids) and time.monotonic() < limit:
         time.sleep(0.05)
     assert not any(alive(p) for p in pids) and not left(process.pid)
@@ -547,7 +548,7 @@ def test_it_works_inside_a_worker_with_threads_in_the_main_process():
         a = flow.ones(600, 600)
         (a @ a).sum().item()
         data = Numbers(3, lambda i: (flow.ones(300, 300) @ flow.ones(300, 300))[0, 0].item() + i)
-        assert lists(DataLoader(data, 1, num_workers=2, timeout=60)) == [[300], [301], [302]]
+        assert lists(DataLoader(data, 1, num_workers=2, timeout=HANGS)) == [[300], [301], [302]]
         assert (a @ a)[0, 0].item() == 600
     finally:
         flow.set_num_threads(old)

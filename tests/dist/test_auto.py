@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
+from common import HANGS
 from flowedu.blob.spec import Spec
 from flowedu.dist.auto import automatic, search, trained
 from flowedu.dist.auto.model import Model, allowed, routed
@@ -312,7 +313,7 @@ def test_every_process_chooses_the_same():
     script = ("from dist.test_auto import planned; print([p.describe(99) + repr(sorted(map(str, p.best.sources.values()))) "
               "for p in planned('between')[0].values()])")
     tests = str(Path(__file__).parent.parent)
-    how = dict(cwd=tests, check=True, capture_output=True, text=True, timeout=60)
+    how = dict(cwd=tests, check=True, capture_output=True, text=True, timeout=HANGS)
     said = [subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed}, **how).stdout
             for seed in "12"]
     assert len(said[0]) > 1000 and len(set(said)) == 1

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import HANGS
 from flowedu.learn import exercises
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "06_sbp"
@@ -21,7 +22,7 @@ def demo(folder, *options):
     """What the demo prints."""
     environment = {**os.environ, "FLOWEDU_NUM_THREADS": "1", "PYTHONPATH": str(Path(flow.__file__).parents[1])}
     done = subprocess.run([sys.executable, CHAPTER / "demo.py", "--threads", "1", "--out", folder, *map(str, options)],
-                          capture_output=True, text=True, timeout=120, env=environment)
+                          capture_output=True, text=True, timeout=HANGS, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
+from common import HANGS
 from dist import comm_laws
 from dist.ranks import comm, on_threads
 from flowedu.dist.comm import base
@@ -34,11 +35,10 @@ def test_large_sums_are_the_same_to_the_last_bit():
 
 # ---- ranks that cannot meet
 def waits_in_vain(f, k=2) -> str:
-    """The message of the CommError of f(comm) on k ranks, which comes at once."""
-    start = time.monotonic()
+    """The message of the CommError of f(comm) on k ranks, which does not come because they have waited long."""
     with pytest.raises(CommError) as e:
         on_threads(k, f)
-    assert time.monotonic() - start < 10
+    assert "FLOWEDU_TIMEOUT" not in str(e.value)
     return str(e.value)
 
 
@@ -70,7 +70,7 @@ def test_a_cycle_among_three():
 
     def f(c):
         if c.rank == 3:
-            done.wait(20)
+            done.wait(HANGS)
             return
         try:
             c.recv((c.rank + 1) % 3, (1,), "f4")
@@ -101,29 +101,28 @@ def test_what_one_raises_ends_the_others():
         while True:                                     # computes, and never asks
             pass
 
-    start = time.monotonic()
     with pytest.raises(KeyError, match="mine") as e:
         on_threads(3, f)
-    assert "(raised on rank 1 of 3)" in e.value.__notes__ and time.monotonic() - start < 10
+    assert "(raised on rank 1 of 3)" in e.value.__notes__
 
 
 def test_a_long_wait_is_told_and_ends(monkeypatch, capfd):
-    monkeypatch.setattr(base.options, "notice", 0.2)
-    monkeypatch.setattr(base.options, "timeout", 0.7)
+    monkeypatch.setattr(base.options, "notice", 0.1)
+    monkeypatch.setattr(base.options, "timeout", 2.0)
     event = threading.Event()
 
     def f(c):
         if c.rank == 2:
-            event.wait(5)
+            event.wait(HANGS)
         try:
             c.barrier()
         finally:
             event.set()
 
-    with pytest.raises(CommError, match=r"has waited 1 s for ranks 2 \(FLOWEDU_TIMEOUT\)"):
+    with pytest.raises(CommError, match=r"has waited \d+ s for ranks .*2 \(FLOWEDU_TIMEOUT\)"):
         on_threads(3, f)
     err = capfd.readouterr().err
-    assert "rank 0 has waited 0 s in barrier of ranks 0, 1, 2 for ranks 2, test_comm.py" in err
+    assert re.search(r"rank [01] has waited \d+ s in barrier of ranks 0, 1, 2 for ranks .*2, test_comm.py", err), err
 
 
 # ---- arguments

@@ -25,9 +25,9 @@ def test_laws(tmp_path, k, options):
 
 
 def ends(tmp_path, script: str, *words, k: int = 2, options=(), env=None):
-    """The script fails soon (the timeout of a wait is 600 s), and says all of `words`."""
+    """The script fails by itself, and says all of `words`."""
     said = launch(tmp_path, START + script, k, *options, env=env)
-    assert said.code != 0 and said.seconds < 40, said.err
+    assert said.code != 0, said.err
     for word in words:
         assert word in said.err, said.err
     return said
@@ -117,12 +117,14 @@ def test_a_message_that_nobody_receives(tmp_path):
 
 @mpi
 def test_a_long_wait_is_told_and_ends(tmp_path):
-    ends(tmp_path, """
-    if c.rank == 2:
-        time.sleep(30)
+    said = ends(tmp_path, """
     c.barrier()
-    """, "rank 0 has waited 2 s in barrier of ranks 0, 1, 2, script.py:10: c.barrier() for ranks 2",
-         "has waited 3 s for ranks 2 (FLOWEDU_TIMEOUT)", k=3, env={"FLOWEDU_NOTICE": "1.8", "FLOWEDU_TIMEOUT": "3"})
+    if c.rank == 2:
+        time.sleep(1e5)
+    c.barrier()
+    """, "(FLOWEDU_TIMEOUT)", k=3, env={"FLOWEDU_NOTICE": "0.8", "FLOWEDU_TIMEOUT": "3"})
+    told = r"rank [01] has waited \d+ s in barrier of ranks 0, 1, 2, script.py:11: c.barrier\(\) for ranks .*2"
+    assert re.search(told, said.err) and re.search(r"has waited \d+ s for ranks .*2 \(FLOWEDU_TIMEOUT\)", said.err), said.err
 
 
 @mpi

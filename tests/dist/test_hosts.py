@@ -5,12 +5,13 @@ import sys
 
 import pytest
 
+from common import HANGS
 from dist import comm_laws
 from dist.ranks import command, environment, mpi, run
 
 
 def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=20)
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=HANGS)
 
 
 @pytest.fixture
@@ -85,5 +86,5 @@ def test_machines_started_by_hand(machines, tmp_path):
     other = subprocess.Popen(["ip", "netns", "exec", b, *words, "--node_rank", "1", script], env=environment(),
                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=sys.stderr.fileno())
     done = run(["ip", "netns", "exec", a, *words, "--node_rank", "0", script])
-    assert (done.returncode, other.wait(20)) == (0, 0), done.stderr
+    assert (done.returncode, other.wait(HANGS)) == (0, 0), done.stderr
     assert sorted(done.stdout.splitlines()) == ["0 0", "1 1"]

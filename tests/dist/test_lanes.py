@@ -112,5 +112,5 @@ def test_other_calls_of_small_arrays_are_told(tmp_path):
     else:
         c.all_reduce(np.ones(4, "f4"))
     """, 2)
-    assert said.code and said.seconds < 10
+    assert said.code
     assert "all_reduce sum float32 (4,)" in said.err and "all_reduce max float32 (4,)" in said.err

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from common import HANGS
 from dist.ranks import command, environment, has_mpi, launch, mpi, run
 from flowedu.distributed import launch as launcher
 from flowedu.distributed import watcher
@@ -52,7 +53,7 @@ def test_one_raises(tmp_path, engine):
             raise ValueError("mine")
         flow.comm.barrier()
     """, 2, "--engine", engine)
-    assert said.code == 1 and said.seconds < 40
+    assert said.code == 1
     assert "[rank 1] ValueError: mine" in said.err and "worker.py" not in said.err and "rank 0]" not in said.err
 
 
@@ -112,13 +113,13 @@ def test_logs_and_a_program(tmp_path):
 @mpi
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_all(tmp_path, number):
-    (tmp_path / "script.py").write_text("import os, time\nprint('pid', os.getpid(), flush=True)\ntime.sleep(60)\n")
+    (tmp_path / "script.py").write_text("import os, time\nprint('pid', os.getpid(), flush=True)\ntime.sleep(1e5)\n")
     child = subprocess.Popen(command("--nproc_per_node", 2, tmp_path / "script.py"), stdout=subprocess.PIPE, text=True,
                              stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=environment())
     pids = [int(child.stdout.readline().split()[1]) for _ in range(2)]
     child.send_signal(number)
-    assert child.wait(20) != 0
-    limit = time.monotonic() + 10
+    assert child.wait(HANGS) != 0
+    limit = time.monotonic() + HANGS
     while any(Path(f"/proc/{pid}").exists() for pid in pids):
         assert time.monotonic() < limit
         time.sleep(0.05)
@@ -134,7 +135,7 @@ def test_machines_started_by_hand(tmp_path, unused_port):
     other = subprocess.Popen(command(*words, "--node_rank", 1, tmp_path / "script.py"), env=environment(),
                              stdin=subprocess.DEVNULL)
     done = run(command(*words, "--node_rank", 0, tmp_path / "script.py"))
-    assert (done.returncode, other.wait(20)) == (0, 0), done.stderr
+    assert (done.returncode, other.wait(HANGS)) == (0, 0), done.stderr
     assert sorted(done.stdout.splitlines()) == ["0 0 2 6", "1 0 2 6", "2 1 2 6", "3 1 2 6"]
 
 
@@ -217,7 +218,7 @@ def test_one_rank_needs_no_mpi(tmp_path, ranks, code):
     hide = "import sys, runpy; sys.modules['mpi4py'] = None; sys.argv[0] = 'launch'; " \
         "runpy.run_module('flowedu.distributed.launch', run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", hide, "--nproc_per_node", str(ranks), str(tmp_path / "script.py")],
-                          env=environment(), capture_output=True, text=True, timeout=60)
+                          env=environment(), capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == code
     if code:
         assert "pip install flowedu[mpi], or launch with --engine threads" in done.stderr

@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common import HANGS
 from dist.ranks import command, environment, mpi
 from flowedu.distributed import launch as launcher
 from flowedu.distributed import letters, nodes
 from flowedu.errors import ArgumentError, CommError
-
-WAIT = 600                                      # seconds after which something hangs; nothing here waits for it to pass
-
 
 def options(port=0, node=0, nnodes=3, **more):
     words = [f"--{name}={value}" for name, value in more.items()]
@@ -44,19 +42,19 @@ def gather(monkeypatch):
         return g
     yield begin
     for g in made:
-        g.thread.join(WAIT)
+        g.thread.join(HANGS)
         g.end(0)
         assert not g.thread.is_alive()
 
 
 def connect(g):
-    return socket.create_connection(("127.0.0.1", g.port), timeout=WAIT)
+    return socket.create_connection(("127.0.0.1", g.port), timeout=HANGS)
 
 
 def all_come(g, **more):
     """The two machines that are waited for come, and machine 0 is content."""
     came = [nodes.join(options(g.port, node, **more), letters.shared_secret(more.get("secret_file", ""))) for node in (1, 2)]
-    g.thread.join(WAIT)
+    g.thread.join(HANGS)
     assert g.error is None and g.hosts == [("node0", 1), ("node1", 1), ("node2", 1)]
     return came
 
@@ -149,7 +147,7 @@ def test_a_machine_that_says_nonsense_or_comes_twice(gather):
         except ArgumentError:                    # machine 0 has not noticed yet
             continue
     last = nodes.join(options(g.port, 2), b"")
-    g.thread.join(WAIT)
+    g.thread.join(HANGS)
     assert g.hosts is not None
     again.sock.close(), last.sock.close()
 
@@ -262,7 +260,7 @@ def reach(port, child):
     """A connection to machine 0, as soon as it listens."""
     while child.poll() is None:
         try:
-            return socket.create_connection(("127.0.0.1", port), timeout=WAIT)
+            return socket.create_connection(("127.0.0.1", port), timeout=HANGS)
         except ConnectionError:
             continue
     raise AssertionError(child.communicate())
@@ -276,9 +274,9 @@ def test_a_launch_with_a_secret_while_strangers_knock(tmp_path, port):
         rude.sendall(STRANGE["http"])
         assert sent_away(rude)
         wrong = start(port, 1, tmp_path / "script.py", "another word")
-        assert "does not know the same FLOWEDU_SECRET" in wrong.communicate(timeout=600)[1] and wrong.returncode == 2
+        assert "does not know the same FLOWEDU_SECRET" in wrong.communicate(timeout=HANGS)[1] and wrong.returncode == 2
         children.append(start(port, 1, tmp_path / "script.py", "word"))
-        said = [child.communicate(timeout=600) for child in children]
+        said = [child.communicate(timeout=HANGS) for child in children]
         assert [child.returncode for child in children] == [0, 0], said
         assert sorted(said[0][0].splitlines()) == ["0 None", "1 None"] and "was sent away" in said[0][1]
         assert sent_away(silent)
@@ -291,7 +289,7 @@ def test_a_machine_that_goes_away_ends_the_launch(tmp_path, port):
     child = start(port, 0, tmp_path / "script.py", "")
     reach(port, child).close()
     nodes.join(options(port, 1, 2), b"").sock.close()
-    out, err = child.communicate(timeout=600)
+    out, err = child.communicate(timeout=HANGS)
     assert child.returncode != 0 and "node_rank 1 at 127.0.0.1 went away" in err, (out, err)
 
 
@@ -328,7 +326,7 @@ def test_ranks_of_one_machine_listen_at_loopback_alone(tmp_path):
     """All but mpiexec's own port, which ranks inherit."""
     from dist.ranks import launch
 
-    said = launch(tmp_path, LISTENING, 2, timeout=600)
+    said = launch(tmp_path, LISTENING, 2, timeout=HANGS)
     assert said.code == 0 and len(said.out.splitlines()) == 2, said.err
     for line in said.out.splitlines():
         rank, _, parent = line.partition("of mpiexec")

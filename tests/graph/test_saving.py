@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import HANGS
 from flowedu import nn
 from flowedu.errors import CheckpointError, FlowError
 
@@ -57,7 +58,7 @@ def test_loaded_in_another_process(tmp_path):
         flow.save(g, str(tmp_path / name))
         np.savez(tmp_path / f"{name}-in.npz", **{f"x{i}": x.numpy() for i, x in enumerate(xs)})
         subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / name), str(tmp_path / f"{name}-in.npz"),
-                        str(tmp_path / f"{name}-out.npz")], check=True, timeout=120,
+                        str(tmp_path / f"{name}-out.npz")], check=True, timeout=HANGS,
                        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "FLOWEDU_NUM_THREADS":
                             str(flow.get_num_threads())})
         found = np.load(tmp_path / f"{name}-out.npz")
