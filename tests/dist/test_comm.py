@@ -1,6 +1,6 @@
 """Ranks that are threads: collectives, and the error where ranks cannot meet."""
+import re
 import threading
-import time
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
 """Ranks that are processes: the laws of test_comm.py under mpiexec, and errors that end all of them."""
+import re
 from pathlib import Path
 
 import pytest
