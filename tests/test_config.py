@@ -20,8 +20,9 @@ from flowedu.job import debug
 from flowedu.job import env as env_module
 from flowedu.job.config import PASSES
 from flowedu.job.session import default_session
-from flowedu.job.settings import ALIASES, JOB, REQUIRED, SESSION
+from flowedu.job.settings import ALIASES, JOB, REFUSED, REQUIRED, SESSION
 
+pytestmark = pytest.mark.filterwarnings("ignore::flowedu.once.OptionWarning")        # test_settings.py is about them
 x = f32(2, 3)
 GOOD = {bool: False, int: 3, float: 0.5, str: "text", dict: {"a": 1}, type(flow.float): flow.double}
 BAD = {bool: [1, 0, "True", None, np.bool_(True)], int: [True, 1.0, "1", None], float: ["1", None, True, 1j],
@@ -40,8 +41,8 @@ def reach(owner, name):
     return owner
 
 
-def good(setting):
-    return setting.choices[0] if setting.choices else GOOD[setting.kind]
+def good_for(setting):
+    return setting.neutral if setting.does == REFUSED else setting.choices[0] if setting.choices else GOOD[setting.kind]
 
 
 # --- every setting of a job ------------------------------------------------------------------------------------------
@@ -49,15 +50,16 @@ def good(setting):
 @pytest.mark.parametrize("name", [*JOB, *ALIASES])
 def test_every_job_setting_is_taken_checked_and_kept(name, capsys):
     config, setting = flow.function_config(), JOB[ALIASES.get(name, name)]
-    assert reach(config, name)(good(setting)) is None
-    assert config.values[setting.name] == good(setting)
+    good = good_for(setting)
+    assert reach(config, name)(good) is None
+    assert config.values[setting.name] == good
     printed = capsys.readouterr().out
     assert printed.strip() == setting.notice and reach(config, name).__doc__ == setting.says
     for bad in BAD[setting.kind]:
         with refused(AssertionError, name.split(".")[-1] if name == setting.name else "", "function_config"):
             reach(config, name)(bad)
-    assert config.values[setting.name] == good(setting), "a refused value changes nothing"
-    if setting.kind is bool:
+    assert config.values[setting.name] == good, "a refused value changes nothing"
+    if setting.kind is bool and setting.does != REFUSED:
         reach(config, name)()
         assert config.values[setting.name] is True
     elif setting.default is REQUIRED:
@@ -138,7 +140,7 @@ def test_dir_help_and_repr_show_what_there_is():
     assert {"train", "qat", "enable_cudnn", "default_initializer_conf", "enable_reuse_mem"} <= set(dir(config))
     assert "primary_lr" in dir(config.train) and "enable_fusion" in dir(flow.config.collective_boxing)
     text = pydoc.plain(pydoc.render_doc(flow.FunctionConfig))
-    works, rest = text.split("Stored; results do not depend on them:")
+    works, rest = text.split("Kept; results do not depend on them")
     assert "train.primary_lr(float)" in works and "enable_inplace(bool = True)" in works and "default_logical_view" in works
     assert "enable_cudnn" in rest and "enable_nccl" in rest
     config.enable_cudnn(False)
@@ -221,9 +223,10 @@ def test_default_initializer_in_a_job():
 @pytest.mark.parametrize("name", SESSION)
 def test_every_session_setting_is_taken_and_checked(name, capsys):
     setting = SESSION[name]
-    assert reach(flow.config, name)(good(setting)) is None
+    good = good_for(setting)
+    assert reach(flow.config, name)(good) is None
     assert capsys.readouterr().out.strip() == setting.notice
-    assert reach(flow.current_resource(), name) == good(setting) or name == "machine_num"
+    assert reach(flow.current_resource(), name) == good or name == "machine_num"
     for bad in BAD[setting.kind]:
         with refused(AssertionError, "flow.config", name.split(".")[-1]):
             reach(flow.config, name)(bad)

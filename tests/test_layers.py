@@ -15,7 +15,7 @@ from common import HANGS
 
 ROOT = Path(flowedu.__file__).parent
 ROWS = [
-    {"errors", "later"},
+    {"errors", "later", "once"},
     {"blob", "typing", "_kernels", "core", "dist.comm"},
     {"ops", "autograd", "device", "cuda", "tensor"},
     {"context", "frontend", "hints", "math", "array_ops", "index_ops", "matrix_ops", "shape_ops", "sort_ops",

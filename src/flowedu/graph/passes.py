@@ -10,10 +10,12 @@
     masked_softmax, bands   attention: scale and mask go into the softmax; gradients of slices are joined (attention.py)
     fuse      chains of elementwise ops become one kernel
     update    plain SGD goes into the matrix product that makes the gradient
+
+fuse_add and fuse_scale are parts of fuse; inplace and reuse are the planner's (memory.py). All can be switched off by name.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -78,7 +80,8 @@ def run_passes(graph: Graph, off: Iterable[str] = ()) -> list[str]:
     for f in PASSES:
         if f.__name__ not in off:
             before = len(graph.nodes)
-            said = f(graph)
+            alone = {n for part, names in FUSE_PARTS.items() if part in off for n in names}
+            said = fuse(graph, alone) if f is fuse else f(graph)
             report.append(f"{f.__name__:9s} {before:4d} -> {len(graph.nodes):4d} nodes  {said}")
     return report
 
@@ -147,16 +150,16 @@ class _Group:
                        {new(s): v for s, v in self.consts.items()}, {new(s): t for s, t in self.dtypes.items()})
 
 
-def fuse(graph: Graph) -> str:
-    """Merge an elementwise node into its only reader when that is elementwise over the same shape."""
+def fuse(graph: Graph, alone: Collection[str] = ()) -> str:
+    """Merge an elementwise node into its only reader when that is elementwise over the same shape. alone: ops to leave."""
     readers = graph.consumers()
     outputs = set(graph.outputs)
     absorbed: set[Node] = set()
 
     def joins(value: GraphValue, shape) -> bool:
         p = value.node
-        return (p is not None and p.op.program is not None and value.shape == shape and value not in outputs
-                and len(readers.get(value, ())) == 1)
+        return (p is not None and p.op.program is not None and p.op.name not in alone and value.shape == shape
+                and value not in outputs and len(readers.get(value, ())) == 1)
 
     def build(group: _Group, node: Node) -> int:
         """Add `node`'s instructions; returns the slot of its result."""
@@ -190,7 +193,7 @@ def fuse(graph: Graph) -> str:
 
     replaced: dict[Node, Node] = {}
     for node in reversed(graph.nodes):
-        if node.op.program is None or node in absorbed:
+        if node.op.program is None or node in absorbed or node.op.name in alone:
             continue
         group = _Group(node)
         group.size = len(node.op.program.instrs) + len(node.inputs)
@@ -253,3 +256,5 @@ def update(graph: Graph) -> str:
 
 
 PASSES = (simplify, cse, dead, norm_clip, layout, fold_norm, pool_first, masked_softmax, bands, fuse, update)
+FUSE_PARTS = {"fuse_add": ("add",), "fuse_scale": ("cast", "mul", "div")}
+NAMES = (*(f.__name__ for f in PASSES), *FUSE_PARTS, "inplace", "reuse")     # what can be switched off

@@ -10,15 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flowedu.errors import CheckError
+from flowedu.graph.passes import NAMES as PASSES
 from flowedu.job import env
 from flowedu.job.initializer_conf import initializer_of
 from flowedu.job.placement import TAGS, Placement
 from flowedu.job.scope import consistent_view, mirrored_view
 from flowedu.job.session import default_session
-from flowedu.job.settings import JOB, SESSION, Settable, described
-
-PASSES = ("simplify", "cse", "dead", "norm_clip", "layout", "fold_norm", "pool_first", "masked_softmax", "bands",
-          "fuse", "update", "inplace", "reuse")
+from flowedu.job.settings import JOB, SESSION, SWITCHES, Settable, described
+from flowedu.once import say_once
 
 
 class FunctionConfig(Settable):
@@ -96,14 +95,15 @@ class FunctionConfig(Settable):
 
     @property
     def static_mem_alloc_policy_white_list(self) -> MemoryPolicies:
-        """Stored: .add(policy), .remove(policy), .has(policy), with policies such as .policy_mem_size_first()."""
+        """.add(policy), .remove(policy), .has(policy), with policies such as .policy_mem_size_first(). Says once that the
+        planner has one way."""
         return MemoryPolicies(self.values)
 
     static_mem_alloc_algo_white_list = static_mem_alloc_policy_white_list
 
     def without_passes(self, *names: str) -> None:
-        """Compile the job without these passes: simplify, cse, dead, norm_clip, layout, fold_norm,
-        pool_first, masked_softmax, bands, fuse, update, inplace, reuse."""
+        """Compile the job without these passes: simplify, cse, dead, norm_clip, layout, fold_norm, pool_first,
+        masked_softmax, bands, fuse (or of it fuse_add, fuse_scale), update, inplace, reuse."""
         for n in names:
             if n not in PASSES:
                 raise CheckError("without_passes: unknown pass", expected=", ".join(PASSES), got=repr(n),
@@ -114,8 +114,7 @@ class FunctionConfig(Settable):
     @property
     def passes_off(self) -> tuple[str, ...]:
         """Passes to leave out: those of without_passes, and those that enable_inplace(False) and the like mean."""
-        more = [p for p, name in (("inplace", "enable_inplace"), ("reuse", "enable_reused_mem"))
-                if self.values.get(name) is False]
+        more = [p for p, name in SWITCHES.items() if self.values.get(name) is False]
         return tuple(dict.fromkeys([*self.off, *more]))
 
     @property
@@ -129,7 +128,7 @@ function_config = ExecutionConfig = FunctionConfig
 
 
 class MemoryPolicies:
-    """The policies by which OneFlow planned memory. Kept, and nothing else."""
+    """The policies by which OneFlow planned memory. Kept, and nothing else is done with them."""
 
     _ALL = ("use_mem_size_first_algo", "use_mutual_exclusion_first_algo", "use_time_line_algo")
 
@@ -149,6 +148,7 @@ class MemoryPolicies:
         return self._checked(policy) in self._chosen()
 
     def add(self, policy: str) -> None:
+        say_once("function_config.static_mem_alloc_policy_white_list", "memory is planned in one way")
         self._values["static_mem_alloc_policy_white_list"] = tuple(dict.fromkeys([*self._chosen(), self._checked(policy)]))
 
     def remove(self, policy: str) -> None:

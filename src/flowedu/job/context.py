@@ -17,8 +17,11 @@ from flowedu.job.recording import Call, flat, replay, shaped_like
 from flowedu.job.scaling import Scaling, loss_scale_policy
 from flowedu.job.update import append_updates, choose_variables
 from flowedu.job.views import Views
+from flowedu.once import say_once
 from flowedu.ops.host import HostOp
 from flowedu.optim.loss_scale import LossScalePolicy
+
+LEGACY = {"train.primary_lr", "train.secondary_lr", "train.model_update_conf"}
 
 
 class Goal(NamedTuple):
@@ -242,6 +245,10 @@ class JobContext(Context):
         if self.goal is None and self.legacy_losses:
             from flowedu.optim.legacy import optimizer_from_conf
             self.minimize(optimizer_from_conf(self.config.values if self.config else {}), self.legacy_losses)
+        elif self.config:
+            for name in LEGACY.intersection(self.config.values):
+                say_once(f"function_config.{name}", "this job's optimizer is given to minimize; the setting is for "
+                         "flow.losses.add_loss", 4)
         if self.training and self.goal is None:
             raise JobBuildAndInferError(f"{self.name}: loss blob not found", expected="a minimize(loss) in a train job",
                                         got="none", fix="add flow.optimizer.SGD(flow.optimizer."

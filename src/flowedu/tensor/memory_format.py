@@ -36,7 +36,7 @@ channels_last_3d = memory_format("channels_last_3d", (0, 2, 3, 4, 1))
 
 
 def checked(what: str, given, preserve: bool = True) -> memory_format:
-    """`given`, or contiguous_format for None. Raises CallError for anything else, or preserve_format where not `preserve`."""
+    """`given`, or contiguous_format for None. Raises CallError for anything else; not `preserve`: for preserve_format."""
     if given is None:
         return contiguous_format
     if not isinstance(given, memory_format) or (given is preserve_format and not preserve):

@@ -191,7 +191,8 @@ class Compiled:
             for _, grads in parts[1:]:
                 total = [a if b is None else b if a is None else a + b for a, b in zip(total, grads)]
             found = {id(p): g for p, g in zip(trained, total) if g is not None}
-            return append_updates(tracer, entries, found, self.owner._states, 1.0 / k), watchers
+            return append_updates(tracer, entries, found, self.owner._states, 1.0 / k,
+                                  self.owner.config.one_update), watchers
 
     # ---- running
     def link(self) -> None:

@@ -64,7 +64,7 @@ def check_members(entries: Sequence[tuple], paths: dict[int, str]) -> None:
 
 
 def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue], states: dict[str, Tensor],
-                   scale: float = 1.0) -> list[Rate]:
+                   scale: float = 1.0, together: bool = True) -> list[Rate]:
     """Append one update op per optimizer and group; returns their learning rates.
 
     Args:
@@ -73,6 +73,7 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
         states: {name: tensor} of what the updates remember; taken from here if there (a loaded state), else made and
             entered.
         scale: gradients are multiplied by this first.
+        together: all parameters of a group by one op; else each by one of its own.
     """
     graph, rates = tracer.graph, []
     step = _state(tracer, states, STEP, Spec((1,), dt.int64), 0)
@@ -88,17 +89,17 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
             pairs = [(p, n, g * scale) for p, n, g in pairs] if scale != 1.0 else pairs
             if group.get("clip_grad_max_norm") is not None and group.get("clip_grad_norm_type") is not None:
                 pairs = clipped(pairs, group["clip_grad_max_norm"], group["clip_grad_norm_type"])
-            rule = optimizer.update_of(group)
-            operands = [graph.host(rate.name, rate.tensor.spec), step]
-            for p, name, g in pairs:
-                operands += [tracer.value_of(p), g]
-                operands += [_state(tracer, states, f"{name}-{s.suffix}", p.spec, s.initial, tracer.homes.get(id(p)))
-                             for s in rule.states]
-            before = len(graph.nodes)
-            rule.op(*operands, **rule.attrs)
-            for node in graph.nodes[before:]:
-                tracer.owner[node] = None
-            rates[-1].value = operands[0]
+            rule, rate.value = optimizer.update_of(group), graph.host(rate.name, rate.tensor.spec)
+            for some in [pairs] if together else [[pair] for pair in pairs]:
+                operands = [rate.value, step]
+                for p, name, g in some:
+                    operands += [tracer.value_of(p), g]
+                    operands += [_state(tracer, states, f"{name}-{s.suffix}", p.spec, s.initial, tracer.homes.get(id(p)))
+                                 for s in rule.states]
+                before = len(graph.nodes)
+                rule.op(*operands, **rule.attrs)
+                for node in graph.nodes[before:]:
+                    tracer.owner[node] = None
     return rates
 
 

@@ -1,0 +1,17 @@
+"""Options taken for the sake of programs written for OneFlow or PyTorch that do nothing here say so, once each."""
+from __future__ import annotations
+
+import warnings
+
+told: set[str] = set()
+
+
+class OptionWarning(UserWarning):
+    """An option was taken and does nothing."""
+
+
+def say_once(option: str, why: str, level: int = 3) -> None:
+    """Warn that `option` does nothing, and why, unless that was said in this process. level: frames up to the user's."""
+    if option not in told:
+        told.add(option)
+        warnings.warn(f"{option} does nothing here: {why}. (Said once.)", OptionWarning, stacklevel=level + 1)
