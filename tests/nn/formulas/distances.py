@@ -75,7 +75,8 @@ def _angles(d):
 
 @row(_angles, module="CosineEmbeddingLoss", fixed=("target",))
 def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
-    cos = (input1 * input2).sum(-1) / (_norm(input1, 2) * _norm(input2, 2))
+    n1, n2 = ((x * x).sum(-1) + 1e-12 for x in (input1, input2))
+    cos = (input1 * input2).sum(-1) / np.sqrt(n1 * n2)
     return reduced(np.where(target == 1, 1 - cos, np.maximum(0, cos - margin)), reduction)
 
 

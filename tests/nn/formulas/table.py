@@ -20,20 +20,20 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 class Draw:
-    """One example: options and sizes from hypothesis, numbers from a seed that it draws.
+    """One example: options, sizes and numbers from one seed that hypothesis draws. (Of many small choices it would make
+    the simplest ones most of the time.)
 
     smooth: no numbers on a grid, where corners of a formula (clip points, equal elements) would be met.
     """
 
     def __init__(self, data, smooth: bool = False):
-        self.data, self.smooth = data, smooth
-        self.rng = np.random.default_rng(self.whole(0, 2**31))
+        self.rng, self.smooth = np.random.default_rng(data.draw(st.integers(0, 2**31))), smooth
 
     def whole(self, low: int, high: int) -> int:
-        return self.data.draw(st.integers(low, high))
+        return int(self.rng.integers(low, high + 1))
 
     def one_of(self, *choices):
-        return self.data.draw(st.sampled_from(choices))
+        return choices[self.rng.integers(len(choices))]
 
     def shape(self, least: int = 1, most: int = 3) -> tuple[int, ...]:
         return tuple(self.one_of(*SIZES) for _ in range(self.whole(least, most)))
