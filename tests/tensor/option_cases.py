@@ -110,6 +110,10 @@ m.isin(3, i)
 m.searchsorted(c.sort().values, 0.3)
 m.searchsorted(c.sort().values, a, out_int32=True)
 m.searchsorted(c.sort().values, a, side='right')
+m.searchsorted(c.sort().values, c, side='right')
+m.searchsorted(c.sort().values, c, side='left')
+m.bucketize(c, c.sort().values, right=True)
+m.searchsorted(k.sort().values, k, right=True)
 m.bucketize(a, c.sort().values, right=True)
 m.bucketize(0.2, c.sort().values)
 m.bincount(k[0], weights=a32[0]) # eager values
@@ -276,8 +280,9 @@ u8 == -1
 u8 > 300
 i8 < 1000
 m.quantile(n1, 0.5, dim=1) # values
-m.quantile(n2, 0.5, dim=0) # values
-m.quantile(n2, 1.0, dim=0) # values
+m.quantile(a, 0.25, 0, True)
+m.quantile(m.tensor([1.0, 2.0, float('inf')], dtype=m.float64), 0.5)
+m.quantile(B, m.tensor([0.1, 0.5], dtype=m.float64), dim=1)
 m.diff(a, 1, 0, prepend=b[:1])
 m.diff(i, append=k[:, :2])
 m.repeat_interleave(k[0]) # eager

@@ -72,7 +72,7 @@ def test_mixing_with_numpy():
     assert (a - t).tolist() == [9, 18] and (t * np.float32(3)).tolist() == [3, 6] and (np.float32(3) * t).tolist() == [3, 6]
     np.testing.assert_array_equal(np.asarray(t), [1, 2])
     assert np.shares_memory(np.asarray(t), t.numpy()) and not np.shares_memory(np.array(t), t.numpy())
-    assert np.asarray(t, np.float64).dtype == np.float64
+    assert np.asarray(t, np.float64).dtype == t.__array__(np.float64).dtype == np.float64
     with pytest.raises(ValueError, match="copy"):
         np.asarray(t, dtype=np.float64, copy=False)
     w = flow.tensor([1.0], requires_grad=True)
@@ -183,6 +183,8 @@ def test_copies():
     assert c.requires_grad and c.data_ptr() == w.data_ptr()
     both = copy.deepcopy([w, w])
     assert both[0] is both[1]
+    leaf, slope = copy.deepcopy([w, w.grad])
+    assert leaf.grad is slope
     file = io.BytesIO()
     pickle.dump({"w": w * 1}, file)
     assert pickle.loads(file.getvalue())["w"].tolist() == [1, 2]

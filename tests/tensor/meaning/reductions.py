@@ -1,4 +1,5 @@
 """The meaning of reductions and of what runs along an axis."""
+import math
 from collections import namedtuple
 
 import numpy as np
@@ -145,7 +146,20 @@ def trapezoid(y, x=None, dx=1.0, dim=-1):
 
 
 def quantile(x, q, dim=None, keepdim=False, interpolation="linear"):
-    return T(np.quantile(x.a, q.a if isinstance(q, T) else q, axis=dim, keepdims=keepdim, method=interpolation))
+    """Between two of the sorted elements; an infinity beside the place has no say, a NaN anywhere has."""
+    q = np.asarray(q.a if isinstance(q, T) else q)
+    a = np.sort(x.a.ravel() if dim is None else np.moveaxis(x.a, dim, -1), -1)
+
+    def one(q):
+        place = q * (a.shape[-1] - 1)
+        low, high = math.floor(place), math.ceil(place)
+        weight = {"linear": place - low, "lower": 0, "higher": high - low, "midpoint": (high - low) / 2,
+                  "nearest": round(place) - low}[interpolation]
+        y = a[..., low] if low == high or not weight else a[..., low] + (a[..., high] - a[..., low]) * weight
+        return np.where(np.isnan(x.a).any() if dim is None else np.isnan(a).any(-1), np.nan, y)
+
+    y = np.stack([one(v) for v in q.ravel()]).reshape((*q.shape, *a.shape[:-1]))
+    return T(y if not keepdim else y.reshape([1] * x.ndim) if dim is None else np.expand_dims(y, dim % x.ndim + q.ndim))
 
 
 FUNCTIONS |= {f.__name__: f for f in (aminmax, var, std, var_mean, std_mean, renorm, count_nonzero, diff, trapezoid,
