@@ -58,7 +58,8 @@ def environment(**env) -> dict:
     return {**inherited, "PYTHONPATH": SRC, **env}
 
 
-def launch(folder: Path, script: str, k: int, *options, args=(), env=None, timeout: float = HANGS, name="script.py") -> Said:
+def launch(folder: Path, script: str, k: int, *options, args=(), env=None, timeout: float = HANGS,
+           name="script.py") -> Said:
     """`script` on k ranks, started by the launcher. What should end by itself and does not runs into `timeout`: ranks wait
     longer for each other, where `env` does not say else."""
     file = folder / name

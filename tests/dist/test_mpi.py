@@ -4,6 +4,7 @@ import subprocess
 import pytest
 
 from common import HANGS
+
 from .ranks import command, environment, mpi
 
 ROOT = __import__("pathlib").Path(__file__).parents[2]
@@ -18,6 +19,7 @@ def test_the_same_tests_on_processes(k, test, which):
     """CI runs these; all of it: python -m flowedu.distributed.launch --nproc_per_node 4 -m pytest tests/laws/test_global.py"""
     call = [*command("--nproc_per_node", k), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", test,
             *(["-k", which] if which else [])]
-    done = subprocess.run(call, cwd=ROOT, env=environment(PYTEST_ADDOPTS=""), capture_output=True, text=True, timeout=3 * HANGS)
+    done = subprocess.run(call, cwd=ROOT, env=environment(PYTEST_ADDOPTS=""), capture_output=True, text=True,
+                          timeout=3 * HANGS)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "passed" in done.stdout or "100%" in done.stdout
