@@ -1,4 +1,6 @@
 """Choosing: what wins and why, on rows and on grids; OneFlow's rule against what OneFlow was seen to choose; refusals."""
+import itertools
+
 import numpy as np
 import pytest
 
@@ -6,7 +8,7 @@ import flowedu as flow
 from flowedu.blob.spec import Spec
 from flowedu.dist import choose as module
 from flowedu.dist import rules
-from flowedu.dist.choose import choose, refuse
+from flowedu.dist.choose import cheapest, choose, refuse
 from flowedu.dist.sbp import layout
 from flowedu.dist.signature import signatures
 from flowedu.errors import JobBuildAndInferError, OutOfRangeError
@@ -50,6 +52,20 @@ def said(choice):
 def test_the_fewest_bytes(op, shapes, sbps, want, moved, attrs):
     choice = made(op, shapes, sbps, **attrs)
     assert said(choice) == want and choice.bytes == moved, choice.explain()
+
+
+@pytest.mark.parametrize("dst", ["S0", "S1", "B"])
+@pytest.mark.parametrize("there", list(itertools.permutations(["S0", "S1", "B", "P"], 2)), ids="-".join)
+def test_of_the_layouts_that_are_there_the_nearest_is_taken(there, dst):
+    """Whatever the order in which they came to be there: one more layout never costs bytes."""
+    at = [layout((s,), range(4), (4,)) for s in there]
+    to, spec = layout((dst,), range(4), (4,)), Spec(Q, flow.float32)
+    alone = [0 if a == to else cheapest([a], to, spec).bytes for a in at]
+    if to not in at:
+        assert cheapest(at, to, spec).bytes == min(alone)
+    op = REGISTRY["relu"]
+    moved = [choose(op, [spec], (), [x], tuple(range(4))).bytes for x in ([at[0]], [at[1]], at)]
+    assert moved[2] <= min(moved[:2])
 
 
 @pytest.mark.parametrize("op, shapes, sbps, want, attrs", [
