@@ -102,6 +102,7 @@ def extensions():
             variant.extra_compile_args = [*kernel.extra_compile_args, *flags,
                                           *(UNCONTRACTED if kernel.name in UPDATES else [])]
             out.append(variant)
+    opts["compiler_directives"] = {**directives, "allow_none_for_extension_args": False}   # None is no tensor: a TypeError
     engine = cythonize([extension(name) for name in ENGINE], **opts)
     for ext in engine:
         ext.extra_compile_args = [*ext.extra_compile_args, *OPENMP, *(IN_ORDER if ext.name in EXACT else [])]

@@ -184,6 +184,7 @@ cdef bint view_contiguous(const fe_view *v) noexcept nogil:
     return True
 
 
+@cython.binding(False)               # methods look at the class of self: Tensor.method(None) is a TypeError
 cdef class Array:
     """Memory seen as an n-dimensional array: address, dtype, shape, strides. Shares memory with NumPy both ways."""
 

@@ -15,6 +15,7 @@ from flowedu._kernels.abi cimport *
 from flowedu.blob.storage cimport Array, Block, block_drop, block_new, block_try, view_contiguous
 
 import os
+import warnings
 from threading import local
 
 from flowedu._kernels import TABLE

@@ -73,11 +73,29 @@ def is_inference_mode_enabled():
 
 def set_num_threads(int n):
     """How many threads kernels may use, from now on."""
-    global threads
+    global threads, warned
+    if forked and n > 1:                           # gcc's OpenMP would wait for threads that did not come along
+        if not warned:
+            warned = True
+            warnings.warn("set_num_threads: a process made by fork stays at one thread: gcc's OpenMP does not survive fork. "
+                          "Start processes with multiprocessing's 'spawn' to have more.", RuntimeWarning, stacklevel=2)
+        n = 1
     if n < 1:
         raise FlowError("set_num_threads: n is not positive", expected="1 or more", got=str(n), fix="pass the number of "
                         "cores, or 1")
     threads = n if fe_has_threads() else 1
+
+
+cdef bint forked = False, warned = False
+
+
+def _after_fork():
+    global threads, forked, warned
+    threads, forked, warned = 1, True, False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def get_num_threads():

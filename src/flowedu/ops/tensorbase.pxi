@@ -33,6 +33,7 @@ def take_value(TensorBase x, TensorBase z):
     take_symbol(x, z)
     x.epoch += 1
 
+@cython.binding(False)
 cdef class TensorBase(Array):
     """The C part of flow.Tensor: data, tape links, operators. tensor.py adds the methods users see."""
 

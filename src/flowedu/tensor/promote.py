@@ -156,6 +156,21 @@ def run(op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE):
     return _CAST.call((y,), (dtype,)) if y.dtype is carrier else y
 
 
+def wide(f):
+    """f, a reduction made of several ops, on halves: computed in float32 and rounded once. (A sum, a square on the way may be
+    more than a half can hold.)"""
+    @functools.wraps(f)
+    def g(input, *args, dtype=None, **options):
+        kind = dtype or getattr(input, "dtype", None)
+        more = {} if dtype is None else {"dtype": dtype}
+        if getattr(kind, "name", None) not in _HALVES:
+            return f(input, *args, **options, **more)
+        y = f(cast(cast(input, kind), dt.float32), *args, **options)
+        return tuple([cast(t, kind) for t in y]) if isinstance(y, tuple) else cast(y, kind)
+
+    return g
+
+
 def in_float(op, x, attrs: tuple = ()):
     """op(x) of an op for floats: whole numbers become floats first."""
     if not x.dtype.is_floating_point:

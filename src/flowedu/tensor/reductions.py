@@ -11,7 +11,7 @@ from flowedu.ops.define import REGISTRY
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
 from flowedu.tensor.dims import dims, kept, one_dim, reshaped
-from flowedu.tensor.promote import REDUCING, cast, default_float, not_a_tensor, run
+from flowedu.tensor.promote import REDUCING, cast, default_float, not_a_tensor, run, wide
 
 _op = REGISTRY.__getitem__
 _SUM, _PROD, _MAX, _MIN, _ARGMAX = map(_op, ("sum", "prod", "max", "min", "argmax"))
@@ -54,6 +54,7 @@ def _floats_only(what: str, x) -> None:
                          got=x.dtype.name, fix=f"x.float().{what}()")
 
 
+@wide
 def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
     """The mean over `dim` (None: all); NaN of nothing. Floats only, or with dtype=."""
     if dtype is not None:
@@ -70,6 +71,7 @@ def nansum(input, dim=None, keepdim: bool = False, *, dtype=None):
     return sum(E.where(E.isnan(input), 0, input), dim, keepdim, dtype=dtype)
 
 
+@wide
 def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
     """The mean of what is not NaN."""
     good = sum(cast(E.logical_not(E.isnan(input)), input.dtype), dim, keepdim)
@@ -170,6 +172,7 @@ def _correction(what, unbiased, correction) -> float:
     return correction
 
 
+@wide
 def var(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
     """The variance over `dim` (None: all): squares divided by n - correction; correction 1 unless unbiased=False."""
     if isinstance(dim, bool):                            # var(x, False)
@@ -182,23 +185,27 @@ def var(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: fl
         input.shape, axes) or n == 0 else math.inf)
 
 
+@wide
 def std(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
     """The standard deviation: the root of var."""
     return E.sqrt(var(input, dim, unbiased, keepdim, correction=correction))
 
 
+@wide
 def var_mean(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
     """(variance, mean)."""
     axes = None if isinstance(dim, bool) else dim
     return var(input, dim, unbiased, keepdim, correction=correction), mean(input, axes, keepdim)
 
 
+@wide
 def std_mean(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
     """(standard deviation, mean)."""
     v, m = var_mean(input, dim, unbiased, keepdim, correction=correction)
     return E.sqrt(v), m
 
 
+@wide
 def logsumexp(input, dim, keepdim: bool = False):
     """log(sum(exp(x))), without overflow."""
     if not input.dtype.is_floating_point:
@@ -213,6 +220,7 @@ def logsumexp(input, dim, keepdim: bool = False):
 
 
 # ---- norms
+@wide
 def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
     """sum(|x|^ord)^(1/ord) over `dim` (None: all); inf and -inf: the largest and smallest; 0: how many are not 0."""
     x = x if dtype is None else cast(x, dtype)
