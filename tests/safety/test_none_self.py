@@ -1,4 +1,4 @@
-"""Law: a method of Tensor called on None, or on anything that is no tensor, raises; it reads no memory that is not there."""
+"""Law: a method of Tensor called on None, or on what is no tensor, raises; it reads no memory that is not there."""
 from .children import run_child
 
 

@@ -88,7 +88,7 @@ def as_dtype(d: object, what: str = "dtype") -> dtype:
         return d
     try:
         return _BY_NUMPY[np.dtype(d)]
-    except (TypeError, KeyError):
+    except (TypeError, ValueError, KeyError):
         names = ", ".join(x.name for x in BY_CODE)
         raise DTypeError(f"{what} is not an element type flowedu knows", expected=f"one of flow.{{{names}}}",
                          got=repr(d), fix="pass flow.float32, say, or convert the array with .astype") from None

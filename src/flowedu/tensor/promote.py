@@ -157,8 +157,8 @@ def run(op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE):
 
 
 def wide(f):
-    """f, a reduction made of several ops, on halves: computed in float32 and rounded once. (A sum, a square on the way may be
-    more than a half can hold.)"""
+    """f, a reduction made of several ops, on halves: computed in float32 and rounded once. (A sum or a square on the way
+    may be more than a half holds.)"""
     @functools.wraps(f)
     def g(input, *args, dtype=None, **options):
         kind = dtype or getattr(input, "dtype", None)
