@@ -36,4 +36,4 @@ def main() -> None:
                     continue
                 except ArithmeticError:
                     assert self == 1, name                       # a number has operators of its own
-    print("all", count)
+    print("calls made:", count)
