@@ -1,4 +1,5 @@
 """Common subexpressions: what is equal is computed once, what is drawn is drawn each time."""
+import numpy as np
 import pytest
 
 import flowedu as flow
@@ -46,3 +47,30 @@ def test_what_is_equal_is_merged():
     g.outputs = [g.append(REGISTRY["add"], [a, b], ())[0]]
     cse(g)
     assert [n.op.name for n in g.nodes] == ["relu", "add"] and g.nodes[1].inputs == (a, a)
+
+
+@pytest.mark.parametrize("read", [lambda s: s, lambda s: s * 2.0], ids=["returned", "read"])
+def test_a_gradient_that_is_read_besides_is_not_lost_in_its_update(read):
+    """The pass `update` computes gradients straight into their weights, where nobody else wants them."""
+    def step(self, x):
+        loss = self.model(x).square().sum()
+        slope, = flow.autograd.grad(loss, [self.model.weight], retain_graph=True)
+        loss.backward()
+        return loss, read(slope)
+
+    flow.manual_seed(1)
+    models = [flow.nn.Linear(4, 3, bias=False) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    optimizers = [flow.optim.SGD(m.parameters(), lr=0.01) for m in models]
+    g = graph(step, optimizers[1], model=models[1])
+    for i in range(3):
+        x = flow.arange(8.0).reshape(2, 4) * (i + 1) / 8
+        loss = models[0](x).square().sum()
+        loss.backward()
+        want = read(models[0].weight.grad).numpy().copy()
+        optimizers[0].step()
+        optimizers[0].zero_grad()
+        got, slope = g(x)
+        np.testing.assert_allclose(slope.numpy(), want, rtol=1e-5)
+        np.testing.assert_allclose(got.item(), loss.item(), rtol=1e-5)
+        np.testing.assert_allclose(models[1].weight.numpy(), models[0].weight.numpy(), rtol=1e-5)
