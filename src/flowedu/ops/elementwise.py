@@ -51,6 +51,10 @@ def nothing(dz):
     return kept(greater(dz, dz), dz)
 
 
+def _not_zero(x):
+    return where(equal(x, 0.0), scalar(1, x.dtype), x)
+
+
 # ---- arithmetic
 add = elementwise("add(x, y) -> z", tile="add", ref=lambda x, y: np.add(x, y), linear=[("x", "y")], float_only=False,
                   grad={"x": lambda dz: dz, "y": lambda dz: dz})
@@ -62,7 +66,8 @@ div = elementwise("div(x, y) -> z", tile="div", ref=lambda x, y: np.divide(x, y)
                   grad={"x": lambda dz, y: dz / y, "y": lambda dz, x, y: neg(dz * (x / y) / y)})   # z may be overwritten
 neg = unary("neg", lambda x: np.negative(x), lambda dy: neg(dy), float_only=False, linear=["x"])
 pow = elementwise("pow(x, y) -> z", tile="pow", ref=lambda x, y: _pow(x, y), domain={"x": "positive"},
-                  grad={"x": lambda dz, x, y: dz * y * pow(x, y - 1), "y": lambda dz, x, z: dz * xlogy(z, x)})
+                  grad={"x": lambda dz, x, y: dz * y * pow(x, kept(not_equal(y, 0.0), y - 1)),       # 0 where y is 0
+                        "y": lambda dz, x, y, z: dropped(equal(maximum(abs(x), abs(y)), 0.0), dz * xlogy(z, x))})
 maximum = elementwise("maximum(x, y) -> z", tile="maximum", ref=lambda x, y: np.maximum(x, y), float_only=False,
                       grad={"x": lambda dz, x, y: kept(greater_equal(x, y), dz),
                             "y": lambda dz, x, y: dropped(greater_equal(x, y), dz)})
@@ -79,14 +84,15 @@ squared_difference = elementwise("squared_difference(x, y) -> z", tile="squared_
                                  ref=lambda x, y: np.square(x - y), grad={"x": lambda dz, x, y: dz * (x - y) * 2,
                                                                           "y": lambda dz, x, y: dz * (y - x) * 2})
 atan2 = elementwise("atan2(x, y) -> z", tile="atan2", ref=lambda x, y: np.arctan2(x, y), domain={"y": "positive"},
-                    grad={"x": lambda dz, x, y: dz * y / (square(x) + square(y)),
-                          "y": lambda dz, x, y: neg(dz * x / (square(x) + square(y)))})
+                    grad={"x": lambda dz, x, y: dz * y / _not_zero(square(x) + square(y)),
+                          "y": lambda dz, x, y: neg(dz * x / _not_zero(square(x) + square(y)))})
 xdivy = elementwise("xdivy(x, y) -> z", tile="xdivy", domain={"y": "nonzero"}, linear=["x"],
                     ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x / y),
                     grad={"x": lambda dz, y: dz / y, "y": lambda dz, y, z: neg(dz * z / y)})
 xlogy = elementwise("xlogy(x, y) -> z", tile="xlogy", domain={"y": "positive"}, linear=["x"],
                     ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x * np.log(y)),
-                    grad={"x": lambda dz, y: dz * log(y), "y": lambda dz, x, y: dz * xdivy(x, y)})
+                    grad={"x": lambda dz, x, y: dropped(equal(maximum(abs(x), y), 0.0), dz * log(y)),      # x = 0, y <= 0
+                          "y": lambda dz, x, y: dz * xdivy(x, y)})
 
 # ---- one input
 abs = unary("abs", lambda x: np.abs(x), lambda dy, x: dy * sign(x), float_only=False)
@@ -199,8 +205,12 @@ digamma_steps = elementwise("digamma_steps(x) -> y", formula=lambda x: (x + (x +
 
 
 def digamma(x):
-    """The derivative of lgamma, with derivatives of its own. Below 0.5 by digamma(x) = digamma(1 - x) - pi / tan(pi x)."""
+    """The derivative of lgamma, with derivatives of its own. Below 0.5 by digamma(x) = digamma(1 - x) - pi / tan(pi x). nan
+    at -1, -2, ..., where both sides of a pole meet."""
+    number = lambda value: scalar(value, x.dtype)
     mirrored = less(x, 0.5)
     up = where(mirrored, 1 - x, x)
     y = digamma_series(up + 8) - digamma_steps(up)
-    return y - where(mirrored, math.pi / tan(where(mirrored, x, x * 0 + 0.25) * math.pi), x * 0)
+    y = y - where(mirrored, math.pi / tan(where(mirrored, x, number(0.25)) * math.pi), number(0.0))
+    y = where(equal(x, math.inf), x, y)
+    return where(less(x, 0.0), where(equal(floor(x), x), number(math.nan), y), y)

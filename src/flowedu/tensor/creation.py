@@ -120,6 +120,8 @@ def _filled(shape, value, kind):
     if min(shape, default=0) < 0:
         raise ShapeError("full: Trying to create tensor with negative dimension", expected="sizes of 0 or more",
                          got=str(shape), fix="check the sizes")
+    if kind is dt.bool_:
+        value = bool(value)
     if kind.code > 6:                                             # float16, bfloat16
         return cast(_CONSTANT.call((), (shape, float(value), dt.float32)), kind)
     return _CONSTANT.call((), (shape, value, kind))
@@ -187,38 +189,44 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad: b
     whole = all(isinstance(x, int) for x in (start, end, step))
     kind = _kind(dtype) or (dt.int64 if whole else default_float())
     n = builtins.max(-(-(end - start) // step) if whole else math.ceil((end - start) / step), 0)
+    if not kind.is_floating_point and not whole:          # as PyTorch: the numbers themselves are of that dtype
+        begin, stride = int(start), int(step)
+        if kind is dt.int64 and stride:
+            n = builtins.max(-(-(int(end) - begin) // stride), 0)
+        start, step, whole = begin, stride, True
     if whole and kind.code in (0, 1, 2, 3):
         t = _RANGE.call((), (start, step, n, kind))
     else:
-        t = _RANGE.call((), (0, 1, n, dt.float64)) * float(step) + float(start)
-        if not kind.is_floating_point:
-            t = REGISTRY["floor"](t) if start >= 0 and step > 0 else REGISTRY["trunc"](t)
-        t = cast(t, kind)
+        t = cast(_RANGE.call((), (0, 1, n, dt.float64)) * float(step) + float(start), kind)
     return finished(t, device, requires_grad, placement, sbp)
 
 
 def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
              sbp=None) -> Tensor:
-    """`steps` numbers from start to end, both included."""
+    """`steps` numbers from start to end, both included. Of a whole dtype the ends are; what lies between is cut to it."""
     start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
     if steps < 0:
         raise ArgumentError("linspace: number of steps must be non-negative", expected="0 or more", got=str(steps),
                             fix="steps=100, say")
     kind, places = _kind(dtype) or default_float(), _RANGE.call((), (0, 1, steps, dt.float64))
+    if not kind.is_floating_point:
+        start, end = int(start), int(end)
     width = (end - start) / builtins.max(steps - 1, 1)
     from flowedu.tensor.elementwise import where
     up, down = places * width + float(start), (places - float(steps - 1)) * width + float(end)
-    t = where(places < steps / 2, up, down) if steps > 1 else up         # exact at both ends
+    t = where(places < steps // 2, up, down) if steps > 1 else up         # exact at both ends
     return finished(cast(t, kind), device, requires_grad, placement, sbp)
 
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype=None, device=None,
              requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """`steps` numbers from base^start to base^end."""
-    t = REGISTRY["exp"](linspace(start, end, steps, dtype=dt.float64) * math.log(base))
-    if base in (2, 10):
-        t = REGISTRY["exp2"](linspace(start, end, steps, dtype=dt.float64) * math.log2(base))
-    return finished(cast(t, _kind(dtype) or default_float()), device, requires_grad, placement, sbp)
+    """`steps` numbers from base^start to base^end. Of a whole dtype start and end are, and the powers are cut to it."""
+    kind = _kind(dtype) or default_float()
+    if not kind.is_floating_point:
+        start, end = int(start), int(end)
+    powers = linspace(start, end, steps, dtype=dt.float64)
+    t = REGISTRY["pow"](REGISTRY["constant"](shape=(), value=float(base), dtype=dt.float64), powers)
+    return finished(cast(t, kind), device, requires_grad, placement, sbp)
 
 
 def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad: bool = False, placement=None,

@@ -178,9 +178,13 @@ def _constant_pad(x, pairs, value):
 def _mirrored(x, axis, a, b, mode):
     n = x.shape[axis]
     limit = {"reflect": n - 1, "circular": n, "replicate": 1 << 62}[mode]
-    if a > limit or b > limit or n == 0 or a < 0 or b < 0:
-        raise ShapeError(f"pad: {mode} padding does not fit", expected=f"0 to {limit} on each side of axis {axis}",
+    if a > limit or b > limit or n == 0 or a + n + b < 0 or min(a, b) < -n:
+        raise ShapeError(f"pad: {mode} padding does not fit", expected=f"at most {limit} on each side of axis {axis}",
                          got=f"({a}, {b})", fix="pad less, or use mode=\"constant\"")
+    if mode == "circular" and min(a, b) < 0:             # what is cut off does not come back on the other side
+        x = _op("slice")(x, start=[max(-a, 0) if i == axis else 0 for i in range(x.ndim)],
+                         stop=[n + min(b, 0) if i == axis else m for i, m in enumerate(x.shape)], step=(1,) * x.ndim)
+        return _mirrored(x, axis, max(a, 0), max(b, 0), mode)
     places = E.add(_RANGE(start=-a, size=a + n + b, dtype=int64), 0)
     if mode == "replicate":
         places = E.clamp(places, 0, n - 1)
@@ -254,8 +258,9 @@ def diagflat(input, offset: int = 0):
 def take_along_dim(input, indices, dim: int | None = None):
     """The elements that `indices` names along an axis; the other axes broadcast. None: in the flattened tensor."""
     if dim is None:
-        return _op("dim_gather").call((S.ravel(input), S.ravel(indices)), (0,))
+        input, indices, dim = S.ravel(input), S.ravel(indices), 0
     axis = one_dim(dim, input.ndim, "take_along_dim")
+    indices = E.where(E.lt(indices, 0), indices + input.shape[axis], indices)
     shape = S.broadcast_shapes(*[(*x.shape[:axis], 1, *x.shape[axis + 1:]) for x in (input, indices)])
     wide = lambda x: S.expand(x, *shape[:axis], x.shape[axis], *shape[axis + 1:])
     return _op("dim_gather").call((wide(input), wide(indices)), (axis,))

@@ -6,6 +6,7 @@ from math import prod
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.elementwise import nothing
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
@@ -142,6 +143,12 @@ ger = outer
 
 
 def _scaled(y, input, beta, alpha):
+    """beta * input + alpha * y. Whole numbers stay whole: of beta and alpha the whole part counts, as in PyTorch."""
+    kind = result_type(y, input)
+    if not kind.is_floating_point:
+        beta, alpha = int(beta), int(alpha)
+        if kind.name == "bool":
+            beta, alpha = bool(beta), bool(alpha)
     y = y if alpha == 1 else y * alpha
     return y if beta == 0 else y + (input if beta == 1 else input * beta)
 
@@ -187,6 +194,11 @@ def tensordot(a, b, dims=2):
     else:
         left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
         left, right = [one_dim(d, a.ndim, "tensordot") for d in left], [one_dim(d, b.ndim, "tensordot") for d in right]
+    for i, j in zip(left, right):                        # an axis of size 1 against a longer one: the other is summed first
+        if a.shape[i] == 1 != b.shape[j]:
+            b = R.sum(b, j, True, dtype=b.dtype)
+        elif b.shape[j] == 1 != a.shape[i]:
+            a = R.sum(a, i, True, dtype=a.dtype)
     if [a.shape[i] for i in left] != [b.shape[i] for i in right]:
         raise ShapeError("tensordot: contracted dimensions need to match", expected="equal sizes",
                          got=f"{[a.shape[i] for i in left]} and {[b.shape[i] for i in right]}",
@@ -236,11 +248,13 @@ def matrix_power(input, n: int):
             y = square if y is None else matmul(y, square)
         n >>= 1
         square = matmul(square, square) if n else square
-    if y is None:
-        y = S.expand(eye(input.shape[-1], dtype=input.dtype), *input.shape)
-    return y
+    if y is not None:
+        return y
+    y = S.expand(eye(input.shape[-1], dtype=input.dtype), *input.shape)
+    return y + nothing(input) if input.requires_grad else S.contiguous(y)      # the derivative is 0, and there is one
 
 
-def cdist(x1, x2, p: float = 2.0):
-    """The p-norm distance of every row of x1 to every row of x2."""
+def cdist(x1, x2, p: float = 2.0, compute_mode: str | None = None):
+    """The p-norm distance of every row of x1 to every row of x2. compute_mode: accepted; the differences are always formed,
+    which is PyTorch's exact way."""
     return R.vector_norm(S.unsqueeze(x1, -2) - S.unsqueeze(x2, -3), p, -1)

@@ -58,13 +58,13 @@ def where(self, condition, other):
     return elementwise.where(condition, self, other)
 
 
-def softmax(self, dim: int | None = None):
+def softmax(self, dim: int | None = None, dtype=None):
     """exp(x) / sum(exp(x)) along an axis."""
-    return reductions.softmax(self, dim)
+    return reductions.softmax(self, dim, dtype)
 
 
-def log_softmax(self, dim: int | None = None):
-    return reductions.log_softmax(self, dim)
+def log_softmax(self, dim: int | None = None, dtype=None):
+    return reductions.log_softmax(self, dim, dtype)
 
 
 TABLE |= {"where": where, "softmax": softmax, "log_softmax": log_softmax, "mT": property(shapes.mT), "H": property(

@@ -94,6 +94,8 @@ def tensor_split(input, indices_or_sections, dim: int = 0) -> tuple:
     """Pieces along an axis: as many as a number says, or cut at the places in a list."""
     a = one_dim(dim, input.ndim, "tensor_split")
     n = input.shape[a]
+    if hasattr(indices_or_sections, "tolist"):
+        indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         k, more = divmod(n, indices_or_sections)
         return _cut(input, a, [k + 1] * more + [k] * (indices_or_sections - more))

@@ -15,14 +15,14 @@ from flowedu.tensor.interop import alike
 from flowedu.tensor.promote import cast
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype=int64):
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype=int64, device=None):
     """(2, n): rows and columns of the lower triangle."""
-    return _triangle("tril_indices", row, col, offset, False, dtype)
+    return _triangle("tril_indices", row, col, offset, False, dtype).to(device or "cpu")
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype=int64):
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype=int64, device=None):
     """(2, n): rows and columns of the upper triangle."""
-    return _triangle("triu_indices", row, col, offset, True, dtype)
+    return _triangle("triu_indices", row, col, offset, True, dtype).to(device or "cpu")
 
 
 def _triangle(what, row, col, offset, upper, dtype):

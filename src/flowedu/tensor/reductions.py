@@ -117,8 +117,8 @@ def argmin(input, dim: int | None = None, keepdim: bool = False):
 
 
 def _position(what, x, dim, keepdim, smallest):
-    shape = kept(x.shape, range(x.ndim)) if dim is None else None
-    if dim is None or not x.ndim:
+    shape = kept(x.shape, range(x.ndim)) if dim is None or not x.ndim else None
+    if shape is not None:
         if dim is not None:
             one_dim(dim, 0, what)
         x, axis = reshaped(x, (x.size_,)), 0
@@ -131,7 +131,7 @@ def _position(what, x, dim, keepdim, smallest):
     if x.dtype is dt.bool_ or x.dtype.code > 3:
         x = cast(x, dt.float32 if x.dtype.is_floating_point else dt.int32)
     y = _ARGMAX.call((x,), (axis,))
-    return reshaped(y, full if full is not None else ()) if keepdim else reshaped(y, ()) if not y.ndim else y
+    return reshaped(y, full) if keepdim else y
 
 
 def _max_or_min(name, whole, place, pair):
@@ -236,7 +236,12 @@ def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
         return sum(E.square(E.sign(x)), axes, keepdim)
     if ord == 1:
         return sum(E.abs(x), axes, keepdim)
-    return _root(sum(E.pow(E.abs(x), float(ord)), axes, keepdim), lambda total: E.pow(total, 1.0 / ord))
+    size = E.abs(x)
+    powers = E.pow(size, float(ord))
+    if ord < 1:                                          # at 0 the slope is infinite: none is taken there
+        zero = E.eq(size, 0)
+        powers = E.where(zero, math.inf if ord < 0 else 0.0, E.pow(E.where(zero, 1.0, size), float(ord)))
+    return _root(sum(powers, axes, keepdim), lambda total: E.pow(total, 1.0 / ord))
 
 
 def _root(total, root):

@@ -137,8 +137,11 @@ def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpo
                             expected='"linear", "lower", "higher", "midpoint" or "nearest"', fix="leave it out: linear")
     qs = q if isinstance(q, TensorBase) else tensor(q, dtype=input.dtype)
     qs.uniform |= qs is not q
-    x = reshaped(input, (input.size_,)) if dim is None else input
-    axis = one_dim(0 if dim is None else dim, x.ndim, "quantile")
+    if dim is not None:
+        one_dim(dim, input.ndim, "quantile")
+    flat = dim is None or not input.ndim
+    x = reshaped(input, (input.size_,)) if flat else input
+    axis = one_dim(0 if flat else dim, x.ndim, "quantile")
     x = moved(sort(x, axis)[0], axis, x.ndim - 1)
     place = reshaped(qs, (qs.size_,)) * float(x.shape[-1] - 1)
     low = E.floor(place)
@@ -150,14 +153,18 @@ def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpo
     nan = E.isnan(P.part(x, x.ndim - 1, x.shape[-1] - 1, x.shape[-1]))        # sorted, a NaN is the last
     y = moved(E.where(nan, float("nan"), E.lerp(a, b, w)), x.ndim - 1, 0)     # (q, other axes)
     if keepdim:
-        shape = [1] * input.ndim if dim is None else [*x.shape[:-1][:axis], 1, *x.shape[:-1][axis:]]
+        shape = [1] * input.ndim if flat else [*x.shape[:-1][:axis], 1, *x.shape[:-1][axis:]]
         y = reshaped(y, (qs.size_, *shape))
     return y if qs.ndim else reshaped(y, y.shape[1:])
 
 
 # ---- looking up
-def searchsorted(sorted_sequence, input, *, out_int32: bool = False, right: bool = False, side: str | None = None):
-    """Where each value would go in a sorted vector (or in its row of a sorted matrix); right: behind equal elements."""
+def searchsorted(sorted_sequence, input, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+                 sorter=None):
+    """Where each value would go in a sorted vector (or in its row of a sorted matrix); right: behind equal elements.
+    sorter: places (argsort's) that put an unsorted sequence in order."""
+    if sorter is not None:
+        sorted_sequence = _DIM_GATHER.call((sorted_sequence, sorter), (sorted_sequence.ndim - 1,))
     x = input if isinstance(input, TensorBase) else scalar(input, result_type(sorted_sequence, input))
     y = _op("searchsorted")(sorted_sequence, x, right=right or side == "right")
     return cast(y, dt.int32) if out_int32 else y
@@ -268,7 +275,7 @@ def unique_consecutive(input, return_inverse: bool = False, return_counts: bool 
     out = [_tensor(values if dim is None else np.moveaxis(values, 0, dim), input.dtype)]
     number = np.cumsum(new) - 1
     if return_inverse:
-        out.append(_tensor(number.reshape(a.shape if dim is None else -1).astype(np.int64)))
+        out.append(reshaped(_tensor(number.astype(np.int64)), a.shape if dim is None else (-1,)))
     if return_counts:
         out.append(_tensor(np.bincount(number, minlength=len(values)).astype(np.int64)))
     return out[0] if len(out) == 1 else tuple(out)

@@ -43,7 +43,15 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.relu_() if inplace else E.relu(input)
 
 
-relu6 = _one("relu6", "relu6", "min(max(x, 0), 6).")
+_relu6 = _one("relu6", "relu6", "")
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x, 0), 6); whole numbers stay whole."""
+    check_tensor("relu6", input)
+    return _relu6(input, inplace) if input.dtype.is_floating_point else hardtanh(input, 0, 6, inplace)
+
+
 silu = _one("silu", "swish", "x * sigmoid(x), also called swish.")
 mish = _one("mish", "mish", "x * tanh(softplus(x)).")
 hardsigmoid = _one("hardsigmoid", "hardsigmoid", "min(max(x / 6 + 0.5, 0), 1).")
@@ -130,7 +138,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         raise ArgumentError("hardtanh: min_val cannot be greater than max_val", expected="min_val <= max_val",
                             got=f"{min_val} > {max_val}", fix="exchange them")
     if not input.dtype.is_floating_point:
-        return put("hardtanh", lambda x: E.clamp(x, min_val, max_val), input, inplace)
+        return put("hardtanh", lambda x: E.clamp(x, int(min_val), int(max_val)), input, inplace)
     low, high = (scalar(float(v), input.dtype) for v in (min_val, max_val))
     # the number first: where x lies on it, the slope is the number's, 0
     return put("hardtanh", lambda x: E.minimum(high, E.maximum(low, x)), input, inplace)
@@ -155,7 +163,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x where |x| > lambd, else 0."""
     check_floats("hardshrink", input)
-    return E.where(E.gt(E.abs(input), lambd), input, scalar(0.0, input.dtype))
+    return E.where(E.le(E.abs(input), lambd), scalar(0.0, input.dtype), input)      # nan stays
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -166,7 +174,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
     check_tensor("threshold", input)
-    return put("threshold", lambda x: E.where(E.gt(x, threshold), x, scalar(value, x.dtype)), input, inplace)
+    return put("threshold", lambda x: E.where(E.le(x, threshold), scalar(value, x.dtype), x), input, inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

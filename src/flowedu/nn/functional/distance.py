@@ -8,7 +8,7 @@ from flowedu.nn.functional.common import check_floats, check_tensor, reduced, ti
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor, from_numpy, tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.dims import one_dim
+from flowedu.tensor.dims import one_dim, reshaped
 from flowedu.tensor.promote import cast, scalar
 from flowedu.tensor.reductions import vector_norm
 
@@ -25,6 +25,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     check_floats("cosine_similarity", x2, "x2")
     a = one_dim(dim, max(x1.ndim, x2.ndim), "cosine_similarity")
     product = x1 * x2
+    if not product.ndim:
+        x1, x2, product = (reshaped(x, (1,)) for x in (x1, x2, product))
     x1, x2 = (x if x.shape == product.shape else x.expand(*product.shape) for x in (x1, x2))
     least = eps * eps
     n1, n2 = (_r["sqrt"](E.clamp(_sum(x * x, a), min=least)) for x in (x1, x2))
@@ -59,12 +61,12 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """input where target is 1, max(0, margin - input) where it is -1."""
+    """input where target is 1, max(0, margin - input) where it is -1; where it is neither, both added up."""
     check_floats("hinge_embedding_loss", input)
     t = _plus_minus("hinge_embedding_loss", target, input.dtype)
     zero = scalar(0.0, input.dtype)
-    near = E.where(E.ne(t, 1), zero, input)
-    far = E.where(E.ne(t, -1), zero, E.clamp(margin - input, min=0.0))
+    near = E.where(E.eq(t, -1), zero, input)
+    far = E.where(E.eq(t, 1), zero, E.clamp(margin - input, min=0.0))
     return reduced("hinge_embedding_loss", near + far, reduction)
 
 

@@ -85,6 +85,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
             raise ArgumentError("batch_norm: Expected running_mean and running_var to be defined when training=False",
                                 expected="two tensors", got="None", fix="training=True")
         return _INFER.call((input, gamma, beta, running_mean, running_var), (1, eps))
+    if not input.numel():                                # nothing to normalise, and nothing to learn of it
+        return _per_channel(input * 1, weight, bias)
     count = input.numel() // max(channels, 1)
     if count <= 1:
         raise ShapeError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}",
@@ -158,6 +160,8 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
                             expected=f"(N, C, ...) with C a multiple of {num_groups}",
                             got=f"input {tuple(input.shape)}, num_groups={num_groups}",
                             fix="num_groups=1 makes one group of all channels")
+    if not input.numel():
+        return _per_channel(input * 1, weight, bias)
     n, size = input.shape[0], prod(input.shape[1:]) // num_groups
     if size * n <= 1:
         raise ShapeError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}",

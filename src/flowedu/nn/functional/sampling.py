@@ -1,7 +1,10 @@
 """Images read at places between their pixels: affine_grid and grid_sample."""
 from __future__ import annotations
 
+import functools
+import itertools
 import warnings
+from math import prod
 
 from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
@@ -23,27 +26,34 @@ def _line(n: int, corners: bool, dtype):
 def affine_grid(theta: Tensor, size, align_corners: bool | None = None) -> Tensor:
     """Where the pixels of an affinely moved image come from, for grid_sample.
 
-    theta: (N, 2, 3) matrices. size: (N, C, H, W) of the result. Returns (N, H, W, 2): (x, y) in [-1, 1].
+    theta: (N, 2, 3) matrices, or (N, 3, 4) for volumes. size: (N, C, H, W) or (N, C, D, H, W) of the result.
+    Returns (N, H, W, 2): (x, y) in [-1, 1]; of volumes (N, D, H, W, 3): (x, y, z).
     """
     check_tensor("affine_grid", theta, "theta")
     size = tuple(size)
-    if len(size) != 4 or tuple(theta.shape) != (size[0], 2, 3):
-        raise ShapeError(f"affine_grid: Expected a batch of 2D affine matrices of shape Nx2x3 for size {size}",
-                         expected="theta (N, 2, 3), size (N, C, H, W)", got=str(tuple(theta.shape)),
-                         fix="theta of shape (N, 2, 3)")
+    k = len(size) - 2
+    if k not in (2, 3) or tuple(theta.shape) != (size[0], k, k + 1):
+        raise ShapeError(f"affine_grid: Expected a batch of {max(min(k, 3), 2)}D affine matrices for size {size}",
+                         expected="theta (N, 2, 3), size (N, C, H, W); or theta (N, 3, 4), size (N, C, D, H, W)",
+                         got=str(tuple(theta.shape)), fix="theta of shape (N, 2, 3)")
     if min(size) < 1:
         raise ShapeError("affine_grid: Expected non-zero, positive output size", expected="sizes of 1 or more",
                          got=str(size), fix="check the sizes")
+    _say_corners(align_corners)
+    n, sizes, points = size[0], size[2:], prod(size[2:])
+    base = [_r["constant"](shape=(*sizes, 1), value=1.0, dtype=theta.dtype)]
+    for axis, m in enumerate(sizes):                                       # x, the last axis, comes first
+        line = reshaped(_line(m, bool(align_corners), theta.dtype), (*(m if i == axis else 1 for i in range(k)), 1))
+        base.insert(0, _r["expand"](line, shape=(*sizes, 1)))
+    base = reshaped(_r["concat"](*base, axis=k), (1, points, k + 1))
+    y = _r["matmul"](_r["contiguous"](_r["expand"](base, shape=(n, points, k + 1))), theta, transpose_b=True)
+    return reshaped(y, (n, *sizes, k))
+
+
+def _say_corners(align_corners: bool | None) -> None:
     if align_corners is None:
         warnings.warn("Default grid_sample and affine_grid behavior is align_corners=False. Please specify "
-                      "align_corners=True if the old behavior is desired.", stacklevel=2)
-    n, _, h, w = size
-    xs, ys = _line(w, bool(align_corners), theta.dtype), _line(h, bool(align_corners), theta.dtype)
-    one = _r["constant"](shape=(h, w, 1), value=1.0, dtype=theta.dtype)
-    grid = [_r["expand"](reshaped(v, s), shape=(h, w, 1)) for v, s in ((xs, (1, w, 1)), (ys, (h, 1, 1)))]
-    base = reshaped(_r["concat"](*grid, one, axis=2), (1, h * w, 3))
-    y = _r["matmul"](_r["contiguous"](_r["expand"](base, shape=(n, h * w, 3))), theta, transpose_b=True)
-    return reshaped(y, (n, h, w, 2))
+                      "align_corners=True if the old behavior is desired.", stacklevel=3)
 
 
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
@@ -52,41 +62,63 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
 
     Args:
         input: (N, C, H, W). grid: (N, Ho, Wo, 2): (x, y), -1 and 1 being the edges (align_corners: the outermost pixels).
-        mode: "bilinear" or "nearest". padding_mode: what lies outside: "zeros", "border" or "reflection".
+            Volumes: (N, C, D, H, W) and (N, Do, Ho, Wo, 3): (x, y, z).
+        mode: "bilinear" (of volumes between 8 points), "nearest", or of images "bicubic".
+        padding_mode: what lies outside: "zeros", "border" or "reflection".
 
-    Returns: (N, C, Ho, Wo).
+    Returns: (N, C, Ho, Wo), or (N, C, Do, Ho, Wo).
     """
     check_tensor("grid_sample", input)
-    if input.ndim != 4 or grid.ndim != 4 or grid.shape[3] != 2 or grid.shape[0] != input.shape[0]:
-        raise ShapeError("grid_sample(): expected grid to have size 2 in last dimension, and one batch",
-                         expected="input (N, C, H, W), grid (N, Ho, Wo, 2)",
-                         got=f"{tuple(input.shape)}, {tuple(grid.shape)}", fix="make the grid with F.affine_grid")
-    if mode not in ("bilinear", "nearest") or padding_mode not in ("zeros", "border", "reflection"):
-        raise ArgumentError("grid_sample(): mode or padding_mode is unknown",
-                            expected="bilinear or nearest; zeros, border or "
-                            "reflection", got=f"{mode!r}, {padding_mode!r}",
+    k = input.ndim - 2
+    if k not in (2, 3) or grid.ndim != k + 2 or grid.shape[k + 1] != k or grid.shape[0] != input.shape[0]:
+        raise ShapeError(f"grid_sample(): expected grid to have size {min(max(k, 2), 3)} in last dimension, and one batch",
+                         expected="input (N, C, H, W), grid (N, Ho, Wo, 2); or input (N, C, D, H, W), grid "
+                         "(N, Do, Ho, Wo, 3)", got=f"{tuple(input.shape)}, {tuple(grid.shape)}",
+                         fix="make the grid with F.affine_grid")
+    if mode not in ("bilinear", "nearest", "bicubic") or padding_mode not in ("zeros", "border", "reflection") or (
+            mode == "bicubic" and k == 3):
+        raise ArgumentError("grid_sample(): mode or padding_mode is unknown", expected="bilinear or nearest, of images "
+                            "also bicubic; zeros, border or reflection", got=f"{mode!r}, {padding_mode!r}",
                             fix="leave them out: bilinear and zeros are the defaults")
-    if align_corners is None:
-        warnings.warn("Default grid_sample and affine_grid behavior is align_corners=False. Please specify "
-                      "align_corners=True if the old behavior is desired.", stacklevel=2)
-    corners, (h, w) = bool(align_corners), input.shape[2:]
-    x, y = (_places(reshaped(_r["slice"](grid, start=(0, 0, 0, i), stop=(*grid.shape[:3], i + 1), step=(1,) * 4),
-                             tuple(grid.shape[:3])), size, corners, padding_mode) for i, size in ((0, w), (1, h)))
+    _say_corners(align_corners)
+    corners, sizes = bool(align_corners), tuple(input.shape[2:])
+    where = tuple(grid.shape[:-1])
+    part = lambda i: reshaped(_r["slice"](grid, start=(*(0,) * len(where), i), stop=(*where, i + 1),
+                                          step=(1,) * grid.ndim), where)
+    at = [_pixels(part(k - 1 - axis), n, corners) for axis, n in enumerate(sizes)]      # by axis: (z,) y, x
+    inside = lambda place, n: _kept_inside(place, n, corners, padding_mode)
     if mode == "nearest":
-        return _read(input, _r["round"](y.detach()), _r["round"](x.detach()))
-    x0, y0 = _r["floor"](x.detach()), _r["floor"](y.detach())
-    right, down = x - x0, y - y0
+        return _read(input, [_r["round"](inside(a, n).detach()) for a, n in zip(at, sizes)])
+    if mode != "bicubic":
+        at = [inside(a, n) for a, n in zip(at, sizes)]
+    low = [_r["floor"](a.detach()) for a in at]
+    weights = [_cubic(a - b) if mode == "bicubic" else [(0, 1 - (a - b)), (1, a - b)] for a, b in zip(at, low)]
     total = None
-    for yy, wy in ((y0, 1 - down), (y0 + 1, down)):
-        for xx, wx in ((x0, 1 - right), (x0 + 1, right)):
-            part = _read(input, yy, xx) * (wy * wx).unsqueeze(1)
-            total = part if total is None else total + part
+    for taps in itertools.product(*weights):
+        places = [b + float(step) for b, (step, _) in zip(low, taps)]
+        if mode == "bicubic":                                              # each of the 16 pixels by itself
+            places = [_r["round"](inside(p, n)) for p, n in zip(places, sizes)]
+        weight = functools.reduce(lambda a, b: a * b, [w for _, w in taps])
+        value = _read(input, places) * weight.unsqueeze(1)
+        total = value if total is None else total + value
     return total
 
 
-def _places(u, size: int, corners: bool, padding_mode: str):
+def _cubic(t):
+    """(step, weight) of the four pixels around a place that lies t behind the second of them (Keys, a = -0.75)."""
+    a = -0.75
+    near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1
+    far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return [(-1, far(t + 1)), (0, near(t)), (1, near(1 - t)), (2, far(2 - t))]
+
+
+def _pixels(u, size: int, corners: bool):
     """Positions in pixels of coordinates in [-1, 1]."""
-    at = (u + 1) * ((size - 1) / 2) if corners else ((u + 1) * size - 1) * 0.5
+    return (u + 1) * ((size - 1) / 2) if corners else ((u + 1) * size - 1) * 0.5
+
+
+def _kept_inside(at, size: int, corners: bool, padding_mode: str):
+    """Positions that lie outside, brought to the border or reflected at it."""
     if padding_mode == "zeros":
         return at
     if padding_mode == "reflection":
@@ -101,13 +133,20 @@ def _places(u, size: int, corners: bool, padding_mode: str):
     return E.clamp(at, 0.0, float(size - 1))
 
 
-def _read(image, y, x):
-    """image at rows y and columns x (N, Ho, Wo), whole numbers; 0 outside."""
-    (n, c, h, w), (_, ho, wo) = image.shape, y.shape
-    zero = scalar(0.0, y.dtype)
-    inside = E.logical_and(E.logical_and(E.ge(y, zero), E.le(y, h - 1.0)), E.logical_and(E.ge(x, zero), E.le(x, w - 1.0)))
-    flat = cast(E.clamp(y, 0.0, h - 1.0) * float(w) + E.clamp(x, 0.0, w - 1.0), dt.int64) if h * w < 2 ** 24 else \
-        cast(E.clamp(y, 0.0, h - 1.0), dt.int64) * w + cast(E.clamp(x, 0.0, w - 1.0), dt.int64)
-    index = _r["contiguous"](_r["expand"](reshaped(flat, (n, 1, ho * wo)), shape=(n, c, ho * wo)))
-    got = reshaped(_r["dim_gather"](reshaped(image, (n, c, h * w)), index, axis=2), (n, c, ho, wo))
-    return got * cast(inside, image.dtype).unsqueeze(1)
+def _read(image, places):
+    """image (N, C, ...) at whole positions along its axes, each (N, ...); 0 outside."""
+    n, c, *sizes = image.shape
+    out = tuple(places[0].shape)
+    inside, flat = None, None
+    for at, m in zip(places, sizes):
+        here = E.logical_and(E.ge(at, scalar(0.0, at.dtype)), E.le(at, m - 1.0))
+        inside = here if inside is None else E.logical_and(inside, here)
+        step = cast(E.where(here, at, 0.0), dt.int64)                      # nan and infinity lie outside, too
+        flat = step if flat is None else flat * m + step
+    points = prod(out[1:])
+    index = _r["contiguous"](_r["expand"](reshaped(flat, (n, 1, points)), shape=(n, c, points)))
+    got = reshaped(_r["dim_gather"](reshaped(image, (n, c, prod(sizes))), index, axis=2), (n, c, *out[1:]))
+    return E.where(inside.unsqueeze(1), got, 0.0)
+
+
+__all__ = ["affine_grid", "grid_sample"]

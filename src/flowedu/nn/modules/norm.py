@@ -18,12 +18,12 @@ class _Norm(Module):
     ranks: tuple[int, ...] = ()
 
     def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
-                 device, dtype):
+                 device, dtype, bias: bool):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        for name in ("weight", "bias"):
-            self.register_parameter(name, new_parameter(num_features, dtype=dtype, device=device) if affine else None)
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            self.register_parameter(name, new_parameter(num_features, dtype=dtype, device=device) if wanted else None)
         kind = dt.float32 if dtype is None else dtype
         for name, value in (("running_mean", 0.0), ("running_var", 1.0)):
             self.register_buffer(name, full((num_features,), value, dtype=kind) if track_running_stats else None)
@@ -40,8 +40,9 @@ class _Norm(Module):
     def reset_parameters(self) -> None:
         """Weight 1, bias 0, no statistics."""
         self.reset_running_stats()
-        if self.affine:
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def _check(self, input: Tensor) -> None:
@@ -65,8 +66,8 @@ class _Norm(Module):
 
 class _BatchNorm(_Norm):
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, device=None, dtype=None):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+                 track_running_stats: bool = True, device=None, dtype=None, *, bias: bool = True):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input: Tensor) -> Tensor:
         self._check(input)
@@ -130,8 +131,8 @@ class SyncBatchNorm(_BatchNorm):
 
 class _InstanceNorm(_Norm):
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-                 track_running_stats: bool = False, device=None, dtype=None):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+                 track_running_stats: bool = False, device=None, dtype=None, *, bias: bool = True):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input: Tensor) -> Tensor:
         self._check(input)
@@ -168,21 +169,23 @@ class InstanceNorm3d(_InstanceNorm):
 class GroupNorm(Module):
     """Groups of channels of each sample of (N, C, ...), normalised; then one weight and bias for each channel."""
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device=None, dtype=None):
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device=None,
+                 dtype=None, *, bias: bool = True):
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
             raise ArgumentError("GroupNorm: num_channels must be divisible by num_groups", expected=f"a multiple of "
                                 f"{num_groups}", got=f"{num_channels} channels",
                                 fix="num_groups=1 makes one group of all channels")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        for name in ("weight", "bias"):
-            self.register_parameter(name, new_parameter(num_channels, dtype=dtype, device=device) if affine else None)
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            self.register_parameter(name, new_parameter(num_channels, dtype=dtype, device=device) if wanted else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Weight 1, bias 0."""
-        if self.affine:
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ import math
 
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.elementwise.arithmetic import clamp, minimum_number
-from flowedu.tensor.elementwise.conditions import eq, gt, where
+from flowedu.tensor.elementwise.conditions import eq, floated, gt, where
 from flowedu.tensor.elementwise.unary import exp, log, sin
 from flowedu.tensor.promote import in_float
 
@@ -39,7 +39,8 @@ logsigmoid = log_sigmoid
 
 def logit(input, eps: float | None = None):
     """log(x / (1 - x)); with eps, x is first kept inside [eps, 1 - eps]."""
-    x = input if eps is None else clamp(input, eps, 1 - eps)
+    x = floated(input)                                   # 1 - x would wrap
+    x = x if eps is None else clamp(x, eps, 1 - eps)
     return log(x / (1 - x))
 
 

@@ -46,12 +46,20 @@ multiply, arctan2 = mul, atan2
 
 def add(input, other, *, alpha=1):
     """input + alpha * other."""
-    return _add(input, other if alpha == 1 else mul(other, alpha) if isinstance(other, TensorBase) else other * alpha)
+    return _add(input, other if alpha == 1 else _times(input, other, alpha))
+
+
+def _times(input, other, alpha):
+    """alpha * other, in the dtype of both operands."""
+    kind = result_type(input, other)
+    if not isinstance(other, TensorBase):
+        return other * alpha
+    return mul(cast(other, kind), bool(alpha) if kind is dt.bool_ else alpha)
 
 
 def sub(input, other, *, alpha=1):
     """input - alpha * other."""
-    return _sub(input, other if alpha == 1 else mul(other, alpha) if isinstance(other, TensorBase) else other * alpha)
+    return _sub(input, other if alpha == 1 else _times(input, other, alpha))
 
 
 def rsub(input, other, *, alpha=1):
@@ -103,14 +111,22 @@ float_power = lambda input, exponent: _pow(cast(input, dt.float64) if isinstance
                                            cast(exponent, dt.float64) if isinstance(exponent, TensorBase) else exponent)
 
 
+def alike(*tensors):
+    """The tensors in the dtype of all together."""
+    kind = result_type(*tensors)
+    return [cast(x, kind) if isinstance(x, TensorBase) else x for x in tensors]
+
+
 def addcmul(input, tensor1, tensor2, *, value=1):
     """input + value * tensor1 * tensor2."""
+    input, tensor1, tensor2 = alike(input, tensor1, tensor2)
     product = tensor1 * tensor2
     return input + (product if value == 1 else product * value)
 
 
 def addcdiv(input, tensor1, tensor2, *, value=1):
     """input + value * tensor1 / tensor2."""
+    input, tensor1, tensor2 = alike(input, tensor1, tensor2)
     ratio = tensor1 / tensor2
     return input + (ratio if value == 1 else ratio * value)
 
@@ -121,18 +137,24 @@ def lerp(input, end, weight):
 
 
 def hypot(input, other):
-    """sqrt(input^2 + other^2)."""
-    return sqrt(square(input) + square(other))
+    """sqrt(input^2 + other^2), without overflow; the slope at (0, 0) is 0."""
+    kind = result_type(input, other)
+    a, b = cast(input, kind), cast(other, kind)
+    size = maximum(abs(a), abs(b)).detach()
+    size = where(lt(0, size), where(isposinf(size), 1.0, size), 1.0)
+    total = square(a / size) + square(b / size)
+    zero = eq(total, 0)
+    return where(zero, 0.0, sqrt(where(zero, 1.0, total))) * size
 
 
 def logaddexp(input, other):
     """log(exp(input) + exp(other)), without overflow."""
-    return _logadd(input, other, exp, log1p)
+    return _logadd(floated(input), floated(other), exp, log1p)
 
 
 def logaddexp2(input, other):
     """log2(2^input + 2^other)."""
-    return _logadd(input, other, exp2, lambda x: log1p(x) / math.log(2))
+    return _logadd(floated(input), floated(other), exp2, lambda x: log1p(x) / math.log(2))
 
 
 def _logadd(a, b, power, log_):
