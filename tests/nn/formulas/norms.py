@@ -58,18 +58,14 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     return scaled(standard(input, tuple(range(2, input.ndim)), eps), weight, bias)
 
 
-def both_or_neither(a):
-    return ("weight" in a) == ("bias" in a)
-
-
 def _grouped(d):
     x = _planes(d, 1)
     groups = d.one_of(*(g for g in (1, 2, 4) if x.shape[1] % g == 0))
     return {"input": x, "num_groups": groups} | _affine(d, x.shape[1]) | d.options(eps=(0.1,))
 
 
-@row(_grouped, module="GroupNorm", build=lambda a: {"num_channels": a["input"].shape[1], "affine": "weight" in a}
-     if both_or_neither(a) else None)
+@row(_grouped, module="GroupNorm", other_defaults=("bias",), build=lambda a: None if "bias" in a and "weight" not in a
+     else {"num_channels": a["input"].shape[1], "affine": "weight" in a, "bias": "bias" in a})
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     groups = input.reshape(len(input), num_groups, -1)
     return scaled(standard(groups, -1, eps).reshape(input.shape), weight, bias)
