@@ -39,10 +39,13 @@ def ties(rng) -> np.ndarray:
 
 @given(st.integers(0, 2 ** 31), st.integers(0, 3))
 def test_halves_round_to_the_nearest_and_ties_to_even(seed, layout):
-    x = ties(np.random.default_rng(seed))
+    with np.errstate(all="ignore"):                   # of NaN that signal, and of what is too large for a half
+        halves_round(ties(np.random.default_rng(seed)), layout)
+
+
+def halves_round(x, layout):
     t = flow.from_numpy(strided(x, layout))
-    with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(t.to(flow.float16).numpy(), x.astype(np.float16))
+    np.testing.assert_array_equal(t.to(flow.float16).numpy(), x.astype(np.float16))
     half = t.to(bfloat16)
     np.testing.assert_array_equal(half.to(flow.float32).numpy(), to_bfloat16(x))
     wide = flow.from_numpy(x.astype(np.float64)).to(bfloat16).to(flow.float64)
