@@ -98,6 +98,8 @@ def arrays_of(op, example, dtype, rng, kind: str) -> list[np.ndarray]:
             x = np.sort(x, -1) if domain == "sorted" and x.ndim else x
         else:
             x = values(domain, shape, t, rng, i)
+        if domain == "matrix" and x.ndim > 1:        # a determinant of either sign
+            x = x * rng.choice([-1, 1], (*x.shape[:-1], 1)).astype(t)
         everywhere = op.elementwise or op.name in EXACT
         if kind == "edges" and free and op.name not in ORDINARY and (everywhere or i == 0):
             some = rng.random(x.shape) < 0.3

@@ -1,5 +1,6 @@
 """Law: ops whose NumPy meaning is their kernel, and so would be compared with itself, give what these definitions say,
 which are written element by element and share nothing with them."""
+import functools
 import itertools
 
 import numpy as np
@@ -18,13 +19,17 @@ def rows_of(x):
     return ((i, x[i].astype(np.longdouble)) for i in np.ndindex(x.shape[:-2]))
 
 
+@functools.cache
+def permutations(n):
+    """All permutations of n, and their signs."""
+    every = list(itertools.permutations(range(n)))
+    return np.array(every), [(-1) ** sum(p[i] > p[j] for i in range(n) for j in range(i + 1, n)) for p in every]
+
+
 def determinant(a):
     """By Leibniz' formula: the sum over all permutations."""
-    n, total = len(a), np.longdouble(0)
-    for p in itertools.permutations(range(n)):
-        sign = (-1) ** sum(p[i] > p[j] for i in range(n) for j in range(i + 1, n))
-        total += sign * np.prod([a[i, p[i]] for i in range(n)])
-    return total
+    every, signs = permutations(len(a))
+    return (np.prod(a[np.arange(len(a)), every], axis=1) * signs).sum()
 
 
 def cramer(a, b):
