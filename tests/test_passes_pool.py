@@ -55,6 +55,8 @@ def test_relu_and_bias_work_on_the_pooled_side_only():
     assert "1 max poolings moved forward" in said["pool_first"]
     large = [n.op.name for n in g.nodes if n.outputs and n.outputs[0].shape == (2, 4, 8, 8)]
     assert large == ["max_pool2d_grad"]
+    total = next(n for n in g.nodes if n.op.name == "sum" and dict(zip(n.op.attrs, n.attrs))["axis"] == (0, 2, 3))
+    assert total.inputs[0].shape == (2, 4, 4, 4)          # the bias's gradient is summed over what was pooled
 
 
 @pytest.mark.parametrize("also", ["relu", "index", "biased"])

@@ -154,13 +154,13 @@ def letters(op, example) -> list[str]:
     return list(dict.fromkeys(c for t, s in zip(ins, example["shapes"]) for c, n in zip(t, s) if c != "1" and n))
 
 
-def stretched(op, example, letter: str, size: int, others: int) -> dict | None:
-    """The example with one axis of this size and others, if they may be split, of at most `others`; None where the op does
+def stretched(op, example, sizes: dict[str, int], others: int) -> dict | None:
+    """The example with axes of these sizes and others, if they may be split, of at most `others`; None where the op does
     not take it."""
     specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"], types_of(op, example, np.float32))]
     ins, _ = parse(op.equation(specs, attributes(op, example)), len(specs))
     for small in (others, 10 ** 9):              # sizes that attributes name have to stay
-        shapes = [tuple(size if c == letter else min(n, small) if c.islower() else n for c, n in zip(t, s))
+        shapes = [tuple(sizes[c] if c in sizes and c != "1" else min(n, small) if c.islower() else n for c, n in zip(t, s))
                   for t, s in zip(ins, example["shapes"])]
         try:
             op.infer([Spec(s, as_dtype(t)) for s, t in zip(shapes, types_of(op, example, np.float32))],

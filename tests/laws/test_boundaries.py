@@ -3,6 +3,8 @@
 Every axis of every op in turn, those that devices may not split as well. Kernels work in blocks of 16, 32, 64, 128, 256,
 512, 2048 and (tiles of elementwise chains) 4096 bytes. Element types, layouts and kinds of values take turns.
 """
+import itertools
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def test_at_the_edges_of_blocks(case):
     tried = 0
     for letter in letters(op, example):
         for n in sizes(op):
-            e = stretched(op, example, letter, n, 2 if n > 300 else 3)
+            e = stretched(op, example, {letter: n}, 2 if n > 300 else 3)
             if e is None or max(int(np.prod(s)) for s in e["shapes"]) > MOST:
                 continue
             rng = np.random.default_rng(seed_of(op.name, letter, n))
@@ -38,3 +40,24 @@ def test_at_the_edges_of_blocks(case):
             got = run(op, [strided(a, tried % 4) for a in arrays], attrs)
             for g, w in zip(got, meaning(op, arrays, attrs), strict=True):
                 agree(g, w, op.name in EXACT, 1 if op.elementwise else n, (letter, n, kind, dtype))
+
+
+FOLDS = ("sum", "max", "min", "argmax", "cumsum", "linear_scan", "softmax", "log_softmax", "softmax_grad",
+         "log_softmax_grad", "layer_norm", "layer_norm_grad", "batch_norm", "batch_norm_grad", "gather_grad", "scatter_nd")
+LONG = ((65, 257), (257, 130), (130, 513), (600, 33))
+
+
+@pytest.mark.parametrize("case", cases(lambda op: op.name in FOLDS), ids=label)
+def test_where_two_axes_are_long(case):
+    """What adds up along one axis and works on blocks of another: accumulators are emptied every 64 rows, say."""
+    op, example = case
+    for a, b in itertools.combinations(letters(op, example), 2):
+        for m, n in LONG:
+            e = stretched(op, example, {a: m, b: n}, 2)
+            if e is None or max(int(np.prod(s)) for s in e["shapes"]) > 2 * MOST:
+                continue
+            kind = "ties" if (m + n) % 2 else "plain"
+            arrays = arrays_of(op, e, np.dtype(np.float32), np.random.default_rng(m), kind)
+            attrs = attributes(op, e)
+            for got, want in zip(run(op, arrays, attrs), meaning(op, arrays, attrs), strict=True):
+                agree(got, want, op.name in EXACT, m * n // 8, (a, m, b, n, kind))

@@ -202,3 +202,20 @@ def test_pooling_goes_before_a_bias_of_channels_only(axis, moves):
     assert (names(g)[0] == "max_pool2d") == moves
     got, = run_graph(g, (x, b), passes=False)
     np.testing.assert_array_equal(got, run_graph(traced(f, *specs), (x, b), passes=False)[0])
+
+
+@pytest.mark.parametrize("also", ["conv", "norm", None])
+def test_a_norm_goes_into_its_convolution_only_where_nobody_reads_in_between(also):
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(s) for s in ((2, 5, 5, 4), (6, 4, 1, 1), (6,), (6,), (6,))] + [rng.uniform(0.5, 2, 6)]
+
+    def f(x, w, gamma, beta, mean, var):
+        y = R["conv2d_last"](x, w)
+        z = R["batch_norm_infer"](y, gamma, beta, mean, var, axis=3, epsilon=1e-5)
+        return [R["relu"](z), *{"conv": [R["exp"](y)], "norm": [R["exp"](z)], None: []}[also]]
+    specs = [Spec(a.shape, flow.float64) for a in arrays]
+    g = traced(f, *specs)
+    run_passes(g)
+    assert ("conv2d_last_norm" in names(g)) == (also != "conv") and ("relu" in names(g)) == (also is not None)
+    for a, b in zip(run_graph(g, arrays, passes=False), run_graph(traced(f, *specs), arrays, passes=False), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
