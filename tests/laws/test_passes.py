@@ -92,6 +92,9 @@ def test_random_numbers_are_drawn_as_often_as_they_are_asked_for():
         mask = lambda: R["random_mask_like"](x, rate=0.5, seed=4)
         return [draw(), draw(), mask(), mask()]
     g = traced(f, F64)
+    for a, b in (g.nodes[:2], g.nodes[2:]):
+        assert a.attrs != b.attrs                                    # each has a seed of its own;
+        b.attrs = a.attrs                                            # and if it had not, as where masks are drawn anew
     run_passes(g)
     assert sorted(names(g)) == ["random_mask_like"] * 2 + ["random_uniform"] * 2
     assert len(set(g.outputs)) == 4
