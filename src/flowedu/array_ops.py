@@ -13,6 +13,7 @@ from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError, Un
 from flowedu.frontend import front
 from flowedu.index_ops import argwhere
 from flowedu.math import _operands
+from flowedu.once import inert
 
 _o = ops.REGISTRY
 
@@ -44,6 +45,7 @@ dynamic_reshape = reshape
 @front("Transpose")
 def transpose(a, perm: Sequence[int] | None = None, conjugate: bool = False, batch_axis_non_change: bool = False):
     """Axes in the order `perm` (required, as in OneFlow 0.4)."""
+    inert("transpose(batch_axis_non_change)", bool(batch_axis_non_change), False, "no axis is a batch's by nature")
     if not isinstance(perm, (list, tuple)):
         raise CheckError("transpose: perm is required", expected="a list or tuple with each axis once", got=repr(perm),
                          fix=f"perm={list(reversed(range(a.ndim)))} reverses the axes")
@@ -101,7 +103,8 @@ def _concat(inputs, axis):
 def concat(inputs: Sequence | None = None, axis: int = 0, max_dim_size=None, name: str | None = None,
            values: Sequence | None = None):
     """Joined along `axis`; all other axes must agree. One input comes back as it is. `values` is `inputs` by its old
-    name; max_dim_size is not used."""
+    name; max_dim_size does nothing, and says so once."""
+    inert("concat(max_dim_size)", max_dim_size, None, "memory is planned for the sizes there are")
     return _concat(values if inputs is None else inputs, axis, name=name)
 
 
@@ -245,8 +248,9 @@ def _assign(ref, value):
 def assign(ref, value, dtype=None, name: str | None = None) -> None:
     """Let the variable `ref` be `value` from the end of this run on: the rest of the job still reads the old one.
 
-    Outside jobs it changes at once. dtype is not used, as in OneFlow 0.4.
+    Outside jobs it changes at once. dtype does nothing, as in OneFlow 0.4, and says so once.
     """
+    inert("assign(dtype)", dtype, None, "a variable keeps its element type")
     _assign(ref, value, name=name)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from flowedu.blob import dtype as dt
+from flowedu.device import usable
 from flowedu.dist.comm.base import Comm, current
 from flowedu.dist.comm.mirror import Mirror
 from flowedu.errors import ArgumentError, CallError, ShapeError
@@ -201,6 +202,8 @@ def recv(src: int, shape: Sequence[int] | None = None, dtype=None, device=None, 
     """The next tensor that rank src sends. Without `shape` and `dtype`, what send(..., send_meta=True) says; with both,
     those of send(..., send_meta=False). out: where to put it."""
     c = _comm()
+    if device is not None:
+        usable(device)
     if (shape is None) != (dtype is None):
         raise ArgumentError("flow.comm.recv: shape and dtype belong together", expected="both or neither",
                             got="shape" if dtype is None else "dtype", fix="both, with send_meta=False at the sender")

@@ -15,3 +15,9 @@ def say_once(option: str, why: str, level: int = 3) -> None:
     if option not in told:
         told.add(option)
         warnings.warn(f"{option} does nothing here: {why}. (Said once.)", OptionWarning, stacklevel=level + 1)
+
+
+def inert(option: str, value, neutral, why: str) -> None:
+    """say_once for a parameter whose value is not `neutral`; called by the function that has it."""
+    if value is not neutral and value != neutral:
+        say_once(option, why, 4)

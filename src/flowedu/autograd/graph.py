@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flowedu.errors import GradientError
+from flowedu.once import inert
 from flowedu.ops.core import set_pack_hook
 from flowedu.tensor.autograd import tensor_alias
 from flowedu.tensor.base import Tensor
@@ -52,6 +53,7 @@ class save_on_cpu(saved_tensors_hooks):
     """Keep what backward needs in main memory, where it is already."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
+        inert("save_on_cpu(pin_memory)", bool(pin_memory), False, "memory is pinned for a GPU only")
         super().__init__(lambda t: t, lambda t: t)
 
 

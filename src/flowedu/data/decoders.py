@@ -18,6 +18,7 @@ from flowedu.dynamic.decode import check_color_space, check_crop, crop_window, d
 from flowedu.dynamic.tensor_buffer import TensorBuffer
 from flowedu.errors import ArgumentError, DataError, DTypeError, ShapeError
 from flowedu.frontend import front
+from flowedu.once import inert
 from flowedu.ops.host import define_host
 from flowedu.random import name_once, seed_of
 
@@ -194,8 +195,11 @@ def ofrecord_image_classification_reader(
         decode_buffer_size_per_thread: int = 32, num_decode_threads_per_machine: int | None = None, name: str | None = None,
         *, seed: int | None = None):
     """Reader and decoders in one: `(images, labels)`, a TensorBuffer of uint8 pictures (height, width, channels) and int32
-    labels (N,). The two arguments about threads are taken and not used: a job reads and decodes ahead in a thread of its
-    own. `name` is that of the images."""
+    labels (N,). The two arguments about threads do nothing, and say so once: a job reads and decodes ahead in a
+    thread of its own. `name` is that of the images."""
+    why = "records are read and decoded ahead in a thread of their own"
+    inert("ofrecord_image_classification_reader(decode_buffer_size_per_thread)", decode_buffer_size_per_thread, 32, why)
+    inert("ofrecord_image_classification_reader(num_decode_threads_per_machine)", num_decode_threads_per_machine, None, why)
     names = (None, None, None) if name is None else (f"{name}-records", name, f"{name}-labels")
     records = ofrecord_reader(ofrecord_dir, batch_size, data_part_num, part_name_prefix, part_name_suffix_length,
                               random_shuffle, shuffle_buffer_size, shuffle_after_epoch, name=names[0], seed=seed)

@@ -40,7 +40,7 @@ class Adam(_Moments):
         amsgrad: the largest v so far instead of v.
         do_bias_correction: False: m and v as they are.
         maximize: climb instead.
-        contiguous_params, fused, foreach, capturable, differentiable: accepted; one call updates all parameters anyway.
+        contiguous_params, fused, foreach, capturable: nothing to do, said once. differentiable: True is refused.
 
     State: "exp_avg", "exp_avg_sq", with amsgrad "max_exp_avg_sq". t counts all steps of the optimizer.
     """
@@ -51,6 +51,8 @@ class Adam(_Moments):
                  weight_decay: float = 0, amsgrad: bool = False, do_bias_correction: bool = True,
                  contiguous_params: bool = False, fused: bool | None = None, *, maximize: bool = False,
                  foreach: bool | None = None, capturable: bool = False, differentiable: bool = False):
+        self.hints(differentiable=differentiable, contiguous_params=contiguous_params, fused=fused,
+                   foreach=foreach, capturable=capturable)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
                                   "do_bias_correction": do_bias_correction, "maximize": maximize})
 
@@ -81,6 +83,7 @@ class LAMB(_Moments):
     def __init__(self, params: Iterable, lr: float = 0.001, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, adam_w_mode: bool = True, do_bias_correction: bool = True, amsgrad: bool = False,
                  contiguous_params: bool = False, fused: bool | None = None, *, maximize: bool = False):
+        self.hints(contiguous_params=contiguous_params, fused=fused)
         if amsgrad:
             raise UnsupportedError("optim.LAMB: LAMB does not support AMSGrad variant", expected="amsgrad=False",
                                    got="amsgrad=True", fix="leave it out")

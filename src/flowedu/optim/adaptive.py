@@ -27,6 +27,8 @@ class RMSprop(Optimizer):
     def __init__(self, params: Iterable, lr: float = 0.001, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
                  momentum: float = 0.0, centered: bool = False, contiguous_params: bool = False, *, maximize: bool = False,
                  foreach: bool | None = None, capturable: bool = False, differentiable: bool = False):
+        self.hints(differentiable=differentiable, contiguous_params=contiguous_params, foreach=foreach,
+                   capturable=capturable)
         self.need(momentum == 0, "momentum", momentum, "0: there is no RMSprop with momentum here, nor in OneFlow")
         super().__init__(params, {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "centered": centered,
                                   "maximize": maximize})
@@ -61,6 +63,7 @@ class Adagrad(Optimizer):
                  initial_accumulator_value: float = 0.0, eps: float = 1e-10, contiguous_params: bool = False, *,
                  maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
                  fused: bool | None = None):
+        self.hints(differentiable=differentiable, contiguous_params=contiguous_params, fused=fused, foreach=foreach)
         super().__init__(params, {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay,
                                   "initial_accumulator_value": initial_accumulator_value, "eps": eps, "maximize": maximize})
 
@@ -92,6 +95,8 @@ class Adadelta(Optimizer):
     def __init__(self, params: Iterable, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
                  maximize: bool = False, contiguous_params: bool = False, *, foreach: bool | None = None,
                  capturable: bool = False, differentiable: bool = False):
+        self.hints(differentiable=differentiable, contiguous_params=contiguous_params, foreach=foreach,
+                   capturable=capturable)
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
 
     def check(self, group: Mapping[str, Any]) -> None:

@@ -11,8 +11,9 @@ from copy import deepcopy
 from typing import Any
 
 from flowedu.blob import dtype as dt
-from flowedu.errors import ArgumentError, CallError, HyperparameterError, StateError
+from flowedu.errors import ArgumentError, CallError, HyperparameterError, StateError, UnsupportedError
 from flowedu.nn import trace
+from flowedu.once import say_once
 from flowedu.ops.core import set_grad_enabled
 from flowedu.ops.define import Op
 from flowedu.optim.group import ParamGroup, State, UpdateRule
@@ -52,6 +53,17 @@ class Optimizer:
         """Raise HyperparameterError (a ValueError and AssertionError) for an option out of range."""
         self.need(group["lr"] >= 0, "learning rate", group["lr"])
         self.need(group.get("weight_decay", 0) >= 0, "weight_decay value", group.get("weight_decay"))
+
+    def hints(self, differentiable: bool = False, **hints: bool | None) -> None:
+        """PyTorch's and OneFlow's words on how a step is computed: taken, except for the one that changes its meaning."""
+        name = f"optim.{type(self).__name__}"
+        if differentiable:
+            raise UnsupportedError(f"{name}(differentiable=True): a step is in place and not recorded",
+                                   expected="differentiable=False", got="True",
+                                   fix="write p - lr * flow.autograd.grad(loss, p, create_graph=True)[0]")
+        for option, value in hints.items():
+            if value:
+                say_once(f"{name}({option})", "all parameters of a group are updated by one call in any case", 4)
 
     def need(self, holds: bool, what: str, got: Any, expected: str = "0 or more") -> None:
         if not holds:

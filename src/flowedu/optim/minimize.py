@@ -13,6 +13,7 @@ from flowedu.blob.spec import Spec
 from flowedu.context import current
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 from flowedu.initializers import Initializer, constant_initializer, zeros_initializer
+from flowedu.once import say_once
 from flowedu.ops import REGISTRY
 from flowedu.optim.decay import WeightDecay
 from flowedu.optim.loss_scale import LossScalePolicy, StaticLossScalePolicy
@@ -196,6 +197,7 @@ class LazyAdam(Adam):
     def __init__(self, lr_scheduler, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
                  loss_scale_factor: float | None = None, grad_clipping=None, train_step_lbn: str | None = None,
                  loss_scale_policy=None, variables=None):
+        say_once("optimizer.LazyAdam", "gradients are dense, so every row is updated: it is Adam with bias correction")
         super().__init__(lr_scheduler, beta1, beta2, epsilon, True, loss_scale_factor, grad_clipping, train_step_lbn,
                          loss_scale_policy, variables)
 

@@ -26,7 +26,7 @@ class SGD(Optimizer):
         weight_decay: pulls parameters towards 0.
         nesterov: w -= lr * (g + momentum * b) instead of b.
         maximize: climb instead.
-        contiguous_params, fused, foreach, differentiable: accepted; all parameters are updated by one call anyway.
+        contiguous_params, fused, foreach: nothing to do, said once. differentiable: True is refused.
 
     State: "momentum_buf", if there is momentum.
     """
@@ -35,6 +35,7 @@ class SGD(Optimizer):
                  weight_decay: float = 0.0, nesterov: bool = False, maximize: bool = False,
                  contiguous_params: bool = False, fused: bool | None = None, *, foreach: bool | None = None,
                  differentiable: bool = False):
+        self.hints(differentiable=differentiable, contiguous_params=contiguous_params, fused=fused, foreach=foreach)
         super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
                                   "nesterov": nesterov, "maximize": maximize})
 

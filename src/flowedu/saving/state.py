@@ -154,7 +154,7 @@ def load(path: str | os.PathLike, global_src_rank: int | None = None, map_locati
         map_location: the device tensors go to; default: the CPU.
         global_src_rank: read on this rank alone. The tensors are global ones, broadcast on a placement of that rank; all
             ranks must call.
-        support_pytorch_format: accepted.
+        support_pytorch_format: files of PyTorch are refused whatever it says.
 
     Raises:
         CheckpointFileError (also an AssertionError): nothing there, damaged, or of another format.

@@ -11,6 +11,7 @@ from flowedu.blob import dtype as dt
 from flowedu.blob.storage import empty as _empty
 from flowedu.blob.storage import from_numpy as _from_numpy
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.once import inert
 from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.base import Tensor
@@ -23,6 +24,7 @@ from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)
 
 _CONSTANT, _RANGE = REGISTRY["constant"], REGISTRY["range"]
 listed = sizes
+PINNED = "memory is pinned for a GPU only"
 
 
 def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
@@ -46,6 +48,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, placem
     """A tensor with a copy of numbers, nested lists or an array. Floats become the default dtype (float32), ints int64,
     bools bool; arrays keep theirs. Lists may hold tensors. Raises ShapeError for ragged lists, DTypeError for what is not
     a number."""
+    inert("tensor(pin_memory)", bool(pin_memory), False, PINNED)
     if isinstance(data, Tensor):
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.clone().detach() or "
                       "sourceTensor.clone().detach().requires_grad_(True), rather than flow.tensor(sourceTensor).",
@@ -106,6 +109,7 @@ def _from_tensors(data, kind):
 def empty(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
           pin_memory: bool = False, memory_format=None) -> Tensor:
     """Memory as it is found (in a graph: zeros)."""
+    inert("empty(pin_memory)", bool(pin_memory), False, PINNED)
     shape, kind = sizes(size), _kind(dtype) or default_float()
     if min(shape, default=0) < 0:
         raise ShapeError("empty: Trying to create tensor with negative dimension", expected="sizes of 0 or more",

@@ -11,7 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flowedu.device import usable
 from flowedu.errors import ArgumentError, DTypeError
+from flowedu.once import inert
 from flowedu.ops.core import call_seeded, current_interpreter
 from flowedu.tensor.base import Tensor
 from flowedu.tensor.creation import from_numpy
@@ -25,6 +27,8 @@ class Generator:
 
     def __init__(self, device="cpu"):
         self.device = device
+        if device is not None:
+            usable(device)
         self._seed, self._draws = 67280421310721 if device is not None else _fresh_seed(), 0
 
     def manual_seed(self, seed: int) -> Generator:
@@ -169,6 +173,7 @@ class fork_rng:
     """Context manager: what happens inside leaves the default generator as it was."""
 
     def __init__(self, devices=None, enabled: bool = True):
+        inert("fork_rng(devices)", not devices, True, "there is one generator, the CPU's")
         self.enabled = enabled
 
     def __enter__(self):

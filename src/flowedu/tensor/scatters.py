@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from flowedu.once import inert
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import elementwise as E
@@ -26,6 +27,7 @@ def _indices(what, index, whole=(dt.int64, dt.int32)):
 
 def gather(input, dim: int, index, *, sparse_grad: bool = False):
     """y[i, j] = x[index[i, j], j] for dim 0, and so on. Other axes of the index may be shorter than x's."""
+    inert("gather(sparse_grad)", bool(sparse_grad), False, "gradients are dense")
     _indices("gather", index)
     if not input.ndim or not index.ndim:
         y = _GATHER.call((S.ravel(input), S.ravel(index)), (one_dim(dim, input.ndim, "gather"),))

@@ -8,6 +8,7 @@ import numpy as np
 from flowedu.blob import dtype as dt
 from flowedu.blob.spec import Spec, room_for
 from flowedu.errors import ArgumentError, AxisError, DTypeError, LazyTensorError, ShapeError
+from flowedu.once import inert
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import elementwise as E
@@ -176,7 +177,8 @@ def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False
 
 
 def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool = False):
-    """Whether each element is one of the test elements."""
+    """Whether each element is one of the test elements. assume_unique is a hint nothing here needs: True says so once."""
+    inert("isin(assume_unique)", bool(assume_unique), False, "repeated elements are looked up as fast")
     if not isinstance(test_elements, TensorBase):
         found = E.eq(elements, test_elements)
     elif not isinstance(elements, TensorBase):

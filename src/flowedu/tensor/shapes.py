@@ -243,7 +243,14 @@ def tile(input, *dims_, dims=None):
 
 def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_size=None):
     """Every element (part along `dim`) `repeats` times in a row: an int, or a tensor with a number for each part. Of one
-    vector alone: its places, each as often as it says."""
+    vector alone: its places, each as often as it says. output_size: how many that makes, which is checked."""
+    if output_size is not None:
+        y = repeat_interleave(input, repeats, dim)
+        found = y.shape[dim or 0]
+        if found != output_size:
+            raise ShapeError("repeat_interleave: output_size is not what the repeats make", expected=str(found),
+                             got=repr(output_size), fix=f"output_size={found}, or leave it out")
+        return y
     if repeats is None:
         from flowedu.tensor.creation import arange
         input, repeats, dim = arange(input.size_), input, 0

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reshaped
+from flowedu.once import inert
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
@@ -231,6 +232,7 @@ def softmin(input: Tensor, dim: int | None = None, dtype=None) -> Tensor:
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A random sample of the classes: softmax((logits + noise) / tau). hard: one-hot, with the gradient of the soft one."""
+    inert("nn.functional.gumbel_softmax(eps)", eps, 1e-10, "the noise is finite without it")
     check_floats("gumbel_softmax", logits)
     from flowedu.tensor.random import uniform_of
     u = uniform_of(tuple(logits.shape), logits.dtype, 0, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.nn.functional.common import check_tensor, reshaped
+from flowedu.once import inert
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor, no_grad
 from flowedu.tensor.promote import cast, operate, scalar
@@ -92,7 +93,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
         padding_idx: this row gets no gradient.
         max_norm: rows that are used and longer than this are shortened first, in place (eager only).
         scale_grad_by_freq: divide a row's gradient by how often it is used in the batch.
-        sparse: accepted; gradients are dense.
+        sparse: gradients are dense in any case; True says so once.
 
     Returns: (*input.shape, size).
 
@@ -100,6 +101,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
         OutOfRangeError (an IndexError and RuntimeError): an index outside [0, rows).
         DTypeError: input does not hold whole numbers.
     """
+    inert("nn.functional.embedding(sparse)", bool(sparse), False, "gradients are dense")
     check_tensor("embedding", input)
     if weight.ndim != 2:
         raise ShapeError("embedding: 'weight' must be 2-D", expected="(rows, size)", got=str(tuple(weight.shape)),

@@ -104,8 +104,12 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
                         reduction: str = "mean") -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d being the p-norm of the difference.
 
-    swap: the negative is compared with whichever of anchor and positive is nearer to it."""
+    swap: the negative is compared with whichever of anchor and positive is nearer to it. size_average, reduce: old words
+    for `reduction`: reduce=False is "none", size_average=False "sum"; where one is given, reduction is not read.
+    """
     check_floats("triplet_margin_loss", anchor, "anchor")
+    if size_average is not None or reduce is not None:
+        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
     if margin <= 0:
         raise ArgumentError(f"triplet_margin_loss: margin must be greater than 0, got {margin}", expected="above 0",
                             got=str(margin), fix="margin=1.0 is the default")

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from time import perf_counter
 
-from flowedu.errors import ArgumentError, CheckError, UnsupportedError
+from flowedu.errors import ArgumentError, CallError, CheckError, UnsupportedError
 from flowedu.nn import trace
 from flowedu.nn.graph import io, show, state
 from flowedu.nn.graph.blocks import GraphModule, ProxyModule, make_block
@@ -23,8 +23,21 @@ from flowedu.nn.graph.draw import draw_graph
 from flowedu.nn.graph.errors import GraphAttributeError, GraphError
 from flowedu.nn.graph.update import check_disjoint
 from flowedu.nn.module import Module
+from flowedu.once import inert, say_once
 from flowedu.optim.base import Optimizer
 from flowedu.tensor import Tensor
+
+DEBUG_OPTIONS = ("max_py_stack_depth", "only_user_py_stack", "op_repr_with_py_stack")
+
+
+def check_debug_options(options: dict) -> None:
+    """Of nn.Graph(...) and debug(...): those of OneFlow say once that they do nothing, others are refused."""
+    for name in options:
+        if name not in DEBUG_OPTIONS:
+            raise CallError(f"nn.Graph.debug: unknown option {name!r}", expected=", ".join(DEBUG_OPTIONS), got=name,
+                            fix="debug(v_level, ranks=None, mode=True)")
+        say_once(f"nn.Graph.debug({name})", "level 3 shows the user's own line of every operator", 4)
+
 
 _counters: dict[str, count] = {}
 
@@ -52,6 +65,7 @@ class Graph:
     """
 
     def __init__(self, *, debug_v_level: int = -1, debug_ranks=None, **options):
+        check_debug_options(options)
         put = object.__setattr__.__get__(self)
         put("class_name", type(self).__name__)
         number = next(_counters.setdefault(self.class_name, count()))
@@ -105,6 +119,7 @@ class Graph:
 
         The scheduler is asked for its rate at every step, and never stepped; the optimizer's own state stays untouched.
         """
+        inert("nn.Graph.add_optimizer(is_sparse)", bool(is_sparse), False, "gradients are dense")
         if optim is None:
             raise CheckError("add_optimizer: optimizer cannot be None", expected="a flow.optim.Optimizer", got="None")
         if not isinstance(optim, Optimizer):
@@ -191,6 +206,7 @@ class Graph:
     def debug(self, v_level: int = 0, *, ranks=None, mode: bool = True, **options) -> None:
         """Say what happens while the graph is built: 0 stages and seconds, 1 every module, parameter, buffer, input and
         output as it is traced, 2 also all operators, 3 also where in the code they come from; -1 nothing."""
+        check_debug_options(options)
         if not isinstance(v_level, int) or v_level > 3:
             raise CheckError("debug: The max verbose debug info level is 3", expected="-1, 0, 1, 2 or 3",
                                  got=repr(v_level))

@@ -191,4 +191,4 @@ def generate_square_subsequent_mask(size: int, device=None, dtype=None) -> Tenso
     """(size, size): 0 where a position may look, -inf where it would look into the future."""
     from flowedu.blob import dtype as dt
     kind = dt.float32 if dtype is None else dtype
-    return full((size, size), -math.inf, dtype=kind).triu(1)
+    return full((size, size), -math.inf, dtype=kind, device=device).triu(1)

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from flowedu.blob import dtype as dt
-from flowedu.errors import ArgumentError, ShapeError
+from flowedu.device import usable
+from flowedu.errors import ArgumentError, ShapeError, UnsupportedError
 from flowedu.nn import functional as F
 from flowedu.nn import init, trace
 from flowedu.nn.functional.norm import count_up
@@ -20,6 +21,8 @@ class _Norm(Module):
     def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
                  device, dtype, bias: bool):
         super().__init__()
+        if device is not None:
+            usable(device)                      # also where there are no parameters
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         for name, wanted in (("weight", affine), ("bias", affine and bias)):
@@ -118,6 +121,9 @@ class SyncBatchNorm(_BatchNorm):
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:
         """`module` with every BatchNorm replaced by a SyncBatchNorm that has its parameters and statistics."""
+        if process_group is not None:
+            raise UnsupportedError("SyncBatchNorm.convert_sync_batchnorm: process_group", expected="None: all ranks share "
+                                   "their statistics", got=repr(process_group), fix="leave it out")
         new = module
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
             new = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from flowedu.errors import ArgumentError, CallError
+from flowedu.once import inert
 from flowedu.tensor.generator import Generator
 from flowedu.utils.data.collate import default_collate, default_convert
 from flowedu.utils.data.dataset import Dataset, IterableDataset
@@ -26,7 +27,7 @@ class DataLoader:
         sampler: an order of its own. batch_sampler: lists of numbers, each a batch.
         num_workers: processes that make batches; 0: this one does. Batches come in the same order however many there are.
         collate_fn: makes a batch of a list of items; default: default_collate.
-        pin_memory: accepted.
+        pin_memory: True says once that memory is pinned for a GPU only.
         drop_last: leave out a last batch that is smaller.
         timeout: seconds to wait for a batch of the workers; 0: no end.
         worker_init_fn: called with its number in every worker that starts.
@@ -34,7 +35,7 @@ class DataLoader:
         generator: of random orders and of the workers' seeds; default: that of flow.manual_seed.
         prefetch_factor: batches every worker makes ahead; default 2.
         persistent_workers: keep the processes for the next epoch.
-        pin_memory_device, in_order: accepted.
+        pin_memory_device, in_order: likewise; batches always come in order.
 
     Raises: ArgumentError (a ValueError) for arguments that exclude each other or are out of range.
 
@@ -53,6 +54,10 @@ class DataLoader:
         _check(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, drop_last, timeout, prefetch_factor,
                persistent_workers, iterable)
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
+        for option, value, neutral, why in (("pin_memory", bool(pin_memory), False, "memory is pinned for a GPU only"),
+                                            ("pin_memory_device", pin_memory_device, "", "memory is pinned for a GPU only"),
+                                            ("in_order", in_order, True, "batches always come in order")):
+            inert(f"DataLoader({option})", value, neutral, why)
         self.pin_memory, self.generator, self.worker_init_fn = pin_memory, generator, worker_init_fn
         self.multiprocessing_context, self.persistent_workers = multiprocessing_context, persistent_workers
         self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor

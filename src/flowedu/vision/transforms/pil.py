@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.dynamic.decode import pillow
+from flowedu.once import inert
 from flowedu.vision.transforms import array
 from flowedu.vision.transforms.resample import InterpolationMode
 
@@ -26,6 +27,7 @@ def crop(img, top: int, left: int, height: int, width: int):
 
 
 def resize(img, height: int, width: int, mode: InterpolationMode, antialias: bool):
+    inert("transforms.Resize(antialias) of Pillow images", antialias, True, "Pillow always widens its filter")
     return img.resize((width, height), getattr(pillow()[0].Resampling, mode.name))
 
 
