@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from math import prod
 
-from flowedu.errors import DTypeError, ShapeError
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.elementwise import nothing
@@ -254,7 +254,13 @@ def matrix_power(input, n: int):
     return y + nothing(input) if input.requires_grad else S.contiguous(y)      # the derivative is 0, and there is one
 
 
+_CDIST_MODES = ("donot_use_mm_for_euclid_dist", "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")
+
+
 def cdist(x1, x2, p: float = 2.0, compute_mode: str | None = None):
-    """The p-norm distance of every row of x1 to every row of x2. compute_mode: accepted; the differences are always formed,
-    which is PyTorch's exact way."""
+    """The p-norm distance of every row of x1 to every row of x2. compute_mode: one of PyTorch's three; the differences
+    are always formed, which is its exact way."""
+    if compute_mode not in (None, *_CDIST_MODES):
+        raise ArgumentError("cdist: compute_mode", expected=" or ".join(map(repr, _CDIST_MODES)), got=repr(compute_mode),
+                            fix="leave it out")
     return R.vector_norm(S.unsqueeze(x1, -2) - S.unsqueeze(x2, -3), p, -1)
