@@ -7,7 +7,6 @@ import pytest
 
 import flowedu as flow
 from flowedu.tensor import Tensor
-
 from tensor.cases import ADVANCED, EVERY, INDEX
 from tensor.inputs import INPUTS, split
 
@@ -20,7 +19,7 @@ def four(world):
 
 
 def lies(shape, which: int):
-    """(placement, sbp) for a tensor of this shape: a row split along the first axis that is long enough, a grid, or whole."""
+    """(placement, sbp) for a tensor of this shape: a row split on the first axis that is long enough, a grid, or whole."""
     axis = next((i for i, n in enumerate(shape) if n >= 2), None)
     whole, cut = flow.sbp.broadcast, flow.sbp.broadcast if axis is None else flow.sbp.split(axis)
     if which == 0:

@@ -294,7 +294,8 @@ class TestOps:
     @pytest.mark.parametrize("sbp", [B, P, split(0), split(1)])
     @pytest.mark.parametrize("write", [lambda x: x.add_(1), lambda x: x.mul_(x), lambda x: x.zero_(),
                                        lambda x: x[1:3].fill_(9), lambda x: x.t()[0].sub_(2), lambda x: x.relu_(),
-                                       lambda x: x.detach().add_(3), lambda x: x.view(16)[3:5].neg_(), lambda x: x.__setitem__((0, 1), 4.0)])
+                                       lambda x: x.detach().add_(3), lambda x: x.view(16)[3:5].neg_(),
+                                       lambda x: x.__setitem__((0, 1), 4.0)])
     def test_in_place_keeps_the_sbp(self, sbp, write):
         x, local = made(sbp), flow.tensor(A)
         view, whole = x[1], x.reshape(16)

@@ -16,7 +16,7 @@ SOME = "matmul or softmax or reduce or conv2d-6 or reshape or gather or layer_no
     (2, "tests/dist/test_spmd.py", ""), (4, "tests/dist/test_spmd.py", ""),
     (2, "tests/laws/test_global.py", SOME), (4, "tests/laws/test_global.py", "matmul or softmax")])
 def test_the_same_tests_on_processes(k, test, which):
-    """CI runs these; all of it: python -m flowedu.distributed.launch --nproc_per_node 4 -m pytest tests/laws/test_global.py"""
+    """CI runs these. All: python -m flowedu.distributed.launch --nproc_per_node 4 -m pytest tests/laws/test_global.py"""
     call = [*command("--nproc_per_node", k), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", test,
             *(["-k", which] if which else [])]
     done = subprocess.run(call, cwd=ROOT, env=environment(PYTEST_ADDOPTS=""), capture_output=True, text=True,
