@@ -45,7 +45,9 @@ def _below(x):
 @pytest.mark.parametrize(("f", "kwargs", "std", "uniform"), [
     (init.xavier_uniform_, {}, math.sqrt(2 / 500), True), (init.xavier_uniform_, {"gain": 2.0}, 2 * math.sqrt(2 / 500),
                                                            True),
-    (init.xavier_normal_, {}, math.sqrt(2 / 500), False), (init.kaiming_uniform_, {}, math.sqrt(2 / 300), True),
+    (init.xavier_normal_, {}, math.sqrt(2 / 500), False),
+    (init.xavier_normal_, {"gain": 3.0}, 3 * math.sqrt(2 / 500), False),
+    (init.kaiming_uniform_, {}, math.sqrt(2 / 300), True),
     (init.kaiming_uniform_, {"a": math.sqrt(5)}, math.sqrt(1 / 3 / 300), True),
     (init.kaiming_normal_, {"mode": "fan_out", "nonlinearity": "relu"}, math.sqrt(2 / 200), False),
     (init.kaiming_normal_, {"nonlinearity": "tanh"}, 5 / 3 / math.sqrt(300), False),

@@ -137,7 +137,7 @@ NETWORKS = {     # how it is made, its formula, the shape of what it gets
     "vgg11": ({"width_mult": 0.0625}, lambda n, x: vgg(n, x, False, (1, 1, 2, 2, 2)), (1, 3, 32, 33)),
     "vgg16_bn": ({"width_mult": 0.0625}, lambda n, x: vgg(n, x, True, (2, 2, 3, 3, 3)), (1, 3, 33, 32)),
     "vgg11_bn": ({"width_mult": 0.0625}, lambda n, x: vgg(n, x, True, (1, 1, 2, 2, 2)), (1, 3, 32, 32)),
-    "vgg16": ({"width_mult": 0.0625}, lambda n, x: vgg(n, x, False, (2, 2, 3, 3, 3)), (1, 3, 32, 32)),
+    "vgg16": ({"width_mult": 0.0625}, lambda n, x: vgg(n, x, False, (2, 2, 3, 3, 3)), (1, 3, 64, 96)),
     "alexnet": ({"width_mult": 0.0625}, alexnet, (1, 3, 70, 63)),
     "lenet5": ({}, lenet, (2, 1, 28, 28)),
     "neural_style_transfer": ({"width_mult": 0.0625}, style, (1, 3, 12, 8)),

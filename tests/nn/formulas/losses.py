@@ -67,6 +67,8 @@ def _classes(d, smoothing=False, probabilities=False):
         args = {"input": x, "target": target} | d.options(reduction=REDUCTIONS)
         if ignored >= 0 and not (target == ignored).all():
             args["ignore_index"] = ignored
+    if d.one_of(True, False):                                      # the plain case has a way of its own
+        return args
     args |= d.maybe(weight=lambda: d.positive(classes))
     return args | (d.options(label_smoothing=(0.1, 0.5, 1.0)) if smoothing else {})
 
