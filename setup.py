@@ -17,8 +17,9 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 KERNELS = sorted(p.stem for p in Path("src/flowedu/_kernels").glob("*.pyx"))   # a new kernel file is picked up
-ENGINE = ["flowedu.blob.storage", "flowedu.blob.dlpack", "flowedu.ops.core", "flowedu.ops.program", "flowedu.ops.pykernel",
-          "flowedu.autograd.tape", "flowedu.graph.executor", "flowedu.dynamic._pixels", "flowedu.dist.comm.lanes"]
+ENGINE = ["flowedu.blob.storage", "flowedu.blob.dlpack", "flowedu.ops.core", "flowedu.ops.function",
+          "flowedu.ops.program", "flowedu.ops.pykernel", "flowedu.autograd.tape", "flowedu.graph.executor",
+          "flowedu.dynamic._pixels", "flowedu.dist.comm.lanes"]
 EXACT = {"flowedu.dynamic._pixels"}              # rounds where it is written: must give NumPy's bits
 UPDATES = {"flowedu._kernels.optim", "flowedu._kernels.optim_step"}   # their bits must not depend on where arrays lie
 

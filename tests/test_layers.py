@@ -15,9 +15,9 @@ from common import HANGS
 
 ROOT = Path(flowedu.__file__).parent
 ROWS = [
-    {"errors", "later", "once"},
+    {"errors", "nearest", "later", "once"},
     {"blob", "typing", "_kernels", "core", "dist.comm"},
-    {"ops", "autograd", "device", "cuda", "tensor"},
+    {"ops", "autograd", "device", "cuda", "tensor", "calls"},
     {"context", "frontend", "hints", "math", "array_ops", "index_ops", "matrix_ops", "shape_ops", "sort_ops",
      "random_ops", "linalg", "generations", "variables", "initializers", "regularizers", "conv_layers", "layers", "nn",
      "optim", "optimizer", "losses", "random", "data", "dynamic", "sysconfig", "custom", "saving", "utils"},

@@ -154,6 +154,7 @@ def fronts():
     found = {}
     for space, prefix in ((flow, ""), (math, "math."), (nn, "nn."), (layers, "layers.")):
         for name, f in vars(space).items():
+            f = getattr(f, "function", f)                        # without the skin for users
             inner = getattr(f, "__wrapped__", None)              # of both generations: here the older one counts
             f = inner if is_front(inner) else f
             if is_front(f) and not name.startswith("_"):

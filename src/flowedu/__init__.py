@@ -131,6 +131,7 @@ from flowedu.tensor.promote import can_cast, promote_types, result_type
 
 # chapter 5: training with tensors
 from flowedu import models, optim, utils, vision
+from flowedu.calls.present import present_all as _present_all
 from flowedu.later import later as _later
 
 # chapter 6: several devices
@@ -176,3 +177,6 @@ __getattr__, __dir__ = _later(__name__, {
 __all__ = [_name for _name in __dir__() if not _name.startswith("_")]
 
 __version__ = "0.1.0"
+
+_present_all()                # last: from here on a wrong call of any of these says what is wrong
+

@@ -21,20 +21,36 @@ def _plain(size: re.Match) -> str:
     return f"({size[1]},)" if size[1] and "," not in size[1] else f"({size[1]})"
 
 
-def user_line(frame=None) -> str:
-    """`file.py:12: source text` of the innermost frame outside flowedu, from `frame` (default: here) outwards; empty when
-    there is none."""
-    import linecache
+def ours(frame) -> bool:
+    """Whether a frame runs flowedu's own code."""
+    return frame.f_code.co_filename.startswith((_PACKAGE, "<frozen")) or \
+        frame.f_globals.get("__name__", "").startswith("flowedu.")
 
+
+def user_place(frame=None) -> tuple[str, int] | None:
+    """(file, line) of the innermost frame outside flowedu, from `frame` (default: here) outwards; None: there is none."""
     frame = frame or sys._getframe(1)
     while frame is not None:
-        name = frame.f_code.co_filename
-        ours = name.startswith((_PACKAGE, "<frozen")) or frame.f_globals.get("__name__", "").startswith("flowedu.")
-        if not ours and name != threading.__file__:
-            text = linecache.getline(name, frame.f_lineno).strip()
-            return f"{os.path.basename(name)}:{frame.f_lineno}" + (f": {text}" if text else "")
+        if not ours(frame) and frame.f_code.co_filename != threading.__file__:
+            return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
-    return ""
+    return None
+
+
+def told_line(place: tuple[str, int] | None) -> str:
+    """`file.py:12: source text` of a place; empty for None."""
+    import linecache
+
+    if place is None:
+        return ""
+    name, number = place
+    text = linecache.getline(name, number).strip()
+    return f"{os.path.basename(name)}:{number}" + (f": {text}" if text else "")
+
+
+def user_line(frame=None) -> str:
+    """The user's own line: `file.py:12: source text` of the innermost frame outside flowedu."""
+    return told_line(user_place(frame or sys._getframe(1)))
 
 
 class FlowError(Exception):
@@ -63,9 +79,8 @@ class FlowError(Exception):
         self.args = (self._text(),)
         return self
 
-
     def __reduce__(self):
-        return _rebuilt, (type(self), self.args, vars(self))
+        return _rebuilt, (type(self), self.args, {k: v for k, v in vars(self).items() if k != "culprit"})
 
 
 def _rebuilt(cls: type, args: tuple, attributes: dict) -> FlowError:
@@ -85,6 +100,38 @@ class AxisError(ShapeError, IndexError):
 
 class DTypeError(FlowError, TypeError, RuntimeError):
     """A dtype does not fit. (TypeError in OneFlow 0.4, RuntimeError in PyTorch and later OneFlows.)"""
+
+
+class NotATensorError(DTypeError):
+    """An argument that must be a tensor is something else.
+
+    Attributes: culprit, that argument, so that the function the user called can say which of its own it is.
+    """
+
+    def __init__(self, what: str, x, name: str = "input"):
+        remedy = f"wrap it: flow.tensor({name if name.isidentifier() else 'x'})"
+        if x is None or isinstance(x, str):
+            remedy = "look at what made it: it returned None" if x is None else "use numbers: flow.tensor([1.0, 2.0])"
+        super().__init__(f"{what}: {name} is not a tensor", expected="a flow.Tensor", got=told_value(x), fix=remedy)
+        self.culprit = x
+
+
+def told_value(x) -> str:
+    """A value in a few words: `the int 2`, `a list of 3`, `float32[2, 3]`."""
+    kind, home = type(x).__name__, type(x).__module__.partition(".")[0]
+    if x is None:
+        return "None"
+    if isinstance(x, type):
+        return f"the class {x.__name__}"
+    if isinstance(x, (bool, int, float, str, complex)):
+        text = repr(x)
+        return f"the {kind} {text if len(text) < 60 else text[:56] + ' ...'}"
+    if isinstance(x, (list, tuple, dict, set)):
+        return f"a {kind} of {len(x)}"
+    if isinstance(getattr(x, "shape", None), tuple) and hasattr(x, "dtype"):
+        numbers = f"{getattr(x.dtype, 'name', x.dtype)}{list(x.shape)}"
+        return numbers if home == "flowedu" else f"a {home}.{kind}, {numbers}"
+    return f"the function {getattr(x, '__name__', kind)}" if callable(x) and not hasattr(x, "forward") else f"a {kind}"
 
 
 class ArgumentError(FlowError, ValueError, RuntimeError):

@@ -55,6 +55,7 @@ def both(blob_function: Callable, tensor_function: Callable, older: Callable[[tu
         return choose(args, kwargs)(*args, **kwargs)
 
     f.__signature__ = inspect.signature(blob_function)
+    f.chosen = choose                                     # for errors: which of the two a call meant
     f.__doc__ = (f"Of blobs (OneFlow 0.4): {blob_function.__doc__}\n\nOf tensors: {tensor_function.__name__}"
                  f"{inspect.signature(tensor_function)}. {tensor_function.__doc__ or ''}")
     return f

@@ -5,6 +5,16 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 
+from flowedu.nearest import UnknownNameError
+
+_present: Callable = lambda found: found                 # calls/present.py has the one that is used
+
+
+def register_presenter(f: Callable) -> None:
+    """f(what was imported): what its user gets."""
+    global _present
+    _present = f
+
 
 def later(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """A module's `__getattr__` and `__dir__`. names: {name: the module that has it, or is it if that ends in the name};
@@ -12,9 +22,11 @@ def later(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object
 
     def __getattr__(name: str):
         if name not in names:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            if name.startswith("__"):                                  # Python asks for many
+                raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            raise UnknownNameError(f"module {module}", name, __dir__, module.replace("flowedu", "flow", 1) + ".")
         home, _, other = names[name].partition(":")
-        found = importlib.import_module(home)
+        found = _present(importlib.import_module(home))
         if other or not home.endswith("." + name):
             found = getattr(found, other or name)
         setattr(sys.modules[module], name, found)                      # asked for once

@@ -23,7 +23,7 @@ from flowedu.blob.blob import BlobDef
 from flowedu.blob.spec import Spec
 from flowedu.blob.storage import no_memory
 from flowedu.errors import (ArgumentError, DTypeError, FlowError, GradientError, KernelError,
-                            LazyTensorError, ShapeError, user_line)
+                            LazyTensorError, NotATensorError, ShapeError, user_line)
 from flowedu.ops.pykernel import PyCall, kept_error
 
 cdef extern from "Python.h":

@@ -264,8 +264,7 @@ cdef index_error(OpBase op, str problem):
 
 cdef raise_not_tensor(OpBase op, o, int i):
     name = op.inputs[0 if op.variadic else i] if i < len(op.inputs) or op.variadic else f"input {i}"
-    raise DTypeError(f"{op.name}: {name} is not a tensor", expected="a flow.Tensor", got=type(o).__name__,
-                     fix=f"wrap it: flow.tensor({name})")
+    raise NotATensorError(op.name, o, name)
 
 
 cdef raise_no_kernel(OpBase op, inputs):

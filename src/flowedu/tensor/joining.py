@@ -5,14 +5,14 @@ import functools
 from collections.abc import Sequence
 
 from flowedu.blob.dtype import bool_, int64
-from flowedu.errors import ArgumentError, CallError, DTypeError, ShapeError
+from flowedu.errors import ArgumentError, CallError, DTypeError, NotATensorError, ShapeError
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
 from flowedu.tensor.dims import one_dim, reshaped, transposed
-from flowedu.tensor.promote import cast, not_a_tensor, promote, scalar
+from flowedu.tensor.promote import cast, promote, scalar
 
 _op = REGISTRY.__getitem__
 _CONCAT, _RANGE = _op("concat"), _op("range")
@@ -27,7 +27,7 @@ def _list(what: str, tensors) -> list:
                          fix="check that the list is not empty")
     for x in tensors:
         if not isinstance(x, TensorBase):
-            raise not_a_tensor(what, x, "an element of the list")
+            raise NotATensorError(what, x, "an element of the list")
     return list(tensors)
 
 
@@ -125,6 +125,7 @@ def meshgrid(*tensors, indexing: str = "ij") -> tuple:
 
 def cartesian_prod(*tensors):
     """All combinations of elements of vectors, one row each."""
+    tensors = _list("cartesian_prod", tensors)
     if len(tensors) == 1:
         return tensors[0]
     return stack([reshaped(S.contiguous(g), (g.size_,)) for g in meshgrid(*tensors)], 1)

@@ -1,9 +1,10 @@
 """Products: matmul and its forms, einsum, tensordot, kron, cross; and flow.linalg: inv, det, solve, norms."""
 from __future__ import annotations
 
+import functools
 from math import prod
 
-from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeError
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.elementwise import nothing
@@ -11,7 +12,7 @@ from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
 from flowedu.tensor.dims import one_dim, reshaped, transposed
-from flowedu.tensor.promote import cast, not_a_tensor, result_type
+from flowedu.tensor.promote import cast, check_tensor, result_type
 
 _op = REGISTRY.__getitem__
 _MATMUL, _EXPAND = _op("matmul"), _op("expand")
@@ -20,7 +21,7 @@ _MATMUL, _EXPAND = _op("matmul"), _op("expand")
 def _same_types(what: str, *xs) -> None:
     for x in xs:
         if not isinstance(x, TensorBase):
-            raise not_a_tensor(what, x, "an operand")
+            raise NotATensorError(what, x, "an operand")
     if any(x.dtype is not xs[0].dtype for x in xs):
         raise DTypeError(f"{what}: expected m1 and m2 to have the same dtype", expected="equal types", got=" and ".join(
             x.dtype.name for x in xs), fix="convert one with flow.cast (or .to)")
@@ -55,7 +56,7 @@ def matmul(input, other):
     try:
         p, q = a.ndim, b.ndim
     except AttributeError:
-        raise not_a_tensor("matmul", b if isinstance(a, TensorBase) else a, "an operand") from None
+        raise NotATensorError("matmul", b if isinstance(a, TensorBase) else a, "an operand") from None
     if a.dtype is not b.dtype:
         _same_types("matmul", a, b)
     if p == 2 and q == 2:
@@ -87,7 +88,7 @@ def matmul(input, other):
 def _ranks(what: str, *pairs) -> None:
     for name, x, rank in pairs:
         if not isinstance(x, TensorBase):
-            raise not_a_tensor(what, x, name)
+            raise NotATensorError(what, x, name)
         if x.ndim != rank:
             raise ShapeError(f"{what}: {name} must be a {('vector', 'matrix', 'batch of matrices')[rank - 1]} "
                              f"({rank}D tensor)", expected=f"{rank} axes", got=str(tuple(x.shape)),
@@ -181,10 +182,12 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 
 def chain_matmul(*matrices):
-    y = matrices[0]
-    for m in matrices[1:]:
-        y = matmul(y, m)
-    return y
+    """The product of one matrix or more."""
+    if not matrices:
+        raise ArgumentError("chain_matmul: no matrix is given", expected="one matrix or more", got="none",
+                             fix="flow.chain_matmul(a, b)")
+    _same_types("chain_matmul", *matrices)
+    return functools.reduce(matmul, matrices)
 
 
 def tensordot(a, b, dims=2):
@@ -240,6 +243,7 @@ def trace(input):
 def matrix_power(input, n: int):
     """x @ x @ ... @ x, n times; of the inverse for a negative n."""
     from flowedu.tensor.creation import eye
+    check_tensor("matrix_power", input)
     if n < 0:
         input, n = _op("inverse")(input), -n
     y, square = None, input

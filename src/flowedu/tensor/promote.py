@@ -14,7 +14,7 @@ import functools
 import numpy as np
 
 from flowedu.blob import dtype as dt
-from flowedu.errors import DTypeError, KernelError
+from flowedu.errors import DTypeError, KernelError, NotATensorError
 from flowedu.ops.core import TensorBase, current_interpreter, scalar_tensor
 from flowedu.ops.define import REGISTRY
 
@@ -117,10 +117,10 @@ def scalar(value, dtype: dt.dtype):
     return _CONSTANT.call((), ((), value, dtype))
 
 
-def not_a_tensor(what: str, x, name: str = "input") -> DTypeError:
-    """The error for an argument of a foreign type."""
-    return DTypeError(f"{what}: {name} is not a tensor", expected="a flow.Tensor", got=type(x).__name__,
-                      fix=f"wrap it: flow.tensor({name})")
+def check_tensor(what: str, x, name: str = "input") -> None:
+    """Raise NotATensorError (a TypeError) unless x is a tensor."""
+    if not isinstance(x, TensorBase):
+        raise NotATensorError(what, x, name)
 
 
 def cast(x, dtype: dt.dtype):

@@ -5,13 +5,13 @@ import builtins
 import math
 
 from flowedu.blob import dtype as dt
-from flowedu.errors import ArgumentError, AxisError, DTypeError
+from flowedu.errors import ArgumentError, AxisError, DTypeError, NotATensorError
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
 from flowedu.tensor.dims import dims, kept, one_dim, reshaped
-from flowedu.tensor.promote import REDUCING, cast, default_float, not_a_tensor, run, wide
+from flowedu.tensor.promote import REDUCING, cast, default_float, run, wide
 
 _op = REGISTRY.__getitem__
 _SUM, _PROD, _MAX, _MIN, _ARGMAX = map(_op, ("sum", "prod", "max", "min", "argmax"))
@@ -29,7 +29,7 @@ def _total(name: str, op):
         try:
             code = input.dtype.code
         except AttributeError:
-            raise not_a_tensor(name, input) from None
+            raise NotATensorError(name, input) from None
         if dtype is not None:
             input = cast(input, dtype)
             code = dtype.code

@@ -10,7 +10,7 @@ from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
 from flowedu.tensor.dims import moved, one_dim, reshaped
-from flowedu.tensor.promote import cast, is_number, scalar
+from flowedu.tensor.promote import cast, check_tensor, is_number, scalar
 
 _op = REGISTRY.__getitem__
 _GATHER, _DIM_GATHER, _UPDATE, _ADD_AT, _RANGE = map(_op, ("gather", "dim_gather", "scatter_nd_update", "scatter_nd",
@@ -291,6 +291,7 @@ def masked_scatter(input, mask, source):
 def select_scatter(input, src, dim: int, index: int):
     """x with one place along an axis replaced by src."""
     from flowedu.tensor.assignment import put
+    check_tensor("select_scatter", src, "src")
     axis = one_dim(dim, input.ndim, "select_scatter")
     return put(input, (slice(None),) * axis + (index,), src)
 
@@ -298,5 +299,6 @@ def select_scatter(input, src, dim: int, index: int):
 def slice_scatter(input, src, dim: int = 0, start=None, end=None, step: int = 1):
     """x with x[start:end:step] along an axis replaced by src."""
     from flowedu.tensor.assignment import put
+    check_tensor("slice_scatter", src, "src")
     axis = one_dim(dim, input.ndim, "slice_scatter")
     return put(input, (slice(None),) * axis + (slice(start, end, step),), src)

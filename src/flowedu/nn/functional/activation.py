@@ -36,6 +36,7 @@ def _one(name: str, op_name: str, doc: str, place: bool = True):
     f = with_inplace if place else compute
     f.__name__ = f.__qualname__ = name
     f.__doc__ = doc
+    f.quick = op, 2
     return f
 
 
@@ -44,6 +45,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.relu_() if inplace else E.relu(input)
 
 
+relu.quick = E.relu.quick
 _relu6 = _one("relu6", "relu6", "")
 
 

@@ -5,19 +5,11 @@ import operator
 from collections.abc import Sequence
 
 from flowedu.errors import ArgumentError, DTypeError
-from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
-from flowedu.tensor.promote import scalar
+from flowedu.tensor.promote import check_tensor, scalar
 
 _SUM, _MUL, _RESHAPE = REGISTRY["sum"], REGISTRY["mul"], REGISTRY["reshape"]
 ALL_AXES = [tuple(range(n)) for n in range(9)]
-
-
-def check_tensor(what: str, x, name: str = "input") -> None:
-    """Raise DTypeError (a TypeError) unless x is a tensor."""
-    if not isinstance(x, TensorBase):
-        raise DTypeError(f"{what}: {name} is not a tensor", expected="a flow.Tensor", got=type(x).__name__,
-                         fix=f"flow.tensor({name})")
 
 
 def check_floats(what: str, x, name: str = "input") -> None:

@@ -29,6 +29,7 @@ def _arithmetic(name: str, op_name: str | None = None, real: bool = False):
 
     f.__name__ = f.__qualname__ = name
     f.__doc__ = f"Elementwise {name} of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."
+    f.quick = op, 2
     return f
 
 
@@ -68,6 +69,7 @@ def rsub(input, other, *, alpha=1):
 
 
 subtract = sub
+add.quick, sub.quick = _add.quick, _sub.quick
 
 
 def div(input, other, *, rounding_mode: str | None = None):
@@ -85,6 +87,7 @@ def div(input, other, *, rounding_mode: str | None = None):
 
 
 divide = div
+div.quick = true_divide.quick
 
 
 def pow(input, exponent):

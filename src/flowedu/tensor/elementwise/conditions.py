@@ -5,12 +5,12 @@ import math
 from math import prod
 
 from flowedu.blob import dtype as dt
-from flowedu.errors import ArgumentError, DTypeError
+from flowedu.errors import ArgumentError, DTypeError, NotATensorError
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.dims import dims
 from flowedu.tensor.elementwise.unary import abs
-from flowedu.tensor.promote import as_tensors, cast, compare, default_float, is_number, not_a_tensor, operate, scalar
+from flowedu.tensor.promote import as_tensors, cast, compare, default_float, is_number, operate, scalar
 
 _op = REGISTRY.__getitem__
 _SUM = _op("sum")
@@ -19,7 +19,7 @@ _SUM = _op("sum")
 def needed(what, result, *operands):
     if result is NotImplemented:
         bad = next(x for x in operands if not (isinstance(x, TensorBase) or is_number(x)))
-        raise not_a_tensor(what, bad, "an operand")
+        raise NotATensorError(what, bad, "an operand")
     return result
 
 
@@ -124,6 +124,8 @@ def where(condition, input=None, other=None):
         from flowedu.tensor.search import nonzero
         return nonzero(condition, as_tuple=True)
     if not isinstance(condition, TensorBase):
+        if not is_number(condition):
+            raise NotATensorError("where", condition, "condition")
         condition = scalar(bool(condition), dt.bool_)
     if input is None or other is None:
         raise ArgumentError("where: input and other go together", expected="where(condition, input, other) or "

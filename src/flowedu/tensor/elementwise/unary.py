@@ -8,10 +8,10 @@ import builtins
 import math
 
 from flowedu.blob import dtype as dt
-from flowedu.errors import DTypeError
+from flowedu.errors import DTypeError, NotATensorError
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.memory_format import clone  # noqa: F401  (one of this family)
-from flowedu.tensor.promote import cast, default_float, in_float, not_a_tensor, run
+from flowedu.tensor.promote import cast, check_tensor, default_float, in_float, run
 
 _op = REGISTRY.__getitem__
 
@@ -25,11 +25,12 @@ def _real(name: str, op_name: str | None = None):
         try:
             code = input.dtype.code
         except AttributeError:
-            raise not_a_tensor(name, input) from None
+            raise NotATensorError(name, input) from None
         return call((input,), ()) if code < 2 else in_float(op, input)
 
     f.__name__ = f.__qualname__ = name
     f.__doc__ = f"{op.doc or 'Elementwise ' + name + '.'} Whole numbers become floats."
+    f.quick = op, 2
     return f
 
 
@@ -49,10 +50,12 @@ def digamma(input):
 
 
 def deg2rad(input):
+    check_tensor("deg2rad", input)
     return input * (math.pi / 180)
 
 
 def rad2deg(input):
+    check_tensor("rad2deg", input)
     return input * (180 / math.pi)
 
 
@@ -65,11 +68,12 @@ def _any(name: str, op_name: str | None = None):
         try:
             code = input.dtype.code
         except AttributeError:
-            raise not_a_tensor(name, input) from None
+            raise NotATensorError(name, input) from None
         return call((input,), ()) if code < 4 else run(op, (input,))
 
     f.__name__ = f.__qualname__ = name
     f.__doc__ = f"Elementwise {name}."
+    f.quick = op, 4
     return f
 
 
@@ -96,6 +100,7 @@ negative = neg
 
 def positive(input):
     """x itself."""
+    check_tensor("positive", input)
     return input
 
 

@@ -1,0 +1,245 @@
+"""From a bare TypeError or AttributeError to an error that names the function, the argument, and the user's line.
+
+Runs only when a call of a public function has failed (ops/function.pyx). Two kinds of mistakes come here: arguments that
+the function does not have, before its first line ran; and arguments of a type that some line inside cannot work with.
+Errors of the user's own code, called back by ours, are left alone.
+"""
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import types
+
+from flowedu.blob.blob import BlobDef
+from flowedu.errors import CallError, FlowError, NotATensorError, ours, told_value
+from flowedu.nearest import nearest
+from flowedu.ops.core import TensorBase
+
+_LIBRARIES = {*sys.stdlib_module_names, "numpy", "PIL", "onnx", "_cython_3"}
+_UNEXPECTED = re.compile(r"(?:([\w.<>]+)\(\) )?got an unexpected keyword argument '(\w+)'")
+
+
+def explained(function, args: list, kwargs: dict, error: Exception) -> FlowError | None:
+    """What to raise instead of `error`, raised by function(*args, **kwargs); None: `error` itself."""
+    caller = sys._getframe(1)
+    if ours(caller):                                     # the function that the user called will say it
+        return None
+    name = _name(function, args)
+    good = isinstance(error, FlowError) and error.expected and not isinstance(error, NotATensorError)
+    if good or not _inside(error):
+        return None
+    signature = _signature(function, args, kwargs)
+    if signature is None:
+        return None
+    given = _given(signature, args, kwargs)[function.owner is not None:]
+    if isinstance(error, NotATensorError):
+        return _tell_whose(name, given, error)
+    if isinstance(error, FlowError):
+        return _wrong_type(name, given, error)
+    return _wrong_call(name, function, signature, args, kwargs, error) or _wrong_type(name, given, error)
+
+
+def _inside(error: BaseException) -> bool:
+    """Whether no line of the user's own was running when the error came up."""
+    step = error.__traceback__
+    while step is not None:
+        frame = step.tb_frame
+        if not ours(frame) and not frame.f_code.co_filename.endswith(".pyx") \
+                and frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
+            return False
+        step = step.tb_next
+    return True
+
+
+def _signature(function, args: list, kwargs: dict) -> inspect.Signature | None:
+    """Of the function; of one that stands for two, of the one that this call meant."""
+    f = function.function
+    try:
+        return inspect.signature(f.chosen(args, kwargs) if hasattr(f, "chosen") else f)
+    except (TypeError, ValueError):
+        return None
+
+
+def _name(function, args: list) -> str:
+    """What the user called: `hypot`, `Tensor.sum`, `Linear`."""
+    name = function.name
+    if function.owner is None:
+        return name
+    owner = type(args[0]).__name__ if args and isinstance(args[0], function.owner) else function.owner.__name__
+    return owner if name in ("__init__", "__new__") else f"{owner}.{name}"
+
+
+# ---- arguments that the function does not have
+def _wrong_call(name: str, function, signature, args: list, kwargs: dict, error: Exception) -> CallError | None:
+    """The error for a call that does not fit the signature."""
+    if not isinstance(error, TypeError):
+        return None
+    parameters = list(signature.parameters.values())
+    shown, own = (parameters[1:], args[1:]) if function.owner is not None else (parameters, args)
+    more = dict(expected=f"{name}({_parameters(shown)})", got=f"{name}({_arguments(own, kwargs)})")
+    unknown = [k for k in kwargs if k not in signature.parameters]
+    inner = _UNEXPECTED.search(str(error))
+    if inner and inner[2] in kwargs:                     # also where the function passed it on
+        unknown = [inner[2]]
+    elif any(p.kind is p.VAR_KEYWORD for p in parameters) or error.__traceback__ is not None:
+        unknown = []
+    if unknown:
+        known = [p.name for p in shown if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY)]
+        known += [n for n in _names_inside(error, inner) if n not in known]
+        free = [n for n in known if n not in kwargs]
+        close = nearest(unknown[0], free) or nearest(unknown[0], known)
+        return _said(f"{name}: there is no argument {unknown[0]!r}", fix=f"{close}=..." if close else
+                     "leave it out; " + (f"there are: {', '.join(known)}" if known else "it takes none"), **more)
+    if error.__traceback__ is not None:                  # some line ran: the call itself was right
+        return None
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(args) > len(places) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        hidden = len(parameters) - len(shown)
+        named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        return _said(f"{name}: {len(own)} arguments, where at most {len(places) - hidden} have a place",
+                     fix=f"by name: {named[0]}=..." if named else "leave out the last", **more)
+    for p in places[:len(args)]:
+        if p.name in kwargs:
+            return _said(f"{name}: the argument {p.name!r} is given twice, by its place and by name",
+                         fix=f"leave out one of the two {p.name!r}", **more)
+    for p in parameters[len(args):]:
+        if p.default is p.empty and p.name not in kwargs and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            return _said(f"{name}: the argument {p.name!r} is missing", fix=f"{name}({_parameters(shown, True)})", **more)
+    return None
+
+
+def _said(problem: str, **more: str) -> CallError:
+    error = CallError(problem, **more)
+    error.__cause__, error.__suppress_context__ = None, True
+    return error
+
+
+def _parameters(parameters: list[inspect.Parameter], required: bool = False) -> str:
+    """`input, dim=None, *, keepdim=False`; required: only those without default."""
+    plain = [p.replace(annotation=p.empty) for p in parameters]
+    if required:
+        return ", ".join(p.name for p in plain if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+    return str(inspect.Signature(plain))[1:-1]
+
+
+def _arguments(args: list, kwargs: dict) -> str:
+    """The call as it was made, in few words: `float32[2, 3], dim=0`."""
+    def short(x) -> str:
+        text = told_value(x)
+        return text.split(" ", 2)[2] if isinstance(x, (bool, int, float, str)) else text
+
+    return ", ".join([*map(short, args), *(f"{k}={short(v)}" for k, v in kwargs.items())])
+
+
+def _names_inside(error: Exception, inner: re.Match | None) -> list[str]:
+    """The parameters of the function that refused a keyword, where another one had passed it on."""
+    if inner is None or error.__traceback__ is None:
+        return []
+    step = error.__traceback__
+    while step.tb_next is not None:
+        step = step.tb_next
+    found = None
+    for part in (inner[1] or "").split("."):
+        found = getattr(found, part, None) if found is not None else step.tb_frame.f_globals.get(part)
+    try:
+        return [n for n in inspect.signature(found).parameters if n != "self"] if found is not None else []
+    except (TypeError, ValueError):
+        return []
+
+
+# ---- arguments of a type that does not work
+def _given(signature, args: list, kwargs: dict) -> list[tuple[inspect.Parameter, object]]:
+    """(parameter, value) of every argument the user wrote."""
+    try:
+        bound = signature.bind_partial(*args, **kwargs)
+    except TypeError:
+        return []
+    return [(signature.parameters[name], value) for name, value in bound.arguments.items()]
+
+
+def _place(x, given: list) -> tuple[str, inspect.Parameter] | None:
+    """Which argument x is, or in which list: ("other", its parameter), ("tensors[1]", ...)."""
+    for p, value in given:
+        if value is x:
+            return p.name, p
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+        for i, y in enumerate(inner):
+            if y is x:
+                return f"{p.name}[{i}]", p
+    return None
+
+
+def _tell_whose(name: str, given: list, error: NotATensorError) -> NotATensorError | None:
+    """The error of an op inside, with the name of the user's function and argument."""
+    found = _place(error.culprit, given)
+    if found is None:
+        return _wrong_type(name, given, error)           # something inside made another thing of it
+    return error.told(problem=f"{name}: {found[0]} is not a tensor", fix=error.fix if "wrap it" not in error.fix else
+                      f"wrap it: flow.tensor({found[0]})").with_traceback(None)
+
+
+def _wrong_type(name: str, given: list, error: Exception) -> FlowError | None:
+    """The error for an argument of a type that some line inside could not work with."""
+    found, culprit = None, getattr(error, "obj", None)
+    if isinstance(error, AttributeError) and not isinstance(culprit, (TensorBase, types.ModuleType)):
+        found = _place(culprit, given)
+    if found is None:
+        misfits = [(p, v) for p, v in given if not fits(v, p)]
+        if not misfits:
+            return None
+        p, culprit = misfits[0]
+        found = p.name, p
+    place, p = found
+    if wants_tensor(p):
+        better = NotATensorError(name, culprit, place)
+    else:
+        better = CallError(f"{name}: {place} is of a type that does not work here", expected=_words(p),
+                           got=told_value(culprit), fix=f"pass {place} as {_words(p)}")
+    better.__cause__ = error
+    return better
+
+
+_TENSORS = frozenset("""input other tensor tensors self mask condition index indices weight target source src end exponent
+    tensor1 tensor2 mat mat1 mat2 vec vec1 vec2 batch1 batch2 boundaries sorted_sequence values input1 input2 x1 x2 anchor
+    positive negative a b A B x y operands running_mean running_var query key value logits""".split())
+_KINDS = {"int": int, "float": (int, float), "bool": (bool, int), "str": str, "None": type(None), "tuple": (tuple, list),
+          "list": (list, tuple), "dict": dict, "Tensor": TensorBase, "Sequence": (list, tuple), "Iterable": (list, tuple),
+          "Callable": types.FunctionType, "Number": (int, float), "Parameter": TensorBase}
+_ORDINARY = (int, float, str, list, tuple, dict, type(None), TensorBase, complex, set)
+
+
+def _annotation(p: inspect.Parameter) -> str:
+    """The annotation, or what the default tells."""
+    if p.annotation is not p.empty:
+        return p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", str(p.annotation))
+    if p.default is not p.empty and p.default is not None:
+        return type(p.default).__name__
+    if p.name in ("size", "sizes", "shape", "shapes", "dims"):
+        return "int | tuple"
+    return "Tensor" if p.name in _TENSORS and p.default is p.empty or p.name in ("tensors", "operands") else ""
+
+
+def wants_tensor(p: inspect.Parameter) -> bool:
+    """Whether a tensor is what this parameter is for."""
+    return "Tensor" in _annotation(p)
+
+
+def fits(value, p: inspect.Parameter) -> bool:
+    """Whether a value is of a kind the parameter names; True where that cannot be said."""
+    if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+        inner = p.replace(kind=p.POSITIONAL_OR_KEYWORD)
+        return all(fits(v, inner) for v in (value.values() if p.kind is p.VAR_KEYWORD else value))
+    if value is p.default or isinstance(value, BlobDef) and wants_tensor(p):
+        return True
+    words = re.findall(r"\w+", re.sub(r"\[[^][]*\]", "", _annotation(p)))
+    known = [_KINDS[w] for w in words if w in _KINDS]
+    if not known or len(known) < len(words) and not isinstance(value, _ORDINARY):
+        return True
+    return any(isinstance(value, k) for k in known)
+
+
+def _words(p: inspect.Parameter) -> str:
+    """What a parameter takes, for people."""
+    text = _annotation(p)
+    return re.sub(r"\bTensor\b", "flow.Tensor", text).replace(" | ", " or ") if text else "another type"
