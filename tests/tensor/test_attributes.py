@@ -64,7 +64,7 @@ def test_whole_numbers_like_another_tensor():
 
 def test_aliases():
     assert flow.image_resize is flow.image.resize and flow.image_target_resize is flow.image.target_resize
-    assert flow.consistent_user_op_module_builder is flow.user_op_module_builder
+    assert flow.consistent_user_op_module_builder.function is flow.user_op_module_builder.function
 
 
 def test_the_job_whose_body_runs_has_a_description():

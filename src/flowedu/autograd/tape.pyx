@@ -104,6 +104,7 @@ cdef tuple saved_values(Node n, bint create_graph):
     if n.saved is None:
         raise GradientError(f"backward: this node with name `{n.name()}` has been released: an earlier backward freed what it "
                             "saved. Maybe you try to backward through the node a second time",
+                            expected="one backward through each recorded op", got="a second one",
                             fix="Specify retain_graph=True in the earlier backward, or run the forward again")
     cdef tuple saved = n.saved
     for i in range(len(saved)):

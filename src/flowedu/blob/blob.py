@@ -5,7 +5,13 @@ Class names as in OneFlow 0.2, whose documents call `BlobDef` the base of all bl
 from __future__ import annotations
 
 from flowedu.blob.dtype import dtype
-from flowedu.errors import ArgumentError
+from flowedu.errors import ArgumentError, DTypeError
+
+# What Python calls for `array op blob`, by the name of NumPy's function for the operator.
+_REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
+              "floor_divide": "__rfloordiv__", "power": "__rpow__", "matmul": "__rmatmul__", "remainder": "__rmod__",
+              "less": "__gt__", "less_equal": "__ge__", "greater": "__lt__", "greater_equal": "__le__", "equal": "__eq__",
+              "not_equal": "__ne__"}
 
 
 class BlobDesc:
@@ -20,7 +26,6 @@ class BlobDef(BlobDesc):
 
     is_dynamic = False
     distribute = None
-    __array_ufunc__ = None                        # np.ones(3) + blob: NumPy leaves it to the blob, which refuses
 
     def __init__(self, value, op_name: str, blob_name: str):
         self.value, self.op_name, self.blob_name = value, op_name, blob_name
@@ -71,6 +76,14 @@ class BlobDef(BlobDesc):
 
     def __array__(self, dtype=None, copy=None):
         raise self._no("array", "return it from the job, or flow.watch(blob, handler)")
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        answer = getattr(self, _REFLECTED.get(ufunc.__name__, ""), None)
+        if answer is not None and method == "__call__" and inputs[1] is self:
+            return answer(inputs[0])
+        raise DTypeError(f"np.{ufunc.__name__}: NumPy computes with arrays, and a blob is none: inside a job it stands for "
+                         "data that does not exist yet", expected="ops that build the graph: flow.math, flow.nn", got=repr(
+                             self), fix=f"flow.math.{ufunc.__name__}(x), or return the blob and use NumPy on the result")
 
     def __float__(self):
         raise self._no("number", "return it from the job; in the body go on with flow's ops")

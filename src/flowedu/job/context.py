@@ -252,7 +252,7 @@ class JobContext(Context):
         if self.training and self.goal is None:
             raise JobBuildAndInferError(f"{self.name}: loss blob not found", expected="a minimize(loss) in a train job",
                                         got="none", fix="add flow.optimizer.SGD(flow.optimizer."
-                                        'PiecewiseConstantScheduler([], [0.1])).minimize(loss), or type="predict"', at="")
+                                        'PiecewiseConstantScheduler([], [0.1])).minimize(loss), or type="predict"')
 
     def finish(self) -> list[Delivery]:
         """Append backward and updates; returns what to deliver to which watch handler."""

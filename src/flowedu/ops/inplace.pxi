@@ -43,12 +43,16 @@ def check_writable(TensorBase x, str what="in-place"):
             return
         if base.tracked and base.node is None and not base.is_lazy:
             raise GradientError(f"{what}: a view of a leaf Tensor that requires grad is being used in an in-place operation",
+                                expected="a tensor that some op made, or a leaf without requires_grad", got="a view of a leaf",
                                 fix="write under flow.no_grad(), or into a clone()")
         if x.link.epoch == NO_HISTORY and base.tracked:
             raise GradientError(f"{what}: a view was created in no_grad mode and is being modified inplace with grad mode "
-                                "enabled", fix="make the view outside no_grad(), or write inside it")
+                                "enabled", expected="both with gradients, or both without", got="a view without history",
+                                fix="make the view outside no_grad(), or write inside it")
     if x.tracked and x.node is None and not x.is_lazy:      # what a graph computes is no leaf
         raise GradientError(f"{what}: a leaf Tensor that requires grad is being used in an in-place operation",
+                            expected="a tensor that some op made, or a leaf without requires_grad",
+                            got=f"a leaf of shape {x.shape_()} with requires_grad=True",
                             fix="write under flow.no_grad(), or into a clone()")
 
 

@@ -190,7 +190,8 @@ class Tensor(TensorBase, metaclass=TensorType):
                                   expected="an eager tensor", fix="return it from build() and call item() on the result")
         if self.size_ != 1:
             raise ShapeError("item: can only convert a tensor of size 1 to a Python scalar", expected="one element",
-                             got=str(tuple(self.shape)))
+                             got=f"{self.size_} elements, shape {tuple(self.shape)}",
+                             fix="x.tolist() for all, x[0].item() for one, x.sum().item() for their sum")
         a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
         return a.numpy().reshape(-1)[0].item()
 

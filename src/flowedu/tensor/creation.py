@@ -10,8 +10,7 @@ import numpy as np
 from flowedu.blob import dtype as dt
 from flowedu.blob.storage import empty as _empty
 from flowedu.blob.storage import from_numpy as _from_numpy
-from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.once import inert
+from flowedu.errors import ArgumentError, DTypeError, ShapeError, flowedu, from, import, inert, once, told_value
 from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.base import Tensor
@@ -79,6 +78,11 @@ def _made(data, kind, copy):
         raise ShapeError("tensor: the nested lists are ragged" if isinstance(e, ValueError) else
                          "tensor: a number is too large", expected="lists of one length at each level",
                          got=str(e), fix="pad the shorter ones") from None
+    if a.dtype.kind in "OSUV":
+        raise DTypeError("tensor: the data are no numbers", expected="numbers, or nested lists or an array of them",
+                         got=told_value(data) if a.dtype.kind in "SUV" else f"{told_value(data)} of Python objects",
+                         fix="flow.tensor([float(word) for word in words]) reads text" if a.dtype.kind in "SU" else
+                         "take the numbers out of the objects first")
     if kind is None:
         if a.dtype.kind not in "biuf" or (a.dtype.kind == "u" and a.dtype != np.uint8):
             raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type: no element type",
@@ -116,13 +120,13 @@ def empty(*size, dtype=None, device=None, requires_grad: bool = False, placement
                          got=str(shape), fix="check the sizes")
     order = order_of("empty", checked("empty", memory_format, preserve=False), shape)
     lying = tuple(shape[d] for d in order)
-    t = out_of_order(_empty(lying, kind, Tensor) if current_interpreter() is None else _filled(lying, 0, kind), order)
+    t = out_of_order(_empty(lying, kind, Tensor) if current_interpreter() is None else _filled("empty", lying, 0, kind), order)
     return finished(t, device, requires_grad, placement, sbp)
 
 
-def _filled(shape, value, kind):
+def _filled(what, shape, value, kind):
     if min(shape, default=0) < 0:
-        raise ShapeError("full: Trying to create tensor with negative dimension", expected="sizes of 0 or more",
+        raise ShapeError(f"{what}: Trying to create tensor with negative dimension", expected="sizes of 0 or more",
                          got=str(shape), fix="check the sizes")
     if kind is dt.bool_:
         value = bool(value)
@@ -136,17 +140,19 @@ def full(size, fill_value, *, dtype=None, device=None, requires_grad: bool = Fal
     shape = sizes((size,) if isinstance(size, int) else tuple(size))
     value = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
     kind = _kind(dtype) or (fill_value.dtype if isinstance(fill_value, Tensor) else number_type(value))
-    return finished(_filled(shape, value, kind), device, requires_grad, placement, sbp)
+    return finished(_filled("full", shape, value, kind), device, requires_grad, placement, sbp)
 
 
 def zeros(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Zeros: zeros(2, 3), zeros((2, 3)); zeros(()) is 0-dim."""
-    return finished(_filled(sizes(size), 0, _kind(dtype) or default_float()), device, requires_grad, placement, sbp)
+    numbers = _filled("zeros", sizes(size), 0, _kind(dtype) or default_float())
+    return finished(numbers, device, requires_grad, placement, sbp)
 
 
 def ones(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Ones."""
-    return finished(_filled(sizes(size), 1, _kind(dtype) or default_float()), device, requires_grad, placement, sbp)
+    numbers = _filled("ones", sizes(size), 1, _kind(dtype) or default_float())
+    return finished(numbers, device, requires_grad, placement, sbp)
 
 
 def where(input) -> dict:
@@ -163,13 +169,13 @@ def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool
 
 def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
     """Zeros in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
-    y = _filled(tuple(input.shape), 0, _kind(dtype) or input.dtype)
+    y = _filled("zeros_like", tuple(input.shape), 0, _kind(dtype) or input.dtype)
     return finished(like("zeros_like", y, memory_format, input), device, requires_grad, **where(input))
 
 
 def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
     """Ones in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
-    y = _filled(tuple(input.shape), 1, _kind(dtype) or input.dtype)
+    y = _filled("ones_like", tuple(input.shape), 1, _kind(dtype) or input.dtype)
     return finished(like("ones_like", y, memory_format, input), device, requires_grad, **where(input))
 
 

@@ -118,7 +118,7 @@ class Parts:
             self._mask(i)
         else:
             n = self.shape[self.axis]
-            self._keep(n, self._checked(i, n) if isinstance(i, np.ndarray) else i)
+            self._keep(n, self._checked(i, n, self.axis) if isinstance(i, np.ndarray) else i)
             self.axis += 1
 
     def _slice(self, s):
@@ -149,10 +149,10 @@ class Parts:
             self.axis += 1
 
     @staticmethod
-    def _checked(a, n):
+    def _checked(a, n, axis):
         if a.size and (a.max() >= n or a.min() < -n):
             bad = a.max() if a.max() >= n else a.min()
-            raise AxisError(f"index {bad} is out of range: out of bounds for dimension with size {n}",
+            raise AxisError(f"index {bad} is out of range: out of bounds for dimension {axis} with size {n}",
                             expected=f"indices in [{-n}, {n - 1}]", got=str(bad), fix="check the indices before")
         return np.where(a < 0, a + n, a) if a.size and a.min() < 0 else a
 

@@ -22,7 +22,7 @@ from flowedu.tensor import (
     shapes,
 )
 from flowedu.tensor.base import Tensor, attach
-from flowedu.tensor.promote import cast, compare, is_number, operate
+from flowedu.tensor.promote import cast, compare, foreign, is_number, operate
 
 METHODS = {
     elementwise: """exp expm1 exp2 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh
@@ -89,6 +89,12 @@ TABLE["cast"] = lambda self, dtype: cast(self, dt.as_dtype(dtype))
 
 
 # ---- operators
+def _order(op, a, b):
+    """a < b and the like."""
+    y = compare(op, a, b)
+    return foreign(op.name, a, b) if y is NotImplemented else y
+
+
 def _operator(op_name: str, reverse: bool = False, run=operate):
     op = REGISTRY[op_name]
     if reverse:
@@ -106,7 +112,8 @@ def _foreign(f, reverse=False):
     return method
 
 
-TABLE |= {f"__{n}__": _operator(n, run=compare) for n in ("eq", "ne", "lt", "le", "gt", "ge")}
+TABLE |= {f"__{n}__": _operator(n, run=compare) for n in ("eq", "ne")}
+TABLE |= {f"__{n}__": _operator(n, run=_order) for n in ("lt", "le", "gt", "ge")}
 TABLE |= {"__mod__": _operator("mod"), "__rmod__": _operator("mod", True), "__floordiv__": _operator("floordiv"),
           "__rfloordiv__": _operator("floordiv", True), "__pow__": _foreign(elementwise.pow),
           "__rpow__": _operator("pow", True), "__neg__": elementwise.neg, "__pos__": elementwise.positive,

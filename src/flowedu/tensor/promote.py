@@ -178,6 +178,18 @@ def in_float(op, x, attrs: tuple = ()):
     return run(op, (x,), attrs)
 
 
+_NO_OPERATORS = (str, bytes, type(None), list, tuple, dict, set)
+
+
+def foreign(what: str, a, b):
+    """The answer of an operator to an operand that is neither a tensor nor a number: NotImplemented, so that the operand's
+    own class may answer; an error for those of Python that cannot."""
+    for x, side in ((b, "the right operand"), (a, "the left operand")):
+        if isinstance(x, _NO_OPERATORS):
+            raise NotATensorError(what, x, side)
+    return NotImplemented
+
+
 def operate(op, a, b):
     """`a op b` for the operators + - * / and their like. NotImplemented for foreign types."""
     kind = type(b)
@@ -189,7 +201,7 @@ def operate(op, a, b):
         return op.call((scalar(a, b.dtype), b), ())
     pair = as_tensors(op.name, a, b)
     if pair is None:
-        return NotImplemented
+        return foreign(op.name, a, b)
     if op is _DIV and not pair[0].dtype.is_floating_point:
         pair = as_tensors(op.name, a, b, default_float())      # from the operands: 256 as a uint8 would be 0
     a, b = pair

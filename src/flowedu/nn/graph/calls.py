@@ -27,7 +27,7 @@ def bound(compiled, args: tuple, kwargs: dict) -> tuple:
                 "nn.Graph ONLY accepts static inputs tensor meta, please check whether your input tensor meta each "
                 "step is the same as the input of first call graph", expected=f"{name}: {_meta(spec)}",
                 got=f"{name}: {_meta(x.spec) if isinstance(x, Tensor) else type(x).__name__}",
-                fix="use batches of one size (DataLoader(..., drop_last=True)), or make another graph for this size")
+                fix=_remedy(x, spec))
         if x.lay is not None and compiled.spread is None:
             raise GraphError(f"nn.Graph {compiled.owner.name}: {name} is a global tensor", got=f"{x.lay.placement}",
                              expected="a local one, as in the first call",
@@ -54,3 +54,11 @@ def unpacked(compiled, out: list):
 
 def _meta(spec: Spec | None) -> str:
     return "None" if spec is None else f"shape={spec.shape}, dtype={spec.dtype!r}, device=cpu:0"
+
+
+def _remedy(x, spec: Spec | None) -> str:
+    if spec is not None and not isinstance(x, Tensor):
+        return f"pass a tensor of {spec}"
+    if spec is not None and x.shape == spec.shape:
+        return f"x.to(flow.{spec.dtype.name}), or make another graph for {x.dtype.name}"
+    return "use batches of one size (DataLoader(..., drop_last=True)), or make another graph for this size"

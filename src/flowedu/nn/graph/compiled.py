@@ -8,7 +8,7 @@ from threading import RLock
 from typing import NamedTuple
 
 from flowedu.blob.spec import Spec
-from flowedu.errors import JobBuildAndInferError
+from flowedu.errors import JobBuildAndInferError, told_line
 from flowedu.graph.backward import seeded_gradients
 from flowedu.graph.executor import Executor, scratch_bytes
 from flowedu.graph.ir import GraphValue, Node
@@ -144,16 +144,22 @@ class Compiled:
         op = REGISTRY[op]
         return self.tracer.append(op, values, op.complete(attrs))
 
+    def _build_line(self) -> str:
+        """Where build is defined."""
+        code = getattr(type(self.owner).build, "__code__", None)
+        return "" if code is None else told_line((code.co_filename, code.co_firstlineno))
+
     def _check_goal(self) -> None:
         """An optimizer needs a backward, and the other way round."""
         goal, entries, name = self.tracer.goal, self.owner._optimizers, self.owner.name
         if goal is None and entries:
             raise JobBuildAndInferError(f"nn.Graph {name}: an optimizer was added, but build calls no backward",
-                                        expected="loss.backward() in build", got="none", at="",
+                                        expected="loss.backward() in build", got="none", at=self._build_line(),
                                         fix="call loss.backward() in build, or leave add_optimizer out")
         if goal is not None and not entries and not any(w.gradient for w in self.tracer.watches):
             raise JobBuildAndInferError(f"nn.Graph {name}: build calls backward, but there is no optimizer",
-                                        expected="self.add_optimizer(...) in __init__", got="none", at="",
+                                        expected="self.add_optimizer(...) in __init__", got="none",
+                                        at=self._build_line(),
                                         fix="add an optimizer, or leave backward out to predict")
 
     def _train(self) -> tuple[list, list[tuple[GraphValue, Callable]]]:

@@ -107,12 +107,14 @@ class Graph:
         if "_blocks" not in self.__dict__:
             raise GraphAttributeError("Base class nn.Graph has not been initialized, please call super().__init__() in "
                                       "subclass of nn.Graph before assigning any attribute", expected="super().__init__() "
-                                      f"as the first line of {type(self).__name__}.__init__", got=f"{what} before it")
+                                      f"as the first line of {type(self).__name__}.__init__", got=f"{what} before it",
+                                      fix="add that line")
 
     def build(self, *args, **kwargs):
         """One step; to be written by the subclass."""
         raise UnsupportedError("nn.Graph.build() function must be overridden: Subclass must override `build`",
-                               expected=f"def build(self, ...) in {self.class_name}", got="none")
+                               expected=f"def build(self, ...) in {self.class_name}", got="none",
+                               fix="def build(self, x): return self.model(x)")
 
     def add_optimizer(self, optim: Optimizer, *, lr_sch=None, is_sparse: bool = False) -> None:
         """Let `optim` update its parameters at the end of every call, at the rate of the scheduler `lr_sch` if given.

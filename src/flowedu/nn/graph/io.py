@@ -63,7 +63,9 @@ def check_leaf(graph, kind: str, name: str, x) -> None:
     """Tensors and None may go in and out of build. Raises UnsupportedError (a NotImplementedError)."""
     if x is not None and not isinstance(x, Tensor):
         print(f"[ERROR]({kind}:{name}:{type(x)})")
+        remedy = "return tensors, and compute the rest from them after the call; a constant: flow.tensor(value)"
+        if kind == "INPUT":
+            remedy = f"make it an attribute in {graph.class_name}.__init__, or pass flow.tensor(value)"
         raise UnsupportedError(f"nn.Graph.build()'s {kind.lower()} item only supports types: Tensor/None",
                                got=f"{name} of type {type(x).__name__}", expected="a Tensor, None, or lists, tuples and "
-                               "dicts of them", fix=f"make it an attribute in {graph.class_name}.__init__, or pass "
-                               "flow.tensor(value)")
+                               "dicts of them", fix=remedy)
