@@ -120,7 +120,8 @@ def empty(*size, dtype=None, device=None, requires_grad: bool = False, placement
                          got=str(shape), fix="check the sizes")
     order = order_of("empty", checked("empty", memory_format, preserve=False), shape)
     lying = tuple(shape[d] for d in order)
-    t = out_of_order(_empty(lying, kind, Tensor) if current_interpreter() is None else _filled("empty", lying, 0, kind), order)
+    t = _empty(lying, kind, Tensor) if current_interpreter() is None else _filled("empty", lying, 0, kind)
+    t = out_of_order(t, order)
     return finished(t, device, requires_grad, placement, sbp)
 
 
