@@ -10,7 +10,8 @@ import numpy as np
 from flowedu.blob import dtype as dt
 from flowedu.blob.storage import empty as _empty
 from flowedu.blob.storage import from_numpy as _from_numpy
-from flowedu.errors import ArgumentError, DTypeError, ShapeError, flowedu, from, import, inert, once, told_value
+from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
+from flowedu.once import inert
 from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.base import Tensor
