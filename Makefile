@@ -26,7 +26,7 @@ READY   := $(BUILT) $(LINK)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help test test-torch test-mpi peers mutants lint bench build build-debug test-debug annotate clean
+.PHONY: help test test-torch test-mpi peers mutants fuzz lint bench build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -63,6 +63,9 @@ peers: $(STAMPS)/base  ## install what tests compare with (PyTorch) and start pr
 	@$(PY) tools/install_torch.py "$(TORCH)"
 	@$(PY) -c "import mpi4py" 2>/dev/null || { echo "installing what 'mpi' needs into $(VENV)"; $(PIP) $$($(NEEDS) mpi); } || true
 	@[ -z "$$CI" ] || $(PY) -c "import torch, mpi4py" || { echo "CI must not pass without its peers: see above"; exit 1; }
+
+fuzz: $(READY)  ## random calls with nonsense arguments, in child processes (ARGS="--seconds 120 --seed 1")
+	@$(PY) tools/fuzz.py $(ARGS)
 
 mutants: $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants and see the tests fail (long; ARGS="--only relu")
 	@$(PY) tools/mutants.py $(ARGS)

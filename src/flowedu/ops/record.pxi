@@ -193,7 +193,7 @@ def custom_node(custom, tuple inputs, tuple saved=NOTHING):
     return node
 
 
-def set_history(TensorBase y, Node node, int out_index=0):
+def set_history(TensorBase y, Node node or None, int out_index=0):
     """Make y the output number `out_index` of `node`; None: make it a leaf without gradient."""
     if node is not None and not has_gradient(y.v.dtype):
         return

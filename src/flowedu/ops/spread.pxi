@@ -64,7 +64,7 @@ def global_tensor(tuple shape, dtype, Lay lay, dict parts):
     return y
 
 
-def labelled(TensorBase x, Lay lay):
+def labelled(TensorBase x, Lay lay or None):
     """The memory of x as a tensor that lies on the one device of `lay` (None: a local tensor), without history."""
     cdef TensorBase y = alias_of(x)
     y.lay = lay

@@ -14,6 +14,7 @@ from flowedu.errors import ArgumentError, DTypeError, GradientError, LazyTensorE
 from flowedu.ops.core import TensorBase, register_operators, register_tensor
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.value import matmul, operate
+from flowedu.tensor.dims import real_dim
 from flowedu.tensor.globals import logical
 from flowedu.tensor.size import Size
 
@@ -99,7 +100,7 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     def size(self, dim: int | None = None):
         """The shape, or one axis of it."""
-        return self.shape if dim is None else self.shape[dim]
+        return self.shape if dim is None else self.shape[real_dim(dim, self.ndim, "size")]
 
     def dim(self) -> int:
         return self.ndim
@@ -113,7 +114,7 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     def stride(self, dim: int | None = None):
         """In elements: how far apart neighbours along each axis are."""
-        return self.strides if dim is None else self.strides[dim]
+        return self.strides if dim is None else self.strides[real_dim(dim, self.ndim, "stride")]
 
     def storage_offset(self) -> int:
         """Elements between the start of the memory block and the first element."""

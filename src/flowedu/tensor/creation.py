@@ -99,8 +99,12 @@ def _made(data, kind, copy):
         return _from_numpy(np.array(a, dtype=kind.numpy, order="C", copy=True), kind, Tensor)
 
 
-def _holds_tensors(data) -> bool:
-    return builtins.any(isinstance(x, Tensor) or (isinstance(x, (list, tuple)) and _holds_tensors(x)) for x in data)
+def _holds_tensors(data, depth: int = 0) -> bool:
+    if depth > 64:                                                # NumPy's arrays have no more axes; ours fewer
+        raise ShapeError("tensor: the lists are nested too deeply, or hold themselves", expected="at most 8 axes",
+                         got="64 or more", fix="check how the list was made")
+    return builtins.any(isinstance(x, Tensor) or (isinstance(x, (list, tuple)) and _holds_tensors(x, depth + 1))
+                        for x in data)
 
 
 def _from_tensors(data, kind):
@@ -192,6 +196,9 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad: b
     """start, start + step, ... before end; arange(end) begins at 0. Whole numbers give int64, a float the default dtype."""
     start, end = (0, start) if end is None else (start, end)
     start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
+    if not all(-math.inf < x < math.inf for x in (start, end, step)):
+        raise ArgumentError("arange: a number is not finite", expected="finite numbers", got=f"{start}, {end}, {step}",
+                            fix="check start, end and step")
     if step == 0:
         raise ArgumentError("arange: step must be nonzero", expected="a step above or below 0", got="0", fix="step=1")
     if (end - start) * step < 0:
@@ -200,7 +207,7 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad: b
                             expected="a step that leads from start to end", fix="swap start and end, or the sign of step")
     whole = all(isinstance(x, int) for x in (start, end, step))
     kind = _kind(dtype) or (dt.int64 if whole else default_float())
-    n = builtins.max(-(-(end - start) // step) if whole else math.ceil((end - start) / step), 0)
+    n = builtins.max(-(-(end - start) // step) if whole else math.ceil(builtins.min((end - start) / step, 2.0 ** 62)), 0)
     if not kind.is_floating_point and not whole:          # as PyTorch: the numbers themselves are of that dtype
         begin, stride = int(start), int(step)
         if kind is dt.int64 and stride:

@@ -26,6 +26,14 @@ def one_dim(dim: int, rank: int, what: str) -> int:
     return d + n if d < 0 else d
 
 
+def real_dim(dim: int, rank: int, what: str) -> int:
+    """one_dim for what needs an axis: a 0-dim tensor has none."""
+    if not rank:
+        raise AxisError(f"{what}: a 0-dim tensor has no axis", expected="a tensor of one axis or more", got="()",
+                        fix="x.reshape(1) gives it one")
+    return one_dim(dim, rank, what)
+
+
 def dims(dim, rank: int, what: str) -> tuple[int, ...]:
     """Axes, sorted; None and () mean all. Raises AxisError, and ShapeError for an axis given twice."""
     if dim is None:

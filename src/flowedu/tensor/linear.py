@@ -193,8 +193,14 @@ def chain_matmul(*matrices):
 def tensordot(a, b, dims=2):
     """Products summed over axes: the last `dims` of a with the first of b, or two lists of axes."""
     if isinstance(dims, int):
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise ShapeError("tensordot: dims is out of range", expected=f"0 to {min(a.ndim, b.ndim)}", got=str(dims),
+                             fix="dims=1 is matmul")
         left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
+        if len(dims) != 2:
+            raise ArgumentError("tensordot: dims is not right", expected="a number, or two lists of axes", got=repr(dims),
+                                fix="dims=([1], [0])")
         left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
         left, right = [one_dim(d, a.ndim, "tensordot") for d in left], [one_dim(d, b.ndim, "tensordot") for d in right]
     for i, j in zip(left, right):                        # an axis of size 1 against a longer one: the other is summed first

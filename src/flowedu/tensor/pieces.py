@@ -10,7 +10,7 @@ from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.dims import dims as axes_of
-from flowedu.tensor.dims import one_dim, reshaped, sizes
+from flowedu.tensor.dims import one_dim, real_dim, reshaped, sizes
 from flowedu.tensor.shapes import ravel, transpose
 
 _op = REGISTRY.__getitem__
@@ -56,7 +56,7 @@ def select(input, dim: int, index: int):
 
 def split(input, split_size_or_sections, dim: int = 0) -> tuple:
     """Pieces along an axis: of one size (the last may be smaller), or of the sizes in a list. Views."""
-    a = one_dim(dim, input.ndim, "split")
+    a = real_dim(dim, input.ndim, "split")
     n, size = input.shape[a], split_size_or_sections
     if isinstance(size, int):
         if size < 0 or size == 0 and n:
@@ -85,18 +85,21 @@ def chunk(input, chunks: int, dim: int = 0) -> tuple:
     if chunks < 1:
         raise ArgumentError("chunk: chunk expects `chunks` to be greater than 0", expected="1 or more", got=str(chunks),
                             fix="chunks=1 gives the whole")
-    n = input.shape[one_dim(dim, input.ndim, "chunk")]
+    n = input.shape[real_dim(dim, input.ndim, "chunk")]
     size = -(-n // chunks)
     return split(input, size, dim) if n else _cut(input, one_dim(dim, input.ndim, "chunk"), [0] * chunks)
 
 
 def tensor_split(input, indices_or_sections, dim: int = 0) -> tuple:
     """Pieces along an axis: as many as a number says, or cut at the places in a list."""
-    a = one_dim(dim, input.ndim, "tensor_split")
+    a = real_dim(dim, input.ndim, "tensor_split")
     n = input.shape[a]
     if hasattr(indices_or_sections, "tolist"):
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
+        if indices_or_sections < 1:
+            raise ArgumentError("tensor_split: number of sections must be larger than 0", expected="1 or more",
+                                got=str(indices_or_sections), fix="1 gives the whole")
         k, more = divmod(n, indices_or_sections)
         return _cut(input, a, [k + 1] * more + [k] * (indices_or_sections - more))
     marks = [0, *[builtins.range(n + 1)[slice(None, i)].stop for i in indices_or_sections], n]

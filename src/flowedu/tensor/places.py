@@ -9,7 +9,7 @@ import numpy as np
 
 from flowedu.blob.dtype import as_dtype, int64
 from flowedu.blob.spec import Spec, room_for
-from flowedu.errors import ArgumentError
+from flowedu.errors import ArgumentError, ShapeError
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.interop import alike
 from flowedu.tensor.promote import cast
@@ -51,6 +51,9 @@ def combinations(input, r: int = 2, with_replacement: bool = False):
     """All ways to choose r elements of a vector, one row each."""
     if r < 0:
         raise ArgumentError("combinations: expect a non-negative number", expected="r of 0 or more", got=str(r), fix="r=2")
+    if input.ndim != 1:
+        raise ShapeError("combinations: Expect a 1D vector", expected="one axis", got=str(tuple(input.shape)),
+                         fix="x.flatten()")
     size = input.shape[0]
     n = size + r - 1 if with_replacement and size and r else size
     few = min(r, n - r)

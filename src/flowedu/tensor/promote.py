@@ -99,22 +99,26 @@ def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
 # ---- numbers and other operands as tensors
 def scalar(value, dtype: dt.dtype):
     """A 0-dim tensor of this dtype; a constant node while a graph is being built."""
-    if dtype.code < 2:
+    try:
+        if dtype.code < 2:
+            if current_interpreter() is None:
+                return scalar_tensor(value, dtype)
+            value = float(value)
+        elif dtype.is_floating_point:
+            value = float(value)
+        elif dtype is dt.bool_:
+            value = bool(value)
+        else:
+            bits = 8 * dtype.bytes                       # whole numbers wrap as in C
+            value = int(value) & ((1 << bits) - 1)
+            if dtype.is_signed and value >> (bits - 1):
+                value -= 1 << bits
         if current_interpreter() is None:
             return scalar_tensor(value, dtype)
-        value = float(value)
-    elif dtype.is_floating_point:
-        value = float(value)
-    elif dtype is dt.bool_:
-        value = bool(value)
-    else:
-        bits = 8 * dtype.bytes                       # whole numbers wrap as in C
-        value = int(value) & ((1 << bits) - 1)
-        if dtype.is_signed and value >> (bits - 1):
-            value -= 1 << bits
-    if current_interpreter() is None:
-        return scalar_tensor(value, dtype)
-    return _CONSTANT.call((), ((), value, dtype))
+        return _CONSTANT.call((), ((), value, dtype))
+    except (OverflowError, ValueError) as e:
+        raise DTypeError(f"value cannot be converted to type {dtype.name} without overflow", got=f"{value!r}"[:40],
+                         expected=f"a number of {dtype.name}", fix="convert the tensor: x.double()") from e
 
 
 def check_tensor(what: str, x, name: str = "input") -> None:

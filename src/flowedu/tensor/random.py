@@ -151,6 +151,10 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
                          got=f"{input.dtype.name} {tuple(input.shape)}", fix="weights.reshape(-1).float()")
     if not getattr(input, "is_lazy", False):
         a = input.detach().double().numpy()
+        if not a.shape[-1] or num_samples < 1:
+            raise ArgumentError("multinomial: cannot sample n_sample <= 0 samples, nor from no weights",
+                                got=f"{num_samples}, {a.shape}", expected="one sample or more, one weight or more",
+                                fix="num_samples=1")
         if (a < 0).any() or not np.isfinite(a).all() or (a.sum(-1) <= 0).any():
             raise ArgumentError("multinomial: invalid multinomial distribution", expected="weights of 0 or more, not all 0",
                                 got=f"{a.min()} to {a.max()}", fix="clamp the weights at 0")
@@ -172,8 +176,12 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
 def poisson(input, generator=None) -> Tensor:
     """Poisson numbers with the rates in the input. Needs the data (no graphs)."""
     from flowedu.tensor.search import data
+    rates = data("poisson", input)
+    if not ((rates >= 0) & (rates < 2.0 ** 62)).all():
+        raise ArgumentError("poisson: invalid Poisson rate, expected all rates to be non-negative", expected="0 to 2**62",
+                            got=f"{rates.min()} to {rates.max()}", fix="rates.clamp(0)")
     s, d = (generator or default_generator).next()
-    y = np.random.Generator(np.random.Philox(key=[s, d])).poisson(data("poisson", input))
+    y = np.random.Generator(np.random.Philox(key=[s, d])).poisson(rates)
     return cast(from_numpy(np.asarray(y, np.float64)), input.dtype)
 
 
@@ -213,6 +221,8 @@ def bernoulli_like(self, p=0.5, *, generator=None) -> Tensor:
 def trunc_normal(self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, *, generator=None) -> Tensor:
     """What trunc_normal_ writes: a normal cut off at a and b, by the inverse of its distribution function."""
     from math import erf, sqrt
+    if not std > 0:
+        raise ArgumentError("trunc_normal_: std is not positive", expected="above 0", got=str(std), fix="std=1.0")
     low, high = (erf((x - mean) / (std * sqrt(2))) for x in (a, b))
     u = uniform_of(tuple(self.shape), dt.float64, low, max(high, np.nextafter(low, 2.0)), generator)
     y = E.erfinv(u) * (std * sqrt(2)) + mean

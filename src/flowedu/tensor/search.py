@@ -16,7 +16,7 @@ from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import return_types
 from flowedu.tensor import shapes as S
-from flowedu.tensor.dims import moved, one_dim, reshaped
+from flowedu.tensor.dims import moved, one_dim, real_dim, reshaped
 from flowedu.tensor.promote import REDUCING, cast, result_type, scalar
 
 _op = REGISTRY.__getitem__
@@ -200,7 +200,11 @@ def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
         raise DTypeError("one_hot: one_hot is only applicable to index tensor", expected="int64 or int32",
                          got=input.dtype.name, fix="x.long()")
     if num_classes == -1:
-        num_classes = int(data("one_hot without num_classes", input).max()) + 1
+        a = data("one_hot without num_classes", input)
+        if not a.size:
+            raise ArgumentError("one_hot: Can not infer total number of classes from empty tensor.", expected="num_classes",
+                                got=str(a.shape), fix="num_classes=10, say")
+        num_classes = int(a.max()) + 1
     elif not is_lazy(input) and input.size_:
         a = input.peek()
         if a.min() < 0 or a.max() >= num_classes:
@@ -270,8 +274,9 @@ def unique(input, sorted: bool = True, return_inverse: bool = False, return_coun
 def unique_consecutive(input, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
     """Without the repetitions of neighbours."""
     a = data("unique_consecutive", input)
+    dim = dim if dim is None else real_dim(dim, a.ndim, "unique_consecutive")
     rows = a.reshape(-1) if dim is None else np.moveaxis(a, dim, 0)
-    flat = rows.reshape(len(rows), -1)
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
     new = np.r_[True, (flat[1:] != flat[:-1]).any(axis=1)] if len(flat) else np.zeros(0, bool)
     values = rows[new]
     out = [_tensor(values if dim is None else np.moveaxis(values, 0, dim), input.dtype)]

@@ -7,11 +7,11 @@ from math import prod
 
 from flowedu.blob import dtype as dt
 from flowedu.blob.spec import Spec, room_for
-from flowedu.errors import ArgumentError, ShapeError
+from flowedu.errors import ArgumentError, CallError, ShapeError
 from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.view import reshape_strides
-from flowedu.tensor.dims import dims, one_dim, reshaped, sizes, transposed
+from flowedu.tensor.dims import dims, one_dim, real_dim, reshaped, sizes, transposed
 from flowedu.tensor.memory_format import contiguous  # noqa: F401  (one of this family)
 from flowedu.tensor.promote import cast
 
@@ -90,7 +90,7 @@ def ravel(input):
 
 def unflatten(input, dim: int, sizes: Sequence[int]):
     """One axis split into several; one size may be -1."""
-    a = one_dim(dim, input.ndim, "unflatten")
+    a = real_dim(dim, input.ndim, "unflatten")
     return reshaped(input, (*input.shape[:a], *full_shape(input.shape[a], sizes, "unflatten"), *input.shape[a + 1:]))
 
 
@@ -297,6 +297,8 @@ def atleast_3d(*tensors):
 
 
 def _atleast(rank, tensors):
+    if not tensors:
+        raise CallError(f"atleast_{rank}d: no tensor", expected="one or more", got="none", fix="pass a tensor")
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         return tuple(_atleast(rank, (x,)) for x in tensors[0])
     if len(tensors) > 1:

@@ -49,7 +49,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
                             fix="leave is_causal out and put the triangle into the mask")
     if enable_gqa:
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
-    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    scale = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else float(scale)
     scores = times(_product(query, key, True), scale)
     if is_causal:
         scores = E.where(causal_mask(query.shape[-2], key.shape[-2]), scalar(-math.inf, scores.dtype), scores)

@@ -59,7 +59,13 @@ def interpolate(input: Tensor, size=None, scale_factor=None, mode: str = "neares
         if len(factors) != n:
             raise ArgumentError("interpolate: Input and scale_factor must have the same number of spatial dimensions",
                                 expected=f"{n} factors", got=str(scale_factor), fix="one number for all axes")
+        if not all(0 < s * float(f) < 2 ** 62 for s, f in zip(old, factors)):
+            raise ArgumentError("interpolate: scale_factor is not right", expected="a finite number above 0, and a picture",
+                                got=f"{scale_factor}, {old}", fix="scale_factor=2.0")
         new = tuple(int(math.floor(s * float(f))) for s, f in zip(old, factors))
+    if 0 in old or 0 in new:
+        raise ShapeError("interpolate: Input and output sizes should be greater than 0", got=f"{old} to {new}",
+                         expected="sizes of 1 or more", fix="leave empty pictures out")
     if mode == "area":
         from flowedu.nn.functional import pool
         return getattr(pool, f"adaptive_avg_pool{n}d")(input, new)

@@ -95,6 +95,9 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
 
 def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0) -> Tensor:
     """Tensors (length, *) as one (longest, N, *) (batch_first: (N, longest, *))."""
+    if not len(sequences) or not all(s.ndim for s in sequences):
+        raise ArgumentError("pad_sequence: no sequences, or one without a length", expected="tensors (length, *)",
+                            got=f"{[tuple(s.shape) for s in sequences]}", fix="leave the batch out")
     longest = max(s.shape[0] for s in sequences)
     axis = 0 if batch_first else 1
     return _r["concat"](*[_padded_to(s, longest, padding_value).unsqueeze(axis) for s in sequences], axis=axis)

@@ -125,6 +125,8 @@ def round(input, decimals: int = 0):
     """To the nearest number with that many decimals; halves go to the even one."""
     if not decimals:
         return _round(input)
+    if builtins.abs(decimals) > 300:                     # all floats have those digits, or none
+        return clone(input) if decimals > 0 else input * 0
     scale = 10.0 ** builtins.abs(decimals)
     return _round(input * scale) / scale if decimals > 0 else _round(input / scale) * scale
 
