@@ -63,6 +63,8 @@ CALLS = {
     "split of 0 axes": lambda: flow.split(flow.tensor(2.0), 3), "unflatten of 0 axes": lambda: flow.tensor(
         2.0).unflatten(0, (1, 1)), "combinations of 0 axes": lambda: flow.combinations(flow.tensor(2.0)),
     "atleast_1d of nothing": lambda: flow.atleast_1d(), "chain_matmul of nothing": lambda: flow.chain_matmul(),
+    "no dtype": lambda: ONES.norm(dtype=()), "a tensor as dtype": lambda: ONES.sum(dtype=ONES), "two dtypes": lambda:
+    flow.cumsum(ONES, 0, dtype=(flow.float32, flow.float32)),
     "trunc_normal of std 0": lambda: flow.tensor([2.0]).trunc_normal_(-2, 0),
 }
 

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowedu._kernels import TABLE
+from flowedu.blob.dtype import dtype as dtype_class
 from flowedu.blob.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.ops import axes as equations
@@ -87,6 +88,9 @@ class Op(OpBase):
             types = types if isinstance(types, tuple) else (types,) * len(self.outputs)
         else:
             types = (specs[0].dtype,) * len(self.outputs)
+        if len(types) != len(self.outputs) or not all(isinstance(t, dtype_class) for t in types):
+            raise DTypeError(f"{self.name}: this is no element type", expected="flow.float32, say", got=repr(types)[:60],
+                             fix="dtype=flow.float32")
         return tuple([check_spec(self.name, Spec(tuple(s), t)) for s, t in zip(shapes, types)])
 
     def _count(self, specs):

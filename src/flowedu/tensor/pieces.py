@@ -100,6 +100,9 @@ def tensor_split(input, indices_or_sections, dim: int = 0) -> tuple:
         if indices_or_sections < 1:
             raise ArgumentError("tensor_split: number of sections must be larger than 0", expected="1 or more",
                                 got=str(indices_or_sections), fix="1 gives the whole")
+        if indices_or_sections > 1 << 24:
+            raise ArgumentError("tensor_split: so many sections are a mistake", expected=f"at most {1 << 24}",
+                                got=str(indices_or_sections), fix="x.unbind(dim) gives all slices")
         k, more = divmod(n, indices_or_sections)
         return _cut(input, a, [k + 1] * more + [k] * (indices_or_sections - more))
     marks = [0, *[builtins.range(n + 1)[slice(None, i)].stop for i in indices_or_sections], n]
