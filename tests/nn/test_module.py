@@ -397,8 +397,15 @@ REPRS = {
     "nn.LeakyReLU(0.1)": "LeakyReLU(negative_slope=0.1)", "nn.Softmax(dim=1)": "Softmax(dim=1)",
     "nn.Upsample(scale_factor=2)": "Upsample(scale_factor=2, mode=nearest)",
     "nn.ReflectionPad2d(1)": "ReflectionPad2d((1, 1, 1, 1))", "nn.CrossEntropyLoss()": "CrossEntropyLoss()",
-    "nn.MSELoss()": "MSELoss()", "nn.AdaptiveAvgPool2d((1, 1))": "AdaptiveAvgPool2d()",
-    "nn.ConvTranspose2d(3, 4, 2)": "ConvTranspose2d()", "nn.LSTM(3, 4, 2)": "LSTM(3, 4, num_layers=2)",
+    "nn.MSELoss()": "MSELoss()", "nn.AdaptiveAvgPool2d((1, 1))": "AdaptiveAvgPool2d(output_size=(1, 1))",
+    "nn.ConvTranspose2d(3, 4, 2)": "ConvTranspose2d(3, 4, kernel_size=(2, 2), stride=(1, 1))",
+    "nn.LSTM(3, 4, 2)": "LSTM(3, 4, num_layers=2)",
+    "nn.AdaptiveAvgPool1d(3)": "AdaptiveAvgPool1d(output_size=3)",
+    "nn.AdaptiveMaxPool2d((2, None), True)": "AdaptiveMaxPool2d(output_size=(2, None))",
+    "nn.AdaptiveMaxPool3d(2)": "AdaptiveMaxPool3d(output_size=2)",
+    "nn.ConvTranspose1d(4, 4, 3, 2, 1, 1, groups=2, bias=False, dilation=2)": "ConvTranspose1d(4, 4, kernel_size=(3,), "
+    "stride=(2,), padding=(1,), dilation=(2,), output_padding=(1,), groups=2, bias=False)",
+    "nn.ConvTranspose3d(1, 2, 1)": "ConvTranspose3d(1, 2, kernel_size=(1, 1, 1), stride=(1, 1, 1))",
     "nn.GroupNorm(2, 4)": "GroupNorm(2, 4, eps=1e-05, affine=True)",
 }
 

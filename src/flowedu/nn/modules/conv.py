@@ -75,6 +75,7 @@ class _Conv(Module):
         s = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         s += f", padding={self.padding}" if self.padding != (0,) * self.axes else ""
         s += f", dilation={self.dilation}" if self.dilation != (1,) * self.axes else ""
+        s += f", output_padding={self.output_padding}" if any(self.output_padding) else ""
         s += f", groups={self.groups}" if self.groups != 1 else ""
         s += ", bias=False" if self.bias is None else ""
         return s + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
@@ -129,9 +130,6 @@ class ConvTranspose1d(_Conv):
             extra = self._extra(input, tuple(output_size)[-self.axes:])
         return _TRANSPOSED[self.axes](input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
                                       self.dilation)
-
-    def extra_repr(self) -> str:
-        return ""                                        # as OneFlow prints it
 
     def _extra(self, input, wanted):
         least = transposed_size(input.shape[-self.axes:], self.kernel_size, self.stride, self.padding, self.dilation,

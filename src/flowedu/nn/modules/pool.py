@@ -97,6 +97,9 @@ class _Adaptive(_Pool):
         super().__init__()
         self.output_size = output_size
 
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
 
 class AdaptiveAvgPool1d(_Adaptive):
     """Means of (N, C, L), output_size of them."""
