@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 import types
+from collections import abc
 
 from flowedu.blob.blob import BlobDef
 from flowedu.errors import CallError, FlowError, NotATensorError, ours, told_value
@@ -37,7 +38,20 @@ def explained(function, args: list, kwargs: dict, error: Exception) -> FlowError
         return _tell_whose(name, given, error)
     if isinstance(error, FlowError):
         return _wrong_type(name, given, error)
-    return _wrong_call(name, function, signature, args, kwargs, error) or _wrong_type(name, given, error)
+    hidden = int(function.owner is not None)
+    return _wrong_call(name, signature, args, kwargs, error, hidden) or _wrong_type(name, given, error)
+
+
+def misfit(name: str, function, args: tuple, kwargs: dict) -> CallError | None:
+    """The error for a call that does not fit the signature of a function or bound method; None: it does fit."""
+    try:
+        signature = inspect.signature(function)
+        signature.bind(*args, **kwargs)
+    except ValueError:
+        return None
+    except TypeError as e:
+        return _wrong_call(name, signature, list(args), kwargs, e.with_traceback(None))
+    return None
 
 
 def _inside(error: BaseException) -> bool:
@@ -71,12 +85,12 @@ def _name(function, args: list) -> str:
 
 
 # ---- arguments that the function does not have
-def _wrong_call(name: str, function, signature, args: list, kwargs: dict, error: Exception) -> CallError | None:
-    """The error for a call that does not fit the signature."""
+def _wrong_call(name: str, signature, args: list, kwargs: dict, error: Exception, hidden: int = 0) -> CallError | None:
+    """The error for a call that does not fit the signature. hidden: how many parameters the user does not write (self)."""
     if not isinstance(error, TypeError):
         return None
     parameters = list(signature.parameters.values())
-    shown, own = (parameters[1:], args[1:]) if function.owner is not None else (parameters, args)
+    shown, own = parameters[hidden:], args[hidden:]
     more = dict(expected=f"{name}({_parameters(shown)})", got=f"{name}({_arguments(own, kwargs)})")
     unknown = [k for k in kwargs if k not in signature.parameters]
     inner = _UNEXPECTED.search(str(error))
@@ -95,7 +109,6 @@ def _wrong_call(name: str, function, signature, args: list, kwargs: dict, error:
         return None
     places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if len(args) > len(places) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        hidden = len(parameters) - len(shown)
         named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         return _said(f"{name}: {len(own)} arguments, where at most {len(places) - hidden} have a place",
                      fix=f"by name: {named[0]}=..." if named else "leave out the last", **more)
@@ -195,17 +208,29 @@ def _wrong_type(name: str, given: list, error: Exception) -> FlowError | None:
         better = NotATensorError(name, culprit, place)
     else:
         better = CallError(f"{name}: {place} is of a type that does not work here", expected=_words(p),
-                           got=told_value(culprit), fix=f"pass {place} as {_words(p)}")
+                           got=told_value(culprit), fix=_retyped(place, culprit, p))
     better.__cause__ = error
     return better
+
+
+def _retyped(place: str, value, p: inspect.Parameter) -> str:
+    """The remedy for a value of a wrong type: a number in quotes is that number."""
+    try:
+        words = re.findall(r"\w+", _annotation(p))
+        if isinstance(value, str) and any(isinstance(float(value), _KINDS.get(w, ())) for w in words):
+            return f"{place}={value}, a number without quotes"
+    except ValueError:
+        pass
+    return f"pass {place} as {_words(p)}"
 
 
 _TENSORS = frozenset("""input other tensor tensors self mask condition index indices weight target source src end exponent
     tensor1 tensor2 mat mat1 mat2 vec vec1 vec2 batch1 batch2 boundaries sorted_sequence values input1 input2 x1 x2 anchor
     positive negative a b A B x y operands running_mean running_var query key value logits""".split())
 _KINDS = {"int": int, "float": (int, float), "bool": (bool, int), "str": str, "None": type(None), "tuple": (tuple, list),
-          "list": (list, tuple), "dict": dict, "Tensor": TensorBase, "Sequence": (list, tuple), "Iterable": (list, tuple),
-          "Callable": types.FunctionType, "Number": (int, float), "Parameter": TensorBase}
+          "list": (list, tuple), "dict": dict, "Tensor": TensorBase,
+          "Sequence": (list, tuple), "Iterable": abc.Iterable, "Callable": abc.Callable,
+          "Number": (int, float), "Parameter": TensorBase}
 _ORDINARY = (int, float, str, list, tuple, dict, type(None), TensorBase, complex, set)
 
 

@@ -72,7 +72,11 @@ def call(module, args: tuple, kwargs: dict):
         args = watch.inputs(args)
     done: set[int] = set()
     try:
-        out = module.forward(*args, **kwargs)
+        try:
+            out = module.forward(*args, **kwargs)
+        except TypeError as e:
+            say_misfit(module, args, kwargs, e)
+            raise
         for key, hook in list(hooks.post.items()):
             done.add(key)
             got = hook(module, args, kwargs, out) if key in hooks.with_kwargs else hook(module, args, out)
@@ -83,6 +87,15 @@ def call(module, args: tuple, kwargs: dict):
                 hook(module, args, kwargs, None) if key in hooks.with_kwargs else hook(module, args, None)
         raise
     return out if watch is None else watch.outputs(out)
+
+
+def say_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
+    """Raise an error that says why a call does not fit module.forward, where `error`, met in the caller, was that."""
+    if error.__traceback__.tb_next is None:              # no line of forward ran
+        from flowedu.calls.explain import misfit
+        better = misfit(f"{type(module).__name__}.forward", module.forward, args, kwargs)
+        if better is not None:
+            raise better
 
 
 def _pair(got):

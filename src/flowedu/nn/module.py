@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from flowedu.errors import CallError, DTypeError, MissingAttributeError, NameKeyError, UnsupportedError
+from flowedu.nearest import UnknownNameError
 from flowedu.nn import hooks, trace
 from flowedu.nn.conversion import Convertible
 from flowedu.nn.hooks import Hooks, RemovableHandle
@@ -52,9 +53,13 @@ class Module(Members, Convertible, Stateful):
     def __call__(self, *args, **kwargs):
         if trace.current is not None:                    # nn.Graph is being built: it gives ops the module's name
             return trace.current.call_module(self, args, kwargs)
-        if self._hooks is None:
+        if self._hooks is not None:
+            return hooks.call(self, args, kwargs)
+        try:
             return self.forward(*args, **kwargs)
-        return hooks.call(self, args, kwargs)
+        except TypeError as e:
+            hooks.say_misfit(self, args, kwargs, e)
+            raise
 
     # ---- registration
     def __setattr__(self, name: str, value) -> None:
@@ -93,7 +98,7 @@ class Module(Members, Convertible, Stateful):
             for table in ("_parameters", "_modules", "_buffers"):
                 if name in own[table]:
                     return own[table][name]
-        raise MissingAttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", at="")
+        raise UnknownNameError(f"'{type(self).__name__}' object", name, lambda: dir(self), "x.")
 
     def __delattr__(self, name: str) -> None:
         for table in ("_parameters", "_buffers", "_modules"):

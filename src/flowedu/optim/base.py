@@ -237,6 +237,10 @@ class Optimizer:
 
         Raises StateError (a ValueError) when the groups do not fit; then nothing is changed.
         """
+        if "param_groups" not in state_dict or "state" not in state_dict:
+            raise StateError(f"optim.{type(self).__name__}.load_state_dict: this is no state of an optimizer",
+                             expected="a dict with 'state' and 'param_groups'", got=f"keys {list(state_dict)[:5]}",
+                             fix="load what optimizer.state_dict() gave")
         groups, saved = self.param_groups, state_dict["param_groups"]
         if len(groups) != len(saved):
             raise StateError("loaded state dict has a different number of parameter groups", got=f"{len(saved)}",

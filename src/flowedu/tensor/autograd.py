@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from flowedu.autograd.nodes import Handle, hook_table
 from flowedu.autograd.tape import accumulate_into, run_backward
 from flowedu.blob.storage import view as _view
-from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError
+from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError, told_value
 from flowedu.ops.core import Rare, current_interpreter, labelled, scalar_tensor, set_data
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor.base import Tensor, attach
@@ -28,6 +28,8 @@ def _seed(t: Tensor, gradient, number: int = 0) -> Tensor:
         raise CallError("backward: not a tensor", expected="a tensor", got=type(t).__name__)
     if not t.requires_grad:
         raise GradientError(f"element {number} of tensors does not require grad and does not have a grad_fn",
+                            expected="a tensor computed from one with requires_grad=True",
+                            got=f"{told_value(t)} without a history",
                             fix="make an input with requires_grad=True, outside no_grad()")
     if gradient is None:
         if t.size_ != 1:

@@ -106,7 +106,7 @@ def _foreign(f, reverse=False):
     """f as an operator: NotImplemented for what is neither a tensor nor a number."""
     def method(self, other):
         if not (isinstance(other, TensorBase) or is_number(other)):
-            return NotImplemented
+            return foreign(f.__name__, *((other, self) if reverse else (self, other)))
         return f(other, self) if reverse else f(self, other)
 
     return method
@@ -127,7 +127,8 @@ attach(Tensor, TABLE)
 
 
 def _matmul(a, b):
-    return linear.matmul(a, b) if isinstance(a, TensorBase) and isinstance(b, TensorBase) else NotImplemented
+    return linear.matmul(a, b) if isinstance(a, TensorBase) and isinstance(b, TensorBase) else \
+        foreign("matmul", a, b)
 
 
 register_operators(*map(REGISTRY.__getitem__, ("add", "sub", "mul", "div", "matmul", "sum")), _matmul, operate)

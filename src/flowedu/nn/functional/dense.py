@@ -43,6 +43,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _unlike(what, input, weight) -> DTypeError:
+    check_tensor(what, input)
     return DTypeError(f"{what}: mat1 and mat2 must have the same dtype, but got {input.dtype!r} and {weight.dtype!r}",
                       expected=f"an input of {weight.dtype!r}", got=repr(input.dtype),
                       fix=f"input.to(flow.{weight.dtype.name}), or model.to(flow.{input.dtype.name})")

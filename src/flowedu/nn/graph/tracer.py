@@ -19,6 +19,7 @@ from flowedu.nn.graph.names import grad_name, op_type
 from flowedu.nn.graph.placing import Placing
 from flowedu.nn.graph.state import FREE
 from flowedu.nn.graph.unroll import Checkpoint
+from flowedu.nn.hooks import say_misfit
 from flowedu.ops.core import interpreter, is_grad_enabled, lazy_tensor
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor
@@ -160,7 +161,7 @@ class Tracer:
                 warnings.warn(f"{module._shallow_repr()} is called in a nn.Graph, but not registered into a nn.Graph: "
                               "assign it to an attribute in __init__", stacklevel=3)
             self.called.add(id(module))
-            return module.forward(*args, **kwargs)
+            return _forward(module, args, kwargs)
         if block.placement is not None and self.placing.active:
             args, kwargs = io.map_leaves("", args, kwargs, lambda _, x: self.placing.on_stage(x, block.placement))
         first = id(module) not in self.called
@@ -180,7 +181,7 @@ class Tracer:
                     for key, t in table.items():
                         if t is not None:
                             self.say(1, f"({kind}:{block.path}.{key}:{meta(t)})", block)
-            out = module.forward(*args, **kwargs)
+            out = _forward(module, args, kwargs)
             if first:
                 block.outputs = self.seen("OUTPUT", f"_{block.path}_output", _as_args(out), {}, block)
             return out
@@ -242,9 +243,18 @@ class Raw:
         return outputs[0] if len(outputs) == 1 else outputs
 
 
+def _forward(module, args: tuple, kwargs: dict):
+    try:
+        return module.forward(*args, **kwargs)
+    except TypeError as e:
+        say_misfit(module, args, kwargs, e)
+        raise
+
+
 def _check_seed(what: str, loss: Tensor, gradient: Tensor | None) -> None:
     if not loss.requires_grad:
         raise GradientError(f"{what}: element 0 of tensors does not require grad and does not have a grad_fn",
+                            expected="a loss computed from parameters", got="a loss without a history",
                             fix="compute the loss from parameters, outside no_grad()")
     if gradient is None and loss.numel() != 1:
         raise GradientError(f"{what}: grad can be implicitly created only for scalar outputs", got=f"a loss of shape "

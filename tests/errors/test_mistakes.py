@@ -1,0 +1,77 @@
+"""The law of typical mistakes: each is refused by an error of ours that names the function or the argument, the user's own
+line, what was expected or came, and a remedy.
+"""
+import ast
+import importlib.util
+import linecache
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from common import fresh_session  # noqa: F401
+from flowedu import errors
+from flowedu.nearest import ELSEWHERE, UnknownNameError
+
+from .mistakes import ROWS, SETUP
+
+FILE = "mistake.py"                                         # what the programs are told to be
+pytestmark = pytest.mark.usefixtures("fresh_session")
+
+
+def mistake(program: str) -> BaseException | None:
+    """What the last statement of a program raises; the others must run."""
+    linecache.cache[FILE] = (len(program), None, program.splitlines(True), FILE)
+    known = {"__name__": "mistake"}
+    exec(SETUP, known)
+    *first, last = ast.parse(program).body
+    exec(compile(ast.Module(first, []), FILE, "exec"), known)
+    try:
+        exec(compile(ast.Module([last], []), FILE, "exec"), known)
+    except Exception as e:
+        return e
+    finally:
+        linecache.cache.pop(FILE, None)
+
+
+@pytest.mark.parametrize("program,kind,words", ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_said_of_a_mistake(program, kind, words):
+    e = mistake(program)
+    assert isinstance(e, {"UnknownNameError": UnknownNameError, **vars(errors)}[kind]), f"{type(e).__name__}: {e}"
+    text = str(e)
+    assert e.at.startswith(FILE), f"does not name the user's line: {text}"
+    assert e.problem and e.fix and (e.expected or e.got), f"says too little: {text}"
+    missing = [word for word in words.split() if word not in text.replace(e.at, "")]
+    assert not missing, f"does not say {missing}: {text}"
+
+
+def test_there_are_a_hundred():
+    assert len({program for program, _, _ in ROWS}) == len(ROWS) > 100
+
+
+def test_a_method_that_is_not_there_gets_pythons_suggestion(capsys):
+    e = mistake("x.reluu()")
+    assert type(e) is AttributeError and (e.name, "Tensor" in str(e)) == ("reluu", True)
+    sys.__excepthook__(type(e), e, e.__traceback__)          # what a program that ends of it prints
+    assert "Did you mean: 'relu'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_there_is_instead_exists(name):
+    """Each dotted name in a remedy can be looked up; and the missing name is still missing where people look for it."""
+    homes = flow.nn, flow.utils, flow.cuda, *([flow] if name != "checkpoint" else [])     # flow.checkpoint is 0.4's
+    assert not any(hasattr(m, name) for m in homes), "it is there now"
+    known = {"flow": flow, "nn": flow.nn, "np": np, "model": flow.nn.Linear(2, 2), "graph": flow.nn.Graph(),
+             "x": flow.ones(2), "loss": flow.ones(())}
+    for text in re.findall(rf"\b(?:{'|'.join(known)})(?:\.[a-z_A-Z]\w*)+", ELSEWHERE[name].replace("flowedu.", "")):
+        try:
+            eval(text, known)
+        except AttributeError:
+            importlib.import_module(text.replace("flow", "flowedu", 1))
+    for text in re.findall(r"\b(flow\.tensor\(.*|isinstance\(.*)", ELSEWHERE[name]):
+        eval(text, known)
+    for module in re.findall(r"python -m ([\w.]+)", ELSEWHERE[name]):
+        assert importlib.util.find_spec(module)
