@@ -166,6 +166,11 @@ def test_outputs_without_gradient_and_inputs_without_gradient():
         x, = tensors(np.arange(3.0))
         use(*op(x, flow.tensor(i))).sum().backward()
         np.testing.assert_array_equal(x.grad.numpy(), want)
+    scaled = flow.custom_op("scaled", lambda x, w: x * w, backward=lambda dy, w: (dy * w, None))
+    x, w = tensors(np.arange(3.0), np.full(3, 2.0))
+    scaled(x, w).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [2, 2, 2])
+    np.testing.assert_array_equal(w.grad.numpy(), [0, 0, 0])         # None: no gradient, which is zeros
 
 
 def test_gradients_of_every_order():

@@ -79,6 +79,18 @@ def test_generate_follows_the_seed():
     assert all(not p.grad for p in model.parameters() if p.grad is None)
 
 
+def test_the_temperature_divides_the_logits():
+    """Cold, every draw is the likeliest token; hot, every token is as likely as the others."""
+    model = small()
+    flow.nn.init.normal_(model.wte.weight, 0, 1)              # so that there are likely tokens and unlikely ones
+    start = flow.tensor(np.full((400, 1), 3))
+    likeliest = model.generate(start[:1], 1, temperature=0).numpy()[0, 1]
+    flow.manual_seed(0)
+    assert (model.generate(start, 1, temperature=1e-3).numpy()[:, 1] == likeliest).all()
+    hot = np.bincount(model.generate(start, 1, temperature=1e6).numpy()[:, 1], minlength=11)
+    assert hot.min() > 10 and hot.max() < 80, hot             # 36 each
+
+
 def test_dropout_only_while_training():
     model = small(dropout=0.5)
     idx = flow.tensor(np.zeros((2, 4), np.int64))

@@ -192,6 +192,14 @@ def test_the_runner_says_how_it_went(answer, code, said, tmp_path, capsys):
     assert said in capsys.readouterr().out
 
 
+def test_the_runner_checks_what_it_is_asked_for(tmp_path, capsys):
+    folder = write_chapter(tmp_path, "return 2")
+    with open(tmp_path / "checks.py", "a") as f:
+        f.write("def check_three(f):\n    expect('three()', f(), 3, 'one more')\n")
+    assert exercises.main([folder]) == 1 and "1 of 2 right" in capsys.readouterr().out
+    assert exercises.main([folder, "two"]) == 0 and "1 of 1 right: well done" in capsys.readouterr().out
+
+
 def test_the_runner_knows_what_it_does_not_know(tmp_path, capsys):
     assert exercises.main([str(tmp_path)]) == 2
     assert exercises.main([write_chapter(tmp_path, "return 2"), "three"]) == 2

@@ -451,7 +451,8 @@ def test_list_list_numpy_takes_a_list_per_device():
     (out,) = ph.check_argument(d, [[np.ones((1, 2, 2)), np.ones((1, 3, 1))]], "here")
     assert [x.shape for x in out] == [(1, 2, 2), (1, 3, 1)] and out[0].dtype == np.float32
     for value, word in [([(np.ones((1, 2, 2)),)], "list"), ([[np.ones((2, 2))]], "rank"), ([[5]], "array"),
-                        ([[np.ones((1, 4, 4))]], "larger"), ([], "per device")]:
+                        ([[np.ones((1, 4, 4))]], "larger"), ([[np.ones((1, 2, 2))] * 4], "together larger"),
+                        ([], "per device")]:
         with raises(AssertionError, word):
             ph.check_argument(d, value, "here")
 

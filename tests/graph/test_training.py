@@ -82,10 +82,13 @@ def test_several_optimizers():
     assert {"model.0.weight-momentum", "model.2.bias-m"} <= set(g.state_dict())
 
 
-def test_groups_with_rates_of_their_own():
+@pytest.mark.parametrize("schedule", [
+    lambda o: S.ExponentialLR(o, 0.5), lambda o: S.LambdaLR(o, [lambda t: 0.5 ** t, lambda t: 1 + t]),
+    lambda o: S.MultiplicativeLR(o, [lambda t: 0.5, lambda t: 2])], ids=["one", "lambdas", "products"])
+def test_groups_with_rates_of_their_own(schedule):
     follow(lambda m: flow.optim.SGD([{"params": m[0].parameters(), "lr": 0.2}, {"params": m[2].parameters(), "lr": 0.01,
                                                                                  "weight_decay": 0.1}], momentum=0.9),
-           lambda o: S.ExponentialLR(o, 0.5))
+           schedule)
 
 
 def test_frozen_and_forgotten_parameters():
@@ -101,10 +104,11 @@ def test_frozen_and_forgotten_parameters():
     assert [k for k, v in values(a).items() if not np.array_equal(v, start[k])] == ["2.weight"]
 
 
+@pytest.mark.parametrize("most", [0.05, 100.0])                     # gradients are longer; and shorter: they stay so
 @pytest.mark.parametrize("norm", [2.0, 1.0, 3.0, float("inf")])
-def test_clipping(norm):
+def test_clipping(norm, most):
     def make(model):
-        group = {"params": model.parameters(), "clip_grad_max_norm": 0.05, "clip_grad_norm_type": norm}
+        group = {"params": model.parameters(), "clip_grad_max_norm": most, "clip_grad_norm_type": norm}
         return flow.optim.SGD([group], lr=0.5)
 
     a, b = twins(mlp)
@@ -116,7 +120,7 @@ def test_clipping(norm):
         assert np.isclose(g(X, Y).item(), eager_step(b, o, LOSS, X, Y), rtol=1e-5)
     same(a, b)
     moved = sum(np.abs(v - start[k]).sum() for k, v in values(a).items())
-    assert 0 < moved < 3 * 0.5 * 0.05 * 51
+    assert 0 < moved < 3 * 0.5 * most * 51
 
 
 def test_stale_eager_gradients_are_harmless():

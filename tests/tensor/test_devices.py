@@ -82,6 +82,8 @@ def test_names_of_types():
         t = flow.ones(2).to(dtype)
         assert t.type() == f"flowedu.{name}Tensor" and flow.ones(2).type(t.type()).dtype is dtype
         assert flow.ones(2).type(dtype).dtype is dtype
+        assert dtype.is_signed == (dtype not in (flow.uint8, flow.bool)) and dtype.is_complex is False
+        assert dtype.is_floating_point == t.is_floating_point() == (name in ("Float", "Double", "Half", "BFloat16"))
     t = flow.ones(2)
     assert not t.is_cuda and t.is_local and not t.is_global and t.is_eager and not t.is_lazy and t.get_device() == -1
     assert t.is_floating_point() and not t.is_complex() and not t.is_pinned()
