@@ -121,6 +121,16 @@ def test_a_line_without_end_is_cut_off(gather):
     all_come(g)
 
 
+def test_a_line_may_be_just_so_long():
+    """Whether it is complete or not, and however it arrives."""
+    for whole in (b"", b"\n"):
+        visitor = letters.Correspondent(None, "first", b"")
+        most = b"x" * letters.LIMIT
+        assert visitor.lines(most[:9]) == [] and visitor.lines(most[9:] + whole) == [most] * len(whole)
+        with pytest.raises(CommError, match="a line without end"):
+            visitor.lines(most + b"x" + whole)
+
+
 def test_many_strangers_do_not_keep_the_machines_out(gather):
     g = gather()
     many = [connect(g) for _ in range(2 * nodes.MOST)]
