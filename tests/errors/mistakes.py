@@ -158,6 +158,8 @@ TRAINING = [
     ("w.add_(1)", "FlowError", "leaf no_grad()"),
     ("y = w.exp()\nz = y.sum()\ny.add_(1)\nz.backward()", "GradientError", "exp in place"),
     ("flow.autograd.grad(w.sum(), x)", "GradientError", "requires_grad"),
+    ("w.grad = 3", "DTypeError", "grad int"),
+    ("w.grad = flow.ones(4)", "ShapeError", "grad (4,) (3,)"),
     ("i.requires_grad_()", "FlowError", "int64 float"),
 ]
 

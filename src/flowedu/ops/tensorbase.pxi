@@ -45,7 +45,11 @@ cdef class TensorBase(Array):
     @grad.setter
     def grad(self, value):
         if value is not None and not isinstance(value, TensorBase):
-            raise DTypeError("grad: not a tensor", expected="a tensor or None", got=type(value).__name__)
+            raise DTypeError("grad: not a tensor", expected="a tensor or None", got=type(value).__name__,
+                             fix="x.grad = flow.zeros_like(x), or None")
+        if value is not None and value.shape_() != self.shape_():
+            raise ShapeError("grad: the gradient has another shape than the tensor", expected=str(self.shape_()),
+                             got=str(value.shape_()), fix="give a gradient of the tensor's shape: flow.zeros_like(x)")
         self.grad_ = value
 
     @property
