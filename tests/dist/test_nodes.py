@@ -113,6 +113,15 @@ def test_strangers_who_leave_or_stay_silent(gather):
         s.close()
 
 
+def test_who_stays_silent_for_long_is_sent_away(gather, monkeypatch):
+    """Before the machines have come, and whether they ever do."""
+    g = gather()
+    with monkeypatch.context() as m, connect(g) as s:
+        m.setattr(nodes, "PATIENCE", 0.01)
+        assert sent_away(s)
+    all_come(g)
+
+
 def test_a_line_without_end_is_cut_off(gather):
     g = gather()
     with connect(g) as s, pytest.raises(ConnectionError):
