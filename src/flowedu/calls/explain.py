@@ -105,7 +105,7 @@ def _wrong_call(name: str, signature, args: list, kwargs: dict, error: Exception
         close = nearest(unknown[0], free) or nearest(unknown[0], known)
         return _said(f"{name}: there is no argument {unknown[0]!r}", fix=f"{close}=..." if close else
                      "leave it out; " + (f"there are: {', '.join(known)}" if known else "it takes none"), **more)
-    if error.__traceback__ is not None:                  # some line ran: the call itself was right
+    if error.__traceback__ is not None and _binds(signature, args, kwargs):      # the call itself was right
         return None
     places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if len(args) > len(places) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
@@ -120,6 +120,14 @@ def _wrong_call(name: str, signature, args: list, kwargs: dict, error: Exception
         if p.default is p.empty and p.name not in kwargs and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             return _said(f"{name}: the argument {p.name!r} is missing", fix=f"{name}({_parameters(shown, True)})", **more)
     return None
+
+
+def _binds(signature, args: list, kwargs: dict) -> bool:
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def _said(problem: str, **more: str) -> CallError:
@@ -198,11 +206,11 @@ def _wrong_type(name: str, given: list, error: Exception) -> FlowError | None:
     if isinstance(error, AttributeError) and not isinstance(culprit, (TensorBase, types.ModuleType)):
         found = _place(culprit, given)
     if found is None:
-        misfits = [(p, v) for p, v in given if not fits(v, p)]
+        misfits = [(p.name, p, v) for p, v in given if not fits(v, p)] or _accused(given, error)
         if not misfits:
             return None
-        p, culprit = misfits[0]
-        found = p.name, p
+        place, p, culprit = misfits[0]
+        found = place, p
     place, p = found
     if wants_tensor(p):
         better = NotATensorError(name, culprit, place)
@@ -211,6 +219,19 @@ def _wrong_type(name: str, given: list, error: Exception) -> FlowError | None:
                            got=told_value(culprit), fix=_retyped(place, culprit, p))
     better.__cause__ = error
     return better
+
+
+def _accused(given: list, error: Exception) -> list[tuple[str, inspect.Parameter, object]]:
+    """The arguments without annotation, of a type that Python's TypeError names: `'str' object cannot be ...`."""
+    kinds = re.findall(r"'(\w+)'", str(error)) if isinstance(error, TypeError) else []
+    for kind in (str, dict, set, complex, float):        # int is mostly the other side of the comparison
+        for p, value in given:
+            if kind.__name__ in kinds and not wants_tensor(p):
+                parts = enumerate(value) if p.kind is p.VAR_POSITIONAL else [(None, value)]
+                found = [(p.name if i is None else f"{p.name}[{i}]", p, v) for i, v in parts if type(v) is kind]
+                if found:
+                    return found
+    return []
 
 
 def _retyped(place: str, value, p: inspect.Parameter) -> str:

@@ -25,7 +25,8 @@ def _list(xs) -> list:
 def _seed(t: Tensor, gradient, number: int = 0) -> Tensor:
     """The gradient to start from at an output."""
     if not isinstance(t, Tensor):
-        raise CallError("backward: not a tensor", expected="a tensor", got=type(t).__name__)
+        raise CallError("backward: not a tensor", expected="a tensor", got=told_value(t),
+                        fix="give the output of a computation")
     if not t.requires_grad:
         raise GradientError(f"element {number} of tensors does not require grad and does not have a grad_fn",
                             expected="a tensor computed from one with requires_grad=True",
@@ -38,10 +39,12 @@ def _seed(t: Tensor, gradient, number: int = 0) -> Tensor:
                                 fix="call .sum().backward(), or pass gradient=")
         return scalar_tensor(1, t.dtype) if t.ndim == 0 else _CONSTANT.call((), (t.shape_(), 1, t.dtype))
     if not isinstance(gradient, Tensor):
-        raise CallError("backward: the gradient is not a tensor", expected="a tensor or None", got=type(gradient).__name__)
+        raise CallError("backward: the gradient is not a tensor", expected="a tensor or None", got=told_value(gradient),
+                        fix="flow.ones_like(y), for the output y")
     if gradient.shape != t.shape:
         raise ShapeError(f"out_grad's shape must be same as output's ({tuple(gradient.shape)} vs {tuple(t.shape)})",
-                         expected=str(tuple(t.shape)), got=str(tuple(gradient.shape)))
+                         expected=str(tuple(t.shape)), got=str(tuple(gradient.shape)),
+                         fix="flow.ones_like(y), for the output y")
     if gradient.dtype is not t.dtype:
         gradient = REGISTRY["cast"](gradient, dtype=t.dtype)
     return _IDENTITY.call((gradient,), ())          # an alias: what is given to us stays the caller's
@@ -119,7 +122,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
     outs, ins = _list(outputs), _list(inputs)
     for i, x in enumerate(ins):
         if not isinstance(x, Tensor):
-            raise CallError(f"grad: input {i} is not a tensor", expected="tensors", got=type(x).__name__)
+            raise CallError(f"grad: input {i} is not a tensor", expected="tensors", got=told_value(x),
+                            fix="give the tensors made with requires_grad=True")
         if not x.requires_grad:
             raise GradientError("One of the differentiated Tensors does not require grad", got=f"input {i} of shape "
                                 f"{tuple(x.shape)}", fix="x.requires_grad_() before the forward")

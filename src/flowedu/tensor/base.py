@@ -280,7 +280,8 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     def __iter__(self):
         if not self.ndim:
-            raise DTypeError("iteration over a 0-d tensor")
+            raise DTypeError("iteration over a 0-d tensor", expected="at least one axis", got="shape ()",
+                             fix="x.item() is its number; x.reshape(1) has an axis")
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, element) -> bool:
