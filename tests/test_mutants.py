@@ -1,0 +1,31 @@
+"""The table of `make mutants` fits the code: every fault can be planted, and the tests named for it exist."""
+import shlex
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tools import mutants
+
+ROWS = mutants.read_mutants()
+ROOT = mutants.ROOT
+
+
+def test_there_are_enough_mutants_and_no_two_alike():
+    assert len(ROWS) >= 120
+    twice = [m for m, n in Counter((m.file, m.before, m.after) for m in ROWS).items() if n > 1]
+    assert not twice
+
+
+def test_every_part_of_the_package_has_mutants():
+    parts = {Path(m.file).parts[2] for m in ROWS}
+    folders = {p.name for p in (ROOT / "src" / "flowedu").iterdir() if p.is_dir() and any(p.glob("*.py"))}
+    assert not folders - parts, "folders without a planted fault"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_a_mutant_can_be_planted(row):
+    text = (ROOT / row.file).read_text()
+    assert text.count(row.before) == 1, "'before' must stand there exactly once: mend the row, or take it out"
+    assert row.before != row.after
+    files = [a.partition("::")[0] for a in shlex.split(row.tests) if a.startswith("tests/")]
+    assert files and all((ROOT / f).exists() for f in files)
