@@ -19,7 +19,7 @@ def own_registry():
 
 
 def cube():
-    return flow.custom_op("cube", lambda x: x ** 3, lambda dy, x: 3 * x * x * dy)
+    return flow.custom_op("cube", lambda x: x * x * x, lambda dy, x: 3 * x * x * dy)
 
 
 def leaky():

@@ -3,6 +3,8 @@ import os
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ALLOWED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["skip"]
 
 
@@ -27,6 +29,7 @@ class Skips:
 
     pytest_collectreport = pytest_runtest_logreport
 
+    @pytest.hookimpl(optionalhook=True)              # there is no such hook without pytest-xdist
     def pytest_testnodedown(self, node):
         self.seen.update(getattr(node, "workeroutput", {}).get("skips", {}))
 

@@ -174,11 +174,11 @@ def test_random_crops_follow_the_seed_and_change(tmp_path):
 
 
 def test_the_snake_case_names():
-    assert data.ofrecord_raw_decoder is data.OFRecordRawDecoder
-    assert data.ofrecord_bytes_decoder is data.OFRecordBytesDecoder
-    assert data.ofrecord_image_decoder is data.OFRecordImageDecoder
-    assert data.ofrecord_image_decoder_random_crop is data.OFRecordImageDecoderRandomCrop
-    assert flow.random.coin_flip is flow.random.CoinFlip
+    assert data.ofrecord_raw_decoder.function is data.OFRecordRawDecoder.function
+    assert data.ofrecord_bytes_decoder.function is data.OFRecordBytesDecoder.function
+    assert data.ofrecord_image_decoder.function is data.OFRecordImageDecoder.function
+    assert data.ofrecord_image_decoder_random_crop.function is data.OFRecordImageDecoderRandomCrop.function
+    assert flow.random.coin_flip.function is flow.random.CoinFlip.function
 
 
 # ---- in jobs -------------------------------------------------------------------------------------------------------

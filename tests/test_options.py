@@ -16,6 +16,7 @@ INSIDE = ("ops/", "nn/graph/onnx_ops.py", "dist/", "custom/", "distributed/", "j
           "optim/loss_scale.py", "optim/lr_scheduler/", "optim/warmup.py", "optim/minimize.py", "blob/placeholder.py",
           "graph/plan.py", "autograd/custom.py", "nn/parallel/", "nn/graph/calls.py")    # called by a table or an interface
 REASONS = {
+    "blob/blob.BlobDef.__array_ufunc__(options)": "NumPy's protocol; where the blob answers, there are none",
     "cuda.memory_allocated(device)": "there is no GPU: 0", "cuda.max_memory_allocated(device)": "likewise",
     "autograd/graph.save_on_cpu.__init__(device_type)": "whatever the device, tensors are in main memory",
     "nn/graph/blocks.GraphModule.debug(options)": "checked by Graph.debug, which calls it",

@@ -171,7 +171,7 @@ GRAPH_PROBED = {"set_gradient_accumulation_steps",           # graph/test_traini
 
 
 def test_every_switch_of_a_graph_has_its_kind():
-    public = {n for n, f in inspect.getmembers(GraphConfig, inspect.isfunction) if not n.startswith("_")}
+    public = {n for n, f in inspect.getmembers(GraphConfig, callable) if not n.startswith("_")}
     assert public == {*GRAPH_SWITCHES, *GRAPH_WARNS, *GRAPH_PROBED}
 
 

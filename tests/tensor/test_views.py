@@ -68,7 +68,9 @@ def test_random_programs_agree_with_pytorch(program):
             continue                                 # PyTorch's results keep their inputs' strides, ours lie row by row
         try:
             act(torch, theirs, one)
-        except RuntimeError:
+        except RuntimeError as error:
+            if "leaf" in str(error) and one[1] in ("fill_", "zero_"):
+                return                               # ours may: first values of a parameter, as OneFlow's (differences.md)
             with pytest.raises(RuntimeError):
                 act(flow, mine, one)
             return

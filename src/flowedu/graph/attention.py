@@ -66,13 +66,10 @@ def _gradient(grad: Node, softmax: Node, mask: GraphValue, scale: float, readers
     if grad.op.name != "softmax_grad" or grad.inputs[1] is not softmax.outputs[0] or grad.outputs[0] in outputs:
         return None
     found = readers.get(grad.outputs[0], ())
-    zeros = [n for n in found if n.op.name == "mul" and 0 in map(number, n.inputs)]
-    wheres = [n for n in found if n.op.name == "where" and n.inputs[2] is grad.outputs[0]]
-    if len(zeros) != 1 or len(wheres) != 1 or len(found) != 2:
+    if len(found) != 1 or found[0].op.name != "where":
         return None
-    chosen = wheres[0]
-    if chosen.inputs[0] is not mask or chosen.inputs[1] is not zeros[0].outputs[0] \
-            or len(readers[zeros[0].outputs[0]]) != 1 or zeros[0].outputs[0] in outputs:
+    chosen = found[0]
+    if chosen.inputs[0] is not mask or number(chosen.inputs[1]) != 0 or chosen.inputs[2] is not grad.outputs[0]:
         return None
     if scale == 1.0:
         return chosen
