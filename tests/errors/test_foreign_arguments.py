@@ -142,3 +142,26 @@ def test_a_function_with_a_skin_is_still_a_function():
     assert list(inspect.signature(flow.nn.Linear).parameters)[:2] == ["in_features", "out_features"]
     assert "skin" not in repr(f) and flow.Tensor.sum(X).item() == X.sum().item() == 6
     assert np.array_equal(list(map(f, [X]))[0].numpy(), X.numpy())
+
+
+@pytest.mark.parametrize(("call", "place"), [
+    (lambda: flow.hypot(X, "a"), "other"), (lambda: flow.lerp(X, X, "w"), "weight"),
+    (lambda: flow.where(X > 0, X, "a"), "other"),
+    (lambda: flow.cat([X, "a"]), r"tensors\[1\]"), (lambda: flow.einsum("ij,jk", X, "b"), r"operands\[1\]"),
+    (lambda: flow.cross(X, 5), "other"), (lambda: flow.nn.functional.conv2d(flow.ones(1, 1, 3, 3), [1]), "weight")])
+def test_the_argument_that_is_named_is_the_wrong_one(call, place):
+    with pytest.raises(FlowError, match=f": {place} is not a tensor"):
+        call()
+
+
+def test_an_error_of_a_function_of_the_user_stays_as_it_is():
+    """Also where it reads like one of the call that called it back."""
+    def plain(t):
+        return t
+
+    def wrong(t):
+        return plain(t, eps=1)
+
+    with pytest.raises(TypeError, match="unexpected keyword argument 'eps'") as caught:
+        flow.autograd.gradcheck(wrong, (flow.ones(2, dtype=flow.float64, requires_grad=True),), eps=1e-6)
+    assert type(caught.value) is TypeError
