@@ -16,6 +16,11 @@ def register_presenter(f: Callable) -> None:
     _present = f
 
 
+def imported(module: str) -> None:
+    """The last line of a module that programs import by its path, too, where no `__getattr__` is asked for it."""
+    _present(sys.modules[module])
+
+
 def later(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """A module's `__getattr__` and `__dir__`. names: {name: the module that has it, or is it if that ends in the name};
     "module:other" where it has another name there."""

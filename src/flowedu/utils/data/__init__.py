@@ -2,6 +2,7 @@
 from flowedu.utils.data.collate import default_collate, default_convert
 from flowedu.utils.data.dataset import (
     ChainDataset, ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split)
+from flowedu.later import imported
 from flowedu.utils.data import distributed
 from flowedu.utils.data.distributed import DistributedSampler
 from flowedu.utils.data.loader import DataLoader
@@ -13,3 +14,5 @@ __all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Datas
            "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "Subset", "SubsetRandomSampler",
            "TensorDataset", "WeightedRandomSampler", "WorkerInfo", "default_collate", "default_convert", "distributed",
            "get_worker_info", "random_split"]
+
+imported(__name__)
