@@ -90,7 +90,7 @@ cdef inline void patches(const Conv *k, int64_t group, int64_t first, int64_t ro
                     else:
                         for c in range(size):
                             to[c] = at[c]
-                elif not back:
+                elif not back and size > 0:            # no channels: there is no memory
                     memset(to, 0, size * sizeof(real))
                 to += size
 
