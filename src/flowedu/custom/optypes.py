@@ -13,6 +13,7 @@ from flowedu import array_ops, data, math, nn  # noqa: F401  (data, detection, i
 from flowedu.blob.spec import normal_axis
 from flowedu.dynamic import detection, image  # noqa: F401
 from flowedu.errors import JobBuildAndInferError, ShapeError
+from flowedu.nearest import nearest
 from flowedu.ops.define import REGISTRY, REQUIRED, Op
 from flowedu.ops.host import HOST
 
@@ -154,12 +155,10 @@ def op_type(name: str) -> OpType:
         return TYPES[name]
     record = record or HOST.get(name)
     if record is None:
-        import difflib
-        known = sorted({*TYPES, *REGISTRY, *HOST})
-        close = difflib.get_close_matches(str(name), known, 1)
+        close = nearest(str(name), sorted({*TYPES, *REGISTRY, *HOST}))
         raise JobBuildAndInferError(f"user_op_builder: there is no op type {name!r}", got=repr(name),
                                     expected="a type of OneFlow that flowedu knows, or a custom op"
-                                    + (f"; the nearest is {close[0]!r}" if close else ""),
+                                    + (f"; the nearest is {close!r}" if close else ""),
                                     fix=f"flow.custom_op({name!r}, forward, backward) makes one of NumPy functions")
     return of_record(record)
 

@@ -7,6 +7,7 @@ from typing import Any
 from flowedu.job import checkpoint_files
 from flowedu.job.checkpoint_files import FileBackendVariableBlob
 from flowedu.job.session import default_session, get_all_variables
+from flowedu.nearest import nearest
 
 
 def save(path: str, var_dict: Mapping[str, Any] | None = None) -> None:
@@ -51,6 +52,5 @@ def compare(value_dict: Mapping[str, Any]) -> str:
 
 def _near(name: str, others: Mapping, own: Mapping, words: str) -> str:
     """", there is 'x'" for the most similar name that only the other side has."""
-    import difflib
-    close = difflib.get_close_matches(name, [n for n in others if n not in own], 1)
-    return f" ({words} {close[0]!r})" if close else ""
+    close = nearest(name, [n for n in others if n not in own])
+    return f" ({words} {close!r})" if close else ""

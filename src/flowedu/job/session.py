@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flowedu import context
+from flowedu import nearest as similar
 from flowedu.blob.spec import Spec
 from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError
 from flowedu.job.placement import Placement
@@ -292,9 +293,8 @@ def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
 
 def nearest(name: str, names) -> str:
     """A hint: the most similar of `names`."""
-    import difflib
-    close = difflib.get_close_matches(name, list(names), 1)
-    return f"one of the session's variables; the nearest is {close[0]!r}" if close else "one of the session's variables"
+    close = similar.nearest(name, names)
+    return f"one of the session's variables; the nearest is {close!r}" if close else "one of the session's variables"
 
 
 atexit.register(lambda: _default.close())

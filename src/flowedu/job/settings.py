@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from flowedu.blob.dtype import dtype, float32
 from flowedu.errors import CheckError, UnsupportedError
+from flowedu.nearest import nearest
 from flowedu.once import say_once
 
 REQUIRED: Any = object()
@@ -258,11 +259,10 @@ def _find(owner: Settable, name: str):
     if any(n.startswith(f"{name}.") for n in owner._table):
         return Group(owner, name)
     known = [*owner._table, *(n for n in dir(type(owner)) if not n.startswith("_"))]
-    import difflib
-    close = difflib.get_close_matches(name, known, 1, 0.5)
+    close = nearest(name, known, 0.5)
     raise UnknownSettingError(f"{owner._what} has no setting {name!r}", expected="a setting of OneFlow 0.4" +
-                              (f"; the nearest is {close[0]!r}" if close else ""), got=name,
-                              fix=f"{owner._what}.{close[0]}(...)" if close else
+                              (f"; the nearest is {close!r}" if close else ""), got=name,
+                              fix=f"{owner._what}.{close}(...)" if close else
                               f"dir({owner._what}) lists all settings")
 
 
