@@ -2,6 +2,8 @@
 
 Public names, grouped by the chapter that explains them. No logic here.
 """
+from flowedu import faces                             # first: what is imported by another path than where it lives
+
 # chapter 1: blobs, dtypes, placeholders
 from flowedu.blob.dtype import (
     bool_ as bool,
@@ -23,9 +25,10 @@ from flowedu.blob.blob import BlobDef, BlobDesc
 from flowedu.blob.placeholder import ArgBlobDef, FixedTensorDef, MirroredTensorDef, MirroredTensorListDef
 from flowedu.blob.signature import enable_typing_check as _enable_typing_check
 from flowedu.blob.storage import empty_cache, memory_stats, set_cache
-from flowedu import errors, typing
+from flowedu import errors
 from flowedu.errors import JobBuildAndInferError
 from flowedu import sysconfig
+from flowedu.oneflow04 import typing
 
 # chapter 2: ops and gradients
 from flowedu import ops
@@ -68,8 +71,8 @@ from flowedu.job.function import global_function
 from flowedu.job.scope import cast_to_current_logical_view, current_scope, namespace as name_scope
 from flowedu.job.session import clear_default_session, get_all_variables, load_variables, sync_default_session
 from flowedu.job.watch import watch, watch_diff
-from flowedu import deprecated, unittest
-from flowedu.deprecated import device_prior_placement, fixed_placement
+from flowedu.oneflow04 import deprecated, unittest
+from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 
 # chapter 5: tensors. First the names that chapters 2 to 4 have too: blobs and tensors each get their own.
 from flowedu.generations import (
@@ -156,7 +159,7 @@ long = int64
 __getattr__, __dir__ = _later(__name__, {
     # chapters 3 and 4
     "core": "flowedu.core", "data": "flowedu.data", "checkpoint": "flowedu.job.checkpoint", "train": "flowedu.job.train",
-    "custom": "flowedu.custom", "experimental": "flowedu.experimental",
+    "custom": "flowedu.custom", "experimental": "flowedu.oneflow04.experimental",
     **dict.fromkeys(("consistent_user_op_builder", "consistent_user_op_module_builder", "custom_op", "user_op_builder",
                      "user_op_module_builder"), "flowedu.custom"),
     # chapter 5

@@ -5,6 +5,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 
+from flowedu.faces import face
 from flowedu.nearest import UnknownNameError
 
 _present: Callable = lambda found: found                 # calls/present.py has the one that is used
@@ -27,9 +28,10 @@ def later(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object
 
     def __getattr__(name: str):
         if name not in names:
+            path = face(module)
             if name.startswith("__"):                                  # Python asks for many
-                raise AttributeError(f"module {module!r} has no attribute {name!r}")
-            raise UnknownNameError(f"module {module}", name, __dir__, module.replace("flowedu", "flow", 1) + ".")
+                raise AttributeError(f"module {path!r} has no attribute {name!r}")
+            raise UnknownNameError(f"module {path}", name, __dir__, path.replace("flowedu", "flow", 1) + ".")
         home, _, other = names[name].partition(":")
         found = _present(importlib.import_module(home))
         if other or not home.endswith("." + name):

@@ -5,7 +5,7 @@ Inside the package functions are called without it: each module imports from whe
 """
 from __future__ import annotations
 
-import sys
+import importlib
 import types
 
 from flowedu import later
@@ -24,7 +24,7 @@ _classes: set[type] = set()
 def present_all() -> None:
     """Present the public modules that `import flowedu` imports."""
     for name in PUBLIC.split():
-        present(sys.modules["flowedu" if name == "flowedu" else f"flowedu.{name}"])
+        present(importlib.import_module("flowedu" if name == "flowedu" else f"flowedu.{name}"))
 
 
 def present(value, name: str | None = None):

@@ -6,7 +6,7 @@ from flowedu.job.session import clear_default_session
 
 def __getattr__(name: str) -> type:
     if name != "TestCase":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module 'flowedu.unittest' has no attribute {name!r}")
     import unittest
 
     class TestCase(unittest.TestCase):

@@ -1,0 +1,71 @@
+"""Faces: paths by which programs import modules that live deeper in the package. `import flowedu.typing` is
+flowedu/oneflow04/typing.py.
+
+A face is the module itself under a second name, so nothing is loaded twice, and nothing before somebody asks. Inside the
+package a module is imported from where it lives.
+"""
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.machinery import ModuleSpec
+
+# the public path below flowedu: where the module, or the folder with all that is in it, lives
+FACES = {
+    "deprecated": "oneflow04.deprecated",
+    "experimental": "oneflow04.experimental",
+    "typing": "oneflow04.typing",
+    "unittest": "oneflow04.unittest",
+}
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+def _moved(path: str, table: dict[str, str]) -> str | None:
+    """The path with its beginning, as long as possible, replaced by what the table says; None: nothing of it is there."""
+    if not path.startswith(_PACKAGE + "."):
+        return None
+    head, rest = path[len(_PACKAGE) + 1:], ""
+    while head and head not in table:
+        head, _, last = head.rpartition(".")
+        rest = f".{last}{rest}"
+    return f"{_PACKAGE}.{table[head]}{rest}" if head else None
+
+
+def home(path: str) -> str | None:
+    """Where the module of a public path lives: flowedu.data.mnist may be flowedu.oneflow04.data.mnist. None: there."""
+    return _moved(path, FACES)
+
+
+def face(module: str) -> str:
+    """The path by which users import a module: the way back from `home`."""
+    return _moved(module, {there: path for path, there in FACES.items()}) or module
+
+
+class _Loader:
+    """Loads a face: the module that lives at `spec`."""
+
+    def __init__(self, spec: ModuleSpec):
+        self.spec = spec
+
+    def create_module(self, spec: ModuleSpec):
+        return importlib.import_module(self.spec.name)
+
+    def exec_module(self, module) -> None:
+        module.__spec__ = self.spec                    # the import system has put the face's there
+
+    def get_code(self, name: str):                     # for python -m
+        return self.spec.loader.get_code(self.spec.name)
+
+
+class _Finder:
+    """Asked first by every import: Python itself would find flowedu.data.mnist beside flowedu.data, and load it again."""
+
+    @staticmethod
+    def find_spec(path: str, folders=None, target=None) -> ModuleSpec | None:
+        there = home(path)
+        spec = importlib.util.find_spec(there) if there else None
+        return spec and ModuleSpec(path, _Loader(spec), origin=spec.origin,
+                                   is_package=spec.submodule_search_locations is not None)
+
+
+sys.meta_path.insert(0, _Finder)

@@ -1,0 +1,81 @@
+"""faces.py: what programs import by another path than the one where it lives is one module, whichever way they take."""
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import flowedu as flow
+from common import HANGS
+from flowedu.faces import FACES, face, home
+
+ROOT = Path(flow.__file__).parent
+
+
+def under(path: str) -> list[str]:
+    """A face and the modules below it, as users write them."""
+    folder = ROOT.joinpath(*FACES[path].split("."))
+    files = [p.relative_to(folder).with_suffix("") for p in folder.rglob("*.py") if p.name[0] != "_"]
+    return [f"flowedu.{path}", *(".".join(("flowedu", path, *p.parts)) for p in files)]
+
+
+PATHS = [name for path in FACES for name in under(path)]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_way_to_a_face_gives_the_same_module(path):
+    module = importlib.import_module(path)
+    assert module is importlib.import_module(home(path)) is sys.modules[path]
+    assert module.__spec__.name == module.__name__ == home(path) and face(module.__name__) == path
+    names = path.split(".")[1:]
+    found = flow
+    for name in names:
+        found = getattr(found, name)
+    assert found is module
+    exec(f"import {path} as m\nassert m is module\nfrom {path.rpartition('.')[0]} import {names[-1]} as n\nassert n is m",
+         {"module": module})
+
+
+def test_a_face_may_be_the_first_that_is_imported():
+    """In a process of its own: above, another test may have imported where it lives."""
+    script = ("import importlib, sys; public, real = ([importlib.import_module(p) for p in arg.split()] "
+              "for arg in sys.argv[1:]); print([m.__spec__.name for m, n in zip(public, real) if m is n])")
+    said = subprocess.run([sys.executable, "-c", script, " ".join(PATHS), " ".join(map(home, PATHS))], capture_output=True,
+                          text=True, timeout=HANGS, check=True, env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
+    assert ast.literal_eval(said.stdout) == [*map(home, PATHS)]
+
+
+def test_nothing_lives_where_a_face_is():
+    for path in FACES:
+        place = ROOT.joinpath(*path.split("."))
+        assert not place.with_suffix(".py").exists() and not (place / "__init__.py").exists(), path
+
+
+def test_inside_the_package_modules_are_imported_from_where_they_live():
+    wrong = []
+    for file in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flowedu"):
+                names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+            elif isinstance(node, ast.Import):
+                names = [a.name for a in node.names]
+            else:
+                continue
+            wrong += [f"{file.relative_to(ROOT)}:{node.lineno} imports {n}" for n in names if home(n)]
+    assert not wrong
+
+
+def test_a_name_that_a_face_lacks_is_told_by_its_public_path():
+    with pytest.raises(AttributeError, match="module flowedu.deprecated has no"):
+        flow.deprecated.variable_scop  # noqa: B018
+
+
+def test_what_is_no_face_is_left_to_python():
+    assert home("flowedu") is home("flowedu.nothing") is home("typing") is home("flowedu_typing") is None
+    with pytest.raises(ModuleNotFoundError, match="flowedu.nothing"):
+        importlib.import_module("flowedu.nothing")
+    with pytest.raises(ModuleNotFoundError, match="No module named 'flowedu.typing.nothing'|not a package"):
+        importlib.import_module("flowedu.typing.nothing")
