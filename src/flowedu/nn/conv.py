@@ -1,8 +1,4 @@
-"""Convolution over one, two and three axes, and transposed convolution: all are made of the ops of 2-D convolution.
-
-One axis is an image of height 1. Three axes (D, H, W): every output slice sees kd input slices, so their channels are
-laid side by side, the slices are treated as images of a batch, and one 2-D convolution does the rest.
-"""
+"""OneFlow 0.4's convolutions: its layouts, paddings and errors around the convolution of nn.functional."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -10,10 +6,11 @@ from collections.abc import Callable, Sequence
 from flowedu import ops
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.frontend import front
+from flowedu.nn.functional.conv import convolution
 from flowedu.nn.layout import FORMATS, channels_last, check_positive, check_rank, count_windows, to_first, to_last
 from flowedu.ops.padding import conv_ints, conv_padding, out_size
 
-_o = ops.REGISTRY
+_INPUT_GRAD = ops.REGISTRY["conv2d_input_grad"]
 
 
 def _check_channels(what: str, x, w, groups) -> None:
@@ -28,85 +25,48 @@ def _check_channels(what: str, x, w, groups) -> None:
                          "N...C data (out, ..., in // groups)")
 
 
-def _conv1d(x, w, strides, pads, dilations, groups):
-    """x (n, c, W), w (o, c / groups, K): images and kernels of height 1."""
-    def flat(a):
-        return _o["reshape"](a, shape=(*a.shape[:2], 1, a.shape[2]))
-
-    y = _o["conv2d"](flat(x), flat(w), strides=(1, *strides), pads=(0, 0, *pads), dilations=(1, *dilations), groups=groups)
-    return _o["reshape"](y, shape=(*y.shape[:2], y.shape[3]))
-
-
-def _conv2d(x, w, strides, pads, dilations, groups):
-    """x (n, c, H, W), w (o, c / groups, kh, kw): the op itself."""
-    return _o["conv2d"](x, w, strides=strides, pads=pads, dilations=dilations, groups=groups)
+def _channels_first(what: str, axes: int, data_format: str, **named):
+    """(whether channels stand last, each array with its channels first)"""
+    last = channels_last(what, data_format, axes)
+    for name, value in named.items():
+        check_rank(what, name, value, FORMATS[axes][last])
+    return last, *((to_first(x) if last else x) for x in named.values())
 
 
-def _conv3d(x, w, strides, pads, dilations, groups):
-    """x (n, c, D, H, W), w (o, c / groups, kd, kh, kw)."""
-    (n, c, depth, height, width), (o, part, kd, kh, kw) = x.shape, w.shape
-    if (kd, kh, kw) == (1, 1, 1) and (*strides, *pads) == (1,) * 3 + (0,) * 6:     # a product of channels at every point
-        y = _o["conv2d"](_o["reshape"](x, shape=(n, c, depth * height, width)), _o["reshape"](w, shape=(o, part, 1, 1)),
-                         groups=groups)
-        return _o["reshape"](y, shape=(n, o, depth, height, width))
-    before, after = pads[:2]
-    out = out_size(depth, before, after, kd, strides[0], dilations[0])
-    if before or after:                                  # the adjoint of a slice: zeros around x
-        full = (n, c, before + depth + after, height, width)
-        x = _o["slice_grad"](x, shape=full, start=(0, 0, before, 0, 0), stop=(n, c, before + depth, height, width),
-                             step=(1,) * 5)
-
-    def seen(tap):
-        """What each output slice sees at one place of the kernel's depth: (n, out, groups, 1, part, H, W), a view."""
-        start = tap * dilations[0]
-        band = _o["slice"](x, start=(0, 0, start, 0, 0), step=(1, 1, strides[0], 1, 1),
-                           stop=(n, c, start + (out - 1) * strides[0] + 1, height, width))
-        band = _o["transpose"](band, perm=(0, 2, 1, 3, 4))
-        return _o["reshape"](band, shape=(n, out, groups, 1, part, height, width))
-
-    images = _o["concat"](*map(seen, range(kd)), axis=3) if kd > 1 else seen(0)
-    y = _o["conv2d"](_o["reshape"](images, shape=(n * out, groups * kd * part, height, width)),
-                     _o["reshape"](_o["transpose"](w, perm=(0, 2, 1, 3, 4)), shape=(o, kd * part, kh, kw)),
-                     strides=strides[1:], pads=pads[2:], dilations=dilations[1:], groups=groups)
-    return _o["transpose"](_o["reshape"](y, shape=(n, out, *y.shape[1:])), perm=(0, 2, 1, 3, 4))
+def _steps(what: str, axes: int, strides, dilations):
+    """(strides, dilations), one of each for every axis."""
+    strides = conv_ints(strides, f"{what}: strides", axes)
+    dilations = conv_ints(1 if dilations is None else dilations, f"{what}: dilations", axes)
+    check_positive(what, strides=strides, dilations=dilations)
+    return strides, dilations
 
 
-def _convolution(axes: int, compute: Callable, doc: str) -> Callable:
-    what, layout = f"conv{axes}d", FORMATS[axes][0]
+def _convolution(axes: int) -> Callable:
+    what, (first, other) = f"conv{axes}d", FORMATS[axes]
 
     @front(f"Conv{axes}d")
-    def conv(input, filters, strides, padding, data_format: str = layout, dilations=None, groups: int = 1):
-        last = channels_last(what, data_format, axes)
-        for name, value in (("input", input), ("filters", filters)):
-            check_rank(what, name, value, FORMATS[axes][last])
-        x, w = (to_first(input), to_first(filters)) if last else (input, filters)
-        strides = conv_ints(strides, f"{what}: strides", axes)
-        dilations = conv_ints(1 if dilations is None else dilations, f"{what}: dilations", axes)
-        check_positive(what, strides=strides, dilations=dilations)
+    def conv(input, filters, strides, padding, data_format: str = first, dilations=None, groups: int = 1):
+        last, x, w = _channels_first(what, axes, data_format, input=input, filters=filters)
+        strides, dilations = _steps(what, axes, strides, dilations)
         _check_channels(what, x, w, groups)
         pads = conv_padding(padding, x.shape[2:], w.shape[2:], strides, dilations, data_format)
         count_windows(what, x.shape[2:], w.shape[2:], strides, pads, dilations)
-        y = compute(x, w, strides, pads, dilations, groups)
+        y = convolution(x, w, strides, pads, dilations, groups)
         return to_last(y) if last else y
 
     conv.__name__ = conv.__qualname__ = conv.__wrapped__.__qualname__ = what
-    conv.__doc__ = doc
+    taps = ("k", "kh, kw", "kd, kh, kw")[axes - 1]
+    conv.__doc__ = f"""{axes}-d convolution of ({", ".join(first)}) with filters (out, in // groups, {taps}); data_format
+    "{other}": ({", ".join(other)}) with (out, {taps}, in // groups).
+
+    strides, dilations: an int, or {("a list of one", "two", "three")[axes - 1]}. padding: "VALID", "SAME" (= "SAME_LOWER":
+    an odd element goes before), "SAME_UPPER", or one entry (an int or a pair) per axis of data_format. As in OneFlow 0.4;
+    [FE] groups work in both layouts, whose names may be in lower case.
+    """
     return conv
 
 
-_RULES = """
-
-    strides, dilations: an int, or {}. padding: "VALID", "SAME" (= "SAME_LOWER": an odd element goes before),
-    "SAME_UPPER", or one entry (an int or a pair) per axis of data_format. As in OneFlow 0.4; [FE] groups work in both
-    layouts, whose names may be in lower case.
-    """
-conv1d = _convolution(1, _conv1d, "1-d convolution of (N, C, W) with filters (out, in // groups, k); data_format \"NWC\": "
-                      "(N, W, C) with (out, k, in // groups)." + _RULES.format("a list of one"))
-conv2d = _convolution(2, _conv2d, "2-d convolution of (N, C, H, W) with filters (out, in // groups, kh, kw); data_format "
-                      "\"NHWC\": (N, H, W, C) with (out, kh, kw, in // groups)." + _RULES.format("two"))
-conv3d = _convolution(3, _conv3d, "3-d convolution of (N, C, D, H, W) with filters (out, in // groups, kd, kh, kw); "
-                      "data_format \"NDHWC\": (N, D, H, W, C) with (out, kd, kh, kw, in // groups)."
-                      + _RULES.format("three"))
+conv1d, conv2d, conv3d = _convolution(1), _convolution(2), _convolution(3)
 
 
 def compat_conv2d(input, filters, strides, padding, data_format: str = "NCHW", dilations=None, groups: int = 1,
@@ -150,42 +110,42 @@ def conv2d_transpose(value=None, filter=None, output_shape: Sequence[int] | None
 @front("Deconv2d")
 def _conv2d_transpose(value, filter, output_shape, strides, padding, data_format, dilations, groups):
     what = "conv2d_transpose"
-    last = channels_last(what, data_format, 2)
-    for name, x in (("value", value), ("filter", filter)):
-        check_rank(what, name, x, FORMATS[2][last])
-    y, w = (to_first(value), to_first(filter)) if last else (value, filter)
-    strides = conv_ints(strides, f"{what}: strides")
-    dilations = conv_ints(1 if dilations is None else dilations, f"{what}: dilations")
-    check_positive(what, strides=strides, dilations=dilations)
+    last, y, w = _channels_first(what, 2, data_format, value=value, filter=filter)
+    strides, dilations = _steps(what, 2, strides, dilations)
     if not isinstance(groups, int) or groups < 1 or y.shape[1] % groups or w.shape[0] != y.shape[1]:
         raise CheckError(f"{what}: value and filter do not fit", got=f"value {value.shape}, filter {filter.shape}, "
                          f"groups={groups!r}", expected="filter.shape[0] equal to the channels of value, a multiple of "
                          "groups", fix="filter is (in, out // groups, kh, kw), for NHWC (in, kh, kw, out // groups)")
-    if isinstance(padding, str):
-        mode = padding.upper()
-        if mode not in ("SAME", "SAME_LOWER", "SAME_UPPER", "VALID"):
-            raise ArgumentError(f"{what}: padding has an unknown name", got=repr(padding),
-                                expected='"SAME" (= "SAME_UPPER"), "SAME_LOWER" or "VALID"',
-                                fix='padding="SAME" makes images `strides` times as large')
-        padding = "SAME_UPPER" if mode == "SAME" else mode
-    extent = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations)]
-    if output_shape is None:
-        if isinstance(padding, str) and padding != "VALID":
-            hw = [n * s for n, s in zip(y.shape[2:], strides)]
-        else:
-            pads = conv_padding(padding, extent, w.shape[2:], strides, dilations, data_format)
-            hw = [(n - 1) * s + e - sum(pads[2 * i:2 * i + 2])
-                  for i, (n, s, e) in enumerate(zip(y.shape[2:], strides, extent))]
-    else:
+    padding = _name_of_padding(padding)
+    kernel, extent = w.shape[2:], [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations)]
+    if output_shape is not None:
         hw = _output_size(output_shape, (y.shape[0], w.shape[1] * groups), last)
-    pads = conv_padding(padding, hw, w.shape[2:], strides, dilations, data_format)
-    counts = tuple(out_size(n, *pads[2 * i:2 * i + 2], w.shape[2 + i], strides[i], dilations[i]) for i, n in enumerate(hw))
+    elif isinstance(padding, str) and padding != "VALID":
+        hw = [n * s for n, s in zip(y.shape[2:], strides)]
+    else:
+        pads = conv_padding(padding, extent, kernel, strides, dilations, data_format)
+        hw = [(n - 1) * s + e - sum(pads[2 * i:2 * i + 2])
+              for i, (n, s, e) in enumerate(zip(y.shape[2:], strides, extent))]
+    pads = conv_padding(padding, hw, kernel, strides, dilations, data_format)
+    counts = tuple(out_size(n, *pads[2 * i:2 * i + 2], kernel[i], strides[i], dilations[i]) for i, n in enumerate(hw))
     if counts != tuple(y.shape[2:]) or min(hw) < 1:
         raise CheckError(f"{what}: no conv2d makes value from output_shape", expected=f"an image from which a window "
                          f"{tuple(extent)} and strides {strides} give {tuple(y.shape[2:])}", fix="leave output_shape out",
                          got=f"{tuple(hw)}, which gives {counts}")
-    x = _o["conv2d_input_grad"](y, w, hw=tuple(hw), strides=strides, pads=pads, dilations=dilations, groups=groups)
+    x = _INPUT_GRAD(y, w, hw=tuple(hw), strides=strides, pads=pads, dilations=dilations, groups=groups)
     return to_last(x) if last else x
+
+
+def _name_of_padding(padding):
+    """"SAME" means "SAME_UPPER" here."""
+    if not isinstance(padding, str):
+        return padding
+    mode = padding.upper()
+    if mode not in ("SAME", "SAME_LOWER", "SAME_UPPER", "VALID"):
+        raise ArgumentError("conv2d_transpose: padding has an unknown name", got=repr(padding),
+                            expected='"SAME" (= "SAME_UPPER"), "SAME_LOWER" or "VALID"',
+                            fix='padding="SAME" makes images `strides` times as large')
+    return "SAME_UPPER" if mode == "SAME" else mode
 
 
 def _output_size(output_shape, batch_and_channels, last):

@@ -90,19 +90,19 @@ def softmax_cross_entropy_with_logits(labels, logits):
 @front("SigmoidCrossEntropy")
 def sigmoid_cross_entropy_with_logits(labels, logits):
     """Elementwise binary cross-entropy of sigmoid(logits) against float labels."""
-    return _e.softplus(logits) - labels * logits
+    return _o["sigmoid_cross_entropy"](labels, logits)
 
 
 @front("LeakyRelu")
 def leaky_relu(x, alpha: float = 0.2):
     """x where x > 0, alpha * x elsewhere."""
-    return _e.where(_e.greater(x, 0.0), x, x * float(alpha))
+    return _o["leaky_relu"](x, float(alpha))
 
 
 @front("Elu")
 def elu(x, alpha: float = 1.0):
     """x where x > 0, alpha * (exp(x) - 1) elsewhere."""
-    return _e.where(_e.greater(x, 0.0), x, _e.expm1(_e.minimum(x, 0.0)) * float(alpha))
+    return _o["elu"](x, float(alpha), 1.0)
 
 
 @front("Hardtanh")

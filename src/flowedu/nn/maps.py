@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from flowedu import ops
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.frontend import front
+from flowedu.nn.functional.pixelshuffle import shuffled
+from flowedu.nn.functional.upsampling import resized
 from flowedu.nn.layout import FORMATS, channels_last, check_rank, to_first, to_last
 
 _o = ops.REGISTRY
-_e = ops.elementwise
 
 
 @front("PixelShuffle")
@@ -21,13 +22,11 @@ def PixelShufflev2(input, h_upscale_factor: int, w_upscale_factor: int):
         raise CheckError("PixelShuffle: an upscale factor is not above zero", expected="ints of 1 or more",
                          got=str(factors), fix="2 doubles the size")
     check_rank("PixelShuffle", "input", input, "NCHW")
-    (n, c, height, width), (r, s) = input.shape, factors
+    (_, c, *_), (r, s) = input.shape, factors
     if c % (r * s):
         raise CheckError("PixelShuffle: the channels are not divisible by the upscale factors", got=f"{c} channels",
                          expected=f"a multiple of {r} * {s}", fix="give the convolution before it that many filters")
-    blocks = _o["reshape"](input, shape=(n, c // (r * s), r, s, height, width))
-    rows = _o["transpose"](blocks, perm=(0, 1, 4, 2, 5, 3))
-    return _o["reshape"](rows, shape=(n, c // (r * s), height * r, width * s))
+    return shuffled(input, r, s)
 
 
 def PixelShuffle(input, upscale_factor: int, name: str | None = None):
@@ -41,7 +40,7 @@ def prelu(x, alpha):
     if x.dtype is not alpha.dtype:
         raise CheckError("prelu: alpha has another dtype", expected=x.dtype.name, got=alpha.dtype.name,
                          fix=f"flow.cast(alpha, flow.{x.dtype.name})")
-    return _e.where(_e.greater(x, 0.0), x, x * alpha)
+    return _o["leaky_relu"](x, alpha)
 
 
 @front("Upsample2D", "y_0")
@@ -62,8 +61,7 @@ def upsample_2d(x, size: float | Sequence[float], align_corners: bool, data_form
                          got=repr(size), fix="size=2 doubles both")
     image = to_first(x) if last else x
     out = tuple(int(n * f) for n, f in zip(image.shape[2:], factors))
-    y = _o["resize2d"](image, size=out, scale=tuple(map(float, factors)), mode=interpolation,
-                       align_corners=bool(align_corners))
+    y = resized(image, out, tuple(map(float, factors)), interpolation, bool(align_corners))
     return to_last(y) if last else y
 
 

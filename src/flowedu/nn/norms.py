@@ -9,27 +9,22 @@ from __future__ import annotations
 from math import prod
 
 from flowedu import initializers as init
-from flowedu import ops
 from flowedu.context import unique
 from flowedu.errors import CheckError
 from flowedu.frontend import front
+from flowedu.nn.functional.common import reshaped
+from flowedu.nn.functional.norm import by_groups
 from flowedu.nn.layout import check_rank
 from flowedu.variables import get_variable
-
-_o = ops.REGISTRY
 
 
 @front("GroupNorm")
 def _normalised(x, gamma, beta, groups, eps):
     """x (N, C, ...); gamma and beta (1, C, 1), or None."""
-    n, c, size = x.shape[0], x.shape[1], prod(x.shape[2:])
-    group = c // groups * size
-    one = _o["constant"](shape=(group,), value=1.0, dtype=x.dtype)
-    zero = _o["constant"](shape=(group,), value=0.0, dtype=x.dtype)
-    y = _o["layer_norm"](_o["reshape"](x, shape=(n, groups, group)), one, zero, begin_norm_axis=2, epsilon=eps)[0]
-    if gamma is not None:
-        y = _o["reshape"](y, shape=(n, c, size)) * gamma + beta
-    return _o["reshape"](y, shape=x.shape)
+    y = by_groups(x, groups, eps)[0]
+    if gamma is None:
+        return y
+    return reshaped(reshaped(y, (*x.shape[:2], prod(x.shape[2:]))) * gamma + beta, x.shape)
 
 
 def _normalise(x, groups, eps, affine, name):

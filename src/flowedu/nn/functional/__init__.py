@@ -1,16 +1,22 @@
 """flow.nn.functional: the functions of neural networks on tensors. One file per idea."""
 from flowedu.nn.functional.activation import *
-from flowedu.nn.functional.conv import (
-    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d)
+from flowedu.nn.functional.adaptive_pool import *
+from flowedu.nn.functional.attention import *
+from flowedu.nn.functional.class_losses import *
+from flowedu.nn.functional.conv import conv1d, conv2d, conv3d
+from flowedu.nn.functional.conv_transpose import conv_transpose1d, conv_transpose2d, conv_transpose3d
+from flowedu.nn.functional.ctc import *
 from flowedu.nn.functional.dense import bilinear, embedding, linear
+from flowedu.nn.functional.distance import *
+from flowedu.nn.functional.dropouts import *
 from flowedu.nn.functional.loss import *
 from flowedu.nn.functional.norm import (
     batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, normalize, rms_norm)
-from flowedu.nn.functional.distance import *
-from flowedu.nn.functional.dropouts import *
+from flowedu.nn.functional.pixelshuffle import *
 from flowedu.nn.functional.pool import *
-from flowedu.nn.functional.vision import *
-from flowedu.tensor.search import one_hot
-from flowedu.nn.functional.attention import *
 from flowedu.nn.functional.sampling import affine_grid, grid_sample
 from flowedu.nn.functional.unpool import max_unpool1d, max_unpool2d, max_unpool3d
+from flowedu.nn.functional.upsampling import *
+from flowedu.nn.functional.windows import *
+from flowedu.tensor.joining import pad
+from flowedu.tensor.search import one_hot

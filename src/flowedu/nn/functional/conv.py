@@ -1,19 +1,66 @@
-"""Convolutions over one, two and three axes, and their adjoints (transposed convolutions).
+"""Convolution over one, two and three axes, made of the op of 2-d convolution.
 
-All are made of the ops of 2-d convolution; how is told in flowedu/nn/conv.py.
+One axis is an image of height 1. Three axes (D, H, W): every output slice sees kd input slices, so their channels are
+laid side by side, the slices are treated as images of a batch, and one 2-d convolution does the rest.
 """
 from __future__ import annotations
 
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.nn.conv import _conv1d, _conv3d
 from flowedu.nn.functional.common import check_tensor, ints, reshaped
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.padding import out_size
 from flowedu.tensor import Tensor
 
-_CONV, _INPUT_GRAD, _BIAS = REGISTRY["conv2d"], REGISTRY["conv2d_input_grad"], REGISTRY["bias_add"]
-_COMPUTE = {1: _conv1d, 3: _conv3d}
+_r = REGISTRY
+_CONV, _BIAS = REGISTRY["conv2d"], REGISTRY["bias_add"]
 
 
+# ---- of values: tensors, or values of a graph
+def convolution(x, w, strides, pads, dilations, groups: int):
+    """x (n, c, one to three axes) with w (o, c / groups, kernel ...). pads: (before, after) of each axis."""
+    if len(strides) == 2:
+        return _CONV.call((x, w), (strides, pads, dilations, groups))
+    if len(strides) == 3:
+        return _volumes(x, w, strides, pads, dilations, groups)
+    x, w = (reshaped(a, (*a.shape[:2], 1, a.shape[2])) for a in (x, w))
+    y = _CONV.call((x, w), ((1, *strides), (0, 0, *pads), (1, *dilations), groups))
+    return reshaped(y, (*y.shape[:2], y.shape[3]))
+
+
+def _volumes(x, w, strides, pads, dilations, groups):
+    """x (n, c, D, H, W), w (o, c / groups, kd, kh, kw)."""
+    (n, c, depth, height, width), (o, part, kd, kh, kw) = x.shape, w.shape
+    if (kd, kh, kw) == (1, 1, 1) and (*strides, *pads) == (1,) * 3 + (0,) * 6:     # a product of channels at every point
+        y = _r["conv2d"](reshaped(x, (n, c, depth * height, width)), reshaped(w, (o, part, 1, 1)), groups=groups)
+        return reshaped(y, (n, o, depth, height, width))
+    images, out = _bands(x, kd, strides[0], pads[:2], dilations[0], groups)
+    w = reshaped(_r["transpose"](w, perm=(0, 2, 1, 3, 4)), (o, kd * part, kh, kw))
+    y = _CONV.call((images, w), (strides[1:], pads[2:], dilations[1:], groups))
+    return _r["transpose"](reshaped(y, (n, out, *y.shape[1:])), perm=(0, 2, 1, 3, 4))
+
+
+def _bands(x, taps, stride, pads, dilation, groups):
+    """(what each output slice sees, as an image (n * out, groups * taps * part, H, W); how many output slices)"""
+    (n, c, depth, height, width), (before, after) = x.shape, pads
+    out = out_size(depth, before, after, taps, stride, dilation)
+    if before or after:                                  # the adjoint of a slice: zeros around x
+        full = (n, c, before + depth + after, height, width)
+        x = _r["slice_grad"](x, shape=full, start=(0, 0, before, 0, 0), stop=(n, c, before + depth, height, width),
+                             step=(1,) * 5)
+
+    def seen(tap):
+        """What each output slice sees at one place of the kernel's depth: (n, out, groups, 1, part, H, W), a view."""
+        start = tap * dilation
+        band = _r["slice"](x, start=(0, 0, start, 0, 0), step=(1, 1, stride, 1, 1),
+                           stop=(n, c, start + (out - 1) * stride + 1, height, width))
+        band = _r["transpose"](band, perm=(0, 2, 1, 3, 4))
+        return _r["reshape"](band, shape=(n, out, groups, 1, c // groups, height, width))
+
+    images = _r["concat"](*map(seen, range(taps)), axis=3) if taps > 1 else seen(0)
+    return reshaped(images, (n * out, taps * c, height, width)), out
+
+
+# ---- of tensors
 def same_pads(kernel, dilations) -> tuple[int, ...]:
     """(before, after) of every axis for an output as large as the input: an odd one goes behind."""
     need = [(k - 1) * d for k, d in zip(kernel, dilations)]
@@ -34,7 +81,7 @@ def _pads(what, padding, kernel, strides, dilations) -> tuple[int, ...]:
     return tuple(p for n in ints(padding, len(kernel), what, "padding") for p in (n, n))
 
 
-def _check(what, x, weight, bias, n, groups, transposed: bool) -> bool:
+def check(what, x, weight, bias, n, groups, transposed: bool = False) -> bool:
     """Raise unless x fits; whether x has no batch axis. transposed: weight is (in, out / groups, ...)."""
     check_tensor(what, x)
     check_tensor(what, weight, "weight")
@@ -69,7 +116,7 @@ def _conv(n: int):
 
     def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0, dilation=1,
              groups: int = 1) -> Tensor:
-        single = _check(what, input, weight, bias, n, groups, False)
+        single = check(what, input, weight, bias, n, groups)
         kernel = tuple(weight.shape[2:])
         strides, dilations = ints(stride, n, what, "stride", 1), ints(dilation, n, what, "dilation", 1)
         pads = _pads(what, padding, kernel, strides, dilations)
@@ -81,10 +128,7 @@ def _conv(n: int):
                              f"{[(k - 1) * d + 1 for k, d in zip(kernel, dilations)]} or more",
                              fix="pad the input, or use a "
                              "smaller kernel", got=f"input {tuple(input.shape)}, padding {padding}")
-        if n == 2:
-            y = _CONV.call((x, weight), (strides, pads, dilations, groups))
-        else:
-            y = _COMPUTE[n](x, weight, strides, pads, dilations, groups)
+        y = convolution(x, weight, strides, pads, dilations, groups)
         if bias is not None:
             y = _BIAS.call((y, bias), (1,))
         return reshaped(y, tuple(y.shape[1:])) if single else y
@@ -108,90 +152,3 @@ def _conv(n: int):
 
 
 conv1d, conv2d, conv3d = _conv(1), _conv(2), _conv(3)
-
-
-# ---- transposed
-def transposed_size(size, kernel, strides, paddings, dilations, extra) -> tuple[int, ...]:
-    """The spatial size that a transposed convolution makes."""
-    return tuple((n - 1) * s - 2 * p + d * (k - 1) + e + 1
-                 for n, k, s, p, d, e in zip(size, kernel, strides, paddings, dilations, extra))
-
-
-def _conv_transpose(n: int):
-    what = f"conv_transpose{n}d"
-
-    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0, output_padding=0,
-             groups: int = 1, dilation=1) -> Tensor:
-        single = _check(what, input, weight, bias, n, groups, True)
-        x = reshaped(input, (1, *input.shape)) if single else input
-        kernel = tuple(weight.shape[2:])
-        strides, dilations = ints(stride, n, what, "stride", 1), ints(dilation, n, what, "dilation", 1)
-        paddings, extra = ints(padding, n, what, "padding"), ints(output_padding, n, what, "output_padding")
-        if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations)):
-            raise ArgumentError(f"{what}: output padding must be smaller than either stride or dilation",
-                                expected=f"below {tuple(map(max, strides, dilations))}", got=str(output_padding),
-                                fix="output_padding below the stride")
-        size = transposed_size(x.shape[2:], kernel, strides, paddings, dilations, extra)
-        if min(size) < 1:
-            raise ShapeError(f"{what}: the output would be empty", expected="1 or more along each axis", got=str(size),
-                             fix="less padding")
-        y = _TRANSPOSED[n](x, weight, size, strides, paddings, dilations, groups, kernel)
-        if bias is not None:
-            y = _BIAS.call((y, bias), (1,))
-        return reshaped(y, tuple(y.shape[1:])) if single else y
-
-    conv.__name__ = conv.__qualname__ = what
-    conv.__doc__ = f"""Transposed convolution: the gradient of conv{n}d, used as a layer.
-
-    Args:
-        input: (N, in, ...), also without N. weight: (in, out / groups, kernel ...). bias: (out,) or None.
-        output_padding: how much larger than the smallest possible size the result is, behind each axis.
-        stride, padding, dilation: of that conv{n}d: ints, or {n} of them.
-
-    Returns: (N, out, ...), along each axis (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + extra + 1.
-    """
-    return conv
-
-
-def _plane(x, w, size, strides, paddings, dilations, groups, kernel):
-    """2-d. output_padding uncovers what the padding cuts off behind; zeros follow where that is not enough."""
-    least = transposed_size(x.shape[2:], kernel, strides, paddings, dilations, (0, 0))
-    shown = tuple(min(a - b, p) for a, b, p in zip(size, least, paddings))
-    hw = tuple(b + e for b, e in zip(least, shown))
-    pads = tuple(q for p, e in zip(paddings, shown) for q in (p, p - e))
-    y = _INPUT_GRAD(x, w, hw=hw, strides=strides, pads=pads, dilations=dilations, groups=groups)
-    if hw != size:
-        shape = (*y.shape[:2], *size)
-        y = REGISTRY["slice_grad"](y, shape=shape, start=(0,) * 4, stop=tuple(y.shape), step=(1,) * 4)
-    return y
-
-
-def _line(x, w, size, strides, paddings, dilations, groups, kernel):
-    """1-d: images of height 1."""
-    y = _plane(reshaped(x, (*x.shape[:2], 1, x.shape[2])), reshaped(w, (*w.shape[:2], 1, w.shape[2])), (1, *size),
-               (1, *strides), (0, *paddings), (1, *dilations), groups, (1, *kernel))
-    return reshaped(y, (*y.shape[:2], y.shape[3]))
-
-
-def _volume(x, w, size, strides, paddings, dilations, groups, kernel):
-    """3-d: every slice of the kernel's depth makes slices of the output, put down one step further each."""
-    n, c, depth = x.shape[:3]
-    flat = reshaped(x.permute(0, 2, 1, 3, 4).contiguous(), (n * depth, c, *x.shape[3:]))
-    full = max((depth - 1) * strides[0] + dilations[0] * (kernel[0] - 1) + 1, size[0] + paddings[0])
-    total = None
-    for tap in range(kernel[0]):
-        part = reshaped(w[:, :, tap].contiguous(), (*w.shape[:2], *kernel[1:]))
-        y = _plane(flat, part, size[1:], strides[1:], paddings[1:], dilations[1:], groups, kernel[1:])
-        y = reshaped(y, (n, depth, *y.shape[1:]))
-        start = tap * dilations[0]
-        y = REGISTRY["slice_grad"](y, shape=(n, full, *y.shape[2:]), start=(0, start, 0, 0, 0),
-                                   step=(1, strides[0], 1, 1, 1),
-                                   stop=(n, start + (depth - 1) * strides[0] + 1, *y.shape[2:]))
-        total = y if total is None else total + y
-    y = REGISTRY["slice"](total, start=(0, paddings[0], 0, 0, 0), stop=(n, paddings[0] + size[0], *total.shape[2:]),
-                          step=(1,) * 5)
-    return y.permute(0, 2, 1, 3, 4).contiguous()
-
-
-_TRANSPOSED = {1: _line, 2: _plane, 3: _volume}
-conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)

@@ -1,12 +1,10 @@
 """Distances between vectors, and the losses made of them or of margins."""
 from __future__ import annotations
 
-import numpy as np
-
-from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, times
 from flowedu.ops.define import REGISTRY
-from flowedu.tensor import Tensor, from_numpy, tensor
+from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.dims import one_dim, reshaped
 from flowedu.tensor.promote import cast, scalar
@@ -129,64 +127,5 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
     return reduced("multilabel_soft_margin_loss", mean, reduction)
 
 
-def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0) -> Tensor:
-    """x, cosines (n, classes), with that of each row's label made harder: cos(m1 * acos(x) + m2) - m3.
-
-    SphereFace: m1; ArcFace: m2; CosFace: m3. The result is no loss yet: scale it and go on to cross_entropy.
-    """
-    from flowedu.nn.losses import combined_margin_loss as of_blobs
-    return of_blobs(x, label, m1, m2, m3)
-
-
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths, target_lengths, blank: int = 0, reduction: str = "mean",
-             zero_infinity: bool = False) -> Tensor:
-    """Connectionist temporal classification: -log of the probability of each sequence of labels, over all alignments.
-
-    Args:
-        log_probs: (time, batch, classes), logarithms of probabilities; or (time, classes).
-        targets: (batch, longest) labels; or all of them one after the other in one vector (eager only).
-        input_lengths, target_lengths: (batch,) tensors or lists of how much of each counts.
-        reduction: "mean" divides each loss by its target's length (at least 1) first.
-        zero_infinity: 0 for sequences too short to hold their labels.
-    """
-    check_floats("ctc_loss", log_probs, "log_probs")
-    one = log_probs.ndim == 2
-    if one:
-        log_probs, targets = log_probs.unsqueeze(1), targets.unsqueeze(0) if targets.ndim == 1 else targets
-    inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
-    if targets.ndim == 1:
-        targets = _rows(targets, lengths)
-    if targets.dtype.name not in ("int32", "int64"):
-        raise DTypeError("ctc_loss: targets must be integral", expected="int32 or int64", got=repr(targets.dtype),
-                         fix="targets.long()")
-    loss = _r["ctc_loss"](log_probs, targets, inputs, lengths, blank=int(blank), zero_infinity=bool(zero_infinity))
-    if reduction == "mean":
-        loss = loss / cast(_r["maximum"](lengths, 1), loss.dtype)
-    elif one and reduction == "none":
-        return loss.reshape(())
-    return reduced("ctc_loss", loss, reduction)
-
-
-def _lengths(n, name: str):
-    x = n if isinstance(n, Tensor) else tensor(n)
-    if x.dtype.is_floating_point:
-        raise DTypeError(f"ctc_loss: {name} must be integral", expected="int64", got=repr(x.dtype), fix=f"{name}.long()")
-    return x.reshape(-1) if x.ndim != 1 else x
-
-
-def _rows(targets, lengths):
-    """Labels one after the other as (batch, longest)."""
-    flat, counts = targets.numpy(), lengths.numpy()
-    if flat.size != counts.sum():
-        raise ShapeError("ctc_loss: the target lengths do not add up to the number of labels", expected=str(flat.size),
-                         got=str(int(counts.sum())), fix="pass each target's own length, or targets as (batch, longest)")
-    rows, at = np.zeros((counts.size, int(counts.max(initial=0))), flat.dtype), 0
-    for i, n in enumerate(counts):
-        rows[i, :n] = flat[at:at + n]
-        at += n
-    return from_numpy(rows)
-
-
-__all__ = ["combined_margin_loss", "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "hinge_embedding_loss",
-           "margin_ranking_loss", "multilabel_soft_margin_loss", "pairwise_distance", "soft_margin_loss",
-           "triplet_margin_loss"]
+__all__ = ["cosine_embedding_loss", "cosine_similarity", "hinge_embedding_loss", "margin_ranking_loss",
+           "multilabel_soft_margin_loss", "pairwise_distance", "soft_margin_loss", "triplet_margin_loss"]

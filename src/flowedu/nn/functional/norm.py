@@ -124,9 +124,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
         raise ShapeError(f"Expected more than 1 spatial element when training, got input size {list(input.shape)}",
                          expected="a plane of two or more elements", got=str(tuple(input.shape)),
                          fix="larger planes, or model.eval() with running statistics")
-    rows = reshaped(input, (n * c, size))
-    one, zero = _affine(input, size, None, None)
-    y, mean, inv_std = _LAYER_NORM.call((rows, one, zero), (1, eps))
+    y, mean, inv_std = by_groups(input, c, eps)
     if running_mean is not None or running_var is not None:
         with no_grad():
             over = {"axis": (0,), "keepdims": False}
@@ -137,7 +135,15 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
                 var = 1.0 / REGISTRY["square"](inv_std.detach()) - eps
                 moving_average(running_var, times(REGISTRY["sum"](reshaped(var, (n, c)), **over), 1 / n), momentum,
                                size / (size - 1))
-    return _per_channel(reshaped(y, tuple(input.shape)), weight, bias)
+    return _per_channel(y, weight, bias)
+
+
+def by_groups(x, groups: int, eps: float):
+    """(x (n, c, ...), any value, with every group of channels of each sample normalised; their means; their 1 / std)"""
+    n, size = x.shape[0], prod(x.shape[1:]) // groups
+    one, zero = _affine(x, size, None, None)
+    y, mean, inv_std = _LAYER_NORM.call((reshaped(x, (n, groups, size)), one, zero), (2, eps))
+    return reshaped(y, tuple(x.shape)), mean, inv_std
 
 
 def _per_channel(y, weight, bias):
@@ -162,13 +168,10 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
                             fix="num_groups=1 makes one group of all channels")
     if not input.numel():
         return _per_channel(input * 1, weight, bias)
-    n, size = input.shape[0], prod(input.shape[1:]) // num_groups
-    if size * n <= 1:
+    if input.numel() <= num_groups:
         raise ShapeError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}",
                          expected="groups of two or more elements", got=str(tuple(input.shape)), fix="fewer groups")
-    one, zero = _affine(input, size, None, None)
-    y = _LAYER_NORM.call((reshaped(input, (n * num_groups, size)), one, zero), (1, eps))[0]
-    return _per_channel(reshaped(y, tuple(input.shape)), weight, bias)
+    return _per_channel(by_groups(input, num_groups, eps)[0], weight, bias)
 
 
 def _check_shape(what, input, normalized_shape, **others):

@@ -8,10 +8,10 @@ import math
 from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_tensor, ints, reshaped, times
+from flowedu.nn.functional.windows import windows_of
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.padding import ceil_pads
 from flowedu.tensor import Tensor
-from flowedu.tensor import elementwise as E
 from flowedu.tensor.joining import pad as _pad
 from flowedu.tensor.promote import REDUCING, cast
 
@@ -64,7 +64,9 @@ def _max_pool(n: int):
         paddings, dilations = ints(padding, n, what, "padding"), ints(dilation, n, what, "dilation", 1)
         pads = _windows(what, x.shape[2:], kernel, strides, paddings, dilations, ceil_mode)
         carrier = REDUCING.get(x.dtype.name)
-        y, index = _maxima(x if carrier is None else cast(x, carrier), kernel, strides, pads, dilations, return_indices)
+        wide = x if carrier is None else cast(x, carrier)
+        y, index = maxima(wide, kernel, strides, pads, return_indices) if dilations == (1,) * n else \
+            _dilated(wide, kernel, strides, pads, dilations)
         y = y if carrier is None else cast(y, x.dtype)
         if single:
             y, index = reshaped(y, tuple(y.shape[1:])), None if index is None else reshaped(index, tuple(index.shape[1:]))
@@ -82,41 +84,55 @@ def _max_pool(n: int):
     return pool
 
 
-def _maxima(x, kernel, strides, pads, dilations, want):
-    """(largest elements, their places or None)"""
-    n = len(kernel)
-    if any(d != 1 for d in dilations):
-        return _dilated(x, kernel, strides, pads, dilations)
-    if n == 2:
-        y, index = _MAX.call((x,), (kernel, strides, pads))
-        return y, cast(index, dt.int64) if want else None
-    if n == 1:
-        shape = (*x.shape[:2], 1, x.shape[2])
-        y, index = _MAX.call((reshaped(x, shape),), ((1, *kernel), (1, *strides), (0, 0, *pads)))
-        shape = (*y.shape[:2], y.shape[3])
-        return reshaped(y, shape), cast(reshaped(index, shape), dt.int64) if want else None
-    b, c, depth, height, width = x.shape
-    y, index = _MAX.call((reshaped(x, (b, c * depth, height, width)),), (kernel[1:], strides[1:], pads[2:]))
+def maxima(x, kernel, strides, pads, places: bool = False):
+    """(largest elements, their places in the flattened planes or None) of x (n, c, one to three axes), any value."""
+    y, inside, over = _pooled(_MAX, x, kernel, strides, pads, places)
+    if not places:
+        return y, None
+    if over is None:
+        return y, cast(reshaped(inside, tuple(y.shape)), dt.int64)
+    (b, c, depth, height, width), (h, w) = x.shape, y.shape[3:]
+    over = cast(reshaped(over, (b, c, y.shape[2] * h * w)), dt.int64)         # slice * (h * w) + place in the slice
+    flat = cast(reshaped(inside, (b, c, depth * h * w)), dt.int64)
+    inside = _r["dim_gather"](flat, over, axis=2)
+    return y, reshaped(_r["floordiv"](over, h * w) * (height * width) + inside, tuple(y.shape))
+
+
+def means(x, kernel, strides, pads):
+    """The mean of the real elements of each window, without what `pads` stands for. x: as for maxima."""
+    return _pooled(_AVG, x, kernel, strides, pads, False)[0]
+
+
+def _pooled(op, x, kernel, strides, pads, places: bool):
+    """(result, what op gave besides of planes, and of slices): the op of 2-d pooling over one to three axes.
+
+    The largest of the largest is the largest, and a mean of means is the mean: all of them have as many real elements."""
+    if len(kernel) == 2:
+        return *_plane(op, x, kernel, strides, pads), None
+    b, c, *size = x.shape
+    if len(kernel) == 1:
+        y, index = _plane(op, reshaped(x, (b, c, 1, *size)), (1, *kernel), (1, *strides), (0, 0, *pads))
+        return reshaped(y, (b, c, y.shape[3])), index, None
+    depth, height, width = size
+    y, index = _plane(op, reshaped(x, (b, c * depth, height, width)), kernel[1:], strides[1:], pads[2:])
     h, w = y.shape[2:]
-    y, over = _MAX.call((reshaped(y, (b, c, depth, h * w)),), ((kernel[0], 1), (strides[0], 1), (*pads[:2], 0, 0)))
-    shape = (b, c, y.shape[2], h, w)
-    if want:
-        over = cast(reshaped(over, (b, c, shape[2] * h * w)), dt.int64)       # slice * (h * w) + place in the slice
-        flat = cast(reshaped(index, (b, c, depth * h * w)), dt.int64)
-        inside = _r["dim_gather"](flat, over, axis=2)
-        index = reshaped(_r["floordiv"](over, h * w) * (height * width) + inside, shape)
-    return reshaped(y, shape), index if want else None
+    if kernel[0] == strides[0] == 1 and not any(pads[:2]) and not places:
+        return reshaped(y, (b, c, depth, h, w)), None, None
+    y, over = _plane(op, reshaped(y, (b, c, depth, h * w)), (kernel[0], 1), (strides[0], 1), (*pads[:2], 0, 0))
+    return reshaped(y, (b, c, y.shape[2], h, w)), index, over
+
+
+def _plane(op, x, kernel, strides, pads):
+    y = op.call((x,), (kernel, strides, pads))
+    return y if op is _MAX else (y, None)
 
 
 def _dilated(x, kernel, strides, pads, dilations):
     """All windows laid out, then the largest of each."""
     n, size = len(kernel), x.shape[2:]
     lowest = -math.inf if x.dtype.is_floating_point else -(2 ** (8 * x.dtype.bytes - 1))
-    windows = _pad(x, _last_first(pads), "constant", lowest) if any(pads) else x
-    for i in range(n):
-        windows = _r["unfold"](windows, axis=2 + i, size=(kernel[i] - 1) * dilations[i] + 1, step=strides[i])
-    rank = windows.ndim
-    windows = _r["slice"](windows, start=(0,) * rank, stop=tuple(windows.shape), step=(*(1,) * (2 + n), *dilations))
+    padded = _pad(x, _last_first(pads), "constant", lowest) if any(pads) else x
+    windows = windows_of(padded, kernel, strides, dilations)
     shape = tuple(windows.shape[:2 + n])
     rows = reshaped(windows, (*shape, math.prod(kernel)))
     place = cast(_r["argmax"](rows, axis=2 + n), dt.int64)
@@ -135,21 +151,6 @@ max_pool1d, max_pool2d, max_pool3d = _max_pool(1), _max_pool(2), _max_pool(3)
 
 
 # ---- mean
-def _means(x, kernel, strides, pads):
-    """The mean of the real elements of each window, without what `pads` stands for."""
-    n = len(kernel)
-    if n == 2:
-        return _AVG.call((x,), (kernel, strides, pads))
-    if n == 1:
-        y = _AVG.call((reshaped(x, (*x.shape[:2], 1, x.shape[2])),), ((1, *kernel), (1, *strides), (0, 0, *pads)))
-        return reshaped(y, (*y.shape[:2], y.shape[3]))
-    b, c, depth, height, width = x.shape
-    y = _AVG.call((reshaped(x, (b, c * depth, height, width)),), (kernel[1:], strides[1:], pads[2:]))
-    h, w = y.shape[2:]
-    y = _AVG.call((reshaped(y, (b, c, depth, h * w)),), ((kernel[0], 1), (strides[0], 1), (*pads[:2], 0, 0)))
-    return reshaped(y, (b, c, y.shape[2], h, w))
-
-
 def _avg_pool(n: int):
     what = f"avg_pool{n}d"
 
@@ -166,7 +167,7 @@ def _avg_pool(n: int):
         if any(solid):                                   # zeros that count
             x = _pad(x, _last_first(solid))
             pads = tuple(p - s for p, s in zip(pads, solid))
-        y = _means(x, kernel, strides, pads)
+        y = means(x, kernel, strides, pads)
         if divisor_override:
             y = times(y, math.prod(kernel) / divisor_override)
         y = y if carrier is None else cast(y, dtype)
@@ -187,105 +188,4 @@ def _avg_pool(n: int):
 avg_pool1d, avg_pool2d, avg_pool3d = _avg_pool(1), _avg_pool(2), _avg_pool(3)
 
 
-# ---- to a given size
-def _sizes(what, output_size, size):
-    found = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * len(size)
-    if len(found) != len(size) or any(o is not None and (not isinstance(o, int) or o < 0) for o in found):
-        raise ArgumentError(f"{what}: output_size is not right", expected=f"an int, or {len(size)} ints or Nones",
-                            got=repr(output_size), fix="output_size=1 pools everything")
-    if 0 in size:
-        raise ShapeError(f"{what}: Expected input to have non-zero size for non-batch dimensions", got=str(size),
-                         expected="sizes of 1 or more", fix="leave empty pictures out")
-    return tuple(n if o is None else o for o, n in zip(found, size))
-
-
-def _spans(n: int, out: int):
-    """[(first, behind the last)] of the elements that each of `out` results is made of."""
-    return [(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
-
-
-def _pairs(x: Tensor, axis: int, out: int):
-    """(x at the first, x at the last element) that each of `out` results is made of, where they are more than the elements:
-    then no result has a third."""
-    i, n = _r["range"](size=out, dtype=dt.int64), x.shape[axis]
-    return [_r["gather"](x, _r["floordiv"](at, out), axis=axis) for at in (i * n, (i + 1) * n - 1)]
-
-
-def _adaptive_avg(n: int):
-    what = f"adaptive_avg_pool{n}d"
-
-    def pool(input: Tensor, output_size) -> Tensor:
-        x, single = batched(what, input, n)
-        size = tuple(x.shape[2:])
-        out = _sizes(what, output_size, size)
-        if all(o == 1 for o in out):
-            y = times(_r["sum"].call((x,), (tuple(range(2, n + 2)), True)), 1.0 / math.prod(size))
-        elif 0 not in out and all(s % o == 0 for s, o in zip(size, out)):
-            kernel = tuple(s // o for s, o in zip(size, out))
-            y = _means(x, kernel, kernel, (0,) * (2 * n))
-        else:
-            y = x
-            for i, o in enumerate(out):
-                if o > size[i]:
-                    first, last = _pairs(y, 2 + i, o)
-                    y = times(first, 0.5) + times(last, 0.5)
-                elif o != size[i]:
-                    parts = [times(_r["sum"](y.narrow(2 + i, a, b - a), axis=(2 + i,), keepdims=True), 1.0 / (b - a))
-                             for a, b in _spans(size[i], o)]
-                    y = _r["concat"](*parts, axis=2 + i) if parts else y.narrow(2 + i, 0, 0)
-        return reshaped(y, tuple(y.shape[1:])) if single else y
-
-    pool.__name__ = pool.__qualname__ = what
-    pool.__doc__ = f"""Means, along the last {n} axes as many as output_size says (None: as many as there are elements)."""
-    return pool
-
-
-adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = _adaptive_avg(1), _adaptive_avg(2), _adaptive_avg(3)
-
-
-def _adaptive_max(n: int):
-    what = f"adaptive_max_pool{n}d"
-
-    def pool(input: Tensor, output_size, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
-        x, single = batched(what, input, n)
-        size = tuple(x.shape[2:])
-        out = _sizes(what, output_size, size)
-        if all(s % o == 0 for s, o in zip(size, out) if o) and 0 not in out:
-            kernel = tuple(s // o for s, o in zip(size, out))
-            y, index = _maxima(x, kernel, kernel, (0,) * (2 * n), (1,) * n, return_indices)
-        else:
-            y, index = _by_parts(x, size, out)
-        if single:
-            y, index = reshaped(y, tuple(y.shape[1:])), None if index is None else reshaped(index, tuple(index.shape[1:]))
-        return (y, index) if return_indices else y
-
-    pool.__name__ = pool.__qualname__ = what
-    pool.__doc__ = f"""Largest elements, along the last {n} axes as many as output_size says (None: as many as there are).
-
-    return_indices: (values, places), a place being the int64 position in its flattened plane."""
-    return pool
-
-
-def _by_parts(x, size, out):
-    """(largest elements, places), axis by axis from the last: so of equal ones the first in memory is taken."""
-    y, index = x, reshaped(_r["range"](size=math.prod(size), dtype=dt.int64), size)
-    index = _r["contiguous"](_r["expand"](index, shape=(*x.shape[:2], *size)))
-    for i in reversed(range(len(out))):
-        axis, values, places = 2 + i, [], []
-        if out[i] > size[i]:
-            (a, b), (at, behind) = _pairs(y, axis, out[i]), _pairs(index, axis, out[i])
-            later = E.logical_and(E.logical_not(E.ge(a, b)), E.eq(a, a))      # b is larger, or NaN and a is not
-            y, index = E.where(later, b, a), E.where(later, behind, at)
-            continue
-        for a, b in _spans(size[i], out[i]):
-            part, where = y.narrow(axis, a, b - a), index.narrow(axis, a, b - a)
-            best = cast(_r["argmax"](part, axis=axis), dt.int64).unsqueeze(axis)
-            values.append(_r["dim_gather"](part, best, axis=axis))
-            places.append(_r["dim_gather"](where, best, axis=axis))
-        y, index = _r["concat"](*values, axis=axis), _r["concat"](*places, axis=axis)
-    return y, index
-
-
-adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = _adaptive_max(1), _adaptive_max(2), _adaptive_max(3)
-
-__all__ = [f"{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_avg", "adaptive_max") for n in (1, 2, 3)]
+__all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]

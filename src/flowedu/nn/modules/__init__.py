@@ -19,10 +19,13 @@ from flowedu.nn.modules.pool import (
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d,
     AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d)
 from flowedu.nn.modules.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
-from flowedu.nn.modules.vision import (
-    ChannelShuffle, CircularPad1d, CircularPad2d, CircularPad3d, ConstantPad1d, ConstantPad2d, ConstantPad3d,
-    CosineSimilarity, Fold, PairwiseDistance, PixelShuffle, PixelUnshuffle, ReflectionPad1d, ReflectionPad2d,
-    ReflectionPad3d, ReplicationPad1d, ReplicationPad2d, ReplicationPad3d, Unfold, Upsample, UpsamplingBilinear2d,
-    UpsamplingNearest2d, ZeroPad1d, ZeroPad2d, ZeroPad3d)
+from flowedu.nn.modules.distance import CosineSimilarity, PairwiseDistance
+from flowedu.nn.modules.fold import Fold, Unfold
+from flowedu.nn.modules.padding import (
+    CircularPad1d, CircularPad2d, CircularPad3d, ConstantPad1d, ConstantPad2d, ConstantPad3d, ReflectionPad1d,
+    ReflectionPad2d, ReflectionPad3d, ReplicationPad1d, ReplicationPad2d, ReplicationPad3d, ZeroPad1d, ZeroPad2d,
+    ZeroPad3d)
+from flowedu.nn.modules.pixelshuffle import ChannelShuffle, PixelShuffle, PixelUnshuffle
+from flowedu.nn.modules.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 __all__ = [name for name in dir() if name[0].isupper()]

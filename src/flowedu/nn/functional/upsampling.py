@@ -1,4 +1,4 @@
-"""Images: interpolate, pixel_shuffle, unfold and fold (im2col, col2im)."""
+"""interpolate: planes made larger or smaller."""
 from __future__ import annotations
 
 import math
@@ -10,7 +10,6 @@ from flowedu.ops.define import REGISTRY
 from flowedu.ops.resize import NEARLY
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.joining import pad
 from flowedu.tensor.promote import cast
 
 _r = REGISTRY
@@ -18,7 +17,6 @@ _AXES = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bili
          "bicubic": (2,), "area": (1, 2, 3)}
 
 
-# ---- sizes
 def interpolate(input: Tensor, size=None, scale_factor=None, mode: str = "nearest", align_corners: bool | None = None,
                 recompute_scale_factor: bool | None = None, antialias: bool = False) -> Tensor:
     """Planes made larger or smaller.
@@ -67,8 +65,8 @@ def interpolate(input: Tensor, size=None, scale_factor=None, mode: str = "neares
         raise ShapeError("interpolate: Input and output sizes should be greater than 0", got=f"{old} to {new}",
                          expected="sizes of 1 or more", fix="leave empty pictures out")
     if mode == "area":
-        from flowedu.nn.functional import pool
-        return getattr(pool, f"adaptive_avg_pool{n}d")(input, new)
+        from flowedu.nn.functional import adaptive_pool
+        return getattr(adaptive_pool, f"adaptive_avg_pool{n}d")(input, new)
     if factors is None or recompute_scale_factor:
         factors = tuple(b / a for a, b in zip(old, new))
     factors = tuple(map(float, factors))
@@ -78,10 +76,11 @@ def interpolate(input: Tensor, size=None, scale_factor=None, mode: str = "neares
             input = read(input, 2 + i, new[i], factors[i], bool(align_corners))
         return input
     kind = "nearest" if mode == "nearest" else "bilinear"
-    return _resized(input, new, factors, kind, bool(align_corners))
+    return resized(input, new, factors, kind, bool(align_corners))
 
 
-def _resized(x, new, factors, mode, corners):
+def resized(x, new, factors, mode: str, corners: bool):
+    """x (n, c, one to three axes), any value, with the sizes `new`. mode: "nearest" or "bilinear"."""
     b, c, *old = x.shape
     if len(new) == 1:
         y = _plane(reshaped(x, (b, c, 1, old[0])), (1, *new), (1.0, *factors), mode, corners)
@@ -135,110 +134,4 @@ def upsample(input: Tensor, size=None, scale_factor=None, mode: str = "nearest",
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-# ---- channels and pixels
-def _check_planes(what, x, factor, least: int = 3):
-    check_tensor(what, x)
-    if x.ndim < least or not isinstance(factor, int) or factor < 1:
-        raise ShapeError(f"{what}: expects input to have at least {least} dimensions and a positive factor",
-                         expected="(*, C, H, W), a factor of 1 or more", got=f"{tuple(x.shape)}, {factor!r}",
-                         fix="a factor of 2, say")
-
-
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(*, C * r * r, H, W) to (*, C, H * r, W * r): each run of r * r channels becomes a block of pixels."""
-    _check_planes("pixel_shuffle", input, upscale_factor)
-    (*lead, c, h, w), r = input.shape, upscale_factor
-    if c % (r * r):
-        raise ShapeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-                         f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}",
-                         expected=f"a multiple of {r * r}",
-                         got=str(tuple(input.shape)), fix="factor * factor times as many filters in the layer before it")
-    n = math.prod(lead)
-    x = _r["transpose"](reshaped(input, (n, c // (r * r), r, r, h, w)), perm=(0, 1, 4, 2, 5, 3))
-    return _r["reshape"](x, shape=(*lead, c // (r * r), h * r, w * r))
-
-
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(*, C, H * r, W * r) to (*, C * r * r, H, W): the inverse of pixel_shuffle."""
-    _check_planes("pixel_unshuffle", input, downscale_factor)
-    (*lead, c, h, w), r = input.shape, downscale_factor
-    if h % r or w % r:
-        raise ShapeError("pixel_unshuffle expects height and width to be divisible by downscale_factor",
-                         expected=f"multiples "
-                         f"of {r}", got=str(tuple(input.shape)), fix="crop or pad the image first")
-    x = _r["transpose"](reshaped(input, (math.prod(lead), c, h // r, r, w // r, r)), perm=(0, 1, 3, 5, 2, 4))
-    return _r["reshape"](x, shape=(*lead, c * r * r, h // r, w // r))
-
-
-def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """(N, C, ...) with the channels of the groups taken in turn."""
-    _check_planes("channel_shuffle", input, groups)
-    n, c, *rest = input.shape
-    if c % groups:
-        raise ShapeError("channel_shuffle: the channels are not divisible by groups", expected=f"a multiple of {groups}",
-                         got=str(tuple(input.shape)), fix="groups that divide the channels")
-    x = _r["transpose"](reshaped(input, (n, groups, c // groups, math.prod(rest))), perm=(0, 2, 1, 3))
-    return _r["reshape"](x, shape=(n, c, *rest))
-
-
-# ---- windows as columns
-def unfold(input: Tensor, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
-    """im2col: (N, C, H, W) to (N, C * kh * kw, L), a column for each of the L windows. Also without N."""
-    check_tensor("unfold", input)
-    if input.ndim not in (3, 4):
-        raise ShapeError("unfold: Expected 3D or 4D (batch mode) tensor", expected="(N, C, H, W)",
-                         got=str(tuple(input.shape)), fix="x.unsqueeze(0) adds a batch axis")
-    x = input if input.ndim == 4 else reshaped(input, (1, *input.shape))
-    kernel, steps, paddings, dilations = _four("unfold", kernel_size, stride, padding, dilation)
-    if any(paddings):
-        x = pad(x, (paddings[1], paddings[1], paddings[0], paddings[0]))
-    b, c = x.shape[:2]
-    for i in (0, 1):
-        extent = (kernel[i] - 1) * dilations[i] + 1
-        if extent > x.shape[2 + i]:
-            raise ShapeError("unfold: the window does not fit into the padded input", expected=f"{extent} or more",
-                             got=str(tuple(input.shape)), fix="more padding, or a smaller window")
-        x = _r["unfold"](x, axis=2 + i, size=extent, step=steps[i])
-    x = _r["slice"](x, start=(0,) * 6, stop=tuple(x.shape), step=(1, 1, 1, 1, *dilations)) if dilations != (1, 1) else x
-    rows = _r["transpose"](x, perm=(0, 1, 4, 5, 2, 3))
-    y = _r["reshape"](rows, shape=(b, c * kernel[0] * kernel[1], x.shape[2] * x.shape[3]))
-    return y if input.ndim == 4 else reshaped(y, tuple(y.shape[1:]))
-
-
-def _four(what, kernel_size, stride, padding, dilation):
-    return (ints(kernel_size, 2, what, "kernel_size", 1), ints(stride, 2, what, "stride", 1),
-            ints(padding, 2, what, "padding"), ints(dilation, 2, what, "dilation", 1))
-
-
-def fold(input: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
-    """col2im: (N, C * kh * kw, L) to (N, C, H, W); what lies at one pixel is added. The adjoint of unfold."""
-    check_tensor("fold", input)
-    size = ints(output_size, 2, "fold", "output_size", 1)
-    kernel, steps, paddings, dilations = _four("fold", kernel_size, stride, padding, dilation)
-    x = input if input.ndim == 3 else reshaped(input, (1, *input.shape))
-    full = tuple(n + 2 * p for n, p in zip(size, paddings))
-    out = tuple((n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(full, kernel, dilations, steps))
-    taps = kernel[0] * kernel[1]
-    if x.ndim != 3 or x.shape[1] % taps or x.shape[2] != out[0] * out[1]:
-        raise ShapeError("fold: the columns do not fit", expected=f"(N, C * {taps}, {out[0] * out[1]})",
-                         got=str(tuple(input.shape)), fix="the arguments that unfold was called with")
-    b, c = x.shape[0], x.shape[1] // taps
-    x = reshaped(x, (b, c, *kernel, *out))
-    total = None
-    for i in range(kernel[0]):
-        for j in range(kernel[1]):
-            part = _r["reshape"](_r["slice"](x, start=(0, 0, i, j, 0, 0), stop=(b, c, i + 1, j + 1, *out), step=(1,) * 6),
-                                 shape=(b, c, *out))
-            at = (i * dilations[0], j * dilations[1])
-            stop = tuple(a + (o - 1) * s + 1 for a, o, s in zip(at, out, steps))
-            part = _r["slice_grad"](part, shape=(b, c, *full), start=(0, 0, *at), stop=(b, c, *stop), step=(1, 1, *steps))
-            total = part if total is None else total + part
-    if any(paddings):
-        total = _r["slice"](total, start=(0, 0, *paddings), step=(1,) * 4,
-                            stop=(b, c, *(p + n for p, n in zip(paddings, size))))
-    return total if input.ndim == 3 else reshaped(total, tuple(total.shape[1:]))
-
-
-__all__ = ["channel_shuffle", "fold", "interpolate", "pad", "pixel_shuffle",
-           "pixel_unshuffle",
-           "unfold", "upsample"]
+__all__ = ["interpolate", "upsample"]

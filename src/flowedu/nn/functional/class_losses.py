@@ -1,0 +1,176 @@
+"""Losses of classes: cross_entropy, nll_loss, and the margins that make cosines harder to tell apart."""
+from __future__ import annotations
+
+from flowedu.blob import dtype as dt
+from flowedu.errors import ArgumentError, CheckError, DTypeError, KernelError, OutOfRangeError, ShapeError
+from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import Tensor
+from flowedu.tensor.promote import cast, scalar
+
+_r = REGISTRY
+_CROSS_ENTROPY = REGISTRY["sparse_softmax_cross_entropy"]
+
+
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
+                  reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
+    """-log softmax(input) at the target class; or -sum(target * log softmax(input)) where target holds probabilities.
+
+    Args:
+        input: logits (N, C, ...), or (C,). target: classes, whole numbers (N, ...) or (); or probabilities like input.
+        weight: (C,) how much each class counts. The mean is weighted too (not for probabilities).
+        ignore_index: samples of this class do not count.
+        label_smoothing: this share of the target is spread evenly over all classes.
+
+    Raises:
+        OutOfRangeError (an IndexError and RuntimeError): a class outside [0, C).
+        DTypeError, ShapeError (RuntimeErrors): what does not fit.
+    """
+    check_floats("cross_entropy", input)
+    check_tensor("cross_entropy", target, "target")
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ArgumentError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}",
+                            expected="a share", got=str(label_smoothing), fix="label_smoothing=0.1 is usual")
+    if not input.ndim:
+        raise ShapeError("cross_entropy: the input has no classes", expected="(N, C, ...) or (C,)", got="a 0-dim tensor",
+                         fix="input.reshape(1, -1)")
+    axis = 1 if input.ndim > 1 else 0
+    classes = input.shape[axis]
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise ShapeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes "
+                         f"but got weight tensor of shape: {list(weight.shape)}", expected=f"({classes},)",
+                         got=str(tuple(weight.shape)), fix="flow.ones(classes) counts all alike")
+    rows = _classes_last(input, axis)
+    if target.dtype.is_floating_point:
+        return _of_probabilities(rows, target, axis, weight, reduction, label_smoothing, input)
+    labels = _labels("cross_entropy", target, (*input.shape[:axis], *input.shape[axis + 1:]), input)
+    try:
+        loss = _CROSS_ENTROPY.call((labels, rows), (ignore_index,))[0]
+    except KernelError as e:
+        raise _no_such_class("cross_entropy", e, input, classes, ignore_index) from None
+    if label_smoothing == 0.0 and weight is None:
+        if reduction != "mean":
+            return reduced("cross_entropy", loss, reduction)
+        return _r["div"].call((total(loss), total(_counted(labels, ignore_index, loss.dtype))), ())
+    counts = _counted(labels, ignore_index, loss.dtype)
+    if weight is not None:
+        safe = _r["mul"](labels, cast(counts, labels.dtype))
+        counts = counts * _r["gather"].call((cast(weight, loss.dtype), safe), (0,))
+        loss = loss * counts
+    if label_smoothing:
+        logs = _r["log_softmax"].call((rows,), (-1,))
+        logs = logs if weight is None else logs * cast(weight, logs.dtype)
+        even = _r["neg"](_r["sum"](logs, axis=(logs.ndim - 1,))) * _counted(labels, ignore_index, loss.dtype)
+        loss = loss * (1 - label_smoothing) + even * (label_smoothing / classes)
+    return total(loss) / total(counts) if reduction == "mean" else reduced("cross_entropy", loss, reduction)
+
+
+def _classes_last(x, axis: int):
+    if axis == x.ndim - 1:
+        return x
+    return _r["transpose"].call((x,), ((*(i for i in range(x.ndim) if i != axis), axis),))
+
+
+def _labels(what: str, target, shape: tuple, input):
+    """target as int32 or int64, of this shape."""
+    if target.dtype is dt.bool_:
+        raise DTypeError(f"{what}: expected target being integer type, but got {target.dtype!r}", expected="int64",
+                         got=repr(target.dtype), fix="target.long()")
+    if tuple(target.shape) != shape:
+        raise ShapeError(f"{what}: Expected target size {list(shape)}, got {list(target.shape)}", expected=f"a class for "
+                         f"each sample of the input {tuple(input.shape)}: {shape}", got=str(tuple(target.shape)),
+                         fix="target.argmax(1) of one-hot targets, or target.float() for probabilities"
+                         if target.shape == input.shape else "classes of the input lie along axis 1")
+    return target
+
+
+def _counted(labels, ignore_index: int, dtype):
+    """1 for each label that counts, 0 for each that does not."""
+    return cast(_r["not_equal"].call((labels, scalar(ignore_index, labels.dtype)), ()), dtype)
+
+
+def _no_such_class(what: str, e: KernelError, input, classes: int, ignore_index: int) -> OutOfRangeError:
+    return OutOfRangeError(f"{what}: a target class is out of range ({e.problem})", got=f"input {tuple(input.shape)}",
+                           expected=f"0 <= class < {classes}, or ignore_index={ignore_index}",
+                           fix="count classes from 0; as many outputs as classes")
+
+
+def _of_probabilities(rows, target, axis, weight, reduction, label_smoothing, input):
+    if target.shape != input.shape:
+        raise DTypeError("cross_entropy: expected target being integer type, or probabilities of the input's shape",
+                         expected=f"int64 {(*input.shape[:axis], *input.shape[axis + 1:])}, or floats {tuple(input.shape)}",
+                         got=f"{target.dtype!r} {tuple(target.shape)}", fix="target.long() for classes")
+    target = _classes_last(cast(target, rows.dtype), axis)
+    classes = rows.shape[-1]
+    if label_smoothing:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    if weight is not None:
+        target = target * cast(weight, rows.dtype)
+    loss = _r["softmax_cross_entropy"](target, rows)[0]
+    return reduced("cross_entropy", loss, reduction)
+
+
+def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
+    """-log softmax(logits) at the label, for each sample: (...,) labels, (..., C) logits. OneFlow's name and order."""
+    return _CROSS_ENTROPY.call((labels, logits), (None,))[0]
+
+
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
+             reduction: str = "mean") -> Tensor:
+    """-input at the target class. input: (N, C, ...) or (C,), logarithms of probabilities; all else as cross_entropy."""
+    check_floats("nll_loss", input)
+    check_tensor("nll_loss", target, "target")
+    axis = 1 if input.ndim > 1 else 0
+    if target.dtype.is_floating_point:
+        raise DTypeError("nll_loss: expected target being integer type", expected="int64", got=repr(target.dtype),
+                         fix="target.long()")
+    classes = input.shape[axis]
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise ShapeError(f"nll_loss: weight tensor should be defined either for all {classes} classes or no classes",
+                         expected=f"({classes},)", got=str(tuple(weight.shape)), fix="flow.ones(classes) counts all alike")
+    labels = _labels("nll_loss", target, (*input.shape[:axis], *input.shape[axis + 1:]), input)
+    rows = _classes_last(input, axis)
+    counts = _counted(labels, ignore_index, input.dtype)
+    safe = _r["mul"](labels, cast(counts, labels.dtype))
+    if weight is not None:
+        counts = counts * _r["gather"].call((cast(weight, counts.dtype), safe), (0,))
+    try:
+        picked = _r["dim_gather"](rows, reshaped(safe, (*safe.shape, 1)), axis=rows.ndim - 1)
+    except KernelError as e:
+        raise _no_such_class("nll_loss", e, input, classes, ignore_index) from None
+    loss = _r["neg"](reshaped(picked, tuple(safe.shape))) * counts
+    return total(loss) / total(counts) if reduction == "mean" else reduced("nll_loss", loss, reduction)
+
+
+# ---- margins
+def label_scores(what: str, labels, x):
+    """(labels, x[i, labels[i]]) of any values, with the labels as a column; those of shape (n, 1) are one already."""
+    if labels.dtype not in (dt.int32, dt.int64):
+        raise DTypeError(f"{what}: labels have the wrong element type", expected="int32 or int64", got=labels.dtype.name,
+                         fix="flow.cast(labels, flow.int32); check the order of the arguments")
+    if labels.shape not in (x.shape[:-1], (*x.shape[:-1], 1)) or not x.ndim:
+        raise CheckError(f"{what}: the labels do not fit", expected=f"labels {x.shape[:-1]}, one for each row of {x.shape}",
+                         got=str(labels.shape), fix="check the order of the arguments")
+    column = _r["reshape"](labels, shape=(*x.shape[:-1], 1))
+    return column, _r["dim_gather"](x, column, axis=x.ndim - 1)
+
+
+def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0) -> Tensor:
+    """x, cosines (n, classes), with that of each row's label made harder: cos(m1 * acos(x) + m2) - m3.
+
+    SphereFace: m1; ArcFace: m2; CosFace: m3. The result is no loss yet: scale it and go on to the softmax cross entropy.
+    A cosine that rounding took to 1 or beyond counts as just below (OneFlow 0.4: nan).
+    """
+    if x.ndim != 2:
+        raise ShapeError("combined_margin_loss: x does not fit", expected="(n, classes)", got=str(x.shape),
+                         fix="flow.flatten or flow.reshape it")
+    column, score = label_scores("combined_margin_loss", label, x)
+    if (m1, m2) != (1, 0):
+        top = 1 - (1e-7 if x.dtype is dt.float32 else 1e-15)
+        angle = _r["acos"](_r["minimum"](_r["maximum"](score, -top), top))
+        score = _r["cos"](angle * float(m1) + float(m2))
+    hot = _r["equal"](_r["cast"](column, dtype=dt.int64), _r["range"](size=x.shape[1], dtype=dt.int64))
+    return _r["where"](hot, score - float(m3), x)
+
+
+__all__ = ["combined_margin_loss", "cross_entropy", "nll_loss", "sparse_softmax_cross_entropy"]

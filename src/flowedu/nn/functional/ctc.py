@@ -1,0 +1,66 @@
+"""ctc_loss: sequences whose labels are not aligned with what is heard."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.errors import DTypeError, ShapeError
+from flowedu.nn.functional.common import check_floats, reduced
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import Tensor, from_numpy, tensor
+from flowedu.tensor.promote import cast
+
+_r = REGISTRY
+
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths, target_lengths, blank: int = 0, reduction: str = "mean",
+             zero_infinity: bool = False) -> Tensor:
+    """Connectionist temporal classification: -log of the probability of each sequence of labels, over all alignments.
+
+    Args:
+        log_probs: (time, batch, classes), logarithms of probabilities; or (time, classes).
+        targets: (batch, longest) labels; or all of them one after the other in one vector (eager only).
+        input_lengths, target_lengths: (batch,) tensors or lists of how much of each counts.
+        reduction: "mean" divides each loss by its target's length (at least 1) first.
+        zero_infinity: 0 for sequences too short to hold their labels.
+    """
+    check_floats("ctc_loss", log_probs, "log_probs")
+    one = log_probs.ndim == 2
+    if one:
+        log_probs, targets = log_probs.unsqueeze(1), targets.unsqueeze(0) if targets.ndim == 1 else targets
+    inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
+    if targets.ndim == 1:
+        targets = _rows(targets, lengths)
+    if targets.dtype.name not in ("int32", "int64"):
+        raise DTypeError("ctc_loss: targets must be integral", expected="int32 or int64", got=repr(targets.dtype),
+                         fix="targets.long()")
+    loss = ctc_losses(log_probs, targets, inputs, lengths, blank, zero_infinity, reduction == "mean")
+    return loss.reshape(()) if one and reduction == "none" else reduced("ctc_loss", loss, reduction)
+
+
+def ctc_losses(log_probs, targets, inputs, lengths, blank: int, zero_infinity: bool, per_label: bool):
+    """The loss of each sequence, of any values; per_label: divided by its target's length (at least 1)."""
+    loss = _r["ctc_loss"](log_probs, targets, inputs, lengths, blank=int(blank), zero_infinity=bool(zero_infinity))
+    return loss / cast(_r["maximum"](lengths, 1), loss.dtype) if per_label else loss
+
+
+def _lengths(n, name: str):
+    x = n if isinstance(n, Tensor) else tensor(n)
+    if x.dtype.is_floating_point:
+        raise DTypeError(f"ctc_loss: {name} must be integral", expected="int64", got=repr(x.dtype), fix=f"{name}.long()")
+    return x.reshape(-1) if x.ndim != 1 else x
+
+
+def _rows(targets, lengths):
+    """Labels one after the other as (batch, longest)."""
+    flat, counts = targets.numpy(), lengths.numpy()
+    if flat.size != counts.sum():
+        raise ShapeError("ctc_loss: the target lengths do not add up to the number of labels", expected=str(flat.size),
+                         got=str(int(counts.sum())), fix="pass each target's own length, or targets as (batch, longest)")
+    rows, at = np.zeros((counts.size, int(counts.max(initial=0))), flat.dtype), 0
+    for i, n in enumerate(counts):
+        rows[i, :n] = flat[at:at + n]
+        at += n
+    return from_numpy(rows)
+
+
+__all__ = ["ctc_loss"]

@@ -1,0 +1,78 @@
+"""Windows as columns, and back: unfold and fold (im2col, col2im)."""
+from __future__ import annotations
+
+from flowedu.errors import ShapeError
+from flowedu.nn.functional.common import check_tensor, ints, reshaped
+from flowedu.ops.define import REGISTRY
+from flowedu.tensor import Tensor
+from flowedu.tensor.joining import pad
+
+_r = REGISTRY
+
+
+def windows_of(x, kernel, strides, dilations):
+    """All windows of x (n, c, sizes ...) laid out: (n, c, windows ..., kernel ...), a view."""
+    for i, (k, s, d) in enumerate(zip(kernel, strides, dilations)):
+        x = _r["unfold"](x, axis=2 + i, size=(k - 1) * d + 1, step=s)
+    if all(d == 1 for d in dilations):
+        return x
+    step = (*(1,) * (2 + len(kernel)), *dilations)
+    return _r["slice"](x, start=(0,) * x.ndim, stop=tuple(x.shape), step=step)
+
+
+def unfold(input: Tensor, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
+    """im2col: (N, C, H, W) to (N, C * kh * kw, L), a column for each of the L windows. Also without N."""
+    check_tensor("unfold", input)
+    if input.ndim not in (3, 4):
+        raise ShapeError("unfold: Expected 3D or 4D (batch mode) tensor", expected="(N, C, H, W)",
+                         got=str(tuple(input.shape)), fix="x.unsqueeze(0) adds a batch axis")
+    x = input if input.ndim == 4 else reshaped(input, (1, *input.shape))
+    kernel, steps, paddings, dilations = _four("unfold", kernel_size, stride, padding, dilation)
+    if any(paddings):
+        x = pad(x, (paddings[1], paddings[1], paddings[0], paddings[0]))
+    b, c = x.shape[:2]
+    for size, k, d in zip(x.shape[2:], kernel, dilations):
+        if (k - 1) * d + 1 > size:
+            raise ShapeError("unfold: the window does not fit into the padded input", expected=f"{(k - 1) * d + 1} or more",
+                             got=str(tuple(input.shape)), fix="more padding, or a smaller window")
+    x = windows_of(x, kernel, steps, dilations)
+    rows = _r["transpose"](x, perm=(0, 1, 4, 5, 2, 3))
+    y = _r["reshape"](rows, shape=(b, c * kernel[0] * kernel[1], x.shape[2] * x.shape[3]))
+    return y if input.ndim == 4 else reshaped(y, tuple(y.shape[1:]))
+
+
+def _four(what, kernel_size, stride, padding, dilation):
+    return (ints(kernel_size, 2, what, "kernel_size", 1), ints(stride, 2, what, "stride", 1),
+            ints(padding, 2, what, "padding"), ints(dilation, 2, what, "dilation", 1))
+
+
+def fold(input: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
+    """col2im: (N, C * kh * kw, L) to (N, C, H, W); what lies at one pixel is added. The adjoint of unfold."""
+    check_tensor("fold", input)
+    size = ints(output_size, 2, "fold", "output_size", 1)
+    kernel, steps, paddings, dilations = _four("fold", kernel_size, stride, padding, dilation)
+    x = input if input.ndim == 3 else reshaped(input, (1, *input.shape))
+    full = tuple(n + 2 * p for n, p in zip(size, paddings))
+    out = tuple((n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(full, kernel, dilations, steps))
+    taps = kernel[0] * kernel[1]
+    if x.ndim != 3 or x.shape[1] % taps or x.shape[2] != out[0] * out[1]:
+        raise ShapeError("fold: the columns do not fit", expected=f"(N, C * {taps}, {out[0] * out[1]})",
+                         got=str(tuple(input.shape)), fix="the arguments that unfold was called with")
+    b, c = x.shape[0], x.shape[1] // taps
+    x = reshaped(x, (b, c, *kernel, *out))
+    total = None
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            part = _r["reshape"](_r["slice"](x, start=(0, 0, i, j, 0, 0), stop=(b, c, i + 1, j + 1, *out), step=(1,) * 6),
+                                 shape=(b, c, *out))
+            at = (i * dilations[0], j * dilations[1])
+            stop = tuple(a + (o - 1) * s + 1 for a, o, s in zip(at, out, steps))
+            part = _r["slice_grad"](part, shape=(b, c, *full), start=(0, 0, *at), stop=(b, c, *stop), step=(1, 1, *steps))
+            total = part if total is None else total + part
+    if any(paddings):
+        total = _r["slice"](total, start=(0, 0, *paddings), step=(1,) * 4,
+                            stop=(b, c, *(p + n for p, n in zip(paddings, size))))
+    return total if input.ndim == 3 else reshaped(total, tuple(total.shape[1:]))
+
+
+__all__ = ["fold", "unfold"]
