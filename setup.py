@@ -21,7 +21,7 @@ ENGINE = ["flowedu.blob.storage", "flowedu.blob.dlpack", "flowedu.ops.core", "fl
           "flowedu.ops.program", "flowedu.ops.pykernel", "flowedu.autograd.tape", "flowedu.graph.executor",
           "flowedu.dynamic._pixels", "flowedu.dist.comm.lanes"]
 EXACT = {"flowedu.dynamic._pixels"}              # rounds where it is written: must give NumPy's bits
-UPDATES = {"flowedu._kernels.optim", "flowedu._kernels.optim_step"}   # their bits must not depend on where arrays lie
+UPDATES = {"flowedu._kernels.update", "flowedu._kernels.update_adaptive"}   # their bits must not depend on where arrays lie
 
 DEBUG = os.environ.get("FLOWEDU_DEBUG") == "1"   # make build-debug: bounds checks, address sanitizer
 CYTHON_DIR = "build/cython-debug" if DEBUG else "build/cython"   # the two builds must not share generated C

@@ -1,4 +1,4 @@
-"""Optimizer updates: ops that change their inputs and have no output.
+"""Optimizer updates: ops that change their inputs and have no output. What one is, and SGD; others: update_adaptive.py.
 
 One call updates every parameter of a model. The inputs are `lr` (one float), `step` (one int64: updates made so far),
 then for each parameter its group: the weight w, its gradient g, and what the rule remembers about it, such as
@@ -7,15 +7,21 @@ parameters, an empty one stands for zeros. Before the rule is applied, g becomes
 
 A step below 0 changes nothing: a training that looks for overflow passes it where it found one.
 
+Those called _update are of job functions (flow.optimizer), those called _step of tensors (flow.optim), where momentum does
+not contain the learning rate. SGD without momentum is the same in both. PyTorch's weight decay is `l2` here, AdamW's is
+`weight_decay`; maximize=True is scale=-1.
+
 `op.mutates(n)` tells the graph which of n inputs are changed, in order; `ref` returns their new values in that order.
 """
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from flowedu.blob.dtype import float32, float64, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.ops.define import define
+from flowedu.ops.define import Op, define
 
 HEAD = 2                                          # inputs before the groups: lr, step
 
@@ -75,21 +81,23 @@ def _numbers(n, *per_parameter):
     return [tuple(number_of(v, i) for v in per_parameter) for i in range(n)]
 
 
-def define_update(name, group, rule, hyper="", reals=lambda: (0.0, 0.0, 0.0), flags="", whole=False):
+def define_update(name: str, group: Sequence[str], rule: Callable, hyper: Mapping[str, float | bool] | None = None,
+                  numbers: str = "", whole: bool = False) -> Op:
     """One record. rule(w, g, state, lr, wd, t, **hyper) -> new values of the changed arrays, in NumPy.
 
-    group: names of what belongs to a parameter; those that end in _t are single numbers. hyper, flags: more attributes,
-    numbers and booleans, with their defaults; reals(**numbers) -> the three the kernel gets. whole: a parameter must not
-    be split over devices.
+    group: names of what belongs to a parameter; those that end in _t are single numbers. hyper: more attributes, numbers
+    and booleans, with their defaults; numbers: which of them the kernel gets as its three, in that order ("-": none).
+    whole: a parameter must not be split over devices.
     """
-    size = len(group)
-    head = f"{name}(*xs, scale=1.0, weight_decay=(), l1=(), l2=(){hyper}{flags}) -> ()"
-    booleans = _attributes(flags)
+    hyper, size = hyper or {}, len(group)
+    common = {"scale": 1.0, "weight_decay": (), "l1": (), "l2": ()}
+    flags = [n for n, default in hyper.items() if isinstance(default, bool)]
+    three = (*numbers.split(), "-", "-", "-")[:3]
 
     def pack(xs, scale, weight_decay, l1, l2, **more):
         own = _numbers((len(xs) - HEAD) // size, weight_decay, l1, l2)
-        ints = tuple(int(more.pop(b)) for b in booleans) or (0,)
-        return ints, (scale, *reals(**more), *[x for numbers in own for x in numbers])
+        reals = [0.0 if n == "-" else more[n] for n in three]
+        return tuple(int(more[n]) for n in flags) or (0,), (scale, *reals, *[x for decays in own for x in decays])
 
     def ref(xs, scale, weight_decay, l1, l2, **more):
         lr, t, out = float(np.ravel(xs[0])[0]), int(np.ravel(xs[1])[0]) + 1, []
@@ -102,10 +110,10 @@ def define_update(name, group, rule, hyper="", reals=lambda: (0.0, 0.0, 0.0), fl
             out += [np.asarray(x, w.dtype) for x in rule(w, g, state, lr, wd, t, **more)]
         return tuple(out)
 
-    names = _attributes(hyper + flags)
-    common = ["xs", "scale", "weight_decay", "l1", "l2"]
-    op = define(head, lambda xs: _update_axes(xs, group, whole), shape=lambda: (), contiguous=False, cpu=name,
-                ref=_asks(ref, common + names), pack=_asks(pack, common + names),
+    attrs = {**common, **hyper}
+    op = define(f"{name}(*xs, {', '.join(f'{n}={default!r}' for n, default in attrs.items())}) -> ()",
+                lambda xs: _update_axes(xs, group, whole), shape=lambda: (), contiguous=False, cpu=name,
+                ref=_asks(ref, ["xs", *attrs]), pack=_asks(pack, ["xs", *attrs]),
                 check=lambda xs, weight_decay, l1, l2: _check(name, group, xs, {
                     "weight_decay": weight_decay, "l1": l1, "l2": l2}),
                 doc=f"lr, step, then ({', '.join(group)}) for each parameter; all but g change in place.")
@@ -113,10 +121,6 @@ def define_update(name, group, rule, hyper="", reals=lambda: (0.0, 0.0, 0.0), fl
     op.whole = whole
     op.mutates = lambda n: [i for i in range(HEAD, n) if (i - HEAD) % size != 1]
     return op
-
-
-def _attributes(declared):
-    return [p.split("=")[0].strip() for p in declared.split(",") if p.strip()]
 
 
 def _asks(f, names):
@@ -127,72 +131,22 @@ def _asks(f, names):
     return g
 
 
-def norm(a):
-    return float(np.sqrt(np.sum(np.square(a, dtype=np.float64))))
-
-
+# ---- stochastic gradient descent
 def _sgd(w, g, state, lr, wd, t):
     return (w - lr * (g + wd * w),)
 
 
-def _momentum(w, g, state, lr, wd, t, beta):
-    m = beta * state[0] - lr * g                  # OneFlow keeps the learning rate inside m
+def momentum(w, g, state, lr, wd, t, beta):
+    m = beta * state[0] - lr * g                  # OneFlow 0.4 keeps the learning rate inside m
     return w + m - lr * wd * w, m
 
 
-def _adam(w, g, state, lr, wd, t, beta1, beta2, epsilon, do_bias_correction):
-    m = beta1 * state[0] + (1 - beta1) * g
-    v = beta2 * state[1] + (1 - beta2) * g * g
-    if do_bias_correction:
-        lr = lr * np.sqrt(1 - beta2 ** t) / (1 - beta1 ** t)
-    return w - lr * (m / (np.sqrt(v) + epsilon) + wd * w), m, v
-
-
-def _rmsprop(w, g, state, lr, wd, t, decay_rate, epsilon):
-    ms = decay_rate * state[0] + (1 - decay_rate) * g * g
-    return w - lr * (g / np.sqrt(ms + epsilon) + wd * w), ms
-
-
-def _rmsprop_centered(w, g, state, lr, wd, t, decay_rate, epsilon):
-    ms = decay_rate * state[0] + (1 - decay_rate) * g * g
-    mg = decay_rate * state[1] + (1 - decay_rate) * g
-    variance = np.maximum(ms - mg * mg, 0)        # rounding may take it below 0
-    return w - lr * (g / np.sqrt(variance + epsilon) + wd * w), ms, mg
-
-
-def _lars(w, g, state, lr, wd, t, momentum_beta, epsilon, lars_coefficient):
-    a, b = norm(w), norm(g)
-    if a > 0 and b > 0:
-        lr = lr * lars_coefficient * a / (epsilon + b + wd * a)
-    return _momentum(w, g, state, lr, wd, t, momentum_beta)
-
-
-def _lamb(w, g, state, lr, wd, t, beta1, beta2, epsilon):
-    m, v, beta1_t, beta2_t = state                # the last two: beta1 and beta2 to the power of the step's number, from 1
-    m = beta1 * m + (1 - beta1) * g
-    v = beta2 * v + (1 - beta2) * g * g
-    a = m / (1 - float(beta1_t[0])) / (np.sqrt(v / (1 - float(beta2_t[0]))) + epsilon)
-    p, q = norm(w), norm(a)
-    if p > 0 and q > 0:
-        lr = lr * p / q
-    return w - lr * (a + wd * w), m, v, beta1_t * beta1, beta2_t * beta2
-
-
-def _betas(beta1, beta2, epsilon):
-    return beta1, beta2, epsilon
+def _dampened(w, g, state, lr, wd, t, beta, dampening, nesterov):
+    m = beta * state[0] + (1 - dampening) * g     # dampening from the first step on, as OneFlow
+    return w - lr * ((g + beta * m if nesterov else m) + wd * w), m
 
 
 sgd_update = define_update("sgd_update", "wg", _sgd)
-momentum_update = define_update("momentum_update", "wgm", _momentum, ", beta=0.9", lambda beta: (beta, 0.0, 0.0))
-adam_update = define_update("adam_update", "wgmv", _adam, ", beta1=0.9, beta2=0.999, epsilon=1e-8", _betas,
-                            ", do_bias_correction=False")
-rmsprop_update = define_update("rmsprop_update", ("w", "g", "mean_square"), _rmsprop,
-                               ", decay_rate=0.99, epsilon=1e-8", lambda decay_rate, epsilon: (decay_rate, 0.0, epsilon))
-rmsprop_centered_update = define_update("rmsprop_centered_update", ("w", "g", "mean_square", "mean_gradient"),
-                                        _rmsprop_centered, ", decay_rate=0.99, epsilon=1e-8",
-                                        lambda decay_rate, epsilon: (decay_rate, 0.0, epsilon))
-lars_update = define_update("lars_update", "wgm", _lars, ", momentum_beta=0.9, epsilon=1e-9, lars_coefficient=0.0001",
-                            lambda momentum_beta, epsilon, lars_coefficient: (momentum_beta, lars_coefficient, epsilon),
-                            whole=True)
-lamb_update = define_update("lamb_update", ("w", "g", "m", "v", "beta1_t", "beta2_t"), _lamb,
-                            ", beta1=0.9, beta2=0.999, epsilon=1e-6", _betas, whole=True)
+momentum_update = define_update("momentum_update", "wgm", momentum, {"beta": 0.9}, "beta")
+momentum_step = define_update("momentum_step", "wgm", _dampened, {"beta": 0.9, "dampening": 0.0, "nesterov": False},
+                              "beta dampening")
