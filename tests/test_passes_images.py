@@ -59,7 +59,7 @@ def train(off=()):
 
     steps = [job(f32(4, 3, 12, 10, seed=i), np.arange(4, dtype=np.int32)) for i in range(4)]
     values = {n: v.numpy() for n, v in flow.get_all_variables().items()}
-    return job.compiled.report, [s.entry.op.name for s in job.plan.steps], steps, values
+    return job.compiled.program.report, [s.entry.op.name for s in job.plan.steps], steps, values
 
 
 def predict(off=()):

@@ -51,7 +51,7 @@ def compiled(config):
     flow.clear_default_session()
     step = job(body, x, type="train", config=config)
     results = [step(x) for _ in range(3)]
-    program = step.program.only
+    program = step.program.only.program
     return program.report, [s.node.op.name for s in program.plan.steps], program.plan, results
 
 
@@ -152,7 +152,7 @@ def trained(**calls):
 
     step, data = Train(), flow.tensor(x)
     results = [step(data).item() for _ in range(3)]
-    plan = step._compiled.plan
+    plan = step._compiled.program.plan
     return sorted(s.node.op.name for s in plan.steps), plan.arena, results
 
 

@@ -74,6 +74,9 @@ from flowedu.job.watch import watch, watch_diff
 from flowedu.oneflow04 import deprecated, unittest
 from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 
+# chapter 6 answers what chapters 4 and 5 leave open
+from flowedu.dist import connect as _connect
+
 # chapter 5: tensors. First the names that chapters 2 to 4 have too: blobs and tensors each get their own.
 from flowedu.generations import (
     argsort, argwhere, clamp, clip, clip as clip_by_scalar, concat, diag, eye, flatten, gather, masked_fill, matmul,

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from flowedu.blob.place import bounds
 from flowedu.blob.spec import normal_axis
 from flowedu.context import current
-from flowedu.dist.sbp import bounds
 from flowedu.errors import CheckError, ShapeError
 from flowedu.frontend import front
 from flowedu.job.scope import placement

@@ -162,6 +162,14 @@ class JobBuildAndInferError(FlowError, RuntimeError):
     """A job could not be compiled."""
 
 
+class GraphError(FlowError, RuntimeError):
+    """Wrong use of a graph's life: called before it is built, inputs or variables that changed."""
+
+
+class GraphAttributeError(FlowError, AttributeError):
+    """An attribute that a graph must not have."""
+
+
 class KernelError(FlowError, RuntimeError):
     """A kernel met a value it cannot work with, such as a label outside its range."""
 

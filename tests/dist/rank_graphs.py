@@ -2,13 +2,12 @@
 import numpy as np
 
 import flowedu as flow
+from flowedu.blob.place import Place
 from flowedu.dist.comm.workers import VirtualEngine
 from flowedu.dist.graph.lower import lower
 from flowedu.dist.graph.run import RankPrograms
-from flowedu.dist.infer import Inference, Place, unread
-from flowedu.graph.executor import Executor, scratch_bytes
-from flowedu.graph.passes import run_passes
-from flowedu.graph.plan import make_plan
+from flowedu.dist.infer import Inference, unread
+from flowedu.graph.program import Program
 from flowedu.tensor import tensor
 
 
@@ -103,13 +102,13 @@ class Single:
 
     def __init__(self, graph, variables=(), off=()):
         self.graph = graph
-        run_passes(graph, off)
+        self.program = Program(graph, off, tensors=False)
         self.arrays = {n: tensor(np.array(a)) for n, a in dict(variables).items()}
         table = {v: self.arrays[n] for t in (graph.variables, graph.hosts) for n, v in t.items()}
-        self.executor = Executor(make_plan(graph, table, scratch_bytes))
+        self.program.link(table)
 
     def __call__(self, *arrays):
-        return self.executor.run(tuple(np.ascontiguousarray(a) for a in arrays))
+        return self.program.run(tuple(np.ascontiguousarray(a) for a in arrays))
 
     def variable(self, name):
         return self.arrays[name].numpy()

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from common import HANGS
+from flowedu.blob.place import Place
 from flowedu.blob.spec import Spec
 from flowedu.dist.auto import automatic, search, trained
 from flowedu.dist.auto.model import Model, allowed, routed
 from flowedu.dist.auto.solve import Problem, Table
 from flowedu.dist.choose import cheapest
-from flowedu.dist.infer import Inference, Place
+from flowedu.dist.infer import Inference
 from flowedu.dist.sbp import layout
 from flowedu.graph.backward import gradients
 from flowedu.graph.ir import Graph
@@ -82,7 +83,7 @@ def test_small_tables_are_never_worse_than_the_start(problem):
 @given(st.integers(1, 4), st.lists(st.integers(1, 17), min_size=1, max_size=3), st.data())
 def test_what_evenly_cut_shapes_cost_is_what_small_ones_cost(k, shape, data):
     spec = Spec(tuple(n * data.draw(st.sampled_from([1, 4, 12])) for n in shape), flow.float32)
-    src, dst = (p.layout(sbp(data.draw, p, spec.shape)) for p in (data.draw(place(k)), data.draw(place(k))))
+    src, dst = (layout(sbp(data.draw, p, spec.shape), p) for p in (data.draw(place(k)), data.draw(place(k))))
     assume(max(*src.sbp, *dst.sbp) < f"S{spec.ndim}" and src.fits(spec.shape) and dst.fits(spec.shape))
     assert routed(spec, src, dst) == cheapest((src,), dst, spec).bytes
 
@@ -103,8 +104,8 @@ def programs(draw, most=8):
             alone |= {n for n in g.nodes if n.op is HINT and draw(st.booleans())}
         out = evaluate(steps[:most], y, b)
     g.outputs = list(out) + [d for d in gradients(g, [out[0]], [x, b]) if d is not None]
-    lays = {x: at.layout(sbp(draw, at, shape, False)),
-            b: at.layout(tuple("B" if s == "S1" else s for s in sbp(draw, at, shape[1:] * 2, False)))}
+    lays = {x: layout(sbp(draw, at, shape, False), at),
+            b: layout(tuple("B" if s == "S1" else s for s in sbp(draw, at, shape[1:] * 2, False)), at)}
     return g, Place(tuple(range(k)), (k,)), lays, alone
 
 
@@ -186,7 +187,7 @@ def test_where_tables_are_too_large_it_is_still_no_worse(monkeypatch):
     params = weights((16, 32, 6))
     g, _ = mlp(params, (16, 16), "adam")
     at = Place((0, 1, 2, 3), (2, 2))
-    lays = {v: at.layout(("S0", "B")) for v in g.inputs.values()}
+    lays = {v: layout(("S0", "B"), at) for v in g.inputs.values()}
     lays |= {v: at.whole for n, v in g.variables.items() if n != "step"}
     exact = automatic(g, at, lays, trained(g))
     assert exact.exact
@@ -206,7 +207,7 @@ def test_an_mlp_trains_as_on_one_device(sizes, batch, shape, rule):
     params = weights(sizes)
     at = Place(tuple(range(int(np.prod(shape)))), shape)
     g, variables = mlp(params, batch, rule)
-    sources = {g.inputs[n]: at.layout(("S0", *["B"] * (len(shape) - 1))) for n in "xt"}
+    sources = {g.inputs[n]: layout(("S0", *["B"] * (len(shape) - 1)), at) for n in "xt"}
     sources |= {g.variables[n]: at.whole for n in variables if n in g.variables and n != "step"}
     assert trained(g) == {g.variables[n]: [g.variables[f"{n}-{s}"] for s in "mv" if rule == "adam"] for n in params}
     found = automatic(g, at, sources, trained(g))
@@ -238,10 +239,10 @@ def planned(kind):
     g, _ = mlp(params, (rows, sizes[0]))
     found = {}
     for name, (data, *lays) in BY_HAND.items():
-        sources = {g.inputs[n]: at.layout(data) for n in "xt"}
-        sources |= {g.variables[n]: at.layout(s) for n, s in zip(("w0", "b0", "w1", "b1"), lays)}
+        sources = {g.inputs[n]: layout(data, at) for n in "xt"}
+        sources |= {g.variables[n]: layout(s, at) for n, s in zip(("w0", "b0", "w1", "b1"), lays)}
         found[name] = automatic(g, at, sources, {})
-    sources = {g.inputs[n]: at.layout(("S0", "B")) for n in "xt"} | {g.variables[n]: at.whole for n in params}
+    sources = {g.inputs[n]: layout(("S0", "B"), at) for n in "xt"} | {g.variables[n]: layout("B", at) for n in params}
     return found, automatic(g, at, sources, {**trained(g), **{g.inputs[n]: [] for n in "xt"}}), g
 
 
@@ -285,7 +286,7 @@ def test_a_value_that_goes_elsewhere_as_it_is():
         z = HINT(y, sbp=None, place=there, forced=True)
         out = R["relu"](z)
     g.outputs = [out]
-    found = automatic(g, world(4), {x: here.layout("B"), w: here.layout("B")}, {w: []})
+    found = automatic(g, world(4), {x: layout("B", here), w: layout("B", here)}, {w: []})
     own = found.best.inferred.own
     assert own(z).sbp == own(y).sbp and own(z).devices == own(out).devices == (2, 3)
     assert found.exact and found.best.cost <= found.greedy.cost
@@ -295,7 +296,7 @@ def test_it_says_what_moved():
     params = weights((64, 4096, 6))
     at = Place((0, 1, 2, 3), (4,))
     g, _ = mlp(params, (16, 64))
-    sources = {g.inputs[n]: at.layout("S0") for n in "xt"} | {g.variables[n]: at.whole for n in params}
+    sources = {g.inputs[n]: layout("S0", at) for n in "xt"} | {g.variables[n]: layout("B", at) for n in params}
     found = automatic(g, at, sources, trained(g))
     said = found.describe(most=3)
     lines = said.splitlines()

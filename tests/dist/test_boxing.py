@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from common import refused
+from flowedu.blob.place import bounds, parts
 from flowedu.blob.spec import Spec
 from flowedu.dist.boxing import explain_route, geometry, inops, perform, route
 from flowedu.dist.boxing.algebra import ANY
 from flowedu.dist.boxing.primitives import DIRECT, stops
 from flowedu.dist.comm.workers import VirtualEngine
-from flowedu.dist.sbp import bounds, fits, layout, local_shape, parts, pretty
+from flowedu.dist.sbp import fits, layout, local_shape, pretty
 from flowedu.errors import ArgumentError
 
 from .boxing_common import bound, gather, layouts, pairs, scatter, values

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
+from flowedu.blob.place import bounds
 from flowedu.blob.spec import Spec
 from flowedu.dist.boxing import route
 from flowedu.dist.comm.workers import VirtualEngine
-from flowedu.dist.sbp import bounds, layout
+from flowedu.dist.sbp import layout
 from flowedu.graph.ir import Graph
 
 from .boxing_common import gather, layouts, pairs, scatter, values

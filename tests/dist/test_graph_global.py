@@ -239,7 +239,7 @@ def test_pipeline(how, each, micro):
         other = "second" if rank < each else "first" if rank < 2 * each else "model"
         assert not any(other in n for n in g.graph.variables)
     if micro == 4 and 0 in view.ranks:                         # 1F1B: the first of two stages starts two micro-batches
-        turns = [view.compiled.tracer.passes.get(n) for n in view.inferred.graph.nodes]
+        turns = [view.tracer.passes.get(n) for n in view.inferred.graph.nodes]
         names = {n.name: t for n, t in zip(view.inferred.graph.nodes, turns) if t is not None}
         first = list(dict.fromkeys(names[n.name] for n in view.ranks[0].graph.nodes if n.name in names
                                    and n.op.name == "matmul"))
@@ -568,7 +568,7 @@ def test_every_stage_works_in_the_order_1f1b(count, micro):
     graph = G()
     graph(flow.ones(16, 6, placement=places[0], sbp=B))
     view = graph._compiled.spread
-    turn = {n.name: view.compiled.tracer.passes.get(n) for n in view.inferred.graph.nodes}
+    turn = {n.name: view.tracer.passes.get(n) for n in view.inferred.graph.nodes}
     for i, g in view.ranks.items():
         if i < count:
             order = list(dict.fromkeys(turn[n.name] for n in g.graph.nodes if n.op.name == "matmul" and turn.get(n.name)))

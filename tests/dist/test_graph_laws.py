@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
+from flowedu.blob.place import Place
 from flowedu.blob.spec import Spec
 from flowedu.dist.comm import options
-from flowedu.dist.infer import Place
+from flowedu.dist.sbp import layout
 from flowedu.graph.backward import gradients
 from flowedu.graph.ir import Graph
 from flowedu.ops import REGISTRY
@@ -31,7 +32,7 @@ def sbp(draw, at, shape, partial=True):
     """An SBP that fits there."""
     texts = ["B", "S0", "S1"] + ["P"] * partial
     found = tuple(draw(st.sampled_from(texts)) for _ in at.hierarchy)
-    return found if at.layout(found).fits(shape) else ("B",) * len(at.hierarchy)
+    return found if layout(found, at).fits(shape) else ("B",) * len(at.hierarchy)
 
 
 @few
@@ -40,8 +41,8 @@ def test_programs_with_gradients(steps, seed, shape, k, data):
     rng = np.random.default_rng(seed)
     x, b = rng.standard_normal(shape), rng.standard_normal(shape[1])
     first = data.draw(place(k))
-    at = {"x": first.layout(sbp(data.draw, first, shape, False)),
-          "b": first.layout(tuple("B" if s == "S1" else s for s in sbp(data.draw, first, shape[1:] * 2, False)))}
+    at = {"x": layout(sbp(data.draw, first, shape, False), first),
+          "b": layout(tuple("B" if s == "S1" else s for s in sbp(data.draw, first, shape[1:] * 2, False)), first)}
     casts, here = [], first
     for _ in range(data.draw(st.integers(0, 3))):
         there = data.draw(st.none() | place(k))

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from flowedu.dist.infer import Place
+from flowedu.blob.place import Place
 from flowedu.dist.sbp import layout
 from flowedu.graph.backward import gradients
 from flowedu.graph.ir import Graph
@@ -110,8 +110,8 @@ def test_hybrid():
 def test_pipeline():
     """Layer 0 on devices 0 and 1, layer 1 on devices 2 and 3."""
     first, second = Place((0, 1), (2,)), Place((2, 3), (2,))
-    sources = {"x": first.layout("S0"), "w0": first.layout("B"), "b0": first.layout("B"), "w1": second.layout("S0"),
-               "b1": second.layout("S0"), "t": second.layout("B")}
+    sources = {"x": layout("S0", first), "w0": layout("B", first), "b0": layout("B", first), "w1": layout("S0", second),
+               "b1": layout("S0", second), "t": layout("B", second)}
     cast = {0: dict(sbp=None, place=second, grad_place=first)}
     run = same_training(lambda: mlp(weights(), casts=cast), 4, sources)
     assert set(run.arrays[0]) >= {"w0", "b0"} and "w1" not in run.arrays[0] and "w0" not in run.arrays[2]

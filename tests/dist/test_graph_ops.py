@@ -4,7 +4,8 @@ import zlib
 import numpy as np
 import pytest
 
-from flowedu.dist.infer import Place
+from flowedu.blob.place import Place
+from flowedu.dist.sbp import layout
 from laws.calls import label
 from laws.test_spread import CALLS, TRAINED, arrays_of, build, same, sizes
 
@@ -20,7 +21,7 @@ def check(op, e, backward):
         at = {}
         for i, a in enumerate(arrays):                       # each input split somewhere, or whole
             legal = ["B", *(f"S{d}" for d, n in enumerate(a.shape) if n >= k)]
-            at[f"x{i}"] = place.layout(str(rng.choice(legal)))
+            at[f"x{i}"] = layout(str(rng.choice(legal)), place)
         run = Run(make(), k, at)
         same(run(*arrays), want, run.inferred.describe())
         assert round(run.sent) == run.inferred.bytes

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant, constant_rate, f32, fresh_session, job, refused  # noqa: F401
+from flowedu.blob.place import Place
 from flowedu.blob.spec import Spec
 from flowedu.dist import spread as spreading
-from flowedu.dist.sbp import Place
+from flowedu.dist.sbp import layout
 from flowedu.errors import ArgumentError, CheckError, JobBuildAndInferError, UnsupportedError
 from flowedu.graph.backward import gradients
 from flowedu.graph.ir import Graph
@@ -315,8 +316,8 @@ def casts(draw):
 @given(expression(), st.integers(0, 2**31), st.sampled_from([(6, 6), (8, 8)]), st.lists(casts(), max_size=3),
        st.lists(st.sampled_from([None, (0, 1, 2), (4,), *GRIDS]), min_size=1, max_size=5))
 def test_programs_with_gradients(steps, seed, shape, forced, places):
-    assume(all(p.layout(s).fits(shape) for s, p, _ in forced))
-    assume(all(b[1].layout(b[0]).fits(shape) for _, _, b in forced if isinstance(b, tuple)))
+    assume(all(layout(s, p).fits(shape) for s, p, _ in forced))
+    assume(all(layout(b[0], b[1]).fits(shape) for _, _, b in forced if isinstance(b, tuple)))
     rng = np.random.default_rng(seed)
     x, b = rng.standard_normal(shape), rng.standard_normal(shape[1])
 

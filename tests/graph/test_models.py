@@ -144,7 +144,7 @@ def test_checkpointing(name):
         part.to(GraphModule).activation_checkpointing = True
     np.testing.assert_allclose(loss_of_steps(g, x, y, 5), loss_of_steps(h, x, y, 5), rtol=1e-9)
     same(a, b, rtol=1e-6, atol=1e-9)
-    assert h._compiled.plan.arena < g._compiled.plan.arena
+    assert h._compiled.program.plan.arena < g._compiled.program.plan.arena
 
 
 # ---- the same models as job functions, from the same weights

@@ -94,7 +94,7 @@ def wide():
 
 
 def arena(g):
-    return g._compiled.plan.arena
+    return g._compiled.program.plan.arena
 
 
 def test_accumulation_needs_less_memory():

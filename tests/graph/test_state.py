@@ -127,7 +127,7 @@ def test_every_pass_may_be_off(off):
     for _ in range(5):
         assert np.isclose(g(X, Y).item(), h(X, Y).item(), rtol=1e-5)
     same(a, b)
-    said = [line.split()[0] for line in h._compiled.report]
+    said = [line.split()[0] for line in h._compiled.program.report]
     assert not set(said) & set(off)
 
 

@@ -1,7 +1,7 @@
 """Running a bare graph, for laws about plans."""
 import numpy as np
 
-from flowedu.graph.executor import Executor, scratch_bytes
+from flowedu.graph.executor import Executor
 from flowedu.graph.passes import run_passes
 from flowedu.graph.plan import make_plan
 
@@ -10,6 +10,6 @@ def run_graph(graph, arrays, passes=True, always_parallel=False, off=()):
     """Plan and run a graph that has inputs only; its outputs as ndarrays."""
     if passes:
         run_passes(graph, off)
-    plan = make_plan(graph, {}, scratch_bytes)
+    plan = make_plan(graph, {})
     executor = Executor(plan, always_parallel=always_parallel)
     return executor.run(tuple(np.asarray(a, order="C") for a in arrays))

@@ -97,6 +97,6 @@ def test_plans_of_models(name):
     predict = graph(lambda self, x: self.model(x), model=model)
     predict(x)
     for g, share in zip((step, predict), SHARE[name]):
-        plan = g._compiled.plan
+        plan = g._compiled.program.plan
         assert live_bytes(plan) == plan.bound_bytes
         assert plan.arena <= ABOVE * plan.bound_bytes and plan.arena <= share * plan.sum_bytes

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 import flowedu as flow
 from flowedu.blob.spec import Spec
 from flowedu.graph.backward import gradients
-from flowedu.graph.executor import scratch_bytes
 from flowedu.graph.ir import Graph
 from flowedu.graph.memory import Buffer, lower_bound, place, rounded, total
 from flowedu.graph.passes import run_passes
@@ -41,7 +40,7 @@ def training_plan(steps, inplace=True, reuse=True):
         loss = evaluate(steps, x, b)[0]
     g.outputs = [loss, *[y for y in gradients(g, [loss], [x, b]) if y is not None]]
     run_passes(g)
-    return make_plan(g, {}, scratch_bytes, inplace=inplace, reuse=reuse)
+    return make_plan(g, {}, inplace=inplace, reuse=reuse)
 
 
 @given(expression())

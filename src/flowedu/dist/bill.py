@@ -1,7 +1,7 @@
 """The bill of a graph as a table."""
 from __future__ import annotations
 
-from flowedu.dist.sbp import ids
+from flowedu.blob.place import ids
 
 
 def describe(inferred) -> str:

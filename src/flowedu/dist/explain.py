@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowedu.blob.place import ids
 from flowedu.dist.rules import RULES
-from flowedu.dist.sbp import ids, pretty
+from flowedu.dist.sbp import pretty
 from flowedu.dist.signature import names_of, text
 from flowedu.errors import JobBuildAndInferError
 

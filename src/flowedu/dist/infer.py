@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Container, Iterable, Mapping, Sequence
 
+from flowedu.blob.place import Place
 from flowedu.dist.boxing import Route
 from flowedu.dist.candidates import Way
 from flowedu.dist.choose import cheapest, choose, is_present
 from flowedu.dist.row import Boxed, Row
-from flowedu.dist.sbp import Layout, Place, place_of, pretty
+from flowedu.dist.sbp import Layout, layout, place_of, pretty
 from flowedu.dist.signature import text, whole
 from flowedu.errors import JobBuildAndInferError, UnsupportedError
 from flowedu.graph.ir import Graph, GraphValue, Node
@@ -77,7 +78,7 @@ class Inference:
     def enter(self, value: GraphValue, at: Layout | None) -> None:
         """An input, variable or host value lies there (None: nowhere in particular). The first word counts."""
         if value not in self.layouts:
-            self.layouts[value] = [at or self.everywhere.whole]
+            self.layouts[value] = [at or layout("B", self.everywhere)]
             if at is None:
                 self.loose.add(value)
 
@@ -95,8 +96,8 @@ class Inference:
             row = Row(node.name, node.op.name, place, text(node.op, whole(node.op, node.inputs)), node=node)
             for x in node.inputs:
                 if not (self.fed and x.kind == "input"):
-                    self.bill(row, x, place.whole)
-            self._done(row, [place.whole] * (len(node.inputs) + len(node.outputs)))
+                    self.bill(row, x, layout("B", place))
+            self._done(row, [layout("B", place)] * (len(node.inputs) + len(node.outputs)))
             if place is self.everywhere and node.placement is None:
                 self.loose.update(node.outputs)
         else:
@@ -137,7 +138,7 @@ class Inference:
             if x in self.loose:
                 self.loose.add(y)
             return
-        wanted = place.layout(sbp)
+        wanted = layout(sbp, place)
         if not wanted.fits(x.shape):
             raise JobBuildAndInferError(f"{node.name}: the blob cannot be {wanted}",
                                         expected="an axis that gives every device something", got=str(x.shape),
@@ -151,12 +152,12 @@ class Inference:
         """Every device updates the part of a variable that it has, so gradients and states are wanted where it lies."""
         row = Row(node.name, node.op.name, place, "in place", node=node)
         terms, _ = parse(node.op.equation([x.spec for x in node.inputs], node.attrs), len(node.inputs))
-        reads = [place.whole] * len(node.inputs)
+        reads = [layout("B", place)] * len(node.inputs)
         for members in groups(node):
             home = self.own(node.inputs[members[0]])
             for i in members:
                 x = node.inputs[i]
-                reads[i] = home if x.shape == node.inputs[members[0]].shape else place_of(home).whole
+                reads[i] = home if x.shape == node.inputs[members[0]].shape else layout("B", place_of(home))
                 if terms[i].isupper() and not home.whole:
                     raise UnsupportedError(f"{node.op.name}: {node.inputs[members[0]].name} is {pretty(home.sbp)}",
                                            expected="a parameter that every device has whole: the rule needs its norm",

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from flowedu.blob.place import bounds
 from flowedu.blob.spec import Spec
-from flowedu.dist.sbp import bounds, fits, local_shape, split_axis
+from flowedu.dist.sbp import fits, local_shape, split_axis
 from flowedu.dist.signature import Signature, extra, names_of
 from flowedu.errors import FlowError
 from flowedu.ops.define import Op

@@ -4,10 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from flowedu.blob.place import Place
 from flowedu.dist.boxing import Route
 from flowedu.dist.choose import Choice
 from flowedu.dist.local import LocalCall
-from flowedu.dist.sbp import Layout, Place
+from flowedu.dist.sbp import Layout
 from flowedu.graph.ir import GraphValue, Node
 
 

@@ -2,8 +2,7 @@
 
 An SBP is a short text: "B", broadcast, every device has all of it; "S0", "S1" ..., split, every device has a part along
 that axis; "P", partial, every device has an array of the full shape and the value is their sum ("Pmax", "Pmin": their
-maximum, minimum). Cuts are balanced: of n elements on k devices the first n mod k devices have one more than the others
-(OneFlow's BalancedSplitter).
+maximum, minimum). How a size is cut among devices is in blob/place.py.
 
 Devices stand in a row, or in a grid (the hierarchy), row-major. A layout has one SBP for each axis of the grid; splits
 are applied one after the other: 6 rows, ("S0", "S0") on 2x2, are cut into 3 and 3, then into 2, 1, 2, 1; on a row of four
@@ -18,26 +17,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from flowedu.blob.place import Place, bounds, ids
 from flowedu.errors import ArgumentError
 
 _FORM = re.compile(r"B|P|Pmax|Pmin|S\d+")
 REDUCERS = {"P": "sum", "Pmax": "max", "Pmin": "min"}
 Box = tuple[tuple[int, int], ...]        # [start, stop) along every axis
-
-
-def parts(n: int, k: int) -> tuple[int, ...]:
-    """How many of n elements each of k devices has: parts(5, 3) is (2, 2, 1)."""
-    each, more = divmod(n, k)
-    return tuple(each + (i < more) for i in range(k))
-
-
-def bounds(n: int, k: int) -> list[tuple[int, int]]:
-    """[start, stop) of each device's elements: bounds(5, 3) is [(0, 2), (2, 4), (4, 5)]."""
-    out, at = [], 0
-    for size in parts(n, k):
-        out.append((at, at + size))
-        at += size
-    return out
 
 
 def split_axis(sbp: str) -> int | None:
@@ -101,14 +86,6 @@ def pretty(sbp: str | tuple[str, ...]) -> str:
     if not isinstance(sbp, str):
         return pretty(sbp[0]) if len(sbp) == 1 else f"({', '.join(map(pretty, sbp))})"
     return f"S({sbp[1:]})" if sbp[0] == "S" else sbp
-
-
-def ids(devices: Sequence[int]) -> str:
-    """"0-3", or "0,2"."""
-    first, last = devices[0], devices[-1]
-    if len(devices) > 1 and tuple(devices) == tuple(range(first, last + 1)):
-        return f"{first}-{last}"
-    return ",".join(map(str, devices))
 
 
 class Layout(NamedTuple):
@@ -194,18 +171,21 @@ def _slots(at: Layout) -> tuple[tuple[int, ...], int]:
     return tuple(found), math.prod(at.hierarchy[a] for a in axes)
 
 
-def layout(sbp: str | Sequence[str], devices: Sequence[int], hierarchy: Sequence[int] | None = None) -> Layout:
+def layout(sbp: str | Sequence[str], devices: Sequence[int] | Place, hierarchy: Sequence[int] | None = None) -> Layout:
     """A Layout.
 
     Args:
-        sbp: one text for each axis of the hierarchy; a text alone is for a row of devices.
-        devices: their numbers, row-major.
+        sbp: one text for each axis of the hierarchy; a text alone is for a row of devices, or for all axes of a Place.
+        devices: their numbers, row-major; or a Place, which has its hierarchy.
         hierarchy: sizes of the grid; default: one row.
 
     Raises:
         ArgumentError: a text that is no SBP, not one for each axis, sizes whose product is not the number of devices, a
             device twice, or sums mixed with maxima.
     """
+    if isinstance(devices, Place):
+        devices, hierarchy = devices
+        sbp = (sbp,) * len(hierarchy) if isinstance(sbp, str) else sbp
     sbp, devices = (sbp,) if isinstance(sbp, str) else tuple(sbp), tuple(devices)
     hierarchy = (len(devices),) if hierarchy is None else tuple(hierarchy)
     for s in sbp:
@@ -223,24 +203,6 @@ def layout(sbp: str | Sequence[str], devices: Sequence[int], hierarchy: Sequence
         raise ArgumentError("layout: partial in two ways", expected="P, Pmax or Pmin, the same along all axes",
                             got=pretty(sbp), fix="bring one of them to B or S first")
     return Layout(sbp, devices, hierarchy)
-
-
-class Place(NamedTuple):
-    """Devices in a grid, row by row."""
-
-    devices: tuple[int, ...]
-    hierarchy: tuple[int, ...]
-
-    def layout(self, sbp: str | Sequence[str]) -> Layout:
-        """A layout here. One text for a grid of several axes holds along all of them."""
-        return layout((sbp,) * len(self.hierarchy) if isinstance(sbp, str) else tuple(sbp), self.devices, self.hierarchy)
-
-    @property
-    def whole(self) -> Layout:
-        return self.layout("B")
-
-    def __str__(self) -> str:
-        return ids(self.devices) if len(self.hierarchy) == 1 else f"{ids(self.devices)} as {self.hierarchy}"
 
 
 def place_of(x: Place | Layout | Sequence[int]) -> Place:

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from flowedu.blob.place import Place
 from flowedu.dist.boxing import route
 from flowedu.dist.choose import cheapest
 from flowedu.dist.infer import HINT, Inference, Row, unread
-from flowedu.dist.sbp import Layout, Place, layout, place_of
+from flowedu.dist.sbp import Layout, layout, place_of
 from flowedu.graph.ir import Graph, GraphValue, Node
 
 Key = tuple[tuple[str, ...], tuple[int, ...]]
@@ -99,15 +100,15 @@ class Spread:
         for node in graph.nodes:
             sbp = None if node.op is not HINT else node.attrs[HINT.attr_index["sbp"]]
             if sbp is not None and node.inputs[0].kind == "variable":
-                wished = place_of(node.attrs[HINT.attr_index["place"]] or node.placement).layout(sbp)
+                wished = layout(sbp, place_of(node.attrs[HINT.attr_index["place"]] or node.placement))
                 if not wished.partial and wished.fits(node.inputs[0].shape):
                     found.setdefault(node.inputs[0], wished.plain)
         readers = graph.consumers()
         for v in graph.inputs.values():
             places = [n.placement for n in readers.get(v, ())] or [place_of(self.all)]
             place = next((p for p in places if len(p.devices) > 1), places[0])
-            cut = place.layout("S0")
-            found[v] = (cut if cut.fits(v.shape) else place.whole).plain
+            cut = layout("S0", place)
+            found[v] = (cut if cut.fits(v.shape) else layout("B", place)).plain
         return found
 
     # ---- the walk
@@ -126,7 +127,7 @@ class Spread:
                     self._once(row)
                 else:
                     self._split(row)
-            graph.outputs = [self._parts(v, place_of(inferred.own(v)).whole)[0] for v in graph.outputs]
+            graph.outputs = [self._parts(v, layout("B", place_of(inferred.own(v))))[0] for v in graph.outputs]
         graph.placement = old
 
     def _hold(self, value: GraphValue, parts: tuple[GraphValue, ...]) -> None:
@@ -144,7 +145,7 @@ class Spread:
     def _once(self, row: Row) -> None:
         """The node itself, on whole values."""
         node = row.node
-        node.inputs = tuple(self._parts(x, row.place.whole)[0] for x in node.inputs)
+        node.inputs = tuple(self._parts(x, layout("B", row.place))[0] for x in node.inputs)
         self.graph.nodes.append(node)
         for y in node.outputs:
             self._hold(y, (y,))

@@ -207,11 +207,14 @@ cdef class Executor:
         if self.arena != NULL:
             block_drop(self.arena)
 
-    def moved(self):
-        """Whether a variable was given other memory or another layout since (`p.data = ...`): then this plan is stale."""
+    def stale(self, int threads):
+        """Whether this was laid out for another number of threads, or a variable was given other memory or another layout
+        since (`p.data = ...`)."""
         cdef int i, d
         cdef fe_view *v
         cdef fe_view *w
+        if threads != self.nt:
+            return True
         for i in range(len(self.lasting)):
             v, w = &(<Array>(<list>self.lasting)[i]).v, &self.lay[i]
             if v.data != w.data or v.ndim != w.ndim or v.dtype != w.dtype:
@@ -220,6 +223,11 @@ cdef class Executor:
                 if v.stride[d] != w.stride[d] or v.shape[d] != w.shape[d]:
                     return True
         return False
+
+    @property
+    def python(self):
+        """Whether a call has a Python kernel."""
+        return bool(self.pythons)
 
     @property
     def random(self):

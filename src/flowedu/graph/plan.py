@@ -6,9 +6,11 @@ by an inserted copy. Then lifetimes are known, and memory.place gives every buff
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from flowedu.blob.spec import Spec, row_major
+from flowedu.graph.executor import scratch_bytes
 from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.graph.memory import Buffer, lower_bound, place, total
 from flowedu.ops.core import Entry
@@ -64,13 +66,14 @@ class Plan:
         return lower_bound(self.buffers, len(self.steps))
 
 
-def make_plan(graph: Graph, arrays: dict[GraphValue, object], scratch_of, report: list[str] = (), *,
+def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[str] = (), *, threads: int = 0,
               inplace: bool = True, reuse: bool = True) -> Plan:
     """Lower `graph`.
 
     Args:
         arrays: tensors of variables and host values.
-        scratch_of: (Entry, Specs with strides) -> bytes of scratch; asks the kernel.
+        report: what the passes said.
+        threads: how many the executor will use (0: the present number).
         inplace, reuse: switches of the two memory passes.
     """
     plan = Plan(graph, report=list(report))
@@ -98,7 +101,7 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], scratch_of, report
         step = Step(name, entry, places, node, **more)
         for p in places:
             p.buffer.last = max(p.buffer.last, len(plan.steps))
-        nbytes = scratch_of(entry, places)
+        nbytes = scratch_bytes(entry, places, threads)
         if nbytes:
             step.scratch = new_buffer(f"{name} scratch", "scratch", nbytes)
         plan.steps.append(step)

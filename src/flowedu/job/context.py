@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from flowedu.blob.blob import BlobDef
+from flowedu.blob.place import Place
 from flowedu.blob.spec import Spec
 from flowedu.context import BETWEEN_JOBS, Context, blobs_in, unique
-from flowedu.dist.sbp import Place
 from flowedu.errors import CheckError, DTypeError, JobBuildAndInferError, UnsupportedError
 from flowedu.graph.backward import gradients
 from flowedu.graph.ir import Graph, GraphValue

@@ -13,10 +13,10 @@ import numpy as np
 from flowedu.autograd.tape import run_backward
 from flowedu.blob import placeholder as ph
 from flowedu.blob.annotation import MISSING
+from flowedu.blob.place import Place
 from flowedu.blob.signature import check_return, convert, leaves
 from flowedu.blob.spec import Spec
 from flowedu.context import EAGER, current, initial_value, pushed
-from flowedu.dist.sbp import Place
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
 from flowedu.job import session as sessions
 from flowedu.job.blob import EagerConsistentBlob, JobBlob, MirroredBlob

@@ -117,11 +117,11 @@ class JobFunction:
 
     @property
     def plan(self):
-        return self.compiled.plan if self.compiled is not None else None
+        return self.compiled.program.plan if self.compiled is not None else None
 
     @property
     def executor(self):
-        return self.compiled.executor if self.compiled is not None else None
+        return self.compiled.program.executor if self.compiled is not None else None
 
     @property
     def context(self):
@@ -136,7 +136,7 @@ class JobFunction:
             self._start(kwargs)
             compiled = self.compiled
         if self.program.plain:                       # arrays in, one plan: the usual case
-            if not compiled.executor.accepts(args):
+            if not compiled.program.executor.accepts(args):
                 args = self._arguments(args)
             outputs = compiled.run(args)
             if self.plain:

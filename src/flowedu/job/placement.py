@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from flowedu.dist.sbp import Place
+from flowedu.blob.place import Place
 from flowedu.errors import CheckError, JobBuildAndInferError
 
 TAGS = ("cpu", "gpu", "cuda")

@@ -145,7 +145,7 @@ class Program:
             specs = {v: Spec(a.shape, as_dtype(a.dtype)) for v in self.varying for a in [value(v)]}
             with self.session.lock:
                 compiled = self._plan_for(specs)
-                compiled.executor.runs = self.runs     # no plan draws the random numbers of another
+                compiled.program.executor.runs = self.runs     # no plan draws the random numbers of another
                 self.runs += 1
         outputs = compiled.run(tuple(flat_array(value(v)) for v in self.context.graph.inputs.values()))
         numbers = iter(range(len(compiled.returned)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from flowedu.dist.sbp import Place
+from flowedu.blob.place import Place
 from flowedu.errors import FlowError
 from flowedu.graph.ir import GraphValue
 from flowedu.ops.host import HostOp

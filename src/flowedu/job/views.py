@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from flowedu.blob.blob import BlobDef
+from flowedu.blob.place import Place, parts
 from flowedu.context import unique
-from flowedu.dist.sbp import Place, parts, place_of
 from flowedu.errors import CheckError, UnsupportedError
 from flowedu.graph.ir import GraphValue
 from flowedu.job.blob import ConsistentBlob, MirroredBlob
@@ -46,7 +46,7 @@ class Views:
     def places(self) -> list[Place]:
         """Where each value of a mirrored blob is."""
         place = self.context.placement.place
-        return [place] * self.micro_batches if self.micro_batches > 1 else [place_of((d,)) for d in place.devices]
+        return [place] * self.micro_batches if self.micro_batches > 1 else [Place((d,), (1,)) for d in place.devices]
 
     # ---- a call in the mirrored view
     def apply(self, f: Callable, args: tuple, kwargs: dict, label: str, blob_name: str, given: Sequence[BlobDef]):

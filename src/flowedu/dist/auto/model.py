@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from flowedu.blob.place import Place
 from flowedu.blob.spec import Spec
 from flowedu.dist.candidates import GridSignature, Way, ways
 from flowedu.dist.choose import cheapest, is_present
 from flowedu.dist.infer import HINT, groups, wish
-from flowedu.dist.sbp import Layout, Place, place_of
+from flowedu.dist.sbp import Layout, layout, place_of
 from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.ops import axes
 from flowedu.ops.define import Op
@@ -112,7 +113,7 @@ class Model:
             elif v not in tied:
                 if v not in sources:
                     self.loose.add(v)
-                self._made(v, 0, [sources.get(v, self.everywhere.whole)])
+                self._made(v, 0, [sources.get(v, layout("B", self.everywhere))])
 
     def _place(self, node: Node) -> Place:
         if node.placement is not None:
@@ -131,9 +132,9 @@ class Model:
             self._update(node, place)
         elif len(place.devices) == 1 or place is self.everywhere and all(x in self.loose for x in node.inputs):
             for x in node.inputs:
-                self._read(x, 0, [place.whole])
+                self._read(x, 0, [layout("B", place)])
             for y in node.outputs:
-                self._made(y, 0, [place.whole])
+                self._made(y, 0, [layout("B", place)])
             if place is self.everywhere and node.placement is None:
                 self.loose.update(node.outputs)
         else:
@@ -157,23 +158,23 @@ class Model:
             return
         made = self.base(x)
         if sbp is not None:
-            self._read(x, 0, [place.layout(sbp)], node not in self.unshared, True)
-            self._made(y, 0, [place.layout(sbp)])
+            self._read(x, 0, [layout(sbp, place)], node not in self.unshared, True)
+            self._made(y, 0, [layout(sbp, place)])
         else:
             plain = [at.plain.sbp for at in made.own]
-            wanted = [place.layout(s if len(s) == len(place.hierarchy) else "B") for s in plain]
+            wanted = [layout(s if len(s) == len(place.hierarchy) else "B", place) for s in plain]
             self._read(x, made.maker, wanted, node not in self.unshared, True)
             self._made(y, made.maker, wanted)
 
     def _update(self, node: Node, place: Place) -> None:
         """Gradients and states are wanted where the variable lies."""
-        wants: list[tuple[int, Sequence[Layout]]] = [(0, [place.whole])] * len(node.inputs)
+        wants: list[tuple[int, Sequence[Layout]]] = [(0, [layout("B", place)])] * len(node.inputs)
         for members in groups(node):
             w = node.inputs[members[0]]
             home = self.base(w)
             for i in members:
                 same = node.inputs[i].shape == w.shape
-                wants[i] = home.maker, [at if same else place_of(at).whole for at in home.own]
+                wants[i] = home.maker, [at if same else layout("B", place_of(at)) for at in home.own]
         for x, want in zip(node.inputs, wants):
             self._read(x, *want)
 

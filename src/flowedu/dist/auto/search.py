@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flowedu.blob.place import Place
 from flowedu.dist.auto.model import Model, Read, Traffic
 from flowedu.dist.auto.solve import LARGEST, Problem, Table
 from flowedu.dist.candidates import Way
 from flowedu.dist.infer import Inference, groups
-from flowedu.dist.sbp import Layout, Place
+from flowedu.dist.sbp import Layout
 from flowedu.graph.ir import Graph, GraphValue, Node
 
 MOST = 1 << 20                   # bills of one value; if there were more, each of its readers pays for itself

@@ -13,9 +13,10 @@ from itertools import groupby
 
 import numpy as np
 
+from flowedu.blob.place import ids
 from flowedu.blob.spec import Spec
 from flowedu.dist.boxing.geometry import Shape
-from flowedu.dist.sbp import Layout, ids, pretty
+from flowedu.dist.sbp import Layout, pretty
 
 Message = tuple[int, int, int]       # from device, to device, bytes
 

@@ -6,11 +6,12 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable
 
+from flowedu.blob.place import bounds
 from flowedu.blob.spec import Spec
 from flowedu.dist.boxing import inops, perform
 from flowedu.dist.boxing.algebra import ANY, Boxing, Primitive, Route, via
 from flowedu.dist.boxing.geometry import Shape, aligned, equivalent, lines, merged, messages, moved, size
-from flowedu.dist.sbp import Layout, bounds, boxes, split_axis
+from flowedu.dist.sbp import Layout, boxes, split_axis
 from flowedu.errors import ArgumentError
 
 

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from flowedu.blob.spec import Spec
+from flowedu.errors import GraphError
 from flowedu.nn.graph import io
-from flowedu.nn.graph.errors import GraphError
 from flowedu.tensor import Tensor
 
 

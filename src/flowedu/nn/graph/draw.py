@@ -135,12 +135,13 @@ def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
     traced = {y.name for o in compiled.operators[:compiled.graph.forward] for y in o.node.outputs}
     names = [n for n, text in compiled.outputs if text is not None]
     if optimized and compiled.spread is not None:              # what the first rank of this process does
-        rank = compiled.spread.engine.rank
-        g, (nodes, kept) = compiled.spread.ranks[rank], compiled.spread.programs.kept[rank]
+        g, program = compiled.spread.ranks[compiled.spread.engine.rank], compiled.spread.first
         mine = [i for i in range(len(names)) if compiled.where[i] in g.outputs]
-        names, values = [names[i] for i in mine], [kept[g.outputs.index(compiled.where[i])] for i in mine]
+        nodes, names = program.nodes, [names[i] for i in mine]
+        values = [program.outputs[g.outputs.index(compiled.where[i])] for i in mine]
     elif optimized:
-        nodes, values = compiled.nodes, [compiled.kept_outputs[compiled.where[i]] for i in range(len(compiled.fetched))]
+        program = compiled.program
+        nodes, values = program.nodes, [program.outputs[i] for i in compiled.where[:len(compiled.fetched)]]
     else:
         nodes, values = [_Traced(o) for o in compiled.operators], compiled.fetched
 

@@ -13,14 +13,13 @@ from itertools import count
 from pathlib import Path
 from time import perf_counter
 
-from flowedu.errors import ArgumentError, CallError, CheckError, UnsupportedError
+from flowedu.errors import ArgumentError, CallError, CheckError, GraphAttributeError, GraphError, UnsupportedError
 from flowedu.nn import trace
 from flowedu.nn.graph import io, show, state
 from flowedu.nn.graph.blocks import GraphModule, ProxyModule, make_block
 from flowedu.nn.graph.compiled import Compiled
 from flowedu.nn.graph.config import GraphConfig
 from flowedu.nn.graph.draw import draw_graph
-from flowedu.nn.graph.errors import GraphAttributeError, GraphError
 from flowedu.nn.graph.update import check_disjoint
 from flowedu.nn.module import Module
 from flowedu.once import inert, say_once
@@ -269,7 +268,7 @@ class Graph:
             raise ArgumentError("draw: what", expected='"graph", "optimized" or "memory"', got=repr(what))
         if what == "memory":
             from flowedu.graph.picture import draw_memory
-            return draw_memory(compiled.plan, path)
+            return draw_memory(compiled.program.plan, path)
         return draw_graph(compiled, path, what == "optimized")
 
     def _need_compiled(self, what: str) -> Compiled:

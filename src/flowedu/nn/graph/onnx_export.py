@@ -10,9 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from flowedu.blob import dtype as dt
-from flowedu.errors import ArgumentError, CallError, UnsupportedError
+from flowedu.errors import ArgumentError, CallError, GraphError, UnsupportedError
 from flowedu.graph.ir import GraphValue
-from flowedu.nn.graph.errors import GraphError
 from flowedu.nn.graph.graph import Graph
 from flowedu.nn.graph.onnx_ops import OPSET, RULES, elementwise
 from flowedu.nn.graph.save import forward_part

@@ -10,18 +10,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from threading import RLock
 
 from flowedu.blob import dtype as dt
 from flowedu.blob.spec import Spec
-from flowedu.errors import CheckpointError, UnsupportedError
-from flowedu.graph.executor import Executor, scratch_bytes
+from flowedu.errors import CheckpointError, GraphError, UnsupportedError
 from flowedu.graph.ir import Graph, GraphValue
-from flowedu.graph.passes import run_passes
-from flowedu.graph.plan import make_plan
+from flowedu.graph.program import Program
 from flowedu.nn.graph import io
-from flowedu.nn.graph.errors import GraphError
-from flowedu.ops.core import get_num_threads
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor, from_numpy
 
@@ -133,14 +128,12 @@ class LoadedGraph:
         from flowedu.saving.folder import opened
         if not Path(path).is_dir():
             raise _no_graph(path, "nothing there")
-        self._lock = RLock()
         self.graph, self._tree, self.name, file = opened(path, lambda folder: self._read(path, folder))
         self.inputs = {n: v.spec for n, v in self.graph.inputs.items()}
         self.outputs = [v.spec for v in self.graph.outputs]
         try:
-            run_passes(self.graph)
-            self._nodes, self._kept = list(self.graph.nodes), list(self.graph.outputs)
-            self._lay_out()
+            self.program = Program(self.graph)
+            self.program.link({v: self.variables[n] for n, v in self.graph.variables.items()})
         except Exception as e:
             raise CheckpointError(f"flow.load_graph: {file} describes a graph that cannot run", expected="what flow.save "
                                   "wrote", got=f"{type(e).__name__}: {e}"[:200], fix="save the graph again") from e
@@ -208,12 +201,6 @@ class LoadedGraph:
         graph.rename(graph.nodes[-1], label)
         values.update(zip(names, outputs))
 
-    def _lay_out(self) -> None:
-        self.graph.nodes, self.graph.outputs = list(self._nodes), list(self._kept)
-        arrays = {v: self.variables[n] for n, v in self.graph.variables.items()}
-        self.executor = Executor(make_plan(self.graph, arrays, scratch_bytes))
-        self.executor.as_tensors = True
-
     def __call__(self, *args: Tensor):
         """Tensors in the order of `inputs` (containers are taken apart); what build returned."""
         given = [x for _, x in io.leaves("", args, {}) if x is not None]
@@ -226,12 +213,7 @@ class LoadedGraph:
                 raise GraphError(f"{self.name}: input {name} does not fit", expected=str(spec), fix="the graph was saved "
                                  "for one batch size", got=str(getattr(x, "spec", type(x).__name__)))
         inputs = tuple(x if x.is_contiguous() else x.contiguous() for x in given)
-        with self._lock:                                 # one arena: one run at a time
-            if self.executor.nt != get_num_threads() or self.executor.moved():
-                self._lay_out()
-            out = self.executor.run(inputs)
-        positions = {v: i for i, v in enumerate(self._kept)}
-        return _fill(self._tree, [out[positions[v]] for v in self._kept])
+        return _fill(self._tree, self.program.run(inputs))
 
     def __repr__(self) -> str:
         return f"<graph {self.name}: {', '.join(f'{n} {s}' for n, s in self.inputs.items())} -> " \

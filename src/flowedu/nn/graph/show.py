@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
-from flowedu.dist.sbp import pretty
 from flowedu.errors import UnsupportedError
 from flowedu.graph.ir import GraphValue, Node
 from flowedu.graph.profile import profile as measured
@@ -20,19 +17,16 @@ class Where:
     """Where the values of a compiled graph lie, as operators show it."""
 
     def __init__(self, compiled):
-        self.inferred = None if compiled is None or compiled.spread is None else compiled.spread.inferred
+        self.spread = None if compiled is None else compiled.spread
 
     def placement(self, *values: GraphValue) -> str:
-        found = [self.inferred.own(v) for v in values if v in self.inferred.layouts] if self.inferred else []
-        ranks = "[0]" if not found else str(np.array(found[0].devices).reshape(found[0].hierarchy).tolist())
-        return f'placement=(flowedu.placement(type="cpu", ranks={ranks}))'
+        ranks = self.spread.ranks_of(values) if self.spread is not None else None
+        return f'placement=(flowedu.placement(type="cpu", ranks={ranks or [0]}))'
 
     def meta(self, value: GraphValue) -> str:
-        known = self.inferred is not None and value in self.inferred.layouts
-        sbp = ", ".join(map(pretty, self.inferred.own(value).sbp)) if known else "B"
+        sbp = self.spread.sbp_of(value) if self.spread is not None else None
         shape = f"({value.shape[0]})" if len(value.shape) == 1 else str(value.shape)
-        return f"sbp=({sbp}), size={shape}, dtype=({value.dtype!r})"
-
+        return f"sbp=({sbp or 'B'}), size={shape}, dtype=({value.dtype!r})"
 
 
 def describe(graph, stacks: bool = False) -> str:
@@ -113,8 +107,8 @@ def _indented(lines: Iterable[str]) -> str:
 # ---- what the compiler did
 def report(compiled) -> str:
     if compiled.spread is not None:
-        return "\n".join([*compiled.report, compiled.spread.text()])
-    plan = compiled.plan
+        return "\n".join([*compiled.spread.report, compiled.spread.text()])
+    plan = compiled.program.plan
     saved = 100 * (1 - plan.arena / plan.sum_bytes) if plan.sum_bytes else 0.0
     return "\n".join([*plan.report, f"memory    {plan.arena / 1e6:.2f} MB for {len(plan.buffers)} buffers; without sharing "
                       f"{plan.sum_bytes / 1e6:.2f} MB ({saved:.0f} % saved), at least {plan.bound_bytes / 1e6:.2f} MB"])
@@ -125,9 +119,10 @@ def profile(compiled, args: tuple, kwargs: dict, repeats: int = 5) -> str:
     if compiled.spread is not None:
         raise UnsupportedError("profile: not for graphs of global tensors", expected="a graph on one device", got="one on "
                                f"{len(compiled.spread.inferred.everywhere.devices)}", fix="graph.explain() has the bytes")
-    if compiled.executor.moved():
-        compiled.renewed()
-    found = measured(compiled.executor, compiled.bind(args, kwargs), repeats)
+    program = compiled.program
+    if program.stale():
+        program.lay_out()
+    found = measured(program.executor, compiled.bind(args, kwargs), repeats)
     lines = [f"{'call':32s} {'op':24s} {'us':>10s} {'share':>7s}"]
     lines += [f"{t.name[:32]:32s} {t.op[:24]:24s} {t.seconds * 1e6:10.1f} {t.seconds / found.seconds:7.1%}"
               for t in sorted(found, key=lambda t: -t.seconds)[:30]]

@@ -6,17 +6,18 @@ graph, and keep living in their own memory: parameters and buffers under their p
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from flowedu.autograd.reverse import reverse
 from flowedu.blob import dtype as dt
 from flowedu.errors import GradientError, JobBuildAndInferError, ShapeError, UnsupportedError
+from flowedu.graph import devices
+from flowedu.graph.backward import ones
 from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.nn.graph import io
 from flowedu.nn.graph.blocks import GraphModule
 from flowedu.nn.graph.names import grad_name, op_type
-from flowedu.nn.graph.placing import Placing
 from flowedu.nn.graph.state import FREE
 from flowedu.nn.graph.unroll import Checkpoint
 from flowedu.nn.hooks import say_misfit
@@ -58,8 +59,7 @@ class Tracer:
         self.checkpoint: Checkpoint | None = None        # the call whose activations are not kept, while it is traced
         self.checkpoints: dict[Node, Checkpoint] = {}
         self.passes: dict[Node, tuple[int, bool]] = {}   # of micro-batches: number, whether backward
-        self.placing = Placing(self)
-        self.homes: dict[int, object] = {}               # id of a global parameter -> the Lay it is kept in
+        self.placing = devices.placing(self)             # where values lie, for chapter 6
 
     # ---- the interpreter
     def raw(self) -> interpreter:
@@ -217,11 +217,32 @@ class Tracer:
         targets, before = [self.value_of(x) for x in inputs], len(self.graph.nodes)
         nodes = [n for n in self.graph.nodes if n not in self.frozen]
         with self.raw():
-            found = reverse(nodes, seeds, targets,
-                            lambda n: self.checkpoints[n].again(n) if n in self.checkpoints else None)
+            found = reverse(nodes, seeds, targets, self._again)
         if not create_graph:
             self.frozen.update(self.graph.nodes[before:])
         return [None if g is None else self.lazy(g, create_graph, grad_name(g.node) if g.node else "") for g in found]
+
+    def gradients(self, nodes: Sequence[Node], loss: GraphValue, gradient: GraphValue | None,
+                  targets: Sequence[GraphValue]) -> list[GraphValue | None]:
+        """Append the backward pass of one loss over `nodes`, each node's under the name of its module; gradient: what it
+        starts from (None: ones)."""
+        self.graph.training = True
+
+        def visit(node):
+            self.scope[:] = [self.owner[node]] if self.owner.get(node) else []
+            return self._again(node)
+
+        with self.raw():
+            if gradient is None:
+                gradient = ones(loss.spec)
+            try:
+                return reverse([n for n in nodes if n not in self.frozen], [(loss, gradient)], targets, visit)
+            finally:
+                self.scope.clear()
+
+    def _again(self, node: Node):
+        """What the backward pass reads instead of a node whose activations are not kept."""
+        return self.checkpoints[node].again(node) if node in self.checkpoints else None
 
     def watch(self, x: Tensor, handler: Callable, gradient: bool) -> None:
         self.watches.append(Watch(self.value_of(x), handler, gradient))

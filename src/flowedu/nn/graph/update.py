@@ -93,8 +93,9 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
             for some in [pairs] if together else [[pair] for pair in pairs]:
                 operands = [rate.value, step]
                 for p, name, g in some:
+                    home = tracer.placing.homes.get(id(p))
                     operands += [tracer.value_of(p), g]
-                    operands += [_state(tracer, states, f"{name}-{s.suffix}", p.spec, s.initial, tracer.homes.get(id(p)))
+                    operands += [_state(tracer, states, f"{name}-{s.suffix}", p.spec, s.initial, home)
                                  for s in rule.states]
                 before = len(graph.nodes)
                 rule.op(*operands, **rule.attrs)
@@ -114,8 +115,7 @@ def _state(tracer, states: dict, name: str, spec: Spec, initial: float, lay=None
                                 fix="load the state of a graph with the same model and optimizer")
         found = tensor(np.full(spec.shape, initial, spec.dtype.numpy))
     if lay is not None and found.lay is not lay:
-        from flowedu.nn.graph.placing import laid
-        found = laid(found, lay)
+        found = tracer.placing.laid(found, lay)
     states[name] = tracer.variables[name] = found
     value = tracer.graph.variable(name, spec)
     if lay is not None:

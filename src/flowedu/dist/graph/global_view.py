@@ -5,48 +5,44 @@ After the trace: casts for ZeRO, the order of a pipeline, the layouts of all val
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from threading import RLock
+
+import numpy as np
 
 from flowedu.blob.spec import Spec
 from flowedu.dist.auto import automatic, trained
 from flowedu.dist.comm import current
 from flowedu.dist.graph.lower import lower
 from flowedu.dist.graph.pipeline import one_forward_one_backward
+from flowedu.dist.graph.placing import laid, lay_at, world
 from flowedu.dist.graph.run import Memory, RankPrograms
-from flowedu.dist.graph.zero import shard, zero
+from flowedu.dist.graph.zero import zero
 from flowedu.dist.infer import Inference, places, unread
+from flowedu.dist.sbp import pretty
 from flowedu.dist.tensor.interpreter import assembled, parts_of
+from flowedu.errors import GraphError
+from flowedu.graph.ir import GraphValue
 from flowedu.graph.passes import cse
+from flowedu.graph.plan import Plan
+from flowedu.graph.program import Program
 from flowedu.graph.rewrite import dead
-from flowedu.nn.graph.errors import GraphError
-from flowedu.nn.graph.placing import laid, lay_at, world
-from flowedu.nn.graph.update import STEP
 from flowedu.nn.parameter import Parameter
-from flowedu.ops.core import get_num_threads, labelled, take_parts
+from flowedu.ops.core import labelled, take_parts
 from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor
 
 
-def homes(members: Sequence[Tensor], config) -> dict[int, object]:
-    """{id of a global parameter of an optimizer: the Lay it is kept in}. Under ZeRO that is split along axis 0."""
-    found = {}
-    for p in members:
-        if p.lay is not None:
-            at = p.lay.layout
-            split = shard(at, tuple(p.shape), config.zero_min_size) if config.zero_stage and p.requires_grad else at
-            found[id(p)] = p.lay if split is at else lay_at(split)
-    return found
-
-
 class GlobalView:
-    """What a Compiled hands on when it met global tensors.
+    """What runs a Compiled of nn.Graph with global tensors, as a Program runs others (see there for link and run).
 
-    Attributes: inferred, the layouts of all values; ranks, {rank: RankGraph} of the owned ones; programs.
+    Attributes: inferred, the layouts of all values; ranks, {rank: RankGraph} of the owned ones; programs; report and plan,
+    those of `first`.
     """
 
     def __init__(self, compiled):
-        self.compiled, self.owner = compiled, compiled.owner
-        tracer, graph = compiled.tracer, compiled.graph
+        self.owner, self.tracer, self.graph = compiled.owner, compiled.tracer, compiled.graph
+        tracer, graph = self.tracer, self.graph
         placing, config = tracer.placing, self.owner.config
         strict = set(graph.nodes[:graph.forward])
         for f in (cse, dead):
@@ -65,14 +61,27 @@ class GlobalView:
         self.engine = current()
         self.ranks = lower(self.inferred, self.engine.owned)
         self.programs = RankPrograms(self.engine, self.ranks, sorted(config.off))
-        self.report = self.programs.report[self.engine.rank]
         self.own: dict[str, dict] = {}               # parts that a step may write: {variable: {rank: tensor}}
+        self.lock = RLock()
+
+    @property
+    def first(self) -> Program:
+        """The program of this process's first rank."""
+        return self.programs.programs[self.engine.rank]
+
+    @property
+    def report(self) -> list[str]:
+        return self.first.report
+
+    @property
+    def plan(self) -> Plan:
+        return self.first.plan
 
     def _zero(self, tracer, graph) -> set:
         """Casts around the parameters that are split."""
         split = {}
         for name, t in tracer.variables.items():
-            home, value = tracer.homes.get(id(t)), graph.variables.get(name)
+            home, value = tracer.placing.homes.get(id(t)), graph.variables.get(name)
             if home is not None and value is not None and home is not t.lay:
                 split[value] = t.lay.layout
                 self.lays[value] = home
@@ -90,20 +99,26 @@ class GlobalView:
         return self.found.best.sources, self.found.best.ways
 
     # ---- memory
-    def link(self) -> None:
+    def link(self, arrays: Mapping[GraphValue, Tensor], counter: Tensor | None = None,
+             before: Sequence[Callable[[], None]] = ()) -> None:
         """Plan over the parts of the variables."""
-        compiled, tracer = self.compiled, self.compiled.tracer
-        arrays: dict[int, dict[str, Tensor]] = {r: {} for r in self.ranks}
-        written = {STEP} | {n.inputs[k].name for g in self.ranks.values() for n in g.graph.nodes for k in n.mutates}
-        for name, value in self.compiled.graph.variables.items():
-            for r, part in self._parts(name, tracer.variables[name], self.lays.get(value), name in written).items():
-                arrays[r][name] = part
-        for rate in compiled.rates:
-            for r in arrays:
-                arrays[r][rate.name] = rate.tensor
-        self.programs.link(arrays, STEP)
-        self.threads = get_num_threads()
-        compiled.plan = self.programs.plans[self.engine.rank]      # for pictures of the memory
+        self.arrays, self.counter, self.before = dict(arrays), counter, tuple(before)
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Every rank's program, over the parts that the variables have now."""
+        found: dict[int, dict[str, Tensor]] = {r: {} for r in self.ranks}
+        written = {n.inputs[k].name for g in self.ranks.values() for n in g.graph.nodes for k in n.mutates}
+        counter = ""
+        for value, t in self.arrays.items():
+            if value.kind == "host":
+                parts = dict.fromkeys(self.ranks, t)
+            else:
+                parts = self._parts(value.name, t, self.lays.get(value), value.name in written or t is self.counter)
+            counter = value.name if t is self.counter else counter
+            for r, part in parts.items():
+                found[r][value.name] = part
+        self.programs.link(found, counter)
 
     def _parts(self, name: str, t: Tensor, lay, written: bool) -> dict[int, Tensor]:
         """The tensors a variable's ranks work on. What is written, each has for itself."""
@@ -130,18 +145,25 @@ class GlobalView:
 
     def stale(self) -> bool:
         """Whether a variable was given other memory since the plans were made, or there is another number of threads."""
-        tracer = self.compiled.tracer
-        return self.threads != get_num_threads() or any(
-            tracer.variables[n].lay is not None and tracer.variables[n].rare.parts is not p for n, p in self.own.items()
-        ) or any(e.moved() for e in self.programs.executors.values())
+        variables = self.tracer.variables
+        return self.programs.stale() or any(
+            variables[n].lay is not None and variables[n].rare.parts is not p for n, p in self.own.items())
 
     # ---- running
     def run(self, xs: Sequence[Tensor]) -> list[Tensor]:
         """One step: the logical inputs as global tensors -> the outputs."""
-        if self.stale():
-            self.link()
+        with self.lock:
+            if self.stale():
+                self.lay_out()
+            for write in self.before:
+                write()
+            found = self.programs.run(self._arguments(xs))
+            return [self._output(i, v, found) for i, v in enumerate(self.graph.outputs)]
+
+    def _arguments(self, xs: Sequence[Tensor]) -> dict[int, tuple]:
+        """{rank: its parts of the inputs}"""
         arguments: dict[int, list] = {r: [] for r in self.ranks}
-        for value, x in zip(self.compiled.graph.inputs.values(), xs):
+        for value, x in zip(self.graph.inputs.values(), xs):
             lay = self.lays.get(value)
             if x.lay is not lay:
                 raise GraphError(f"nn.Graph {self.owner.name}: {value.name} lies otherwise than in the first call",
@@ -153,8 +175,7 @@ class GlobalView:
                 if r in parts:
                     part = parts[r]
                     arguments[r].append(part if part.is_contiguous() else REGISTRY["contiguous"](part.detach()))
-        found = self.programs.run({r: tuple(a) for r, a in arguments.items()})
-        return [self._output(i, v, found) for i, v in enumerate(self.compiled.graph.outputs)]
+        return {r: tuple(a) for r, a in arguments.items()}
 
     def _output(self, i: int, value, found: dict[int, list]) -> Tensor:
         parts = {r: found[r][g.outputs.index(i)] for r, g in self.ranks.items() if i in g.outputs}
@@ -166,6 +187,15 @@ class GlobalView:
         return assembled(Spec(value.shape, value.dtype), lay, parts)
 
     # ---- looking
+    def ranks_of(self, values: Sequence[GraphValue]) -> list | None:
+        """The devices of the first of these values that lies somewhere, as a grid."""
+        found = next((self.inferred.own(v) for v in values if v in self.inferred.layouts), None)
+        return None if found is None else np.array(found.devices).reshape(found.hierarchy).tolist()
+
+    def sbp_of(self, value: GraphValue) -> str | None:
+        """How a value lies, as OneFlow writes it."""
+        return ", ".join(map(pretty, self.inferred.own(value).sbp)) if value in self.inferred.layouts else None
+
     @property
     def bytes(self) -> int:
         """What one step moves between ranks."""
@@ -173,9 +203,10 @@ class GlobalView:
 
     def memory(self) -> dict[int, Memory]:
         """Bytes each owned rank needs."""
-        variables = self.compiled.tracer.variables
+        variables = self.tracer.variables
         parameters = {n for n, t in variables.items() if isinstance(t, Parameter)}
-        return self.programs.memory(parameters, {n for n in variables if n in self.owner._states and n != STEP})
+        return self.programs.memory(parameters, {n for n, t in variables.items()
+                                                 if n in self.owner._states and t is not self.counter})
 
     def explain(self) -> str:
         """The bill, op by op."""

@@ -1,8 +1,12 @@
 """Placing: what a graph under construction knows of global tensors: where its values lie, and that none is mixed with local
-ones. (The chapter on one device never comes here: nothing is imported before the first global tensor.)"""
+ones. (What it needs of the rest of this chapter is imported when the first global tensor comes.)"""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from flowedu.errors import ArgumentError, UnsupportedError
+from flowedu.graph.devices import OneDevice
 from flowedu.graph.ir import GraphValue
 from flowedu.ops.core import interpreter
 from flowedu.ops.define import REGISTRY
@@ -11,7 +15,7 @@ from flowedu.tensor import Tensor
 HINT = REGISTRY["distribute_hint"]
 
 
-class Placing:
+class Placing(OneDevice):
     """The global side of a Tracer.
 
     Attributes: sources, {input or variable: the Lay of its global tensor}; apart, local values that may differ from rank to
@@ -19,7 +23,7 @@ class Placing:
     """
 
     def __init__(self, tracer):
-        self.tracer = tracer
+        super().__init__(tracer)
         self.sources: dict[GraphValue, object] = {}
         self.apart: set[GraphValue] = set()
         self.inferred = None
@@ -52,6 +56,21 @@ class Placing:
         if any(v in self.apart for v in values):
             self.apart.update(outputs)
 
+    def keep(self, members: Sequence[Tensor], config) -> None:
+        """Find the `homes` of the optimizers' parameters. Under ZeRO they are split along axis 0."""
+        for p in members:
+            if p.lay is not None:
+                from flowedu.dist.graph.zero import shard
+                at = p.lay.layout
+                split = shard(at, tuple(p.shape), config.zero_min_size) if config.zero_stage and p.requires_grad else at
+                self.homes[id(p)] = p.lay if split is at else lay_at(split)
+
+    def batch_parts(self, xs: Sequence[Tensor], k: int) -> int:
+        d = 1
+        for at in (x.lay.layout for x in xs if x.lay is not None):
+            d = max(d, prod(n for s, n in zip(at.sbp, at.hierarchy) if s == "S0"))
+        return d if all(x.ndim and x.shape[0] % (d * k) == 0 for x in xs) else 1
+
     # ---- where values lie
     def lay_of(self, value: GraphValue):
         """The Lay of a value; None for those that lie nowhere in particular."""
@@ -77,10 +96,14 @@ class Placing:
         self.followed = len(graph.nodes)
         return self.inferred
 
+    def laid(self, x: Tensor, lay) -> Tensor:
+        """A tensor's value in this layout."""
+        return laid(x, lay)
+
     # ---- to_global in build
     def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
         """Tensor.to_global of a lazy tensor, or of an eager global one: from here on it lies so."""
-        from flowedu.dist.infer import Place
+        from flowedu.blob.place import Place
         from flowedu.dist.names import as_sbp
         from flowedu.dist.tensor.lay import check_fits, check_placement
         value = self.tracer.value_of(x)
@@ -126,8 +149,8 @@ def _whole(placement):
 
 def world():
     """All devices."""
+    from flowedu.blob.place import Place
     from flowedu.dist.comm import current
-    from flowedu.dist.infer import Place
     size = current().size
     return Place(tuple(range(size)), (size,))
 
