@@ -188,7 +188,7 @@ def test_where_tables_are_too_large_it_is_still_no_worse(monkeypatch):
     g, _ = mlp(params, (16, 16), "adam")
     at = Place((0, 1, 2, 3), (2, 2))
     lays = {v: layout(("S0", "B"), at) for v in g.inputs.values()}
-    lays |= {v: at.whole for n, v in g.variables.items() if n != "step"}
+    lays |= {v: layout("B", at) for n, v in g.variables.items() if n != "step"}
     exact = automatic(g, at, lays, trained(g))
     assert exact.exact
     monkeypatch.setattr(search, "MOST", 1)
@@ -208,7 +208,7 @@ def test_an_mlp_trains_as_on_one_device(sizes, batch, shape, rule):
     at = Place(tuple(range(int(np.prod(shape)))), shape)
     g, variables = mlp(params, batch, rule)
     sources = {g.inputs[n]: layout(("S0", *["B"] * (len(shape) - 1)), at) for n in "xt"}
-    sources |= {g.variables[n]: at.whole for n in variables if n in g.variables and n != "step"}
+    sources |= {g.variables[n]: layout("B", at) for n in variables if n in g.variables and n != "step"}
     assert trained(g) == {g.variables[n]: [g.variables[f"{n}-{s}"] for s in "mv" if rule == "adam"] for n in params}
     found = automatic(g, at, sources, trained(g))
     assert found.exact and found.best.cost < found.greedy.cost

@@ -207,13 +207,13 @@ cdef class Executor:
         if self.arena != NULL:
             block_drop(self.arena)
 
-    def stale(self, int threads):
-        """Whether this was laid out for another number of threads, or a variable was given other memory or another layout
-        since (`p.data = ...`)."""
+    def stale(self, int share=1):
+        """Whether this was laid out for another number of threads (than a `share`-th of those there are), or a variable was
+        given other memory or another layout since (`p.data = ...`)."""
         cdef int i, d
         cdef fe_view *v
         cdef fe_view *w
-        if threads != self.nt:
+        if max(1, <int>get_num_threads() // share) != self.nt:
             return True
         for i in range(len(self.lasting)):
             v, w = &(<Array>(<list>self.lasting)[i]).v, &self.lay[i]

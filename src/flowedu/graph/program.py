@@ -5,8 +5,7 @@
     executor   the plan as one C array of calls: a run is one call, whatever the graph       (executor.pyx)
 
 A plan holds for one number of threads (kernels ask for scratch memory per thread) and for variables that lie where they
-lay when it was made. Where that changed the program is stale, and the next run lays it out anew: from the nodes as the
-passes left them, for planning takes the graph apart.
+lay when it was made. Where that changed the program is stale, and the next run lays it out anew.
 
 Job functions, nn.Graph, each rank of a graph of global tensors, and graphs loaded from a file all are run by this.
 """
@@ -31,17 +30,15 @@ class Program:
         graph: what to run. The passes work on it here and now.
         off: names of passes that are switched off.
         tensors: whether arguments and outputs are tensors (else ndarrays).
-        threads: tells how many threads a run may use.
+        share: how many programs run at the same time, this one included; each gets an equal share of the threads.
         lock: held by each run, for programs that share variables with others. Default: a lock of its own.
 
     Attributes: report, a line from each pass; plan and executor, once it is linked.
     """
 
-    def __init__(self, graph: Graph, off: Iterable[str] = (), *, tensors: bool = True,
-                 threads: Callable[[], int] = get_num_threads, lock=None):
-        self.graph, self.off, self.tensors, self.threads = graph, frozenset(off), tensors, threads
+    def __init__(self, graph: Graph, off: Iterable[str] = (), *, tensors: bool = True, share: int = 1, lock=None):
+        self.graph, self.off, self.tensors, self.share = graph, frozenset(off), tensors, share
         self.report = run_passes(graph, self.off)
-        self.nodes, self.outputs = list(graph.nodes), list(graph.outputs)
         self.lock = RLock() if lock is None else lock
         self.plan: Plan | None = None
         self.executor: Executor | None = None
@@ -55,7 +52,7 @@ class Program:
             before: called at the start of each run; they write the host values.
         """
         self.arrays, self.counter, self.before = dict(arrays), counter, tuple(before)
-        written = {node.inputs[k] for node in self.nodes for k in node.mutates}
+        written = {node.inputs[k] for node in self.graph.nodes for k in node.mutates}
         self.written = [t for v, t in self.arrays.items() if v in written and v.kind == "variable"]
         self.lay_out()
 
@@ -65,9 +62,8 @@ class Program:
             if t.spec != value.spec:
                 raise GraphError(f"{self.graph.name}: {value.name} has changed since the graph was compiled",
                                  expected=str(value.spec), got=str(t.spec), fix="convert modules before the first call")
-        graph, threads = self.graph, self.threads()
-        graph.nodes, graph.outputs = list(self.nodes), list(self.outputs)
-        self.plan = make_plan(graph, self.arrays, self.report, threads=threads, inplace="inplace" not in self.off,
+        threads = max(1, get_num_threads() // self.share)
+        self.plan = make_plan(self.graph, self.arrays, self.report, threads=threads, inplace="inplace" not in self.off,
                               reuse="reuse" not in self.off)
         executor = Executor(self.plan, threads=threads)
         executor.as_tensors, executor.counter, executor.written = self.tensors, self.counter, self.written
@@ -79,7 +75,7 @@ class Program:
 
     def stale(self) -> bool:
         """Whether the layout does not hold any more."""
-        return self.executor.stale(self.threads())
+        return self.executor.stale(self.share)
 
     def run(self, arguments: tuple) -> list:
         """One run; the outputs. `arguments`: contiguous, of the inputs' shapes and dtypes.
@@ -87,7 +83,7 @@ class Program:
         There is one arena: whatever thread calls, one run follows the other.
         """
         with self.lock:
-            if self.stale():
+            if self.executor.stale(self.share):         # written out: a call of a small graph takes less than 1 us
                 self.lay_out()
             for write in self.before:
                 write()

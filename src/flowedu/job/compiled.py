@@ -40,10 +40,9 @@ class Compiled:
         self.spread = many.spread(graph, devices) if devices > 1 else None
         # Jobs share variables: one runs at a time, whatever thread calls it.
         self.program = Program(graph, off, tensors=False, lock=context.session.lock)
-        self.on_step: Callable[[int, list[float]], None] | None = None     # debug mode: told every step and its rates
 
-    def link(self, session) -> None:
-        """Plan the graph over the session's variables."""
+    def link(self, session, on_step: Callable[[int, list[float]], None] | None = None) -> None:
+        """Plan the graph over the session's variables. on_step: told every step of training and its rates (debug mode)."""
         rates = [(schedule, tensor(np.zeros(1, np.float32)), value) for schedule, value in self.context.rates]
         arrays: dict[GraphValue, object] = {v: session.variables[n].tensor for n, v in self.graph.variables.items()}
         arrays.update({value: rate for _, rate, value in rates})
@@ -55,6 +54,9 @@ class Compiled:
             rate[0] = schedule(0)
         self.varying = [(schedule, rate) for schedule, rate in self.schedules if not schedule.is_constant]
         self.program.link(arrays, counter, [self._write_rates] if self.varying and step is not None else ())
+        self.on_step = on_step if step is not None else None
+        if self.on_step is None and not self.deliveries:
+            self.run = self.program.run                          # a call needs nothing else
 
     def _write_rates(self) -> None:
         for schedule, rate in self.varying:
@@ -62,7 +64,7 @@ class Compiled:
 
     def run(self, args: tuple) -> list[np.ndarray]:
         """One step on arrays that the executor accepts; the outputs. Watch handlers have been called when it returns."""
-        outputs = self.program.run(args) if self.on_step is None or self.step is None else self._told(args)
+        outputs = self.program.run(args) if self.on_step is None else self._told(args)
         for where, handler in self.deliveries:
             handler([outputs[i].copy() if i in self.shared else outputs[i] for i in where])
         return outputs

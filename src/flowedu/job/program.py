@@ -126,9 +126,8 @@ class Program:
             self._link(self.only)
 
     def _link(self, compiled: Compiled) -> None:
-        compiled.link(self.session)
-        if debug.enabled():
-            compiled.on_step = lambda step, rates: debug.step(self.job, step, rates)
+        told = debug.enabled()
+        compiled.link(self.session, (lambda step, rates: debug.step(self.job, step, rates)) if told else None)
 
     def close(self) -> None:
         """End the thread that reads ahead."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from flowedu.dist.comm import Engine
 from flowedu.dist.graph.lower import RankGraph
 from flowedu.graph.program import Program
-from flowedu.ops.core import get_num_threads
 
 
 @dataclass
@@ -38,11 +37,8 @@ class RankPrograms:
 
     def __init__(self, engine: Engine, ranks: Mapping[int, RankGraph], off: Sequence[str] = ()):
         self.engine, self.ranks = engine, dict(ranks)
-        self.programs = {r: Program(g.graph, off, threads=self.threads) for r, g in self.ranks.items()}
-
-    def threads(self) -> int:
-        """How many threads the kernels of one rank use: its share of those of the process."""
-        return max(1, get_num_threads() // (self.engine.local_size if self.engine.name == "threads" else len(self.ranks)))
+        together = engine.local_size if engine.name == "threads" else len(self.ranks)
+        self.programs = {r: Program(g.graph, off, share=together) for r, g in self.ranks.items()}
 
     def link(self, arrays: Mapping[int, Mapping[str, object]], counter: str = "") -> None:
         """Lay out over these tensors: {rank: {name of a variable or host value: tensor}}. counter: the variable that holds

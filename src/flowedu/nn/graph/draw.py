@@ -137,11 +137,11 @@ def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
     if optimized and compiled.spread is not None:              # what the first rank of this process does
         g, program = compiled.spread.ranks[compiled.spread.engine.rank], compiled.spread.first
         mine = [i for i in range(len(names)) if compiled.where[i] in g.outputs]
-        nodes, names = program.nodes, [names[i] for i in mine]
-        values = [program.outputs[g.outputs.index(compiled.where[i])] for i in mine]
+        nodes, names = program.graph.nodes, [names[i] for i in mine]
+        values = [program.graph.outputs[g.outputs.index(compiled.where[i])] for i in mine]
     elif optimized:
         program = compiled.program
-        nodes, values = program.nodes, [program.outputs[i] for i in compiled.where[:len(compiled.fetched)]]
+        nodes, values = program.graph.nodes, [program.graph.outputs[i] for i in compiled.where[:len(compiled.fetched)]]
     else:
         nodes, values = [_Traced(o) for o in compiled.operators], compiled.fetched
 
