@@ -19,7 +19,7 @@ ROWS = [
     {"blob", "_kernels", "core", "dist.comm"},
     {"ops", "autograd", "device", "cuda", "tensor", "calls"},
     {"context", "frontend", "hints", "math", "array_ops", "index_ops", "matrix_ops", "shape_ops", "sort_ops",
-     "random_ops", "linalg", "generations", "variables", "initializers", "regularizers", "conv_layers", "layers", "nn",
+     "random_ops", "linalg", "variables", "initializers", "regularizers", "conv_layers", "layers", "nn",
      "optim", "optimizer", "losses", "random", "data", "dynamic", "sysconfig", "custom", "saving", "utils"},
     {"graph"},
     {"dist", "sbp", "boxing", "distributed", "comm"},

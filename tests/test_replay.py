@@ -154,9 +154,9 @@ def fronts():
     found = {}
     for space, prefix in ((flow, ""), (math, "math."), (nn, "nn."), (layers, "layers.")):
         for name, f in vars(space).items():
+            if getattr(f, "choice", None) is not None:           # of two meanings the older one counts here
+                f = f.choice.older
             f = getattr(f, "function", f)                        # without the skin for users
-            inner = getattr(f, "__wrapped__", None)              # of both generations: here the older one counts
-            f = inner if is_front(inner) else f
             if is_front(f) and not name.startswith("_"):
                 found.setdefault(f, []).append(prefix + name)
     return found

@@ -90,7 +90,7 @@ SIGNATURES = {
     "nn.sparse_softmax_cross_entropy_with_logits": "labels, logits, name=None",
     "nn.softmax_cross_entropy_with_logits": "labels, logits, name=None", "nn.sparse_cross_entropy":
     "labels, prediction, name=None", "nn.sigmoid_cross_entropy_with_logits": "labels, logits, name=None",
-    # nn.L1Loss and its like are modules too (flowedu/nn/both.py): with blobs or tensors they are these functions
+    # nn.L1Loss and its like are modules too (flowedu/oneflow04/names.py): with blobs or tensors they are these functions
     "nn.losses.L1Loss": 'input, target, reduction="mean", name=None',
     "nn.losses.MSELoss": 'input, target, reduction="mean", name=None',
     "nn.maps.PixelShuffle": "input, upscale_factor, name=None",

@@ -77,14 +77,11 @@ from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 # chapter 6 answers what chapters 4 and 5 leave open
 from flowedu.dist import connect as _connect
 
-# chapter 5: tensors. First the names that chapters 2 to 4 have too: blobs and tensors each get their own.
-from flowedu.generations import (
-    argsort, argwhere, clamp, clip, clip as clip_by_scalar, concat, diag, eye, flatten, gather, masked_fill, matmul,
-    nonzero, ones, ones_like, pad, reshape, sort, squeeze, stack, swapaxes, transpose, tril, triu, where, zeros, zeros_like)
+# chapter 5: tensors
 from flowedu.tensor import return_types
 from flowedu.tensor.creation import (
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor,
-    arange, as_tensor, empty_like, full_like, linspace, logspace)
+    arange, as_tensor, empty_like, eye, full_like, linspace, logspace, ones, ones_like, zeros, zeros_like)
 from flowedu import autograd, cuda
 from flowedu.blob.dtype import bfloat16, get_default_dtype, set_default_dtype
 from flowedu.blob.limits import finfo, iinfo
@@ -96,38 +93,39 @@ from flowedu.tensor.memory_format import (
 from flowedu.tensor.elementwise import (
     abs, absolute, acos, acosh, add, addcdiv, addcmul, all, allclose, any, arccos, arccosh, arcsin, arcsinh, arctan,
     arctan2, arctanh, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or,
-    bitwise_right_shift, bitwise_xor, ceil, clamp_max, clamp_min, clone, copysign, cos, cosh, count_nonzero, deg2rad,
-    digamma, div, divide, eq, equal, erf, erfc, erfinv, exp, exp2, expm1, fix, float_power, floor, floor_divide, fmax,
-    fmin, fmod, frac, ge, gelu, greater, greater_equal, gt, heaviside, hypot, isclose, isfinite, isinf, isnan, isneginf,
-    isposinf, ldexp, le, lerp, less, less_equal, lgamma, log, log1p, log2, log10, log_sigmoid, logaddexp, logaddexp2,
-    logical_and, logical_not, logical_or, logical_xor, logit, lt, maximum, minimum, mish, mul, multiply, nan_to_num, ne,
-    neg, negative, not_equal, positive, pow, rad2deg, reciprocal, relu, remainder, round, rsqrt, rsub, selu, sgn, sigmoid,
-    sign, signbit, silu, sin, sinc, sinh, softplus, softsign, sqrt, square, sub, subtract, tan, tanh, true_divide, trunc,
-    xlogy)
+    bitwise_right_shift, bitwise_xor, ceil, clamp, clamp_max, clamp_min, clip, clip as clip_by_scalar, clone, copysign,
+    cos, cosh, count_nonzero, deg2rad, digamma, div, divide, eq, equal, erf, erfc, erfinv, exp, exp2, expm1, fix,
+    float_power, floor, floor_divide, fmax, fmin, fmod, frac, ge, gelu, greater, greater_equal, gt, heaviside, hypot,
+    isclose, isfinite, isinf, isnan, isneginf, isposinf, ldexp, le, lerp, less, less_equal, lgamma, log, log1p, log2,
+    log10, log_sigmoid, logaddexp, logaddexp2, logical_and, logical_not, logical_or, logical_xor, logit, lt, maximum,
+    minimum, mish, mul, multiply, nan_to_num, ne, neg, negative, not_equal, positive, pow, rad2deg, reciprocal, relu,
+    remainder, round, rsqrt, rsub, selu, sgn, sigmoid, sign, signbit, silu, sin, sinc, sinh, softplus, softsign, sqrt,
+    square, sub, subtract, tan, tanh, true_divide, trunc, where, xlogy)
 from flowedu.tensor.reductions import (
     amax, amin, aminmax, argmax, argmin, log_softmax, logsumexp, max, mean, min, nanmean, nansum, norm, prod, renorm,
     softmax, std, std_mean, sum, var, var_mean)
 from flowedu.tensor.running import cummax, cummin, cumprod, cumsum, diff, logcumsumexp, trapezoid
 from flowedu.tensor.shapes import (
-    adjoint, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, broadcast_tensors, broadcast_to, expand, movedim,
-    moveaxis, permute, ravel, repeat_interleave, swapdims, t, tile, unflatten, unsqueeze, view)
+    adjoint, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, broadcast_tensors, broadcast_to, expand, flatten,
+    movedim, moveaxis, permute, ravel, repeat_interleave, reshape, squeeze, swapaxes, swapdims, t, tile, transpose,
+    unflatten, unsqueeze, view)
 from flowedu.tensor.pieces import (
     as_strided, chunk, diagonal, flip, fliplr, flipud, narrow, roll, rot90, select, split, tensor_split, unbind, unfold)
 from flowedu.tensor.joining import (
-    block_diag, cartesian_prod, cat, column_stack, concatenate, diag_embed, diagflat, dstack, hstack,
-    meshgrid, row_stack, take_along_dim, vander, vstack)
+    block_diag, cartesian_prod, cat, cat as concat, column_stack, concatenate, diag, diag_embed, diagflat, dstack, hstack,
+    meshgrid, pad, row_stack, stack, take_along_dim, tril, triu, vander, vstack)
 from flowedu.tensor.places import combinations, tril_indices, triu_indices
 from flowedu.tensor.linear import (
-    addbmm, addmm, addmv, addr, baddbmm, bmm, cdist, chain_matmul, cross, dot, ger, inner, kron, matrix_power, mm, mv,
-    outer, tensordot, trace, vdot)
+    addbmm, addmm, addmv, addr, baddbmm, bmm, cdist, chain_matmul, cross, dot, ger, inner, kron, matmul, matrix_power, mm,
+    mv, outer, tensordot, trace, vdot)
 from flowedu.tensor.linalg import det, inv as inverse
 from flowedu.tensor.einsum import einsum
 from flowedu.tensor.search import (
-    bincount, bucketize, histc, isin, kthvalue, masked_select, median, mode, msort, quantile, searchsorted, topk, unique,
-    unique_consecutive)
+    argsort, argwhere, bincount, bucketize, histc, isin, kthvalue, masked_select, median, mode, msort, nonzero, quantile,
+    searchsorted, sort, topk, unique, unique_consecutive)
 from flowedu.tensor.scatters import (
-    index_add, index_copy, index_fill, index_put, index_select, masked_scatter, scatter, scatter_add, scatter_reduce,
-    select_scatter, slice_scatter, take)
+    gather, index_add, index_copy, index_fill, index_put, index_select, masked_fill, masked_scatter, scatter, scatter_add,
+    scatter_reduce, select_scatter, slice_scatter, take)
 from flowedu.tensor.generator import (
     Generator, default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state)
 from flowedu.tensor.random import (
@@ -137,6 +135,7 @@ from flowedu.tensor.promote import can_cast, promote_types, result_type
 
 # chapter 5: training with tensors
 from flowedu import models, optim, utils, vision
+from flowedu.oneflow04 import names as _names
 from flowedu.calls.present import present_all as _present_all
 from flowedu.later import later as _later
 

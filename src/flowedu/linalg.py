@@ -1,5 +1,4 @@
 """flow.linalg: matmul (of blobs too, from OneFlow 0.4), and for tensors inv, det, solve and norms."""
-from flowedu.generations import matmul
 from flowedu.tensor.linalg import (
     cross,
     det,
@@ -11,5 +10,6 @@ from flowedu.tensor.linalg import (
     solve,
     vector_norm,
 )
+from flowedu.tensor.linear import matmul
 
 __all__ = ["cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power", "norm", "solve", "vector_norm"]

@@ -265,8 +265,5 @@ def l2_normalize(x, axis: int, epsilon: float = 1e-12):
 @front("Matmul")
 def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0):
     """alpha * op(a) @ op(b): equal batch axes, or an n-d a with a matrix b."""
-    if a.dtype is not b.dtype:
-        raise DTypeError("matmul: the dtypes differ", expected="equal dtypes", got=f"{a.dtype.name} and {b.dtype.name}",
-                         fix="convert one with flow.cast")
     y = REGISTRY["matmul"](a, b, transpose_a=transpose_a, transpose_b=transpose_b)
     return y if alpha == 1.0 else y * float(alpha)

@@ -94,7 +94,7 @@ def test_the_error_names_the_argument(text):
             with pytest.raises(FlowError) as caught:
                 eval(wrong, values)
             e = caught.value
-            both = [f, f.function.chosen((X,), {})] if hasattr(f.function, "chosen") else [f]
+            both = [f] if f.choice is None else [f.choice.older, f.choice.newer]
             words = [*(name for g in both for name in inspect.signature(g).parameters), "list"]
             assert name in e.problem, f"{wrong}: does not name the function: {e}"
             assert any(w in e.problem for w in words), f"{wrong}: does not name the argument: {e}"

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from flowedu import generations
 from flowedu import typing as tp
+from flowedu.oneflow04.names import OLDER
 from flowedu.tensor import creation, elementwise, joining, linear, scatters, search, shapes
 
-SHARED = [n for n, f in vars(generations).items() if callable(f) and getattr(f, "__wrapped__", None) and n != "both"]
+SHARED = [n for n in OLDER if "." not in n]
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)
 
 
@@ -29,7 +29,8 @@ def test_the_list_is_complete():
             "ones_like", "zeros_like", "diag", "eye", "tril", "triu", "clamp", "clip", "masked_fill", "nonzero", "argwhere",
             "concat", "matmul", "swapaxes", "pad"} <= set(SHARED)
     for name in SHARED:
-        assert getattr(flow, name).function is getattr(generations, name)
+        choice = getattr(flow, name).choice
+        assert choice.older is OLDER[name].function and choice.newer is getattr(flow, name).function
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -62,15 +63,16 @@ CALLS = {"argsort": (T, 0, True), "argwhere": (T,), "clamp": (T, 1, 3), "clip": 
          "masked_fill": (T, T > 2, -1), "matmul": (T, T.T), "nonzero": (T,), "ones": ((2, 3),), "ones_like": (T,),
          "pad": (T, (1, 2)), "reshape": (T, (3, 2)), "sort": (T, 0, True), "squeeze": (flow.ones(1, 2), 0),
          "stack": ([T, T], 1), "swapaxes": (T, 0, 1), "transpose": (T, 0, 1), "tril": (T, 1), "triu": (T, 1),
-         "where": (T > 2, T, 0.0), "zeros": ((2, 3),), "zeros_like": (T,)}
+         "where": (T > 2, T, 0.0), "zeros": ((2, 3),), "zeros_like": (T,), "clip_by_scalar": (T, 1, 3)}
+SAME = {"concat": "cat", "clip_by_scalar": "clip"}
 
 
 @pytest.mark.parametrize("name", SHARED)
 def test_arguments_may_be_named(name):
     """By position, by the names of the tensor function, and half and half: the same."""
     f, args = getattr(flow, name), CALLS[name]
-    module = next(m for m in MODULES if hasattr(m, {"concat": "cat"}.get(name, name)))
-    parameters = list(inspect.signature(getattr(module, {"concat": "cat"}.get(name, name))).parameters.values())
+    module = next(m for m in MODULES if hasattr(m, SAME.get(name, name)))
+    parameters = list(inspect.signature(getattr(module, SAME.get(name, name))).parameters.values())
     if parameters[0].kind is parameters[0].VAR_POSITIONAL:
         return
     names = ["input", "shape"] if name == "reshape" else [p.name for p in parameters[:len(args)]]

@@ -68,9 +68,9 @@ def _inside(error: BaseException) -> bool:
 
 def _signature(function, args: list, kwargs: dict) -> inspect.Signature | None:
     """Of the function; of one that stands for two, of the one that this call meant."""
-    f = function.function
+    choice = function.choice
     try:
-        return inspect.signature(f.chosen(args, kwargs) if hasattr(f, "chosen") else f)
+        return inspect.signature(choice.choose(tuple(args), kwargs) if choice is not None else function.function)
     except (TypeError, ValueError):
         return None
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import importlib
 import types
+from collections.abc import Callable
 
 from flowedu import later
 from flowedu.calls import explain
+from flowedu.faces import face
 from flowedu.ops.function import PublicFunction, register_explainer
 
 _COMPILED = type(register_explainer)                     # a function of a Cython module
@@ -17,8 +19,16 @@ _AS_IT_IS = {"forward", "build"}                         # what users define, an
 PUBLIC = """flowedu nn nn.functional nn.init nn.utils nn.utils.rnn linalg math layers losses optim optim.lr_scheduler
     optimizer random regularizers autograd cuda utils vision models deprecated unittest job.env job.scope job.distribute
     advanced"""                                          # and what is imported later (later.py)
-_skins: dict[tuple[object, str], PublicFunction] = {}
+_skins: dict[tuple[object, str, bool], PublicFunction] = {}
 _classes: set[type] = set()
+_choice: Callable = lambda path, value: None             # oneflow04/names.py has the one that is used
+
+
+def register_choices(f: Callable) -> None:
+    """f(path, value): the choice between `value`, found at a public path such as "nn.MSELoss", and what else the name
+    means; None: nothing else."""
+    global _choice
+    _choice = f
 
 
 def present_all() -> None:
@@ -27,27 +37,36 @@ def present_all() -> None:
         present(importlib.import_module("flowedu" if name == "flowedu" else f"flowedu.{name}"))
 
 
-def present(value, name: str | None = None):
-    """A public function with its skin; a class or a module of ours, changed in place. name: what users call it."""
+def present(value, name: str | None = None, path: str = ""):
+    """A public function with its skin; a class or a module of ours, changed in place. name: what users call it; path: where
+    below flowedu they find it."""
     if not _is_ours(value):
         return value
     if isinstance(value, (types.FunctionType, _COMPILED)):
-        key = value, name or value.__name__
+        choice = _choice(path, value)
+        key = value, name or value.__name__, choice is not None
         if key not in _skins:
-            _skins[key] = PublicFunction(value, None, name)
+            _skins[key] = PublicFunction(value, None, name, choice)
         return _skins[key]
     if isinstance(value, types.ModuleType):
-        own = vars(value)
-        for name, x in list(own.items()):
-            if name[0] != "_" and not isinstance(x, types.ModuleType):
-                own[name] = present(x, name)
-        if "__getattr__" not in own:
-            own["__getattr__"] = later.later(value.__name__, {})[0]
+        _present_module(value)
     elif isinstance(value, type):
         for kind in value.__mro__:
             if _is_ours(kind) and kind not in _classes and not issubclass(kind, BaseException):
                 _present_class(kind)
+        choice = _choice(path, value)
+        if choice is not None and "__new__" not in vars(value):
+            value.__new__, value.__doc__ = choice.constructor(), choice.text
     return value
+
+
+def _present_module(module: types.ModuleType) -> None:
+    own, inside = vars(module), face(module.__name__).partition(".")[2]
+    for name, x in list(own.items()):
+        if name[0] != "_" and not isinstance(x, types.ModuleType):
+            own[name] = present(x, name, f"{inside}.{name}".lstrip("."))
+    if "__getattr__" not in own:
+        own["__getattr__"] = later.later(module.__name__, {})[0]
 
 
 def _is_ours(value) -> bool:

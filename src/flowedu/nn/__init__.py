@@ -9,7 +9,7 @@ from flowedu.matrix_ops import tril
 from flowedu.nn.losses import *
 
 # chapter 5: modules
-from flowedu.nn import both, functional, init, modules, utils
+from flowedu.nn import functional, init, modules, utils
 from flowedu.nn.containers import ModuleDict, ModuleList, Sequential
 from flowedu.nn.module import Module
 from flowedu.nn.modules import *

@@ -3,6 +3,9 @@
 Only C sees a TypeError that is raised while arguments are bound, before the function's first line, without slowing the
 calls that are right: a call through the skin costs 20 ns more, and 100 ns less where the function is one op of its
 arguments and says so (its attribute `quick`). What is said about a failed call is calls/explain.py's.
+
+A name may have an older meaning, too. Then the skin has a `choice` (oneflow04/names.py), and asks it for the function that
+a call means, unless a tensor in front and nothing unusual behind it say that already.
 """
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_XDECREF
@@ -38,23 +41,29 @@ cdef object explain = None           # explain(function, args, kwargs, error): w
 
 cdef class PublicFunction:
     """`function` for users: the same signature, text and result. owner: the class it is a method of; name: what users call
-    it, if not its own name."""
+    it, if not its own name; choice: between it and the older meaning of the name, or None."""
 
     cdef fe_vectorcall vectorcall
     cdef readonly object function
-    cdef readonly object owner, name
+    cdef readonly object owner, name, choice
     cdef OpBase op                   # None, or the op that the function is, of `inputs` tensors of a code below `below`
-    cdef int inputs, below
+    cdef int inputs, below, rank     # and of so many axes, or of any number (-1)
+    cdef size_t most                 # with a choice: how many arguments the function takes,
+    cdef tuple sure                  # and with a second of which types a call is its own; None: of any
     cdef dict __dict__
     cdef object __weakref__
 
-    def __init__(self, function, owner=None, name=None):
-        self.function, self.owner, self.vectorcall = function, owner, call
-        self.name = name or function.__name__
+    def __init__(self, function, owner=None, name=None, choice=None):
+        self.function, self.owner, self.choice, self.vectorcall = function, owner, choice, call
+        self.name, self.rank = name or function.__name__, -1
         quick = getattr(function, "quick", None)
         if quick is not None:
-            self.op, self.below = quick
+            self.op, self.below = quick[:2]
             self.inputs = len(self.op.inputs)
+            if len(quick) > 2:
+                self.rank = quick[2]
+        if choice is not None:
+            self.most, self.sure = choice.most, choice.sure
 
     def __get__(self, instance, owner):
         return self if instance is None else PyMethod_New(self, instance)
@@ -64,12 +73,12 @@ cdef class PublicFunction:
 
     @property
     def __wrapped__(self):
-        """As if the skin were not there: inside it is what the function itself wraps."""
-        return getattr(self.function, "__wrapped__", self.function)
+        """As if the skin were not there: inside it is what the function itself wraps. (Of two, help() shows the older.)"""
+        return self.choice.older if self.choice is not None else getattr(self.function, "__wrapped__", self.function)
 
     @property
     def __doc__(self):
-        return self.function.__doc__
+        return self.function.__doc__ if self.choice is None else self.choice.text
 
     def __repr__(self):
         return repr(self.function)
@@ -81,7 +90,7 @@ cdef class PublicFunction:
         return self
 
     def __reduce__(self):
-        return PublicFunction, (self.function, self.owner, self.name)
+        return PublicFunction, (self.function, self.owner, self.name, self.choice)
 
 
 fe_callable(<PyTypeObject *>PublicFunction, FE_OFFSET)
@@ -94,9 +103,22 @@ def register_explainer(f) -> None:
 
 
 cdef object answer(PublicFunction self, PyObject **args):
-    return self.op.call((<object>args[0],) if self.inputs == 1 else (<object>args[0], <object>args[1]), ())
+    return self.op.call((<object>args[0],) if self.inputs == 1 else (<object>args[0], <object>args[1]), self.op.defaults)
+
+
+cdef object chosen(PublicFunction self, PyObject **args, size_t n, PyObject *names):
+    """The answer of the function that the call means."""
+    given, keywords = told(args, n, names)
+    return self.choice.choose(given, keywords)(*given, **keywords)
+
+
+cdef tuple told(PyObject **args, size_t n, PyObject *names):
+    """(args, kwargs) of a call."""
+    given = tuple([<object>args[i] for i in range(n)])
+    return given, {} if names == NULL else {name: <object>args[n + i] for i, name in enumerate(<tuple><object>names)}
 
 ctypedef PyObject *(*c_function)(PublicFunction, PyObject **) noexcept      # as C sees it: NULL, and an error is set
+ctypedef PyObject *(*c_chosen)(PublicFunction, PyObject **, size_t, PyObject *) noexcept
 
 
 cdef PyObject *call(PyObject *callable, PyObject **args, size_t nargsf, PyObject *names) noexcept:
@@ -105,6 +127,8 @@ cdef PyObject *call(PyObject *callable, PyObject **args, size_t nargsf, PyObject
     cdef PyObject *result
     if self.inputs and names == NULL and plain(self, args, n):
         result = (<c_function>answer)(self, args)
+    elif self.choice is not None and (names != NULL or not newer(self, args, n)):
+        result = (<c_chosen>chosen)(self, args, n, names)
     else:
         result = PyObject_Vectorcall(<PyObject *>self.function, args, nargsf, names)
     if result == NULL and (PyErr_ExceptionMatches(TypeError) or PyErr_ExceptionMatches(AttributeError)):
@@ -119,9 +143,27 @@ cdef inline bint plain(PublicFunction self, PyObject **args, size_t n) noexcept:
         return False
     for i in range(self.inputs):
         if not isinstance(<object>args[i], TensorBase) or (<TensorBase>args[i]).v.dtype >= self.below \
-                or (<TensorBase>args[i]).v.dtype != (<TensorBase>args[0]).v.dtype:
+                or (<TensorBase>args[i]).v.dtype != (<TensorBase>args[0]).v.dtype \
+                or self.rank >= 0 and (<TensorBase>args[i]).v.ndim != self.rank:
             return False
     return True
+
+
+cdef inline bint newer(PublicFunction self, PyObject **args, size_t n) noexcept:
+    """Whether a call of positional arguments can mean but the function itself, and not the older one."""
+    if n == 0 or n > self.most or not isinstance(<object>args[0], TensorBase):
+        return False
+    return n == 1 or self.sure is None or type(<object>args[1]) in self.sure and no_odd_items(<object>args[1])
+
+
+cdef inline bint no_odd_items(x) noexcept:
+    """Whether x is no tuple or list, or one of ints."""
+    if not isinstance(x, (tuple, list)):
+        return True
+    for y in x:
+        if type(y) is not int:
+            return False
+    return len(x) > 0
 
 
 cdef void reword(PublicFunction self, PyObject **args, size_t n, PyObject *names) noexcept:
@@ -135,9 +177,8 @@ cdef void reword(PublicFunction self, PyObject **args, size_t n, PyObject *names
     if trace != NULL:
         PyException_SetTraceback(error, trace)
     try:
-        given = [<object>args[i] for i in range(n)]
-        keywords = {} if names == NULL else {name: <object>args[n + i] for i, name in enumerate(<tuple><object>names)}
-        better = explain(self, given, keywords, <object>error)
+        given, keywords = told(args, n, names)
+        better = explain(self, list(given), keywords, <object>error)
     except Exception as worse:
         worse.__context__ = <object>error
         better = worse

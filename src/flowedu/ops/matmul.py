@@ -17,10 +17,9 @@ def _axes(a, b, transpose_a, transpose_b):
 
 
 def _check(a, b, transpose_a, transpose_b, name="matmul"):
-    fix = "make the k axes equal: reshape or transpose one of the two"
     if a.dtype is not b.dtype:
-        raise DTypeError(f"{name}: the element types differ", expected="equal types", got=f"a {a}, b {b}",
-                         fix="convert one with flow.cast")
+        raise DTypeError(f"{name}: expected a and b to have the same dtype", expected="equal types", got=f"a {a}, b {b}",
+                         fix="convert one with flow.cast (or .to)")
     if a.ndim < 2 or b.ndim < 2:
         raise ShapeError(f"{name}: a and b need two axes or more", expected="a (m, k), b (k, n)",
                          got=f"a {a.shape}, b {b.shape}", fix="reshape a vector to (1, k) or (k, 1)")
@@ -28,13 +27,18 @@ def _check(a, b, transpose_a, transpose_b, name="matmul"):
         raise ShapeError(f"{name}: the batch axes do not fit", got=f"a {a.shape}, b {b.shape}",
                          expected="equal numbers of axes, or an n-d a with a matrix b (and no transpose_a)",
                          fix="expand b to a's batch axes")
-    ka = a.shape[-2] if transpose_a else a.shape[-1]
-    kb = b.shape[-1] if transpose_b else b.shape[-2]
-    if ka != kb:
-        if (b.shape[-2] if transpose_b else b.shape[-1]) == ka:
-            fix = f"transpose_b={not transpose_b} makes them fit"
-        raise ShapeError(f"{name}: axis k has two sizes, {ka} and {kb}", expected=_axes(a, b, transpose_a, transpose_b),
+    left, right = _transposed(a.shape, transpose_a), _transposed(b.shape, transpose_b)
+    if left[-1] != right[-2]:
+        shapes = " and ".join("x".join(map(str, shape)) for shape in (left, right))
+        fix = f"transpose_b={not transpose_b}, or the transpose of b, makes them fit" if right[-1] == left[-1] else \
+            "make the k axes equal: transpose or reshape one of the two"
+        raise ShapeError(f"{name}: axis k has two sizes, {left[-1]} and {right[-2]}: mat1 and mat2 shapes cannot be "
+                         f"multiplied ({shapes})", expected=_axes(a, b, transpose_a, transpose_b),
                          got=f"a {a.shape}, b {b.shape}", fix=fix)
+
+
+def _transposed(shape, really):
+    return (*shape[:-2], shape[-1], shape[-2]) if really else shape
 
 
 def _ref(a, b, transpose_a, transpose_b):

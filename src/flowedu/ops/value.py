@@ -8,7 +8,6 @@ from __future__ import annotations
 from numbers import Real
 
 from flowedu.blob import dtype as dt
-from flowedu.errors import DTypeError
 from flowedu.ops.core import current_interpreter, scalar_tensor
 from flowedu.ops.define import REGISTRY, Op
 
@@ -73,9 +72,6 @@ def matmul(a, b):
     """`a @ b`."""
     if not (hasattr(a, "spec") and hasattr(b, "spec")):
         return NotImplemented
-    if a.dtype is not b.dtype:
-        raise DTypeError("matmul: the element types differ", expected="equal types", got=f"{a.dtype.name} and "
-                         f"{b.dtype.name}", fix="convert one with flow.cast")
     return REGISTRY["matmul"](a, b)
 
 

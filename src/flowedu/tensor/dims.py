@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import operator
 
-from flowedu.errors import AxisError, DTypeError, ShapeError
+from flowedu.errors import AxisError, CallError, DTypeError, ShapeError
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
 
@@ -54,11 +54,15 @@ def dims(dim, rank: int, what: str) -> tuple[int, ...]:
 
 def sizes(shape) -> tuple[int, ...]:
     """Sizes given as `f(2, 3)`, `f((2, 3))`, `f([2, 3])` or `f(shape)`: the *args of a function."""
-    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+    inside = len(shape) == 1 and isinstance(shape[0], (tuple, list))
+    if inside:
         shape = shape[0]
     try:
         return tuple([operator.index(n) for n in shape])
     except TypeError:
+        if inside and any(not isinstance(n, TensorBase) and not hasattr(n, "__index__") for n in shape):
+            raise CallError("the sizes of a shape are whole numbers", expected="ints", got=f"{shape!r}"[:60],
+                            fix="write each size as an int") from None
         return tuple([int(n.item()) if isinstance(n, TensorBase) else operator.index(n) for n in shape])
 
 

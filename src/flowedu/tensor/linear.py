@@ -33,8 +33,7 @@ _CARRIER = {"float16": "float32", "bfloat16": "float32", "int8": "float64", "uin
 
 def _product(a, b):
     """The op, for whole numbers through float64 (exact below 2^53) and for halves through float32."""
-    code = a.dtype.code
-    if code < 2:
+    if a.dtype.code < 2 or a.dtype is not b.dtype:                      # which the op refuses
         return _MATMUL.call((a, b), _MATMUL.defaults)
     from flowedu.blob import dtype as dt
     if a.dtype is dt.bool_:
@@ -43,46 +42,41 @@ def _product(a, b):
     return cast(_MATMUL.call((cast(a, carrier), cast(b, carrier)), _MATMUL.defaults), a.dtype)
 
 
-def _mismatch(what, a, b, ka, kb):
-    return ShapeError(f"{what}: axis k has two sizes, {ka} and {kb}: mat1 and mat2 shapes cannot be multiplied "
-                      f"({'x'.join(map(str, a.shape))} and {'x'.join(map(str, b.shape))})", expected="mk,kn->mn",
-                      got=f"a {tuple(a.shape)}, b {tuple(b.shape)}",
-                      fix="make the k axes equal: transpose or reshape one of the two")
-
-
 def matmul(input, other):
     """The matrix product; vectors are rows on the left and columns on the right, batch axes broadcast."""
-    a, b = input, other
     try:
-        p, q = a.ndim, b.ndim
+        p, q = input.ndim, other.ndim
     except AttributeError:
-        raise NotATensorError("matmul", b if isinstance(a, TensorBase) else a, "an operand") from None
-    if a.dtype is not b.dtype:
-        _same_types("matmul", a, b)
+        raise NotATensorError("matmul", other if isinstance(input, TensorBase) else input, "an operand") from None
     if p == 2 and q == 2:
-        if a.shape[1] != b.shape[0]:
-            raise _mismatch("matmul", a, b, a.shape[1], b.shape[0])
-        return _product(a, b)
+        return _product(input, other)
     if p == 0 or q == 0:
         raise ShapeError("matmul: both arguments to matmul need to be at least 1D", expected="one axis or more",
                          got=f"{p} and {q}", fix="a number times a tensor is *")
-    if p == 1:
-        a = reshaped(a, (1, a.shape[0]))
-    if q == 1:
-        b = reshaped(b, (b.shape[0], 1))
-    if a.shape[-1] != b.shape[-2]:
-        raise _mismatch("matmul", input, other, a.shape[-1], b.shape[-2])
+    if p > 1 < q:
+        return _of_batches(input, other)
+    a = reshaped(input, (1, input.shape[0])) if p == 1 else input
+    b = reshaped(other, (other.shape[0], 1)) if q == 1 else other
+    try:
+        y = _of_batches(a, b)
+    except ShapeError as e:
+        raise e.told(got=f"a {tuple(input.shape)}, b {tuple(other.shape)}") from None
+    shape = y.shape if p > 1 else (*y.shape[:-2], y.shape[-1])
+    return reshaped(y, shape if q > 1 else shape[:-1])
+
+
+matmul.quick = _MATMUL, 2, 2
+
+
+def _of_batches(a, b):
+    """The products of two batches of matrices, which broadcast."""
     if b.ndim > 2 and a.shape[:-2] != b.shape[:-2]:
         batch = S.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         a, b = (x if x.shape[:-2] == batch else _EXPAND.call((x,), ((*batch, *x.shape[-2:]),)) for x in (a, b))
     if a.ndim > 3 and b.ndim == a.ndim:                                 # one batch axis is enough for the kernel
         y = _product(S.flatten(a, 0, -3), S.flatten(b, 0, -3))
-        y = reshaped(y, (*a.shape[:-2], a.shape[-2], b.shape[-1]))
-    else:
-        y = _product(a, b)
-    if p == 1:
-        y = reshaped(y, (*y.shape[:-2], y.shape[-1]))
-    return reshaped(y, y.shape[:-1]) if q == 1 else y
+        return reshaped(y, (*a.shape[:-2], a.shape[-2], b.shape[-1]))
+    return _product(a, b)
 
 
 def _ranks(what: str, *pairs) -> None:

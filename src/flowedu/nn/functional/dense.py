@@ -26,27 +26,29 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         ShapeError (a RuntimeError): the last axis of input is not that of weight. DTypeError: the dtypes differ.
     """
     try:
-        shape = input.shape
-    except AttributeError:
-        check_tensor("linear", input)
-    if len(shape) < 2 or weight.ndim != 2:
-        return _linear_of_vectors(input, weight, bias)
-    if shape[-1] != weight.shape[1]:
-        raise ShapeError(f"linear: mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, shape))} and "
-                         f"{weight.shape[1]}x{weight.shape[0]})", expected=f"an input whose last axis has "
-                         f"{weight.shape[1]} elements", got=f"input {tuple(shape)}, weight {tuple(weight.shape)}",
-                         fix=f"nn.Linear({shape[-1]}, {weight.shape[0]}), or reshape the input")
-    if input.dtype is not weight.dtype:
-        raise _unlike("linear", input, weight)
-    y = _MATMUL.call((input, weight), _TRANSPOSED)
+        if input.ndim < 2 or weight.ndim != 2:
+            return _linear_of_vectors(input, weight, bias)
+        y = _MATMUL.call((input, weight), _TRANSPOSED)
+    except (AttributeError, ShapeError, DTypeError):
+        _check_linear(input, weight)
+        raise
     return y if bias is None else _ADD.call((y, bias), ()) if bias.dtype is y.dtype else operate(_ADD, y, bias)
 
 
-def _unlike(what, input, weight) -> DTypeError:
-    check_tensor(what, input)
-    return DTypeError(f"{what}: mat1 and mat2 must have the same dtype, but got {input.dtype!r} and {weight.dtype!r}",
-                      expected=f"an input of {weight.dtype!r}", got=repr(input.dtype),
-                      fix=f"input.to(flow.{weight.dtype.name}), or model.to(flow.{input.dtype.name})")
+def _check_linear(input, weight) -> None:
+    """What the product refused, in the words of a layer."""
+    check_tensor("linear", input)
+    check_tensor("linear", weight, "weight")
+    shape = input.shape
+    if weight.ndim == 2 <= len(shape) and shape[-1] != weight.shape[1]:
+        raise ShapeError(f"linear: mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, shape))} and "
+                         f"{weight.shape[1]}x{weight.shape[0]})", expected=f"an input whose last axis has "
+                         f"{weight.shape[1]} elements", got=f"input {tuple(shape)}, weight {tuple(weight.shape)}",
+                         fix=f"nn.Linear({shape[-1]}, {weight.shape[0]}), or reshape the input") from None
+    if input.dtype is not weight.dtype:
+        raise DTypeError(f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype!r} and {weight.dtype!r}",
+                         expected=f"an input of {weight.dtype!r}", got=repr(input.dtype),
+                         fix=f"input.to(flow.{weight.dtype.name}), or model.to(flow.{input.dtype.name})") from None
 
 
 def _linear_of_vectors(input, weight, bias):

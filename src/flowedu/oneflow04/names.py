@@ -1,0 +1,161 @@
+"""Names with two meanings: `flow.transpose` takes a blob and a permutation, or a tensor and two axes; `nn.MSELoss(x, y)` is
+a function of OneFlow 0.4, `nn.MSELoss()` a module.
+
+What a public name stands for is the newer one, of tensors. It asks this table when a call does not look like one of its
+own: nothing that is a tensor in front, or more behind it than the newer function alone can mean (calls/present.py and
+ops/function.pyx). Then: a tensor among the arguments, the tensor function, unless the call can only mean the older one (a
+keyword or an argument that only OneFlow 0.4 knows: perm=, axis=, "DESCENDING"); a blob, or a job body and no tensor, the
+older function. Outside jobs, what makes tensors of nothing (zeros, eye) is the tensor function's.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import NamedTuple
+
+from flowedu import array_ops, index_ops, math, matrix_ops, shape_ops, sort_ops
+from flowedu.blob.blob import BlobDef
+from flowedu.blob.dtype import bool_, dtype
+from flowedu.calls.present import register_choices
+from flowedu.context import current
+from flowedu.nn import losses, maps, norms
+from flowedu.ops.core import TensorBase
+from flowedu.tensor.size import Size
+
+
+class Older(NamedTuple):
+    """What a name meant in OneFlow 0.4.
+
+    function; means: f(args), whether a call with a tensor in front is the older function's all the same; sure: types of a
+    second argument with which it is not, of tuples and lists those of ints (None: any type); values, for classes: how many
+    tensors or blobs in front make a call the function's.
+    """
+
+    function: Callable
+    sure: tuple[type, ...] | None = None
+    means: Callable[[tuple], bool] = lambda args: False
+    values: int = 0
+
+
+def _second(*kinds: type) -> Callable[[tuple], bool]:
+    """Whether the second argument is of one of these types."""
+    return lambda args: len(args) > 1 and isinstance(args[1], kinds)
+
+
+def _a_word(args) -> bool:
+    return any(isinstance(a, str) for a in args)
+
+
+def _pairs(args) -> bool:
+    return len(args) > 1 and (not isinstance(args[1], (list, tuple)) or not args[1] or not isinstance(args[1][0], int))
+
+
+def _no_sizes(args) -> bool:
+    sizes = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else ()
+    return any(type(n) in (bool, float, str) for n in sizes)
+
+
+def _not_a_mask(args) -> bool:
+    return len(args) > 1 and getattr(args[1], "dtype", bool_) is not bool_
+
+
+def _no_axis(args) -> bool:
+    return len(args) > 1 and not isinstance(args[1], int)
+
+
+_clip, _matmul = Older(math.clip_by_value), Older(math.matmul)
+OLDER = {
+    "argsort": Older(sort_ops.argsort, (), _a_word),
+    "argwhere": Older(index_ops.argwhere),
+    "clamp": _clip,
+    "clip": _clip,
+    "clip_by_scalar": _clip,
+    "concat": Older(array_ops.concat),
+    "diag": Older(matrix_ops.diag),
+    "eye": Older(matrix_ops.eye),
+    "flatten": Older(array_ops.flatten),
+    "gather": Older(index_ops.gather, (int,), _no_axis),
+    "linalg.matmul": _matmul,
+    "masked_fill": Older(array_ops.masked_fill, (), _not_a_mask),
+    "matmul": _matmul,
+    "nonzero": Older(index_ops.nonzero),
+    "ones": Older(array_ops.ones, (), _second(dtype, type)),
+    "ones_like": Older(array_ops.ones_like),
+    "pad": Older(shape_ops.pad, (tuple, list), _pairs),
+    "reshape": Older(array_ops.reshape, (int, tuple, list, Size), _no_sizes),
+    "sort": Older(sort_ops.sort, (), _a_word),
+    "squeeze": Older(array_ops.squeeze, (int, tuple), _second(list)),
+    "stack": Older(array_ops.stack),
+    "swapaxes": Older(shape_ops.swapaxes),
+    "transpose": Older(array_ops.transpose, (int,), _second(list, tuple)),
+    "tril": Older(matrix_ops.tril),
+    "triu": Older(matrix_ops.triu),
+    "where": Older(array_ops.where),
+    "zeros": Older(array_ops.zeros, (), _second(dtype, type)),
+    "zeros_like": Older(array_ops.zeros_like),
+    **{f"nn.{name}": Older(getattr(home, name), values=count) for home, count, names in (
+        (losses, 2, "BCELoss BCEWithLogitsLoss KLDivLoss L1Loss MSELoss"),
+        (losses, 3, "MarginRankingLoss TripletMarginLoss"),
+        (norms, 1, "GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d"),
+        (maps, 1, "PixelShuffle")) for name in names.split()},
+}
+
+
+class Choice:
+    """Between the two meanings of one name: `newer`, the tensor function or the module, and `older`.
+
+    Attributes for ops/function.pyx: most, how many positional arguments the newer one takes; sure, see Older.
+    """
+
+    def __init__(self, path: str, newer: Callable):
+        self.path, self.newer = path, newer
+        self.older, self.sure, self.means, self.values = OLDER[path]
+        parameters = inspect.signature(newer).parameters.values()
+        starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        self.keywords = frozenset(p.name for p in parameters)
+        self.most = 1 << 30 if starred else sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+    def __reduce__(self):
+        return Choice, (self.path, self.newer)
+
+    def fits(self, args: tuple, kwargs: dict) -> bool:
+        """Whether a call on tensors can be the newer function's."""
+        return kwargs.keys() <= self.keywords and len(args) <= self.most and not self.means(args)
+
+    def choose(self, args: tuple, kwargs: dict) -> Callable:
+        """The function that a call means."""
+        in_job, first = current().in_job, args[0] if args else None
+        if type(first) is tuple and first:
+            first = first[0]
+        if type(first) is not int or in_job:                      # not zeros(2, 3): sizes
+            values = [*args, *kwargs.values()]
+            values += [y for x in values if isinstance(x, (list, tuple)) for y in x]
+            if any(isinstance(x, BlobDef) for x in values) or in_job and not any(isinstance(x, TensorBase) for x in values):
+                return self.older
+        return self.newer if self.fits(args, kwargs) else self.older
+
+    @property
+    def text(self) -> str:
+        """The documentation of both."""
+        if self.values:
+            return f"{self.newer.__doc__}\n\n    Called with blobs or tensors it is the function of OneFlow 0.4: " \
+                   f"{self.newer.__name__}{inspect.signature(self.older)}."
+        return (f"Of blobs (OneFlow 0.4): {self.older.__doc__}\n\nOf tensors: {self.newer.__name__}"
+                f"{inspect.signature(self.newer)}. {self.newer.__doc__ or ''}")
+
+    def constructor(self) -> Callable:
+        """`__new__` of the class that the name stands for: the function answers where the first arguments are values."""
+        cls, function, count = self.newer, self.older, self.values
+        names = tuple(inspect.signature(function).parameters)[:count]
+
+        def __new__(kind, *args, **kwargs):
+            if kind is cls:                                       # not one that users derive from it
+                given = (*args[:count], *(kwargs[n] for n in names[len(args):] if n in kwargs))
+                if len(given) == count and all(isinstance(x, (BlobDef, TensorBase)) for x in given):
+                    return function(*args, **kwargs)
+            return object.__new__(kind)
+
+        return __new__
+
+
+register_choices(lambda path, value: Choice(path, value) if path in OLDER else None)
