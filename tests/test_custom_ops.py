@@ -14,6 +14,7 @@ from flowedu.dist.signature import signatures
 from flowedu.errors import ArgumentError, GradientError
 from flowedu.graph.ir import Graph
 from flowedu.ops.define import REGISTRY, define
+from flowedu.ops.record import Laws, Meaning
 from laws import calls, test_gradients, test_modes, test_signatures
 from laws.graphs import run_graph
 
@@ -106,9 +107,9 @@ def test_keywords_as_names():
 
 
 def test_a_record_whose_kernel_is_its_ref():
-    """The engine's side: define without cpu=, with any number of inputs."""
-    op = define("total(*xs, scale=1) -> y", lambda xs: ",".join(["a"] * len(xs)) + "->a", float_only=False,
-                ref=lambda xs, scale: sum(xs) * scale)
+    """The engine's side: define without a Kernel, with any number of inputs."""
+    op = define("total(*xs, scale=1) -> y", Meaning(lambda xs: ",".join(["a"] * len(xs)) + "->a",
+                                                    lambda xs, scale: sum(xs) * scale), Laws(float_only=False))
     xs = [np.arange(3) + i for i in range(70)]
     np.testing.assert_array_equal(op(*map(flow.from_numpy, xs), scale=2).numpy(), sum(xs) * 2)
     np.testing.assert_array_equal(run(lambda *blobs: op(*blobs), *xs[:3]), sum(xs[:3]))

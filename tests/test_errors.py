@@ -31,7 +31,7 @@ def outcome(op, arrays, attrs):
         out = op.call(tuple(tensors), attrs)
     except FlowError as e:
         return "refused", e
-    mutates = getattr(op, "mutates", None)
+    mutates = op.mutates
     if mutates:
         return "gave", [tensors[i].numpy() for i in mutates(len(tensors))]
     return "gave", [y.numpy() for y in (out if isinstance(out, tuple) else (out,))]

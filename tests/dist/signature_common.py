@@ -9,7 +9,7 @@ from flowedu.blob.spec import Spec
 from flowedu.dist.sbp import layout
 from laws.calls import attributes, cases, input_name, resized, types_of, values
 
-CALLS = cases(lambda op: op.ref is not None and not getattr(op, "mutates", None) and not op.random)
+CALLS = cases(lambda op: op.ref is not None and not op.mutates and not op.random)
 JOIN = {"P": np.add.reduce, "Pmax": np.maximum.reduce, "Pmin": np.minimum.reduce}
 
 

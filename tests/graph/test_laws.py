@@ -10,7 +10,7 @@ from laws.calls import attributes, cases, close, input_name, label, types_of, va
 
 from .making import graph
 
-CALLS = cases(lambda op: not getattr(op, "mutates", None) and not op.random)
+CALLS = cases(lambda op: not op.mutates and not op.random)
 TRAINED = cases(lambda op: bool(op.rules) and not op.random)
 IN_JOBS = {"float32", "float64", "int8", "uint8", "int32", "int64"}       # bools are of chapter 5; so are empty tensors
 

@@ -11,7 +11,7 @@ import pytest
 from .calls import attributes, cases, label, run, strided
 from .draws import EXACT, KINDS, agree, arrays_of, letters, meaning, seed_of, stretched, supported
 
-CALLS = cases(lambda op: op.ref is not None and op.cpu is not None and not getattr(op, "mutates", None))
+CALLS = cases(lambda op: op.ref is not None and op.cpu is not None and not op.mutates)
 BLOCKS = (16, 32, 64, 128, 256, 512, 2048, 4096)
 SIZES = tuple(n + d for n in BLOCKS for d in (-1, 0, 1))
 FEW = (17, 64, 127, 257, 512, 1025, 4097)        # one engine runs all elementwise ops

@@ -24,7 +24,7 @@ from .calls import attributes, cases, input_name, label, reference, types_of, va
 from .test_signatures import drawable as addends
 from .test_signatures import layouts, that_hold
 
-CALLS = cases(lambda op: not getattr(op, "mutates", None) and not op.random)
+CALLS = cases(lambda op: not op.mutates and not op.random)
 WORLDS = [(1,), (2,), (3,), (4,), (2, 2)]
 MOST = 5            # signatures tried on a grid; on a row all are
 

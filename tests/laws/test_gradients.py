@@ -27,7 +27,7 @@ NO_RULE = {
 
 
 # What writes its inputs has no results. Listed when the file is read: other tests define ops of their own.
-WITH_RESULTS = cases(lambda op: not getattr(op, "mutates", None))
+WITH_RESULTS = cases(lambda op: not op.mutates)
 RECORDS = list(REGISTRY.values())
 
 
@@ -48,9 +48,9 @@ def test_every_record_is_tried():
     which test_updates.py calls by name."""
     assert {op.name for op, _ in CALLS} >= {op.name for op in RECORDS if op.rules}
     tried = {op.name for op, _ in WITH_RESULTS}
-    assert {op.name for op in RECORDS if not getattr(op, "mutates", None)} <= tried
+    assert {op.name for op in RECORDS if not op.mutates} <= tried
     from .test_updates import GROUPS, WRITERS
-    writers = {op.name for op in RECORDS if getattr(op, "mutates", None)}
+    writers = {op.name for op in RECORDS if op.mutates}
     assert writers <= set(GROUPS) | {op.name for op, _ in WRITERS}
 
 

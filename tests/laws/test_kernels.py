@@ -12,7 +12,7 @@ from flowedu.ops import REGISTRY
 from .calls import attributes, call, cases, close, few, label, reference, run
 from .draws import EXACT, KINDS, agree, drawn, meaning, most_terms, supported
 
-CALLS = cases(lambda op: op.ref is not None and not getattr(op, "mutates", None))
+CALLS = cases(lambda op: op.ref is not None and not op.mutates)
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)
@@ -36,7 +36,7 @@ def test_every_element_type_of_every_kernel_is_drawn():
     moved = {(name, 8) for name in ("copy", "concat", "slice_grad", "elementwise")}            # bfloat16: test_cast.py
     sources = {(op.cpu, c) for op, _ in CALLS if op.random or op.name in ("range", "one_hot") for c in range(9)}
     # test_updates.py:
-    updates = {(op.cpu, c) for op in REGISTRY.values() if getattr(op, "mutates", None) for c in range(9)}
+    updates = {(op.cpu, c) for op in REGISTRY.values() if op.mutates for c in range(9)}
     assert known - run - moved - sources - updates == set()
 
 

@@ -14,7 +14,7 @@ from .calls import call, cases, close, few, label, run
 from .draws import EXACT, KINDS, agree, drawn, most_terms
 from .graphs import run_graph
 
-CALLS = cases(lambda op: not getattr(op, "mutates", None) and not op.random)
+CALLS = cases(lambda op: not op.mutates and not op.random)
 TRAINED = cases(lambda op: bool(op.rules) and not op.random)
 
 

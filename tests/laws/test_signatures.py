@@ -16,7 +16,7 @@ from flowedu.errors import FlowError
 
 from .calls import attributes, cases, input_name, label, reference, types_of, values
 
-CALLS = [(op, e) for op, e in cases(lambda op: op.ref is not None and not getattr(op, "mutates", None) and not op.random)
+CALLS = [(op, e) for op, e in cases(lambda op: op.ref is not None and not op.mutates and not op.random)
          if all(0 not in s for s in e["shapes"])]     # of an empty array everything holds
 
 

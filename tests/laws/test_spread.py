@@ -25,7 +25,7 @@ from .graphs import run_graph
 from .test_modes import evaluate, expression
 
 HINT = REGISTRY["distribute_hint"]
-CALLS = [(op, e) for op, e in cases(lambda op: op.ref is not None and not getattr(op, "mutates", None))]
+CALLS = [(op, e) for op, e in cases(lambda op: op.ref is not None and not op.mutates)]
 
 
 def arrays_of(op, example, seed=0):

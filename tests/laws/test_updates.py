@@ -10,7 +10,7 @@ from flowedu.ops.core import get_num_threads, set_num_threads
 
 from .calls import attributes, call, cases, close, label, reference
 
-WRITERS = cases(lambda op: getattr(op, "mutates", None) and op.examples)
+WRITERS = cases(lambda op: op.mutates and op.examples)
 GROUPS = {"sgd_update": 2, "momentum_update": 3, "adam_update": 4, "rmsprop_update": 3, "rmsprop_centered_update": 4,
           "lars_update": 3, "lamb_update": 4, "momentum_step": 3, "adam_step": 4, "amsgrad_step": 5, "adagrad_step": 3,
           "adadelta_step": 4, "lamb_step": 4}

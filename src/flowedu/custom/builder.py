@@ -13,7 +13,7 @@ from flowedu.blob.dtype import dtype
 from flowedu.custom.optypes import OpType, op_type
 from flowedu.errors import ArgumentError, CheckError, JobBuildAndInferError
 from flowedu.frontend import front
-from flowedu.ops.define import REQUIRED
+from flowedu.ops.record import REQUIRED
 
 IGNORED = ("device_sub_tag",)              # attributes of OneFlow that mean nothing here
 

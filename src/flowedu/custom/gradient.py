@@ -7,10 +7,11 @@ import numpy as np
 
 from flowedu.blob.dtype import as_dtype
 from flowedu.blob.spec import Spec
-from flowedu.custom.record import asking, make_record, named
+from flowedu.custom.record import asking, make_record, named, signature_of
 from flowedu.errors import ArgumentError, GradientError
 from flowedu.ops import axes
-from flowedu.ops.define import REGISTRY, REQUIRED, Op
+from flowedu.ops.define import REGISTRY, Op
+from flowedu.ops.record import REQUIRED, Meaning
 
 
 def gradient_record(op: str, name: str, backward: Callable, sbp: str | None, ins, outs, attrs: dict) -> Op:
@@ -62,10 +63,10 @@ def gradient_record(op: str, name: str, backward: Callable, sbp: str | None, ins
                             expected="first derivatives only", got="a derivative of a derivative",
                             fix="give grad={...}, written in ops, or as backward a custom op that has a backward itself")
 
-    return make_record(name, f"{op}: backward", named(ref, (*arrays, *own)), arrays, [f"d{n}" for n in ins], own,
-                       equation, shape=named(shape, (*arrays, "shapes")),
-                       dtype=named(lambda *specs: dtypes_of(specs), arrays), grad=no_second,
-                       doc=f"The gradient of {op}.")
+    return make_record(
+        signature_of(name, arrays, [f"d{n}" for n in ins], own), f"{op}: backward",
+        Meaning(equation, named(ref, (*arrays, *own)), shape=named(shape, (*arrays, "shapes")),
+                dtype=named(lambda *specs: dtypes_of(specs), arrays)), grad=no_second, doc=f"The gradient of {op}.")
 
 
 def _whole(*values) -> str:

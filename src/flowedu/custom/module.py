@@ -24,7 +24,7 @@ from flowedu.custom.builder import IGNORED
 from flowedu.custom.op import custom_op
 from flowedu.custom.record import identifiers, named
 from flowedu.errors import CheckError, UnsupportedError
-from flowedu.ops.define import REQUIRED
+from flowedu.ops.record import REQUIRED
 
 
 class Definition(NamedTuple):

@@ -23,12 +23,14 @@ from flowedu.custom.record import (
     named,
     parameters_of,
     shape_rules,
+    signature_of,
     whole,
 )
 from flowedu.errors import ArgumentError
 from flowedu.frontend import front
 from flowedu.ops.define import REGISTRY, Op
 from flowedu.ops.host import HOST
+from flowedu.ops.record import Effects, Laws, Meaning, Split
 
 
 def custom_op(name: str, forward: Callable | None = None, backward: Callable | None = None, infer: Callable | None = None,
@@ -87,12 +89,14 @@ def custom_op(name: str, forward: Callable | None = None, backward: Callable | N
     try:
         if len(own) == 2:
             made = gradient_record(name, gradient_name, backward, equation, ins, outs, attributes)
-        op = make_record(name, f"{name}: forward", named(forward, (*ins, *attributes), len(ins)), ins, outs, attributes,
-                         equation or whole(ins, attributes, shape, len(outs) == 1), dtype=dtype,
-                         shape=None if equation and infer is None else shape,
-                         grad=rule(name, made, ins, outs, attributes) if backward is not None else grad, linear=linear,
-                         random=random, examples=examples, domain=domain, float_only=float_only,
-                         doc=doc or inspect.getdoc(forward) or "")
+        op = make_record(
+            signature_of(name, ins, outs, attributes), f"{name}: forward",
+            Meaning(equation or whole(ins, attributes, shape, len(outs) == 1),
+                    named(forward, (*ins, *attributes), len(ins)),
+                    shape=None if equation and infer is None else shape, dtype=dtype),
+            Split(linear=linear), Effects(random=random), Laws(examples, domain=domain, float_only=float_only),
+            grad=rule(name, made, ins, outs, attributes) if backward is not None else grad,
+            doc=doc or inspect.getdoc(forward) or "")
     except BaseException:                      # nothing is half registered
         for n in own:
             REGISTRY.pop(n, None), CUSTOM.pop(n, None)

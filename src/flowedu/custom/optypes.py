@@ -14,8 +14,9 @@ from flowedu.blob.spec import normal_axis
 from flowedu.dynamic import detection, image  # noqa: F401
 from flowedu.errors import JobBuildAndInferError, ShapeError
 from flowedu.nearest import nearest
-from flowedu.ops.define import REGISTRY, REQUIRED, Op
+from flowedu.ops.define import REGISTRY, Op
 from flowedu.ops.host import HOST
+from flowedu.ops.record import REQUIRED
 
 
 class OpType(NamedTuple):

@@ -9,23 +9,23 @@ from flowedu.blob.dtype import as_dtype
 from flowedu.blob.spec import Spec
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.ops import axes
-from flowedu.ops.define import REQUIRED, Op, define
+from flowedu.ops.define import Op, enter
+from flowedu.ops.record import REQUIRED, Effects, Kernel, Laws, Meaning, Signature, Split
 
 CUSTOM: dict[str, Op] = {}                 # records made here, gradients included
 
 
-def make_record(name: str, role: str, ref: Callable, ins, outs, attrs: dict, equation, **fields) -> Op:
-    """Define an op whose kernel is `ref`. `role` names the function in messages."""
+def signature_of(name: str, ins: Sequence[str], outs: Sequence[str], attrs: dict) -> Signature:
+    """The signature of a custom op. attrs: {name: default or REQUIRED}; a default may be any object."""
+    listed = ["*", *[n if v is REQUIRED else f"{n}={v!r}" for n, v in attrs.items()]] if attrs else []
     tail = outs[0] if len(outs) == 1 else f"({', '.join(outs)})"
+    return Signature(name, tuple(ins), False, attrs, tuple(outs), f"{name}({', '.join([*ins, *listed])}) -> {tail}")
 
-    def signature(listed) -> str:
-        return f"{name}({', '.join([*ins, *(['*', *listed] if attrs else [])])}) -> {tail}"
 
-    op = define(signature(attrs), equation, ref=ref, **fields)
-    op.set_attrs(attrs)                    # here, since a default may be any object
-    op.signature = signature([n if v is REQUIRED else f"{n}={v!r}" for n, v in attrs.items()])
-    op.role = role
-    CUSTOM[name] = op
+def make_record(signature: Signature, role: str, meaning: Meaning, *parts: Split | Effects | Laws, grad=None,
+                doc: str = "") -> Op:
+    """Define an op whose kernel is its `ref`. `role` names that function in messages."""
+    op = CUSTOM[signature.name] = enter(Op(signature, meaning, Kernel(role=role), *parts, grad=grad, doc=doc))
     return op
 
 

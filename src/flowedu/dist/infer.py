@@ -240,7 +240,7 @@ def places(graph: Graph, sources: Mapping[GraphValue, Layout]) -> dict[Node, Pla
 
 def groups(node: Node) -> list[list[int]]:
     """Of a node that writes variables, the numbers of the inputs that belong together, the variable first."""
-    size = getattr(node.op, "group", None)
+    size = node.op.group
     if size is None:                                           # one variable, and what is made of the others
         first = node.mutates[0]
         same = [i for i, x in enumerate(node.inputs) if i != first and x.shape == node.inputs[first].shape]

@@ -19,7 +19,7 @@ UNEVEN = "the devices' parts do not make up the result: the cut is uneven"
 
 class LocalCall(NamedTuple):
     """Attributes and output Specs on one device; the op, which is another one where a device must know which part it has
-    (ops/part.py); input Specs."""
+    (`spread` of its record); input Specs."""
 
     attrs: tuple
     outs: tuple[Spec, ...]

@@ -29,7 +29,7 @@ Signature = tuple[str, ...]  # one entry per input, then one per output
 def signatures(op: Op, specs: Sequence[Spec], attrs: tuple) -> KeysView[Signature]:
     """All legal signatures of a call on a row of devices: a set in an order, letters of the outputs from the left,
     contracted letters, partial inputs, extra ones, all B."""
-    if op.random or getattr(op, "axes", None) is None:       # a host op: it has no equation, and runs in one place
+    if op.random or op.axes is None:       # a host op: it has no equation, and runs in one place
         return {whole(op, specs): None}.keys()
     return (_known if isinstance(op, Op) else _derived)(op, tuple(specs), attrs)
 
@@ -79,10 +79,9 @@ def _sums_kept(op, specs, attrs, left, right) -> bool:
 
 def extra(op: Op, specs: Sequence[Spec], attrs: tuple) -> dict:
     """What the record's `spread` says: {signature: (op a device calls, f(start, stop) -> its attributes)}."""
-    spread = getattr(op, "spread", None)
-    if spread is None or any(s.dtype is bool_ or s.dtype.numpy is None for s in specs):    # no sums; no arrays for NumPy
+    if op.spread is None or any(s.dtype is bool_ or s.dtype.numpy is None for s in specs):    # no sums; no arrays for NumPy
         return {}
-    return op.ask(spread, op.bind(specs, attrs))
+    return op.ask(op.spread, op.bind(specs, attrs))
 
 
 def whole(op: Op, specs: Sequence[Spec]) -> Signature:

@@ -32,6 +32,7 @@ from flowedu.graph.rewrite import dead, replace
 from flowedu.ops import axes
 from flowedu.ops.define import REGISTRY, define
 from flowedu.ops.program import MAX_SLOTS, Formula
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.update import number_of
 
 MAX_OPERANDS = 12
@@ -65,13 +66,15 @@ def _fused_ref(xs, formula, shape, ints):
     return np.broadcast_to(values[formula.outs[0]], shape)
 
 
-fused = define("fused(*xs, formula, shape, dtype=None, ints=(0,)) -> y", _fused_axes, shape=lambda shape: shape,
-               dtype=lambda xs, dtype: dtype or xs[0].dtype, check=_check_fused, cpu="elementwise", contiguous=False,
-               ref=_fused_ref,
-               pack=lambda ints: (ints, ()), inplace=["xs"], localize=lambda out: {"shape": out.shape},
-               doc="A chain of elementwise ops as one kernel.",
-               examples=[dict(shapes=[(6, 12), (12,), (6, 12)], shape=(6, 12), formula=Formula(
-                   3, [("mul", 4, (0, 1)), ("exp", 5, (4,)), ("sub", 6, (5, 2)), ("mul", 7, (6, 3))], [7], {3: 0.5}))])
+fused = define(
+    "fused(*xs, formula, shape, dtype=None, ints=(0,)) -> y",
+    Meaning(_fused_axes, _fused_ref, shape=lambda shape: shape, dtype=lambda xs, dtype: dtype or xs[0].dtype,
+            check=_check_fused),
+    Kernel("elementwise", pack=lambda ints: (ints, ()), contiguous=False, inplace=["xs"]),
+    Split(localize=lambda out: {"shape": out.shape}),
+    Laws([dict(shapes=[(6, 12), (12,), (6, 12)], shape=(6, 12), formula=Formula(
+        3, [("mul", 4, (0, 1)), ("exp", 5, (4,)), ("sub", 6, (5, 2)), ("mul", 7, (6, 3))], [7], {3: 0.5}))]),
+    doc="A chain of elementwise ops as one kernel.")
 
 
 def run_passes(graph: Graph, off: Iterable[str] = ()) -> list[str]:

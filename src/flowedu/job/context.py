@@ -137,9 +137,8 @@ class JobContext(Context):
 
     def _check_kinds(self, call: Call, label: str) -> None:
         if call.is_host:
-            for node in call.nodes:
-                lists = getattr(node.op, "lists", ())
-                self.lists.update(v for v, name in zip(node.outputs, node.op.outputs) if name in lists)
+            for node in [n for n in call.nodes if isinstance(n.op, HostOp)]:
+                self.lists.update(v for v, name in zip(node.outputs, node.op.outputs) if name in node.op.lists)
         else:
             for value in call.inputs():
                 if value in self.lists:
@@ -159,8 +158,8 @@ class JobContext(Context):
 
     def is_dynamic(self, value: GraphValue, given: Sequence[BlobDef]) -> bool:
         node = value.node
-        if node is not None and isinstance(dynamic := getattr(node.op, "dynamic", None), tuple):
-            on = node.op.outputs[value.index] in dynamic
+        if node is not None and isinstance(node.op, HostOp):
+            on = node.op.outputs[value.index] in node.op.dynamic
             return on and dict(zip(node.op.attrs, node.attrs)).get("dynamic_out", True)
         return any(b.is_dynamic for b in given)
 

@@ -6,11 +6,12 @@ import math
 
 from flowedu.ops.elementwise import dropped, exp, expm1, greater, minimum, sigmoid, tanh, where
 from flowedu.ops.formula import elementwise
+from flowedu.ops.record import Laws
 
-leaky_relu = elementwise(
-    "leaky_relu(x, slope) -> y", formula=lambda x, slope: where(greater(x, 0.0), x, x * slope),
-    grad={"x": lambda dy, x, slope: where(greater(x, 0.0), dy, dy * slope),
-          "slope": lambda dy, x: dropped(greater(x, 0.0), dy * x)}, doc="x where x > 0, slope * x elsewhere.")
+leaky_relu = elementwise("leaky_relu(x, slope) -> y", formula=lambda x, slope: where(greater(x, 0.0), x, x * slope),
+                         grad={"x": lambda dy, x, slope: where(greater(x, 0.0), dy, dy * slope),
+                               "slope": lambda dy, x: dropped(greater(x, 0.0), dy * x)},
+                         doc="x where x > 0, slope * x elsewhere.")
 
 
 def _below(x, rate):
@@ -18,14 +19,14 @@ def _below(x, rate):
     return exp(minimum(x * rate, 0.0))
 
 
-elu = elementwise(
-    "elu(x, alpha, rate) -> y", domain={"alpha": "positive", "rate": "positive"},
-    formula=lambda x, alpha, rate: where(greater(x, 0.0), x, expm1(minimum(x * rate, 0.0)) * alpha),
-    grad={"x": lambda dy, x, alpha, rate: where(greater(x, 0.0), dy, dy * (alpha * rate) * _below(x, rate)),
-          "alpha": lambda dy, x, rate: dropped(greater(x, 0.0), dy * expm1(minimum(x * rate, 0.0))),
-          "rate": lambda dy, x, alpha, rate: dropped(greater(x, 0.0), dy * alpha * x * _below(x, rate))},
-    doc="x where x > 0, alpha * (exp(rate * x) - 1) elsewhere.")
+elu = elementwise("elu(x, alpha, rate) -> y", Laws(domain={"alpha": "positive", "rate": "positive"}),
+                  formula=lambda x, alpha, rate: where(greater(x, 0.0), x, expm1(minimum(x * rate, 0.0)) * alpha),
+                  grad={"x": lambda dy, x, alpha, rate: where(greater(x, 0.0), dy, dy * (alpha * rate) * _below(x, rate)),
+                        "alpha": lambda dy, x, rate: dropped(greater(x, 0.0), dy * expm1(minimum(x * rate, 0.0))),
+                        "rate": lambda dy, x, alpha, rate: dropped(greater(x, 0.0), dy * alpha * x * _below(x, rate))},
+                  doc="x where x > 0, alpha * (exp(rate * x) - 1) elsewhere.")
 
-gelu_tanh = elementwise("gelu_tanh(x) -> y", formula=lambda x: x * (tanh((x + x * x * x * 0.044715) * math.sqrt(
-    2 / math.pi)) + 1) * 0.5, doc="The approximation of gelu that GPT-2 uses.")
+gelu_tanh = elementwise("gelu_tanh(x) -> y",
+                        formula=lambda x: x * (tanh((x + x * x * x * 0.044715) * math.sqrt(
+                            2 / math.pi)) + 1) * 0.5, doc="The approximation of gelu that GPT-2 uses.")
 quick_gelu = elementwise("quick_gelu(x) -> y", formula=lambda x: x * sigmoid(x * 1.702))

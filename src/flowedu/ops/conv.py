@@ -10,6 +10,7 @@ from flowedu.blob.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.define import define
 from flowedu.ops.padding import out_size, used_stride
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 
 ATTRS = "strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), groups=1"
 
@@ -94,26 +95,29 @@ def _ref(x, w, strides, pads, dilations, groups):
     return np.einsum("ngcxykl,gockl->ngoxy", v, w.reshape(groups, o // groups, c, k, m)).reshape(n, o, *v.shape[3:5])
 
 
-conv2d = define(f"conv2d(x, w, *, {ATTRS}) -> y",
-                lambda w, strides, pads, groups: _equation("ncHW,ocKL->noXY", w.shape[2:], strides, pads, groups),
-                check=_check_forward, linear=["x", "w"], ref=_ref, cpu="conv2d",
-                pack=lambda x, w, strides, pads, dilations, groups: _pack(
-                    x.shape[2:], w.shape[2:], strides, pads, dilations, groups),
-                shape=lambda x, w, strides, pads, dilations: (
-                    x.shape[0], w.shape[0], *_out_hw(x.shape[2:], w.shape[2:], strides, pads, dilations)),
-                localize=lambda x, w, groups, out, full_out: {
-                    "groups": _local_groups(groups, x.shape[1], w.shape[1], out.shape[1], full_out[1])},
-                grad={"x": lambda dy, w, x_shape, strides, pads, dilations, groups: conv2d_input_grad(
-                          dy, w, hw=tuple(x_shape[2:]), strides=strides, pads=pads, dilations=dilations, groups=groups),
-                      "w": lambda dy, x, w_shape, strides, pads, dilations, groups: conv2d_weight_grad(
-                          dy, x, kernel=tuple(w_shape[2:]), strides=strides, pads=pads, dilations=dilations,
-                          groups=groups)},
-                examples=[dict(shapes=[(6, 6, 5, 7), (6, 6, 3, 2)], strides=(2, 1), pads=(1, 0, 1, 2),
-                               dilations=(1, 2)),
-                          dict(shapes=[(6, 4, 5, 5), (6, 2, 3, 3)], pads=(1, 1, 1, 1), groups=2),
-                          dict(shapes=[(6, 6, 5, 5), (6, 1, 3, 3)], pads=(2, 1, 0, 1), strides=(1, 2), groups=6),
-                          dict(shapes=[(6, 12, 6, 6), (6, 12, 1, 1)])],
-                doc="2-D convolution (cross-correlation) of NCHW images x with kernels w (o, c / groups, K, L).")
+conv2d = define(
+    f"conv2d(x, w, *, {ATTRS}) -> y",
+    Meaning(lambda w, strides, pads, groups: _equation("ncHW,ocKL->noXY", w.shape[2:], strides, pads, groups), _ref,
+            shape=lambda x, w, strides, pads, dilations: (
+                x.shape[0], w.shape[0], *_out_hw(x.shape[2:], w.shape[2:], strides, pads, dilations)),
+            check=_check_forward),
+    Kernel("conv2d",
+           pack=lambda x, w, strides, pads, dilations, groups: _pack(
+               x.shape[2:], w.shape[2:], strides, pads, dilations, groups)),
+    Split(linear=["x", "w"],
+          localize=lambda x, w, groups, out, full_out: {
+              "groups": _local_groups(groups, x.shape[1], w.shape[1], out.shape[1], full_out[1])}),
+    Laws([dict(shapes=[(6, 6, 5, 7), (6, 6, 3, 2)], strides=(2, 1), pads=(1, 0, 1, 2),
+               dilations=(1, 2)),
+          dict(shapes=[(6, 4, 5, 5), (6, 2, 3, 3)], pads=(1, 1, 1, 1), groups=2),
+          dict(shapes=[(6, 6, 5, 5), (6, 1, 3, 3)], pads=(2, 1, 0, 1), strides=(1, 2), groups=6),
+          dict(shapes=[(6, 12, 6, 6), (6, 12, 1, 1)])]),
+    grad={"x": lambda dy, w, x_shape, strides, pads, dilations, groups: conv2d_input_grad(
+              dy, w, hw=tuple(x_shape[2:]), strides=strides, pads=pads, dilations=dilations, groups=groups),
+          "w": lambda dy, x, w_shape, strides, pads, dilations, groups: conv2d_weight_grad(
+              dy, x, kernel=tuple(w_shape[2:]), strides=strides, pads=pads, dilations=dilations,
+              groups=groups)},
+    doc="2-D convolution (cross-correlation) of NCHW images x with kernels w (o, c / groups, K, L).")
 
 
 # ---- gradient for the input
@@ -138,22 +142,24 @@ def _ref_input_grad(dy, w, hw, strides, pads, dilations, groups):
 
 conv2d_input_grad = define(
     f"conv2d_input_grad(dy, w, *, hw, {ATTRS}) -> dx",
-    lambda w, strides, pads, groups: _equation("noXY,ocKL->ncHW", w.shape[2:], strides, pads, groups),
-    check=_check_input_grad, linear=["dy", "w"], ref=_ref_input_grad, cpu="conv2d_input_grad",
-    pack=lambda w, hw, strides, pads, dilations, groups: _pack(hw, w.shape[2:], strides, pads, dilations, groups),
-    shape=lambda dy, w, hw, groups: (dy.shape[0], w.shape[1] * groups, *hw),
-    localize=lambda dy, w, groups, out, full: {
-        "hw": tuple(out.shape[2:]),
-        "groups": _local_groups(groups, out.shape[1], w.shape[1], dy.shape[1], full[1])},
+    Meaning(lambda w, strides, pads, groups: _equation("noXY,ocKL->ncHW", w.shape[2:], strides, pads, groups),
+            _ref_input_grad, shape=lambda dy, w, hw, groups: (dy.shape[0], w.shape[1] * groups, *hw),
+            check=_check_input_grad),
+    Kernel("conv2d_input_grad",
+           pack=lambda w, hw, strides, pads, dilations, groups: _pack(hw, w.shape[2:], strides, pads, dilations, groups)),
+    Split(linear=["dy", "w"],
+          localize=lambda dy, w, groups, out, full: {
+              "hw": tuple(out.shape[2:]),
+              "groups": _local_groups(groups, out.shape[1], w.shape[1], dy.shape[1], full[1])}),
+    Laws([dict(shapes=[(6, 6, 2, 7), (6, 6, 3, 2)], hw=(5, 7), strides=(2, 1), pads=(1, 0, 1, 1),
+               dilations=(1, 2)),
+          dict(shapes=[(6, 6, 5, 5), (6, 2, 3, 3)], hw=(5, 5), pads=(1, 1, 1, 1), groups=2),
+          dict(shapes=[(6, 6, 3, 2), (6, 1, 3, 3)], hw=(5, 5), groups=6, strides=(1, 2)),
+          dict(shapes=[(6, 6, 6, 6), (6, 12, 1, 1)], hw=(6, 6))]),
     grad={"dy": lambda ddx, w, strides, pads, dilations, groups: conv2d(
               ddx, w, strides=strides, pads=pads, dilations=dilations, groups=groups),
           "w": lambda ddx, dy, w_shape, strides, pads, dilations, groups: conv2d_weight_grad(
               dy, ddx, kernel=tuple(w_shape[2:]), strides=strides, pads=pads, dilations=dilations, groups=groups)},
-    examples=[dict(shapes=[(6, 6, 2, 7), (6, 6, 3, 2)], hw=(5, 7), strides=(2, 1), pads=(1, 0, 1, 1),
-                   dilations=(1, 2)),
-              dict(shapes=[(6, 6, 5, 5), (6, 2, 3, 3)], hw=(5, 5), pads=(1, 1, 1, 1), groups=2),
-              dict(shapes=[(6, 6, 3, 2), (6, 1, 3, 3)], hw=(5, 5), groups=6, strides=(1, 2)),
-              dict(shapes=[(6, 6, 6, 6), (6, 12, 1, 1)], hw=(6, 6))],
     doc="The adjoint of conv2d in x: what reaches an input of spatial size hw from dy. Also known as deconvolution.")
 
 
@@ -175,19 +181,22 @@ def _ref_weight_grad(dy, x, kernel, strides, pads, dilations, groups):
 
 conv2d_weight_grad = define(
     f"conv2d_weight_grad(dy, x, *, kernel, {ATTRS}) -> dw",
-    lambda kernel, strides, pads, groups: _equation("noXY,ncHW->ocKL", kernel, strides, pads, groups),
-    check=_check_weight_grad, linear=["dy", "x"], ref=_ref_weight_grad, cpu="conv2d_weight_grad",
-    pack=lambda x, kernel, strides, pads, dilations, groups: _pack(x.shape[2:], kernel, strides, pads, dilations, groups),
-    shape=lambda dy, x, kernel, groups: (dy.shape[1], x.shape[1] // groups, *kernel),
-    localize=lambda dy, x, groups, out, full: {
-        "groups": _local_groups(groups, x.shape[1], out.shape[1], dy.shape[1], full[1])},
+    Meaning(lambda kernel, strides, pads, groups: _equation("noXY,ncHW->ocKL", kernel, strides, pads, groups),
+            _ref_weight_grad, shape=lambda dy, x, kernel, groups: (dy.shape[1], x.shape[1] // groups, *kernel),
+            check=_check_weight_grad),
+    Kernel("conv2d_weight_grad",
+           pack=lambda x, kernel, strides, pads, dilations, groups: _pack(
+               x.shape[2:], kernel, strides, pads, dilations, groups)),
+    Split(linear=["dy", "x"],
+          localize=lambda dy, x, groups, out, full: {
+              "groups": _local_groups(groups, x.shape[1], out.shape[1], dy.shape[1], full[1])}),
+    Laws([dict(shapes=[(6, 6, 2, 7), (6, 6, 5, 7)], kernel=(3, 2), strides=(2, 1), pads=(1, 0, 1, 1),
+               dilations=(1, 2)),
+          dict(shapes=[(6, 6, 5, 5), (6, 4, 5, 5)], kernel=(3, 3), pads=(1, 1, 1, 1), groups=2),
+          dict(shapes=[(6, 6, 3, 2), (6, 6, 5, 5)], kernel=(3, 3), groups=6, strides=(1, 2)),
+          dict(shapes=[(6, 6, 6, 6), (6, 12, 6, 6)], kernel=(1, 1))]),
     grad={"dy": lambda ddw, x, strides, pads, dilations, groups: conv2d(
               x, ddw, strides=strides, pads=pads, dilations=dilations, groups=groups),
           "x": lambda ddw, dy, x_shape, strides, pads, dilations, groups: conv2d_input_grad(
               dy, ddw, hw=tuple(x_shape[2:]), strides=strides, pads=pads, dilations=dilations, groups=groups)},
-    examples=[dict(shapes=[(6, 6, 2, 7), (6, 6, 5, 7)], kernel=(3, 2), strides=(2, 1), pads=(1, 0, 1, 1),
-                   dilations=(1, 2)),
-              dict(shapes=[(6, 6, 5, 5), (6, 4, 5, 5)], kernel=(3, 3), pads=(1, 1, 1, 1), groups=2),
-              dict(shapes=[(6, 6, 3, 2), (6, 6, 5, 5)], kernel=(3, 3), groups=6, strides=(1, 2)),
-              dict(shapes=[(6, 6, 6, 6), (6, 12, 6, 6)], kernel=(1, 1))],
     doc="The adjoint of conv2d in w: the gradient of a kernel of size `kernel`.")

@@ -14,6 +14,7 @@ from flowedu.ops.conv import ATTRS
 from flowedu.ops.define import define
 from flowedu.ops.elementwise import maximum, minimum
 from flowedu.ops.norm_clip import FEW, LIMITS
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 
@@ -51,21 +52,23 @@ def _shape(x, w, strides, pads, dilations):
 
 conv2d_last = define(
     f"conv2d_last(x, w, *, {ATTRS}) -> y",
-    lambda w, strides, pads, groups: conv._equation("nHWc,ocKL->nXYo", w.shape[2:], strides, pads, groups),
-    check=_check_forward, linear=["x", "w"], ref=_ref, cpu="conv2d_last", shape=_shape,
-    pack=lambda x, w, strides, pads, dilations, groups: conv._pack(
-        x.shape[1:3], w.shape[2:], strides, pads, dilations, groups),
-    localize=lambda x, w, groups, out, full_out: {
-        "groups": conv._local_groups(groups, x.shape[3], w.shape[1], out.shape[3], full_out[3])},
+    Meaning(lambda w, strides, pads, groups: conv._equation("nHWc,ocKL->nXYo", w.shape[2:], strides, pads, groups), _ref,
+            shape=_shape, check=_check_forward),
+    Kernel("conv2d_last",
+           pack=lambda x, w, strides, pads, dilations, groups: conv._pack(
+               x.shape[1:3], w.shape[2:], strides, pads, dilations, groups)),
+    Split(linear=["x", "w"],
+          localize=lambda x, w, groups, out, full_out: {
+              "groups": conv._local_groups(groups, x.shape[3], w.shape[1], out.shape[3], full_out[3])}),
+    Laws([dict(shapes=[(6, 5, 7, 6), (6, 6, 3, 2)], strides=(2, 1), pads=(1, 0, 1, 2), dilations=(1, 2)),
+          dict(shapes=[(6, 5, 5, 4), (6, 2, 3, 3)], pads=(1, 1, 1, 1), groups=2),
+          dict(shapes=[(6, 5, 5, 6), (6, 1, 3, 3)], pads=(2, 1, 0, 1), strides=(1, 2), groups=6),
+          dict(shapes=[(2, 6, 5, 18), (18, 1, 3, 3)], pads=(1, 1, 1, 1), groups=18),
+          dict(shapes=[(6, 6, 6, 12), (6, 12, 1, 1)])]),
     grad={"x": lambda dy, w, x_shape, strides, pads, dilations, groups: conv2d_last_input_grad(
               dy, w, hw=tuple(x_shape[1:3]), strides=strides, pads=pads, dilations=dilations, groups=groups),
           "w": lambda dy, x, w_shape, strides, pads, dilations, groups: conv2d_last_weight_grad(
               dy, x, kernel=tuple(w_shape[2:]), strides=strides, pads=pads, dilations=dilations, groups=groups)},
-    examples=[dict(shapes=[(6, 5, 7, 6), (6, 6, 3, 2)], strides=(2, 1), pads=(1, 0, 1, 2), dilations=(1, 2)),
-              dict(shapes=[(6, 5, 5, 4), (6, 2, 3, 3)], pads=(1, 1, 1, 1), groups=2),
-              dict(shapes=[(6, 5, 5, 6), (6, 1, 3, 3)], pads=(2, 1, 0, 1), strides=(1, 2), groups=6),
-              dict(shapes=[(2, 6, 5, 18), (18, 1, 3, 3)], pads=(1, 1, 1, 1), groups=18),
-              dict(shapes=[(6, 6, 6, 12), (6, 12, 1, 1)])],
     doc="conv2d of NHWC images x with kernels w (o, c / groups, K, L).")
 
 
@@ -83,22 +86,25 @@ def _ref_input_grad(dy, w, hw, strides, pads, dilations, groups):
 
 conv2d_last_input_grad = define(
     f"conv2d_last_input_grad(dy, w, *, hw, {ATTRS}) -> dx",
-    lambda w, strides, pads, groups: conv._equation("nXYo,ocKL->nHWc", w.shape[2:], strides, pads, groups),
-    check=_check_input_grad, linear=["dy", "w"], ref=_ref_input_grad, cpu="conv2d_last_input_grad",
-    pack=lambda w, hw, strides, pads, dilations, groups: conv._pack(hw, w.shape[2:], strides, pads, dilations, groups),
-    shape=lambda dy, w, hw, groups: (dy.shape[0], *hw, w.shape[1] * groups),
-    localize=lambda dy, w, groups, out, full: {
-        "hw": tuple(out.shape[1:3]),
-        "groups": conv._local_groups(groups, out.shape[3], w.shape[1], dy.shape[3], full[3])},
+    Meaning(lambda w, strides, pads, groups: conv._equation("nXYo,ocKL->nHWc", w.shape[2:], strides, pads, groups),
+            _ref_input_grad, shape=lambda dy, w, hw, groups: (dy.shape[0], *hw, w.shape[1] * groups),
+            check=_check_input_grad),
+    Kernel("conv2d_last_input_grad",
+           pack=lambda w, hw, strides, pads, dilations, groups: conv._pack(
+               hw, w.shape[2:], strides, pads, dilations, groups)),
+    Split(linear=["dy", "w"],
+          localize=lambda dy, w, groups, out, full: {
+              "hw": tuple(out.shape[1:3]),
+              "groups": conv._local_groups(groups, out.shape[3], w.shape[1], dy.shape[3], full[3])}),
+    Laws([dict(shapes=[(6, 2, 7, 6), (6, 6, 3, 2)], hw=(5, 7), strides=(2, 1), pads=(1, 0, 1, 1), dilations=(1, 2)),
+          dict(shapes=[(6, 5, 5, 6), (6, 2, 3, 3)], hw=(5, 5), pads=(1, 1, 1, 1), groups=2),
+          dict(shapes=[(6, 3, 2, 6), (6, 1, 3, 3)], hw=(5, 5), groups=6, strides=(1, 2)),
+          dict(shapes=[(2, 3, 4, 18), (18, 1, 3, 3)], hw=(5, 8), groups=18, strides=(2, 2), pads=(1, 1, 1, 1)),
+          dict(shapes=[(6, 6, 6, 6), (6, 12, 1, 1)], hw=(6, 6))]),
     grad={"dy": lambda ddx, w, strides, pads, dilations, groups: conv2d_last(
               ddx, w, strides=strides, pads=pads, dilations=dilations, groups=groups),
           "w": lambda ddx, dy, w_shape, strides, pads, dilations, groups: conv2d_last_weight_grad(
               dy, ddx, kernel=tuple(w_shape[2:]), strides=strides, pads=pads, dilations=dilations, groups=groups)},
-    examples=[dict(shapes=[(6, 2, 7, 6), (6, 6, 3, 2)], hw=(5, 7), strides=(2, 1), pads=(1, 0, 1, 1), dilations=(1, 2)),
-              dict(shapes=[(6, 5, 5, 6), (6, 2, 3, 3)], hw=(5, 5), pads=(1, 1, 1, 1), groups=2),
-              dict(shapes=[(6, 3, 2, 6), (6, 1, 3, 3)], hw=(5, 5), groups=6, strides=(1, 2)),
-              dict(shapes=[(2, 3, 4, 18), (18, 1, 3, 3)], hw=(5, 8), groups=18, strides=(2, 2), pads=(1, 1, 1, 1)),
-              dict(shapes=[(6, 6, 6, 6), (6, 12, 1, 1)], hw=(6, 6))],
     doc="The adjoint of conv2d_last in x.")
 
 
@@ -116,24 +122,26 @@ def _ref_weight_grad(dy, x, kernel, strides, pads, dilations, groups):
 
 conv2d_last_weight_grad = define(
     f"conv2d_last_weight_grad(dy, x, *, kernel, {ATTRS}) -> dw",
-    lambda kernel, strides, pads, groups: conv._equation("nXYo,nHWc->ocKL", kernel, strides, pads, groups),
-    check=_check_weight_grad, linear=["dy", "x"], ref=_ref_weight_grad, cpu="conv2d_last_weight_grad",
-    pack=lambda x, kernel, strides, pads, dilations, groups: conv._pack(
-        x.shape[1:3], kernel, strides, pads, dilations, groups),
-    shape=lambda dy, x, kernel, groups: (dy.shape[3], x.shape[3] // groups, *kernel),
-    localize=lambda dy, x, groups, out, full: {
-        "groups": conv._local_groups(groups, x.shape[3], out.shape[1], dy.shape[3], full[3])},
+    Meaning(lambda kernel, strides, pads, groups: conv._equation("nXYo,nHWc->ocKL", kernel, strides, pads, groups),
+            _ref_weight_grad, shape=lambda dy, x, kernel, groups: (dy.shape[3], x.shape[3] // groups, *kernel),
+            check=_check_weight_grad),
+    Kernel("conv2d_last_weight_grad",
+           pack=lambda x, kernel, strides, pads, dilations, groups: conv._pack(
+               x.shape[1:3], kernel, strides, pads, dilations, groups)),
+    Split(linear=["dy", "x"],
+          localize=lambda dy, x, groups, out, full: {
+              "groups": conv._local_groups(groups, x.shape[3], out.shape[1], dy.shape[3], full[3])}),
+    Laws([dict(shapes=[(6, 2, 7, 6), (6, 5, 7, 6)], kernel=(3, 2), strides=(2, 1), pads=(1, 0, 1, 1),
+               dilations=(1, 2)),
+          dict(shapes=[(6, 5, 5, 6), (6, 5, 5, 4)], kernel=(3, 3), pads=(1, 1, 1, 1), groups=2),
+          dict(shapes=[(6, 3, 2, 6), (6, 5, 5, 6)], kernel=(3, 3), groups=6, strides=(1, 2)),
+          dict(shapes=[(2, 4, 5, 18), (2, 4, 5, 18)], kernel=(3, 3), groups=18, pads=(1, 1, 1, 1)),
+          dict(shapes=[(6, 6, 6, 6), (6, 6, 6, 12)], kernel=(1, 1)),
+          dict(shapes=[(2, 3, 3, 24), (2, 3, 3, 12)], kernel=(1, 1))]),
     grad={"dy": lambda ddw, x, strides, pads, dilations, groups: conv2d_last(
               x, ddw, strides=strides, pads=pads, dilations=dilations, groups=groups),
           "x": lambda ddw, dy, x_shape, strides, pads, dilations, groups: conv2d_last_input_grad(
               dy, ddw, hw=tuple(x_shape[1:3]), strides=strides, pads=pads, dilations=dilations, groups=groups)},
-    examples=[dict(shapes=[(6, 2, 7, 6), (6, 5, 7, 6)], kernel=(3, 2), strides=(2, 1), pads=(1, 0, 1, 1),
-                   dilations=(1, 2)),
-              dict(shapes=[(6, 5, 5, 6), (6, 5, 5, 4)], kernel=(3, 3), pads=(1, 1, 1, 1), groups=2),
-              dict(shapes=[(6, 3, 2, 6), (6, 5, 5, 6)], kernel=(3, 3), groups=6, strides=(1, 2)),
-              dict(shapes=[(2, 4, 5, 18), (2, 4, 5, 18)], kernel=(3, 3), groups=18, pads=(1, 1, 1, 1)),
-              dict(shapes=[(6, 6, 6, 6), (6, 6, 6, 12)], kernel=(1, 1)),
-              dict(shapes=[(2, 3, 3, 24), (2, 3, 3, 12)], kernel=(1, 1))],
     doc="The adjoint of conv2d_last in w: the gradient of a kernel of size `kernel`.")
 
 
@@ -167,13 +175,15 @@ def _norm_grad(dy, x, w, gamma, beta, mean, var, strides, pads, dilations, group
 
 _NORM = dict(epsilon=1e-3, **LIMITS)
 conv2d_last_norm = define(
-    f"conv2d_last_norm(x, w, gamma, beta, mean, var, *, {ATTRS}, epsilon, low, high) -> y", _norm_axes, check=_check_norm,
-    localize=lambda x, w, groups, out, full_out: {
-        "groups": conv._local_groups(groups, x.shape[3], w.shape[1], out.shape[3], full_out[3])},
-    ref=_norm_ref, shape=_shape, cpu="conv2d_last_norm", grad=_norm_grad, domain={**FEW, "w": "few", "var": "positive"},
-    pack=lambda x, w, strides, pads, dilations, groups, epsilon, low, high: (
-        conv._pack(x.shape[1:3], w.shape[2:], strides, pads, dilations, groups)[0], (epsilon, low, high)),
-    examples=[dict(shapes=[(6, 5, 5, 4), (6, 2, 3, 3), *[(6,)] * 4], pads=(1, 1, 1, 1), groups=2, **_NORM),
-              dict(shapes=[(2, 5, 5, 18), (18, 1, 3, 3), *[(18,)] * 4], pads=(1, 1, 1, 1), groups=18, **_NORM),
-              dict(shapes=[(6, 3, 3, 12), (6, 12, 1, 1), *[(6,)] * 4], **_NORM)],
-    doc="clip(batch_norm_infer(conv2d_last(x, w)), low, high) in one pass over memory.")
+    f"conv2d_last_norm(x, w, gamma, beta, mean, var, *, {ATTRS}, epsilon, low, high) -> y",
+    Meaning(_norm_axes, _norm_ref, shape=_shape, check=_check_norm),
+    Kernel("conv2d_last_norm",
+           pack=lambda x, w, strides, pads, dilations, groups, epsilon, low, high: (
+               conv._pack(x.shape[1:3], w.shape[2:], strides, pads, dilations, groups)[0], (epsilon, low, high))),
+    Split(localize=lambda x, w, groups, out, full_out: {
+              "groups": conv._local_groups(groups, x.shape[3], w.shape[1], out.shape[3], full_out[3])}),
+    Laws([dict(shapes=[(6, 5, 5, 4), (6, 2, 3, 3), *[(6,)] * 4], pads=(1, 1, 1, 1), groups=2, **_NORM),
+          dict(shapes=[(2, 5, 5, 18), (18, 1, 3, 3), *[(18,)] * 4], pads=(1, 1, 1, 1), groups=18, **_NORM),
+          dict(shapes=[(6, 3, 3, 12), (6, 12, 1, 1), *[(6,)] * 4], **_NORM)],
+         domain={**FEW, "w": "few", "var": "positive"}),
+    grad=_norm_grad, doc="clip(batch_norm_infer(conv2d_last(x, w)), low, high) in one pass over memory.")

@@ -6,6 +6,9 @@ cdef extern from "team.h" nogil:
     int fe_run(fe_call *, int, int, int *) noexcept
     int fe_has_threads() noexcept
 
+cdef enum:
+    MAX_KEY = 160                    # numbers in the key of a call: shapes and strides of its inputs
+
 cdef class Entry:                    # one op on one set of input specs and attributes, ready to run
     cdef readonly object op
     cdef readonly tuple specs        # output Specs
@@ -28,7 +31,7 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef readonly bint python        # the kernel is a Python function (pykernel.pyx)
     cdef int64_t offset
     cdef int key_len
-    cdef int64_t key[160]
+    cdef int64_t key[MAX_KEY]
     cdef bint differentiable
 
 cdef class Rule:                     # one gradient function, and where its arguments come from

@@ -12,13 +12,14 @@ import numpy as np
 from flowedu.autograd.reverse import vjp
 from flowedu.blob.dtype import float32, float64, int32, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.ops.concat import concat
+from flowedu.ops.concat import concat, slice
 from flowedu.ops.define import define
 from flowedu.ops.elementwise import add, exp, greater, less, log, maximum, neg, not_equal, where
 from flowedu.ops.order import range as positions
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.reduce import sum
 from flowedu.ops.scatter import dim_gather
-from flowedu.ops.view import cast, constant, expand, reshape, slice
+from flowedu.ops.view import cast, constant, expand, reshape
 
 _NEVER = -1e30            # log of a probability of 0 in `unrolled`: it must have derivatives
 
@@ -142,29 +143,29 @@ def _double(ddx, dloss, log_probs, targets, input_lengths, target_lengths, blank
 
 
 _EXAMPLES = [[(4, 6, 5), (6, 2), (6,), (6,)], [(3, 11, 4), (11, 4), (11,), (11,)]]
+_RANGES = ("0 <= input_length <= time, 0 <= target_length <= longest, and below a target's length labels that are classes "
+           "but not the blank")
 _DOMAIN = {"input_lengths": "index:4", "target_lengths": "index:3"}
 
 ctc_loss = define(
     "ctc_loss(log_probs, targets, input_lengths, target_lengths, *, blank=0, zero_infinity=False) -> loss",
-    "TnC,nS,n,n->n", check=_check("ctc_loss"), ref=_ref, cpu="ctc_loss",
-    pack=lambda blank, zero_infinity: ((blank, int(zero_infinity)), ()),
+    Meaning("TnC,nS,n,n->n", _ref, check=_check("ctc_loss")),
+    Kernel("ctc_loss", pack=lambda blank, zero_infinity: ((blank, int(zero_infinity)), ()),
+           range_help=_RANGES),
+    Laws([dict(shapes=s, blank=s[0][2] - 1, zero_infinity=True) for s in _EXAMPLES],
+         domain={"targets": "index:3", **_DOMAIN}),
     grad={"log_probs": lambda dloss, log_probs, targets, input_lengths, target_lengths, blank: ctc_loss_grad(
         dloss, log_probs, targets, input_lengths, target_lengths, blank=blank)},
-    domain={"targets": "index:3", **_DOMAIN},
-    examples=[dict(shapes=s, blank=s[0][2] - 1, zero_infinity=True) for s in _EXAMPLES],
     doc="-log of the probability of each sequence of labels, summed over all its alignments in time.")
 ctc_loss_grad = define(
     "ctc_loss_grad(dloss, log_probs, targets, input_lengths, target_lengths, *, blank=0) -> dlog_probs",
-    "n,TnC,nS,n,n->TnC", linear=["dloss"], cpu="ctc_loss_grad", ref=_grad_ref, pack=lambda blank: ((blank, 0), ()),
-    key="log_probs", dtype=lambda log_probs: log_probs.dtype,
-    check=_check_grad,
+    Meaning("n,TnC,nS,n,n->TnC", _grad_ref, dtype=lambda log_probs: log_probs.dtype, check=_check_grad),
+    Kernel("ctc_loss_grad", key="log_probs", pack=lambda blank: ((blank, 0), ()), range_help=_RANGES),
+    Split(linear=["dloss"]),
+    Laws([dict(shapes=[s[2], *s], blank=s[0][2] - 1) for s in _EXAMPLES], domain={"targets": "index:3", **_DOMAIN}),
     grad={"dloss": lambda ddlog_probs, dloss, log_probs, targets, input_lengths, target_lengths, blank: sum(
               ddlog_probs * ctc_loss_grad(constant(shape=dloss.shape, value=1.0, dtype=dloss.dtype), log_probs, targets,
                                           input_lengths, target_lengths, blank=blank), axis=(0, 2)),
           "log_probs": lambda ddlog_probs, dloss, log_probs, targets, input_lengths, target_lengths, blank: _double(
               ddlog_probs, dloss, log_probs, targets, input_lengths, target_lengths, blank)},
-    domain={"targets": "index:3", **_DOMAIN}, examples=[dict(shapes=[s[2], *s], blank=s[0][2] - 1) for s in _EXAMPLES],
     doc="Minus dloss times the probability, given the labels, of each class at each time; 0 where there is no alignment.")
-for _op in (ctc_loss, ctc_loss_grad):
-    _op.range_help = ("0 <= input_length <= time, 0 <= target_length <= longest, and below a target's length labels that "
-                      "are classes but not the blank")

@@ -1,59 +1,105 @@
-"""define: one op is one record.
-
-The first argument is the op's signature, written as Python writes one: inputs, then after `*` the attributes with
-their defaults, then the outputs. A bare attribute is required; `*xs` takes any number of inputs.
-
-    define("matmul(a, b, *, transpose_a=False, transpose_b=False) -> y", ...)
-
-**Every function in a record asks for what it needs by parameter name** and is given just that:
-
-| field | input name | output name | attribute | other names |
-|---|---|---|---|---|
-| axes, shape, dtype, check, pack, localize, spread | its Spec | - | value | localize: see `define` |
-| ref | its ndarray | - | value | |
-| grad[input] | its value | its value | value | `dy` (`d` + output name): its gradient; `x_shape`, `x_dtype`: only those |
-
-So the parameter names of a gradient say what backward must keep alive: nobody writes that list twice.
-"""
+"""define: one op is one record, complete when it is defined (ops/record.py says what its parts are)."""
 from __future__ import annotations
 
-import ast
-import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowedu._kernels import TABLE
 from flowedu.blob.dtype import dtype as dtype_class
 from flowedu.blob.spec import Spec, check_spec
-from flowedu.errors import ArgumentError, DTypeError
+from flowedu.errors import ArgumentError, DTypeError, MissingAttributeError
 from flowedu.ops import axes as equations
 from flowedu.ops.core import Entry, OpBase, Rule
 from flowedu.ops.pykernel import KERNEL, PyCall
+from flowedu.ops.record import (
+    PARTS,
+    REQUIRED,
+    Effects,
+    Kernel,
+    Laws,
+    Meaning,
+    Signature,
+    Split,
+    View,
+    linear_group,
+    parameters,
+    read,
+)
 
 REGISTRY: dict[str, Op] = {}
-REQUIRED = object()
 
 
 class Op(OpBase):
     """One op. Calling it, with attributes as keywords, hands the call to the interpreter in charge (OpBase in core.pyx).
 
-    Fields (see `define` for their meaning): name, inputs, outputs, attrs, variadic, axes, linear, shape, dtype, check,
-    ref, cpu, pack, contiguous, view, inplace, grad, localize, fold, rising, spread, examples, domain, float_only, doc.
+    Its fields are those of the parts of its record (ops/record.py), and what is worked out from them here. None can be set
+    once it is made: what an interpreter knows of an op, it keeps elsewhere.
     """
 
-    def read_signature(self, signature: str) -> None:
-        """Set name, inputs, outputs and attributes."""
-        self.name, self.inputs, self.variadic, attrs, self.outputs = _parse(signature)
-        self.signature = signature
-        self.set_attrs(attrs)
+    def __init__(self, signature: Signature, meaning: Meaning, *parts: Kernel | View | Split | Effects | Laws,
+                 grad: dict[str, Callable] | Callable | None = None, doc: str = ""):
+        given = {type(p): p for p in parts}
+        if len(given) < len(parts) or not given.keys() <= _KINDS or (Kernel in given and View in given):
+            raise ArgumentError(f"define {signature.name}: the parts of its record do not fit",
+                                expected="Kernel or View, Split, Effects, Laws, each once",
+                                got=", ".join(type(p).__name__ for p in parts), fix="see flowedu/ops/record.py")
+        for part in (signature, meaning, *[given.get(type(p), p) for p in PARTS]):
+            self._put(**part._asdict())
+        self._put(doc=doc, **self._settled())
+        asked = (self.axes, self.ref, self.shape, self.dtype, self.check, self.pack, self.view, self.localize, self.spread)
+        self._put(params={f: parameters(f) for f in asked if f is not None}, **self._gradients(grad))
 
-    def set_attrs(self, attrs: dict[str, Any]) -> None:
-        """Set the attributes: {name: default or REQUIRED}, in the order their values are kept."""
-        self.attrs = attrs
-        self.attr_index = {n: i for i, n in enumerate(attrs)}
-        self.defaults = tuple(attrs.values())
-        self.required = tuple(n for n, v in attrs.items() if v is REQUIRED)
+    def _put(self, **fields) -> None:
+        """Set fields: for constructors."""
+        for name, value in fields.items():
+            super().__setattr__(name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise MissingAttributeError(f"{self.name}.{name}: a record is complete when it is defined", expected="no change",
+                                    got=f"{name} = {value!r}"[:80], fix="say it in define(...), or define another op")
+
+    def __delattr__(self, name: str) -> None:
+        setattr(self, name, None)
+
+    def _settled(self) -> dict[str, Any]:
+        """Fields in the form in which they are read."""
+        equation, python = self.axes, self.cpu is None and self.view is None
+        return {
+            "axes": (lambda: equation) if isinstance(equation, str) else equation,
+            "attr_index": {n: i for i, n in enumerate(self.attrs)}, "defaults": tuple(self.attrs.values()),
+            "required": tuple(n for n, v in self.attrs.items() if v is REQUIRED),
+            "linear": tuple(linear_group(g, self.outputs) for g in self.linear),
+            "rising": tuple(linear_group(g, self.outputs)[0] for g in self.rising),
+            "contiguous": frozenset(() if python else self.inputs if self.contiguous is True else self.contiguous or ()),
+            "inplace": tuple(self.inplace), "elementwise": self.program is not None,
+            "examples": tuple(self.examples), "domain": self.domain or {}}
+
+    def _gradients(self, grad: dict[str, Callable] | Callable | None) -> dict[str, Any]:
+        """What the gradient functions need, worked out from their parameter names: `rules` {input or "*": (f, need)}, the
+        same for C in `compiled` and `star`, and `saved`, the inputs i and outputs ~i to keep."""
+        table = grad if isinstance(grad, dict) else {"*": grad} if grad else {}
+        saved: list[int] = []
+        rules = {target: (f, tuple([self._need(p, saved) for p in parameters(f)])) for target, f in table.items()}
+        return {"rules": rules, "saved": tuple(saved), "saved_inputs": any(s >= 0 for s in saved),
+                "compiled": [Rule(*rules[n]) if n in rules else None for n in self.inputs],
+                "star": Rule(*rules["*"]) if "*" in rules else None,
+                "any_rule": "*" in rules or all(i in rules for i in self.inputs)}
+
+    def _need(self, p: str, saved: list[int]) -> tuple[str, int]:
+        """Where the argument `p` of a gradient comes from; what has to be kept for it joins `saved`."""
+        if p[0] == "d" and p[1:] in self.outputs:
+            return "grad", self.outputs.index(p[1:])
+        if p in self.attr_index:
+            return "attr", self.attr_index[p]
+        if p[-6:] in ("_shape", "_dtype") and p[:-6] in self.inputs:
+            return p[-5:], self.inputs.index(p[:-6])
+        if p not in self.inputs and p not in self.outputs:
+            raise ArgumentError(f"define {self.name}: a gradient asks for an unknown name", got=p,
+                                expected=f"names of {self.signature}, d<output>, <input>_shape or <input>_dtype")
+        slot = self.inputs.index(p) if p in self.inputs else ~self.outputs.index(p)
+        if slot not in saved:
+            saved.append(slot)
+        return "saved", saved.index(slot)
 
     def bad_attrs(self, attrs: dict[str, Any]) -> None:
         """Raise for missing or unknown attributes."""
@@ -150,42 +196,6 @@ class Op(OpBase):
                              "no inputs", expected="float32 or float64" + ("" if self.float_only else ", int32 or int64"),
                              fix="convert with flow.cast")
 
-    def set_grad(self, grad) -> None:
-        """Work out from the gradient functions' parameter names what they need (see `define`)."""
-        table = grad if isinstance(grad, dict) else {"*": grad} if grad else {}
-        self.rules, saved = {}, []
-        for target, f in table.items():
-            need = []
-            for p in parameters(f):
-                if p[0] == "d" and p[1:] in self.outputs:
-                    need.append(("grad", self.outputs.index(p[1:])))
-                elif p in self.attr_index:
-                    need.append(("attr", self.attr_index[p]))
-                elif p.endswith("_shape") and p[:-6] in self.inputs:
-                    need.append(("shape", self.inputs.index(p[:-6])))
-                elif p.endswith("_dtype") and p[:-6] in self.inputs:
-                    need.append(("dtype", self.inputs.index(p[:-6])))
-                elif p in self.inputs or p in self.outputs:
-                    slot = self.inputs.index(p) if p in self.inputs else ~self.outputs.index(p)
-                    if slot not in saved:
-                        saved.append(slot)
-                    need.append(("saved", saved.index(slot)))
-                else:
-                    raise ArgumentError(f"define {self.name}: a gradient asks for an unknown name", got=p,
-                                        expected=f"names of {self.signature}, d<output>, <input>_shape or <input>_dtype")
-            self.rules[target] = (f, tuple(need))
-        self.saved = tuple(saved)
-        self.saved_inputs = any(s >= 0 for s in saved)
-        self.compiled = [Rule(*self.rules[n]) if n in self.rules else None for n in self.inputs]
-        self.star = Rule(*self.rules["*"]) if "*" in self.rules else None
-        self.any_rule = "*" in self.rules or all(i in self.rules for i in self.inputs)
-
-    def set_spread(self, f: Callable | None) -> None:
-        """Set the field `spread` (see `define`)."""
-        self.spread = f
-        if f is not None:
-            self.params[f] = parameters(f)
-
     def bind(self, specs: Sequence[Spec], attrs: tuple, **more) -> dict[str, Any]:
         """{name: value} for the record's functions, at the level of Specs."""
         names = {**dict(zip(self.attrs, attrs)), **more}
@@ -202,111 +212,26 @@ class Op(OpBase):
         return (REGISTRY.__getitem__, (self.name,))
 
 
-def define(signature: str, axes: str | Callable[..., str], *, linear: Sequence = (), ref: Callable | None = None,
-           cpu: str | None = None, grad: dict[str, Callable] | Callable | None = None,
-           shape: Callable | None = None, dtype: Callable | None = None, check: Callable | None = None,
-           pack: Callable | None = None, contiguous: bool = True, view: Callable | None = None,
-           inplace: Sequence[str] = (), localize: Callable | None = None, fold: str = "", rising: Sequence = (),
-           spread: Callable | None = None, examples: Sequence = (),
-           domain: dict[str, str] | None = None, float_only: bool = True, random: bool = False, numbers: bool = False,
-           key: str | None = None, program: Any = None, doc: str = "") -> Op:
-    """Make an op record and enter it in the registry.
+_KINDS = {type(p) for p in PARTS}
+
+
+def define(signature: str, meaning: Meaning, *parts: Kernel | View | Split | Effects | Laws,
+           grad: dict[str, Callable] | Callable | None = None, doc: str = "") -> Op:
+    """Make an op's record and enter it in the registry.
 
     Args:
-        axes: the axis equation, `"mk,kn->mn"`, or a function that returns it. A lower-case letter may be split over
-            devices; upper case must stay whole; `1` is a broadcast axis. A lower-case letter absent from an output is
-            contracted: splitting it makes that output a partial sum.
-        linear: groups of inputs the op is linear in together: `[("a", "b")]` for add, `["a", "b"]` for matmul, which is
-            linear in each alone. `"gamma,beta->y"` names the outputs that become partial; the others do not depend on
-            the group.
-        ref: the meaning, in NumPy; returns an array or a tuple of arrays.
-        cpu: name of the kernel (`_kernels/*.pyx`, `table()`). None: `ref` is the kernel, called in Python
-            (ops/pykernel.pyx).
-        key: the input whose dtype picks the kernel version (default: the first; for sources, the output).
-        grad: {input name: function} written in ops, or one function that returns {input name: gradient}.
-            An input without entry has no gradient.
-        shape: output shape (or tuple of shapes when there are several outputs), where letters alone do not give it.
-        dtype: output dtype (or tuple of them); default: that of the first input.
-        check: raises a FlowError when the inputs do not fit; runs before `shape`.
-        pack: (ints, reals) for the kernel, in the order it reads them.
-        contiguous: the kernel wants contiguous inputs (the engine packs strided ones). False: any strides. Or a set of
-            input names that must be contiguous.
-        view: no kernel; returns (shape, strides, offset) in elements for the output over the first input's memory.
-        inplace: inputs whose buffer the first output may reuse when nobody reads them later.
-        localize: attributes on one shard: gets Specs of local inputs and `out`, the local output Spec, `full` and
-            `full_out`, the whole shapes of the first input and output; returns a dict of changed attributes.
-        fold: "max" or "min" for ops that take the largest or smallest: an output that lacks a split letter is then a
-            partial maximum ("Pmax"), not a partial sum, and parts of a maximum in all inputs make one.
-        rising: inputs, or groups of them as in `linear`, in which the op is nondecreasing, element by element: of parts
-            of a maximum or minimum there it makes parts of one.
-        spread: signatures that no letter says, because a device must know which part it has: returns {signature: (op that
-            a device calls, f)}, where f(start, stop) gives that op's attributes for the device that has the elements
-            [start, stop) of the split axis.
-        examples: calls the laws try: dicts with "shapes" (one per input) and any attributes.
-        domain: {input name: values the laws draw}: "any" (default), "positive", "unit" (-1, 1), "nonzero",
-            "above_one", "index:N" (integers in [0, N)), "mask" (int8 zeros and ones), "few" (-1, 0 and 1), "matrix"
-            (far from singular), "sorted" (along the last axis).
-        float_only: float32 and float64; otherwise also int32 and int64.
-        random: the result depends on a seed; the laws compare it with `ref` but do not split it.
-        numbers: the integers of `pack` are numbers, not sizes or steps: any int64.
-        program: an elementwise formula (ops/formula.py), which lets the plan fuse this op.
+        signature: as Python writes one: `"matmul(a, b, *, transpose_a=False, transpose_b=False) -> y"`.
+        meaning, parts: see ops/record.py.
+        grad: {input name: function} written in ops, or one function that returns {input name: gradient}. An input without
+            entry has no gradient.
         doc: one line for help().
     """
-    op = Op()
-    op.read_signature(signature)
-    name, inputs, outputs = op.name, op.inputs, op.outputs
-    op.axes = axes if callable(axes) else (lambda: axes)
-    op.linear = tuple(_linear_group(g, outputs) for g in linear)
-    op.ref, op.cpu, op.shape, op.dtype, op.check = ref, cpu, shape, dtype, check
-    op.pack, op.view, op.localize, op.key, op.random = pack, view, localize, key, random
-    op.fold, op.rising = fold, tuple(_linear_group(g, outputs)[0] for g in rising)
-    python = cpu is None and view is None
-    op.contiguous = (frozenset() if python else frozenset(inputs) if contiguous is True else frozenset(contiguous or ()))
-    op.inplace, op.program, op.elementwise = tuple(inplace), program, program is not None
-    op.examples, op.domain, op.float_only, op.doc = tuple(examples), domain or {}, float_only, doc
-    op.numbers, op.range_help = numbers, None
-    op.params = {f: parameters(f) for f in (op.axes, ref, shape, dtype, check, pack, view, localize) if f is not None}
-    op.set_spread(spread)
-    op.set_grad(grad)
-    if name in REGISTRY:
-        raise ArgumentError(f"define: an op named {name!r} exists already", fix="choose another name")
-    REGISTRY[name] = op
+    return enter(Op(read(signature), meaning, *parts, grad=grad, doc=doc))
+
+
+def enter(op: Op) -> Op:
+    """Enter a record in the registry, whose laws then try it."""
+    if op.name in REGISTRY:
+        raise ArgumentError(f"define: an op named {op.name!r} exists already", fix="choose another name")
+    REGISTRY[op.name] = op
     return op
-
-
-def _linear_group(group: str | Sequence[str], outputs: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(inputs that may be partial together, outputs that are partial then)."""
-    if not isinstance(group, str):
-        return tuple(group), outputs
-    left, arrow, right = group.partition("->")
-    return tuple(left.split(",")), tuple(right.split(",")) if arrow else outputs
-
-
-def parameters(f: Callable) -> tuple[str, ...]:
-    """The parameter names of a record's function."""
-    code = getattr(f, "__code__", None)
-    if code is not None and not f.__dict__ and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-        return code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]      # at once; there are a thousand of them
-    return tuple(inspect.signature(f).parameters)
-
-
-def _parse(signature: str):
-    head, arrow, tail = signature.partition("->")
-    name, bracket, listed = (part.strip() for part in head.partition("("))
-    try:
-        if not name.isidentifier():
-            raise SyntaxError
-        inputs, variadic, attrs = _parse_parameters(bracket + listed)
-    except SyntaxError:
-        raise ArgumentError("define: the signature is not Python", expected='"name(a, b, *, attr=0) -> y"',
-                            got=repr(signature)) from None
-    outputs = tuple(n.strip() for n in tail.strip().strip("()").split(",") if n.strip()) if arrow else ("y",)
-    return name, inputs, variadic, dict(attrs), outputs
-
-
-@functools.cache                                                     # a hundred ops are "(x)" or "(x, y)"
-def _parse_parameters(listed: str) -> tuple[tuple[str, ...], bool, dict[str, Any]]:
-    """(inputs, whether the one input stands for any number, attributes) of "(a, b, *, attr=0)"."""
-    a = ast.parse(f"def f{listed}: pass").body[0].args
-    attrs = {k.arg: REQUIRED if d is None else ast.literal_eval(d) for k, d in zip(a.kwonlyargs, a.kw_defaults)}
-    return (a.vararg.arg,) if a.vararg else tuple(p.arg for p in a.args), a.vararg is not None, attrs

@@ -6,6 +6,7 @@ import re
 from flowedu.errors import ArgumentError
 from flowedu.ops import axes
 from flowedu.ops.define import define
+from flowedu.ops.record import Laws, Meaning, Split, View
 
 
 def _check(x, sbp, grad_sbp):
@@ -29,9 +30,10 @@ def _back(dy, sbp, grad_sbp, forced, place, grad_place, restore):
 
 distribute_hint = define(
     "distribute_hint(x, *, sbp, grad_sbp=None, forced=False, place=None, grad_place=None, restore=None) -> y",
-    lambda x: "{0}->{0}".format(axes.same(x.ndim)), check=_check, linear=["x"], rising=["x"], ref=lambda x: x.copy(),
-    float_only=False, view=lambda strides: (strides, 0), grad={"x": _back},
-    examples=[dict(shapes=[(6, 12)], sbp="S0"), dict(shapes=[(6, 12)], sbp="B", grad_sbp="S1", forced=True)],
+    Meaning(lambda x: "{0}->{0}".format(axes.same(x.ndim)), lambda x: x.copy(), check=_check),
+    View(lambda strides: (strides, 0)), Split(linear=["x"], rising=["x"]),
+    Laws([dict(shapes=[(6, 12)], sbp="S0"), dict(shapes=[(6, 12)], sbp="B", grad_sbp="S1", forced=True)], float_only=False),
+    grad={"x": _back},
     doc="x. Its readers take it in the layout `sbp` (forced: it is in that layout from here on), and its gradient is taken "
         "in `grad_sbp`. Any layout may come in and goes out: the wish is for dist/infer.py to fulfil, on several devices. "
         "sbp: one text, or one for each axis of a grid of devices. place: where it is from here on "

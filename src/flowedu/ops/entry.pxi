@@ -9,9 +9,8 @@ cdef class Entry:
         self.op, self.attrs, self.specs, self.nin, self.nout = op, attrs, specs, len(in_specs), len(specs)
         self.in_shapes = tuple([s.shape for s in in_specs])
         self.in_dtypes = tuple([s.dtype for s in in_specs])
-        written = getattr(op, "mutates", None)
-        if written is not None:
-            self.written = tuple(written(len(in_specs)))
+        if op.mutates is not None:
+            self.written = tuple(op.mutates(len(in_specs)))
         self.cost, self.keep = cost, extra
         self.extra = NULL if extra is None else <const void *><size_t>extra.address
         if kernel is not None:
@@ -46,7 +45,7 @@ cdef class Entry:
             for d in range(self.outs[0].ndim):                 # a single element needs no step, however large it is
                 self.outs[0].stride[d] = strides[d] if specs[0].shape[d] > 1 or abs(strides[d]) < 1 << 58 else 1
         self.differentiable, self.python = bool(op.rules), isinstance(extra, PyCall)
-        self.source = not in_specs and not getattr(op, "random", False)
+        self.source = not in_specs and not op.random
 
     def __dealloc__(self):
         free(self.ints)
@@ -161,7 +160,7 @@ cdef int fill_key(int64_t *key, fe_view **views, int n, bint strides) noexcept:
 
 cdef Entry find(OpBase op, tuple inputs, tuple attrs, fe_view **views):
     """The Entry for these inputs: one of the last few used, or from the cache, or made now (slow: Python)."""
-    cdef int64_t key[2 * 160]
+    cdef int64_t key[2 * MAX_KEY]
     cdef int n = len(inputs)
     cdef bint wants_strides = op.view is not None
     cdef Entry e
@@ -177,7 +176,7 @@ cdef Entry find(OpBase op, tuple inputs, tuple attrs, fe_view **views):
         e = op.prepare(specs, attrs, [x.strides for x in inputs] if wants_strides else None)
         if e is None:                              # a view that these strides do not allow: copy first
             return None
-        if k <= 160:
+        if k <= MAX_KEY:
             memcpy(e.key, key, k * 8)
             e.key_len = k
         if len(op.entries) >= 1024:                # attributes that change every call must not pile up

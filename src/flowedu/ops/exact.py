@@ -8,6 +8,7 @@ import numpy as np
 from flowedu.blob import dtype as dt
 from flowedu.ops.elementwise import _as, comparison, div, exp, neg, nothing, sign, square, unary
 from flowedu.ops.formula import elementwise
+from flowedu.ops.record import Laws
 
 # ---- comparisons that give bools. (equal, less, ... of elementwise.py give int8, as OneFlow 0.4 has them.)
 eq = comparison("eq", np.equal, dt.bool_)
@@ -23,8 +24,9 @@ differ = comparison("differ", np.logical_xor, dt.bool_)
 
 # ---- bits of whole numbers
 def _bits(name, ref, shift=False):
-    return elementwise(f"{name}(x, y) -> z", tile=name, ref=lambda x, y: ref(x, y), float_only=False,
-                       domain={"x": "index:99", "y": "index:9" if shift else "index:99"})
+    return elementwise(f"{name}(x, y) -> z",
+                       Laws(domain={"x": "index:99", "y": "index:9" if shift else "index:99"}, float_only=False), tile=name,
+                       ref=lambda x, y: ref(x, y))
 
 
 bit_and = _bits("bit_and", np.bitwise_and)
@@ -51,8 +53,8 @@ exp2 = unary("exp2", lambda x: np.exp2(x), lambda dy, y: dy * y * math.log(2))
 log2 = unary("log2", lambda x: np.log2(x), lambda dy, x: dy / (x * math.log(2)), domain="positive")
 log10 = unary("log10", lambda x: np.log10(x), lambda dy, x: dy / (x * math.log(10)), domain="positive")
 erfinv = unary("erfinv", _as(_erfinv), lambda dy, y: dy * exp(square(y)) * (math.sqrt(math.pi) / 2), domain="unit")
-fmod = elementwise("fmod(x, y) -> z", tile="fmod", ref=lambda x, y: np.fmod(x, y), float_only=False,
-                   domain={"x": "unit", "y": "above_one"},
+fmod = elementwise("fmod(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False), tile="fmod",
+                   ref=lambda x, y: np.fmod(x, y),
                    grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * trunc(div(x, y)))})
 copysign = elementwise("copysign(x, y) -> z", tile="copysign", ref=lambda x, y: np.copysign(x, y),
                        grad={"x": lambda dz, x, z: dz * (sign(x) * sign(z))})

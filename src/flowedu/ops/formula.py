@@ -19,19 +19,19 @@ from flowedu.ops import axes
 from flowedu.ops.core import interpreter
 from flowedu.ops.define import Op, define
 from flowedu.ops.program import MAX_SLOTS, Formula
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.value import Value
 
 
-def elementwise(signature: str, *, tile: str | None = None, formula: Callable | None = None, ref: Callable | None = None,
-                grad: dict | None = None, linear=(), dtype: Callable | None = None, float_only: bool = True,
-                domain: dict | None = None, doc: str = "") -> Op:
+def elementwise(signature: str, *parts: Split | Laws, tile: str | None = None, formula: Callable | None = None,
+                ref: Callable | None = None, grad: dict | None = None, dtype: Callable | None = None, doc: str = "") -> Op:
     """Define a broadcasting elementwise op.
 
     Args:
         signature: `"softsign(x) -> y"`.
         tile: its formula's name in _kernels/formulas.h; or
         formula: a function of the inputs, written with operators and other elementwise ops.
-        ref, grad, linear, domain: as in `define`. With `formula`, ref and grad may be left out.
+        parts: see ops/record.py. ref, grad: as in `define`. With `formula`, ref and grad may be left out.
         dtype: output dtype rule; default: that of the inputs.
     """
     head = signature.partition("->")[0]
@@ -45,9 +45,9 @@ def elementwise(signature: str, *, tile: str | None = None, formula: Callable | 
         grad = formula_gradient(formula, names, signature.rpartition("->")[2].strip())
     if formula is not None and ref is None:
         ref = function(f"lambda {', '.join(names)}: run({', '.join(names)})", {"run": reference(formula)})
-    return define(signature, equation, shape=shape, linear=linear, ref=ref, cpu="elementwise", grad=grad,
-                  program=program, dtype=dtype, contiguous=False, float_only=float_only, domain=domain,
-                  inplace=names if dtype is None else (), doc=doc)
+    return define(signature, Meaning(equation, ref, shape=shape, dtype=dtype),
+                  Kernel("elementwise", program=program, contiguous=False, inplace=names if dtype is None else ()), *parts,
+                  grad=grad, doc=doc)
 
 
 def function(source: str, scope: dict) -> Callable:

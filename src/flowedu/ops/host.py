@@ -25,7 +25,8 @@ import numpy as np
 from flowedu.blob.spec import Spec
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.ops.core import current_interpreter
-from flowedu.ops.define import Op, parameters
+from flowedu.ops.define import Op
+from flowedu.ops.record import Effects, Meaning, Signature, parameters, read
 
 HOST: dict[str, HostOp] = {}
 _follow_seed: weakref.WeakSet[States] = weakref.WeakSet()
@@ -95,6 +96,12 @@ class HostOp(Op):
     are TensorLists.
     """
 
+    def __init__(self, signature: Signature, meaning: Meaning, host: Callable, *, state: Callable | None = None,
+                 dynamic: Sequence[str] = (), lists: Sequence[str] = (), doc: str = ""):
+        super().__init__(signature, meaning, Effects(random=state is not None), doc=doc)
+        self._put(host=host, state=state, dynamic=tuple(dynamic), lists=tuple(lists), params={
+            **self.params, **{f: parameters(f) for f in (host, state) if f is not None}})
+
     def __call__(self, *inputs, **attrs):
         return self.call_mixed(inputs, self.complete(attrs))
 
@@ -155,14 +162,8 @@ def define_host(signature: str, *, host: Callable, shape: Callable, dtype: Calla
             only when it is true).
         lists: outputs that are TensorLists (their dtype is that of the arrays).
     """
-    op = HostOp()
-    op.read_signature(signature)
-    op.host, op.shape, op.dtype, op.check, op.state, op.dynamic = host, shape, dtype, check, state, tuple(dynamic)
-    op.lists = tuple(lists)
-    op.view = op.program = op.cpu = None      # what a graph asks of every op
-    op.elementwise, op.random, op.doc = False, state is not None, doc
-    op.params = {f: parameters(f) for f in (host, shape, dtype, check, state) if f is not None}
-    op.set_grad(None)
+    op = HostOp(read(signature), Meaning(None, shape=shape, dtype=dtype, check=check), host, state=state, dynamic=dynamic,
+                lists=lists, doc=doc)
     if op.name in HOST:
         raise ArgumentError(f"define_host: an op named {op.name!r} exists already", expected="a new name", got=op.name,
                             fix="choose another name")

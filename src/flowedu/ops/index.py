@@ -7,6 +7,8 @@ from flowedu.blob.dtype import float32, int8, int32, int64, uint8
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
+from flowedu.ops.part import check_part, mine, split
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 
 
 def _terms(rank, indices, axis):
@@ -38,17 +40,17 @@ def _gather_shape(params, indices, axis):
     return params.shape[:axis] + indices.shape + params.shape[axis + 1:]
 
 
-gather = define("gather(params, indices, *, axis=0) -> y", _gather_axes, shape=_gather_shape, linear=["params"],
-                check=lambda params, indices, axis: _check_gather("gather", params, indices, axis),
-                ref=lambda params, indices, axis: np.take(params, indices, axis), cpu="gather",
-                key="params", pack=lambda axis: ((axis,), ()), float_only=False,
-                grad={"params": lambda dy, params_shape, indices, axis: gather_grad(dy, indices, axis=axis,
-                                                                                    size=params_shape[axis])},
-                domain={"indices": "index:5"},
-                examples=[dict(shapes=[(5, 6), (12,)]), dict(shapes=[(6, 5, 2), (6, 2)], axis=1),
-                          dict(shapes=[(6, 5), ()], axis=1), dict(shapes=[(5, 6), (0,)])],
-                doc="The rows of `params` (along `axis`) that `indices` names; an embedding table is read this way.")
-gather.range_help = "0 <= index < params.shape[axis]"
+gather = define(
+    "gather(params, indices, *, axis=0) -> y",
+    Meaning(_gather_axes, lambda params, indices, axis: np.take(params, indices, axis), shape=_gather_shape,
+            check=lambda params, indices, axis: _check_gather("gather", params, indices, axis)),
+    Kernel("gather", key="params", pack=lambda axis: ((axis,), ()), range_help="0 <= index < params.shape[axis]"),
+    Split(linear=["params"], spread=lambda params, axis: split(False, gather_part, axis, {"size": params.shape[axis]})),
+    Laws([dict(shapes=[(5, 6), (12,)]), dict(shapes=[(6, 5, 2), (6, 2)], axis=1),
+          dict(shapes=[(6, 5), ()], axis=1), dict(shapes=[(5, 6), (0,)])], domain={"indices": "index:5"}, float_only=False),
+    grad={"params": lambda dy, params_shape, indices, axis: gather_grad(dy, indices, axis=axis,
+                                                                        size=params_shape[axis])},
+    doc="The rows of `params` (along `axis`) that `indices` names; an embedding table is read this way.")
 
 
 def _gather_grad_axes(dy, indices, axis):
@@ -70,19 +72,63 @@ def _gather_grad_ref(dy, indices, axis, size):
     return np.ascontiguousarray(np.moveaxis(rows, 0, axis))
 
 
-gather_grad = define("gather_grad(dy, indices, *, axis, size) -> dparams", _gather_grad_axes,
-                     check=lambda dy, indices, axis: _check_gather_grad("gather_grad", dy, indices, axis),
-                     shape=lambda dy, indices, axis, size: (*dy.shape[:axis], size, *dy.shape[axis + indices.ndim:]),
-                     linear=["dy"], ref=_gather_grad_ref, cpu="gather_grad", pack=lambda axis: ((axis,), ()),
-                     grad={"dy": lambda ddparams, indices, axis: gather(ddparams, indices, axis=axis)},
-                     domain={"indices": "index:5"},
-                     examples=[dict(shapes=[(12, 6), (12,)], axis=0, size=5),
-                               dict(shapes=[(6, 6, 2, 2), (6, 2)], axis=1, size=5),
-                               dict(shapes=[(6,), ()], axis=1, size=5), dict(shapes=[(0, 6), (0,)], axis=0, size=5)],
-                     doc="Zeros, with every part of dy added where gather took it from.")
-gather_grad.range_help = "0 <= index < size"
+gather_grad = define(
+    "gather_grad(dy, indices, *, axis, size) -> dparams",
+    Meaning(_gather_grad_axes, _gather_grad_ref,
+            shape=lambda dy, indices, axis, size: (*dy.shape[:axis], size, *dy.shape[axis + indices.ndim:]),
+            check=lambda dy, indices, axis: _check_gather_grad("gather_grad", dy, indices, axis)),
+    Kernel("gather_grad", pack=lambda axis: ((axis,), ()), range_help="0 <= index < size"),
+    Split(linear=["dy"], spread=lambda axis, size: split(True, gather_part_grad, axis, {"size": size}, True)),
+    Laws([dict(shapes=[(12, 6), (12,)], axis=0, size=5),
+          dict(shapes=[(6, 6, 2, 2), (6, 2)], axis=1, size=5),
+          dict(shapes=[(6,), ()], axis=1, size=5), dict(shapes=[(0, 6), (0,)], axis=0, size=5)],
+         domain={"indices": "index:5"}),
+    grad={"dy": lambda ddparams, indices, axis: gather(ddparams, indices, axis=axis)},
+    doc="Zeros, with every part of dy added where gather took it from.")
 
 
+# ---- a device's part of the table
+def _gather_part_ref(params, indices, axis, first, size):
+    at, here = mine("gather", indices, first, params.shape[axis], size)
+    if not here.any():                                           # the part may be empty too
+        return np.zeros(params.shape[:axis] + indices.shape + params.shape[axis + 1:], params.dtype)
+    here = here.reshape((1,) * axis + indices.shape + (1,) * (params.ndim - axis - 1))
+    return np.where(here, np.take(params, at, axis), params.dtype.type(0))
+
+
+def _gather_part_grad_ref(dy, indices, axis, first, rows, size):
+    at, here = mine("gather", indices, first, rows, size)
+    behind = tuple(range(axis, axis + indices.ndim))
+    dy = np.moveaxis(dy, behind, tuple(range(indices.ndim)))        # the axes of the indices first
+    dparams = np.zeros((rows, *dy.shape[indices.ndim:]), dy.dtype)
+    np.add.at(dparams, at[here], dy[here])
+    return np.ascontiguousarray(np.moveaxis(dparams, 0, axis))
+
+
+gather_part = define(
+    "gather_part(params, indices, *, axis, first, size) -> y",
+    Meaning(_gather_axes, _gather_part_ref, shape=_gather_shape,
+            check=lambda params, indices, axis, first, size: (_check_gather("gather_part", params, indices, axis),
+                                                              check_part("gather_part", params, axis, first, size))),
+    Split(linear=["params"],
+          spread=lambda axis, first, size: split(False, gather_part, axis, {"first": first, "size": size})),
+    Laws([dict(shapes=[(3, 6), (12,)], axis=0, first=1, size=5),
+          dict(shapes=[(6, 2, 2), (6, 2)], axis=1, first=3, size=5)], domain={"indices": "index:5"}, float_only=False),
+    doc="gather from the rows [first, first + n) of a table of `size` rows: zeros for an index of another row.")
+gather_part_grad = define(
+    "gather_part_grad(dy, indices, *, axis, first, rows, size) -> dparams",
+    Meaning(_gather_grad_axes, _gather_part_grad_ref,
+            shape=lambda dy, indices, axis, rows: (*dy.shape[:axis], rows, *dy.shape[axis + indices.ndim:]),
+            check=lambda dy, indices, axis: _check_gather_grad("gather_part_grad", dy, indices, axis)),
+    Split(linear=["dy"],
+          spread=lambda axis, first, size: split(True, gather_part_grad, axis, {"first": first, "size": size}, True)),
+    Laws([dict(shapes=[(12, 6), (12,)], axis=0, first=1, rows=3, size=5),
+          dict(shapes=[(6, 6, 2, 2), (6, 2)], axis=1, first=3, rows=2, size=5)], domain={"indices": "index:5"},
+         float_only=False),
+    doc="gather_grad for the rows [first, first + rows) of the table.")
+
+
+# ---- one_hot
 def _check_one_hot(indices, depth, dtype):
     _check_indices("one_hot", indices, (int32, int64, int8, uint8))
     if depth < 0:
@@ -99,11 +145,12 @@ def _one_hot_ref(indices, depth, on_value, off_value, dtype):
     return np.where(indices[..., None] == np.arange(depth), on_value, off_value).astype((dtype or float32).numpy)
 
 
-one_hot = define("one_hot(indices, *, depth, on_value=1.0, off_value=0.0, dtype=None) -> y", _one_hot_axes,
-                 check=_check_one_hot, shape=lambda indices, depth: (*indices.shape, depth),
-                 dtype=lambda dtype: dtype or float32, ref=_one_hot_ref, cpu="one_hot",
-                 pack=lambda on_value, off_value: ((), (on_value, off_value)), domain={"indices": "index:7"},
-                 examples=[dict(shapes=[(6,)], depth=5), dict(shapes=[(6, 2)], depth=7, on_value=2.0, off_value=-1.0),
-                           dict(shapes=[()], depth=7), dict(shapes=[(6,)], depth=5, dtype=int32)],
-                 doc="on_value at the index, off_value elsewhere, on a new last axis; an index outside it: all off. "
-                     "dtype: float32 unless given.")
+one_hot = define(
+    "one_hot(indices, *, depth, on_value=1.0, off_value=0.0, dtype=None) -> y",
+    Meaning(_one_hot_axes, _one_hot_ref, shape=lambda indices, depth: (*indices.shape, depth),
+            dtype=lambda dtype: dtype or float32, check=_check_one_hot),
+    Kernel("one_hot", pack=lambda on_value, off_value: ((), (on_value, off_value))),
+    Laws([dict(shapes=[(6,)], depth=5), dict(shapes=[(6, 2)], depth=7, on_value=2.0, off_value=-1.0),
+          dict(shapes=[()], depth=7), dict(shapes=[(6,)], depth=5, dtype=int32)], domain={"indices": "index:7"}),
+    doc="on_value at the index, off_value elsewhere, on a new last axis; an index outside it: all off. "
+        "dtype: float32 unless given.")

@@ -12,6 +12,7 @@ from flowedu.ops import axes
 from flowedu.ops.define import define
 from flowedu.ops.elementwise import mul, neg
 from flowedu.ops.matmul import matmul
+from flowedu.ops.record import Laws, Meaning, Split
 from flowedu.ops.view import reshape, transpose
 
 
@@ -44,10 +45,12 @@ def _inverse_ref(x):
                           fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)") from None
 
 
-inverse = define("inverse(x) -> y", lambda x: "{0}MN->{0}NM".format(_batch(x.ndim)), check=_check_square("inverse"),
-                 ref=_inverse_ref, domain={"x": "matrix"}, shape=lambda x: x.shape,
-                 grad={"x": lambda dy, y: neg(matmul(matmul(turned(y), dy), turned(y)))},
-                 examples=[dict(shapes=[(5, 5)]), dict(shapes=[(6, 3, 3)])], doc="The inverse of each square matrix.")
+inverse = define(
+    "inverse(x) -> y",
+    Meaning(lambda x: "{0}MN->{0}NM".format(_batch(x.ndim)), _inverse_ref, shape=lambda x: x.shape,
+            check=_check_square("inverse")),
+    Laws([dict(shapes=[(5, 5)]), dict(shapes=[(6, 3, 3)])], domain={"x": "matrix"}),
+    grad={"x": lambda dy, y: neg(matmul(matmul(turned(y), dy), turned(y)))}, doc="The inverse of each square matrix.")
 
 
 def _det_grad(dy, x, y):
@@ -55,10 +58,12 @@ def _det_grad(dy, x, y):
     return mul(scale, turned(inverse(x)))
 
 
-det = define("det(x) -> y", lambda x: "{0}MN->{0}".format(_batch(x.ndim)), check=_check_square("linalg.det"),
-             ref=lambda x: np.asarray(np.linalg.det(x), x.dtype), shape=lambda x: x.shape[:-2], domain={"x": "matrix"},
-             grad={"x": _det_grad}, examples=[dict(shapes=[(4, 4)]), dict(shapes=[(6, 3, 3)])],
-             doc="The determinant of each square matrix.")
+det = define(
+    "det(x) -> y",
+    Meaning(lambda x: "{0}MN->{0}".format(_batch(x.ndim)), lambda x: np.asarray(np.linalg.det(x), x.dtype),
+            shape=lambda x: x.shape[:-2], check=_check_square("linalg.det")),
+    Laws([dict(shapes=[(4, 4)]), dict(shapes=[(6, 3, 3)])], domain={"x": "matrix"}), grad={"x": _det_grad},
+    doc="The determinant of each square matrix.")
 
 
 def _check_solve(a, b):
@@ -81,10 +86,11 @@ def _solve_grad(dy, a, y):
     return {"a": neg(matmul(db, turned(y))), "b": db}
 
 
-solve = define("solve(a, b) -> y", lambda a: "{0}MN,{0}Nk->{0}Nk".format(_batch(a.ndim)), check=_check_solve,
-               ref=_solve_ref, shape=lambda b: b.shape, grad=_solve_grad, domain={"a": "matrix"}, linear=["b"],
-               examples=[dict(shapes=[(4, 4), (4, 6)]), dict(shapes=[(6, 3, 3), (6, 3, 2)])],
-               doc="y with a @ y = b.")
+solve = define(
+    "solve(a, b) -> y",
+    Meaning(lambda a: "{0}MN,{0}Nk->{0}Nk".format(_batch(a.ndim)), _solve_ref, shape=lambda b: b.shape, check=_check_solve),
+    Split(linear=["b"]), Laws([dict(shapes=[(4, 4), (4, 6)]), dict(shapes=[(6, 3, 3), (6, 3, 2)])], domain={"a": "matrix"}),
+    grad=_solve_grad, doc="y with a @ y = b.")
 
 
 # ---- looking up
@@ -105,10 +111,12 @@ def _search_ref(rows, values, right):
     return y
 
 
-searchsorted = define("searchsorted(rows, values, *, right=False) -> y", lambda rows, values: (
-                          f"k,{axes.same(values.ndim)}->{axes.same(values.ndim)}" if rows.ndim == 1 else
-                          "{0}K,{0}z->{0}z".format(axes.same(rows.ndim - 1))), check=_check_search,
-                      shape=lambda values: values.shape, dtype=lambda: int64, ref=_search_ref, float_only=False,
-                      domain={"rows": "sorted"},
-                      examples=[dict(shapes=[(7,), (6, 12)]), dict(shapes=[(6, 5), (6, 3)], right=True)],
-                      doc="Where each value would go in its row, which must be in order.")
+searchsorted = define(
+    "searchsorted(rows, values, *, right=False) -> y",
+    Meaning(lambda rows, values: (
+                f"k,{axes.same(values.ndim)}->{axes.same(values.ndim)}" if rows.ndim == 1 else
+                "{0}K,{0}z->{0}z".format(axes.same(rows.ndim - 1))), _search_ref, shape=lambda values: values.shape,
+            dtype=lambda: int64, check=_check_search),
+    Laws([dict(shapes=[(7,), (6, 12)]), dict(shapes=[(6, 5), (6, 3)], right=True)], domain={"rows": "sorted"},
+         float_only=False),
+    doc="Where each value would go in its row, which must be in order.")

@@ -7,6 +7,7 @@ from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
 from flowedu.ops.elementwise import dropped
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.reduce import sum
 from flowedu.ops.softmax import softmax_grad
 
@@ -67,16 +68,17 @@ def _grad_y(ddx, dy, y, mask, scale):
 _SHAPES = [[(6, 12), (6, 12)], [(6, 2, 3, 70), (3, 70)], [(6, 2, 3, 5), (6, 1, 3, 1)], [(5,), (5,)]]
 _FILL = -3.0             # a mask of the laws may hide a whole row, which -inf makes NaN
 
-masked_softmax = define("masked_softmax(x, mask, *, scale=1.0, fill) -> y", _equation,
-                        check=lambda x, mask: _check(x, mask), ref=_ref, cpu="masked_softmax",
-                        pack=lambda scale, fill: ((), (scale, fill)), contiguous=["x"],
-                        domain={"mask": "mask"}, examples=[dict(shapes=s, scale=0.5, fill=_FILL) for s in _SHAPES],
-                        grad={"x": lambda dy, mask, y, scale: masked_softmax_grad(dy, y, mask, scale=scale)},
-                        shape=lambda x: x.shape,
-                        doc="softmax over the last axis of x * scale, with `fill` where the mask is not 0.")
-masked_softmax_grad = define("masked_softmax_grad(dy, y, mask, *, scale=1.0) -> dx", _grad_equation, check=_check_grad,
-                             ref=_ref_grad, cpu="masked_softmax_grad", pack=lambda scale: ((), (scale,)),
-                             contiguous=["dy", "y"], domain={"mask": "mask"}, linear=["dy"], shape=lambda dy: dy.shape,
-                             examples=[dict(shapes=[s[0], *s], scale=0.5) for s in _SHAPES], inplace=["dy"],
-                             grad={"dy": lambda ddx, y, mask, scale: softmax_grad(_kept(ddx, mask, scale), y),
-                                   "y": _grad_y})
+masked_softmax = define(
+    "masked_softmax(x, mask, *, scale=1.0, fill) -> y",
+    Meaning(_equation, _ref, shape=lambda x: x.shape, check=lambda x, mask: _check(x, mask)),
+    Kernel("masked_softmax", pack=lambda scale, fill: ((), (scale, fill)), contiguous=["x"]),
+    Laws([dict(shapes=s, scale=0.5, fill=_FILL) for s in _SHAPES], domain={"mask": "mask"}),
+    grad={"x": lambda dy, mask, y, scale: masked_softmax_grad(dy, y, mask, scale=scale)},
+    doc="softmax over the last axis of x * scale, with `fill` where the mask is not 0.")
+masked_softmax_grad = define(
+    "masked_softmax_grad(dy, y, mask, *, scale=1.0) -> dx",
+    Meaning(_grad_equation, _ref_grad, shape=lambda dy: dy.shape, check=_check_grad),
+    Kernel("masked_softmax_grad", pack=lambda scale: ((), (scale,)), contiguous=["dy", "y"], inplace=["dy"]),
+    Split(linear=["dy"]), Laws([dict(shapes=[s[0], *s], scale=0.5) for s in _SHAPES], domain={"mask": "mask"}),
+    grad={"dy": lambda ddx, y, mask, scale: softmax_grad(_kept(ddx, mask, scale), y),
+          "y": _grad_y})

@@ -8,6 +8,7 @@ from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
 from flowedu.ops.program import Formula
+from flowedu.ops.record import Effects, Kernel, Laws, Meaning, Split
 from flowedu.ops.reduce import sum
 
 
@@ -67,15 +68,16 @@ def flat(x):
     return reshape(x, shape=(rows, x.shape[-1]))
 
 
-matmul = define("matmul(a, b, *, transpose_a=False, transpose_b=False) -> y", _axes, linear=["a", "b"],
-                check=lambda a, b, transpose_a, transpose_b: _check(a, b, transpose_a, transpose_b),
-                ref=_ref, cpu="matmul", contiguous=False,
-                pack=lambda transpose_a, transpose_b: ((transpose_a, transpose_b), ()),
-                grad={"a": _grad_a, "b": _grad_b},
-                examples=[dict(shapes=[(6, 12), (12, 18)]), dict(shapes=[(12, 6), (6, 18)], transpose_a=False),
-                          dict(shapes=[(12, 6), (18, 12)], transpose_a=True, transpose_b=True),
-                          dict(shapes=[(6, 6, 12), (6, 12, 6)]), dict(shapes=[(6, 6, 12), (12, 6)]),
-                          dict(shapes=[(6, 12), (6, 12)], transpose_b=True)])
+matmul = define(
+    "matmul(a, b, *, transpose_a=False, transpose_b=False) -> y",
+    Meaning(_axes, _ref, check=lambda a, b, transpose_a, transpose_b: _check(a, b, transpose_a, transpose_b)),
+    Kernel("matmul", pack=lambda transpose_a, transpose_b: ((transpose_a, transpose_b), ()), contiguous=False),
+    Split(linear=["a", "b"]),
+    Laws([dict(shapes=[(6, 12), (12, 18)]), dict(shapes=[(12, 6), (6, 18)], transpose_a=False),
+          dict(shapes=[(12, 6), (18, 12)], transpose_a=True, transpose_b=True),
+          dict(shapes=[(6, 6, 12), (6, 12, 6)]), dict(shapes=[(6, 6, 12), (12, 6)]),
+          dict(shapes=[(6, 12), (6, 12)], transpose_b=True)]),
+    grad={"a": _grad_a, "b": _grad_b})
 
 
 def _update_axes(a, b, transpose_a, transpose_b):
@@ -95,14 +97,14 @@ def _update_ref(a, b, lr, w, transpose_a, transpose_b, scale):
     return ((w - w.dtype.type(lr[0] * scale) * _ref(a, b, transpose_a, transpose_b)).astype(w.dtype),)
 
 
-matmul_update = define("matmul_update(a, b, lr, w, *, transpose_a=False, transpose_b=False, scale=1.0) -> ()", _update_axes,
-                       shape=lambda: (), ref=_update_ref, cpu="matmul_update",
-                       check=_check_update,
-                       pack=lambda transpose_a, transpose_b, scale: ((transpose_a, transpose_b), (scale,)),
-                       examples=[dict(shapes=[(6, 12), (12, 18), (1,), (6, 18)], scale=0.5),
-                                 dict(shapes=[(12, 6), (12, 18), (1,), (6, 18)], transpose_a=True)],
-                       doc="A matrix product that goes straight into the weights: w -= lr * scale * a @ b.")
-matmul_update.mutates = lambda n: [3]
+matmul_update = define(
+    "matmul_update(a, b, lr, w, *, transpose_a=False, transpose_b=False, scale=1.0) -> ()",
+    Meaning(_update_axes, _update_ref, shape=lambda: (), check=_check_update),
+    Kernel("matmul_update", pack=lambda transpose_a, transpose_b, scale: ((transpose_a, transpose_b), (scale,))),
+    Effects(mutates=lambda n: [3]),
+    Laws([dict(shapes=[(6, 12), (12, 18), (1,), (6, 18)], scale=0.5),
+          dict(shapes=[(12, 6), (12, 18), (1,), (6, 18)], transpose_a=True)]),
+    doc="A matrix product that goes straight into the weights: w -= lr * scale * a @ b.")
 
 
 def _check_bias(x, b, axis):
@@ -115,11 +117,14 @@ def _broadcast_bias(x, b, axis):
     return b.reshape((1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1))
 
 
-bias_add = define("bias_add(x, b, *, axis) -> y", lambda x, b, axis: (lambda s: f"{s},{s[axis]}->{s}")(axes.same(x.ndim)),
-                  check=_check_bias, linear=[("x", "b")], cpu="elementwise", program=Formula.single("add", 2),
-                  pack=lambda axis: ((1, 0, axis), ()), contiguous=False, float_only=False,
-                  ref=lambda x, b, axis: x + _broadcast_bias(x, b, axis), inplace=["x"],
-                  grad={"x": lambda dy: dy, "b": lambda dy, axis: sum(
-                      dy, axis=tuple(i for i in range(dy.ndim) if i != axis), keepdims=False)},
-                  examples=[dict(shapes=[(6, 12), (12,)], axis=1), dict(shapes=[(6, 6, 2, 2), (6,)], axis=1),
-                            dict(shapes=[(6, 12), (6,)], axis=0)])
+bias_add = define(
+    "bias_add(x, b, *, axis) -> y",
+    Meaning(lambda x, b, axis: (lambda s: f"{s},{s[axis]}->{s}")(axes.same(x.ndim)),
+            lambda x, b, axis: x + _broadcast_bias(x, b, axis), check=_check_bias),
+    Kernel("elementwise", program=Formula.single("add", 2), pack=lambda axis: ((1, 0, axis), ()), contiguous=False,
+           inplace=["x"]),
+    Split(linear=[("x", "b")]),
+    Laws([dict(shapes=[(6, 12), (12,)], axis=1), dict(shapes=[(6, 6, 2, 2), (6,)], axis=1),
+          dict(shapes=[(6, 12), (6,)], axis=0)], float_only=False),
+    grad={"x": lambda dy: dy, "b": lambda dy, axis: sum(
+        dy, axis=tuple(i for i in range(dy.ndim) if i != axis), keepdims=False)})

@@ -14,6 +14,7 @@ from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
 from flowedu.ops.elementwise import neg, rsqrt
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.reduce import sum
 from flowedu.ops.view import reshape
 
@@ -109,10 +110,11 @@ def _channel_examples(full, vectors):
 
 
 batch_norm = define(
-    "batch_norm(x, gamma, beta, *, axis=1, epsilon) -> (y, mean, var)", _batch_norm_axes, ref=_batch_norm_ref,
-    check=lambda x, gamma, beta, axis: _check_channels("batch_norm")(x, axis, gamma=gamma, beta=beta), cpu="batch_norm",
-    pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,)), grad=_batch_norm_backward,
-    linear=["gamma,beta->y"], examples=_channel_examples(1, 2),
+    "batch_norm(x, gamma, beta, *, axis=1, epsilon) -> (y, mean, var)",
+    Meaning(_batch_norm_axes, _batch_norm_ref,
+            check=lambda x, gamma, beta, axis: _check_channels("batch_norm")(x, axis, gamma=gamma, beta=beta)),
+    Kernel("batch_norm", pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,))), Split(linear=["gamma,beta->y"]),
+    Laws(_channel_examples(1, 2)), grad=_batch_norm_backward,
     doc="Training: mean and biased variance of this batch, and x normalised by them.")
 
 
@@ -127,11 +129,12 @@ def _scale(gamma, var, epsilon):
 
 
 batch_norm_infer = define(
-    "batch_norm_infer(x, gamma, beta, mean, var, *, axis=1, epsilon) -> y", _infer_axes, ref=_infer_ref,
-    check=lambda x, gamma, beta, mean, var, axis: _check_channels("batch_norm_infer")(
-        x, axis, gamma=gamma, beta=beta, mean=mean, var=var),
-    cpu="batch_norm_infer", pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,)),
-    linear=[("gamma", "beta"), ("x", "beta", "mean")], domain={"var": "positive"}, examples=_channel_examples(1, 4),
+    "batch_norm_infer(x, gamma, beta, mean, var, *, axis=1, epsilon) -> y",
+    Meaning(_infer_axes, _infer_ref,
+            check=lambda x, gamma, beta, mean, var, axis: _check_channels("batch_norm_infer")(
+                x, axis, gamma=gamma, beta=beta, mean=mean, var=var)),
+    Kernel("batch_norm_infer", pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,))),
+    Split(linear=[("gamma", "beta"), ("x", "beta", "mean")]), Laws(_channel_examples(1, 4), domain={"var": "positive"}),
     grad={"x": lambda dy, x_shape, gamma, var, axis, epsilon: dy * _spread(_scale(gamma, var, epsilon), x_shape, axis),
           "gamma": lambda dy, x, mean, var, axis, epsilon:
               sum(dy * (x - _spread(mean, x.shape, axis)), axis=_others(x, axis)) * rsqrt(var + epsilon),
@@ -186,10 +189,11 @@ def _batch_norm_grad_backward(ddx, ddgamma, ddbeta, dy, x, gamma, mean, var, axi
 
 
 batch_norm_grad = define(
-    "batch_norm_grad(dy, x, gamma, mean, var, *, axis=1, epsilon) -> (dx, dgamma, dbeta)", _batch_norm_grad_axes,
-    ref=_batch_norm_grad_ref, check=_check_batch_norm_grad, cpu="batch_norm_grad", linear=["dy", "gamma->dx"],
-    pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,)), grad=_batch_norm_grad_backward,
-    inplace=["dy", "x"], domain={"var": "positive"}, examples=_channel_examples(2, 3))
+    "batch_norm_grad(dy, x, gamma, mean, var, *, axis=1, epsilon) -> (dx, dgamma, dbeta)",
+    Meaning(_batch_norm_grad_axes, _batch_norm_grad_ref, check=_check_batch_norm_grad),
+    Kernel("batch_norm_grad", pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,)), inplace=["dy", "x"]),
+    Split(linear=["dy", "gamma->dx"]), Laws(_channel_examples(2, 3), domain={"var": "positive"}),
+    grad=_batch_norm_grad_backward)
 
 
 # ---- layer norm
@@ -250,11 +254,13 @@ def _layer_norm_backward(dy, dmean, dinv_std, x, gamma, mean, inv_std, begin_nor
 _ROWS = [((6, 5), 1), ((6, 6, 2, 3), 2), ((5,), 0)]
 
 layer_norm = define(
-    "layer_norm(x, gamma, beta, *, begin_norm_axis, epsilon) -> (y, mean, inv_std)", _layer_norm_axes,
-    ref=_layer_norm_ref, cpu="layer_norm", pack=lambda begin_norm_axis, epsilon: ((begin_norm_axis,), (epsilon,)),
-    check=lambda x, gamma, beta, begin_norm_axis: _check_rows("layer_norm")(x, begin_norm_axis, gamma=gamma, beta=beta),
-    grad=_layer_norm_backward, linear=["gamma,beta->y"],
-    examples=[dict(shapes=[s, s[b:], s[b:]], begin_norm_axis=b, epsilon=1e-3) for s, b in _ROWS],
+    "layer_norm(x, gamma, beta, *, begin_norm_axis, epsilon) -> (y, mean, inv_std)",
+    Meaning(_layer_norm_axes, _layer_norm_ref,
+            check=lambda x, gamma, beta, begin_norm_axis: _check_rows("layer_norm")(
+                x, begin_norm_axis, gamma=gamma, beta=beta)),
+    Kernel("layer_norm", pack=lambda begin_norm_axis, epsilon: ((begin_norm_axis,), (epsilon,))),
+    Split(linear=["gamma,beta->y"]),
+    Laws([dict(shapes=[s, s[b:], s[b:]], begin_norm_axis=b, epsilon=1e-3) for s, b in _ROWS]), grad=_layer_norm_backward,
     doc="x normalised over its axes from begin_norm_axis on; inv_std = 1 / sqrt(var + epsilon).")
 
 
@@ -292,7 +298,7 @@ def _layer_norm_grad_backward(ddx, ddgamma, ddbeta, dy, x, gamma, mean, inv_std,
 
 
 layer_norm_grad = define(
-    "layer_norm_grad(dy, x, gamma, mean, inv_std, *, begin_norm_axis) -> (dx, dgamma, dbeta)", _layer_norm_grad_axes,
-    ref=_layer_norm_grad_ref, check=_check_layer_norm_grad, cpu="layer_norm_grad", linear=["dy", "gamma->dx"],
-    pack=lambda begin_norm_axis: ((begin_norm_axis,), ()), grad=_layer_norm_grad_backward,
-    examples=[dict(shapes=[s, s, s[b:], s[:b], s[:b]], begin_norm_axis=b) for s, b in _ROWS])
+    "layer_norm_grad(dy, x, gamma, mean, inv_std, *, begin_norm_axis) -> (dx, dgamma, dbeta)",
+    Meaning(_layer_norm_grad_axes, _layer_norm_grad_ref, check=_check_layer_norm_grad),
+    Kernel("layer_norm_grad", pack=lambda begin_norm_axis: ((begin_norm_axis,), ())), Split(linear=["dy", "gamma->dx"]),
+    Laws([dict(shapes=[s, s, s[b:], s[:b], s[:b]], begin_norm_axis=b) for s, b in _ROWS]), grad=_layer_norm_grad_backward)

@@ -11,6 +11,7 @@ from flowedu.errors import ShapeError
 from flowedu.ops import norm
 from flowedu.ops.define import define
 from flowedu.ops.elementwise import greater, less, logical_and, mul
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.view import cast
 
 # The laws take derivatives: of the values these few numbers can lead to, none is nearer than 0.01 to a limit.
@@ -33,10 +34,11 @@ def _backward(dy, dmean, dvar, x, gamma, beta, mean, var, axis, epsilon, low, hi
 
 
 batch_norm_clip = define(
-    "batch_norm_clip(x, gamma, beta, *, axis=1, epsilon, low, high) -> (y, mean, var)", norm._batch_norm_axes, ref=_ref,
-    check=lambda x, gamma, beta, axis: norm._check_channels("batch_norm_clip")(x, axis, gamma=gamma, beta=beta),
-    cpu="batch_norm_clip", pack=lambda x, axis, epsilon, low, high: ((axis % x.ndim,), (epsilon, low, high)),
-    grad=_backward, domain=FEW, examples=[dict(e, **LIMITS) for e in norm._channel_examples(1, 2)],
+    "batch_norm_clip(x, gamma, beta, *, axis=1, epsilon, low, high) -> (y, mean, var)",
+    Meaning(norm._batch_norm_axes, _ref,
+            check=lambda x, gamma, beta, axis: norm._check_channels("batch_norm_clip")(x, axis, gamma=gamma, beta=beta)),
+    Kernel("batch_norm_clip", pack=lambda x, axis, epsilon, low, high: ((axis % x.ndim,), (epsilon, low, high))),
+    Laws([dict(e, **LIMITS) for e in norm._channel_examples(1, 2)], domain=FEW), grad=_backward,
     doc="batch_norm, and the result clipped to [low, high].")
 
 
@@ -69,8 +71,10 @@ def _grad_backward(ddx, ddgamma, ddbeta, dy, x, gamma, beta, mean, var, axis, ep
 
 
 batch_norm_clip_grad = define(
-    "batch_norm_clip_grad(dy, x, gamma, beta, mean, var, *, axis=1, epsilon, low, high) -> (dx, dgamma, dbeta)", _grad_axes,
-    ref=_grad_ref, check=_check_grad, cpu="batch_norm_clip_grad", linear=["dy"], grad=_grad_backward,
-    pack=lambda x, axis, epsilon, low, high: ((axis % x.ndim,), (epsilon, low, high)),
-    domain={**FEW, "var": "positive"}, inplace=["dy", "x"],
-    examples=[dict(e, **LIMITS) for e in norm._channel_examples(2, 4)])
+    "batch_norm_clip_grad(dy, x, gamma, beta, mean, var, *, axis=1, epsilon, low, high) -> (dx, dgamma, dbeta)",
+    Meaning(_grad_axes, _grad_ref, check=_check_grad),
+    Kernel("batch_norm_clip_grad", pack=lambda x, axis, epsilon, low, high: ((axis % x.ndim,), (epsilon, low, high)),
+           inplace=["dy", "x"]),
+    Split(linear=["dy"]),
+    Laws([dict(e, **LIMITS) for e in norm._channel_examples(2, 4)], domain={**FEW, "var": "positive"}),
+    grad=_grad_backward)

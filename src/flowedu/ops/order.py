@@ -10,6 +10,7 @@ from flowedu.blob.dtype import float32, float64, int32, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
+from flowedu.ops.record import Kernel, Laws, Meaning
 
 
 def _check_range(step, size, dtype):
@@ -20,12 +21,13 @@ def _check_range(step, size, dtype):
         raise ArgumentError("range: the size is negative", expected="0 or more elements", got=str(size))
 
 
-range = define("range(*, start=0, step=1, size, dtype) -> y", lambda: "->A", shape=lambda size: (size,),
-               dtype=lambda dtype: dtype, check=_check_range, cpu="range", numbers=True,
-               pack=lambda start, step: ((start, step), ()),
-               ref=lambda start, step, size, dtype: (start + step * np.arange(size)).astype(dtype.numpy),
-               examples=[dict(shapes=[], start=1, step=2, size=6, dtype=float32)],
-               doc="start, start + step, ...: `size` integers, in `dtype`.")
+range = define(
+    "range(*, start=0, step=1, size, dtype) -> y",
+    Meaning(lambda: "->A", lambda start, step, size, dtype: (start + step * np.arange(size)).astype(dtype.numpy),
+            shape=lambda size: (size,), dtype=lambda dtype: dtype, check=_check_range),
+    Kernel("range", pack=lambda start, step: ((start, step), ()), numbers=True),
+    Laws([dict(shapes=[], start=1, step=2, size=6, dtype=float32)]),
+    doc="start, start + step, ...: `size` integers, in `dtype`.")
 
 
 def _check_rows(name):
@@ -43,11 +45,13 @@ def _argsort_ref(x, descending):
     return (x.shape[-1] - 1 - backwards).astype(np.int32)
 
 
-argsort = define("argsort(x, *, descending=False) -> y", lambda x: "{0}->{0}".format(axes.same(x.ndim, [x.ndim - 1])),
-                 check=_check_rows("argsort"), dtype=lambda: int32, cpu="argsort",
-                 pack=lambda descending: ((int(descending),), ()), ref=_argsort_ref, float_only=False,
-                 examples=[dict(shapes=[(6, 12)]), dict(shapes=[(6, 2, 50)], descending=True), dict(shapes=[(7,)])],
-                 doc="The positions, along the last axis, that sort it: int32.")
+argsort = define(
+    "argsort(x, *, descending=False) -> y",
+    Meaning(lambda x: "{0}->{0}".format(axes.same(x.ndim, [x.ndim - 1])), _argsort_ref, dtype=lambda: int32,
+            check=_check_rows("argsort")),
+    Kernel("argsort", pack=lambda descending: ((int(descending),), ())),
+    Laws([dict(shapes=[(6, 12)]), dict(shapes=[(6, 2, 50)], descending=True), dict(shapes=[(7,)])], float_only=False),
+    doc="The positions, along the last axis, that sort it: int32.")
 
 
 def _check_top_k(x, k):
@@ -57,8 +61,11 @@ def _check_top_k(x, k):
                          got=f"k={k}", fix="k is a number of elements of one row")
 
 
-top_k = define("top_k(x, *, k) -> y", lambda x: f"{axes.same(x.ndim, [x.ndim - 1])}->{axes.same(x.ndim - 1)}K",
-               check=_check_top_k, shape=lambda x, k: (*x.shape[:-1], k), dtype=lambda: int32, cpu="top_k",
-               ref=lambda x, k: _argsort_ref(x, True)[..., :k], float_only=False,
-               examples=[dict(shapes=[(6, 12)], k=3), dict(shapes=[(6, 2, 40)], k=40), dict(shapes=[(7,)], k=2)],
-               doc="The positions of the k largest elements of each row, the largest first: int32.")
+top_k = define(
+    "top_k(x, *, k) -> y",
+    Meaning(lambda x: f"{axes.same(x.ndim, [x.ndim - 1])}->{axes.same(x.ndim - 1)}K",
+            lambda x, k: _argsort_ref(x, True)[..., :k], shape=lambda x, k: (*x.shape[:-1], k), dtype=lambda: int32,
+            check=_check_top_k),
+    Kernel("top_k"),
+    Laws([dict(shapes=[(6, 12)], k=3), dict(shapes=[(6, 2, 40)], k=40), dict(shapes=[(7,)], k=2)], float_only=False),
+    doc="The positions of the k largest elements of each row, the largest first: int32.")

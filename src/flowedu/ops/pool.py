@@ -10,6 +10,7 @@ from flowedu.blob.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.define import define
 from flowedu.ops.padding import out_size, used_stride
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 
 ATTRS = "ksize, strides, pads=(0, 0, 0, 0)"
 
@@ -81,16 +82,17 @@ def _pool_shape(x, ksize, strides, pads):
     return (*x.shape[:2], *_out_hw(x.shape[2:], ksize, strides, pads))
 
 
-max_pool2d = define(f"max_pool2d(x, *, {ATTRS}) -> (y, index)", "ncHW->ncXY,ncXY", check=_check_max, ref=_ref_max,
-                    shape=lambda x, ksize, strides, pads: (_pool_shape(x, ksize, strides, pads),) * 2,
-                    dtype=lambda x: (x.dtype, int32), cpu="max_pool2d",
-                    pack=lambda x, ksize, strides, pads: _pack(x.shape[2:], ksize, strides, pads),
-                    grad={"x": lambda dy, index, x_shape: max_pool2d_grad(dy, index, hw=tuple(x_shape[2:]))},
-                    examples=[dict(shapes=[(6, 6, 5, 7)], ksize=(2, 2), strides=(2, 2)),
-                              dict(shapes=[(6, 6, 5, 7)], ksize=(3, 2), strides=(2, 1), pads=(1, 1, 1, 0)),
-                              dict(shapes=[(6, 6, 5, 5)], ksize=(5, 5), strides=(1, 1))],
-                    doc="The largest element of every window (NaN counts as largest; padding never wins), and its "
-                        "position h * W + w in the input plane: the first one where several are equal.")
+max_pool2d = define(
+    f"max_pool2d(x, *, {ATTRS}) -> (y, index)",
+    Meaning("ncHW->ncXY,ncXY", _ref_max, shape=lambda x, ksize, strides, pads: (_pool_shape(x, ksize, strides, pads),) * 2,
+            dtype=lambda x: (x.dtype, int32), check=_check_max),
+    Kernel("max_pool2d", pack=lambda x, ksize, strides, pads: _pack(x.shape[2:], ksize, strides, pads)),
+    Laws([dict(shapes=[(6, 6, 5, 7)], ksize=(2, 2), strides=(2, 2)),
+          dict(shapes=[(6, 6, 5, 7)], ksize=(3, 2), strides=(2, 1), pads=(1, 1, 1, 0)),
+          dict(shapes=[(6, 6, 5, 5)], ksize=(5, 5), strides=(1, 1))]),
+    grad={"x": lambda dy, index, x_shape: max_pool2d_grad(dy, index, hw=tuple(x_shape[2:]))},
+    doc="The largest element of every window (NaN counts as largest; padding never wins), and its "
+        "position h * W + w in the input plane: the first one where several are equal.")
 
 
 def _check_index(name, dy, index):
@@ -110,14 +112,15 @@ def _ref_scatter(dy, index, hw):
     return dx.reshape(n, c, *hw)
 
 
-max_pool2d_grad = define("max_pool2d_grad(dy, index, *, hw) -> dx", "ncxy,ncxy->ncHW", linear=["dy"], ref=_ref_scatter,
-                         check=lambda dy, index: _check_index("max_pool2d_grad", dy, index),
-                         shape=lambda dy, hw: (*dy.shape[:2], *hw), cpu="max_pool2d_grad", pack=lambda: ((), ()),
-                         grad={"dy": lambda ddx, index: max_pool2d_gather(ddx, index)}, domain={"index": "index:35"},
-                         examples=[dict(shapes=[(6, 6, 2, 3), (6, 6, 2, 3)], hw=(5, 7)),
-                                   dict(shapes=[(6, 6, 5, 7), (6, 6, 5, 7)], hw=(5, 7))],
-                         doc="Zeros of spatial size hw, with every dy added at its index.")
-max_pool2d_grad.range_help = "0 <= index < H * W"
+max_pool2d_grad = define(
+    "max_pool2d_grad(dy, index, *, hw) -> dx",
+    Meaning("ncxy,ncxy->ncHW", _ref_scatter, shape=lambda dy, hw: (*dy.shape[:2], *hw),
+            check=lambda dy, index: _check_index("max_pool2d_grad", dy, index)),
+    Kernel("max_pool2d_grad", pack=lambda: ((), ()), range_help="0 <= index < H * W"), Split(linear=["dy"]),
+    Laws([dict(shapes=[(6, 6, 2, 3), (6, 6, 2, 3)], hw=(5, 7)),
+          dict(shapes=[(6, 6, 5, 7), (6, 6, 5, 7)], hw=(5, 7))], domain={"index": "index:35"}),
+    grad={"dy": lambda ddx, index: max_pool2d_gather(ddx, index)},
+    doc="Zeros of spatial size hw, with every dy added at its index.")
 
 
 def _ref_gather(ddx, index):
@@ -125,14 +128,14 @@ def _ref_gather(ddx, index):
     return np.take_along_axis(ddx.reshape(n, c, h * w), index.reshape(n, c, oh * ow), 2).reshape(index.shape)
 
 
-max_pool2d_gather = define("max_pool2d_gather(ddx, index) -> ddy", "ncHW,ncxy->ncxy", linear=["ddx"], ref=_ref_gather,
-                           check=lambda ddx, index: _check_index("max_pool2d_gather", ddx, index),
-                           cpu="max_pool2d_gather", pack=lambda: ((), ()), domain={"index": "index:35"},
-                           grad={"ddx": lambda dddy, index, ddx_shape: max_pool2d_grad(
-                               dddy, index, hw=tuple(ddx_shape[2:]))},
-                           examples=[dict(shapes=[(6, 6, 5, 7), (6, 6, 2, 3)])],
-                           doc="The elements of each plane of ddx that index names.")
-max_pool2d_gather.range_help = "0 <= index < H * W"
+max_pool2d_gather = define(
+    "max_pool2d_gather(ddx, index) -> ddy",
+    Meaning("ncHW,ncxy->ncxy", _ref_gather, check=lambda ddx, index: _check_index("max_pool2d_gather", ddx, index)),
+    Kernel("max_pool2d_gather", pack=lambda: ((), ()), range_help="0 <= index < H * W"), Split(linear=["ddx"]),
+    Laws([dict(shapes=[(6, 6, 5, 7), (6, 6, 2, 3)])], domain={"index": "index:35"}),
+    grad={"ddx": lambda dddy, index, ddx_shape: max_pool2d_grad(
+        dddy, index, hw=tuple(ddx_shape[2:]))},
+    doc="The elements of each plane of ddx that index names.")
 
 
 # ---- average
@@ -144,17 +147,20 @@ def _ref_avg(x, ksize, strides, pads):
     return y
 
 
-avg_pool2d = define(f"avg_pool2d(x, *, {ATTRS}) -> y", "ncHW->ncXY", linear=["x"], ref=_ref_avg, shape=_pool_shape,
-                    check=lambda x, ksize, strides, pads: _check("avg_pool2d", x.shape, x.shape[2:], ksize, strides,
-                                                                 pads), cpu="avg_pool2d",
-                    pack=lambda x, ksize, strides, pads: _pack(x.shape[2:], ksize, strides, pads),
-                    grad={"x": lambda dy, x_shape, ksize, strides, pads: avg_pool2d_grad(
-                        dy, hw=tuple(x_shape[2:]), ksize=ksize, strides=strides, pads=pads)},
-                    examples=[dict(shapes=[(6, 6, 5, 7)], ksize=(2, 2), strides=(2, 2)),
-                              dict(shapes=[(6, 6, 5, 7)], ksize=(3, 2), strides=(2, 1), pads=(1, 1, 1, 0)),
-                              dict(shapes=[(6, 6, 5, 5)], ksize=(5, 5), strides=(1, 1)),
-                              dict(shapes=[(6, 6, 5, 5)], ksize=(2, 2), strides=(2, 2), pads=(0, 2, 3, 0))],
-                    doc="The mean of the real (not padding) elements of every window; 0 for a window without any.")
+avg_pool2d = define(
+    f"avg_pool2d(x, *, {ATTRS}) -> y",
+    Meaning("ncHW->ncXY", _ref_avg, shape=_pool_shape,
+            check=lambda x, ksize, strides, pads: _check("avg_pool2d", x.shape, x.shape[2:], ksize, strides,
+                                                         pads)),
+    Kernel("avg_pool2d", pack=lambda x, ksize, strides, pads: _pack(x.shape[2:], ksize, strides, pads)),
+    Split(linear=["x"]),
+    Laws([dict(shapes=[(6, 6, 5, 7)], ksize=(2, 2), strides=(2, 2)),
+          dict(shapes=[(6, 6, 5, 7)], ksize=(3, 2), strides=(2, 1), pads=(1, 1, 1, 0)),
+          dict(shapes=[(6, 6, 5, 5)], ksize=(5, 5), strides=(1, 1)),
+          dict(shapes=[(6, 6, 5, 5)], ksize=(2, 2), strides=(2, 2), pads=(0, 2, 3, 0))]),
+    grad={"x": lambda dy, x_shape, ksize, strides, pads: avg_pool2d_grad(
+        dy, hw=tuple(x_shape[2:]), ksize=ksize, strides=strides, pads=pads)},
+    doc="The mean of the real (not padding) elements of every window; 0 for a window without any.")
 
 
 def _check_avg_grad(dy, hw, ksize, strides, pads):
@@ -173,11 +179,13 @@ def _ref_avg_grad(dy, hw, ksize, strides, pads):
     return dx
 
 
-avg_pool2d_grad = define(f"avg_pool2d_grad(dy, *, hw, {ATTRS}) -> dx", "ncXY->ncHW", linear=["dy"], ref=_ref_avg_grad,
-                         check=_check_avg_grad, shape=lambda dy, hw: (*dy.shape[:2], *hw), cpu="avg_pool2d_grad",
-                         pack=_pack, grad={"dy": lambda ddx, ksize, strides, pads: avg_pool2d(
-                             ddx, ksize=ksize, strides=strides, pads=pads)},
-                         examples=[dict(shapes=[(6, 6, 2, 3)], hw=(5, 7), ksize=(2, 2), strides=(2, 2)),
-                                   dict(shapes=[(6, 6, 3, 7)], hw=(5, 7), ksize=(3, 2), strides=(2, 1),
-                                        pads=(1, 1, 1, 0))],
-                         doc="Every dy shared out evenly over the real elements of its window.")
+avg_pool2d_grad = define(
+    f"avg_pool2d_grad(dy, *, hw, {ATTRS}) -> dx",
+    Meaning("ncXY->ncHW", _ref_avg_grad, shape=lambda dy, hw: (*dy.shape[:2], *hw), check=_check_avg_grad),
+    Kernel("avg_pool2d_grad", pack=_pack), Split(linear=["dy"]),
+    Laws([dict(shapes=[(6, 6, 2, 3)], hw=(5, 7), ksize=(2, 2), strides=(2, 2)),
+          dict(shapes=[(6, 6, 3, 7)], hw=(5, 7), ksize=(3, 2), strides=(2, 1),
+               pads=(1, 1, 1, 0))]),
+    grad={"dy": lambda ddx, ksize, strides, pads: avg_pool2d(
+        ddx, ksize=ksize, strides=strides, pads=pads)},
+    doc="Every dy shared out evenly over the real elements of its window.")

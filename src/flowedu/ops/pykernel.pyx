@@ -71,8 +71,7 @@ cdef class PyCall:
 
     def __cinit__(self, op, tuple attrs):
         self.f, self.variadic, self.inputs, self.outputs = op.ref, op.variadic, tuple(op.inputs), tuple(op.outputs)
-        self.trusted = getattr(op, "trusted", False)
-        self.role = getattr(op, "role", None) or f"{op.name}: ref"
+        self.trusted, self.role = op.trusted, op.role or f"{op.name}: ref"
         self.arguments = [(True, attrs[op.attr_index[p]]) if p in op.attr_index else (False, self.inputs.index(p))
                           for p in op.params[op.ref]]
 

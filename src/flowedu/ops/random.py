@@ -14,6 +14,7 @@ from flowedu.blob.dtype import float32, float64, int8, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
+from flowedu.ops.record import Effects, Kernel, Laws, Meaning, Split
 
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
@@ -80,20 +81,22 @@ def _check_uniform(dtype, low, high):
         raise ArgumentError("random_uniform: the range is empty", expected="low <= high", got=f"low={low}, high={high}")
 
 
-random_uniform = define("random_uniform(*, shape, dtype, low=0.0, high=1.0, seed=0, draw=0) -> y", _source_axes,
-                        shape=lambda shape: shape, dtype=lambda dtype: dtype, check=_check_uniform, ref=_uniform_ref,
-                        cpu="random_uniform", pack=lambda seed, draw, low, high: ((seed, draw), (low, high)),
-                        random=True, examples=[dict(shapes=[], shape=(6, 12), dtype=float32, seed=3),
-                                               dict(shapes=[], shape=(67,), dtype=float64, low=-2.0, high=0.5, draw=1)],
-                        doc="Uniform in [low, high).")
+random_uniform = define(
+    "random_uniform(*, shape, dtype, low=0.0, high=1.0, seed=0, draw=0) -> y",
+    Meaning(_source_axes, _uniform_ref, shape=lambda shape: shape, dtype=lambda dtype: dtype, check=_check_uniform),
+    Kernel("random_uniform", pack=lambda seed, draw, low, high: ((seed, draw), (low, high))), Effects(random=True),
+    Laws([dict(shapes=[], shape=(6, 12), dtype=float32, seed=3),
+          dict(shapes=[], shape=(67,), dtype=float64, low=-2.0, high=0.5, draw=1)]),
+    doc="Uniform in [low, high).")
 
-random_normal = define("random_normal(*, shape, dtype, mean=0.0, std=1.0, seed=0, draw=0) -> y", _source_axes,
-                       shape=lambda shape: shape, dtype=lambda dtype: dtype, ref=_normal_ref,
-                       check=lambda dtype: _check_float("random_normal", dtype),
-                       cpu="random_normal", pack=lambda seed, draw, mean, std: ((seed, draw), (mean, std)),
-                       random=True, examples=[dict(shapes=[], shape=(6, 12), dtype=float32, seed=3),
-                                              dict(shapes=[], shape=(67,), dtype=float64, mean=-2.0, std=0.5, draw=1)],
-                       doc="Normal with the given mean and standard deviation.")
+random_normal = define(
+    "random_normal(*, shape, dtype, mean=0.0, std=1.0, seed=0, draw=0) -> y",
+    Meaning(_source_axes, _normal_ref, shape=lambda shape: shape, dtype=lambda dtype: dtype,
+            check=lambda dtype: _check_float("random_normal", dtype)),
+    Kernel("random_normal", pack=lambda seed, draw, mean, std: ((seed, draw), (mean, std))), Effects(random=True),
+    Laws([dict(shapes=[], shape=(6, 12), dtype=float32, seed=3),
+          dict(shapes=[], shape=(67,), dtype=float64, mean=-2.0, std=0.5, draw=1)]),
+    doc="Normal with the given mean and standard deviation.")
 
 
 def _check_range(low, high):
@@ -102,11 +105,12 @@ def _check_range(low, high):
                             got=f"low={low}, high={high}")
 
 
-random_randint = define("random_randint(*, shape, low=0, high, seed=0, draw=0) -> y", _source_axes,
-                        shape=lambda shape: shape, dtype=lambda: int64, check=_check_range, ref=_randint_ref,
-                        cpu="random_randint", pack=lambda seed, draw, low, high: ((seed, draw, low, high), ()),
-                        random=True, examples=[dict(shapes=[], shape=(6, 12), low=-3, high=10, seed=3)],
-                        doc="int64 in [low, high), each equally likely to within 2**-32.")
+random_randint = define(
+    "random_randint(*, shape, low=0, high, seed=0, draw=0) -> y",
+    Meaning(_source_axes, _randint_ref, shape=lambda shape: shape, dtype=lambda: int64, check=_check_range),
+    Kernel("random_randint", pack=lambda seed, draw, low, high: ((seed, draw, low, high), ())), Effects(random=True),
+    Laws([dict(shapes=[], shape=(6, 12), low=-3, high=10, seed=3)]),
+    doc="int64 in [low, high), each equally likely to within 2**-32.")
 
 
 def _check_rate(rate):
@@ -115,14 +119,15 @@ def _check_rate(rate):
                             got=str(rate), fix="rate=0.5 drops half of the values")
 
 
-random_mask_like = define("random_mask_like(x, *, rate, seed=0, draw=0) -> mask",
-                          lambda x: "{0}->{0}".format(axes.same(x.ndim).upper()), dtype=lambda: int8,
-                          check=_check_rate, cpu="random_mask_like", random=True, float_only=False,
-                          pack=lambda seed, draw, rate: ((seed, draw), (rate,)), contiguous=False,
-                          ref=lambda x, rate, seed, draw: (_unit24(seed, draw, x.size) > rate * 2.0 ** 24).astype(
-                              np.int8).reshape(x.shape),
-                          examples=[dict(shapes=[(6, 12)], rate=0.5, seed=3), dict(shapes=[(67,)], rate=0.1, draw=2)],
-                          doc="int8 ones and zeros of x's shape, zero with probability `rate`; x is not read.")
+random_mask_like = define(
+    "random_mask_like(x, *, rate, seed=0, draw=0) -> mask",
+    Meaning(lambda x: "{0}->{0}".format(axes.same(x.ndim).upper()),
+            lambda x, rate, seed, draw: (_unit24(seed, draw, x.size) > rate * 2.0 ** 24).astype(
+                np.int8).reshape(x.shape), dtype=lambda: int8, check=_check_rate),
+    Kernel("random_mask_like", pack=lambda seed, draw, rate: ((seed, draw), (rate,)), contiguous=False),
+    Effects(random=True),
+    Laws([dict(shapes=[(6, 12)], rate=0.5, seed=3), dict(shapes=[(67,)], rate=0.1, draw=2)], float_only=False),
+    doc="int8 ones and zeros of x's shape, zero with probability `rate`; x is not read.")
 
 
 def _check_dropout(x, mask):
@@ -133,8 +138,10 @@ def _check_dropout(x, mask):
         raise ShapeError("dropout: the mask has another shape", expected=str(x.shape), got=str(mask.shape))
 
 
-dropout = define("dropout(x, mask, *, scale) -> y", lambda x: "{0},{0}->{0}".format(axes.same(x.ndim)), linear=["x"],
-                 check=_check_dropout, cpu="dropout", pack=lambda scale: ((), (scale,)), inplace=["x"],
-                 ref=lambda x, mask, scale: np.where(mask, x * x.dtype.type(scale), x.dtype.type(0)),
-                 grad={"x": lambda dy, mask, scale: dropout(dy, mask, scale=scale)}, domain={"mask": "mask"},
-                 examples=[dict(shapes=[(6, 12), (6, 12)], scale=2.0)], doc="x * mask * scale.")
+dropout = define(
+    "dropout(x, mask, *, scale) -> y",
+    Meaning(lambda x: "{0},{0}->{0}".format(axes.same(x.ndim)),
+            lambda x, mask, scale: np.where(mask, x * x.dtype.type(scale), x.dtype.type(0)), check=_check_dropout),
+    Kernel("dropout", pack=lambda scale: ((), (scale,)), inplace=["x"]), Split(linear=["x"]),
+    Laws([dict(shapes=[(6, 12), (6, 12)], scale=2.0)], domain={"mask": "mask"}),
+    grad={"x": lambda dy, mask, scale: dropout(dy, mask, scale=scale)}, doc="x * mask * scale.")

@@ -13,10 +13,11 @@ from flowedu.autograd.reverse import vjp
 from flowedu.blob.dtype import int64
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.ops import axes
-from flowedu.ops.concat import concat
+from flowedu.ops.concat import concat, slice
 from flowedu.ops.define import define
 from flowedu.ops.elementwise import equal
-from flowedu.ops.view import cast, expand, reshape, slice, transpose
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.ops.view import cast, expand, reshape, transpose
 
 
 def _kept(shape, axis):
@@ -52,14 +53,16 @@ def _check_axes(name):
 
 def _fold(name, numpy, grad, whole=True, linear=(), fold=""):
     terms, check = (lambda x, axis, keepdims: _terms(x.ndim, axis, keepdims, whole)), _check_axes(name)
-    return define(f"{name}(x, *, axis, keepdims=False) -> y", terms, shape=_shape, check=check, linear=linear, fold=fold,
-                  ref=lambda x, axis, keepdims: (np.zeros(_shape(x, axis, keepdims)) if fold and not x.size else
-                                                 numpy(x, axis=axis, keepdims=keepdims)).astype(x.dtype), cpu=name,
-                  pack=lambda x, axis: (tuple(i in axis for i in range(x.ndim)), ()), grad={"x": grad},
-                  float_only=False,
-                  examples=[dict(shapes=[(6, 12)], axis=(0,)), dict(shapes=[(6, 12)], axis=(1,), keepdims=True),
-                            dict(shapes=[(6, 6, 2, 3)], axis=(0, 2, 3)), dict(shapes=[(6, 2, 6)], axis=(1,)),
-                            dict(shapes=[(2, 3, 2)], axis=(0, 1, 2))])
+    return define(
+        f"{name}(x, *, axis, keepdims=False) -> y",
+        Meaning(terms, lambda x, axis, keepdims: (np.zeros(_shape(x, axis, keepdims)) if fold and not x.size else
+                                                  numpy(x, axis=axis, keepdims=keepdims)).astype(x.dtype), shape=_shape,
+                check=check),
+        Kernel(name, pack=lambda x, axis: (tuple(i in axis for i in range(x.ndim)), ())), Split(linear=linear, fold=fold),
+        Laws([dict(shapes=[(6, 12)], axis=(0,)), dict(shapes=[(6, 12)], axis=(1,), keepdims=True),
+              dict(shapes=[(6, 6, 2, 3)], axis=(0, 2, 3)), dict(shapes=[(6, 2, 6)], axis=(1,)),
+              dict(shapes=[(2, 3, 2)], axis=(0, 1, 2))], float_only=False),
+        grad={"x": grad})
 
 
 def _extremum_grad(dy, x, y, axis):
@@ -118,9 +121,11 @@ def _check_argmax(x, axis):
                          got=f"x {x.shape}", fix="check that the input is not empty")
 
 
-argmax = define("argmax(x, *, axis) -> y", lambda x, axis: _terms(x.ndim, (axis,), False, True), check=_check_argmax,
-                dtype=lambda x: int64, ref=lambda x, axis: np.argmax(x, axis=axis).astype(np.int64), cpu="argmax",
-                pack=lambda axis: ((axis,), ()), float_only=False,
-                examples=[dict(shapes=[(6, 12)], axis=1), dict(shapes=[(6, 5, 6)], axis=1),
-                          dict(shapes=[(6, 6)], axis=0)],
-                doc="Where the largest element along `axis` is: the first one of equals.")
+argmax = define(
+    "argmax(x, *, axis) -> y",
+    Meaning(lambda x, axis: _terms(x.ndim, (axis,), False, True), lambda x, axis: np.argmax(x, axis=axis).astype(np.int64),
+            dtype=lambda x: int64, check=_check_argmax),
+    Kernel("argmax", pack=lambda axis: ((axis,), ())),
+    Laws([dict(shapes=[(6, 12)], axis=1), dict(shapes=[(6, 5, 6)], axis=1),
+          dict(shapes=[(6, 6)], axis=0)], float_only=False),
+    doc="Where the largest element along `axis` is: the first one of equals.")

@@ -9,6 +9,7 @@ import numpy as np
 
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.ops.define import define
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 
 NEARLY = 1 + 2.0 ** -40               # makes up for what rounding took from a whole number
 ATTRS = 'scale, mode="nearest", align_corners=False'
@@ -67,19 +68,22 @@ def _ref(x, size, scale, mode, align_corners):
     return rows[..., col1] * (1 - right) + rows[..., col2] * right
 
 
-resize2d = define(f"resize2d(x, *, size, {ATTRS}) -> y", "ncHW->ncXY", linear=["x"], ref=_ref, cpu="resize2d",
-                  check=lambda x, size, scale, mode: _check("resize2d", x.shape, x.shape[2:], size, scale, mode),
-                  shape=lambda x, size: (*x.shape[:2], *size),
-                  pack=lambda x, size, scale, mode, align_corners: _pack(x.shape[2:], size, scale, mode, align_corners),
-                  grad={"x": lambda dy, x_shape, scale, mode, align_corners: resize2d_grad(
-                      dy, hw=tuple(x_shape[2:]), scale=scale, mode=mode, align_corners=align_corners)},
-                  examples=[dict(shapes=[(6, 6, 3, 4)], size=(6, 8), scale=(2.0, 2.0)),
-                            dict(shapes=[(6, 6, 5, 2)], size=(7, 7), scale=(1.5, 3.5)),
-                            dict(shapes=[(6, 6, 3, 4)], size=(6, 12), scale=(2.0, 3.0), mode="bilinear"),
-                            dict(shapes=[(6, 6, 5, 1)], size=(3, 5), scale=(0.6, 5.0), mode="bilinear"),
-                            dict(shapes=[(6, 6, 3, 4)], size=(1, 7), scale=(0.4, 1.8), mode="bilinear",
-                                 align_corners=True)],
-                  doc="Images x resized to `size`. scale: output pixels per input pixel, for rows and columns.")
+resize2d = define(
+    f"resize2d(x, *, size, {ATTRS}) -> y",
+    Meaning("ncHW->ncXY", _ref, shape=lambda x, size: (*x.shape[:2], *size),
+            check=lambda x, size, scale, mode: _check("resize2d", x.shape, x.shape[2:], size, scale, mode)),
+    Kernel("resize2d",
+           pack=lambda x, size, scale, mode, align_corners: _pack(x.shape[2:], size, scale, mode, align_corners)),
+    Split(linear=["x"]),
+    Laws([dict(shapes=[(6, 6, 3, 4)], size=(6, 8), scale=(2.0, 2.0)),
+          dict(shapes=[(6, 6, 5, 2)], size=(7, 7), scale=(1.5, 3.5)),
+          dict(shapes=[(6, 6, 3, 4)], size=(6, 12), scale=(2.0, 3.0), mode="bilinear"),
+          dict(shapes=[(6, 6, 5, 1)], size=(3, 5), scale=(0.6, 5.0), mode="bilinear"),
+          dict(shapes=[(6, 6, 3, 4)], size=(1, 7), scale=(0.4, 1.8), mode="bilinear",
+               align_corners=True)]),
+    grad={"x": lambda dy, x_shape, scale, mode, align_corners: resize2d_grad(
+        dy, hw=tuple(x_shape[2:]), scale=scale, mode=mode, align_corners=align_corners)},
+    doc="Images x resized to `size`. scale: output pixels per input pixel, for rows and columns.")
 
 
 def _check_grad(dy, hw, scale, mode):
@@ -98,13 +102,16 @@ def _ref_grad(dy, hw, scale, mode, align_corners):
     return dx
 
 
-resize2d_grad = define(f"resize2d_grad(dy, *, hw, {ATTRS}) -> dx", "ncXY->ncHW", linear=["dy"], ref=_ref_grad,
-                       cpu="resize2d_grad", check=_check_grad, shape=lambda dy, hw: (*dy.shape[:2], *hw),
-                       pack=lambda dy, hw, scale, mode, align_corners: _pack(hw, dy.shape[2:], scale, mode, align_corners),
-                       grad={"dy": lambda ddx, dy_shape, scale, mode, align_corners: resize2d(
-                           ddx, size=tuple(dy_shape[2:]), scale=scale, mode=mode, align_corners=align_corners)},
-                       examples=[dict(shapes=[(6, 6, 6, 8)], hw=(3, 4), scale=(2.0, 2.0)),
-                                 dict(shapes=[(6, 6, 6, 12)], hw=(3, 4), scale=(2.0, 3.0), mode="bilinear"),
-                                 dict(shapes=[(6, 6, 2, 7)], hw=(3, 4), scale=(0.7, 1.8), mode="bilinear",
-                                      align_corners=True)],
-                       doc="The adjoint of resize2d: what reaches images of spatial size hw from dy.")
+resize2d_grad = define(
+    f"resize2d_grad(dy, *, hw, {ATTRS}) -> dx",
+    Meaning("ncXY->ncHW", _ref_grad, shape=lambda dy, hw: (*dy.shape[:2], *hw), check=_check_grad),
+    Kernel("resize2d_grad",
+           pack=lambda dy, hw, scale, mode, align_corners: _pack(hw, dy.shape[2:], scale, mode, align_corners)),
+    Split(linear=["dy"]),
+    Laws([dict(shapes=[(6, 6, 6, 8)], hw=(3, 4), scale=(2.0, 2.0)),
+          dict(shapes=[(6, 6, 6, 12)], hw=(3, 4), scale=(2.0, 3.0), mode="bilinear"),
+          dict(shapes=[(6, 6, 2, 7)], hw=(3, 4), scale=(0.7, 1.8), mode="bilinear",
+               align_corners=True)]),
+    grad={"dy": lambda ddx, dy_shape, scale, mode, align_corners: resize2d(
+        ddx, size=tuple(dy_shape[2:]), scale=scale, mode=mode, align_corners=align_corners)},
+    doc="The adjoint of resize2d: what reaches images of spatial size hw from dy.")

@@ -11,9 +11,9 @@ import numpy as np
 from flowedu.blob.dtype import int64
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
-from flowedu.ops.concat import slice_grad
+from flowedu.ops.concat import slice, slice_grad
 from flowedu.ops.define import define
-from flowedu.ops.view import slice
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 
 
 def _axes(x, axis):
@@ -35,12 +35,13 @@ def _cumsum_ref(x, axis, backwards):
     return np.flip(y, axis) if backwards else y
 
 
-cumsum = define("cumsum(x, *, axis, backwards=False) -> y", _axes, linear=["x"], check=_check("cumsum"), ref=_cumsum_ref,
-                cpu="cumsum", pack=lambda axis, backwards: ((axis, int(backwards)), ()), float_only=False,
-                grad={"x": lambda dy, axis, backwards: cumsum(dy, axis=axis, backwards=not backwards)},
-                examples=[dict(shapes=[(6, 12)], axis=1), dict(shapes=[(12, 6)], axis=0, backwards=True),
-                          dict(shapes=[(6, 3, 140)], axis=1)],
-                doc="The sum of all elements up to each one along `axis`; backwards: from each one on.")
+cumsum = define(
+    "cumsum(x, *, axis, backwards=False) -> y", Meaning(_axes, _cumsum_ref, check=_check("cumsum")),
+    Kernel("cumsum", pack=lambda axis, backwards: ((axis, int(backwards)), ())), Split(linear=["x"]),
+    Laws([dict(shapes=[(6, 12)], axis=1), dict(shapes=[(12, 6)], axis=0, backwards=True),
+          dict(shapes=[(6, 3, 140)], axis=1)], float_only=False),
+    grad={"x": lambda dy, axis, backwards: cumsum(dy, axis=axis, backwards=not backwards)},
+    doc="The sum of all elements up to each one along `axis`; backwards: from each one on.")
 
 
 def shifted(x, axis: int, back: bool):
@@ -74,13 +75,14 @@ def _scan_grad(dh, a, h, axis, backwards):
     return {"a": db * shifted(h, axis, backwards), "b": db}
 
 
-linear_scan = define("linear_scan(a, b, *, axis, backwards=False) -> h",
-                     lambda a, axis: "{0},{0}->{0}".format(axes.same(a.ndim, [axis])), linear=["b"], check=_check_scan,
-                     ref=_scan_ref, cpu="linear_scan", pack=lambda axis, backwards: ((axis, int(backwards)), ()),
-                     grad=_scan_grad, float_only=False, domain={"a": "unit"},
-                     examples=[dict(shapes=[(6, 5), (6, 5)], axis=1), dict(shapes=[(5, 6), (5, 6)], axis=0, backwards=True),
-                               dict(shapes=[(6, 3, 4), (6, 3, 4)], axis=1), dict(shapes=[(0, 6), (0, 6)], axis=0)],
-                     doc="h[t] = a[t] * h[t-1] + b[t] along `axis`, h[0] = b[0]; backwards: from the end.")
+linear_scan = define(
+    "linear_scan(a, b, *, axis, backwards=False) -> h",
+    Meaning(lambda a, axis: "{0},{0}->{0}".format(axes.same(a.ndim, [axis])), _scan_ref, check=_check_scan),
+    Kernel("linear_scan", pack=lambda axis, backwards: ((axis, int(backwards)), ())), Split(linear=["b"]),
+    Laws([dict(shapes=[(6, 5), (6, 5)], axis=1), dict(shapes=[(5, 6), (5, 6)], axis=0, backwards=True),
+          dict(shapes=[(6, 3, 4), (6, 3, 4)], axis=1), dict(shapes=[(0, 6), (0, 6)], axis=0)], domain={"a": "unit"},
+         float_only=False),
+    grad=_scan_grad, doc="h[t] = a[t] * h[t-1] + b[t] along `axis`, h[0] = b[0]; backwards: from the end.")
 
 
 def _extreme_ref(x, axis, smallest):
@@ -96,10 +98,11 @@ def _extreme_ref(x, axis, smallest):
     return np.ascontiguousarray(np.moveaxis(y, 0, axis))
 
 
-extreme_place = define("extreme_place(x, *, axis, smallest=False) -> y", _axes, check=_check("extreme_place"),
-                       dtype=lambda: int64, ref=_extreme_ref, float_only=False,
-                       examples=[dict(shapes=[(6, 5)], axis=1), dict(shapes=[(5, 6)], axis=0, smallest=True)],
-                       doc="Where the largest (smallest) element so far is, the last one of equals; a NaN stays.")
+extreme_place = define(
+    "extreme_place(x, *, axis, smallest=False) -> y",
+    Meaning(_axes, _extreme_ref, dtype=lambda: int64, check=_check("extreme_place")),
+    Laws([dict(shapes=[(6, 5)], axis=1), dict(shapes=[(5, 6)], axis=0, smallest=True)], float_only=False),
+    doc="Where the largest (smallest) element so far is, the last one of equals; a NaN stays.")
 
 
 def _mode_ref(x):
@@ -117,7 +120,9 @@ def _check_mode(x):
                          got=str(x.shape), fix="check that the input is not empty")
 
 
-mode_place = define("mode_place(x) -> y", lambda x: (lambda s: f"{s}->{s[:-1]}")(axes.same(x.ndim, [x.ndim - 1])),
-                    check=_check_mode, shape=lambda x: x.shape[:-1], dtype=lambda: int64, ref=_mode_ref, float_only=False,
-                    examples=[dict(shapes=[(6, 5)]), dict(shapes=[(6, 2, 9)])],
-                    doc="Where, along the last axis, the most frequent element is (of several the smallest one).")
+mode_place = define(
+    "mode_place(x) -> y",
+    Meaning(lambda x: (lambda s: f"{s}->{s[:-1]}")(axes.same(x.ndim, [x.ndim - 1])), _mode_ref,
+            shape=lambda x: x.shape[:-1], dtype=lambda: int64, check=_check_mode),
+    Laws([dict(shapes=[(6, 5)]), dict(shapes=[(6, 2, 9)])], float_only=False),
+    doc="Where, along the last axis, the most frequent element is (of several the smallest one).")

@@ -15,6 +15,8 @@ from flowedu.ops.define import define
 from flowedu.ops.elementwise import equal, where
 from flowedu.ops.index import _check_indices
 from flowedu.ops.order import range
+from flowedu.ops.part import check_part, mine, split
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.view import constant, reshape
 
 
@@ -52,16 +54,16 @@ def _gather_nd_axes(params, indices):
     return f"{whole},{rows}->{y}"
 
 
-gather_nd = define("gather_nd(params, indices) -> y", _gather_nd_axes, linear=["params"],
-                   check=lambda params, indices: _check_nd("gather_nd", params.ndim, indices),
-                   shape=lambda params, indices: (*indices.shape[:-1], *params.shape[indices.shape[-1]:]),
-                   ref=lambda params, indices: params[_at(indices)], cpu="gather_nd", float_only=False,
-                   grad={"params": lambda dy, indices, params_shape: scatter_nd(dy, indices, shape=params_shape)},
-                   domain={"indices": "index:4"},
-                   examples=[dict(shapes=[(4, 6), (12, 1)]), dict(shapes=[(4, 5, 6), (6, 2, 2)]),
-                             dict(shapes=[(5, 4), (2,)]), dict(shapes=[(4, 6), (0, 1)])],
-                   doc="For every row of `indices` (its last axis), the part of `params` that it names.")
-gather_nd.range_help = "0 <= index < the size of the axis of params it stands for"
+gather_nd = define(
+    "gather_nd(params, indices) -> y",
+    Meaning(_gather_nd_axes, lambda params, indices: params[_at(indices)],
+            shape=lambda params, indices: (*indices.shape[:-1], *params.shape[indices.shape[-1]:]),
+            check=lambda params, indices: _check_nd("gather_nd", params.ndim, indices)),
+    Kernel("gather_nd", range_help="0 <= index < the size of the axis of params it stands for"), Split(linear=["params"]),
+    Laws([dict(shapes=[(4, 6), (12, 1)]), dict(shapes=[(4, 5, 6), (6, 2, 2)]),
+          dict(shapes=[(5, 4), (2,)]), dict(shapes=[(4, 6), (0, 1)])], domain={"indices": "index:4"}, float_only=False),
+    grad={"params": lambda dy, indices, params_shape: scatter_nd(dy, indices, shape=params_shape)},
+    doc="For every row of `indices` (its last axis), the part of `params` that it names.")
 
 
 def _scatter_nd_axes(indices, shape):
@@ -75,16 +77,18 @@ def _scatter_nd_ref(updates, indices, shape):
     return y
 
 
-scatter_nd = define("scatter_nd(updates, indices, *, shape) -> y", _scatter_nd_axes, shape=lambda shape: shape,
-                    linear=["updates"], localize=lambda out: {"shape": out.shape},
-                    check=lambda updates, indices, shape: _check_updates("scatter_nd", shape, indices, updates),
-                    ref=_scatter_nd_ref, cpu="scatter_nd", float_only=False, domain={"indices": "index:4"},
-                    grad={"updates": lambda dy, indices: gather_nd(dy, indices)},
-                    examples=[dict(shapes=[(12, 6), (12, 1)], shape=(4, 6)),
-                              dict(shapes=[(6, 2, 6), (6, 2, 2)], shape=(4, 5, 6)),
-                              dict(shapes=[(), (2,)], shape=(5, 4)), dict(shapes=[(0, 6), (0, 1)], shape=(4, 6))],
-                    doc="Zeros of `shape`, with every part of `updates` added where its row of `indices` says.")
-scatter_nd.range_help = "0 <= index < the size of the axis of shape it stands for"
+scatter_nd = define(
+    "scatter_nd(updates, indices, *, shape) -> y",
+    Meaning(_scatter_nd_axes, _scatter_nd_ref, shape=lambda shape: shape,
+            check=lambda updates, indices, shape: _check_updates("scatter_nd", shape, indices, updates)),
+    Kernel("scatter_nd", range_help="0 <= index < the size of the axis of shape it stands for"),
+    Split(linear=["updates"], localize=lambda out: {"shape": out.shape}),
+    Laws([dict(shapes=[(12, 6), (12, 1)], shape=(4, 6)),
+          dict(shapes=[(6, 2, 6), (6, 2, 2)], shape=(4, 5, 6)),
+          dict(shapes=[(), (2,)], shape=(5, 4)), dict(shapes=[(0, 6), (0, 1)], shape=(4, 6))],
+         domain={"indices": "index:4"}, float_only=False),
+    grad={"updates": lambda dy, indices: gather_nd(dy, indices)},
+    doc="Zeros of `shape`, with every part of `updates` added where its row of `indices` says.")
 
 
 def _update_axes(params, indices):
@@ -120,15 +124,15 @@ def _updates_grad(dy, indices, params_shape, updates_shape):
 
 
 scatter_nd_update = define(
-    "scatter_nd_update(params, indices, updates) -> y", _update_axes, linear=[("params", "updates")], check=_check_update,
-    shape=lambda params: params.shape, ref=_update_ref, cpu="scatter_nd_update", float_only=False,
-    domain={"indices": "index:4"},
+    "scatter_nd_update(params, indices, updates) -> y",
+    Meaning(_update_axes, _update_ref, shape=lambda params: params.shape, check=_check_update),
+    Kernel("scatter_nd_update", range_help=gather_nd.range_help), Split(linear=[("params", "updates")]),
+    Laws([dict(shapes=[(8, 6), (5, 1), (5, 6)]), dict(shapes=[(4, 5, 6), (3, 2, 2), (3, 2, 6)]),
+          dict(shapes=[(5, 4), (2,), ()]), dict(shapes=[(4, 6), (0, 1), (0, 6)])], domain={"indices": "index:4"},
+         float_only=False),
     grad={"params": lambda dy, indices, updates_shape: scatter_nd_update(
               dy, indices, constant(shape=updates_shape, value=0.0, dtype=dy.dtype)), "updates": _updates_grad},
-    examples=[dict(shapes=[(8, 6), (5, 1), (5, 6)]), dict(shapes=[(4, 5, 6), (3, 2, 2), (3, 2, 6)]),
-              dict(shapes=[(5, 4), (2,), ()]), dict(shapes=[(4, 6), (0, 1), (0, 6)])],
     doc="`params`, with every part that a row of `indices` names replaced; of several for one place the last one stays.")
-scatter_nd_update.range_help = gather_nd.range_help
 
 
 # ---- an index for every element
@@ -151,15 +155,17 @@ def _dim_gather_axes(x, axis):
     return f"{whole},{index}->{index}"
 
 
-dim_gather = define("dim_gather(x, index, *, axis) -> y", _dim_gather_axes, linear=["x"], shape=lambda index: index.shape,
-                    check=lambda x, index, axis: _check_dim("dim_gather", x, index, axis), cpu="dim_gather",
-                    ref=lambda x, index, axis: np.take_along_axis(x, index, axis), pack=lambda axis: ((axis,), ()),
-                    float_only=False, domain={"index": "index:5"},
-                    grad={"x": lambda dy, index, axis, x_shape: dim_gather_grad(dy, index, axis=axis, size=x_shape[axis])},
-                    examples=[dict(shapes=[(6, 5), (6, 12)], axis=1), dict(shapes=[(5, 6), (6, 6)], axis=0),
-                              dict(shapes=[(6, 5, 2), (6, 3, 2)], axis=1), dict(shapes=[(5,), (0,)], axis=0)],
-                    doc="y[i, j] = x[i, index[i, j]] for axis 1, and so on: NumPy's take_along_axis.")
-dim_gather.range_help = "0 <= index < x.shape[axis]"
+dim_gather = define(
+    "dim_gather(x, index, *, axis) -> y",
+    Meaning(_dim_gather_axes, lambda x, index, axis: np.take_along_axis(x, index, axis), shape=lambda index: index.shape,
+            check=lambda x, index, axis: _check_dim("dim_gather", x, index, axis)),
+    Kernel("dim_gather", pack=lambda axis: ((axis,), ()), range_help="0 <= index < x.shape[axis]"),
+    Split(linear=["x"], spread=lambda x, axis: split(False, dim_gather_part, axis, {"size": x.shape[axis]})),
+    Laws([dict(shapes=[(6, 5), (6, 12)], axis=1), dict(shapes=[(5, 6), (6, 6)], axis=0),
+          dict(shapes=[(6, 5, 2), (6, 3, 2)], axis=1), dict(shapes=[(5,), (0,)], axis=0)], domain={"index": "index:5"},
+         float_only=False),
+    grad={"x": lambda dy, index, axis, x_shape: dim_gather_grad(dy, index, axis=axis, size=x_shape[axis])},
+    doc="y[i, j] = x[i, index[i, j]] for axis 1, and so on: NumPy's take_along_axis.")
 
 
 def _check_dim_grad(name, dy, index, axis):
@@ -183,12 +189,53 @@ def _dim_grad_ref(dy, index, axis, size):
 
 
 dim_gather_grad = define(
-    "dim_gather_grad(dy, index, *, axis, size) -> dx", _dim_grad_axes, linear=["dy"], ref=_dim_grad_ref,
-    shape=lambda dy, axis, size: (*dy.shape[:axis], size, *dy.shape[axis + 1:]), cpu="dim_gather_grad",
-    check=lambda dy, index, axis: _check_dim_grad("dim_gather_grad", dy, index, axis), pack=lambda axis: ((axis,), ()),
-    float_only=False, domain={"index": "index:5"},
+    "dim_gather_grad(dy, index, *, axis, size) -> dx",
+    Meaning(_dim_grad_axes, _dim_grad_ref, shape=lambda dy, axis, size: (*dy.shape[:axis], size, *dy.shape[axis + 1:]),
+            check=lambda dy, index, axis: _check_dim_grad("dim_gather_grad", dy, index, axis)),
+    Kernel("dim_gather_grad", pack=lambda axis: ((axis,), ()), range_help="0 <= index < size"),
+    Split(linear=["dy"], spread=lambda axis, size: split(True, dim_gather_part_grad, axis, {"size": size}, True)),
+    Laws([dict(shapes=[(6, 12), (6, 12)], axis=1, size=5), dict(shapes=[(6, 6), (6, 6)], axis=0, size=5),
+          dict(shapes=[(6, 3, 2), (6, 3, 2)], axis=1, size=5), dict(shapes=[(0,), (0,)], axis=0, size=5)],
+         domain={"index": "index:5"}, float_only=False),
     grad={"dy": lambda ddx, index, axis: dim_gather(ddx, index, axis=axis)},
-    examples=[dict(shapes=[(6, 12), (6, 12)], axis=1, size=5), dict(shapes=[(6, 6), (6, 6)], axis=0, size=5),
-              dict(shapes=[(6, 3, 2), (6, 3, 2)], axis=1, size=5), dict(shapes=[(0,), (0,)], axis=0, size=5)],
     doc="Zeros, with each element of dy added where dim_gather took it from.")
-dim_gather_grad.range_help = "0 <= index < size"
+
+
+# ---- a device's part of the axis
+def _dim_part_ref(x, index, axis, first, size):
+    at, here = mine("dim_gather", index, first, x.shape[axis], size)
+    if not here.any():
+        return np.zeros(index.shape, x.dtype)
+    return np.where(here, np.take_along_axis(x, at, axis), x.dtype.type(0))
+
+
+def _dim_part_grad_ref(dy, index, axis, first, rows, size):
+    at, here = mine("dim_gather", index, first, rows, size)
+    dx = np.zeros((*dy.shape[:axis], rows, *dy.shape[axis + 1:]), dy.dtype)
+    where = list(np.nonzero(here))
+    where[axis] = at[here]
+    np.add.at(dx, tuple(where), dy[here])
+    return dx
+
+
+dim_gather_part = define(
+    "dim_gather_part(x, index, *, axis, first, size) -> y",
+    Meaning(_dim_gather_axes, _dim_part_ref, shape=lambda index: index.shape,
+            check=lambda x, index, axis, first, size: (_check_dim("dim_gather_part", x, index, axis),
+                                                       check_part("dim_gather_part", x, axis, first, size))),
+    Split(linear=["x"],
+          spread=lambda axis, first, size: split(False, dim_gather_part, axis, {"first": first, "size": size})),
+    Laws([dict(shapes=[(6, 3), (6, 12)], axis=1, first=2, size=5),
+          dict(shapes=[(2, 6), (6, 6)], axis=0, first=0, size=5)], domain={"index": "index:5"}, float_only=False),
+    doc="dim_gather from the elements [first, first + n) of an axis of `size`: zeros for an index of another one.")
+dim_gather_part_grad = define(
+    "dim_gather_part_grad(dy, index, *, axis, first, rows, size) -> dx",
+    Meaning(_dim_grad_axes, _dim_part_grad_ref,
+            shape=lambda dy, axis, rows: (*dy.shape[:axis], rows, *dy.shape[axis + 1:]),
+            check=lambda dy, index, axis: _check_dim_grad("dim_gather_part_grad", dy, index, axis)),
+    Split(linear=["dy"],
+          spread=lambda axis, first, size: split(True, dim_gather_part_grad, axis, {"first": first, "size": size}, True)),
+    Laws([dict(shapes=[(6, 12), (6, 12)], axis=1, first=2, rows=3, size=5),
+          dict(shapes=[(6, 3, 2), (6, 3, 2)], axis=1, first=0, rows=2, size=5)], domain={"index": "index:5"},
+         float_only=False),
+    doc="dim_gather_grad for the elements [first, first + rows) of the axis.")

@@ -13,6 +13,7 @@ from flowedu.ops.define import define
 from flowedu.ops.elementwise import exp, log, maximum, neg, not_equal, softplus
 from flowedu.ops.formula import elementwise
 from flowedu.ops.index import one_hot
+from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.reduce import sum
 from flowedu.ops.view import cast, constant, reshape
 
@@ -67,25 +68,29 @@ def _along(x, axis):
 _SHAPES = [dict(shapes=[(6, 12)]), dict(shapes=[(6, 5, 6)], axis=1), dict(shapes=[(5, 6)], axis=0), dict(shapes=[(5,)])]
 _PAIRS = [{**e, "shapes": e["shapes"] * 2} for e in _SHAPES]
 
-softmax = define("softmax(x, *, axis=-1) -> y", _terms(2), check=_check("softmax"), ref=_softmax_ref, cpu="softmax",
-                 pack=lambda x, axis: ((axis % x.ndim,), ()), examples=_SHAPES,
-                 grad={"x": lambda dy, y, axis: softmax_grad(dy, y, axis=axis)})
-softmax_grad = define("softmax_grad(dy, y, *, axis=-1) -> dx", _rename(_terms(3)),
-                      check=_check_grad("softmax_grad"), linear=["dy"], cpu="softmax_grad",
-                      pack=lambda y, axis: ((axis % y.ndim,), ()), examples=_PAIRS,
-                      ref=lambda dy, y, axis: y * (dy - (dy * y).sum(axis, keepdims=True)),
-                      grad={"dy": lambda ddx, y, axis: softmax_grad(ddx, y, axis=axis),
-                            "y": lambda ddx, dy, y, axis: ddx * (dy - _along(dy * y, axis))
-                            - dy * _along(ddx * y, axis)})
-log_softmax = define("log_softmax(x, *, axis=-1) -> y", _terms(2), check=_check("log_softmax"), ref=_log_softmax_ref,
-                     cpu="log_softmax", pack=lambda x, axis: ((axis % x.ndim,), ()), examples=_SHAPES,
-                     grad={"x": lambda dy, y, axis: log_softmax_grad(dy, y, axis=axis)})
-log_softmax_grad = define("log_softmax_grad(dy, y, *, axis=-1) -> dx", _rename(_terms(3)),
-                          check=_check_grad("log_softmax_grad"), linear=["dy"], cpu="log_softmax_grad",
-                          pack=lambda y, axis: ((axis % y.ndim,), ()), examples=_PAIRS,
-                          ref=lambda dy, y, axis: dy - np.exp(y) * dy.sum(axis, keepdims=True),
-                          grad={"dy": lambda ddx, y, axis: ddx - _along(ddx * exp(y), axis),
-                                "y": lambda ddx, dy, y, axis: neg(ddx * exp(y) * _along(dy, axis))})
+softmax = define(
+    "softmax(x, *, axis=-1) -> y", Meaning(_terms(2), _softmax_ref, check=_check("softmax")),
+    Kernel("softmax", pack=lambda x, axis: ((axis % x.ndim,), ())), Laws(_SHAPES),
+    grad={"x": lambda dy, y, axis: softmax_grad(dy, y, axis=axis)})
+softmax_grad = define(
+    "softmax_grad(dy, y, *, axis=-1) -> dx",
+    Meaning(_rename(_terms(3)), lambda dy, y, axis: y * (dy - (dy * y).sum(axis, keepdims=True)),
+            check=_check_grad("softmax_grad")),
+    Kernel("softmax_grad", pack=lambda y, axis: ((axis % y.ndim,), ())), Split(linear=["dy"]), Laws(_PAIRS),
+    grad={"dy": lambda ddx, y, axis: softmax_grad(ddx, y, axis=axis),
+          "y": lambda ddx, dy, y, axis: ddx * (dy - _along(dy * y, axis))
+          - dy * _along(ddx * y, axis)})
+log_softmax = define(
+    "log_softmax(x, *, axis=-1) -> y", Meaning(_terms(2), _log_softmax_ref, check=_check("log_softmax")),
+    Kernel("log_softmax", pack=lambda x, axis: ((axis % x.ndim,), ())), Laws(_SHAPES),
+    grad={"x": lambda dy, y, axis: log_softmax_grad(dy, y, axis=axis)})
+log_softmax_grad = define(
+    "log_softmax_grad(dy, y, *, axis=-1) -> dx",
+    Meaning(_rename(_terms(3)), lambda dy, y, axis: dy - np.exp(y) * dy.sum(axis, keepdims=True),
+            check=_check_grad("log_softmax_grad")),
+    Kernel("log_softmax_grad", pack=lambda y, axis: ((axis % y.ndim,), ())), Split(linear=["dy"]), Laws(_PAIRS),
+    grad={"dy": lambda ddx, y, axis: ddx - _along(ddx * exp(y), axis),
+          "y": lambda ddx, dy, y, axis: neg(ddx * exp(y) * _along(dy, axis))})
 
 
 # ---- cross entropy
@@ -146,15 +151,15 @@ def _column(x):
 _SPARSE = [dict(shapes=[(6,), (6, 5)]), dict(shapes=[(6, 2), (6, 2, 5)]), dict(shapes=[(), (5,)])]
 
 sparse_softmax_cross_entropy = define(
-    "sparse_softmax_cross_entropy(labels, logits, *, ignore_index=None) -> (loss, prob)", _sparse_axes, key="logits",
-    ref=_sparse_ref,
-    check=lambda labels, logits: _check_labels("sparse_softmax_cross_entropy", labels, logits),
-    dtype=lambda logits: logits.dtype, cpu="sparse_softmax_cross_entropy", grad={"logits": _sparse_grad},
-    pack=_ignored, numbers=True,
-    domain={"labels": "index:5"}, examples=[*_SPARSE, dict(shapes=[(6,), (6, 5)], ignore_index=2)],
+    "sparse_softmax_cross_entropy(labels, logits, *, ignore_index=None) -> (loss, prob)",
+    Meaning(_sparse_axes, _sparse_ref, dtype=lambda logits: logits.dtype,
+            check=lambda labels, logits: _check_labels("sparse_softmax_cross_entropy", labels, logits)),
+    Kernel("sparse_softmax_cross_entropy", key="logits", pack=_ignored, numbers=True,
+           range_help="0 <= label < number of classes (the last axis of logits)"),
+    Laws([*_SPARSE, dict(shapes=[(6,), (6, 5)], ignore_index=2)], domain={"labels": "index:5"}),
+    grad={"logits": _sparse_grad},
     doc="loss = -log(softmax(logits)[label]) for every row, 0 where the label is ignore_index; prob = softmax(logits). "
         "Labels come first.")
-sparse_softmax_cross_entropy.range_help = "0 <= label < number of classes (the last axis of logits)"
 
 
 def _sparse_grad_axes(dloss, labels, prob):
@@ -191,16 +196,16 @@ def _ddloss(ddlogits, labels, prob, ignore_index):
 
 
 sparse_softmax_cross_entropy_grad = define(
-    "sparse_softmax_cross_entropy_grad(dloss, labels, prob, *, ignore_index=None) -> dlogits", _sparse_grad_axes,
-    check=_check_sparse_grad,
-    shape=lambda prob: prob.shape, linear=["dloss"], ref=_sparse_grad_ref, cpu="sparse_softmax_cross_entropy_grad",
-    key="prob", dtype=lambda prob: prob.dtype, domain={"labels": "index:5"},
-    pack=_ignored, numbers=True,
+    "sparse_softmax_cross_entropy_grad(dloss, labels, prob, *, ignore_index=None) -> dlogits",
+    Meaning(_sparse_grad_axes, _sparse_grad_ref, shape=lambda prob: prob.shape, dtype=lambda prob: prob.dtype,
+            check=_check_sparse_grad),
+    Kernel("sparse_softmax_cross_entropy_grad", key="prob", pack=_ignored, numbers=True,
+           range_help=sparse_softmax_cross_entropy.range_help),
+    Split(linear=["dloss"]),
+    Laws([*({"shapes": [e["shapes"][0], *e["shapes"]]} for e in _SPARSE),
+          dict(shapes=[(6,), (6,), (6, 5)], ignore_index=2)], domain={"labels": "index:5"}),
     grad={"dloss": _ddloss, "prob": lambda ddlogits, dloss, labels, ignore_index: ddlogits * _column(
-        _counting(dloss, labels, ignore_index))},
-    examples=[*({"shapes": [e["shapes"][0], *e["shapes"]]} for e in _SPARSE),
-              dict(shapes=[(6,), (6,), (6, 5)], ignore_index=2)])
-sparse_softmax_cross_entropy_grad.range_help = sparse_softmax_cross_entropy.range_help
+        _counting(dloss, labels, ignore_index))})
 
 
 def _check_dense(labels, logits):
@@ -229,11 +234,12 @@ def _dense_grad(dloss, dprob, labels, prob):
 
 
 softmax_cross_entropy = define(
-    "softmax_cross_entropy(labels, logits) -> (loss, prob)", _dense_axes, check=_check_dense, ref=_dense_ref,
-    key="logits", linear=["labels->loss"], cpu="softmax_cross_entropy", domain={"labels": "positive"},
+    "softmax_cross_entropy(labels, logits) -> (loss, prob)", Meaning(_dense_axes, _dense_ref, check=_check_dense),
+    Kernel("softmax_cross_entropy", key="logits"), Split(linear=["labels->loss"]),
+    Laws([dict(shapes=[(6, 5), (6, 5)]), dict(shapes=[(6, 2, 5), (6, 2, 5)]), dict(shapes=[(5,), (5,)])],
+         domain={"labels": "positive"}),
     grad={"labels": lambda dloss, logits: None if dloss is None else neg(_column(dloss) * log_softmax(logits)),
           "logits": _dense_grad},
-    examples=[dict(shapes=[(6, 5), (6, 5)]), dict(shapes=[(6, 2, 5), (6, 2, 5)]), dict(shapes=[(5,), (5,)])],
     doc="loss = -sum(labels * log_softmax(logits)) over the last axis; prob = softmax(logits). Labels come first.")
 
 sigmoid_cross_entropy = elementwise(
@@ -247,7 +253,7 @@ def _bounded(p):
 
 
 binary_cross_entropy = elementwise(
-    "binary_cross_entropy(p, labels) -> loss", domain={"p": "share"},
+    "binary_cross_entropy(p, labels) -> loss", Laws(domain={"p": "share"}),
     formula=lambda p, labels: _bounded(1 - p) * (labels - 1) - _bounded(p) * labels,
     grad={"p": lambda dloss, p, labels: dloss * (p - labels) / maximum((1 - p) * p, 1e-12),
           "labels": lambda dloss, p: dloss * (_bounded(1 - p) - _bounded(p))},

@@ -15,6 +15,7 @@ from flowedu.ops.define import define
 from flowedu.ops.elementwise import add
 from flowedu.ops.index import gather_grad
 from flowedu.ops.order import range
+from flowedu.ops.record import Laws, Meaning, Split, View
 from flowedu.ops.view import reshape, transpose
 
 
@@ -55,13 +56,15 @@ def _diagonal_grad(dy, x_shape, offset, axis1, axis2):
     return transpose(y, perm=tuple(order.index(i) for i in builtins.range(len(x_shape))))
 
 
-diagonal = define("diagonal(x, *, offset=0, axis1=0, axis2=1) -> y", _diagonal_axes, check=_check_diagonal, linear=["x"],
-                  shape=lambda x, offset, axis1, axis2: (*[x.shape[i] for i in _others(x.ndim, axis1, axis2)],
-                                                         _diagonal_size(x, offset, axis1, axis2)),
-                  view=_diagonal_view, float_only=False, grad={"x": _diagonal_grad},
-                  ref=lambda x, offset, axis1, axis2: np.diagonal(x, offset, axis1, axis2).copy(),
-                  examples=[dict(shapes=[(6, 5)]), dict(shapes=[(6, 4, 5)], offset=-1, axis1=1, axis2=2),
-                            dict(shapes=[(5, 6, 4)], offset=2, axis1=2, axis2=0), dict(shapes=[(3, 4)], offset=5)])
+diagonal = define(
+    "diagonal(x, *, offset=0, axis1=0, axis2=1) -> y",
+    Meaning(_diagonal_axes, lambda x, offset, axis1, axis2: np.diagonal(x, offset, axis1, axis2).copy(),
+            shape=lambda x, offset, axis1, axis2: (*[x.shape[i] for i in _others(x.ndim, axis1, axis2)],
+                                                   _diagonal_size(x, offset, axis1, axis2)), check=_check_diagonal),
+    View(_diagonal_view), Split(linear=["x"]),
+    Laws([dict(shapes=[(6, 5)]), dict(shapes=[(6, 4, 5)], offset=-1, axis1=1, axis2=2),
+          dict(shapes=[(5, 6, 4)], offset=2, axis1=2, axis2=0), dict(shapes=[(3, 4)], offset=5)], float_only=False),
+    grad={"x": _diagonal_grad})
 
 
 def _check_unfold(x, axis, size, step):
@@ -92,14 +95,17 @@ def _unfold_grad(dy, x_shape, axis, size, step):
                        size=x_shape[axis])
 
 
-unfold = define("unfold(x, *, axis, size, step) -> y", _unfold_axes, check=_check_unfold, shape=_unfold_shape,
-                linear=["x"], float_only=False, grad={"x": _unfold_grad},
-                view=lambda strides, axis, step: ((*strides[:axis], strides[axis] * step, *strides[axis + 1:],
-                                                   strides[axis]), 0),
-                ref=lambda x, axis, size, step: np.lib.stride_tricks.sliding_window_view(x, size, axis)[
-                    (np.s_[:],) * axis + (np.s_[::step],)].copy(),
-                examples=[dict(shapes=[(6, 12)], axis=1, size=4, step=3), dict(shapes=[(12, 6)], axis=0, size=3, step=1),
-                          dict(shapes=[(7,)], axis=0, size=7, step=2)])
+unfold = define(
+    "unfold(x, *, axis, size, step) -> y",
+    Meaning(_unfold_axes,
+            lambda x, axis, size, step: np.lib.stride_tricks.sliding_window_view(x, size, axis)[
+                (np.s_[:],) * axis + (np.s_[::step],)].copy(), shape=_unfold_shape, check=_check_unfold),
+    View(lambda strides, axis, step: ((*strides[:axis], strides[axis] * step, *strides[axis + 1:],
+                                       strides[axis]), 0)),
+    Split(linear=["x"]),
+    Laws([dict(shapes=[(6, 12)], axis=1, size=4, step=3), dict(shapes=[(12, 6)], axis=0, size=3, step=1),
+          dict(shapes=[(7,)], axis=0, size=7, step=2)], float_only=False),
+    grad={"x": _unfold_grad})
 
 
 def _check_strided(x, shape, strides, offset):
@@ -127,15 +133,16 @@ def _strided_view(x, strides, size, stride, offset):
     return (stride, offset) if tuple(strides) == row_major(x.shape) else None
 
 
-as_strided = define("as_strided(x, *, size, stride, offset=0) -> y",
-                    lambda x, size: (lambda s: f"{s[:x.ndim]}->{s[x.ndim:]}")(axes.same(x.ndim + len(size)).upper()),
-                    check=lambda x, size, stride, offset: _check_strided(x, size, stride, offset),
-                    shape=lambda size: size, linear=["x"], float_only=False, view=_strided_view,
-                    ref=lambda x, size, stride, offset: np.lib.stride_tricks.as_strided(
-                        np.ascontiguousarray(x).reshape(-1)[offset:], size, [s * x.itemsize for s in stride]).copy(),
-                    grad={"x": lambda dy, x_shape, size, stride, offset: reshape(gather_grad(
-                        reshape(dy, shape=(prod(size),)), _places(size, stride, offset), axis=0, size=prod(x_shape)),
-                        shape=x_shape)},
-                    examples=[dict(shapes=[(5, 5)], size=(3, 4), stride=(2, 1), offset=1),
-                              dict(shapes=[(12,)], size=(5, 3), stride=(2, 1), offset=0)],
-                    doc="Any look at the memory of a contiguous x; strides in elements.")
+as_strided = define(
+    "as_strided(x, *, size, stride, offset=0) -> y",
+    Meaning(lambda x, size: (lambda s: f"{s[:x.ndim]}->{s[x.ndim:]}")(axes.same(x.ndim + len(size)).upper()),
+            lambda x, size, stride, offset: np.lib.stride_tricks.as_strided(
+                np.ascontiguousarray(x).reshape(-1)[offset:], size, [s * x.itemsize for s in stride]).copy(),
+            shape=lambda size: size, check=lambda x, size, stride, offset: _check_strided(x, size, stride, offset)),
+    View(_strided_view), Split(linear=["x"]),
+    Laws([dict(shapes=[(5, 5)], size=(3, 4), stride=(2, 1), offset=1),
+          dict(shapes=[(12,)], size=(5, 3), stride=(2, 1), offset=0)], float_only=False),
+    grad={"x": lambda dy, x_shape, size, stride, offset: reshape(gather_grad(
+        reshape(dy, shape=(prod(size),)), _places(size, stride, offset), axis=0, size=prod(x_shape)),
+        shape=x_shape)},
+    doc="Any look at the memory of a contiguous x; strides in elements.")

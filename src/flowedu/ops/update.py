@@ -22,6 +22,7 @@ import numpy as np
 from flowedu.blob.dtype import float32, float64, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.define import Op, define
+from flowedu.ops.record import Effects, Kernel, Meaning, Split
 
 HEAD = 2                                          # inputs before the groups: lr, step
 
@@ -111,16 +112,14 @@ def define_update(name: str, group: Sequence[str], rule: Callable, hyper: Mappin
         return tuple(out)
 
     attrs = {**common, **hyper}
-    op = define(f"{name}(*xs, {', '.join(f'{n}={default!r}' for n, default in attrs.items())}) -> ()",
-                lambda xs: _update_axes(xs, group, whole), shape=lambda: (), contiguous=False, cpu=name,
-                ref=_asks(ref, ["xs", *attrs]), pack=_asks(pack, ["xs", *attrs]),
+    return define(
+        f"{name}(*xs, {', '.join(f'{n}={default!r}' for n, default in attrs.items())}) -> ()",
+        Meaning(lambda xs: _update_axes(xs, group, whole), _asks(ref, ["xs", *attrs]), shape=lambda: (),
                 check=lambda xs, weight_decay, l1, l2: _check(name, group, xs, {
-                    "weight_decay": weight_decay, "l1": l1, "l2": l2}),
-                doc=f"lr, step, then ({', '.join(group)}) for each parameter; all but g change in place.")
-    op.group = size
-    op.whole = whole
-    op.mutates = lambda n: [i for i in range(HEAD, n) if (i - HEAD) % size != 1]
-    return op
+                    "weight_decay": weight_decay, "l1": l1, "l2": l2})),
+        Kernel(name, pack=_asks(pack, ["xs", *attrs]), contiguous=False), Split(group=size, whole=whole),
+        Effects(mutates=lambda n: [i for i in range(HEAD, n) if (i - HEAD) % size != 1]),
+        doc=f"lr, step, then ({', '.join(group)}) for each parameter; all but g change in place.")
 
 
 def _asks(f, names):

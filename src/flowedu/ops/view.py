@@ -1,7 +1,6 @@
 """Ops that only look at memory differently (no kernel, no copy), and the copies they may need."""
 from __future__ import annotations
 
-import builtins
 from math import isfinite, prod
 
 import numpy as np
@@ -11,6 +10,7 @@ from flowedu.blob.spec import broadcast, row_major
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
+from flowedu.ops.record import Effects, Kernel, Laws, Meaning, Split, View
 
 
 def reshape_strides(shape, strides, new):
@@ -74,15 +74,16 @@ def _check_reshape(x, shape):
                          got=f"{tuple(shape)} from {x.shape}", fix="use -1 for one axis and let it be worked out")
 
 
-reshape = define("reshape(x, *, shape) -> y", reshape_axes, shape=lambda shape: shape, check=_check_reshape,
-                 linear=["x"], rising=["x"], ref=lambda x, shape: x.reshape(shape), float_only=False,
-                 view=lambda x, strides, shape: (lambda s: None if s is None else (s, 0))(
-                     reshape_strides(x.shape, strides, shape)),
-                 grad={"x": lambda dy, x_shape: reshape(dy, shape=x_shape)},
-                 localize=lambda out: {"shape": out.shape},
-                 examples=[dict(shapes=[(6, 12)], shape=(72,)), dict(shapes=[(12, 6)], shape=(12, 3, 2)),
-                           dict(shapes=[(6, 2, 3)], shape=(6, 6)), dict(shapes=[(1, 6)], shape=(6,)),
-                           dict(shapes=[(6,)], shape=(6, 1)), dict(shapes=[(6, 12)], shape=(1, 6, 1, 12))])
+reshape = define(
+    "reshape(x, *, shape) -> y",
+    Meaning(reshape_axes, lambda x, shape: x.reshape(shape), shape=lambda shape: shape, check=_check_reshape),
+    View(lambda x, strides, shape: (lambda s: None if s is None else (s, 0))(
+             reshape_strides(x.shape, strides, shape))),
+    Split(linear=["x"], rising=["x"], localize=lambda out: {"shape": out.shape}),
+    Laws([dict(shapes=[(6, 12)], shape=(72,)), dict(shapes=[(12, 6)], shape=(12, 3, 2)),
+          dict(shapes=[(6, 2, 3)], shape=(6, 6)), dict(shapes=[(1, 6)], shape=(6,)),
+          dict(shapes=[(6,)], shape=(6, 1)), dict(shapes=[(6, 12)], shape=(1, 6, 1, 12))], float_only=False),
+    grad={"x": lambda dy, x_shape: reshape(dy, shape=x_shape)})
 
 
 def _check_transpose(x, perm):
@@ -91,12 +92,14 @@ def _check_transpose(x, perm):
                             got=str(tuple(perm)), fix=f"for a matrix: perm={tuple(reversed(range(x.ndim)))}")
 
 
-transpose = define("transpose(x, *, perm) -> y", lambda x, perm: (lambda s: s + "->" + "".join(s[p] for p in perm))(
-                       axes.same(x.ndim)), check=_check_transpose, linear=["x"], rising=["x"], float_only=False,
-                   ref=lambda x, perm: x.transpose(perm), shape=lambda x, perm: tuple(x.shape[p] for p in perm),
-                   view=lambda strides, perm: (tuple(strides[p] for p in perm), 0),
-                   grad={"x": lambda dy, perm: transpose(dy, perm=tuple(int(i) for i in np.argsort(perm)))},
-                   examples=[dict(shapes=[(6, 12)], perm=(1, 0)), dict(shapes=[(6, 2, 3)], perm=(2, 0, 1))])
+transpose = define(
+    "transpose(x, *, perm) -> y",
+    Meaning(lambda x, perm: (lambda s: s + "->" + "".join(s[p] for p in perm))(
+                axes.same(x.ndim)), lambda x, perm: x.transpose(perm),
+            shape=lambda x, perm: tuple(x.shape[p] for p in perm), check=_check_transpose),
+    View(lambda strides, perm: (tuple(strides[p] for p in perm), 0)), Split(linear=["x"], rising=["x"]),
+    Laws([dict(shapes=[(6, 12)], perm=(1, 0)), dict(shapes=[(6, 2, 3)], perm=(2, 0, 1))], float_only=False),
+    grad={"x": lambda dy, perm: transpose(dy, perm=tuple(int(i) for i in np.argsort(perm)))})
 
 
 def _expand_axes(x, shape):
@@ -112,60 +115,32 @@ def _check_expand(x, shape):
                          got=f"{x.shape} to {tuple(shape)}")
 
 
-expand = define("expand(x, *, shape) -> y", _expand_axes, shape=lambda shape: shape, check=_check_expand, linear=["x"],
-                rising=["x"],
-                ref=lambda x, shape: np.broadcast_to(x, shape), float_only=False, localize=lambda out: {"shape": out.shape},
-                view=lambda x, strides, shape: ((0,) * (len(shape) - x.ndim) + tuple(
-                    0 if n == 1 and shape[len(shape) - x.ndim + i] != 1 else s
-                    for i, (n, s) in enumerate(zip(x.shape, strides))), 0),
-                grad={"x": lambda dy: dy},        # summed back to x's shape by `unbroadcast`
-                examples=[dict(shapes=[(6, 1)], shape=(6, 12)), dict(shapes=[(6,)], shape=(12, 6))])
-
-
-def _check_slice(x, start, stop, step):
-    if not len(start) == len(stop) == len(step) == x.ndim or any(s < 1 for s in step) or any(
-            not 0 <= a <= b <= n for a, b, n in zip(start, stop, x.shape)):
-        raise ShapeError("slice: the ranges do not fit", expected=f"0 <= start <= stop <= size for each axis of {x.shape}, "
-                         "step of 1 or more", got=f"start={tuple(start)} stop={tuple(stop)} step={tuple(step)}")
-
-
-def _slice_shape(start, stop, step):
-    return tuple(-(-(b - a) // s) for a, b, s in zip(start, stop, step))
-
-
-slice = define("slice(x, *, start, stop, step) -> y",
-               lambda x, start, stop, step: (lambda s: s + "->" + s)(axes.same(x.ndim, [
-                   i for i, n in enumerate(x.shape) if (start[i], stop[i], step[i]) != (0, n, 1)])),
-               shape=_slice_shape, check=_check_slice, linear=["x"], rising=["x"], float_only=False,
-               ref=lambda x, start, stop, step: x[tuple(map(builtins.slice, start, stop, step))],
-               view=lambda strides, start, step: (tuple(s * t for s, t in zip(strides, step)),
-                                                  sum(s * a for s, a in zip(strides, start))),
-               grad={"x": lambda dy, x_shape, start, stop, step: _slice_grad(dy, x_shape, start, stop, step)},
-               localize=lambda x, start, stop, step, full: {
-                   "stop": tuple(n if (a, b, s) == (0, f, 1) else b
-                                 for a, b, s, n, f in zip(start, stop, step, x.shape, full))},
-               examples=[dict(shapes=[(6, 12)], start=(0, 2), stop=(6, 9), step=(1, 3)),
-                         dict(shapes=[(12,)], start=(3,), stop=(3,), step=(1,))])
-
-
-def _slice_grad(dy, shape, start, stop, step):
-    from flowedu.ops.concat import slice_grad
-    return slice_grad(dy, shape=shape, start=start, stop=stop, step=step)
+expand = define(
+    "expand(x, *, shape) -> y",
+    Meaning(_expand_axes, lambda x, shape: np.broadcast_to(x, shape), shape=lambda shape: shape, check=_check_expand),
+    View(lambda x, strides, shape: ((0,) * (len(shape) - x.ndim) + tuple(
+             0 if n == 1 and shape[len(shape) - x.ndim + i] != 1 else s
+             for i, (n, s) in enumerate(zip(x.shape, strides))), 0)),
+    Split(linear=["x"], rising=["x"], localize=lambda out: {"shape": out.shape}),
+    Laws([dict(shapes=[(6, 1)], shape=(6, 12)), dict(shapes=[(6,)], shape=(12, 6))], float_only=False),
+    grad={"x": lambda dy: dy})        # summed back to x's shape by `unbroadcast`
 
 
 _same = lambda x: axes.same(x.ndim) + "->" + axes.same(x.ndim)
 
-identity = define("identity(x) -> y", _same, linear=["x"], rising=["x"], ref=lambda x: x.copy(), float_only=False,
-                  view=lambda strides: (strides, 0), grad={"x": lambda dy: dy}, examples=[dict(shapes=[(6, 12)])])
-contiguous = define("contiguous(x) -> y", _same, linear=["x"], rising=["x"],
-                    ref=lambda x: np.ascontiguousarray(x), cpu="copy", contiguous=False,
-                    grad={"x": lambda dy: dy}, float_only=False, examples=[dict(shapes=[(6, 12)])],
-                    doc="A copy laid out row by row.")
-assign = define("assign(value, ref) -> ()", lambda value: "{0},{0}->".format(axes.same(value.ndim)), cpu="copy",
-                contiguous=False, shape=lambda: (), check=lambda value, ref: _check_assign(value, ref),
-                ref=lambda value: (value,), float_only=False, examples=[dict(shapes=[(6, 12), (6, 12)])],
-                doc="Writes value into ref.")
-assign.mutates = lambda n: [1]
+identity = define(
+    "identity(x) -> y", Meaning(_same, lambda x: x.copy()), View(lambda strides: (strides, 0)),
+    Split(linear=["x"], rising=["x"]), Laws([dict(shapes=[(6, 12)])], float_only=False), grad={"x": lambda dy: dy})
+contiguous = define(
+    "contiguous(x) -> y", Meaning(_same, lambda x: np.ascontiguousarray(x)), Kernel("copy", contiguous=False),
+    Split(linear=["x"], rising=["x"]), Laws([dict(shapes=[(6, 12)])], float_only=False), grad={"x": lambda dy: dy},
+    doc="A copy laid out row by row.")
+assign = define(
+    "assign(value, ref) -> ()",
+    Meaning(lambda value: "{0},{0}->".format(axes.same(value.ndim)), lambda value: (value,), shape=lambda: (),
+            check=lambda value, ref: _check_assign(value, ref)),
+    Kernel("copy", contiguous=False), Effects(mutates=lambda n: [1]),
+    Laws([dict(shapes=[(6, 12), (6, 12)])], float_only=False), doc="Writes value into ref.")
 
 
 def _check_assign(value, ref):
@@ -173,10 +148,10 @@ def _check_assign(value, ref):
         raise ShapeError("assign: value does not fit", expected=f"{ref}", got=f"{value}")
 
 
-cast = define("cast(x, *, dtype) -> y", _same, dtype=lambda dtype: dtype, cpu="cast", contiguous=False,
-              ref=lambda x, dtype: x.astype(dtype.numpy), float_only=False,
-              grad={"x": lambda dy, x_dtype: cast(dy, dtype=x_dtype)}, linear=["x"],
-              examples=[dict(shapes=[(6, 12)], dtype=float32)])
+cast = define(
+    "cast(x, *, dtype) -> y", Meaning(_same, lambda x, dtype: x.astype(dtype.numpy), dtype=lambda dtype: dtype),
+    Kernel("cast", contiguous=False), Split(linear=["x"]), Laws([dict(shapes=[(6, 12)], dtype=float32)], float_only=False),
+    grad={"x": lambda dy, x_dtype: cast(dy, dtype=x_dtype)})
 def check_number(what: str, value, dtype) -> None:
     """Raise unless an integer dtype has this number: 1.5 is not silently 1, nor 300 an int8."""
     bits = 8 * dtype.bytes - dtype.is_signed
@@ -188,10 +163,12 @@ def check_number(what: str, value, dtype) -> None:
                          fix=f"use flow.{'int64' if whole else 'float32'}: flow.cast converts a blob")
 
 
-constant = define("constant(*, shape, value, dtype) -> y", lambda shape: "->" + axes.same(len(shape)),
-                  shape=lambda shape: shape, dtype=lambda dtype: dtype, cpu="fill",
-                  check=lambda value, dtype: check_number("constant", value, dtype),
-                  pack=lambda value: ((int(value) if -2 ** 63 <= value < 2 ** 63 else 0,), (value,)), numbers=True,
-                  ref=lambda shape, value, dtype: np.full(shape, value, dtype.numpy), float_only=False,
-                  localize=lambda out: {"shape": out.shape}, examples=[dict(shapes=[], shape=(6, 12), value=2.5,
-                                                                            dtype=float32)])
+constant = define(
+    "constant(*, shape, value, dtype) -> y",
+    Meaning(lambda shape: "->" + axes.same(len(shape)), lambda shape, value, dtype: np.full(shape, value, dtype.numpy),
+            shape=lambda shape: shape, dtype=lambda dtype: dtype,
+            check=lambda value, dtype: check_number("constant", value, dtype)),
+    Kernel("fill", pack=lambda value: ((int(value) if -2 ** 63 <= value < 2 ** 63 else 0,), (value,)), numbers=True),
+    Split(localize=lambda out: {"shape": out.shape}),
+    Laws([dict(shapes=[], shape=(6, 12), value=2.5,
+               dtype=float32)], float_only=False))

@@ -283,6 +283,6 @@ def held(spec: Spec, at: Layout) -> int:
 
 def work(op: Op, ins: Sequence[Spec], outs: Sequence[Spec], attrs: tuple) -> int:
     """What a call is worth, in elements touched; views are for nothing."""
-    if op.view is not None or getattr(op, "axes", None) is None:
+    if op.view is not None or op.axes is None:
         return 0
     return axes.cost(op, ins, outs, op.equation(ins, attrs))

@@ -57,7 +57,7 @@ def trained(graph: Graph) -> dict[GraphValue, list[GraphValue]]:
     """{parameter that an optimizer updates: its states that lie as it does}"""
     found = {}
     for node in graph.nodes:
-        if node.mutates and hasattr(node.op, "group"):
+        if node.mutates and node.op.group is not None:
             for members in groups(node):
                 w, *states = (node.inputs[i] for i in members if i in node.mutates)
                 found[w] = [x for x in states if x.shape == w.shape]

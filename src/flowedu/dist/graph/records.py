@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.dist.comm import Comm
-from flowedu.ops.define import REGISTRY, Op, define
+from flowedu.ops.define import Op
+from flowedu.ops.record import Effects, Kernel, Laws, Meaning, read
 
 
 class End:
@@ -22,12 +23,10 @@ class End:
         return f"rank {self.rank}"
 
 
-def _record(signature: str, axes, ref, **fields) -> Op:
+def _record(signature: str, meaning: Meaning, doc: str) -> Op:
     """A record that is not in the registry, whose laws try each op by itself: these need partners."""
-    op = define(signature, axes, ref=ref, float_only=False, **fields)
-    del REGISTRY[op.name]
-    op.fresh = op.effect = op.trusted = True
-    return op
+    return Op(read(signature), meaning, Kernel(trusted=True), Effects(fresh=True, effect=True), Laws(float_only=False),
+              doc=doc)
 
 
 def _letters(n: int, first: str) -> str:
@@ -41,12 +40,15 @@ def _sent(x, route, end):
 
 SPEC = dict(shape=lambda spec: spec.shape, dtype=lambda spec: spec.dtype)
 box = _record("box(x, *, route, end, spec) -> y",
-              lambda x, spec: f"{_letters(x.ndim, 'A')}->{_letters(len(spec.shape), 'N')}",
-              lambda x, route, end: route.perform(end.comm, x), **SPEC,
+              Meaning(lambda x, spec: f"{_letters(x.ndim, 'A')}->{_letters(len(spec.shape), 'N')}",
+                      lambda x, route, end: route.perform(end.comm, x), **SPEC),
               doc="This rank's part of a value, brought into another layout.")
-box_in = _record("box_in(*, route, end, spec) -> y", lambda spec: f"->{_letters(len(spec.shape), 'N')}",
-                 lambda route, end: route.perform(end.comm, None), **SPEC, doc="A part of a value that other ranks have.")
-box_out = _record("box_out(x, *, route, end) -> ()", lambda x: f"{_letters(x.ndim, 'A')}->", _sent, shape=lambda: (),
+box_in = _record("box_in(*, route, end, spec) -> y",
+                 Meaning(lambda spec: f"->{_letters(len(spec.shape), 'N')}",
+                         lambda route, end: route.perform(end.comm, None), **SPEC),
+                 doc="A part of a value that other ranks have.")
+box_out = _record("box_out(x, *, route, end) -> ()",
+                  Meaning(lambda x: f"{_letters(x.ndim, 'A')}->", _sent, shape=lambda: ()),
                   doc="This rank's part of a value, for other ranks.")
 
 
@@ -55,6 +57,8 @@ def _summed(xs, group, reducer, end):
     return end.comm.all_reduce(flat, group, op=reducer, what="gradients together", out=flat)
 
 
-all_reduce = _record("all_reduce(*xs, group, reducer, end) -> y", lambda xs: ",".join(
-    _letters(x.ndim, "A") for x in xs) + "->Z", _summed, shape=lambda xs: (sum(x.size for x in xs),),
+all_reduce = _record(
+    "all_reduce(*xs, group, reducer, end) -> y",
+    Meaning(lambda xs: ",".join(_letters(x.ndim, "A") for x in xs) + "->Z", _summed,
+            shape=lambda xs: (sum(x.size for x in xs),)),
     doc="Small arrays of one dtype all-reduced together: the results, one after the other.")

@@ -12,11 +12,11 @@ from flowedu.errors import ShapeError
 from flowedu.graph.ir import GraphValue, Node
 from flowedu.ops import axes
 from flowedu.ops.define import REGISTRY, define
+from flowedu.ops.record import Effects, Meaning, Split, View
 
-recompute = define("recompute(x) -> y", lambda x: "{0}->{0}".format(axes.same(x.ndim)), linear=["x"], ref=lambda x: x,
-                   view=lambda strides: (strides, 0), grad={"x": lambda dy: dy},
+recompute = define("recompute(x) -> y", Meaning(lambda x: "{0}->{0}".format(axes.same(x.ndim)), lambda x: x),
+                   View(lambda strides: (strides, 0)), Split(linear=["x"]), Effects(fresh=True), grad={"x": lambda dy: dy},
                    doc="x, which the passes take for another value: what is computed from it is computed anew.")
-recompute.fresh = True
 
 
 class Recomputed:
