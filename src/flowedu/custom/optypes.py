@@ -150,7 +150,7 @@ _type("softmax_cross_entropy", "prediction, label -> prob, out",
 def op_type(name: str) -> OpType:
     """The type of this name. JobBuildAndInferError when there is none."""
     record = REGISTRY.get(name)
-    if record is not None and hasattr(record, "role"):           # a custom op
+    if record is not None and record.role is not None:           # a custom op
         return of_record(record)
     if name in TYPES:
         return TYPES[name]
