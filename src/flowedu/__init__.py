@@ -74,8 +74,9 @@ from flowedu.job.watch import watch, watch_diff
 from flowedu.oneflow04 import deprecated, unittest
 from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 
-# chapter 6 answers what chapters 4 and 5 leave open
+# what chapter 6 does for chapters 4 and 5, and passes that know special kernels
 from flowedu.dist import connect as _connect
+from flowedu.graph import fast as _fast
 
 # chapter 5: tensors
 from flowedu.tensor import return_types

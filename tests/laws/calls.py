@@ -8,7 +8,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import flowedu as flow
-import flowedu.graph.passes  # noqa: F401  (enters `fused` in the registry)
 from flowedu.blob.dtype import as_dtype
 from flowedu.errors import FlowError
 from flowedu.ops import REGISTRY

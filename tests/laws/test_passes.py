@@ -5,6 +5,7 @@ import pytest
 
 import flowedu as flow
 from flowedu.blob.spec import Spec
+from flowedu.graph import passes
 from flowedu.graph.backward import gradients
 from flowedu.graph.ir import Graph
 from flowedu.graph.passes import PASSES, cse, dead, fuse, run_passes, simplify, update
@@ -188,6 +189,31 @@ def test_every_pass_is_reported_and_can_be_switched_off():
         assert [line.split()[0] for line in report] == [p.__name__ for p in PASSES if p.__name__ not in off]
         assert ("identity" in names(g)) == ("simplify" in off)
         assert ("fused" in names(g)) == ("fuse" not in off)
+
+
+def test_a_pass_may_register_itself(monkeypatch):
+    """It runs where it says, and has a name to switch it off by; without those that others registered a graph runs, too."""
+    monkeypatch.setattr(passes, "PASSES", [simplify, cse, dead, fuse, update])
+    monkeypatch.setattr(passes, "NAMES", [])
+    seen = []
+
+    def looks(graph):
+        seen.append(names(graph))
+        return "looked"
+    passes.register_pass(looks, before=fuse)
+    assert [p.__name__ for p in passes.PASSES] == ["simplify", "cse", "dead", "looks", "fuse", "update"]
+
+    def f(x):
+        return [R["tanh"](R["exp"](R["identity"](x)))]
+    for off in ((), ("looks",)):
+        report = run_passes(traced(f, F64), off)
+        assert any("looked" in line for line in report) == (not off)
+    assert seen == [["exp", "tanh"]]
+    rng = np.random.default_rng(0)
+    x, b = rng.standard_normal((2, 6, 6, 6)), rng.standard_normal(6)
+    make = lambda: traced(lambda x, b: [R["max_pool2d"](R["relu"](R["bias_add"](x, b, axis=1)), ksize=(2, 2),
+                                                        strides=(2, 2))[0]], *[Spec(a.shape, flow.float64) for a in (x, b)])
+    np.testing.assert_array_equal(run_graph(make(), (x, b))[0], run_graph(make(), (x, b), passes=False)[0])
 
 
 @pytest.mark.parametrize("axis, moves", [(1, True), (2, False), (3, False)])

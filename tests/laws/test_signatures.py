@@ -8,7 +8,6 @@ import itertools
 import numpy as np
 import pytest
 
-import flowedu.graph.passes  # noqa: F401
 from flowedu.blob.dtype import as_dtype
 from flowedu.blob.spec import Spec
 from flowedu.dist.signature import extra, signatures

@@ -1,5 +1,7 @@
 """Chapter 6 answers what chapters 4 and 5 leave open (graph/devices.py). Nothing is imported before somebody asks."""
 from flowedu.graph.devices import connect
+from flowedu.graph.passes import SAME
+from flowedu.ops.distribute import distribute_hint
 
 
 def spread(graph, devices: int):
@@ -17,4 +19,5 @@ def placing(tracer):
     return Placing(tracer)
 
 
+SAME.add(distribute_hint)            # the pass `simplify`: a hint is its input
 connect(spread=spread, program=program, placing=placing)

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.graph.rewrite import attributes, dead, rebuilt, replace
-from flowedu.ops.define import REGISTRY
+from flowedu.ops.concat import concat, slice_grad
+from flowedu.ops.elementwise import add, mul, where
+from flowedu.ops.masked_softmax import masked_softmax as masked
+from flowedu.ops.masked_softmax import masked_softmax_grad as masked_grad
+from flowedu.ops.softmax import softmax, softmax_grad
+from flowedu.ops.view import constant
 
 
 def number(value: GraphValue) -> float | None:
     """The number a 0-d constant holds; None for anything else."""
     node = value.node
-    return attributes(node)["value"] if node is not None and node.op.name == "constant" and value.ndim == 0 else None
+    return attributes(node)["value"] if node is not None and node.op is constant and value.ndim == 0 else None
 
 
 def masked_softmax(graph: Graph) -> str:
@@ -26,7 +31,7 @@ def masked_softmax(graph: Graph) -> str:
     def scaled(value: GraphValue) -> tuple[GraphValue, float]:
         """(x, scale) where value = x * scale and nothing else reads it; (value, 1) otherwise."""
         node = value.node
-        if node is not None and node.op.name == "mul" and alone(value):
+        if node is not None and node.op is mul and alone(value):
             for x, factor in (node.inputs, node.inputs[::-1]):
                 if number(factor) is not None and x.shape == value.shape:
                     return x, float(number(factor))
@@ -35,38 +40,38 @@ def masked_softmax(graph: Graph) -> str:
     made: dict[Node, Node] = {}
     table: dict[GraphValue, GraphValue] = {}
     for node in graph.nodes:
-        if node.op.name != "softmax" or attributes(node)["axis"] % node.inputs[0].ndim != node.inputs[0].ndim - 1:
+        if node.op is not softmax or attributes(node)["axis"] % node.inputs[0].ndim != node.inputs[0].ndim - 1:
             continue
         chosen = node.inputs[0].node
-        if chosen is None or chosen.op.name != "where" or not alone(node.inputs[0]):
+        if chosen is None or chosen.op is not where or not alone(node.inputs[0]):
             continue
         mask, fill, x = chosen.inputs
         if number(fill) is None or x.shape != node.inputs[0].shape or mask.ndim > x.ndim:
             continue
         x, scale = scaled(x)
-        new = rebuilt(REGISTRY["masked_softmax"], (x, mask), {"scale": scale, "fill": float(number(fill))}, node)
+        new = rebuilt(masked, (x, mask), {"scale": scale, "fill": float(number(fill))}, node)
         made[node] = new
         table[node.outputs[0]] = new.outputs[0]
         for grad in readers.get(node.outputs[0], ()):
             last = _gradient(grad, node, mask, scale, readers, outputs)
             if last is not None:
-                back = rebuilt(REGISTRY["masked_softmax_grad"], (grad.inputs[0], node.outputs[0], mask),
+                back = rebuilt(masked_grad, (grad.inputs[0], node.outputs[0], mask),
                                {"scale": scale}, grad)
                 made[last] = back
                 table[last.outputs[0]] = back.outputs[0]
     graph.nodes = [made.get(n, n) for n in graph.nodes]
     replace(graph, table)
     dead(graph)
-    forward = sum(n.op.name == "softmax" for n in made)
+    forward = sum(n.op is softmax for n in made)
     return f"{forward} softmaxes take a mask, {len(made) - forward} gradients with them" if made else ""
 
 
-def _gradient(grad: Node, softmax: Node, mask: GraphValue, scale: float, readers, outputs) -> Node | None:
+def _gradient(grad: Node, forward: Node, mask: GraphValue, scale: float, readers, outputs) -> Node | None:
     """The last node of softmax_grad, where(mask, 0, it), * scale; None where something else reads in between."""
-    if grad.op.name != "softmax_grad" or grad.inputs[1] is not softmax.outputs[0] or grad.outputs[0] in outputs:
+    if grad.op is not softmax_grad or grad.inputs[1] is not forward.outputs[0] or grad.outputs[0] in outputs:
         return None
     found = readers.get(grad.outputs[0], ())
-    if len(found) != 1 or found[0].op.name != "where":
+    if len(found) != 1 or found[0].op is not where:
         return None
     chosen = found[0]
     if chosen.inputs[0] is not mask or number(chosen.inputs[1]) != 0 or chosen.inputs[2] is not grad.outputs[0]:
@@ -74,7 +79,7 @@ def _gradient(grad: Node, softmax: Node, mask: GraphValue, scale: float, readers
     if scale == 1.0:
         return chosen
     after = readers.get(chosen.outputs[0], ())
-    if len(after) == 1 and chosen.outputs[0] not in outputs and after[0].op.name == "mul" \
+    if len(after) == 1 and chosen.outputs[0] not in outputs and after[0].op is mul \
             and scale in map(number, after[0].inputs):
         return after[0]
     return None
@@ -87,7 +92,7 @@ def bands(graph: Graph) -> str:
     def terms(value: GraphValue) -> list[GraphValue]:
         """What a tree of additions adds up."""
         node = value.node
-        if node is None or node.op.name != "add" or any(x.shape != value.shape for x in node.inputs):
+        if node is None or node.op is not add or any(x.shape != value.shape for x in node.inputs):
             return [value]
         return [t for x in node.inputs for t in (terms(x) if len(readers[x]) == 1 and x not in outputs else [x])]
 
@@ -95,7 +100,7 @@ def bands(graph: Graph) -> str:
     table: dict[GraphValue, GraphValue] = {}
     inner: set[GraphValue] = set()
     for node in reversed(graph.nodes):
-        if node.op.name != "add" or node.outputs[0] in inner:
+        if node.op is not add or node.outputs[0] in inner:
             continue
         leaves = terms(node.outputs[0])
         axis = _joined_axis(leaves)
@@ -103,7 +108,7 @@ def bands(graph: Graph) -> str:
         if axis is None:
             continue
         leaves.sort(key=lambda v: attributes(v.node)["start"][axis])
-        made[node] = rebuilt(REGISTRY["concat"], [v.node.inputs[0] for v in leaves], {"axis": axis}, node)
+        made[node] = rebuilt(concat, [v.node.inputs[0] for v in leaves], {"axis": axis}, node)
         table[node.outputs[0]] = made[node].outputs[0]
     graph.nodes = [made.get(n, n) for n in graph.nodes]
     replace(graph, table)
@@ -113,7 +118,7 @@ def bands(graph: Graph) -> str:
 
 def _joined_axis(leaves: list[GraphValue]) -> int | None:
     """The axis along which slice gradients lie side by side and leave nothing out."""
-    if len(leaves) < 2 or any(v.node is None or v.node.op.name != "slice_grad" for v in leaves):
+    if len(leaves) < 2 or any(v.node is None or v.node.op is not slice_grad for v in leaves):
         return None
     attrs = [attributes(v.node) for v in leaves]
     shape = leaves[0].shape

@@ -7,12 +7,12 @@ from flowedu.autograd.reverse import reverse
 from flowedu.blob.spec import Spec
 from flowedu.errors import JobBuildAndInferError
 from flowedu.graph.ir import Graph, GraphValue
-from flowedu.ops.define import REGISTRY
+from flowedu.ops.view import constant
 
 
 def ones(spec: Spec) -> GraphValue:
     """The gradient a loss begins with."""
-    return REGISTRY["constant"](shape=spec.shape, value=1.0, dtype=spec.dtype)
+    return constant(shape=spec.shape, value=1.0, dtype=spec.dtype)
 
 
 def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[GraphValue],

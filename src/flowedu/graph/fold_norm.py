@@ -11,7 +11,8 @@ from math import inf
 from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.graph.norm_clip import LIMITS
 from flowedu.graph.rewrite import attributes, rebuilt, replace
-from flowedu.ops.define import REGISTRY
+from flowedu.ops.conv_last import conv2d_last, conv2d_last_norm
+from flowedu.ops.norm import batch_norm_infer
 
 
 def fold_norm(graph: Graph) -> str:
@@ -26,15 +27,15 @@ def fold_norm(graph: Graph) -> str:
     made: dict[Node, Node] = {}
     gone: set[Node] = set()
     for conv in graph.nodes:
-        norm = only_reader(conv.outputs[0]) if conv.op.name == "conv2d_last" else None
-        if norm is None or norm.op.name != "batch_norm_infer" or attributes(norm)["axis"] % 4 != 3 \
+        norm = only_reader(conv.outputs[0]) if conv.op is conv2d_last else None
+        if norm is None or norm.op is not batch_norm_infer or attributes(norm)["axis"] % 4 != 3 \
                 or norm.inputs[0] is not conv.outputs[0]:
             continue
         act = only_reader(norm.outputs[0])
-        act = act if act is not None and act.op.name in LIMITS else None
+        act = act if act is not None and act.op in LIMITS else None
         last = act or norm
-        low, high = LIMITS[act.op.name] if act else (-inf, inf)
-        new = rebuilt(REGISTRY["conv2d_last_norm"], (*conv.inputs, *norm.inputs[1:]),
+        low, high = LIMITS[act.op] if act else (-inf, inf)
+        new = rebuilt(conv2d_last_norm, (*conv.inputs, *norm.inputs[1:]),
                       {**attributes(conv), "epsilon": attributes(norm)["epsilon"], "low": low, "high": high}, last)
         made[last] = new
         gone.update({conv, norm} - {last})

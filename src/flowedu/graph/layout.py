@@ -16,15 +16,26 @@ from typing import NamedTuple
 
 from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.graph.rewrite import attributes, rebuilt, replace
-from flowedu.ops.define import REGISTRY, Op
+from flowedu.ops import reduce, view
+from flowedu.ops.concat import concat, slice_grad
+from flowedu.ops.conv import conv2d, conv2d_input_grad, conv2d_weight_grad
+from flowedu.ops.conv_last import conv2d_last, conv2d_last_input_grad, conv2d_last_weight_grad
+from flowedu.ops.define import Op
+from flowedu.ops.elementwise import mul
+from flowedu.ops.matmul import bias_add
+from flowedu.ops.norm import batch_norm, batch_norm_grad, batch_norm_infer
+from flowedu.ops.norm_clip import batch_norm_clip, batch_norm_clip_grad
+from flowedu.ops.pool import avg_pool2d, avg_pool2d_grad
+from flowedu.ops.view import cast, constant, contiguous, expand, transpose
 
 TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 PLACE = {0: 0, 1: 3, 2: 1, 3: 2}          # where an axis of NCHW is in NHWC
-CONVOLUTIONS = {"conv2d": ((0,), (0,)), "conv2d_input_grad": ((0,), (0,)), "conv2d_weight_grad": ((0, 1), ())}
-NORMS = {"batch_norm": (0,), "batch_norm_clip": (0,), "batch_norm_infer": (0,), "batch_norm_grad": (0, 1),
-         "batch_norm_clip_grad": (0, 1)}
-FOLDS = ("sum", "max", "min", "prod")
-RANGES = {"slice": ("start", "stop", "step"), "slice_grad": ("shape", "start", "stop", "step"), "expand": ("shape",)}
+CONVOLUTIONS = {conv2d: (conv2d_last, (0,), (0,)), conv2d_input_grad: (conv2d_last_input_grad, (0,), (0,)),
+                conv2d_weight_grad: (conv2d_last_weight_grad, (0, 1), ())}
+NORMS = {batch_norm: (0,), batch_norm_clip: (0,), batch_norm_infer: (0,), batch_norm_grad: (0, 1),
+         batch_norm_clip_grad: (0, 1)}
+FOLDS = (reduce.sum, reduce.max, reduce.min, reduce.prod)
+RANGES = {view.slice: ("start", "stop", "step"), slice_grad: ("shape", "start", "stop", "step"), expand: ("shape",)}
 
 # Nanoseconds on one thread, measured on AVX-512 at 3.7 GHz; only their proportions matter.
 COPY = 1.0                                # an element brought to the other layout
@@ -61,27 +72,28 @@ def layout(graph: Graph) -> str:
 # ---- what can be channels last
 def twin(node: Node) -> Twin | None:
     """The NHWC form of a node, if it has one."""
-    op, name, attrs = node.op, node.op.name, attributes(node)
-    if name in CONVOLUTIONS:
-        return Twin(REGISTRY[name.replace("conv2d", "conv2d_last")], attrs, *CONVOLUTIONS[name])
+    op, attrs = node.op, attributes(node)
+    if op in CONVOLUTIONS:
+        last, *images = CONVOLUTIONS[op]
+        return Twin(last, attrs, *images)
     if op.program is not None:
         return _elementwise(node, attrs)
     if not node.inputs or node.inputs[0].ndim != 4:
         return None
-    if name in NORMS:
-        return Twin(op, {**attrs, "axis": 3}, NORMS[name], (0,)) if attrs["axis"] % 4 == 1 else None
-    if name in FOLDS:
+    if op in NORMS:
+        return Twin(op, {**attrs, "axis": 3}, NORMS[op], (0,)) if attrs["axis"] % 4 == 1 else None
+    if op in FOLDS:
         kept = [PLACE[i] for i in range(4) if i not in attrs["axis"]]
         new = {**attrs, "axis": tuple(sorted(PLACE[i] for i in attrs["axis"]))}
         if attrs["keepdims"]:
             return Twin(op, new, (0,), (0,))
         return Twin(op, new, (0,), ()) if kept == sorted(kept) else None
-    if name == "cast":
+    if op is cast:
         return Twin(op, attrs, (0,), (0,))
-    if name == "concat":
+    if op is concat:
         return Twin(op, {**attrs, "axis": PLACE[attrs["axis"] % 4]}, tuple(range(len(node.inputs))), (0,))
-    if name in RANGES and node.outputs[0].ndim == 4:
-        return Twin(op, {**attrs, **{a: permuted(attrs[a], TO_LAST) for a in RANGES[name]}}, (0,), (0,))
+    if op in RANGES and node.outputs[0].ndim == 4:
+        return Twin(op, {**attrs, **{a: permuted(attrs[a], TO_LAST) for a in RANGES[op]}}, (0,), (0,))
     return None
 
 
@@ -90,7 +102,7 @@ def _elementwise(node: Node, attrs: dict) -> Twin | None:
     images = tuple(i for i, x in enumerate(node.inputs) if x.ndim == 4)
     if not images or node.outputs[0].ndim != 4:
         return None
-    if node.op.name == "bias_add":
+    if node.op is bias_add:
         attrs = {**attrs, "axis": PLACE[attrs["axis"]]}
     elif any(x.ndim not in (0, 4) for x in node.inputs):
         return None
@@ -129,21 +141,21 @@ def open_pools(graph: Graph) -> None:
     nodes, table = [], {}
     for node in graph.nodes:
         attrs, x = attributes(node), node.inputs[0] if node.inputs else None
-        back = node.op.name == "avg_pool2d_grad"
-        if not (back or node.op.name == "avg_pool2d") or any(attrs["pads"]) or tuple(attrs["ksize"]) != tuple(
+        back = node.op is avg_pool2d_grad
+        if not (back or node.op is avg_pool2d) or any(attrs["pads"]) or tuple(attrs["ksize"]) != tuple(
                 attrs["hw"] if back else x.shape[2:]):
             nodes.append(node)
             continue
 
-        def call(name, *inputs, near=node, **attrs):
-            new = rebuilt(REGISTRY[name], inputs, attrs, near, graph.fresh_name(name))
+        def call(op, *inputs, near=node, **attrs):
+            new = rebuilt(op, inputs, attrs, near, graph.fresh_name(op.name))
             graph.claim(new.name)
             nodes.append(new)
             return new.outputs[0]
 
-        share = call("constant", shape=(), value=1.0 / prod(attrs["ksize"]), dtype=x.dtype)
-        y = call("mul", x if back else call("sum", x, axis=(2, 3), keepdims=True), share)
-        table[node.outputs[0]] = call("expand", y, shape=node.outputs[0].shape) if back else y
+        share = call(constant, shape=(), value=1.0 / prod(attrs["ksize"]), dtype=x.dtype)
+        y = call(mul, x if back else call(reduce.sum, x, axis=(2, 3), keepdims=True), share)
+        table[node.outputs[0]] = call(expand, y, shape=node.outputs[0].shape) if back else y
     graph.nodes = nodes
     replace(graph, table)
 
@@ -151,10 +163,10 @@ def open_pools(graph: Graph) -> None:
 # ---- whether it pays
 def gain(node: Node) -> float:
     """Nanoseconds a call wins by being channels last."""
-    if node.op.name not in CONVOLUTIONS:
+    if node.op not in CONVOLUTIONS:
         return 0.0
     attrs, (a, b), out = attributes(node), node.inputs, node.outputs[0]
-    x, w, y = {"conv2d": (a, b, out), "conv2d_input_grad": (out, b, a), "conv2d_weight_grad": (b, out, a)}[node.op.name]
+    x, w, y = {conv2d: (a, b, out), conv2d_input_grad: (out, b, a), conv2d_weight_grad: (b, out, a)}[node.op]
     if attrs["groups"] > 1 and w.shape[1] == 1 and w.shape[0] == attrs["groups"]:
         return DEPTHWISE * prod(x.shape) + PLANE * prod(x.shape[:2])
     flops = 2 * prod(y.shape) * prod(w.shape[1:])
@@ -177,7 +189,7 @@ def border(graph: Graph, island: list[Node], twins: dict[Node, Twin]) -> float:
 
 def was_last(v: GraphValue) -> bool:
     """Whether v is the NCHW view of an NHWC value: of images the user keeps channels last."""
-    return v.node is not None and v.node.op.name == "transpose" and attributes(v.node)["perm"] == TO_FIRST
+    return v.node is not None and v.node.op is transpose and attributes(v.node)["perm"] == TO_FIRST
 
 
 def same_memory(shape) -> bool:
@@ -193,9 +205,8 @@ def rewrite(graph: Graph, chosen: dict[Node, Twin]) -> int:
     nodes: list[Node] = []
     copies = 0
 
-    def emit(name, x, attrs, near):
-        op = REGISTRY[name]
-        node = rebuilt(op, (x,), attrs, near, graph.fresh_name(name))
+    def emit(op, x, attrs, near):
+        node = rebuilt(op, (x,), attrs, near, graph.fresh_name(op.name))
         graph.claim(node.name)
         nodes.append(node)
         return node.outputs[0]
@@ -205,16 +216,16 @@ def rewrite(graph: Graph, chosen: dict[Node, Twin]) -> int:
         if x not in last and was_last(x):
             last[x] = x.node.inputs[0]
         if x not in last:
-            last[x] = emit("transpose", plain.get(x, x), {"perm": TO_LAST}, near)
+            last[x] = emit(transpose, plain.get(x, x), {"perm": TO_LAST}, near)
             if not same_memory(x.shape):
-                last[x] = emit("contiguous", last[x], {}, near)
+                last[x] = emit(contiguous, last[x], {}, near)
                 copies += 1
         return last[x]
 
     def to_first(x, near):
         nonlocal copies
         if x in gone and x not in first:
-            first[x] = emit("transpose", last[x], {"perm": TO_FIRST}, near)
+            first[x] = emit(transpose, last[x], {"perm": TO_FIRST}, near)
             copies += not same_memory(x.shape)
         return first.get(x, plain.get(x, x))
 

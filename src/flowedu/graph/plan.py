@@ -14,7 +14,7 @@ from flowedu.graph.executor import scratch_bytes
 from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.graph.memory import Buffer, lower_bound, place, total
 from flowedu.ops.core import Entry
-from flowedu.ops.define import REGISTRY
+from flowedu.ops.view import contiguous
 
 FOLD_LIMIT = 1 << 20      # constants up to this many bytes are computed once, when the plan is made
 
@@ -112,7 +112,7 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
         """`place` as a contiguous copy, one for all readers of `value`."""
         if value in copies:
             return copies[value]
-        copy, name = REGISTRY["contiguous"], value.name
+        copy, name = contiguous, value.name
         entry = copy.prepare([place.spec], ())
         out = Place(new_buffer(f"{name} packed", "temp", place.spec.nbytes), place.spec, row_major(place.spec.shape))
         emit(f"pack {name}", entry, [place, out], None)
@@ -161,7 +161,7 @@ def snapshot_outputs(graph: Graph) -> list[Node]:
     reads = [node for node in graph.nodes if not node.mutates]
     for i, value in enumerate(graph.outputs):
         if base(value).kind != "node":
-            copy = Node(REGISTRY["contiguous"], [value], (), [value.spec], f"{value.name} (fetched)", "")
+            copy = Node(contiguous, [value], (), [value.spec], f"{value.name} (fetched)", "")
             reads.append(copy)
             graph.outputs[i] = copy.outputs[0]
     return reads + [node for node in graph.nodes if node.mutates]

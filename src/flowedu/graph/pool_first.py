@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from flowedu.graph.ir import Graph, GraphValue, Node
 from flowedu.graph.rewrite import attributes, rebuilt, replace
+from flowedu.ops import reduce
+from flowedu.ops.elementwise import relu, relu_grad
+from flowedu.ops.matmul import bias_add
+from flowedu.ops.pool import max_pool2d, max_pool2d_grad
 
 OVER = (0, 2, 3)             # the axes over which the gradient of a channel's bias is summed
 
@@ -37,7 +41,7 @@ def pool_first(graph: Graph) -> str:
             made[scatter], made[slope] = [gated], [spread]
             table[slope.outputs[0]] = spread.outputs[0]
             for total in readers.get(slope.outputs[0], ()):
-                if total.op.name == "sum" and attributes(total)["axis"] == OVER:
+                if total.op is reduce.sum and attributes(total)["axis"] == OVER:
                     made[total] = [rebuilt(total.op, gated.outputs, attributes(total), total)]
                     table[total.outputs[0]] = made[total][0].outputs[0]
     graph.nodes = [m for n in graph.nodes for m in made.get(n, [n])]
@@ -47,26 +51,26 @@ def pool_first(graph: Graph) -> str:
 
 def _before(pool: Node, readers, outputs) -> list[Node]:
     """[bias_add, relu] or [relu]: what leads to a pooling, in order; relu's output may be read by its gradient too."""
-    relu = pool.inputs[0].node if pool.op.name == "max_pool2d" else None
-    if relu is None or relu.op.name != "relu" or relu.outputs[0] in outputs \
-            or 2 * pool.outputs[0].spec.size > relu.outputs[0].spec.size:
+    act = pool.inputs[0].node if pool.op is max_pool2d else None
+    if act is None or act.op is not relu or act.outputs[0] in outputs \
+            or 2 * pool.outputs[0].spec.size > act.outputs[0].spec.size:
         return []
-    bias = relu.inputs[0].node
-    plain = bias is not None and bias.op.name == "bias_add" and attributes(bias)["axis"] == 1 \
-        and len(readers[relu.inputs[0]]) == 1 and relu.inputs[0] not in outputs
-    return [bias, relu] if plain else [relu]
+    bias = act.inputs[0].node
+    plain = bias is not None and bias.op is bias_add and attributes(bias)["axis"] == 1 \
+        and len(readers[act.inputs[0]]) == 1 and act.inputs[0] not in outputs
+    return [bias, act] if plain else [act]
 
 
-def _backward(pool: Node, relu: Node, readers, outputs) -> list[tuple[Node, Node]] | None:
+def _backward(pool: Node, act: Node, readers, outputs) -> list[tuple[Node, Node]] | None:
     """(max_pool2d_grad, relu_grad) pairs; None where something else reads a value that would not be there any more."""
-    r, index = relu.outputs[0], pool.outputs[1]
+    r, index = act.outputs[0], pool.outputs[1]
     scatters = readers.get(index, ())
-    if index in outputs or any(n.op.name != "max_pool2d_grad" or n.inputs[1] is not index for n in scatters):
+    if index in outputs or any(n.op is not max_pool2d_grad or n.inputs[1] is not index for n in scatters):
         return None
     pairs = []
     for scatter in scatters:
         found = readers.get(scatter.outputs[0], ())
-        if len(found) != 1 or scatter.outputs[0] in outputs or found[0].op.name != "relu_grad" \
+        if len(found) != 1 or scatter.outputs[0] in outputs or found[0].op is not relu_grad \
                 or found[0].inputs != (scatter.outputs[0], r):
             return None
         pairs.append((scatter, found[0]))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from flowedu.graph.ir import GraphValue
 from flowedu.graph.memory import Buffer, rounded
 from flowedu.graph.plan import Place, Plan, Step, base
+from flowedu.ops.fused import fused
 
 HEAD = ("step", "op", "result", "shape", "reads", "memory", "bytes", "live")
 CAPS = {"op": 20, "result": 22, "reads": 32}          # widest columns; what is longer is cut
@@ -56,7 +57,7 @@ def rows(plan: Plan, arguments: Mapping[str, str] = {}) -> list[Row]:
                              sum(x.spec.nbytes for x in written), home="(their own)",
                              reads=[name(x) for k, x in enumerate(node.inputs) if k not in node.mutates]))
         else:
-            op = step.name if node.op.name == "fused" else node.op.name     # a fused call is named after its members
+            op = step.name if node.op is fused else node.op.name     # a fused call is named after its members
             reads = [name.packed(p.buffer) or name(x) for x, p in zip(node.inputs, ins)]
             for k, (y, p) in enumerate(zip(node.outputs, outs)):
                 star = "*" if step.inplace and k == 0 else ""
@@ -125,7 +126,7 @@ class Names:
         for number, step in enumerate(plan.steps):
             if step.node is None:
                 continue
-            ops = step.name if step.node.op.name == "fused" else step.node.op.name
+            ops = step.name if step.node.op is fused else step.node.op.name
             for y in step.node.outputs:
                 if re.fullmatch(rf"({ops.replace('+', '|')})_\d+(\..*)?", y.name):        # named by the graph
                     self.names[y.name] = f"%{number}" + "".join(y.name.partition(".")[1:])
