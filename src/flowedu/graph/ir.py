@@ -46,8 +46,8 @@ class Node:
     @property
     def mutates(self) -> tuple[int, ...]:
         """Positions of the inputs this node writes in place (variables)."""
-        rule = getattr(self.op, "mutates", None)
-        return tuple(rule(len(self.inputs))) if rule else ()
+        rule = self.op.mutates
+        return tuple(rule(len(self.inputs))) if rule is not None else ()
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.op.name}>"
@@ -158,11 +158,3 @@ class Building:
     def run(self, op: Op, inputs: tuple, attrs: tuple):
         outputs = self.graph.append(op, inputs, attrs)
         return outputs[0] if len(outputs) == 1 else outputs
-
-
-def evaluate(node: Node, arrays: Sequence) -> tuple:
-    """Run one node eagerly, on tensors (constant folding)."""
-    out = node.op.call(tuple(arrays), node.attrs)
-    return out if isinstance(out, tuple) else (out,)
-
-

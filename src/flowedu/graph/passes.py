@@ -60,7 +60,7 @@ def cse(graph: Graph) -> str:
     for node in graph.nodes:
         node.inputs = tuple(table.get(x, x) for x in node.inputs)
         key = (node.op, node.inputs, node.attrs)
-        if node.op.random or node.mutates or getattr(node.op, "fresh", False):
+        if node.op.random or node.mutates or node.op.fresh:
             kept.append(node)
         elif key in seen:
             table.update(zip(node.outputs, seen[key].outputs))

@@ -179,7 +179,7 @@ def fold(graph: Graph) -> dict[GraphValue, object]:
     known: dict[GraphValue, object] = {}
     for node in graph.nodes:
         small = sum(y.spec.nbytes for y in node.outputs) <= FOLD_LIMIT
-        effect = node.op.random or node.mutates or getattr(node.op, "effect", False)
+        effect = node.op.random or node.mutates or node.op.effect
         if effect or not small or any(x not in known for x in node.inputs):
             continue
         out = node.op.call(tuple(known[x] for x in node.inputs), node.attrs)

@@ -42,7 +42,7 @@ def dead(graph: Graph) -> str:
     needed = set(graph.outputs)
     kept = []
     for node in reversed(graph.nodes):
-        if node.mutates or getattr(node.op, "effect", False) or any(y in needed for y in node.outputs):
+        if node.mutates or node.op.effect or any(y in needed for y in node.outputs):
             kept.append(node)
             needed.update(node.inputs)
     graph.nodes = kept[::-1]

@@ -191,7 +191,7 @@ class LoadedGraph:
             values[names[0]] = getattr(graph, found["op"])(label, spec)
             return
         op = REGISTRY[found["op"]]
-        if getattr(op, "mutates", None):
+        if op.mutates:
             raise ValueError(f"{op.name} would write its inputs")
         outputs = graph.append(op, inputs, op.complete({k: _tuples(v) for k, v in attrs.items()}), reseed=False)
         if (types := ", ".join(_type(y.spec) for y in outputs)) != found["types"].strip():
