@@ -54,7 +54,7 @@ UNMAPPED_TILES = {"atan2", "xdivy", "xlogy", "reciprocal_no_nan", "lgamma", "bit
 
 
 def known(op):
-    if op.name in RULES:
+    if op in RULES:
         return True
     return op.program is not None and not {t for t, _, _ in op.program.instrs} & UNMAPPED_TILES
 

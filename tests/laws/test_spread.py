@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import flowedu as flow
 from flowedu.blob.dtype import as_dtype
 from flowedu.blob.spec import Spec
-from flowedu.dist.local import local_calls
+from flowedu.dist.local import logical_call, split_call
 from flowedu.dist.sbp import fits
 from flowedu.dist.signature import signatures
 from flowedu.dist.spread import spread
@@ -70,7 +70,7 @@ def divides(op, specs, attrs, sig, k):
     outs = op.infer(specs, attrs)
     if not all(fits(s, v.shape, k) for s, v in zip(sig, [*specs, *outs])):
         return False
-    return set(sig) <= {"B"} or local_calls(op, specs, attrs, sig, k) is not None
+    return set(sig) <= {"B"} or split_call(logical_call(op, specs, attrs), sig, k) is not None
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)

@@ -1,5 +1,8 @@
 """Finds the compiled kernels for this processor and binds OpenBLAS to them.
 
+First those that the ops of the course need (the last lines here); `register` adds the others when their records are
+imported, and puts special kernels in the place of plain ones.
+
 `TABLE[(kernel name, dtype code)] = (address, address of its scratch-size function or 0)`.
 `TILES[(formula, dtype code)] = (address, result dtype code, operands)`: the pieces of elementwise programs.
 `FLOWEDU_ISA=base|v3|v4` forces an instruction set (default: the best the processor has).
@@ -75,18 +78,18 @@ def openblas() -> tuple[int, int]:
     return tuple(ctypes.cast(getattr(lib, f"scipy_cblas_{t}gemm"), ctypes.c_void_p).value for t in "sd")
 
 
-def load() -> tuple[dict[tuple[str, int], tuple[int, int]], dict]:
-    blas = openblas()
-    table = {}
-    for name in compiled(ISA):
+def register(*modules: str) -> None:
+    """Enter the kernels of these modules in TABLE. A file of records names the modules of its kernels, so the table grows
+    with what is imported. A kernel whose name is there already takes that one's place: a faster one, say."""
+    for name in modules:
         module = importlib.import_module(f"{__name__}.{ISA}.{name}")
         if hasattr(module, "bind"):
-            module.bind(*blas)
+            module.bind(*BLAS)
         for kernel, versions in module.table().items():
-            for code, address in versions.items():
-                table[kernel, code] = address
-    return table, importlib.import_module(f"{__name__}.{ISA}.elementwise").tiles()
+            TABLE.update({(kernel, code): address for code, address in versions.items()})
 
 
-ISA = choose_isa()
-TABLE, TILES = load()
+ISA, BLAS = choose_isa(), openblas()
+TABLE: dict[tuple[str, int], tuple[int, int]] = {}
+register("elementwise", "matmul", "reduce", "argmax", "layout", "cast")          # the course's
+TILES = importlib.import_module(f"{__name__}.{ISA}.elementwise").tiles()

@@ -21,7 +21,6 @@ from flowedu.dist.local import UNEVEN, LocalCall
 from flowedu.dist.rules import RULES, Asked
 from flowedu.dist.sbp import Layout, pretty
 from flowedu.dist.signature import names_of
-from flowedu.errors import JobBuildAndInferError
 from flowedu.ops.define import Op
 
 Present = Sequence[Layout]           # the layouts a value is in already
@@ -108,15 +107,6 @@ def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Presen
     if isinstance(found, Choice):
         return replace(found, name=name) if name and name != found.name else found
     raise refusal(op, name or op.name, line, specs, present, devices, hierarchy, wanted, found, strict)
-
-
-def is_legal(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Sequence[Layout]) -> bool:
-    """Whether the op takes its inputs exactly as they lie (all on the same grid of devices)."""
-    try:
-        refuse(op, specs, attrs, layouts)
-    except JobBuildAndInferError:
-        return False
-    return True
 
 
 def refuse(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Sequence[Layout], name: str = "",

@@ -82,26 +82,3 @@ def _local(call: LocalCall, ins, outs, special, cut) -> LocalCall | None:
         return LocalCall(attrs, outs, op, ins) if op.infer(ins, attrs) == outs else None
     except FlowError:
         return None
-
-
-def local_calls(op: Op, specs: Sequence[Spec], attrs: tuple, signature: Sequence, hierarchy: int | Sequence[int]
-                ) -> list[LocalCall] | None:
-    """One call for each device of a grid, row-major, or None where their parts do not make up the result.
-
-    Args:
-        signature: of a row of devices, with its number for `hierarchy`; or one tuple of SBPs for each value, one SBP for
-            each axis of the grid.
-    """
-    if isinstance(hierarchy, int):
-        signature, hierarchy = tuple((s,) for s in signature), (hierarchy,)
-    calls: list[LocalCall] = [logical_call(op, specs, attrs)]
-    for axis, k in enumerate(hierarchy):
-        mine = tuple(s[axis] for s in signature)
-        cut: dict[int, tuple | None] = {}
-        for call in calls:
-            if id(call) not in cut:
-                cut[id(call)] = None if unfit(call, mine, k) else split_call(call, mine, k)
-        if None in cut.values():
-            return None
-        calls = [c for call in calls for c in cut[id(call)]]
-    return calls

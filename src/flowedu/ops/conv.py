@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.blob.dtype import float64
 from flowedu.blob.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.define import define
 from flowedu.ops.padding import out_size, used_stride
 from flowedu.ops.record import Kernel, Laws, Meaning, Split
+
+register("conv")
 
 ATTRS = "strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), groups=1"
 

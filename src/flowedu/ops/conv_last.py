@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.autograd.reverse import vjp
 from flowedu.errors import ShapeError
 from flowedu.ops import conv, norm
@@ -15,6 +16,8 @@ from flowedu.ops.define import define
 from flowedu.ops.elementwise import maximum, minimum
 from flowedu.ops.norm_clip import FEW, LIMITS
 from flowedu.ops.record import Kernel, Laws, Meaning, Split
+
+register("conv_last")
 
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 

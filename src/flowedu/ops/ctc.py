@@ -9,6 +9,7 @@ import functools
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.autograd.reverse import vjp
 from flowedu.blob.dtype import float32, float64, int32, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
@@ -20,6 +21,8 @@ from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.reduce import sum
 from flowedu.ops.scatter import dim_gather
 from flowedu.ops.view import cast, constant, expand, reshape
+
+register("ctc")
 
 _NEVER = -1e30            # log of a probability of 0 in `unrolled`: it must have derivatives
 

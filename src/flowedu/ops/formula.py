@@ -21,6 +21,7 @@ from flowedu.ops.define import Op, define
 from flowedu.ops.program import MAX_SLOTS, Formula
 from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.value import Value
+from flowedu.ops.view import constant
 
 
 def elementwise(signature: str, *parts: Split | Laws, tile: str | None = None, formula: Callable | None = None,
@@ -80,7 +81,7 @@ class Tracer:
         return Symbol(self.count - 1, spec)
 
     def run(self, op: Op, inputs: tuple, attrs: tuple) -> Symbol:
-        if op.name == "constant":
+        if op is constant:
             out = self.new(Spec((), attrs[op.attr_index["dtype"]]))
             self.consts[out.slot] = attrs[op.attr_index["value"]]
             return out

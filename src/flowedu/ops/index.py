@@ -3,12 +3,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.blob.dtype import float32, int8, int32, int64, uint8
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
 from flowedu.ops.part import check_part, mine, split
 from flowedu.ops.record import Kernel, Laws, Meaning, Split
+
+register("index")
 
 
 def _terms(rank, indices, axis):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
@@ -10,6 +11,8 @@ from flowedu.ops.elementwise import dropped
 from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.reduce import sum
 from flowedu.ops.softmax import softmax_grad
+
+register("masked_softmax")
 
 
 def _terms(x, mask):

@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.autograd.reverse import vjp
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
@@ -17,6 +18,8 @@ from flowedu.ops.elementwise import neg, rsqrt
 from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.reduce import sum
 from flowedu.ops.view import reshape
+
+register("batch_norm", "layer_norm")
 
 
 def _check_floats(name, x, **others):

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.blob.dtype import float32, float64, int32, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
 from flowedu.ops.record import Kernel, Laws, Meaning
+
+register("sort")
 
 
 def _check_range(step, size, dtype):

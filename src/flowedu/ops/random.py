@@ -10,11 +10,14 @@ from math import prod
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.blob.dtype import float32, float64, int8, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
 from flowedu.ops.record import Effects, Kernel, Laws, Meaning, Split
+
+register("random")
 
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 

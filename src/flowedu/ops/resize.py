@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.ops.define import define
 from flowedu.ops.record import Kernel, Laws, Meaning, Split
+
+register("resize")
 
 NEARLY = 1 + 2.0 ** -40               # makes up for what rounding took from a whole number
 ATTRS = 'scale, mode="nearest", align_corners=False'

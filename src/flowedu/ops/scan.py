@@ -8,12 +8,15 @@ import builtins
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.blob.dtype import int64
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.concat import slice, slice_grad
 from flowedu.ops.define import define
 from flowedu.ops.record import Kernel, Laws, Meaning, Split
+
+register("scan")
 
 
 def _axes(x, axis):

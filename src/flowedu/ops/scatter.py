@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.blob.dtype import int64
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
@@ -18,6 +19,8 @@ from flowedu.ops.order import range
 from flowedu.ops.part import check_part, mine, split
 from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.view import constant, reshape
+
+register("scatter")
 
 
 def _terms(rank, indices):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.blob.dtype import int8, int32, int64, uint8
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops import axes
@@ -16,6 +17,8 @@ from flowedu.ops.index import one_hot
 from flowedu.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.ops.reduce import sum
 from flowedu.ops.view import cast, constant, reshape
+
+register("softmax", "cross_entropy")
 
 
 # ---- softmax and log_softmax

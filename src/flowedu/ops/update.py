@@ -19,10 +19,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.blob.dtype import float32, float64, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.define import Op, define
 from flowedu.ops.record import Effects, Kernel, Meaning, Split
+
+register("update")
 
 HEAD = 2                                          # inputs before the groups: lr, step
 

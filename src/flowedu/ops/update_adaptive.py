@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu._kernels import register
 from flowedu.ops.update import define_update, momentum
+
+register("update_adaptive")
 
 
 def _norm(a):

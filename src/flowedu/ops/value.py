@@ -47,20 +47,21 @@ def with_scalars(inputs: tuple) -> tuple:
     return tuple(as_operand(x, like) for x in inputs)
 
 
-def operate(op: Op, a, b):
-    """`op(a, b)` for operands of which at least one has a spec. NotImplemented for foreign types."""
+def operate(op: Op, a, b, in_floats: bool = False):
+    """`op(a, b)` for operands of which at least one has a spec. NotImplemented for foreign types. in_floats: integers
+    become float32 first, as for a quotient."""
     like = (a if hasattr(a, "spec") else b).dtype
     a, b = as_operand(a, like), as_operand(b, like)
     if a is None or b is None:
         return NotImplemented
-    if a.dtype is not b.dtype or (op.name == "div" and not a.dtype.is_floating_point):
+    if a.dtype is not b.dtype or (in_floats and not a.dtype.is_floating_point):
         if a.ndim == 0 and b.ndim and a.dtype.is_floating_point == b.dtype.is_floating_point:
             target = b.dtype
         elif b.ndim == 0 and a.ndim and a.dtype.is_floating_point == b.dtype.is_floating_point:
             target = a.dtype
         else:
             target = promote(a.dtype, b.dtype)
-        if op.name == "div" and not target.is_floating_point:
+        if in_floats and not target.is_floating_point:
             target = dt.float32
         cast = REGISTRY["cast"]
         a = a if a.dtype is target else cast(a, dtype=target)
@@ -75,12 +76,12 @@ def matmul(a, b):
     return REGISTRY["matmul"](a, b)
 
 
-def _pair(name: str):
+def _pair(name: str, in_floats: bool = False):
     def forward(self, other):
-        return operate(REGISTRY[name], self, other)
+        return operate(REGISTRY[name], self, other, in_floats)
 
     def reflected(self, other):
-        return operate(REGISTRY[name], other, self)
+        return operate(REGISTRY[name], other, self, in_floats)
 
     return forward, reflected
 
@@ -94,7 +95,7 @@ class Value:
     __add__, __radd__ = _pair("add")
     __sub__, __rsub__ = _pair("sub")
     __mul__, __rmul__ = _pair("mul")
-    __truediv__, __rtruediv__ = _pair("div")
+    __truediv__, __rtruediv__ = _pair("div", in_floats=True)
     __pow__, __rpow__ = _pair("pow")
 
     def __matmul__(self, other):

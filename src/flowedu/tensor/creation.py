@@ -19,7 +19,7 @@ from flowedu.tensor.dims import reshaped, sizes
 from flowedu.tensor.globals import spread_out
 from flowedu.tensor.interop import from_numpy
 from flowedu.tensor.memory_format import checked, like, order_of, out_of_order
-from flowedu.tensor.promote import cast, default_float, number_type, scalar
+from flowedu.tensor.promote import cast, default_float, number_type
 from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)
 
 _CONSTANT, _RANGE = REGISTRY["constant"], REGISTRY["range"]
@@ -279,11 +279,6 @@ def new_ones(self, *size, dtype=None, device=None, requires_grad: bool = False) 
 
 def new_empty(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     return empty(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
-
-
-def scalar_of(value, dtype=None) -> Tensor:
-    """A 0-dim tensor."""
-    return scalar(value, _kind(dtype) or number_type(value))
 
 
 # ---- flow.Tensor(...), flow.FloatTensor(...)

@@ -140,14 +140,14 @@ def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
 
 def _put_back(parent: Tensor, op, attrs: tuple, z: Tensor, what: str) -> Tensor:
     """The parent with z in the place that op shows."""
-    if op.name == "identity":
+    if op is _IDENTITY:
         return z
-    if op.name == "reshape":
+    if op is REGISTRY["reshape"]:
         return op.call((z,), (parent.shape_(),))
-    if op.name == "transpose":
+    if op is REGISTRY["transpose"]:
         perm = attrs[op.attr_index["perm"]]
         return op.call((z,), (tuple(sorted(range(len(perm)), key=perm.__getitem__)),))
-    if op.name == "slice":
+    if op is REGISTRY["slice"]:
         return _with_slice(parent, z, *attrs)
     raise LazyTensorError(f"{what}: a view made by {op.name} cannot be written in place in nn.Graph.build",
                           expected="a tensor, or a view by slicing, reshape or transpose", got=f"a view by {op.name}",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flowedu.graph.ir import GraphValue, Node
+from flowedu.graph.passes import fused
 from flowedu.nn.graph.names import op_type
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 150, 34, 14, 34, 20
@@ -46,7 +47,7 @@ def boxes(nodes: Sequence[Node], outputs: Sequence[tuple[str, GraphValue]], part
     for node in nodes:
         values = [x for x in node.inputs if x.kind == "node"] if node.mutates else node.inputs   # not every optimizer state
         reads = list(dict.fromkeys(source(x) for x in values))
-        label = op_type(node) if node.op.name != "fused" else node.name
+        label = op_type(node) if node.op is not fused else node.name
         tip = "\n".join([node.name, *(f"reads {x.name} {x.spec}" for x in node.inputs),
                          *(f"gives {y.name} {y.spec}" for y in node.outputs), node.line])
         written = [node.inputs[k].name for k in node.mutates]

@@ -91,10 +91,10 @@ class Builder:
         if None in names:
             raise UnsupportedError(f"onnx.export: {op.name} reads a result that ONNX does not give", at="")
         specs = [x.spec for x in operator.inputs]
-        if op.program is not None and op.name not in RULES:
+        if op.program is not None and op not in RULES:
             found = elementwise(self, op, specs, names)
-        elif op.name in RULES:
-            found = RULES[op.name](self, dict(zip(op.attrs, node.attrs)), specs, names)
+        elif op in RULES:
+            found = RULES[op](self, dict(zip(op.attrs, node.attrs)), specs, names)
         else:
             raise UnsupportedError(f"onnx.export: {op.name} has no rule", at="")
         found = found if isinstance(found, list) else [found]

@@ -11,14 +11,15 @@ from collections.abc import Callable
 import numpy as np
 
 from flowedu.errors import UnsupportedError
+from flowedu.ops.define import REGISTRY, Op
 
 OPSET = 18
-RULES: dict[str, Callable] = {}
+RULES: dict[Op, Callable] = {}
 
 
 def rule(*names: str):
     def enter(f):
-        RULES.update(dict.fromkeys(names, f))
+        RULES.update((REGISTRY[n], f) for n in names)
         return f
     return enter
 
@@ -78,7 +79,7 @@ def tile(b, name: str, x: list[str], spec) -> str:
 
 def elementwise(b, op, specs, names: list[str]) -> str:
     """A whole formula, instruction by instruction."""
-    program, spec = op.program, specs[-1] if op.name == "where" else specs[0]
+    program, spec = op.program, specs[-1] if op is REGISTRY["where"] else specs[0]
     slots = dict(enumerate(names)) | {i: b.number(v, spec.dtype) for i, v in program.consts.items()}
     for name, out, operands in program.instrs:
         slots[out] = tile(b, name, [slots[o] for o in operands], spec)

@@ -1,0 +1,90 @@
+"""What holds of every record, whatever it says: it is complete when it is defined, its kernel is there, and nobody knows an op
+by its name."""
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import flowedu
+from flowedu import _kernels
+from flowedu.autograd import nodes
+from flowedu.dist.graph import records
+from flowedu.errors import ArgumentError, MissingAttributeError
+from flowedu.nn.graph import names, unroll  # noqa: F401  (unroll: a record of its own)
+from flowedu.ops.define import REGISTRY, Op
+from flowedu.ops.host import HOST
+from flowedu.ops.record import PARTS, Kernel, Laws, Meaning, Split, View, read
+
+ROOT = Path(flowedu.__file__).parent
+EVERY = [*REGISTRY.values(), *HOST.values(), *(x for x in vars(records).values() if isinstance(x, Op))]
+FIELDS = sorted({f for p in (read("f(x)"), Meaning(""), *PARTS) for f in p._fields})
+
+
+@pytest.mark.parametrize("op", EVERY, ids=lambda op: op.name)
+def test_a_record_is_complete_when_it_is_defined(op):
+    """It has every field, and none can be set: not from Python, and none is added."""
+    for field in (*FIELDS, "rules", "compiled", "defaults", "added_later"):
+        before = getattr(op, field, None)
+        with pytest.raises(MissingAttributeError, match="complete when it is defined"):
+            setattr(op, field, before)
+        with pytest.raises(MissingAttributeError):
+            delattr(op, field)
+        assert getattr(op, field, None) is before and (hasattr(op, field) or field == "added_later")
+
+
+def test_the_parts_of_a_record():
+    """Each once, and a kernel or a view; what is not said has one default for all."""
+    signature, meaning = read("f(x) -> y"), Meaning("a->a", lambda x: x)
+    for parts in ([Split(), Split()], [Kernel("copy"), View(lambda strides: (strides, 0))], [meaning], [dict(linear=["x"])]):
+        with pytest.raises(ArgumentError, match="parts of its record"):
+            Op(signature, meaning, *parts)
+    with pytest.raises(ArgumentError, match="unknown name"):
+        Op(signature, meaning, grad={"x": lambda dz: dz})
+    op = Op(signature, meaning, Laws([dict(shapes=[(6,)])]), Split(linear=["x"]))
+    assert op.linear == ((("x",), ("y",)),) and op.examples == (dict(shapes=[(6,)]),)
+    assert op.random is False and op.mutates is None and op.contiguous == frozenset() and op.name not in REGISTRY
+
+
+def test_every_kernel_is_registered():
+    """What a record names is in the table, and of a kernel file that no record asks for nothing is."""
+    assert {op.cpu for op in REGISTRY.values() if op.cpu} <= {name for name, _ in _kernels.TABLE}
+    for file in Path(_kernels.HERE).glob("*.pyx"):
+        module = importlib.import_module(f"{_kernels.__name__}.{_kernels.ISA}.{file.stem}")
+        assert {(k, code) for k, versions in module.table().items() for code in versions} <= _kernels.TABLE.keys()
+
+
+def test_a_kernel_registered_later_takes_the_place_of_one_of_its_name(monkeypatch):
+    monkeypatch.setattr(_kernels, "TABLE", dict(_kernels.TABLE) | {("argmax", 0): (1, 2)})
+    _kernels.register("argmax")
+    assert _kernels.TABLE["argmax", 0] not in [(1, 2), None] and len(_kernels.TABLE) > 100
+
+
+# ---- names are for messages
+def compared(source: str) -> list[int]:
+    """Lines that compare the name of an op: a typo there is a rule that never holds. `node.op is relu` cannot be misspelt."""
+    def is_name(e) -> bool:
+        owner = getattr(e, "value", None)
+        return isinstance(e, ast.Attribute) and e.attr == "name" and (
+            isinstance(owner, ast.Attribute) and owner.attr == "op" or isinstance(owner, ast.Name) and owner.id in ("op", "_op"))
+
+    return [e.lineno for e in ast.walk(ast.parse(source)) if isinstance(e, ast.Compare)
+            and any(map(is_name, [e.left, *e.comparators]))]
+
+
+def test_no_op_is_known_by_its_name():
+    """But to see whether the name of a new record is taken."""
+    found = {p.name: lines for p in ROOT.rglob("*.py") if p.parent.name != "graph" and (lines := compared(p.read_text()))}
+    assert found.keys() == {"define.py", "host.py"} and sum(map(len, found.values())) == 2, "compare ops: `op is relu`"
+
+
+@pytest.mark.parametrize("source", ['node.op.name == "relu"', 'x = 1 if "relu" != op.name else 2', "node.op.name in LIMITS",
+                                    'f(a.b.op.name not in ("add", "mul"))', 'a < b and norm.op.name == "batch_norm"'])
+def test_a_name_that_is_compared_is_seen(source):
+    assert compared(source) == [1]
+    assert not compared("node.op is relu or node.op in LIMITS or hop.name == x.dtype.name or fresh(op.name)")
+
+
+@pytest.mark.parametrize("table", [nodes.OP_TYPES, nodes._SCALAR, names.OUTPUTS], ids=["OP_TYPES", "_SCALAR", "OUTPUTS"])
+def test_tables_of_oneflow_names_name_records(table):
+    assert set(table) <= REGISTRY.keys()
