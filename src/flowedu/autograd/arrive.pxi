@@ -93,23 +93,23 @@ cdef int deliver(TensorBase leaf, dx, dict capture, list results, bint create_gr
 cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
     """leaf.grad += g. A .grad has memory of its own: nobody else sees later in-place changes of it."""
     cdef TensorBase old
-    if leaf.lay is not g.lay:                      # a gradient lies as its leaf does
-        g = brought(g, leaf.lay)
+    if leaf.lay_ is not g.lay_:                      # a gradient lies as its leaf does
+        g = brought(g, leaf.lay_)
     if leaf.grad_ is not None:
         old = <TensorBase>leaf.grad_
-        if create_graph or old.tracked or not try_into(ADD, (old, g), NO_ATTRS, old):
+        if create_graph or old.flags & TRACKED or not try_into(ADD, (old, g), NO_ATTRS, old):
             leaf.grad_ = old + g
-            (<TensorBase>leaf.grad_).adopted = True
+            (<TensorBase>leaf.grad_).flags |= ADOPTED
         return 0
-    if g.block == NULL and g.lay is not None:      # its in-place ops exchange the parts: nobody else sees them
+    if g.block == NULL and g.flags & GLOBAL:      # its in-place ops exchange the parts: nobody else sees them
         g = alias_of(g)
-    elif g.adopted or g.block == NULL or g.block.refs > 1 or not view_contiguous(&g.v):
+    elif g.flags & ADOPTED or g.block == NULL or g.block.refs > 1 or not view_contiguous(&g.v):
         g = <TensorBase>COPY.call((g,), NO_ATTRS)
     leaf.grad_ = g
-    g.adopted = True
+    g.flags |= ADOPTED
     return 0
 
 
 def accumulate_into(TensorBase leaf, TensorBase g):
     """leaf.grad += g, for backward(inputs=...)."""
-    accumulate(leaf, g, g.tracked)
+    accumulate(leaf, g, g.flags & TRACKED)

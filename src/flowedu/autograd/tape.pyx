@@ -4,8 +4,8 @@ Nodes are visited once, latest first (their sequence numbers are a topological o
 """
 from libc.stdint cimport int64_t
 
-from flowedu.ops.core cimport (Entry, Node, OpBase, Rare, Rule, TensorBase, alias_of, brought, settle, sum_op, swap_grad,
-                               try_into, version_of)
+from flowedu.ops.core cimport (ADOPTED, GLOBAL, TRACKED, VIEW, Entry, Node, OpBase, Rare, Rule, TensorBase, alias_of, brought, set_flag, set_output, settle,
+                               sum_op, swap_grad, try_into, version_of)
 from flowedu.blob.storage cimport view_contiguous
 
 from flowedu.errors import GradientError, ShapeError
@@ -123,17 +123,17 @@ cdef tuple saved_values(Node n, bint create_graph):
         x = <TensorBase>out[i]
         if slot < 0:
             y = alias_of(x)
-            y.node, y.out_index, y.tracked = n, ~slot, True
+            set_output(y, n, ~slot, True)
             out[i] = y
             continue
         e = n.edges[slot]
         if e is None:
-            if x.tracked:
+            if x.flags & TRACKED:
                 out[i] = alias_of(x)
         elif type(e) is Node:
-            if x.node is not e or x.out_index != (n.slots[slot] if n.more is None else n.more[slot]) or x.link is not None:
+            if x.node is not e or x.out_index != (n.slots[slot] if n.more is None else n.more[slot]) or x.flags & VIEW:
                 y = alias_of(x)
-                y.node, y.out_index, y.tracked = e, n.slots[slot] if n.more is None else n.more[slot], True
+                set_output(y, e, n.slots[slot] if n.more is None else n.more[slot], True)
                 out[i] = y
         else:
             out[i] = e
@@ -212,12 +212,12 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
         if targets is not None:
             results = [None] * len(targets)
             for k, t in enumerate(targets):
-                if t.link is not None:
+                if t.flags & VIEW:
                     settle(t)
                 key = (id(t.node), t.out_index) if t.node is not None else id(t)
                 capture.setdefault(key, []).append(k)
         for t in roots:
-            if t.link is not None:
+            if t.flags & VIEW:
                 settle(t)
             if t.node is not None:
                 starts.append(t.node)
@@ -279,7 +279,7 @@ cdef bint frees(Node n):
     """Whether the node saved more than numbers (x * 2 may go backward twice)."""
     cdef TensorBase t
     for o in n.saved or ():
-        if o is not None and (not isinstance(o, TensorBase) or (<TensorBase>o).v.ndim or (<TensorBase>o).tracked):
+        if o is not None and (not isinstance(o, TensorBase) or (<TensorBase>o).v.ndim or (<TensorBase>o).flags & TRACKED):
             return True
     return False
 

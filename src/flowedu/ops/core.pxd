@@ -1,10 +1,21 @@
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from flowedu._kernels.abi cimport fe_call, fe_kernel, fe_team, fe_view, fe_work
 from flowedu.blob.storage cimport Array, Block
 
 cdef extern from "team.h" nogil:
     int fe_run(fe_call *, int, int, int *) noexcept
     int fe_has_threads() noexcept
+
+cdef enum:                           # what of a tensor (TensorBase.flags), or of a call (Entry.flags), is not plain; 0: nothing
+    TRACKED = 1                      # a gradient is wanted: the call goes on the tape (chapter 2, record.pxi)
+    VIEW = 2                         # it has a Link: its history may be stale; of a call: it makes one (chapter 2, link.pxi)
+    NO_MEMORY = 4                    # a value of a graph (chapters 4 and 5, lazy.pxi), or its parts lie elsewhere
+    GLOBAL = 8                       # it has a Lay (chapter 6, spread.pxi)
+    WRITES = 16                      # of a call: the kernel writes into its inputs (inplace.pxi)
+    SPECIAL = 31                     # any of these: not the plain path of eager.pxi
+    LOCAL_ONLY = 32                  # other ranks may have other numbers in its place: not computed from constants alone
+    INFERENCE = 64                   # made in inference mode
+    ADOPTED = 128                    # is the .grad of some leaf, which nobody else may use as theirs
 
 cdef enum:
     MAX_KEY = 160                    # numbers in the key of a call: shapes and strides of its inputs
@@ -26,11 +37,11 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef object keep                 # owns what `extra` points to
     cdef int64_t contiguous          # bit i: input i must be contiguous
     cdef readonly int64_t cost       # elements touched, or flops / 8: decides on threads
-    cdef bint is_view
-    cdef bint source                 # no inputs, and the same numbers wherever it is called
+    cdef int flags                   # VIEW, WRITES; LOCAL_ONLY: numbers from nothing, drawn anew wherever it is called
     cdef readonly bint python        # the kernel is a Python function (pykernel.pyx)
+    cdef bint quick                  # the kernel is small and wants no scratch: one thread calls it at once
     cdef int64_t offset
-    cdef int key_len
+    cdef int64_t key_len
     cdef int64_t key[MAX_KEY]
     cdef bint differentiable
 
@@ -52,7 +63,7 @@ cdef class OpBase:
     cdef public Rule star            # the one Rule for all inputs, if the record has one
     cdef public object view
     cdef public bint any_rule, saved_inputs, variadic
-    cdef public tuple saved, inputs
+    cdef public tuple saved, inputs, outputs
     cdef public dict rules
     cpdef call(self, tuple inputs, tuple attrs)
 
@@ -96,19 +107,23 @@ cdef class Rare:                     # what only few tensors have
     cdef public bint retains         # retain_grad() was called
 
 cdef class TensorBase(Array):
-    cdef public bint tracked
+    cdef uint8_t flags               # NO_MEMORY is not among them: see flags_of
+    cdef public int out_index
     cdef public object grad_
     cdef public Node node
-    cdef public int out_index
-    cdef bint adopted                # is the .grad of some leaf, which nobody else may use as theirs
-    cdef readonly bint inference     # made in inference mode
     cdef public int64_t epoch        # how often an in-place op rewrote the history
-    cdef readonly Link link          # None: not a view
+    cdef readonly Link link          # None: not a view. Set it with set_link
+    cdef Lay lay_                    # None: a local tensor. Set it with set_lay
     cdef public Rare rare            # None: nothing rare
-    cdef public Lay lay              # None: a local tensor
-    cdef public bint uniform         # computed from constants alone: the same on every rank
+
+cdef inline int flags_of(TensorBase x) noexcept:
+    return x.flags if x.block != NULL else x.flags | NO_MEMORY
+
+cdef inline void set_flag(TensorBase x, int flag, bint on) noexcept:
+    x.flags = x.flags | flag if on else x.flags & ~flag
 
 cdef int settle(TensorBase x) except -1
+cdef int set_output(TensorBase y, Node node, int out_index, bint tracked) except -1
 cdef TensorBase brought(TensorBase x, Lay lay)
 cdef int64_t version_of(TensorBase x)
 cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1

@@ -47,7 +47,8 @@ cdef extern from *:
     int fe_inference
 
 cdef enum:
-    MAX_ARGS = 14                    # inputs and outputs of one call on the fast path
+    MAX_ARGS = 14                    # inputs and outputs of a call for which the stack has room
+    MAX_INPUTS = 10                  # of them inputs
     MAX_DRAWN = 8                    # integers of a random op
     SMALL = 32768                    # below this cost one thread is faster
     MAX_DEPTH = 64                   # views of views that are followed
@@ -65,14 +66,25 @@ cdef int _code
 for _code in range(FE_NDTYPE):
     copy_kernel[_code] = TABLE["copy", _code][0]
 
+cdef inline bint is_float(int32_t dtype) noexcept:         # that kernels compute in; the half types have carriers
+    return dtype == FE_F32 or dtype == FE_F64
+
+
+cdef inline bint is_integer(int32_t dtype) noexcept:       # the same
+    return dtype == FE_I32 or dtype == FE_I64
+
+
 # One C module, so that the pieces call each other directly; one file per idea.
 include "stack.pxi"
 include "entry.pxi"
+include "memory.pxi"
+include "launch.pxi"
 include "eager.pxi"
 include "record.pxi"
 include "link.pxi"
-include "spread.pxi"
 include "inplace.pxi"
+include "lazy.pxi"
+include "spread.pxi"
 include "tensorbase.pxi"
 
 set_num_threads(default_threads())

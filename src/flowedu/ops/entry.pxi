@@ -1,4 +1,4 @@
-# Entry: one op on one set of input specs, ready to run; OpBase finds or makes it (part of core.pyx).
+# Chapter 2: Entry, one op on one set of input specs, ready to run; OpBase finds or makes it (part of core.pyx).
 
 cdef class Entry:
     """Everything known about a call before its data: output specs, kernel, attribute block. Shared by eager and plans."""
@@ -10,7 +10,7 @@ cdef class Entry:
         self.in_shapes = tuple([s.shape for s in in_specs])
         self.in_dtypes = tuple([s.dtype for s in in_specs])
         if op.mutates is not None:
-            self.written = tuple(op.mutates(len(in_specs)))
+            self.written, self.flags = tuple(op.mutates(len(in_specs))), WRITES
         self.cost, self.keep = cost, extra
         self.extra = NULL if extra is None else <const void *><size_t>extra.address
         if kernel is not None:
@@ -40,12 +40,14 @@ cdef class Entry:
                 self.outs[i].stride[d] = step
                 step *= max(spec.shape[d], 1)
         if view is not None:
-            self.is_view = True
+            self.flags |= VIEW
             strides, self.offset = view
             for d in range(self.outs[0].ndim):                 # a single element needs no step, however large it is
                 self.outs[0].stride[d] = strides[d] if specs[0].shape[d] > 1 or abs(strides[d]) < 1 << 58 else 1
         self.differentiable, self.python = bool(op.rules), isinstance(extra, PyCall)
-        self.source = not in_specs and not op.random
+        self.quick = self.fn != NULL and self.work == NULL and cost < SMALL and not self.python
+        if not in_specs and op.random:
+            self.flags |= LOCAL_ONLY
 
     def __dealloc__(self):
         free(self.ints)
@@ -59,7 +61,7 @@ cdef class Entry:
 
     @property
     def view_offset(self):
-        return self.offset if self.is_view else None
+        return self.offset if self.flags & VIEW else None
 
 
 cdef class Rule:
@@ -125,46 +127,36 @@ cdef inline answer(OpBase op, tuple inputs, tuple attrs):
     return eager(op, inputs, attrs)
 
 
-cdef ask(interpreter, OpBase op, tuple inputs, tuple attrs):
-    """A call answered by the interpreter in charge. Lazy views remember what they are views of, as eager ones do."""
-    cdef Entry e
-    cdef int d
-    for x in inputs:
-        if isinstance(x, TensorBase) and (<TensorBase>x).link is not None:
-            settle(<TensorBase>x)
-    y = interpreter.run(op, inputs, attrs)
-    if op.view is not None and isinstance(y, TensorBase) and (<TensorBase>y).block == NULL \
-            and isinstance(inputs[0], TensorBase):
-        e = op.prepare([inputs[0].spec], attrs, [inputs[0].strides])
-        if e is not None:                          # None: outside a graph this would be a copy, and so it is here
-            for d in range((<TensorBase>y).v.ndim):
-                (<TensorBase>y).v.stride[d] = e.outs[0].stride[d]
-            make_link(<TensorBase>inputs[0], <TensorBase>y, op, attrs)
-    return y
-
-
-cdef int fill_key(int64_t *key, fe_view **views, int n, bint strides) noexcept:
-    cdef int i, d, k = 0
-    for i in range(n):
-        key[k] = views[i].ndim * 16 + views[i].dtype
+cdef int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
+    """What of the inputs decides on the Entry; returns how many numbers that is."""
+    cdef fe_view *v
+    cdef int64_t k = 0
+    cdef int i, d
+    for i in range(len(inputs)):
+        v = &(<TensorBase>inputs[i]).v
+        key[k] = v.ndim * 16 + v.dtype
         k += 1
-        for d in range(views[i].ndim):
-            key[k] = views[i].shape[d]
+        for d in range(v.ndim):
+            key[k] = v.shape[d]
             k += 1
         if strides:
-            for d in range(views[i].ndim):
-                key[k] = views[i].stride[d]
+            for d in range(v.ndim):
+                key[k] = v.stride[d]
                 k += 1
     return k
 
 
-cdef Entry find(OpBase op, tuple inputs, tuple attrs, fe_view **views):
-    """The Entry for these inputs: one of the last few used, or from the cache, or made now (slow: Python)."""
-    cdef int64_t key[2 * MAX_KEY]
-    cdef int n = len(inputs)
+cdef Entry find(OpBase op, tuple inputs, tuple attrs):
+    """The Entry for these inputs: one of the last few used, or from the cache, or made now (slow: Python). None: a view that
+    the strides do not allow."""
+    cdef int64_t key[MAX_INPUTS * (1 + 2 * FE_MAX_DIM)]
     cdef bint wants_strides = op.view is not None
     cdef Entry e
-    cdef int i, k = fill_key(key, views, n, wants_strides)
+    cdef int i
+    cdef int64_t k
+    if len(inputs) > MAX_INPUTS:
+        return find_many(op, inputs, attrs)
+    k = fill_key(key, inputs, wants_strides)
     for i in range(len(op.recent)):
         e = <Entry>op.recent[i]
         if e.key_len == k and memcmp(key, e.key, k * 8) == 0 and (attrs is e.attrs or attrs == e.attrs):
@@ -174,14 +166,12 @@ cdef Entry find(OpBase op, tuple inputs, tuple attrs, fe_view **views):
     if e is None:
         specs = [x.spec for x in inputs]
         e = op.prepare(specs, attrs, [x.strides for x in inputs] if wants_strides else None)
-        if e is None:                              # a view that these strides do not allow: copy first
+        if e is None:
             return None
         if k <= MAX_KEY:
             memcpy(e.key, key, k * 8)
             e.key_len = k
-        if len(op.entries) >= 1024:                # attributes that change every call must not pile up
-            op.entries.clear()
-        op.entries[name] = e
+        keep(op, name, e)
     op.recent.insert(0, e)
     if len(op.recent) > 4:
         op.recent.pop()
@@ -190,23 +180,21 @@ cdef Entry find(OpBase op, tuple inputs, tuple attrs, fe_view **views):
 
 cdef Entry find_many(OpBase op, tuple inputs, tuple attrs):
     """The same for any number of inputs."""
-    cdef TensorBase x
-    cdef fe_view *view
     cdef Entry e
     cdef int64_t k = len(inputs)
-    for o in inputs:
-        k += (<TensorBase>o).v.ndim
+    for x in inputs:
+        k += (<TensorBase>x).v.ndim
     key = PyBytes_FromStringAndSize(NULL, k * 8)
-    cdef int64_t *words = <int64_t *>PyBytes_AS_STRING(key)
-    k = 0
-    for o in inputs:
-        x = <TensorBase>o
-        view = &x.v
-        k += fill_key(words + k, &view, 1, False)
+    fill_key(<int64_t *>PyBytes_AS_STRING(key), inputs, False)
     e = op.entries.get((attrs, key))
     if e is None:
         e = op.prepare([x.spec for x in inputs], attrs, None)
-        if len(op.entries) >= 1024:
-            op.entries.clear()
-        op.entries[attrs, key] = e
+        keep(op, (attrs, key), e)
     return e
+
+
+cdef int keep(OpBase op, name, Entry e) except -1:
+    if len(op.entries) >= 1024:                    # attributes that change every call must not pile up
+        op.entries.clear()
+    op.entries[name] = e
+    return 0

@@ -1,8 +1,20 @@
-# Writing into a tensor's memory (part of core.pyx). What a write means for histories is tensor/inplace.py.
+# Chapter 2, in-place: writing into a tensor's memory (part of core.pyx). What a write means for histories is tensor/inplace.py.
 
 cdef raise_readonly(what):
     raise ArgumentError(f"{what}: the array this tensor was made from is read-only", expected="memory that may be written",
                         fix="write into a copy: x = x.clone()")
+
+
+cdef int mark_written(OpBase op, tuple inputs, Entry e) except -1:
+    """The kernel of this call is about to write into some of its inputs."""
+    cdef TensorBase x
+    for i in e.written:
+        x = <TensorBase>inputs[i]
+        if x.block.readonly:
+            raise_readonly(op.name)
+        x.block.version += 1
+        x.flags |= LOCAL_ONLY
+    return 0
 
 
 cdef bint overlaps_itself(const fe_view *v) noexcept:
@@ -39,9 +51,9 @@ def check_writable(TensorBase x, str what="in-place"):
     if x.link is not None:
         settle(x)
         base = x.link.base
-        if x.link.plain and x.lay is not None:             # detached: its base is written without history
+        if x.link.plain and x.flags & GLOBAL:              # detached: its base is written without history
             return
-        if base.tracked and base.node is None and not base.is_lazy:
+        if base.flags & TRACKED and base.node is None and not base.is_lazy:
             raise GradientError(f"{what}: a view of a leaf Tensor that requires grad is being used in an in-place operation",
                                 expected="a tensor that some op made, or a leaf without requires_grad", got="a view of a leaf",
                                 fix="write under flow.no_grad(), or into a clone()")
@@ -49,7 +61,7 @@ def check_writable(TensorBase x, str what="in-place"):
             raise GradientError(f"{what}: a view was created in no_grad mode and is being modified inplace with grad mode "
                                 "enabled", expected="both with gradients, or both without", got="a view without history",
                                 fix="make the view outside no_grad(), or write inside it")
-    if x.tracked and x.node is None and not x.is_lazy:      # what a graph computes is no leaf
+    if x.flags & TRACKED and x.node is None and not x.is_lazy:      # what a graph computes is no leaf
         raise GradientError(f"{what}: a leaf Tensor that requires grad is being used in an in-place operation",
                             expected="a tensor that some op made, or a leaf without requires_grad",
                             got=f"a leaf of shape {x.shape_()} with requires_grad=True",
@@ -96,7 +108,6 @@ def copy_into(TensorBase x, TensorBase z):
     """Write the values of z, of the same dtype and of a shape that broadcasts to x's, into x's memory."""
     cdef fe_view args[2]
     cdef int d, shift
-    cdef int64_t n = fe_numel(&x.v)
     if x.block == NULL or z.block == NULL:
         raise_lazy("its memory is written")
     args[0], args[1] = z.v, x.v
@@ -117,9 +128,9 @@ def copy_into(TensorBase x, TensorBase z):
         copy_into(x, z)
         return
     if z.block != x.block:
-        launch(<fe_kernel><void *>copy_kernel[x.v.dtype], args, 1, 2, NULL, NULL, NULL, NULL, n)
+        copy_values(&args[0], &args[1])
     x.block.version += 1
-    x.uniform &= z.uniform
+    x.flags |= z.flags & LOCAL_ONLY
 
 
 cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1:
@@ -128,69 +139,72 @@ cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
     Safe: x is contiguous, the result has its shape and dtype, inputs that lie in x's memory are x itself, and backward does
     not need a value that is overwritten. With a gradient, x gets the history of the result; a view gets none here.
     """
-    cdef int n = len(inputs), i, d
-    cdef fe_view *views[MAX_ARGS]
     cdef fe_view args[MAX_ARGS]
-    cdef TensorBase t, y
+    cdef int flags = 0
+    cdef bint wants
+    cdef TensorBase y
     cdef Entry e
-    cdef list held = None
-    cdef int64_t mask
-    cdef bint wants = False, uniform = True
-    if lazy_mode() or x.block == NULL or not op.elementwise or n > MAX_ARGS - 4 or not view_contiguous(&x.v):
+    if lazy_mode() or x.block == NULL or not op.elementwise or len(inputs) > MAX_INPUTS or not view_contiguous(&x.v) \
+            or not can_read(inputs, x, &flags):
         return False
-    for i in range(n):
+    wants = flags & TRACKED and not fe_grad_off
+    if wants:
+        if x.flags & VIEW or overwrites_saved(op, inputs, x):
+            return False
+    elif not fe_grad_off and x.flags & TRACKED:
+        return False
+    e = find(op, inputs, attrs)
+    if e is None or not fits(e, x) or wants and e.differentiable and not (op.any_rule or differentiable_inputs(op, inputs)):
+        return False
+    args[e.nin] = x.v
+    compute(e, inputs, args, NULL)
+    x.block.version += 1
+    x.flags |= flags & LOCAL_ONLY
+    if wants:
+        y = alias_of(x)
+        tape(op, inputs, e, y)
+        take_history(x, y)
+        x.epoch += 1
+    return True
+
+
+cdef bint can_read(tuple inputs, TensorBase x, int *flags) except -1:
+    """Whether a kernel may read all inputs while it writes x's memory; their flags."""
+    cdef TensorBase t
+    cdef int i
+    for i in range(len(inputs)):
         if not isinstance(inputs[i], TensorBase):
             return False
         t = <TensorBase>inputs[i]
-        if t.block == NULL or (t.lay is not x.lay and not t.uniform):
+        if t.block == NULL or (t.lay_ is not x.lay_ and t.flags & LOCAL_ONLY):
             return False
-        if t.link is not None:
+        if t.flags & VIEW:
             settle(t)
-        uniform &= t.uniform
-        views[i] = &t.v
-        wants |= t.tracked
         if t.block == x.block and not same_view(&t.v, &x.v):
             return False
-    wants = wants and not fe_grad_off
-    if wants:
-        if x.link is not None:
-            return False
-        mask = wanted_values(op, inputs)
-        for i in op.saved:
-            if mask & 1 and i >= 0 and (<TensorBase>inputs[i]).block == x.block:
-                return False
-            mask >>= 1
-    elif not fe_grad_off and x.tracked:
-        return False
-    e = find(op, inputs, attrs, views)
-    if e is None or e.is_view or e.nout != 1 or e.fn == NULL or e.python or e.outs[0].dtype != x.v.dtype \
+        flags[0] |= t.flags
+    return True
+
+
+cdef bint overwrites_saved(OpBase op, tuple inputs, TensorBase x) except -1:
+    """Whether backward of the call needs an input that lies in x's memory."""
+    cdef int64_t mask = wanted_values(op, inputs)
+    for i in op.saved:
+        if mask & 1 and i >= 0 and (<TensorBase>inputs[i]).block == x.block:
+            return True
+        mask >>= 1
+    return False
+
+
+cdef bint fits(Entry e, TensorBase x) noexcept:
+    """Whether a kernel makes one output, of x's shape and dtype."""
+    cdef int d
+    if e.flags & VIEW or e.nout != 1 or e.fn == NULL or e.python or e.outs[0].dtype != x.v.dtype \
             or e.outs[0].ndim != x.v.ndim:
         return False
     for d in range(x.v.ndim):
         if e.outs[0].shape[d] != x.v.shape[d]:
             return False
-    if wants and e.differentiable and not (op.any_rule or differentiable_inputs(op, inputs)):
-        return False
-    for i in range(n):
-        args[i] = views[i][0]
-        if (e.contiguous >> i) & 1 and not view_contiguous(&args[i]):
-            if held is None:
-                held = []
-            t = packed(<TensorBase>inputs[i])
-            held.append(t)
-            args[i] = t.v
-    args[n] = x.v
-    if e.cost < SMALL and e.work == NULL:
-        quick(e, args, n, n + 1, e.ints, op)
-    else:
-        launch(e.fn, args, n, n + 1, e.ints, e.reals, e.work, e.extra, e.cost)
-    x.block.version += 1
-    x.uniform &= uniform
-    if wants:
-        y = alias_of(x)
-        tape(op, inputs, e, y)
-        x.node, x.out_index, x.tracked = y.node, 0, y.tracked
-        x.epoch += 1
     return True
 
 
@@ -214,8 +228,8 @@ cdef update(OpBase op, x, other):
     if not isinstance(x, TensorBase):
         return NotImplemented
     t = <TensorBase>x
-    if not lazy_mode() and isinstance(other, TensorBase) and (<TensorBase>other).v.dtype == t.v.dtype and t.v.dtype < 2 \
-            and not t.tracked and t.link is None and t.block != NULL and not t.block.readonly \
+    if not lazy_mode() and isinstance(other, TensorBase) and (<TensorBase>other).v.dtype == t.v.dtype and is_float(t.v.dtype) \
+            and not t.flags & (TRACKED | VIEW) and t.block != NULL and not t.block.readonly \
             and try_into(op, (x, other), NOTHING, t):
         return x
     return write_hook(x, op, other)
@@ -224,7 +238,7 @@ cdef update(OpBase op, x, other):
 def set_data(TensorBase x, TensorBase y):
     """x looks at the memory of y from here on; its history and gradient stay."""
     cdef Block *old = x.block
-    if x.lay is not None or y.lay is not None:
+    if (x.flags | y.flags) & GLOBAL:
         take_memory(x, y)
         return
     if x.block == NULL or y.block == NULL:
@@ -232,7 +246,9 @@ def set_data(TensorBase x, TensorBase y):
     if y.block.version <= old.version:             # what was saved of x is gone: make backward notice
         y.block.version = old.version + 1
     y.block.refs += 1
-    x.block, x.v, x.link, x.uniform = y.block, y.v, None, y.uniform
+    x.block, x.v = y.block, y.v
+    set_link(x, None)
+    set_flag(x, LOCAL_ONLY, y.flags & LOCAL_ONLY)
     x.epoch += 1
     block_drop(old)
 
@@ -240,8 +256,8 @@ def set_data(TensorBase x, TensorBase y):
 def set_layout(TensorBase x, TensorBase y):
     """x takes the shape and strides of y, a view of its twin. A view stays a view of its base, by more steps."""
     x.v = y.v
-    if x.link is not None:
-        x.link = y.link
+    if x.flags & VIEW:
+        set_link(x, y.link)
     x.epoch += 1
     if x.block != NULL:
         x.block.version += 1

@@ -1,4 +1,4 @@
-# Views: where one came from, and its history when an in-place op rewrote that of its base (part of core.pyx).
+# Chapter 2, views: where one came from, and its history when an in-place op rewrote that of its base (part of core.pyx).
 #
 # A view's history is "this view op, of my parent". While nobody writes in place it is recorded once, when the view is made.
 # A write rewrites the base's history and counts base.epoch up; every view of it is then stale, and makes its history anew
@@ -23,15 +23,43 @@ cdef int make_link(TensorBase x, TensorBase y, OpBase op, tuple attrs) except -1
         link.parent, link.op, link.attrs = x, op, attrs
     link.epoch = NO_HISTORY if fe_grad_off and y.block != NULL else link.base.epoch
     link.plain = fe_grad_off
-    y.link = link
+    set_link(y, link)
     return 0
+
+
+cdef inline void set_link(TensorBase x, Link link):
+    x.link = link
+    set_flag(x, VIEW, link is not None)
+
+
+cdef TensorBase view_of(TensorBase x, OpBase op, tuple attrs, Entry e, int flags):
+    """The output of a view op: the memory of x, seen otherwise."""
+    cdef TensorBase y = new_tensor()
+    set_flag(y, LOCAL_ONLY, flags & LOCAL_ONLY)
+    y.v, y.block = e.outs[0], x.block
+    y.v.data = x.v.data + e.offset * BYTES[x.v.dtype]
+    y.block.refs += 1
+    make_link(x, y, op, attrs)
+    return y
+
+
+cdef int settle_all(tuple inputs) except -1:
+    """settle every input; returns their flags."""
+    cdef int i, flags = 0
+    cdef TensorBase x
+    for i in range(len(inputs)):
+        x = <TensorBase>inputs[i]
+        if flags_of(x) & (VIEW | NO_MEMORY):
+            settle(x)
+        flags |= flags_of(x)
+    return flags
 
 
 cdef int settle(TensorBase x) except -1:
     """Before x is used: refuse lazy tensors where numbers are needed, bring the history of a stale view up to date."""
-    if x.block == NULL and x.lay is None and not lazy_mode():
+    if x.block == NULL and not x.flags & GLOBAL and not lazy_mode():
         raise_lazy("it is used outside nn.Graph.build")
-    if x.link is not None and x.link.epoch != x.link.base.epoch and x.link.epoch != NO_HISTORY \
+    if x.flags & VIEW and x.link.epoch != x.link.base.epoch and x.link.epoch != NO_HISTORY \
             and (not fe_grad_off or x.block == NULL):
         renew(x)
     return 0
@@ -43,20 +71,20 @@ cdef int renew(TensorBase x) except -1:
     cdef TensorBase base = link.base, y
     cdef int d
     cdef bint same
-    if x.tracked and x.node is None and x.block != NULL:        # a leaf by its user's own word
+    if x.flags & TRACKED and x.node is None and x.block != NULL:        # a leaf by its user's own word
         link.epoch = base.epoch
         return 0
     if link.parent is None:
-        if base.tracked or x.tracked:
+        if (base.flags | x.flags) & TRACKED:
             raise GradientError("this view was made by too many view ops to follow what was written into its base",
                                 expected=f"fewer than {MAX_DEPTH} views of views", got="a view whose base was written "
                                 "in place by an op with a gradient", fix="clone() the view when it is made")
         link.epoch = base.epoch
         return 0
-    if x.block != NULL and not base.tracked and not x.tracked:
+    if x.block != NULL and not (base.flags | x.flags) & TRACKED:
         link.epoch = base.epoch
         return 0
-    old = swap_grad(not link.plain and not fe_grad_off) if x.lay is not None else not fe_grad_off
+    old = swap_grad(not link.plain and not fe_grad_off) if x.flags & GLOBAL else not fe_grad_off
     try:
         y = link.op.call((link.parent,), link.attrs)
     except ShapeError:
@@ -70,19 +98,10 @@ cdef int renew(TensorBase x) except -1:
         raise GradientError("the shape or strides of a view's base were changed in place (t_, squeeze_, set data), and then "
                             "its values by an op with a gradient", got=f"a view of shape {x.shape_()}",
                             fix="make the view again from its base")
-    x.node, x.out_index, x.tracked = y.node, y.out_index, y.tracked
+    take_history(x, y)
     if x.block == NULL:
         take_symbol(x, y)
     link.epoch = base.epoch
-    return 0
-
-
-cdef int take_symbol(TensorBase x, TensorBase y) except -1:
-    """The lazy tensor x stands for what y stands for; the global tensor x has the parts of y."""
-    if x.rare is None:
-        x.rare = Rare()
-    x.rare.symbol, x.rare.grad_name, x.rare.parts, x.lay = y.rare.symbol, y.rare.grad_name, y.rare.parts, y.lay
-    x.tracked = y.tracked
     return 0
 
 
@@ -109,5 +128,6 @@ def is_stale(TensorBase x):
 def twin(TensorBase x):
     """x as it is now in another object: the same memory, history and base."""
     cdef TensorBase y = alias_of(x)
-    y.node, y.out_index, y.tracked, y.link = x.node, x.out_index, x.tracked, x.link
+    take_history(y, x)
+    set_link(y, x.link)
     return y

@@ -1,4 +1,4 @@
-# What the tape remembers of a call (part of core.pyx; the walk back is autograd/tape.pyx).
+# Chapter 2, the tape: what it remembers of a call (part of core.pyx; the walk back is autograd/tape.pyx).
 
 @cython.freelist(128)
 cdef class Node:
@@ -75,11 +75,25 @@ def set_line_hook(hook):
 
 
 cdef inline object edge_of(TensorBase x):
-    return None if not x.tracked else x if x.node is None else x.node
+    return None if not x.flags & TRACKED else x if x.node is None else x.node
 
 
 cdef inline bint has_gradient(int32_t dtype) noexcept:
-    return dtype <= 1 or dtype >= FE_F16
+    return is_float(dtype) or dtype == FE_F16 or dtype == FE_BF16
+
+
+cdef int set_output(TensorBase y, Node node, int out_index, bint tracked) except -1:
+    """y is output number `out_index` of `node`; whole numbers are nobody's."""
+    if node is None or has_gradient(y.v.dtype):
+        y.node, y.out_index = node, out_index
+        set_flag(y, TRACKED, tracked)
+    return 0
+
+
+cdef inline void take_history(TensorBase x, TensorBase y):
+    """x came about as y did."""
+    x.node, x.out_index = y.node, y.out_index
+    set_flag(x, TRACKED, y.flags & TRACKED)
 
 
 cdef int set_edges(Node node, tuple inputs) except -1:
@@ -125,7 +139,7 @@ cdef inline int64_t wanted_values(OpBase op, tuple inputs):
     if op.star is not None:
         return -1
     for i in range(len(inputs)):
-        if (<TensorBase>inputs[i]).tracked and op.compiled[i] is not None:
+        if (<TensorBase>inputs[i]).flags & TRACKED and op.compiled[i] is not None:
             mask |= (<Rule>op.compiled[i]).saves
     return mask
 
@@ -164,14 +178,10 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
     if line_hook is not None:
         node.line = line_hook()
     if e.nout == 1:
-        y = <TensorBase>result
-        if has_gradient(y.v.dtype):
-            y.node, y.tracked = node, True
+        set_output(<TensorBase>result, node, 0, True)
     else:
         for i in range(e.nout):
-            y = <TensorBase>result[i]
-            if has_gradient(y.v.dtype):
-                y.node, y.out_index, y.tracked = node, i, True
+            set_output(<TensorBase>result[i], node, i, True)
 
 
 def custom_node(custom, tuple inputs, tuple saved=NOTHING):
@@ -195,15 +205,13 @@ def custom_node(custom, tuple inputs, tuple saved=NOTHING):
 
 def set_history(TensorBase y, Node node or None, int out_index=0):
     """Make y the output number `out_index` of `node`; None: make it a leaf without gradient."""
-    if node is not None and not has_gradient(y.v.dtype):
-        return
-    y.node, y.out_index, y.tracked = node, out_index, node is not None
+    set_output(y, node, out_index, node is not None)
 
 
 cdef bint differentiable_inputs(OpBase op, tuple inputs):
     """Whether an input that requires a gradient has a rule."""
     cdef int i
     for i in range(len(inputs)):
-        if (<TensorBase>inputs[i]).tracked and op.rules.get(op.inputs[0 if op.variadic else i]) is not None:
+        if (<TensorBase>inputs[i]).flags & TRACKED and op.rules.get(op.inputs[0 if op.variadic else i]) is not None:
             return True
     return False

@@ -1,4 +1,4 @@
-# Global tensors: calls with one among their inputs (part of core.pyx). What such a call does is dist/tensor/interpreter.py;
+# Chapter 6, global tensors: calls with one among their inputs (part of core.pyx). What such a call does is dist/tensor/interpreter.py;
 # here it gets its history, which is that of logical values: a gradient rule does not know on how many devices it runs.
 
 cdef class Lay:
@@ -21,36 +21,48 @@ def register_global(run, to_lay):
     run_global, bring = run, to_lay
 
 
+cdef inline void set_lay(TensorBase x, Lay lay):
+    x.lay_ = lay
+    set_flag(x, GLOBAL, lay is not None)
+
+
+cdef Lay one_device(tuple inputs):
+    """How the results lie if all inputs are in the memory of one device; None: `spread_call` has to see to it."""
+    cdef Lay lay = None
+    cdef TensorBase x
+    for o in inputs:
+        x = <TensorBase>o
+        if x.lay_ is None:
+            if x.flags & LOCAL_ONLY:               # it may differ from rank to rank: spread_call says what is wrong
+                return None
+        elif x.block == NULL or lay is not None and x.lay_.whole is not lay:
+            return None
+        else:
+            lay = x.lay_.whole
+    return lay
+
+
+cdef int label(result, Lay lay) except -1:
+    """All results lie so."""
+    for y in result if isinstance(result, tuple) else (result,):
+        set_lay(<TensorBase>y, lay)
+    return 0
+
+
 cdef spread_call(OpBase op, tuple inputs, tuple attrs):
     """A call of which at least one input is a global tensor."""
-    cdef int i, n = len(inputs)
-    cdef fe_view *views[MAX_ARGS]
-    cdef bint wants = False
-    cdef TensorBase x
+    cdef bint wants = settle_all(inputs) & TRACKED, old = swap_grad(False)
     cdef Entry e
-    for i in range(n):
-        if not isinstance(inputs[i], TensorBase):
-            raise_not_tensor(op, inputs[i], i)
-        x = <TensorBase>inputs[i]
-        if x.block == NULL or x.link is not None:
-            settle(x)
-        wants |= x.tracked
-    cdef bint old = swap_grad(False)
     try:
         result = run_global(op, inputs, attrs)
     finally:
         swap_grad(old)
     if op.view is None and not (wants and old):
         return result
-    if n > MAX_ARGS - 4:
-        e = find_many(op, inputs, attrs)
-    else:
-        for i in range(n):
-            views[i] = &(<TensorBase>inputs[i]).v
-        e = find(op, inputs, attrs, views)
+    e = find(op, inputs, attrs)
     if e is None:
         return result
-    if e.is_view:
+    if e.flags & VIEW:
         make_link(<TensorBase>inputs[0], <TensorBase>result, op, attrs)
     if wants and old:
         tape(op, inputs, e, result)
@@ -60,22 +72,24 @@ cdef spread_call(OpBase op, tuple inputs, tuple attrs):
 def global_tensor(tuple shape, dtype, Lay lay, dict parts):
     """A tensor that lies on several devices: a logical shape, and {rank: local tensor} of the ranks owned here."""
     cdef TensorBase y = lazy_tensor(None, shape, dtype)
-    y.lay, y.rare.parts = lay, parts
+    set_lay(y, lay)
+    y.rare.parts = parts
     return y
 
 
 def labelled(TensorBase x, Lay lay or None):
     """The memory of x as a tensor that lies on the one device of `lay` (None: a local tensor), without history."""
     cdef TensorBase y = alias_of(x)
-    y.lay = lay
+    set_lay(y, lay)
     return y
 
 
 def take_parts(TensorBase x, TensorBase z, bint history):
     """The global tensor x has the parts of z from here on; history: and came about as z did."""
-    x.rare.parts, x.lay = z.rare.parts, z.lay
+    x.rare.parts = z.rare.parts
+    set_lay(x, z.lay_)
     if history:
-        x.node, x.out_index, x.tracked = z.node, z.out_index, z.tracked
+        take_history(x, z)
     x.epoch += 1
 
 
@@ -85,7 +99,7 @@ cdef TensorBase kept_parts(TensorBase x):
     if x.block != NULL:
         return x
     y = alias_of(x)
-    y.node, y.out_index, y.tracked = x.node, x.out_index, x.tracked
+    take_history(y, x)
     return y
 
 
@@ -112,7 +126,10 @@ cdef int take_memory(TensorBase x, TensorBase y) except -1:
         y.block.refs += 1
     elif x.rare is None:
         x.rare = Rare()
-    x.block, x.v, x.link, x.lay, x.uniform = y.block, y.v, None, y.lay, y.uniform
+    x.block, x.v = y.block, y.v
+    set_link(x, None)
+    set_lay(x, y.lay_)
+    set_flag(x, LOCAL_ONLY, y.flags & LOCAL_ONLY)
     if x.rare is not None:
         x.rare.parts = None if y.rare is None else y.rare.parts
     x.epoch += 1

@@ -1,41 +1,46 @@
-# The C part of flow.Tensor: data, tape links, operators (part of core.pyx).
+# Chapter 2: the C part of flow.Tensor: data, tape links, operators (part of core.pyx).
 
 cdef class Rare:
     """What only few tensors have: a symbol, hooks."""
 
-
-def lazy_tensor(symbol, shape, dtype, bint requires_grad=False, grad_name=None):
-    """A tensor without numbers: the value `symbol` of the graph being built. `grad_name`: what grad_fn prints."""
-    cdef TensorBase y = new_tensor()
-    cdef int64_t step = 1
-    cdef int d
-    if len(shape) > FE_MAX_DIM:
-        raise ShapeError("a tensor has too many axes", expected=f"at most {FE_MAX_DIM}", got=str(tuple(shape)))
-    y.v.ndim, y.v.dtype = <int32_t>len(shape), dtype.code
-    for d in range(y.v.ndim - 1, -1, -1):
-        y.v.shape[d], y.v.stride[d] = shape[d], step
-        step *= max(y.v.shape[d], 1)
-    y.tracked = requires_grad
-    y.rare = Rare()
-    y.rare.symbol, y.rare.grad_name = symbol, grad_name or None
-    return y
-
-
-cdef raise_lazy(why):
-    raise LazyTensorError("this tensor is lazy: it stands for a value of an nn.Graph that is being built, or was built",
-                          got=why, expected="an eager tensor", fix="return it from build() and look at what the graph's call returns")
-
-
-def take_value(TensorBase x, TensorBase z):
-    """The lazy tensor x stands for what z stands for, from here on."""
-    if z.link is not None:
-        settle(z)
-    take_symbol(x, z)
-    x.epoch += 1
-
 @cython.binding(False)
 cdef class TensorBase(Array):
     """The C part of flow.Tensor: data, tape links, operators. tensor.py adds the methods users see."""
+
+    def __cinit__(self):
+        self.flags = LOCAL_ONLY
+
+    @property
+    def tracked(self):
+        """Whether a gradient is wanted for it."""
+        return self.flags & TRACKED != 0
+
+    @tracked.setter
+    def tracked(self, bint on):
+        set_flag(self, TRACKED, on)
+
+    @property
+    def uniform(self):
+        """Whether it was computed from constants alone: the same on every rank."""
+        return self.flags & LOCAL_ONLY == 0
+
+    @uniform.setter
+    def uniform(self, bint on):
+        set_flag(self, LOCAL_ONLY, not on)
+
+    @property
+    def inference(self):
+        """Whether it was made in inference mode."""
+        return self.flags & INFERENCE != 0
+
+    @property
+    def lay(self):
+        """How it lies on devices; None: a local tensor."""
+        return self.lay_
+
+    @lay.setter
+    def lay(self, Lay lay or None):
+        set_lay(self, lay)
 
     @property
     def grad(self):
@@ -76,7 +81,7 @@ cdef class TensorBase(Array):
         """What a lazy tensor stands for in the graph being built; None: an eager tensor."""
         if self.rare is None:
             return None
-        if self.link is not None and self.block == NULL and lazy_mode():
+        if self.flags & VIEW and self.block == NULL and lazy_mode():
             settle(self)                           # a view of what was written since
         return self.rare.symbol
 
@@ -102,7 +107,7 @@ cdef class TensorBase(Array):
 
     def settle(self):
         """Bring the history of a view whose base was written in place up to date."""
-        if self.link is not None:
+        if self.flags & VIEW:
             settle(self)
 
     @property
@@ -147,7 +152,7 @@ cdef class TensorBase(Array):
         return update(DIV, self, other)
 
     def __matmul__(self, other):
-        if isinstance(self, TensorBase) and isinstance(other, TensorBase) and (<TensorBase>self).v.dtype < 2 and \
+        if isinstance(self, TensorBase) and isinstance(other, TensorBase) and is_float((<TensorBase>self).v.dtype) and \
                 (<TensorBase>self).v.dtype == (<TensorBase>other).v.dtype and (<TensorBase>self).v.ndim == 2 and \
                 (<TensorBase>other).v.ndim == 2:
             return answer(MATMUL, (self, other), MATMUL.defaults)
@@ -169,6 +174,6 @@ cdef OpBase sum_op():
 
 cdef binary(OpBase op, a, b):
     if isinstance(a, TensorBase) and isinstance(b, TensorBase) and (<TensorBase>a).v.dtype == (<TensorBase>b).v.dtype \
-            and (<TensorBase>a).v.dtype < (2 if op is DIV else 4):   # the other types have carriers (tensor/promote.py)
+            and (is_float((<TensorBase>a).v.dtype) or op is not DIV and is_integer((<TensorBase>a).v.dtype)):
         return answer(op, (a, b), NOTHING)
     return mixed(op, a, b)

@@ -1,0 +1,95 @@
+# Chapter 2: how a kernel is called (part of core.pyx): at once, on several threads, or, written in Python, through pykernel.pyx.
+
+cdef int compute(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1:
+    """Call the kernel. args: room for views of the inputs, then those of the outputs. drawn: a random op's seed and draw, or
+    NULL."""
+    cdef fe_call call
+    cdef int64_t own[MAX_DRAWN]
+    cdef const int64_t *ints = e.ints
+    cdef int i, status
+    cdef TensorBase x
+    cdef list held = None                          # contiguous copies of inputs that have to be contiguous
+    for i in range(e.nin):
+        x = <TensorBase>inputs[i]
+        if (i >= 63 or (e.contiguous >> i) & 1) and not view_contiguous(&x.v):
+            if held is None:
+                held = []
+            x = packed(x)
+            held.append(x)
+        args[i] = x.v
+    if drawn != NULL:                              # a copy: other threads use the Entry, too
+        memcpy(own, e.ints, min(e.nints, MAX_DRAWN) * 8)
+        own[0], own[1] = drawn[0], drawn[1]
+        ints = own
+    bind(&call, e, args, ints)
+    if e.quick:
+        status = call_alone(&call)
+    elif e.python:                                 # `work` owns the inputs; what the function raised is raised here
+        owner = (inputs, held)
+        call.work = <char *><PyObject *>owner
+        if call_alone(&call) != FE_OK:
+            raise kept_error(call.detail, f"in op {e.op.name}, called at {user_line()}")
+        return 0
+    elif e.fn == NULL:
+        raise_no_kernel(e.op, inputs)
+    else:
+        status = launch(&call, e.work, e.cost)
+    if status != FE_OK:
+        raise index_error(e.op, call.detail)
+    return 0
+
+
+cdef inline void bind(fe_call *call, Entry e, fe_view *args, const int64_t *ints) noexcept:
+    call.fn, call.args, call.nin, call.nargs = e.fn, args, e.nin, e.nin + e.nout
+    call.ints, call.reals, call.extra, call.work = ints, e.reals, e.extra, NULL
+    call.parallel, call.node, call.detail = 0, 0, 0
+
+
+cdef inline int call_alone(fe_call *call) noexcept:
+    """Straight into the kernel, on this thread."""
+    cdef fe_team solo
+    solo.tid, solo.nt, solo.barrier = 0, 1, NULL
+    return call.fn(call, &solo, NULL)
+
+
+cdef int launch(fe_call *call, fe_work work, int64_t cost) except -1:
+    """Run one kernel, with the scratch it wants, on as many threads as its cost deserves."""
+    cdef Block *scratch = NULL
+    cdef int64_t need
+    cdef int status, failed, nt = threads if cost >= 4 * SMALL else 1
+    call.parallel = nt > 1
+    if work != NULL:
+        need = work(call, nt)
+        if need != 0:                              # below 0: it does not fit into an int64, and block_new refuses it
+            scratch = block_new(need)
+            call.work = scratch.data
+    if nt == 1 and cost < SMALL:
+        status = fe_run(call, 1, 1, &failed)
+    else:
+        with nogil:
+            status = fe_run(call, 1, nt, &failed)
+    if scratch != NULL:
+        block_drop(scratch)
+    return status
+
+
+cdef int copy_values(fe_view *source, fe_view *target) except -1:
+    """Of one shape and dtype; any strides."""
+    cdef fe_view args[2]
+    cdef fe_call call
+    args[0], args[1] = source[0], target[0]
+    call.fn, call.args, call.nin, call.nargs = <fe_kernel><void *>copy_kernel[target.dtype], args, 1, 2
+    call.ints, call.reals, call.extra, call.work, call.node, call.detail = NULL, NULL, NULL, NULL, 0, 0
+    launch(&call, NULL, fe_numel(target))
+    return 0
+
+
+cdef index_error(op, int64_t got):
+    return KernelError(f"{op.name}: an index is out of range: {got}", expected=op.range_help or "indices inside the range of their axis",
+                       fix="check the labels or indices before the call")
+
+
+cdef raise_no_kernel(op, inputs):
+    got = ", ".join(str(x.spec) for x in inputs)
+    raise DTypeError(f"{op.name}: no kernel for this element type", expected="float32 or float64"
+                     + ("" if op.float_only else ", int32 or int64"), got=got or "no inputs", fix="convert with flow.cast")
