@@ -31,7 +31,7 @@ def conf(update, **more):
     ({"lamb_conf": {"beta1": .9, "beta2": .99, "epsilon": 1e-7}}, opt.LAMB, {"beta1": .9, "beta2": .99, "epsilon": 1e-7})])
 def test_settings_describe_every_rule(update, kind, hyper):
     made = optimizer_from_conf(conf(update))
-    assert type(made) is kind and made.hyper == hyper and made.lr_scheduler(7) == 0.1 and made.secondary is None
+    assert type(made) is kind and made.rule.attrs == hyper and made.lr_scheduler(7) == 0.1 and made.secondary is None
 
 
 @pytest.mark.parametrize("decay, want", [
@@ -64,7 +64,7 @@ def test_settings_describe_clipping_decay_and_scaling():
                                      "weight_decay_conf": {"weight_decay_rate": 0.1, "excludes": {"pattern": ["bias"]}}},
                                     loss_scale_factor=8.0))
     assert made.grad_clipping.clip_norm == 2.5 and made.loss_scale_policy.loss_scale_factor == 8.0
-    assert made.attributes(["w", "w-bias"])["weight_decay"] == (0.1, 0.0)
+    assert made.update_of(["w", "w-bias"]).attrs["weight_decay"] == (0.1, 0.0)
 
 
 @pytest.mark.parametrize("values, words", [

@@ -214,8 +214,8 @@ def test_norms_of_zero_leave_the_rate_alone(make):
 def test_patterns_are_searched_in_the_names(rule, choice, decayed):
     names = ["dense-weight", "dense-bias", "bn-gamma"]
     optimizer = rule(constant_rate(0.1), weight_decay=0.25, **choice)
-    assert optimizer.attributes(names)["weight_decay"] == tuple(0.25 * (n in decayed) for n in names)
-    assert not rule(constant_rate(0.1), **choice).attributes(names)["weight_decay"]
+    assert optimizer.update_of(names).attrs["weight_decay"] == tuple(0.25 * (n in decayed) for n in names)
+    assert not rule(constant_rate(0.1), **choice).update_of(names).attrs["weight_decay"]
 
 
 @pytest.mark.parametrize("options, error, words", [

@@ -1,7 +1,7 @@
-"""From gradients to updates: the last part of a train job's graph.
+"""From gradients to updates, of a train job: which variables an optimizer has, its learning rates, what counts the steps.
 
-Raw gradients (of the sum of the loss's elements) are multiplied by 1/count and divided by the loss scale, penalties are
-added, the norm is clipped, then one update op per optimizer writes all its variables.
+Raw gradients (of the sum of the loss's elements) are multiplied by 1/count and divided by the loss scale. The rest is done
+by graph/updates.py.
 """
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from flowedu.blob import dtype as dt
 from flowedu.blob.spec import Spec
 from flowedu.errors import CheckError, DTypeError, JobBuildAndInferError
+from flowedu.graph import updates
 from flowedu.graph.ir import GraphValue
-from flowedu.initializers import zeros_initializer
+from flowedu.graph.updates import STEP, Group, Member
+from flowedu.initializers import constant_initializer, zeros_initializer
 from flowedu.job.scaling import Scaling
 from flowedu.ops import REGISTRY
 from flowedu.optim.schedule import LrScheduler
-
-STEP = Spec((1,), dt.int64)
 
 
 def choose_variables(optimizer, trainable: Sequence[str]) -> list[tuple[object, list[str]]]:
@@ -52,53 +52,29 @@ def append_updates(job, groups: Sequence[tuple[object, list[str]]], grads: dict[
         count: number of elements of the loss: the objective is their mean.
         scaling: how the loss was scaled.
     """
+    def remember(name: str, spec: Spec, initial: float, _) -> GraphValue:
+        return job.remembered(name, spec, constant_initializer(initial) if initial else zeros_initializer())
+
     grads, scale = scaling.undo(grads, 1.0 / max(count, 1))
-    steps = job.remembered(f"System-Train-TrainStep-{job.name}", STEP, zeros_initializer())
-    for i, (optimizer, names) in enumerate(groups):
-        pairs = [(n, job.trainable[n][0], grads[n]) for n in names if n in grads]
-        if pairs:
-            with job.graph.building():
-                _append(job, optimizer, pairs, _counter(job, optimizer, steps), scaling, scale, i or "")
+    steps = remember(f"System-Train-TrainStep-{job.name}", STEP, 0.0, None)
     with job.graph.building():
+        updates.append_updates([_group(job, optimizer, [n for n in names if n in grads], grads, scaling, (steps, i or ""))
+                                for i, (optimizer, names) in enumerate(groups) if any(n in grads for n in names)],
+                               remember, scale)
         scaling.finish()
 
 
-def _append(job, optimizer, pairs, step: GraphValue, scaling: Scaling, scale: float, number: int | str) -> None:
-    penalties = {n: job.trainable[n][1] for n, _, _ in pairs}
-    if optimizer.grad_clipping is not None:
-        pairs, scale = clip(pairs, penalties, scale, optimizer.grad_clipping.clip_norm), 1.0
-        penalties = {}
-    kinds = {n: optimizer.secondary is not None and job.model_names.get(n) == "bias" for n, _, _ in pairs}
-    for second, scheduler, name in ((False, optimizer.lr_scheduler, "System-Train-LearningRate"),
-                                    (True, optimizer.secondary, "System-Train-SecondaryLearningRate")):
-        members = [p for p in pairs if kinds[p[0]] == second]
-        if not members:
-            continue
-        operands = [_rate(job, optimizer, scheduler, f"{name}{number}", step), scaling.step(step)]
-        for n, value, grad in members:
-            operands += [value, grad]
-            operands += [job.remembered(f"{n}-{suffix}", spec, first)
-                         for suffix, (spec, first) in optimizer.state(value.spec).items()]
-        own = [penalties.get(n) for n, _, _ in members]
-        optimizer.update(*operands, scale=scale, **{"l1": [getattr(p, "l1", 0.0) for p in own],
-                                                    "l2": [getattr(p, "l2", 0.0) for p in own],
-                                                    **optimizer.attributes([n for n, _, _ in members])})
+def _group(job, optimizer, names: list[str], grads: dict[str, GraphValue], scaling: Scaling, counted: tuple) -> Group:
+    """The variables of one optimizer. Those whose model_name is "bias" may have a rate of their own.
 
-
-def clip(pairs, penalties: dict, scale: float, clip_norm: float):
-    """Gradients of the mean loss with those of the penalties, made smaller together so that their norm is clip_norm at
-    most."""
-    e = REGISTRY
-    grads, total = [], None
-    for name, value, grad in pairs:
-        penalty = penalties[name]
-        grad, extra = grad * scale, penalty.gradient(value, e["sign"]) if penalty is not None else None
-        grad = grad if extra is None else grad + extra
-        grads.append((name, value, grad))
-        square = e["reshape"](e["sum"](grad * grad, axis=tuple(range(grad.ndim)), keepdims=False), shape=(1,))
-        total = square if total is None else total + square
-    factor = e["minimum"](e["rsqrt"](e["maximum"](total, 1e-30)) * float(clip_norm), 1.0)
-    return [(n, v, g * (factor if factor.dtype is g.dtype else e["cast"](factor, dtype=g.dtype))) for n, v, g in grads]
+    counted: the job's own counter of steps, and what the names of this optimizer's rates end in."""
+    step, number = _counter(job, optimizer, counted[0]), counted[1]
+    second = [optimizer.secondary is not None and job.model_names.get(n) == "bias" for n in names]
+    rates = {kind: _rate(job, optimizer, scheduler, f"{name}{number}", step) for kind, scheduler, name in (
+        (False, optimizer.lr_scheduler, "System-Train-LearningRate"),
+        (True, optimizer.secondary, "System-Train-SecondaryLearningRate")) if kind in second}
+    members = [Member(n, job.trainable[n][0], grads[n], rates[kind], job.trainable[n][1]) for n, kind in zip(names, second)]
+    return Group(optimizer.update_of, scaling.step(step), members, optimizer.grad_clipping)
 
 
 # ---- learning rates and steps

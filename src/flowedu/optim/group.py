@@ -11,11 +11,13 @@ class State(NamedTuple):
     """A tensor of a parameter's shape that an update remembers.
 
     suffix: in a graph the variable is `<parameter>-<suffix>`. key: in `optimizer.state[parameter]`. initial: first value.
+    single: one number, of shape (1,), whatever the parameter's shape.
     """
 
     suffix: str
-    key: str
+    key: str = ""
     initial: float = 0.0
+    single: bool = False
 
 
 class UpdateRule(NamedTuple):

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
-from flowedu.blob.spec import Spec
 from flowedu.context import current
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
-from flowedu.initializers import Initializer, constant_initializer, zeros_initializer
 from flowedu.once import say_once
 from flowedu.ops import REGISTRY
 from flowedu.optim.decay import WeightDecay
+from flowedu.optim.group import State, UpdateRule
 from flowedu.optim.loss_scale import LossScalePolicy, StaticLossScalePolicy
 from flowedu.optim.schedule import LrScheduler, as_scheduler
 from flowedu.optim.warmup import number
+
+_MOMENTS = State("m"), State("v")
 
 
 class Minimizer:
@@ -71,11 +71,11 @@ class Optimizer(Minimizer):
         variables: which variables to train: names, or a function that returns names. Default: all trainable ones that
             exist when `minimize` is called.
 
-    Attributes: op, the name of the update op; hyper, its attributes; decay, the weight decay of each name; secondary, the
-    schedule of variables whose model_name is "bias" where that is another one (optim/legacy.py).
+    Attributes: rule, the update, but for weight decay; decay, the weight decay of each name; secondary, the schedule of
+    variables whose model_name is "bias" where that is another one (optim/legacy.py).
     """
 
-    op: ClassVar[str]
+    rule: UpdateRule
     secondary: LrScheduler | None = None
 
     def __init__(self, lr_scheduler, loss_scale_factor=None, grad_clipping=None, train_step_lbn=None,
@@ -92,30 +92,18 @@ class Optimizer(Minimizer):
                                 "returns one", got=repr(variables), fix=f"variables=[{variables!r}]")
         self.grad_clipping, self.variables = grad_clipping, variables
         self.decay = WeightDecay(self.what, weight_decay, weight_decay_includes, weight_decay_excludes)
-        self.hyper: dict = {}
 
     @property
     def parts(self) -> tuple[Optimizer, ...]:
         return (self,)
 
-    @property
-    def update(self):
-        return REGISTRY[self.op]
-
-    def state(self, spec: Spec) -> dict[str, tuple[Spec, Initializer]]:
-        """{suffix: (Spec, first value)} of what the rule remembers about a variable: "m" is the variable "<name>-m"."""
-        return {}
-
-    def attributes(self, names: Sequence[str]) -> dict:
-        """Attributes of the update op for these variables."""
-        return {**self.hyper, "weight_decay": tuple(map(self.decay, names)) if self.decay.factor else ()}
+    def update_of(self, names: Sequence[str]) -> UpdateRule:
+        """The update of these variables. A state of suffix "m" is the variable "<name>-m"."""
+        decay = tuple(map(self.decay, names)) if self.decay.factor else ()
+        return self.rule._replace(attrs={**self.rule.attrs, "weight_decay": decay})
 
     def number(self, name: str, value, **bounds) -> float:
         return number(self.what, name, value, **bounds)
-
-
-def _zeros(spec: Spec, *suffixes: str) -> dict[str, tuple[Spec, Initializer]]:
-    return {s: (spec, zeros_initializer()) for s in suffixes}
 
 
 class SGDW(Optimizer):
@@ -132,11 +120,8 @@ class SGDW(Optimizer):
                          weight_decay=weight_decay, weight_decay_includes=weight_decay_includes,
                          weight_decay_excludes=weight_decay_excludes)
         self.momentum = self.number("momentum", momentum, least=0, below=1)
-        self.op = "momentum_update" if self.momentum else "sgd_update"
-        self.hyper = {"beta": self.momentum} if self.momentum else {}
-
-    def state(self, spec):
-        return _zeros(spec, "momentum") if self.momentum else {}
+        self.rule = UpdateRule(REGISTRY["momentum_update"], {"beta": self.momentum}, (State("momentum"),)) \
+            if self.momentum else UpdateRule(REGISTRY["sgd_update"], {})
 
 
 class SGD(SGDW):
@@ -158,8 +143,6 @@ class AdamW(Optimizer):
     as in OneFlow 0.4. State: "m", "v".
     """
 
-    op = "adam_update"
-
     def __init__(self, lr_scheduler, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
                  do_bias_correction: bool = False, loss_scale_factor: float | None = None,
                  weight_decay: float | None = None, weight_decay_includes: str | Sequence[str] | None = None,
@@ -168,12 +151,10 @@ class AdamW(Optimizer):
         super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables,
                          weight_decay=weight_decay, weight_decay_includes=weight_decay_includes,
                          weight_decay_excludes=weight_decay_excludes)
-        self.hyper = {"beta1": self.number("beta1", beta1, least=0, below=1),
-                      "beta2": self.number("beta2", beta2, least=0, below=1),
-                      "epsilon": self.number("epsilon", epsilon, least=0), "do_bias_correction": bool(do_bias_correction)}
-
-    def state(self, spec):
-        return _zeros(spec, "m", "v")
+        self.rule = UpdateRule(REGISTRY["adam_update"], {
+            "beta1": self.number("beta1", beta1, least=0, below=1),
+            "beta2": self.number("beta2", beta2, least=0, below=1),
+            "epsilon": self.number("epsilon", epsilon, least=0), "do_bias_correction": bool(do_bias_correction)}, _MOMENTS)
 
 
 class Adam(AdamW):
@@ -213,21 +194,17 @@ class RMSProp(Optimizer):
                  loss_scale_factor: float | None = None, grad_clipping=None, train_step_lbn: str | None = None,
                  loss_scale_policy=None, variables=None):
         super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables)
-        self.op = "rmsprop_centered_update" if centered else "rmsprop_update"
         self.centered = bool(centered)
-        self.hyper = {"decay_rate": self.number("decay_rate", decay_rate, least=0, below=1),
-                      "epsilon": self.number("epsilon", epsilon, least=0)}
-
-    def state(self, spec):
-        return _zeros(spec, *["mean_square", "mean_gradient"][:1 + self.centered])
+        self.rule = UpdateRule(REGISTRY["rmsprop_centered_update" if centered else "rmsprop_update"], {
+            "decay_rate": self.number("decay_rate", decay_rate, least=0, below=1),
+            "epsilon": self.number("epsilon", epsilon, least=0)},
+            (State("mean_square"), State("mean_gradient"))[:1 + self.centered])
 
 
 class LARS(Optimizer):
     """m = b*m - lr*c*g; w += m - lr*c*wd*w. Per variable c = lars_coefficient*|w| / (epsilon + |g| + wd*|w|), with
     norms, or 1 when one of the two norms is 0. State: "momentum".
     """
-
-    op = "lars_update"
 
     def __init__(self, lr_scheduler, momentum_beta: float = 0.9, epsilon: float = 1e-9, lars_coefficient: float = 0.0001,
                  loss_scale_factor: float | None = None, weight_decay: float | None = None,
@@ -237,12 +214,10 @@ class LARS(Optimizer):
         super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables,
                          weight_decay=weight_decay, weight_decay_includes=weight_decay_includes,
                          weight_decay_excludes=weight_decay_excludes)
-        self.hyper = {"momentum_beta": self.number("momentum_beta", momentum_beta, least=0, below=1),
-                      "epsilon": self.number("epsilon", epsilon, least=0),
-                      "lars_coefficient": self.number("lars_coefficient", lars_coefficient, above=0)}
-
-    def state(self, spec):
-        return _zeros(spec, "momentum")
+        self.rule = UpdateRule(REGISTRY["lars_update"], {
+            "momentum_beta": self.number("momentum_beta", momentum_beta, least=0, below=1),
+            "epsilon": self.number("epsilon", epsilon, least=0),
+            "lars_coefficient": self.number("lars_coefficient", lars_coefficient, above=0)}, (State("momentum"),))
 
 
 class LAMB(Optimizer):
@@ -253,8 +228,6 @@ class LAMB(Optimizer):
     these before it reads them, which corrects the first step as if it were the second; flowedu does not.
     """
 
-    op = "lamb_update"
-
     def __init__(self, lr_scheduler, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
                  loss_scale_factor: float | None = None, weight_decay: float | None = None,
                  weight_decay_includes: str | Sequence[str] | None = None,
@@ -263,14 +236,11 @@ class LAMB(Optimizer):
         super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables,
                          weight_decay=weight_decay, weight_decay_includes=weight_decay_includes,
                          weight_decay_excludes=weight_decay_excludes)
-        self.hyper = {"beta1": self.number("beta1", beta1, least=0, below=1),
-                      "beta2": self.number("beta2", beta2, least=0, below=1),
-                      "epsilon": self.number("epsilon", epsilon, least=0)}
-
-    def state(self, spec):
-        one = Spec((1,), spec.dtype)
-        return {**_zeros(spec, "m", "v"), "beta1_t": (one, constant_initializer(self.hyper["beta1"])),
-                "beta2_t": (one, constant_initializer(self.hyper["beta2"]))}
+        numbers = {"beta1": self.number("beta1", beta1, least=0, below=1),
+                   "beta2": self.number("beta2", beta2, least=0, below=1)}
+        powers = (State(f"{n}_t", initial=beta, single=True) for n, beta in numbers.items())
+        self.rule = UpdateRule(REGISTRY["lamb_update"], {**numbers, "epsilon": self.number("epsilon", epsilon, least=0)},
+                               (*_MOMENTS, *powers))
 
 
 class CombinedOptimizer(Minimizer):

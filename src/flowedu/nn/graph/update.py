@@ -1,4 +1,4 @@
-"""From gradients to updates: the part of a training graph that the optimizers added with add_optimizer stand for."""
+"""From gradients to updates, of an nn.Graph: learning rates, and where states are kept. The rest: graph/updates.py."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,8 +8,10 @@ import numpy as np
 from flowedu.blob import dtype as dt
 from flowedu.blob.spec import Spec
 from flowedu.errors import ArgumentError
+from flowedu.graph import updates
 from flowedu.graph.ir import GraphValue
-from flowedu.ops.define import REGISTRY
+from flowedu.graph.updates import Group, Member
+from flowedu.optim.clipping import ByNorm
 from flowedu.tensor import Tensor, tensor
 
 STEP = "System-Train-TrainStep"
@@ -75,32 +77,23 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
         scale: gradients are multiplied by this first.
         together: all parameters of a group by one op; else each by one of its own.
     """
-    graph, rates = tracer.graph, []
-    step = _state(tracer, states, STEP, Spec((1,), dt.int64), 0)
+    rates, groups = [], []
+    homes = {tracer.paths[i]: lay for i, lay in tracer.placing.homes.items()}
+    step = _state(tracer, states, STEP, updates.STEP, 0)
     for optimizer, scheduler in entries:
         for number, group in enumerate(optimizer.param_groups):
-            members = [p for p in group["params"] if id(p) in grads]
-            if not members:
+            trained = [p for p in group["params"] if id(p) in grads]
+            if not trained:
                 continue
             rate = Rate(optimizer, number, scheduler, f"System-Train-LearningRate-Scheduler_{len(rates)}")
-            rate.steps = states[STEP].numpy()
+            rate.steps, rate.value = states[STEP].numpy(), tracer.graph.host(rate.name, rate.tensor.spec)
             rates.append(rate)
-            pairs = [(p, tracer.paths[id(p)], grads[id(p)]) for p in members]
-            pairs = [(p, n, g * scale) for p, n, g in pairs] if scale != 1.0 else pairs
-            if group.get("clip_grad_max_norm") is not None and group.get("clip_grad_norm_type") is not None:
-                pairs = clipped(pairs, group["clip_grad_max_norm"], group["clip_grad_norm_type"])
-            rule, rate.value = optimizer.update_of(group), graph.host(rate.name, rate.tensor.spec)
-            for some in [pairs] if together else [[pair] for pair in pairs]:
-                operands = [rate.value, step]
-                for p, name, g in some:
-                    home = tracer.placing.homes.get(id(p))
-                    operands += [tracer.value_of(p), g]
-                    operands += [_state(tracer, states, f"{name}-{s.suffix}", p.spec, s.initial, home)
-                                 for s in rule.states]
-                before = len(graph.nodes)
-                rule.op(*operands, **rule.attrs)
-                for node in graph.nodes[before:]:
-                    tracer.owner[node] = None
+            members = [Member(tracer.paths[id(p)], tracer.value_of(p), grads[id(p)], rate.value) for p in trained]
+            norm = group.get("clip_grad_max_norm"), group.get("clip_grad_norm_type")
+            rule = optimizer.update_of(group)
+            groups.append(Group(lambda _, rule=rule: rule, step, members, None if None in norm else ByNorm(*norm)))
+    updates.append_updates(groups, lambda name, spec, initial, of: _state(tracer, states, name, spec, initial,
+                                                                          homes.get(of)), scale, together)
     return rates
 
 
@@ -121,20 +114,3 @@ def _state(tracer, states: dict, name: str, spec: Spec, initial: float, lay=None
     if lay is not None:
         tracer.placing.enter(value, found)
     return value
-
-
-def clipped(pairs: list, max_norm: float, norm_type: float) -> list:
-    """The gradients of a group, made smaller together so that their norm is max_norm at most (spec: torch's formula)."""
-    e, total = REGISTRY, None
-    for _, _, g in pairs:
-        a = e["abs"](g)
-        if norm_type == float("inf"):
-            part = e["max"](a, axis=tuple(range(g.ndim)), keepdims=False)
-            total = part if total is None else e["maximum"](total, part)
-        else:
-            part = e["sum"](g * g if norm_type == 2 else a ** float(norm_type), axis=tuple(range(g.ndim)), keepdims=False)
-            total = part if total is None else total + part
-    if norm_type != float("inf"):
-        total = e["sqrt"](total) if norm_type == 2 else total ** (1.0 / norm_type)
-    factor = e["minimum"](float(max_norm) / (total + 1e-6), 1.0)
-    return [(p, n, g * factor) for p, n, g in pairs]

@@ -6,22 +6,13 @@ from collections.abc import Iterable
 
 from flowedu.errors import ArgumentError, GradientError
 from flowedu.nn import trace
-from flowedu.ops.define import REGISTRY
+from flowedu.optim.clipping import ByNorm, total_norm
 from flowedu.tensor import Tensor, no_grad, tensor
 from flowedu.tensor.promote import cast
-
-_r = REGISTRY
 
 
 def _listed(parameters) -> list[Tensor]:
     return [parameters] if isinstance(parameters, Tensor) else list(parameters)
-
-
-def _power_sum(x: Tensor, p: float) -> Tensor:
-    axes = tuple(range(x.ndim))
-    if p == math.inf:
-        return _r["max"](_r["abs"](x), axis=axes, keepdims=False)
-    return _r["sum"](_r["square"](x) if p == 2 else _r["pow"](_r["abs"](x), p), axis=axes, keepdims=False)
 
 
 def _eager_only(what: str) -> None:
@@ -40,17 +31,11 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
     if p <= 0:
         raise ArgumentError("get_total_norm: norm_type is not above 0", expected="2.0, 1.0, inf ...", got=str(norm_type),
                             fix="norm_type=2.0 is the default")
-    total = None
     with no_grad():
-        for t in _listed(tensors):
-            if not t.numel():
-                continue
-            part = _power_sum(t.detach(), p)
-            part = part if total is None else cast(part, total.dtype)
-            total = part if total is None else _r["maximum"](total, part) if p == math.inf else total + part
-        if total is None:
+        found = [t.detach() for t in _listed(tensors) if t.numel()]
+        if not found:
             return tensor(0.0)
-        norm = total if p == math.inf else _r["sqrt"](total) if p == 2 else total ** (1.0 / p)
+        norm = total_norm(found, p)
     if error_if_nonfinite and not math.isfinite(float(norm)):
         raise GradientError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it "
                             "cannot be clipped", expected="finite gradients", got=str(float(norm)),
@@ -68,7 +53,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     grads = [p.grad for p in _listed(parameters) if p.grad is not None]
     norm = get_total_norm(grads, norm_type, error_if_nonfinite)
     with no_grad():
-        share = _r["minimum"](float(max_norm) / (norm + 1e-6), 1.0)
+        share = ByNorm(max_norm).share(norm)
         for g in grads:
             g.mul_(cast(share, g.dtype))
     return norm
