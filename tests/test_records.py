@@ -14,11 +14,11 @@ from flowedu.errors import ArgumentError, MissingAttributeError
 from flowedu.nn.graph import names, unroll  # noqa: F401  (unroll: a record of its own)
 from flowedu.ops.define import REGISTRY, Op
 from flowedu.ops.host import HOST
-from flowedu.ops.record import PARTS, Kernel, Laws, Meaning, Split, View, read
+from flowedu.ops.record import DEFAULTS, Kernel, Laws, Meaning, Signature, Split, View, read
 
 ROOT = Path(flowedu.__file__).parent
 EVERY = [*REGISTRY.values(), *HOST.values(), *(x for x in vars(records).values() if isinstance(x, Op))]
-FIELDS = sorted({f for p in (read("f(x)"), Meaning(""), *PARTS) for f in p._fields})
+FIELDS = sorted({*Signature._fields, *Meaning._fields, *DEFAULTS})
 
 
 @pytest.mark.parametrize("op", EVERY, ids=lambda op: op.name)

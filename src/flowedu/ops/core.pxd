@@ -56,15 +56,15 @@ cdef class OpBase:
     cdef dict __dict__
     cdef dict entries
     cdef list recent             # the last few Entries used
-    cdef public tuple defaults, required
-    cdef public dict attr_index
-    cdef public bint elementwise
-    cdef public list compiled        # per input its Rule, or None
-    cdef public Rule star            # the one Rule for all inputs, if the record has one
-    cdef public object view
-    cdef public bint any_rule, saved_inputs, variadic
-    cdef public tuple saved, inputs, outputs
-    cdef public dict rules
+    cdef readonly tuple defaults, required
+    cdef readonly dict attr_index
+    cdef readonly bint elementwise
+    cdef readonly list compiled      # per input its Rule, or None
+    cdef readonly Rule star          # the one Rule for all inputs, if the record has one
+    cdef readonly object view
+    cdef readonly bint any_rule, saved_inputs, variadic
+    cdef readonly tuple saved, inputs, outputs
+    cdef readonly dict rules
     cpdef call(self, tuple inputs, tuple attrs)
 
 cdef class Node:                     # one call on the tape

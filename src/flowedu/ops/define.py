@@ -9,11 +9,11 @@ from flowedu.blob.dtype import dtype as dtype_class
 from flowedu.blob.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError, MissingAttributeError
 from flowedu.ops import axes as equations
-from flowedu.ops.core import Entry, OpBase, Rule
+from flowedu.ops.core import Entry, OpBase
 from flowedu.ops.pykernel import KERNEL, PyCall
 from flowedu.ops.record import (
-    PARTS,
-    REQUIRED,
+    DEFAULTS,
+    KINDS,
     Effects,
     Kernel,
     Laws,
@@ -21,9 +21,9 @@ from flowedu.ops.record import (
     Signature,
     Split,
     View,
-    linear_group,
-    parameters,
+    gradients,
     read,
+    settled,
 )
 
 REGISTRY: dict[str, Op] = {}
@@ -38,21 +38,17 @@ class Op(OpBase):
 
     def __init__(self, signature: Signature, meaning: Meaning, *parts: Kernel | View | Split | Effects | Laws,
                  grad: dict[str, Callable] | Callable | None = None, doc: str = ""):
-        given = {type(p): p for p in parts}
-        if len(given) < len(parts) or not given.keys() <= _KINDS or (Kernel in given and View in given):
+        kinds = {type(p) for p in parts}
+        if len(kinds) < len(parts) or not kinds <= KINDS or {Kernel, View} <= kinds:
             raise ArgumentError(f"define {signature.name}: the parts of its record do not fit",
                                 expected="Kernel or View, Split, Effects, Laws, each once",
                                 got=", ".join(type(p).__name__ for p in parts), fix="see flowedu/ops/record.py")
-        for part in (signature, meaning, *[given.get(type(p), p) for p in PARTS]):
-            self._put(**part._asdict())
-        self._put(doc=doc, **self._settled())
-        asked = (self.axes, self.ref, self.shape, self.dtype, self.check, self.pack, self.view, self.localize, self.spread)
-        self._put(params={f: parameters(f) for f in asked if f is not None}, **self._gradients(grad))
-
-    def _put(self, **fields) -> None:
-        """Set fields: for constructors."""
-        for name, value in fields.items():
-            super().__setattr__(name, value)
+        fields = {**DEFAULTS, "doc": doc}
+        for part in (signature, meaning, *parts):
+            fields.update(zip(part._fields, part))
+        fields |= settled(fields) | gradients(grad, signature)
+        super().__init__(fields)
+        self.__dict__.update(fields)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise MissingAttributeError(f"{self.name}.{name}: a record is complete when it is defined", expected="no change",
@@ -60,46 +56,6 @@ class Op(OpBase):
 
     def __delattr__(self, name: str) -> None:
         setattr(self, name, None)
-
-    def _settled(self) -> dict[str, Any]:
-        """Fields in the form in which they are read."""
-        equation, python = self.axes, self.cpu is None and self.view is None
-        return {
-            "axes": (lambda: equation) if isinstance(equation, str) else equation,
-            "attr_index": {n: i for i, n in enumerate(self.attrs)}, "defaults": tuple(self.attrs.values()),
-            "required": tuple(n for n, v in self.attrs.items() if v is REQUIRED),
-            "linear": tuple(linear_group(g, self.outputs) for g in self.linear),
-            "rising": tuple(linear_group(g, self.outputs)[0] for g in self.rising),
-            "contiguous": frozenset(() if python else self.inputs if self.contiguous is True else self.contiguous or ()),
-            "inplace": tuple(self.inplace), "elementwise": self.program is not None,
-            "examples": tuple(self.examples), "domain": self.domain or {}}
-
-    def _gradients(self, grad: dict[str, Callable] | Callable | None) -> dict[str, Any]:
-        """What the gradient functions need, worked out from their parameter names: `rules` {input or "*": (f, need)}, the
-        same for C in `compiled` and `star`, and `saved`, the inputs i and outputs ~i to keep."""
-        table = grad if isinstance(grad, dict) else {"*": grad} if grad else {}
-        saved: list[int] = []
-        rules = {target: (f, tuple([self._need(p, saved) for p in parameters(f)])) for target, f in table.items()}
-        return {"rules": rules, "saved": tuple(saved), "saved_inputs": any(s >= 0 for s in saved),
-                "compiled": [Rule(*rules[n]) if n in rules else None for n in self.inputs],
-                "star": Rule(*rules["*"]) if "*" in rules else None,
-                "any_rule": "*" in rules or all(i in rules for i in self.inputs)}
-
-    def _need(self, p: str, saved: list[int]) -> tuple[str, int]:
-        """Where the argument `p` of a gradient comes from; what has to be kept for it joins `saved`."""
-        if p[0] == "d" and p[1:] in self.outputs:
-            return "grad", self.outputs.index(p[1:])
-        if p in self.attr_index:
-            return "attr", self.attr_index[p]
-        if p[-6:] in ("_shape", "_dtype") and p[:-6] in self.inputs:
-            return p[-5:], self.inputs.index(p[:-6])
-        if p not in self.inputs and p not in self.outputs:
-            raise ArgumentError(f"define {self.name}: a gradient asks for an unknown name", got=p,
-                                expected=f"names of {self.signature}, d<output>, <input>_shape or <input>_dtype")
-        slot = self.inputs.index(p) if p in self.inputs else ~self.outputs.index(p)
-        if slot not in saved:
-            saved.append(slot)
-        return "saved", saved.index(slot)
 
     def bad_attrs(self, attrs: dict[str, Any]) -> None:
         """Raise for missing or unknown attributes."""
@@ -210,9 +166,6 @@ class Op(OpBase):
 
     def __reduce__(self):
         return (REGISTRY.__getitem__, (self.name,))
-
-
-_KINDS = {type(p) for p in PARTS}
 
 
 def define(signature: str, meaning: Meaning, *parts: Kernel | View | Split | Effects | Laws,

@@ -84,6 +84,15 @@ cdef class OpBase:
         self.entries = {}
         self.recent = []
 
+    def __init__(self, dict fields):
+        """Takes out of `fields` those that C reads; Python keeps the others."""
+        take = fields.pop
+        self.inputs, self.outputs, self.variadic = take("inputs"), take("outputs"), take("variadic")
+        self.defaults, self.required, self.attr_index = take("defaults"), take("required"), take("attr_index")
+        self.view, self.elementwise = take("view"), take("elementwise")
+        self.rules, self.compiled, self.star, self.any_rule = take("rules"), take("compiled"), take("star"), take("any_rule")
+        self.saved, self.saved_inputs = take("saved"), take("saved_inputs")
+
     def __call__(self, *inputs, **attrs):
         cdef tuple values = self.defaults if not attrs and not self.required else self.complete(attrs)
         for x in inputs:

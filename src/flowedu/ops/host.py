@@ -99,8 +99,8 @@ class HostOp(Op):
     def __init__(self, signature: Signature, meaning: Meaning, host: Callable, *, state: Callable | None = None,
                  dynamic: Sequence[str] = (), lists: Sequence[str] = (), doc: str = ""):
         super().__init__(signature, meaning, Effects(random=state is not None), doc=doc)
-        self._put(host=host, state=state, dynamic=tuple(dynamic), lists=tuple(lists), params={
-            **self.params, **{f: parameters(f) for f in (host, state) if f is not None}})
+        self.__dict__.update(host=host, state=state, dynamic=tuple(dynamic), lists=tuple(lists))
+        self.params.update({f: parameters(f) for f in (host, state) if f is not None})
 
     def __call__(self, *inputs, **attrs):
         return self.call_mixed(inputs, self.complete(attrs))

@@ -28,6 +28,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from flowedu.errors import ArgumentError
+from flowedu.ops.core import Rule
 
 REQUIRED = object()               # the default of an attribute that has none
 
@@ -95,7 +96,7 @@ class View(NamedTuple):
     """No kernel: `view` returns (strides, offset) in elements for the output over the first input's memory, or None where
     its strides do not allow that."""
 
-    view: Callable | None
+    view: Callable | None = None
 
 
 class Split(NamedTuple):
@@ -155,7 +156,9 @@ class Laws(NamedTuple):
     float_only: bool = True
 
 
-PARTS = (Kernel(), View(None), Split(), Effects(), Laws())            # and what they are unless given
+KINDS = {Kernel, View, Split, Effects, Laws}
+DEFAULTS = {name: value for kind in KINDS for name, value in kind._field_defaults.items()}
+FUNCTIONS = ("ref", "shape", "dtype", "check", "pack", "view", "localize", "spread")
 
 
 def read(signature: str) -> Signature:
@@ -182,12 +185,23 @@ def _read_parameters(listed: str) -> tuple[tuple[str, ...], bool, dict[str, Any]
     return (a.vararg.arg,) if a.vararg else tuple(p.arg for p in a.args), a.vararg is not None, attrs
 
 
-def parameters(f: Callable) -> tuple[str, ...]:
-    """The parameter names of a record's function."""
-    code = getattr(f, "__code__", None)
-    if code is not None and not f.__dict__ and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-        return code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]      # at once; there are a thousand of them
-    return tuple(inspect.signature(f).parameters)
+# ---- what is worked out once
+def settled(f: dict[str, Any]) -> dict[str, Any]:
+    """The fields that are read in another form than they are written in, and those that follow from others."""
+    equation, attrs, outputs = f["axes"], f["attrs"], f["outputs"]
+    dense = f["inputs"] if f["contiguous"] is True else f["contiguous"] or ()
+    if f["cpu"] is None and f["view"] is None:                      # a kernel in Python takes any strides
+        dense = ()
+    found = {
+        "axes": (lambda: equation) if isinstance(equation, str) else equation,
+        "attr_index": {n: i for i, n in enumerate(attrs)}, "defaults": tuple(attrs.values()),
+        "required": tuple([n for n, v in attrs.items() if v is REQUIRED]),
+        "linear": tuple([linear_group(g, outputs) for g in f["linear"]]),
+        "rising": tuple([linear_group(g, outputs)[0] for g in f["rising"]]),
+        "contiguous": frozenset(dense), "inplace": tuple(f["inplace"]), "elementwise": f["program"] is not None,
+        "examples": tuple(f["examples"]), "domain": f["domain"] or {}}
+    asked = [found["axes"], *[f[n] for n in FUNCTIONS]]
+    return {**found, "params": {g: parameters(g) for g in asked if g is not None}}
 
 
 def linear_group(group: str | Sequence[str], outputs: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -196,3 +210,41 @@ def linear_group(group: str | Sequence[str], outputs: tuple[str, ...]) -> tuple[
         return tuple(group), outputs
     left, arrow, right = group.partition("->")
     return tuple(left.split(",")), tuple(right.split(",")) if arrow else outputs
+
+
+def gradients(grad: dict[str, Callable] | Callable | None, signature: Signature) -> dict[str, Any]:
+    """What the gradient functions need, worked out from their parameter names: `rules` {input or "*": (f, need)}, the same
+    for C in `compiled` and `star`, and `saved`, the inputs i and outputs ~i to keep."""
+    table = grad if isinstance(grad, dict) else {"*": grad} if grad else {}
+    saved: list[int] = []
+    rules = {target: (f, tuple([_need(p, signature, saved) for p in parameters(f)])) for target, f in table.items()}
+    return {"rules": rules, "saved": tuple(saved), "saved_inputs": any(s >= 0 for s in saved),
+            "compiled": [Rule(*rules[n]) if n in rules else None for n in signature.inputs],
+            "star": Rule(*rules["*"]) if "*" in rules else None,
+            "any_rule": "*" in rules or all(n in rules for n in signature.inputs)}
+
+
+def _need(p: str, signature: Signature, saved: list[int]) -> tuple[str, int]:
+    """Where the argument `p` of a gradient comes from; what has to be kept for it joins `saved`."""
+    inputs, outputs = signature.inputs, signature.outputs
+    if p[0] == "d" and p[1:] in outputs:
+        return "grad", outputs.index(p[1:])
+    if p in signature.attrs:
+        return "attr", list(signature.attrs).index(p)
+    if p[-6:] in ("_shape", "_dtype") and p[:-6] in inputs:
+        return p[-5:], inputs.index(p[:-6])
+    if p not in inputs and p not in outputs:
+        raise ArgumentError(f"define {signature.name}: a gradient asks for an unknown name", got=p,
+                            expected=f"names of {signature.signature}, d<output>, <input>_shape or <input>_dtype")
+    slot = inputs.index(p) if p in inputs else ~outputs.index(p)
+    if slot not in saved:
+        saved.append(slot)
+    return "saved", saved.index(slot)
+
+
+def parameters(f: Callable) -> tuple[str, ...]:
+    """The parameter names of a record's function."""
+    code = getattr(f, "__code__", None)
+    if code is not None and not f.__dict__ and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]      # at once; there are a thousand of them
+    return tuple(inspect.signature(f).parameters)
