@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""conv2d and its two gradients on NCHW arrays. Convolution is bilinear, so the three call one another's code.
+"""conv2d and its two gradients on NCHW arrays: one body with three roles, because convolution is bilinear.
 
 conv2d: x, w -> y.  conv2d_input_grad: dy, w -> dx.  conv2d_weight_grad: dy, x -> dw.
 ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups.
@@ -12,6 +12,7 @@ Routines, picked by `algorithm`:
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.abi cimport *
+from flowedu._kernels.table cimport *
 from flowedu._kernels.blas cimport *
 from flowedu._kernels.conv_geometry cimport *
 from flowedu._kernels.conv_tiles cimport *
@@ -23,33 +24,70 @@ cdef enum Algorithm:
     POINTWISE, WINOGRAD, TILES, FLAT
 
 
-cdef Algorithm algorithm(const Conv *k, Role role, int64_t item) noexcept nogil:
+cdef Algorithm algorithm(const Conv *k, int64_t item) noexcept nogil:
     """The routine for these shapes."""
-    cdef int64_t side_by_side = k.cg if role == INPUT_GRAD else k.og    # channels that share a vector in TILES
-    if k.kh == 1 and k.kw == 1 and k.sh == 1 and k.sw == 1 and k.h == k.oh and k.w == k.ow and k.groups == 1 \
-            and k.top == 0 and k.left == 0 and k.h * k.w >= 64:
+    cdef int64_t side_by_side = k.cg if k.role == INPUT_GRAD else k.og  # channels that share a vector in TILES
+    if is_pointwise(k) and k.h * k.w >= 64 and k.n > 0:
         return POINTWISE
-    if winograd_pays(k, role, item):
+    if winograd_pays(k, item):
         return WINOGRAD
     if side_by_side * 4 <= lanes(item):
         return FLAT
     return TILES
 
 
-cdef inline void gemm(bint ta, bint tb, int64_t m, int64_t n, int64_t k, real *a, int64_t lda, real *b, int64_t ldb,
-                      real beta, real *c, int64_t ldc) noexcept nogil:
-    if m == 0 or n == 0:
-        return
-    if real is float:
-        fe_gemm_f(ta, tb, <int>m, <int>n, <int>k, 1.0, a, <int>lda, b, <int>ldb, beta, c, <int>ldc)
+cdef int convolve(fe_call *call, Role role, const fe_team *team, real *tag) noexcept nogil:
+    """y from x and w, dx from dy and w, or dw from dy and x."""
+    cdef Conv k = read_conv(call, role, False)
+    cdef real *a = <real *>call.args[0].data
+    cdef real *b = <real *>call.args[1].data
+    cdef real *out = <real *>call.args[2].data
+    cdef Algorithm how = algorithm(&k, sizeof(real))
+    if fe_numel(&call.args[2]) == 0:
+        return FE_OK
+    if role == WEIGHT_GRAD:
+        sum_weights(&k, how, team, a, b, out, call.work)
+    elif how == POINTWISE:
+        pointwise(&k, team, a, b, out)
+    elif how == WINOGRAD:
+        winograd(&k, team, <float *>a, <float *>b, <float *>out, call.work)
+    elif how == TILES:
+        correlate(&k, team, a, b, out, call.work)
+    elif role == FORWARD:
+        flat_forward(&k, team, a, b, out, call.work)
     else:
-        fe_gemm_d(ta, tb, <int>m, <int>n, <int>k, 1.0, a, <int>lda, b, <int>ldb, beta, c, <int>ldc)
+        flat_input_grad(&k, team, a, b, out, call.work)
+    return FE_OK
 
 
-cdef void pointwise(const Conv *k, Role role, const fe_team *team, real *src, real *w, real *dst) noexcept nogil:
+cdef void sum_weights(const Conv *k, Algorithm how, const fe_team *team, real *dy, real *x, real *dw,
+                      char *work) noexcept nogil:
+    if how == POINTWISE:
+        pointwise_weight(k, team, dy, x, dw)
+    elif how == WINOGRAD:
+        winograd_weights(k, team, <float *>dy, <float *>x, <float *>dw, work)
+    elif how == FLAT:
+        flat_weight_grad(k, team, dy, x, dw, work)
+    else:
+        weight_sums(k, team, dy, x, dw, work)
+
+
+cdef int64_t room(const fe_call *call, Role role, int nt) noexcept nogil:
+    """Scratch of all threads, in bytes."""
+    cdef Conv k = read_conv(call, role, False)
+    cdef int64_t item = item_of(call)
+    cdef Algorithm how = algorithm(&k, item)
+    if how == FLAT:
+        return flat_room(&k, item) * nt
+    if how == WINOGRAD:
+        return wino_bytes(&k, nt)
+    return weights_bytes(&k, nt, item) if role == WEIGHT_GRAD else correlate_bytes(&k, nt, item)
+
+
+cdef void pointwise(const Conv *k, const fe_team *team, real *src, real *w, real *dst) noexcept nogil:
     """Per image, y = w x or dx = transpose(w) dy, with planes as rows."""
     cdef int64_t area = k.h * k.w, n, lo, hi, p, q
-    cdef int64_t rows = k.o if role == FORWARD else k.c, inner = k.c if role == FORWARD else k.o
+    cdef int64_t rows = k.o if k.role == FORWARD else k.c, inner = k.c if k.role == FORWARD else k.o
     if k.n >= team.nt:
         fe_split(k.n, 1, team, &lo, &hi)
         p, q = 0, area
@@ -57,127 +95,57 @@ cdef void pointwise(const Conv *k, Role role, const fe_team *team, real *src, re
         lo, hi = 0, k.n
         fe_split(area, 16, team, &p, &q)
     for n in range(lo, hi):
-        gemm(role == INPUT_GRAD, False, rows, q - p, inner, w, k.c, src + n * inner * area + p, area,
-             <real>0, dst + n * rows * area + p, area)
+        gemm(Product(k.role == INPUT_GRAD, False, rows, q - p, inner, k.c, area, area), w, src + n * inner * area + p,
+             <real>1, <real>0, dst + n * rows * area + p)
 
 
 cdef void pointwise_weight(const Conv *k, const fe_team *team, real *dy, real *x, real *dw) noexcept nogil:
     """dw = sum over images of dy transpose(x); each thread owns a band of dw's longer side."""
-    cdef int64_t area = k.h * k.w, n, lo, hi
+    cdef int64_t area = k.h * k.w, n, o = 0, c = 0, rows = k.o, cols = k.c
     if k.o >= k.c:
-        fe_split(k.o, 8, team, &lo, &hi)
-        for n in range(k.n):
-            gemm(False, True, hi - lo, k.c, area, dy + (n * k.o + lo) * area, area, x + n * k.c * area, area,
-                 <real>(n > 0), dw + lo * k.c, k.c)
+        fe_split(k.o, 8, team, &o, &rows)
+        rows -= o
     else:
-        fe_split(k.c, 8, team, &lo, &hi)
-        for n in range(k.n):
-            gemm(False, True, k.o, hi - lo, area, dy + n * k.o * area, area, x + (n * k.c + lo) * area, area,
-                 <real>(n > 0), dw + lo, k.c)
+        fe_split(k.c, 8, team, &c, &cols)
+        cols -= c
+    for n in range(k.n):
+        gemm(Product(False, True, rows, cols, area, area, area, k.c), dy + (n * k.o + o) * area, x + (n * k.c + c) * area,
+             <real>1, <real>(n > 0), dw + o * k.c + c)
 
 
+# ---- the three roles, as the table knows them
 cdef int conv2d(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    cdef Conv k = read_conv(call, FORWARD)
-    cdef real *x = <real *>call.args[0].data
-    cdef real *w = <real *>call.args[1].data
-    cdef real *y = <real *>call.args[2].data
-    cdef Algorithm how = algorithm(&k, FORWARD, sizeof(real))
-    if k.n * k.o * k.oh * k.ow == 0:
-        return FE_OK
-    if how == POINTWISE and k.c > 0:
-        pointwise(&k, FORWARD, team, x, w, y)
-    elif how == WINOGRAD:
-        winograd(&k, FORWARD, team, <float *>x, <float *>w, <float *>y, call.work)
-    elif how == FLAT:
-        flat_forward(&k, team, x, w, y, call.work)
-    else:
-        correlate(&k, FORWARD, team, x, w, y, call.work)
-    return FE_OK
+    return convolve(call, FORWARD, team, tag)
 
 
 cdef int conv2d_input_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    cdef Conv k = read_conv(call, INPUT_GRAD)
-    cdef real *dy = <real *>call.args[0].data
-    cdef real *w = <real *>call.args[1].data
-    cdef real *dx = <real *>call.args[2].data
-    cdef Algorithm how = algorithm(&k, INPUT_GRAD, sizeof(real))
-    if k.n * k.c * k.h * k.w == 0:
-        return FE_OK
-    if how == POINTWISE and k.o > 0:
-        pointwise(&k, INPUT_GRAD, team, dy, w, dx)
-    elif how == WINOGRAD:
-        winograd(&k, INPUT_GRAD, team, <float *>dy, <float *>w, <float *>dx, call.work)
-    elif how == FLAT:
-        flat_input_grad(&k, team, dy, w, dx, call.work)
-    else:
-        correlate(&k, INPUT_GRAD, team, dy, w, dx, call.work)
-    return FE_OK
+    return convolve(call, INPUT_GRAD, team, tag)
 
 
 cdef int conv2d_weight_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    cdef Conv k = read_conv(call, WEIGHT_GRAD)
-    cdef real *dy = <real *>call.args[0].data
-    cdef real *x = <real *>call.args[1].data
-    cdef real *dw = <real *>call.args[2].data
-    cdef Algorithm how = algorithm(&k, WEIGHT_GRAD, sizeof(real))
-    if k.o * k.cg * k.kh * k.kw == 0:
-        return FE_OK
-    if how == POINTWISE and k.n > 0:
-        pointwise_weight(&k, team, dy, x, dw)
-    elif how == WINOGRAD:
-        winograd_weights(&k, team, <float *>dy, <float *>x, <float *>dw, call.work)
-    elif how == FLAT:
-        flat_weight_grad(&k, team, dy, x, dw, call.work)
-    else:
-        weight_sums(&k, team, dy, x, dw, call.work)
-    return FE_OK
+    return convolve(call, WEIGHT_GRAD, team, tag)
 
 
-cdef int64_t correlate_work(const Conv *k, Role role, int64_t item, int nt) noexcept nogil:
-    cdef Algorithm how = algorithm(k, role, item)
-    if how == FLAT:
-        return flat_room(k, role, item) * nt
-    if how == WINOGRAD:
-        return wino_bytes(k, role, nt)
-    return round64(matrix_elements(k, role, item) * item) + correlate_room(k, role, item).total * nt
+cdef int64_t forward_room(const fe_call *call, int nt) noexcept nogil:
+    return room(call, FORWARD, nt)
 
 
-cdef int64_t conv2d_work(const fe_call *call, int nt) noexcept nogil:
-    cdef Conv k = read_conv(call, FORWARD)
-    return correlate_work(&k, FORWARD, 8 if call.args[0].dtype == FE_F64 else 4, nt)
+cdef int64_t input_grad_room(const fe_call *call, int nt) noexcept nogil:
+    return room(call, INPUT_GRAD, nt)
 
 
-cdef int64_t conv2d_input_grad_work(const fe_call *call, int nt) noexcept nogil:
-    cdef Conv k = read_conv(call, INPUT_GRAD)
-    return correlate_work(&k, INPUT_GRAD, 8 if call.args[0].dtype == FE_F64 else 4, nt)
-
-
-cdef int64_t conv2d_weight_grad_work(const fe_call *call, int nt) noexcept nogil:
-    cdef Conv k = read_conv(call, WEIGHT_GRAD)
-    cdef int64_t item = 8 if call.args[0].dtype == FE_F64 else 4
-    cdef Gather g = weight_gather(&k)
-    cdef Algorithm how = algorithm(&k, WEIGHT_GRAD, item)
-    if how == FLAT:
-        return flat_room(&k, WEIGHT_GRAD, item) * nt
-    if how == WINOGRAD:
-        return wino_bytes(&k, WEIGHT_GRAD, nt)
-    return weight_room(&k, &g, nt, item).total * nt
+cdef int64_t weight_grad_room(const fe_call *call, int nt) noexcept nogil:
+    return room(call, WEIGHT_GRAD, nt)
 
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
     return {
-        "conv2d": {FE_F32: (<size_t><void *>conv2d[float], <size_t><void *>conv2d_work),
-                   FE_F64: (<size_t><void *>conv2d[double], <size_t><void *>conv2d_work)},
-        "conv2d_input_grad": {FE_F32: (<size_t><void *>conv2d_input_grad[float],
-                                       <size_t><void *>conv2d_input_grad_work),
-                              FE_F64: (<size_t><void *>conv2d_input_grad[double],
-                                       <size_t><void *>conv2d_input_grad_work)},
-        "conv2d_weight_grad": {FE_F32: (<size_t><void *>conv2d_weight_grad[float],
-                                        <size_t><void *>conv2d_weight_grad_work),
-                               FE_F64: (<size_t><void *>conv2d_weight_grad[double],
-                                        <size_t><void *>conv2d_weight_grad_work)},
-    }
+        "conv2d": of_reals(<void *>conv2d[float], <void *>conv2d[double], <void *>forward_room),
+        "conv2d_input_grad": of_reals(<void *>conv2d_input_grad[float], <void *>conv2d_input_grad[double],
+                                      <void *>input_grad_room),
+        "conv2d_weight_grad": of_reals(<void *>conv2d_weight_grad[float], <void *>conv2d_weight_grad[double],
+                                       <void *>weight_grad_room)}
 
 
 def bind(size_t sgemm, size_t dgemm):

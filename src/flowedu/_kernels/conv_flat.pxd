@@ -28,12 +28,12 @@ cdef inline Flat flat_of(const Conv *k) noexcept nogil:
     return f
 
 
-cdef inline int64_t flat_room(const Conv *k, Role role, int64_t item) noexcept nogil:
+cdef inline int64_t flat_room(const Conv *k, int64_t item) noexcept nogil:
     """Scratch of one thread: two tables, accumulators, the plane being read, and for the weight gradient its sums."""
     cdef Flat f = flat_of(k)
-    if role == FORWARD:
+    if k.role == FORWARD:
         return round64(f.taps * 8) * 2 + round64((k.og + f.planes) * f.size * item)
-    if role == INPUT_GRAD:
+    if k.role == INPUT_GRAD:
         return round64(f.taps * 8) * 2 + round64((f.taps + f.margin + f.size + k.cg * f.planes * f.size) * item)
     return round64(f.taps * 8) * 2 + round64((k.og + f.planes) * f.size * item) + round64(k.o * k.cg * f.taps * item)
 
@@ -117,7 +117,7 @@ cdef inline void add_taps(real *acc, real *x, int64_t *off, real *w, int64_t tap
 
 cdef inline void flat_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, char *work) noexcept nogil:
     cdef Flat f = flat_of(k)
-    cdef char *own = work + team.tid * flat_room(k, FORWARD, sizeof(real))
+    cdef char *own = work + team.tid * flat_room(k, sizeof(real))
     cdef int64_t *off = <int64_t *>own
     cdef real *planes = <real *>(own + 2 * round64(f.taps * 8))
     cdef real *acc = planes + f.planes * f.size
@@ -141,7 +141,7 @@ cdef inline void flat_forward(const Conv *k, const fe_team *team, real *x, real 
 cdef inline void flat_input_grad(const Conv *k, const fe_team *team, real *dy, real *w, real *dx,
                                  char *work) noexcept nogil:
     cdef Flat f = flat_of(k)
-    cdef char *own = work + team.tid * flat_room(k, INPUT_GRAD, sizeof(real))
+    cdef char *own = work + team.tid * flat_room(k, sizeof(real))
     cdef int64_t *off = <int64_t *>own
     cdef int64_t *order = <int64_t *>(own + round64(f.taps * 8))
     cdef real *weights = <real *>(own + 2 * round64(f.taps * 8))
@@ -179,7 +179,7 @@ cdef inline void flat_input_grad(const Conv *k, const fe_team *team, real *dy, r
 cdef inline void flat_weight_grad(const Conv *k, const fe_team *team, real *dy, real *x, real *dw,
                                   char *work) noexcept nogil:
     cdef Flat f = flat_of(k)
-    cdef int64_t room = flat_room(k, WEIGHT_GRAD, sizeof(real)), entries = k.o * k.cg * f.taps
+    cdef int64_t room = flat_room(k, sizeof(real)), entries = k.o * k.cg * f.taps
     cdef char *own = work + team.tid * room
     cdef int64_t *off = <int64_t *>own
     cdef real *planes = <real *>(own + 2 * round64(f.taps * 8))

@@ -17,26 +17,39 @@ cdef extern from "conv_tile.h" nogil:
     void fe_dots_f(float *, const float *, const int64_t *, const float *, int64_t, int64_t) noexcept
     void fe_dots_d(double *, const double *, const int64_t *, const double *, int64_t, int64_t) noexcept
 
-cdef struct Conv:            # sizes of one call; cg, og: channels per group
-    int64_t n, c, h, w, o, oh, ow, kh, kw, sh, sw, top, left, dh, dw, groups, cg, og
-
-cdef enum Role:
+cdef enum Role:              # convolution is bilinear: of x, w and y (or their gradients) two are given, one is wanted
     FORWARD, INPUT_GRAD, WEIGHT_GRAD
 
+cdef struct Conv:            # sizes of one call; cg, og: channels per group
+    Role role
+    int64_t n, c, h, w, o, oh, ow, kh, kw, sh, sw, top, left, dh, dw, groups, cg, og
 
-cdef inline Conv read_conv(const fe_call *call, Role role) noexcept nogil:
-    """ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups. The rest is in the shapes."""
-    cdef const fe_view *x = &call.args[0 if role == FORWARD else 2 if role == INPUT_GRAD else 1]
-    cdef const fe_view *w = &call.args[2 if role == WEIGHT_GRAD else 1]
-    cdef const fe_view *y = &call.args[2 if role == FORWARD else 0]
+
+cdef inline Conv read_conv(const fe_call *call, Role role, bint last) noexcept nogil:
+    """ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups. The rest is in the shapes; last: those of
+    images with their channels last. What is wanted is the first output."""
+    cdef const fe_view *x = &call.args[0 if role == FORWARD else call.nin if role == INPUT_GRAD else 1]
+    cdef const fe_view *w = &call.args[call.nin if role == WEIGHT_GRAD else 1]
+    cdef const fe_view *y = &call.args[call.nin if role == FORWARD else 0]
     cdef const int64_t *a = call.ints
+    cdef int h = 1 if last else 2
     cdef Conv k
-    k.n, k.c, k.h, k.w = x.shape[0], x.shape[1], x.shape[2], x.shape[3]
-    k.o, k.oh, k.ow = y.shape[1], y.shape[2], y.shape[3]
+    k.role, k.n, k.c, k.o = role, x.shape[0], x.shape[3 if last else 1], y.shape[3 if last else 1]
+    k.h, k.w, k.oh, k.ow = x.shape[h], x.shape[h + 1], y.shape[h], y.shape[h + 1]
     k.kh, k.kw = w.shape[2], w.shape[3]
     k.sh, k.sw, k.top, k.left, k.dh, k.dw, k.groups = a[0], a[1], a[2], a[4], a[6], a[7], a[8]
     k.cg, k.og = k.c // k.groups, k.o // k.groups
     return k
+
+
+cdef inline bint is_pointwise(const Conv *k) noexcept nogil:
+    """Whether every output pixel sees just the input pixel at its own place."""
+    return k.kh == 1 and k.kw == 1 and k.sh == 1 and k.sw == 1 and k.groups == 1 and k.top == 0 and k.left == 0 \
+        and k.h == k.oh and k.w == k.ow
+
+
+cdef inline int64_t item_of(const fe_call *call) noexcept nogil:
+    return 8 if call.args[0].dtype == FE_F64 else 4
 
 
 cdef struct Axis:            # one spatial axis of "output reads source"

@@ -10,31 +10,39 @@ Depthwise convolutions have loops of their own (conv_last_depth.pxd), all others
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from flowedu._kernels.abi cimport *
+from flowedu._kernels.table cimport *
 from flowedu._kernels.blas cimport *
 from flowedu._kernels.conv_last_geometry cimport *
 from flowedu._kernels.conv_last_depth cimport *
 from flowedu._kernels.conv_last_dense cimport *
 
 
-cdef void forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f, char *work) noexcept nogil:
-    if k.n * k.o * k.oh * k.ow == 0:
-        return
+cdef void compute(const Conv *k, const fe_team *team, real *a, real *b, real *out, Finish f, char *work) noexcept nogil:
+    """y from x and w, dx from dy and w, or dw from dy and x."""
     if is_depthwise(k):
-        depth_forward(k, team, x, w, y, f, work)
+        depthwise(k, team, a, b, out, f, work)
     else:
-        dense_forward(k, team, x, w, y, f, work)
+        dense(k, team, a, b, out, f, work)
 
 
-cdef int conv2d_last(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    cdef Conv k = read_last(call, FORWARD)
-    forward(&k, team, <real *>call.args[0].data, <real *>call.args[1].data, <real *>call.args[2].data,
-            Finish(NULL, NULL, 0, 0), call.work)
+cdef int convolve(fe_call *call, Role role, const fe_team *team, real *tag) noexcept nogil:
+    cdef Conv k = read_conv(call, role, True)
+    if fe_numel(&call.args[2]) > 0:
+        compute(&k, team, <real *>call.args[0].data, <real *>call.args[1].data, <real *>call.args[2].data,
+                Finish(NULL, NULL, 0, 0), call.work)
     return FE_OK
+
+
+cdef int64_t room(const fe_call *call, Role role, int nt) noexcept nogil:
+    """Scratch of all threads, in bytes."""
+    cdef Conv k = read_conv(call, role, True)
+    cdef int64_t item = item_of(call)
+    return depth_room(&k, item) * nt if is_depthwise(&k) else dense_shared(&k, item) + dense_room(&k, item) * nt
 
 
 cdef int conv2d_last_norm(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     """Batch norm with known statistics is y * scale + shift. Every thread works them out for itself."""
-    cdef Conv k = read_last(call, FORWARD)
+    cdef Conv k = read_conv(call, FORWARD, True)
     cdef const real *gamma = <const real *>call.args[2].data
     cdef const real *beta = <const real *>call.args[3].data
     cdef const real *mean = <const real *>call.args[4].data
@@ -46,79 +54,52 @@ cdef int conv2d_last_norm(fe_call *call, const fe_team *team, real *tag) noexcep
     for i in range(k.o):
         a = gamma[i] / sqrt(var[i] + call.reals[0])
         scale[i], shift[i] = <real>a, <real>(beta[i] - mean[i] * a)
-    forward(&k, team, <real *>call.args[0].data, <real *>call.args[1].data, <real *>call.args[6].data,
-            Finish(<char *>scale, <char *>shift, call.reals[1], call.reals[2]),
-            call.work + team.nt * 2 * round64(k.o * sizeof(real)))
+    if fe_numel(&call.args[6]) > 0:
+        compute(&k, team, <real *>call.args[0].data, <real *>call.args[1].data, <real *>call.args[6].data,
+                Finish(<char *>scale, <char *>shift, call.reals[1], call.reals[2]),
+                call.work + team.nt * 2 * round64(k.o * sizeof(real)))
     return FE_OK
+
+
+# ---- the three roles, as the table knows them
+cdef int conv2d_last(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
+    return convolve(call, FORWARD, team, tag)
 
 
 cdef int conv2d_last_input_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    cdef Conv k = read_last(call, INPUT_GRAD)
-    cdef real *dy = <real *>call.args[0].data
-    cdef real *w = <real *>call.args[1].data
-    cdef real *dx = <real *>call.args[2].data
-    if k.n * k.c * k.h * k.w == 0:
-        return FE_OK
-    if is_depthwise(&k):
-        depth_input_grad(&k, team, dy, w, dx, call.work)
-    else:
-        dense_input_grad(&k, team, dy, w, dx, call.work)
-    return FE_OK
+    return convolve(call, INPUT_GRAD, team, tag)
 
 
 cdef int conv2d_last_weight_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    cdef Conv k = read_last(call, WEIGHT_GRAD)
-    cdef real *dy = <real *>call.args[0].data
-    cdef real *x = <real *>call.args[1].data
-    cdef real *dw = <real *>call.args[2].data
-    if k.o * k.cg * k.kh * k.kw == 0:
-        return FE_OK
-    if is_depthwise(&k):
-        depth_weight_grad(&k, team, dy, x, dw, call.work)
-    else:
-        dense_weight_grad(&k, team, dy, x, dw, call.work)
-    return FE_OK
+    return convolve(call, WEIGHT_GRAD, team, tag)
 
 
-cdef int64_t room(const Conv *k, Role role, int64_t item, int nt) noexcept nogil:
-    if is_depthwise(k):
-        return depth_room(k, item) * nt
-    return dense_shared(k, item) + dense_room(k, role, item) * nt
+cdef int64_t forward_room(const fe_call *call, int nt) noexcept nogil:
+    return room(call, FORWARD, nt)
 
 
-cdef int64_t forward_work(const fe_call *call, int nt) noexcept nogil:
-    cdef Conv k = read_last(call, FORWARD)
-    return room(&k, FORWARD, item_of(call), nt)
+cdef int64_t norm_room(const fe_call *call, int nt) noexcept nogil:
+    return room(call, FORWARD, nt) + nt * 2 * round64(call.args[6].shape[3] * item_of(call))
 
 
-cdef int64_t norm_work(const fe_call *call, int nt) noexcept nogil:
-    cdef Conv k = read_last(call, FORWARD)
-    return room(&k, FORWARD, item_of(call), nt) + nt * 2 * round64(k.o * item_of(call))
+cdef int64_t input_grad_room(const fe_call *call, int nt) noexcept nogil:
+    return room(call, INPUT_GRAD, nt)
 
 
-cdef int64_t input_grad_work(const fe_call *call, int nt) noexcept nogil:
-    cdef Conv k = read_last(call, INPUT_GRAD)
-    return room(&k, INPUT_GRAD, item_of(call), nt)
-
-
-cdef int64_t weight_grad_work(const fe_call *call, int nt) noexcept nogil:
-    cdef Conv k = read_last(call, WEIGHT_GRAD)
-    return room(&k, WEIGHT_GRAD, item_of(call), nt)
+cdef int64_t weight_grad_room(const fe_call *call, int nt) noexcept nogil:
+    return room(call, WEIGHT_GRAD, nt)
 
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
     return {
-        "conv2d_last": {FE_F32: (<size_t><void *>conv2d_last[float], <size_t><void *>forward_work),
-                        FE_F64: (<size_t><void *>conv2d_last[double], <size_t><void *>forward_work)},
-        "conv2d_last_norm": {FE_F32: (<size_t><void *>conv2d_last_norm[float], <size_t><void *>norm_work),
-                             FE_F64: (<size_t><void *>conv2d_last_norm[double], <size_t><void *>norm_work)},
-        "conv2d_last_input_grad": {
-            FE_F32: (<size_t><void *>conv2d_last_input_grad[float], <size_t><void *>input_grad_work),
-            FE_F64: (<size_t><void *>conv2d_last_input_grad[double], <size_t><void *>input_grad_work)},
-        "conv2d_last_weight_grad": {
-            FE_F32: (<size_t><void *>conv2d_last_weight_grad[float], <size_t><void *>weight_grad_work),
-            FE_F64: (<size_t><void *>conv2d_last_weight_grad[double], <size_t><void *>weight_grad_work)}}
+        "conv2d_last": of_reals(<void *>conv2d_last[float], <void *>conv2d_last[double], <void *>forward_room),
+        "conv2d_last_norm": of_reals(<void *>conv2d_last_norm[float], <void *>conv2d_last_norm[double],
+                                     <void *>norm_room),
+        "conv2d_last_input_grad": of_reals(<void *>conv2d_last_input_grad[float], <void *>conv2d_last_input_grad[double],
+                                           <void *>input_grad_room),
+        "conv2d_last_weight_grad": of_reals(<void *>conv2d_last_weight_grad[float],
+                                            <void *>conv2d_last_weight_grad[double], <void *>weight_grad_room)}
 
 
 def bind(size_t sgemm, size_t dgemm):

@@ -12,22 +12,6 @@ cdef enum:
     FINISH = 32768           # elements of a block of outputs that are finished while in cache
 
 
-cdef inline void product(bint ta, bint tb, int64_t m, int64_t n, int64_t k, real *a, int64_t lda, real *b, int64_t ldb,
-                         real beta, real *c, int64_t ldc) noexcept nogil:
-    cdef int64_t i
-    if m == 0 or n == 0:
-        return
-    if k == 0:                               # BLAS wants leading dimensions of 1 or more
-        if beta == 0:
-            for i in range(m):
-                memset(c + i * ldc, 0, n * sizeof(real))
-        return
-    if real is float:
-        fe_gemm_f(ta, tb, <int>m, <int>n, <int>k, 1.0, a, <int>lda, b, <int>ldb, beta, c, <int>ldc)
-    else:
-        fe_gemm_d(ta, tb, <int>m, <int>n, <int>k, 1.0, a, <int>lda, b, <int>ldb, beta, c, <int>ldc)
-
-
 cdef inline int64_t depth_of_patch(const Conv *k) noexcept nogil:
     return k.kh * k.kw * k.cg
 
@@ -41,10 +25,10 @@ cdef inline int64_t dense_shared(const Conv *k, int64_t item) noexcept nogil:
     return 0 if is_pointwise(k) else round64(k.o * depth_of_patch(k) * item)
 
 
-cdef inline int64_t dense_room(const Conv *k, Role role, int64_t item) noexcept nogil:
+cdef inline int64_t dense_room(const Conv *k, int64_t item) noexcept nogil:
     """Scratch of one thread: a block of patches; for the weight gradient a sum of its own."""
     cdef int64_t room = 0 if is_pointwise(k) else round64(block_rows(k) * depth_of_patch(k) * item)
-    return room + (round64(k.o * depth_of_patch(k) * item) if role == WEIGHT_GRAD and sum_apart(k) else 0)
+    return room + (round64(k.o * depth_of_patch(k) * item) if k.role == WEIGHT_GRAD and sum_apart(k) else 0)
 
 
 cdef inline bint sum_apart(const Conv *k) noexcept nogil:
@@ -111,7 +95,7 @@ cdef inline void dense_forward(const Conv *k, const fe_team *team, real *x, real
     cdef int64_t rows = k.n * k.oh * k.ow, size = depth_of_patch(k), lo, hi, n, g, q = 0, end = k.o, step
     cdef bint direct = is_pointwise(k)
     cdef real *weights = w
-    cdef real *own = <real *>(work + dense_shared(k, sizeof(real)) + team.tid * dense_room(k, FORWARD, sizeof(real)))
+    cdef real *own = <real *>(work + dense_shared(k, sizeof(real)) + team.tid * dense_room(k, sizeof(real)))
     cdef real *scale = <real *>f.scale
     cdef real *shift = <real *>f.shift
     if not direct:
@@ -127,12 +111,13 @@ cdef inline void dense_forward(const Conv *k, const fe_team *team, real *x, real
     while lo < hi:
         n = min(step, hi - lo)
         if direct:
-            product(False, True, n, end - q, k.c, x + lo * k.c, k.c, weights + q * k.c, k.c, <real>0, y + lo * k.o + q, k.o)
+            gemm(Product(False, True, n, end - q, k.c, k.c, k.c, k.o),
+                 x + lo * k.c, weights + q * k.c, <real>1, <real>0, y + lo * k.o + q)
         else:
             for g in range(k.groups):
                 patches(k, g, lo, n, x, own, False)
-                product(False, True, n, k.og, size, own, size, weights + g * k.og * size, size, <real>0,
-                        y + lo * k.o + g * k.og, k.o)
+                gemm(Product(False, True, n, k.og, size, size, size, k.o),
+                     own, weights + g * k.og * size, <real>1, <real>0, y + lo * k.o + g * k.og)
         if scale != NULL:
             finish(y + lo * k.o + q, k.o, n, end - q, scale + q, shift + q, <real>f.low, <real>f.high)
         lo += n
@@ -142,14 +127,15 @@ cdef inline void dense_input_grad(const Conv *k, const fe_team *team, real *dy, 
                                   char *work) noexcept nogil:
     cdef int64_t rows = k.n * k.oh * k.ow, size = depth_of_patch(k), lo, hi, n, g, q = 0, end = k.c
     cdef real *weights = <real *>work
-    cdef real *own = <real *>(work + dense_shared(k, sizeof(real)) + team.tid * dense_room(k, INPUT_GRAD, sizeof(real)))
+    cdef real *own = <real *>(work + dense_shared(k, sizeof(real)) + team.tid * dense_room(k, sizeof(real)))
     if is_pointwise(k):
         if rows < k.c:
             lo, hi = 0, rows
             fe_split(k.c, 16, team, &q, &end)
         else:
             fe_split(rows, 8, team, &lo, &hi)
-        product(False, False, hi - lo, end - q, k.o, dy + lo * k.o, k.o, w + q, k.c, <real>0, dx + lo * k.c + q, k.c)
+        gemm(Product(False, False, hi - lo, end - q, k.o, k.o, k.c, k.c),
+             dy + lo * k.o, w + q, <real>1, <real>0, dx + lo * k.c + q)
         return
     turn(k, w, weights, False, team)
     fe_wait(team)
@@ -159,8 +145,8 @@ cdef inline void dense_input_grad(const Conv *k, const fe_team *team, real *dy, 
     while lo < hi:
         n = min(block_rows(k), hi - lo)
         for g in range(k.groups):
-            product(False, False, n, size, k.og, dy + lo * k.o + g * k.og, k.o, weights + g * k.og * size, size, <real>0,
-                    own, size)
+            gemm(Product(False, False, n, size, k.og, k.o, size, size),
+                 dy + lo * k.o + g * k.og, weights + g * k.og * size, <real>1, <real>0, own)
             patches(k, g, lo, n, dx, own, True)
         lo += n
 
@@ -168,7 +154,7 @@ cdef inline void dense_input_grad(const Conv *k, const fe_team *team, real *dy, 
 cdef inline void dense_weight_grad(const Conv *k, const fe_team *team, real *dy, real *x, real *dw,
                                    char *work) noexcept nogil:
     cdef int64_t rows = k.n * k.oh * k.ow, size = depth_of_patch(k), lo, hi, n, g, i, part
-    cdef int64_t room = dense_room(k, WEIGHT_GRAD, sizeof(real)), total = round64(k.o * size * sizeof(real))
+    cdef int64_t room = dense_room(k, sizeof(real)), total = round64(k.o * size * sizeof(real))
     cdef char *sums
     cdef real *own
     cdef real *block
@@ -177,10 +163,10 @@ cdef inline void dense_weight_grad(const Conv *k, const fe_team *team, real *dy,
     if not sum_apart(k):
         if k.o >= k.c:
             fe_split(k.o, 8, team, &lo, &hi)
-            product(True, False, hi - lo, k.c, rows, dy + lo, k.o, x, k.c, <real>0, dw + lo * k.c, k.c)
+            gemm(Product(True, False, hi - lo, k.c, rows, k.o, k.c, k.c), dy + lo, x, <real>1, <real>0, dw + lo * k.c)
         else:
             fe_split(k.c, 8, team, &lo, &hi)
-            product(True, False, k.o, hi - lo, rows, dy, k.o, x + lo, k.c, <real>0, dw + lo, k.c)
+            gemm(Product(True, False, k.o, hi - lo, rows, k.o, k.c, k.c), dy, x + lo, <real>1, <real>0, dw + lo)
         return
     work += dense_shared(k, sizeof(real))
     sums = work + room - total                   # of thread 0
@@ -192,8 +178,8 @@ cdef inline void dense_weight_grad(const Conv *k, const fe_team *team, real *dy,
         for g in range(k.groups):
             if not direct:
                 patches(k, g, lo, n, x, block, False)
-            product(True, False, k.og, size, n, dy + lo * k.o + g * k.og, k.o, x + lo * k.c if direct else block, size,
-                    <real>1, own + g * k.og * size, size)
+            gemm(Product(True, False, k.og, size, n, k.o, size, size),
+                 dy + lo * k.o + g * k.og, x + lo * k.c if direct else block, <real>1, <real>1, own + g * k.og * size)
         lo += n
     fe_wait(team)
     fe_split(k.o * size, 64, team, &lo, &hi)
@@ -206,3 +192,12 @@ cdef inline void dense_weight_grad(const Conv *k, const fe_team *team, real *dy,
         return
     fe_wait(team)
     turn(k, <real *>sums, dw, True, team)
+
+
+cdef inline void dense(const Conv *k, const fe_team *team, real *a, real *b, real *out, Finish f, char *work) noexcept nogil:
+    if k.role == FORWARD:
+        dense_forward(k, team, a, b, out, f, work)
+    elif k.role == INPUT_GRAD:
+        dense_input_grad(k, team, a, b, out, work)
+    else:
+        dense_weight_grad(k, team, a, b, out, work)

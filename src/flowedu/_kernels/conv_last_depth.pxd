@@ -45,11 +45,13 @@ cdef inline int64_t run_end(Axis a, int64_t t, Range r) noexcept nogil:
     return t
 
 
-cdef struct Depth:           # one depthwise call: where things are, and this thread's share
-    int64_t c, src_h, src_w, dst_h, dst_w
+cdef struct Depth:           # one sweep over the images: how outputs read the source, and this thread's share
+    Axis v, h
+    int64_t c, kw, src_h, src_w, dst_h, dst_w
     Range images, rows
     int64_t *off
     int32_t *tap
+    Finish finish
 
 
 cdef inline int64_t depth_tables(const Conv *k) noexcept nogil:
@@ -61,12 +63,14 @@ cdef inline int64_t depth_room(const Conv *k, int64_t item) noexcept nogil:
     return depth_tables(k) + round64(k.kh * k.kw * k.c * item)
 
 
-cdef inline Depth depth_of(const Conv *k, Axis v, bint gradient, const fe_team *team, char *own) noexcept nogil:
+cdef inline Depth depth_of(const Conv *k, Axis v, Axis h, const fe_team *team, char *own) noexcept nogil:
     cdef Depth d
-    d.c, d.src_h, d.src_w, d.dst_h, d.dst_w = k.c, k.h, k.w, k.oh, k.ow
-    if gradient:
+    d.v, d.h, d.c, d.kw = v, h, k.c, k.kw
+    d.src_h, d.src_w, d.dst_h, d.dst_w = k.h, k.w, k.oh, k.ow
+    if k.role == INPUT_GRAD:
         d.src_h, d.src_w, d.dst_h, d.dst_w = k.oh, k.ow, k.h, k.w
     d.off, d.tap = <int64_t *>own, <int32_t *>(own + k.kh * k.kw * 8)
+    d.finish = Finish(NULL, NULL, 0, 0)
     d.images.lo, d.rows.lo, d.images.hi, d.rows.hi = 0, 0, k.n, v.outs
     if k.n >= team.nt:
         fe_split(k.n, 1, team, &d.images.lo, &d.images.hi)
@@ -75,22 +79,27 @@ cdef inline Depth depth_of(const Conv *k, Axis v, bint gradient, const fe_team *
     return d
 
 
-cdef inline int fill_taps(const Depth *d, Axis v, Axis h, Range a, Range b, int64_t kw) noexcept nogil:
+cdef inline Depth forward_depth(const Conv *k, const fe_team *team, char *own) noexcept nogil:
+    return depth_of(k, forward_axis(k.h, k.oh, k.kh, k.sh, k.top, k.dh),
+                    forward_axis(k.w, k.ow, k.kw, k.sw, k.left, k.dw), team, own)
+
+
+cdef inline int fill_taps(const Depth *d, Range a, Range b) noexcept nogil:
     cdef int64_t i, j
     cdef int n = 0
     for i in range(a.lo, a.hi):
         for j in range(b.lo, b.hi):
-            d.off[n] = ((i - a.lo) * v.gap * d.src_w + (j - b.lo) * h.gap) * d.c
-            d.tap[n] = <int32_t>((v.tap0 + i * v.tap_step) * kw + h.tap0 + j * h.tap_step)
+            d.off[n] = ((i - a.lo) * d.v.gap * d.src_w + (j - b.lo) * d.h.gap) * d.c
+            d.tap[n] = <int32_t>((d.v.tap0 + i * d.v.tap_step) * d.kw + d.h.tap0 + j * d.h.tap_step)
             n += 1
     return n
 
 
-cdef inline void depth_sweep(const Depth *d, Axis v, Axis h, int64_t kw, real *src, real *w, real *dst, Finish f,
-                             bint dots) noexcept nogil:
+cdef inline void depth_sweep(const Depth *d, real *src, real *w, real *dst, bint dots) noexcept nogil:
     """This thread's rows. dots: `w` is the sum to be added to, `dst` is dy."""
     cdef int64_t block = max(<int64_t>(262144 // max(d.src_h * d.src_w * d.c * <int64_t>sizeof(real), 1)), 1)
     cdef int64_t first, last, n, t, u, end, s, p
+    cdef Axis v = d.v, h = d.h
     cdef Range a, b
     cdef int taps
     first = d.images.lo
@@ -102,18 +111,19 @@ cdef inline void depth_sweep(const Depth *d, Axis v, Axis h, int64_t kw, real *s
             while u < h.outs:
                 b = seen(h, u)
                 end = run_end(h, u, b)
-                taps = fill_taps(d, v, h, a, b, kw)
+                taps = fill_taps(d, a, b)
                 s = ((t * v.step + v.first + a.lo * v.gap) * d.src_w + u * h.step + h.first + b.lo * h.gap) * d.c
                 p = ((v.dst0 + t * v.dst_step) * d.dst_w + h.dst0 + u * h.dst_step) * d.c
                 for n in range(first, last):
-                    depth_run(taps, dst + n * d.dst_h * d.dst_w * d.c + p, h.dst_step * d.c,
-                              src + (n * d.src_h * d.src_w * d.c + s if taps else 0), h.step * d.c, d, w, end - u, f, dots)
+                    depth_run(d, taps, dst + n * d.dst_h * d.dst_w * d.c + p,
+                              src + (n * d.src_h * d.src_w * d.c + s if taps else 0), w, end - u, dots)
                 u = end
         first = last
 
 
-cdef inline void depth_run(int taps, real *y, int64_t ystep, real *x, int64_t xstep, const Depth *d, real *w,
-                           int64_t pixels, Finish f, bint dots) noexcept nogil:
+cdef inline void depth_run(const Depth *d, int taps, real *y, real *x, real *w, int64_t pixels, bint dots) noexcept nogil:
+    cdef int64_t ystep = d.h.dst_step * d.c, xstep = d.h.step * d.c
+    cdef const Finish *f = &d.finish
     if dots:
         if real is float:
             fe_channel_dots_f(taps, w, y, ystep, x, xstep, d.off, d.tap, pixels, d.c)
@@ -140,10 +150,10 @@ cdef inline void depth_forward(const Conv *k, const fe_team *team, real *x, real
                                char *work) noexcept nogil:
     cdef char *own = work + team.tid * depth_room(k, sizeof(real))
     cdef real *turned = <real *>(own + depth_tables(k))
-    cdef Axis v = forward_axis(k.h, k.oh, k.kh, k.sh, k.top, k.dh)
-    cdef Depth d = depth_of(k, v, False, team, own)
+    cdef Depth d = forward_depth(k, team, own)
+    d.finish = f
     turn_weights(k, w, turned)
-    depth_sweep(&d, v, forward_axis(k.w, k.ow, k.kw, k.sw, k.left, k.dw), k.kw, x, turned, y, f, False)
+    depth_sweep(&d, x, turned, y, False)
 
 
 cdef inline void depth_input_grad(const Conv *k, const fe_team *team, real *dy, real *w, real *dx,
@@ -152,15 +162,13 @@ cdef inline void depth_input_grad(const Conv *k, const fe_team *team, real *dy, 
     cdef char *own = work + team.tid * depth_room(k, sizeof(real))
     cdef real *turned = <real *>(own + depth_tables(k))
     cdef int64_t r, s
-    cdef Axis v
     cdef Depth d
     turn_weights(k, w, turned)
     for r in range(k.sh):
-        v = gradient_axis(k.h, k.oh, k.kh, k.sh, k.top, k.dh, r)
-        d = depth_of(k, v, True, team, own)
         for s in range(k.sw):
-            depth_sweep(&d, v, gradient_axis(k.w, k.ow, k.kw, k.sw, k.left, k.dw, s), k.kw, dy, turned, dx,
-                        Finish(NULL, NULL, 0, 0), False)
+            d = depth_of(k, gradient_axis(k.h, k.oh, k.kh, k.sh, k.top, k.dh, r),
+                         gradient_axis(k.w, k.ow, k.kw, k.sw, k.left, k.dw, s), team, own)
+            depth_sweep(&d, dy, turned, dx, False)
 
 
 cdef inline void depth_weight_grad(const Conv *k, const fe_team *team, real *dy, real *x, real *dw,
@@ -169,12 +177,10 @@ cdef inline void depth_weight_grad(const Conv *k, const fe_team *team, real *dy,
     cdef char *own = work + team.tid * room
     cdef real *sums = <real *>(own + depth_tables(k))
     cdef real *others
-    cdef Axis v = forward_axis(k.h, k.oh, k.kh, k.sh, k.top, k.dh)
-    cdef Depth d = depth_of(k, v, False, team, own)
+    cdef Depth d = forward_depth(k, team, own)
     cdef real total
     memset(sums, 0, taps * k.c * sizeof(real))
-    depth_sweep(&d, v, forward_axis(k.w, k.ow, k.kw, k.sw, k.left, k.dw), k.kw, x, sums, dy,
-                Finish(NULL, NULL, 0, 0), True)
+    depth_sweep(&d, x, sums, dy, True)
     fe_wait(team)
     fe_split(k.c, 16, team, &lo, &hi)
     for i in range(lo, hi):
@@ -184,3 +190,13 @@ cdef inline void depth_weight_grad(const Conv *k, const fe_team *team, real *dy,
                 others = <real *>(work + part * room + depth_tables(k))
                 total += others[t * k.c + i]
             dw[i * taps + t] = total
+
+
+cdef inline void depthwise(const Conv *k, const fe_team *team, real *a, real *b, real *out, Finish f,
+                           char *work) noexcept nogil:
+    if k.role == FORWARD:
+        depth_forward(k, team, a, b, out, f, work)
+    elif k.role == INPUT_GRAD:
+        depth_input_grad(k, team, a, b, out, work)
+    else:
+        depth_weight_grad(k, team, a, b, out, work)

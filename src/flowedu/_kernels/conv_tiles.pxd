@@ -49,12 +49,12 @@ cdef inline int64_t down(int64_t a, int64_t b) noexcept nogil:
     return -((-a + b - 1) // b) if a < 0 else a // b
 
 
-cdef inline int64_t phases(const Conv *k, Role role) noexcept nogil:
-    return k.sh * k.sw if role == INPUT_GRAD else 1
+cdef inline int64_t phases(const Conv *k) noexcept nogil:
+    return k.sh * k.sw if k.role == INPUT_GRAD else 1
 
 
-cdef inline Gather phase(const Conv *k, Role role, int64_t p) noexcept nogil:
-    if role == FORWARD:
+cdef inline Gather phase(const Conv *k, int64_t p) noexcept nogil:
+    if k.role != INPUT_GRAD:
         return plan_gather(forward_axis(k.h, k.oh, k.kh, k.sh, k.top, k.dh),
                            forward_axis(k.w, k.ow, k.kw, k.sw, k.left, k.dw), k.cg, k.c)
     return plan_gather(gradient_axis(k.h, k.oh, k.kh, k.sh, k.top, k.dh, p // k.sw),
@@ -65,18 +65,18 @@ cdef struct Room:            # scratch of one thread, in bytes
     int64_t base, off, window, out, total
 
 
-cdef inline int64_t matrix_elements(const Conv *k, Role role, int64_t item) noexcept nogil:
+cdef inline int64_t matrix_elements(const Conv *k, int64_t item) noexcept nogil:
     """Every kernel position belongs to one phase, so all phases' matrices together hold the weights once."""
-    cdef Slabs s = slabs_of(k.og if role == FORWARD else k.cg, item)
-    return k.groups * (k.cg if role == FORWARD else k.og) * k.kh * k.kw * s.vectors * s.lanes
+    cdef Slabs s = slabs_of(k.og if k.role == FORWARD else k.cg, item)
+    return k.groups * (k.cg if k.role == FORWARD else k.og) * k.kh * k.kw * s.vectors * s.lanes
 
 
-cdef inline Room correlate_room(const Conv *k, Role role, int64_t item) noexcept nogil:
+cdef inline Room correlate_room(const Conv *k, int64_t item) noexcept nogil:
     cdef Room r = Room(0, 0, 0, 0, 0)
     cdef Gather g
     cdef int64_t p
-    for p in range(phases(k, role)):
-        g = phase(k, role, p)
+    for p in range(phases(k)):
+        g = phase(k, p)
         r.base = max(r.base, round64((block_pixels(&g) + FE_ROWS) * 8))
         r.off = max(r.off, round64(g.steps * 8))
         r.window = max(r.window, 0 if g.direct else round64(g.images * g.image * item))
@@ -85,13 +85,13 @@ cdef inline Room correlate_room(const Conv *k, Role role, int64_t item) noexcept
     return r
 
 
-cdef inline void pack_weights(const Conv *k, Role role, const Gather *g, const fe_team *team, real *w,
+cdef inline void pack_weights(const Conv *k, const Gather *g, const fe_team *team, real *w,
                               real *mat) noexcept nogil:
     """mat[group][slab][tap row, channel, tap column][output channel], zeros in the last slab's unused lanes."""
-    cdef int64_t outs = k.og if role == FORWARD else k.cg
+    cdef int64_t outs = k.og if k.role == FORWARD else k.cg
     cdef int64_t area = k.kh * k.kw, group, s, j, lo, hi, m, m0, ld, ch, a, b
-    cdef int64_t out_step = k.cg * area if role == FORWARD else area
-    cdef int64_t ch_step = area if role == FORWARD else k.cg * area
+    cdef int64_t out_step = k.cg * area if k.role == FORWARD else area
+    cdef int64_t ch_step = area if k.role == FORWARD else k.cg * area
     cdef Slabs sl = slabs_of(outs, sizeof(real))
     cdef real *src
     cdef real *dst
@@ -114,34 +114,37 @@ cdef inline void pack_weights(const Conv *k, Role role, const Gather *g, const f
                 dst += ld
 
 
-cdef inline void store(const Gather *g, Block b, real *out, int64_t ld, real *dst, int64_t channels, int64_t first,
-                       int64_t count, int64_t dst_h, int64_t dst_w) noexcept nogil:
-    """Pixel-major scratch to channels `first`.. of the NCHW destination."""
+cdef struct Slab:            # channels of the destination: `count` from `first` on, `ld` apart in scratch
+    int64_t first, count, ld, channels, h, w
+
+
+cdef inline void store(const Gather *g, Block b, real *out, real *dst, Slab s) noexcept nogil:
+    """Pixel-major scratch to a slab of channels of the NCHW destination."""
     cdef int64_t im, m, t, u, rows = b.end - b.row, pixels = (b.end - b.row) * g.h.outs
     cdef real *to
     cdef real *frm
     for im in range(b.images):
-        to = dst + ((b.n + im) * channels + first) * dst_h * dst_w
-        frm = out + im * pixels * ld
+        to = dst + ((b.n + im) * s.channels + s.first) * s.h * s.w
+        frm = out + im * pixels * s.ld
         if g.v.dst_step == 1 and g.h.dst_step == 1:
-            transpose(frm, ld, pixels, count, to + b.row * dst_w, dst_h * dst_w, False)
+            transpose(frm, s.ld, pixels, s.count, to + b.row * s.w, s.h * s.w, False)
             continue
-        for m in range(count):
+        for m in range(s.count):
             for t in range(rows):
                 for u in range(g.h.outs):
-                    to[m * dst_h * dst_w + (g.v.dst0 + (b.row + t) * g.v.dst_step) * dst_w
-                       + g.h.dst0 + u * g.h.dst_step] = frm[(t * g.h.outs + u) * ld + m]
+                    to[m * s.h * s.w + (g.v.dst0 + (b.row + t) * g.v.dst_step) * s.w
+                       + g.h.dst0 + u * g.h.dst_step] = frm[(t * g.h.outs + u) * s.ld + m]
 
 
-cdef inline void correlate_phase(const Conv *k, Role role, const Gather *g, Room room, const fe_team *team, real *src,
-                                 real *mat, real *dst, char *work) noexcept nogil:
+cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, const fe_team *team, real *src, real *mat,
+                                 real *dst, char *work) noexcept nogil:
     cdef real **base = <real **>work
     cdef int64_t *off = <int64_t *>(work + room.base)
     cdef real *copy = <real *>(work + room.base + room.off)
     cdef real *out = <real *>(work + room.base + room.off + room.window)
-    cdef int64_t srcs = k.c if role == FORWARD else k.o, dsts = k.o if role == FORWARD else k.c
+    cdef int64_t srcs = k.c if k.role == FORWARD else k.o, dsts = k.o if k.role == FORWARD else k.c
     cdef int64_t outs = dsts // k.groups, inner = g.channels * g.h.taps
-    cdef int64_t dst_h = k.oh if role == FORWARD else k.h, dst_w = k.ow if role == FORWARD else k.w
+    cdef int64_t dst_h = k.oh if k.role == FORWARD else k.h, dst_w = k.ow if k.role == FORWARD else k.w
     cdef int64_t lo, hi, group, s, j, j1, j2, q, m0, ld, pixels, chunk, begin, end, images, t, u, a1, a2
     cdef int nv, rows
     cdef Slabs sl = slabs_of(outs, sizeof(real))
@@ -190,24 +193,28 @@ cdef inline void correlate_phase(const Conv *k, Role role, const Gather *g, Room
                             tile(nv, base + q, rows, off + j1, max(j2 - j1, 0), m + j1 * ld, out + q * ld, begin > 0)
                         q += rows
                     begin += chunk
-                store(g, b, out, ld, dst, dsts, group * outs + m0, min(ld, outs - m0), dst_h, dst_w)
+                store(g, b, out, dst, Slab(group * outs + m0, min(ld, outs - m0), ld, dsts, dst_h, dst_w))
 
 
-cdef inline void correlate(const Conv *k, Role role, const fe_team *team, real *src, real *w, real *dst,
+cdef inline void correlate(const Conv *k, const fe_team *team, real *src, real *w, real *dst,
                            char *work) noexcept nogil:
     """y from x, or dx from dy, one phase after the other (the forward direction has one)."""
     cdef Gather g
-    cdef Room room = correlate_room(k, role, sizeof(real))
-    cdef int64_t p, vectors = slabs_of(k.og if role == FORWARD else k.cg, sizeof(real)).vectors * lanes(sizeof(real))
+    cdef Room room = correlate_room(k, sizeof(real))
+    cdef int64_t p, vectors = slabs_of(k.og if k.role == FORWARD else k.cg, sizeof(real)).vectors * lanes(sizeof(real))
     cdef real *mat = <real *>work
-    cdef char *own = work + round64(matrix_elements(k, role, sizeof(real)) * sizeof(real)) + team.tid * room.total
-    for p in range(phases(k, role)):
-        g = phase(k, role, p)
-        pack_weights(k, role, &g, team, w, mat)
+    cdef char *own = work + round64(matrix_elements(k, sizeof(real)) * sizeof(real)) + team.tid * room.total
+    for p in range(phases(k)):
+        g = phase(k, p)
+        pack_weights(k, &g, team, w, mat)
         mat += k.groups * g.steps * vectors
     fe_wait(team)
     mat = <real *>work
-    for p in range(phases(k, role)):
-        g = phase(k, role, p)
-        correlate_phase(k, role, &g, room, team, src, mat, dst, own)
+    for p in range(phases(k)):
+        g = phase(k, p)
+        correlate_phase(k, &g, room, team, src, mat, dst, own)
         mat += k.groups * g.steps * vectors
+
+
+cdef inline int64_t correlate_bytes(const Conv *k, int nt, int64_t item) noexcept nogil:
+    return round64(matrix_elements(k, item) * item) + correlate_room(k, item).total * nt

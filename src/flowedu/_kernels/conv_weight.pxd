@@ -42,14 +42,24 @@ cdef inline GradRoom weight_room(const Conv *k, const Gather *g, int nt, int64_t
     return r
 
 
-cdef inline Gather weight_gather(const Conv *k) noexcept nogil:
-    return plan_gather(forward_axis(k.h, k.oh, k.kh, k.sh, k.top, k.dh),
-                       forward_axis(k.w, k.ow, k.kw, k.sw, k.left, k.dw), k.cg, k.c)
+cdef inline int64_t weights_bytes(const Conv *k, int nt, int64_t item) noexcept nogil:
+    cdef Gather g = phase(k, 0)
+    return weight_room(k, &g, nt, item).total * nt
 
 
-cdef inline void sum_block(const Conv *k, const Gather *g, Block b, Share s, int64_t group, real **base, int64_t *off,
-                           real *p, real *dy, real *mat, real *sums) noexcept nogil:
-    """Add block b's part of the weight gradient of one group to sums[slab][tap row, channel, tap column][output]."""
+cdef struct GradDesk:        # where one thread works
+    void **base              # the entries of a block's window, one pointer each
+    int64_t *off
+    char *copy
+    char *mat
+
+
+cdef inline void sum_block(const Conv *k, const Gather *g, Block b, Share s, const GradDesk *d, real *p, real *dy,
+                           real *sums) noexcept nogil:
+    """Add block b's part of the weight gradient of one group to sums[slab][tap row, channel, tap column][output]. p: where
+    the block's window lies; dy: from the group's first channel on."""
+    cdef real **base = <real **>d.base
+    cdef real *mat = <real *>d.mat
     cdef int64_t own = s.c1 - s.c0, entries = k.kh * own * k.kw, inner = own * k.kw
     cdef int64_t pixels = (b.end - b.row) * k.ow, i, ch, j, r, q1, q2, im, slab, m0, ld
     cdef int nv, rows
@@ -65,7 +75,7 @@ cdef inline void sum_block(const Conv *k, const Gather *g, Block b, Share s, int
         ld = slab_start(sl, slab + 1) * sl.lanes - m0
         nv = <int>(ld // sl.lanes)
         for im in range(b.images):
-            transpose(dy + (((b.n + im) * k.o + group * k.og + m0) * k.oh + b.row) * k.ow, k.oh * k.ow,
+            transpose(dy + (((b.n + im) * k.o + m0) * k.oh + b.row) * k.ow, k.oh * k.ow,
                       min(ld, k.og - m0), pixels, mat + im * pixels * ld, ld, True)
         r = 0
         while r < entries:
@@ -75,21 +85,19 @@ cdef inline void sum_block(const Conv *k, const Gather *g, Block b, Share s, int
                 q1 = max(up(-g.v.first - (r + rows - 1) // inner * k.dh, k.sh) - b.row, 0) * k.ow
                 q2 = min(down(g.v.srcs - 1 - g.v.first - r // inner * k.dh, k.sh) + 1 - b.row, b.end - b.row) * k.ow
             if q2 > q1:
-                tile(nv, base + r, rows, off + q1, q2 - q1, mat + q1 * ld, sums + (m0 * entries + r * ld), True)
+                tile(nv, base + r, rows, d.off + q1, q2 - q1, mat + q1 * ld, sums + (m0 * entries + r * ld), True)
             r += rows
 
 
 cdef inline void weight_sums(const Conv *k, const fe_team *team, real *dy, real *x, real *dw,
                              char *work) noexcept nogil:
-    cdef Gather g = weight_gather(k)
+    cdef Gather g = phase(k, 0)
     cdef GradRoom room = weight_room(k, &g, team.nt, sizeof(real))
     cdef Share s = share_of(k, team)
     cdef Slabs sl = slabs_of(k.og, sizeof(real))
     cdef char *own = work + team.tid * room.total
-    cdef real **base = <real **>own
-    cdef int64_t *off = <int64_t *>(own + room.base)
-    cdef real *copy = <real *>(own + room.base + room.off)
-    cdef real *mat = <real *>(own + room.base + room.off + room.window)
+    cdef GradDesk d = GradDesk(<void **>own, <int64_t *>(own + room.base), own + room.base + room.off,
+                               own + room.base + room.off + room.window)
     cdef real *sums = <real *>(own + room.base + room.off + room.window + room.mat)
     cdef int64_t entries = k.kh * (s.c1 - s.c0) * k.kw, size = entries * sl.vectors * sl.lanes
     cdef int64_t group, at, im, t, u, q = 0, o, lo, hi
@@ -98,7 +106,7 @@ cdef inline void weight_sums(const Conv *k, const fe_team *team, real *dy, real 
     for im in range(g.images):
         for t in range(g.rows):
             for u in range(k.ow):
-                off[q] = im * g.image + t * k.sh * g.pitch + u * k.sw
+                d.off[q] = im * g.image + t * k.sh * g.pitch + u * k.sw
                 q += 1
     memset(sums, 0, (s.g1 - s.g0) * size * sizeof(real))
     for group in range(s.g0, s.g1):
@@ -106,8 +114,8 @@ cdef inline void weight_sums(const Conv *k, const fe_team *team, real *dy, real 
         while at < s.row1 and k.ow > 0:
             b = next_block(&g, at, s.row1)
             at += b.images * (b.end - b.row)
-            p = window(&g, b, x, k.c, group * k.cg + s.c0, s.c1 - s.c0, copy)
-            sum_block(k, &g, b, s, group, base, off, p, dy, mat, sums + (group - s.g0) * size)
+            p = window(&g, b, x, k.c, group * k.cg + s.c0, s.c1 - s.c0, <real *>d.copy)
+            sum_block(k, &g, b, s, &d, p, dy + group * k.og * k.oh * k.ow, sums + (group - s.g0) * size)
     if s.split_pixels:
         fe_wait(team)
         sums = <real *>(work + room.total - room.sums)

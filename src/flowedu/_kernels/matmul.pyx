@@ -6,6 +6,7 @@ it is (a transposed view costs nothing); any other is packed into scratch first.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.abi cimport *
+from flowedu._kernels.table cimport *
 from flowedu._kernels.blas cimport *
 
 cdef struct Matrix:          # one operand as (rows, cols) with its strides
@@ -66,12 +67,9 @@ cdef void product(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, re
         small(a, A, b, B, c, ldc, alpha, beta)
         return
     # a single row or column may carry any stride on its unit axis; BLAS only wants a valid leading dimension
-    cdef int lda = <int>max(A.rs if not ta else A.cs, A.cols if not ta else A.rows)
-    cdef int ldb = <int>max(B.rs if not tb else B.cs, B.cols if not tb else B.rows)
-    if real is float:
-        fe_gemm_f(ta, tb, <int>A.rows, <int>B.cols, <int>A.cols, alpha, a, lda, b, ldb, beta, c, <int>ldc)
-    else:
-        fe_gemm_d(ta, tb, <int>A.rows, <int>B.cols, <int>A.cols, alpha, a, lda, b, ldb, beta, c, <int>ldc)
+    cdef int64_t lda = max(A.rs if not ta else A.cs, A.cols if not ta else A.rows)
+    cdef int64_t ldb = max(B.rs if not tb else B.cs, B.cols if not tb else B.rows)
+    gemm(Product(ta, tb, A.rows, B.cols, A.cols, lda, ldb, ldc), a, b, alpha, beta, c)
 
 
 cdef void pack(real *src, Matrix *m, real *dst) noexcept nogil:
@@ -120,14 +118,13 @@ cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     for i in range(batches):
         a = <real *>call.args[0].data + batch_offset(&call.args[0], y, i)
         b = <real *>call.args[1].data + batch_offset(&call.args[1], y, i)
-        band(a, A, b, B, c + i * A.rows * ldc, ldc, 1, 0, team)
+        band(a, A, b, B, c + i * A.rows * ldc, 1, 0, team)
     return FE_OK
 
 
-cdef void band(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha, real beta,
-               const fe_team *team) noexcept nogil:
+cdef void band(real *a, Matrix A, real *b, Matrix B, real *c, real alpha, real beta, const fe_team *team) noexcept nogil:
     """This thread's band of one product, cut along the longer side."""
-    cdef int64_t lo, hi
+    cdef int64_t lo, hi, ldc = B.cols
     if A.rows >= B.cols:
         fe_split(A.rows, 8, team, &lo, &hi)
         A.rows = hi - lo
@@ -141,7 +138,7 @@ cdef void band(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real 
 cdef int matmul_update(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     """w -= lr * scale * (a b): args a, b, lr, w. The gradient of a weight is added where it belongs and never stored."""
     cdef Matrix A = operand(&call.args[0], call.ints[0]), B = operand(&call.args[1], call.ints[1])
-    band(<real *>call.args[0].data, A, <real *>call.args[1].data, B, <real *>call.args[3].data, B.cols,
+    band(<real *>call.args[0].data, A, <real *>call.args[1].data, B, <real *>call.args[3].data,
          <real>(-(<float *>call.args[2].data)[0] * call.reals[0]), 1, team)
     return FE_OK
 
@@ -168,11 +165,8 @@ cdef int64_t matmul_work(const fe_call *call, int nt) noexcept nogil:
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    work = <size_t><void *>matmul_work
-    return {"matmul": {FE_F32: (<size_t><void *>matmul[float], work),
-                       FE_F64: (<size_t><void *>matmul[double], work)},
-            "matmul_update": {FE_F32: (<size_t><void *>matmul_update[float], 0),
-                              FE_F64: (<size_t><void *>matmul_update[double], 0)}}
+    return {"matmul": of_reals(<void *>matmul[float], <void *>matmul[double], <void *>matmul_work),
+            "matmul_update": of_reals(<void *>matmul_update[float], <void *>matmul_update[double], NULL)}
 
 
 def bind(size_t sgemm, size_t dgemm):

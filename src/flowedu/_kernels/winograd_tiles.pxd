@@ -16,10 +16,11 @@ cdef struct Wino:
     int64_t k, m, n, down, across, tiles, top, left    # tiles of an image: down x across; of all images: tiles
     int64_t unit, block      # tiles are dealt in units, and worked on a block at a time
     Slabs slabs              # of the side whose channels lie side by side in the products
+    bint weights             # whether the gradient of the kernels is wanted
     int64_t ins, outs        # channels of the other side, of this one
 
 
-cdef inline bint winograd_pays(const Conv *k, Role role, int64_t item) noexcept nogil:
+cdef inline bint winograd_pays(const Conv *k, int64_t item) noexcept nogil:
     """Whether 64 products a tile, and the transforms, are less work than the plain sum. To transform all kernels, or
     their gradients, costs as much as some dozens of tiles."""
     cdef int64_t m = 9 - k.kh, tiles, pairs = k.c * k.o
@@ -27,23 +28,23 @@ cdef inline bint winograd_pays(const Conv *k, Role role, int64_t item) noexcept 
             or k.groups != 1 or k.top >= k.kh or k.left >= k.kw or min(k.c, k.o) < 16 or k.n * k.oh * k.ow == 0:
         return False
     tiles = k.n * ((k.oh + m - 1) // m) * ((k.ow + m - 1) // m)
-    return 64 * ((tiles + (80 if role == WEIGHT_GRAD else 40)) * pairs + tiles * 12 * (k.c + k.o)) \
+    return 64 * ((tiles + (80 if k.role == WEIGHT_GRAD else 40)) * pairs + tiles * 12 * (k.c + k.o)) \
         < k.n * k.oh * k.ow * k.kh * k.kw * pairs
 
 
-cdef inline Wino wino_of(const Conv *k, Role role) noexcept nogil:
+cdef inline Wino wino_of(const Conv *k) noexcept nogil:
     cdef Wino g
-    cdef int64_t h = k.h if role == INPUT_GRAD else k.oh, w = k.w if role == INPUT_GRAD else k.ow
-    g.k, g.m, g.n = k.kh, 9 - k.kh, k.n
+    cdef int64_t h = k.h if k.role == INPUT_GRAD else k.oh, w = k.w if k.role == INPUT_GRAD else k.ow
+    g.k, g.m, g.n, g.weights = k.kh, 9 - k.kh, k.n, k.role == WEIGHT_GRAD
     g.down, g.across = (h + g.m - 1) // g.m, (w + g.m - 1) // g.m
     g.tiles = g.n * g.down * g.across
-    g.top = k.kh - 1 - k.top if role == INPUT_GRAD else k.top
-    g.left = k.kw - 1 - k.left if role == INPUT_GRAD else k.left
-    g.ins = k.o if role == INPUT_GRAD else k.c
-    g.outs = k.c if role == INPUT_GRAD else k.o
+    g.top = k.kh - 1 - k.top if k.role == INPUT_GRAD else k.top
+    g.left = k.kw - 1 - k.left if k.role == INPUT_GRAD else k.left
+    g.ins = k.o if k.role == INPUT_GRAD else k.c
+    g.outs = k.c if k.role == INPUT_GRAD else k.o
     g.slabs = slabs_of(g.outs, 4)
     g.unit = g.across if g.across < TOGETHER else 1
-    g.block = max((56 if role == WEIGHT_GRAD or g.ins > 64 else 28) // g.unit, 1) * g.unit
+    g.block = max((56 if k.role == WEIGHT_GRAD or g.ins > 64 else 28) // g.unit, 1) * g.unit
     return g
 
 
@@ -72,7 +73,7 @@ cdef inline int64_t wide(const Wino *g) noexcept nogil:
     return (g.slabs.vectors + g.slabs.count - 1) // g.slabs.count * g.slabs.lanes
 
 
-cdef inline WinoRoom wino_room(const Wino *g, Role role, const Plane *src, const Plane *dst) noexcept nogil:
+cdef inline WinoRoom wino_room(const Wino *g, const Plane *src, const Plane *dst) noexcept nogil:
     cdef WinoRoom r
     cdef int64_t all = g.slabs.vectors * g.slabs.lanes
     r.kernels = 64 * g.ins * all
@@ -83,7 +84,7 @@ cdef inline WinoRoom wino_room(const Wino *g, Role role, const Plane *src, const
     r.taps = 4 * g.k * g.k * all
     r.off = whole(2 * max(g.ins, g.block))
     r.total = r.v + r.products + r.pixels + r.zeros + r.taps + r.off
-    if role == WEIGHT_GRAD:              # every thread's own sums, of all blocks and of the recent ones
+    if g.weights:                        # every thread's own sums, of all blocks and of the recent ones
         r.total += 2 * r.kernels
         r.kernels = 0
     return r
@@ -102,10 +103,10 @@ cdef inline Plane slab_of(const Plane *p, int64_t m0, int64_t ld) noexcept nogil
     return Plane(p.data + m0 * p.h * p.w, min(ld, p.channels - m0), ld, p.h, p.w, p.image)
 
 
-cdef inline int64_t wino_bytes(const Conv *k, Role role, int nt) noexcept nogil:
+cdef inline int64_t wino_bytes(const Conv *k, int nt) noexcept nogil:
     cdef Plane x = inputs_of(k, NULL), y = outputs_of(k, NULL)
-    cdef Wino g = wino_of(k, role)
-    cdef WinoRoom r = wino_room(&g, role, &y if role == INPUT_GRAD else &x, &x if role == INPUT_GRAD else &y)
+    cdef Wino g = wino_of(k)
+    cdef WinoRoom r = wino_room(&g, &y if k.role == INPUT_GRAD else &x, &x if k.role == INPUT_GRAD else &y)
     return (r.kernels + r.total * nt) * 4
 
 
@@ -122,3 +123,26 @@ cdef inline Run next_run(const Wino *g, int64_t at, int64_t end) noexcept nogil:
     else:
         r.rows, r.cols = min(end - at, area - first) // g.across, g.across
     return r
+
+
+cdef struct WinoDesk:        # where one thread works
+    float *v                 # the transformed inputs
+    float *made              # the products
+    float *pixels
+    float *zeros
+    float *taps
+    int64_t *off
+    float *sums              # of the kernels' gradients: of all blocks, and of the recent ones behind
+
+
+cdef inline WinoDesk desk_of(const WinoRoom *r, float *own) noexcept nogil:
+    """The desk at `own`, its zeros written."""
+    cdef WinoDesk d
+    d.v, d.made = own, own + r.v
+    d.pixels = d.made + r.products
+    d.zeros = d.pixels + r.pixels
+    d.taps = d.zeros + r.zeros
+    d.off = <int64_t *>(d.taps + r.taps)
+    d.sums = d.taps + r.taps + r.off
+    memset(d.zeros, 0, r.zeros * 4)
+    return d
