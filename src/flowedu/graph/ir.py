@@ -32,7 +32,7 @@ class GraphValue(Value):
 
 class Node:
     """One op call. `line` is the user's own line, for messages; `placement`: the devices it runs on, a row or a
-    Place of dist/sbp.py (None: all)."""
+    Place (blob/place.py) (None: all)."""
 
     __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs", "placement")
 
@@ -51,6 +51,13 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.op.name}>"
+
+
+def base(value: GraphValue) -> GraphValue:
+    """The value whose memory `value` is a view of; itself when it is none."""
+    while value.node is not None and value.node.op.view is not None:
+        value = value.node.inputs[0]
+    return value
 
 
 class Graph:

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable
 
 from flowedu.blob.dtype import float32
 from flowedu.graph.fuse import fuse
-from flowedu.graph.ir import Graph, GraphValue, Node
-from flowedu.graph.plan import base
+from flowedu.graph.ir import Graph, GraphValue, Node, base
 from flowedu.graph.rewrite import attributes, dead, replace
 from flowedu.ops.define import Op
 from flowedu.ops.elementwise import add, div, mul

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from flowedu.blob.spec import Spec, row_major
 from flowedu.graph.executor import scratch_bytes
-from flowedu.graph.ir import Graph, GraphValue, Node
+from flowedu.graph.ir import Graph, GraphValue, Node, base
 from flowedu.graph.memory import Buffer, lower_bound, place, total
 from flowedu.ops.core import Entry
 from flowedu.ops.view import contiguous
@@ -20,7 +20,7 @@ FOLD_LIMIT = 1 << 20      # constants up to this many bytes are computed once, w
 
 
 @dataclass(eq=False)
-class Place:
+class Region:
     """Where a value is: a buffer seen through strides (in elements) from an offset (in elements)."""
 
     buffer: Buffer
@@ -40,7 +40,7 @@ class Step:
 
     name: str
     entry: Entry
-    places: list[Place]
+    places: list[Region]
     node: Node | None
     scratch: Buffer | None = None
     inplace: bool = False
@@ -53,7 +53,7 @@ class Plan:
     graph: Graph
     steps: list[Step] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
-    where: dict[GraphValue, Place] = field(default_factory=dict)
+    where: dict[GraphValue, Region] = field(default_factory=dict)
     arena: int = 0
     report: list[str] = field(default_factory=list)
 
@@ -76,76 +76,16 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
         threads: how many the executor will use (0: the present number).
         inplace, reuse: switches of the two memory passes.
     """
-    plan = Plan(graph, report=list(report))
     graph.nodes = snapshot_outputs(graph)
-    constants = fold(graph)
-    last_read = _last_reads(graph)
-
-    def new_buffer(name, kind, nbytes, array=None):
-        b = Buffer(name, kind, nbytes, first=len(plan.steps), last=len(plan.steps), array=array)
-        plan.buffers.append(b)
-        return b
-
-    def persistent(value: GraphValue, kind: str, array) -> None:
-        plan.where[value] = Place(new_buffer(value.name, kind, value.spec.nbytes, array), value.spec,
-                                  row_major(value.shape) if array is None else tuple(array.strides))
-
-    for value in graph.inputs.values():
-        persistent(value, "input", None)
-    for value in (*graph.variables.values(), *graph.hosts.values()):
-        persistent(value, value.kind, arrays[value])
-    for value, array in constants.items():
-        persistent(value, "const", array)
-
-    def emit(name, entry, places, node, **more):
-        step = Step(name, entry, places, node, **more)
-        for p in places:
-            p.buffer.last = max(p.buffer.last, len(plan.steps))
-        nbytes = scratch_bytes(entry, places, threads)
-        if nbytes:
-            step.scratch = new_buffer(f"{name} scratch", "scratch", nbytes)
-        plan.steps.append(step)
-
-    copies: dict[GraphValue, Place] = {}
-
-    def packed(place: Place, value: GraphValue) -> Place:
-        """`place` as a contiguous copy, one for all readers of `value`."""
-        if value in copies:
-            return copies[value]
-        copy, name = contiguous, value.name
-        entry = copy.prepare([place.spec], ())
-        out = Place(new_buffer(f"{name} packed", "temp", place.spec.nbytes), place.spec, row_major(place.spec.shape))
-        emit(f"pack {name}", entry, [place, out], None)
-        copies[value] = out
-        return out
-
+    planner = Planner(Plan(graph, report=list(report)), arrays, threads, inplace)
     for number, node in enumerate(graph.nodes):
-        if node.outputs and node.outputs[0] in constants:
+        if node.outputs and node.outputs[0] in planner.constants:
             continue
-        specs = [x.spec for x in node.inputs]
-        places = [plan.where[x] for x in node.inputs]
         if node.op.view is not None:
-            entry = node.op.prepare(specs, node.attrs, [places[0].strides])
-            if entry is None:
-                places[0] = packed(places[0], node.inputs[0])
-                entry = node.op.prepare(specs, node.attrs, [places[0].strides])
-            plan.where[node.outputs[0]] = Place(places[0].buffer, node.outputs[0].spec, entry.strides,
-                                                places[0].offset + entry.view_offset)
-            places[0].buffer.last = max(places[0].buffer.last, len(plan.steps))
-            continue
-        entry = node.op.prepare(specs, node.attrs)
-        wants = node.op.contiguous
-        names = [node.op.inputs[0]] * len(places) if node.op.variadic else node.op.inputs
-        places = [p if p.contiguous or n not in wants else packed(p, x)
-                  for p, n, x in zip(places, names, node.inputs)]
-        outs = []
-        took = None
-        for i, y in enumerate(node.outputs):
-            took = _reusable(node, places, names, y, number, last_read, graph) if inplace and i == 0 else None
-            buffer = took.buffer if took else new_buffer(y.name, "temp", y.spec.nbytes)
-            outs.append(Place(buffer, y.spec, row_major(y.shape)))
-            plan.where[y] = outs[-1]
-        emit(node.name, entry, places + outs, node, inplace=took is not None)
+            planner.view(node)
+        else:
+            planner.call(node, number)
+    plan = planner.plan
     for value in graph.outputs:
         b = plan.where[value].buffer
         b.last, b.pinned = len(plan.steps), True
@@ -154,6 +94,89 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
             b.first, b.last = 0, len(plan.steps)
     plan.arena = place(plan.buffers)
     return plan
+
+
+class Planner:
+    """Appends steps to a plan, node by node. It knows which values are constants, and when each is last read."""
+
+    def __init__(self, plan: Plan, arrays: dict[GraphValue, object], threads: int, inplace: bool):
+        self.plan, self.threads, self.inplace = plan, threads, inplace
+        graph = plan.graph
+        self.constants = fold(graph)
+        self.last_read = last_reads(graph)
+        self.copies: dict[GraphValue, Region] = {}
+        for value in graph.inputs.values():
+            self.keep(value, "input")
+        for value in (*graph.variables.values(), *graph.hosts.values()):
+            self.keep(value, value.kind, arrays[value])
+        for value, array in self.constants.items():
+            self.keep(value, "const", array)
+
+    def buffer(self, name: str, kind: str, nbytes: int, array=None) -> Buffer:
+        now = len(self.plan.steps)
+        b = Buffer(name, kind, nbytes, first=now, last=now, array=array)
+        self.plan.buffers.append(b)
+        return b
+
+    def keep(self, value: GraphValue, kind: str, array=None) -> None:
+        """A value whose memory outlives the step."""
+        strides = row_major(value.shape) if array is None else tuple(array.strides)
+        self.plan.where[value] = Region(self.buffer(value.name, kind, value.spec.nbytes, array), value.spec, strides)
+
+    def emit(self, step: Step) -> None:
+        """Append a step: what it touches lives until then, and its kernel may want scratch memory."""
+        for p in step.places:
+            p.buffer.last = max(p.buffer.last, len(self.plan.steps))
+        nbytes = scratch_bytes(step.entry, step.places, self.threads)
+        if nbytes:
+            step.scratch = self.buffer(f"{step.name} scratch", "scratch", nbytes)
+        self.plan.steps.append(step)
+
+    def packed(self, place: Region, value: GraphValue) -> Region:
+        """`place` as a contiguous copy, one for all readers of `value`."""
+        if value not in self.copies:
+            entry, name = contiguous.prepare([place.spec], ()), value.name
+            out = Region(self.buffer(f"{name} packed", "temp", place.spec.nbytes), place.spec, row_major(place.spec.shape))
+            self.emit(Step(f"pack {name}", entry, [place, out], None))
+            self.copies[value] = out
+        return self.copies[value]
+
+    def view(self, node: Node) -> None:
+        """No step: the output is its input's buffer, seen through other strides. What cannot be seen so is packed."""
+        x, y = node.inputs[0], node.outputs[0]
+        specs, place = [v.spec for v in node.inputs], self.plan.where[x]
+        entry = node.op.prepare(specs, node.attrs, [place.strides])
+        if entry is None:
+            place = self.packed(place, x)
+            entry = node.op.prepare(specs, node.attrs, [place.strides])
+        self.plan.where[y] = Region(place.buffer, y.spec, entry.strides, place.offset + entry.view_offset)
+        place.buffer.last = max(place.buffer.last, len(self.plan.steps))
+
+    def call(self, node: Node, number: int) -> None:
+        """A kernel call."""
+        op = node.op
+        entry = op.prepare([x.spec for x in node.inputs], node.attrs)
+        names = [op.inputs[0]] * len(node.inputs) if op.variadic else op.inputs
+        places = [self.plan.where[x] for x in node.inputs]
+        places = [p if p.contiguous or n not in op.contiguous else self.packed(p, x)
+                  for p, n, x in zip(places, names, node.inputs)]
+        took = self.reusable(node, places, names, number) if self.inplace and node.outputs else None
+        for i, y in enumerate(node.outputs):
+            buffer = took.buffer if took and i == 0 else self.buffer(y.name, "temp", y.spec.nbytes)
+            self.plan.where[y] = Region(buffer, y.spec, row_major(y.shape))
+        outs = [self.plan.where[y] for y in node.outputs]
+        self.emit(Step(node.name, entry, places + outs, node, inplace=took is not None))
+
+    def reusable(self, node: Node, places: Sequence[Region], names: Sequence[str], number: int) -> Region | None:
+        """An input whose buffer the first output may take: it dies here, and has the same spec and layout."""
+        spec = node.outputs[0].spec
+        for p, name, x in zip(places, names, node.inputs):
+            fits = name in node.op.inplace and p.spec == spec and p.contiguous
+            whole = p.buffer.kind == "temp" and not p.offset and p.buffer.nbytes == spec.nbytes
+            alone = node.inputs.count(x) == 1 and not any(q is not p and q.buffer is p.buffer for q in places)
+            if fits and whole and alone and self.last_read.get(base(x), -1) <= number:
+                return p
+        return None
 
 
 def snapshot_outputs(graph: Graph) -> list[Node]:
@@ -165,13 +188,6 @@ def snapshot_outputs(graph: Graph) -> list[Node]:
             reads.append(copy)
             graph.outputs[i] = copy.outputs[0]
     return reads + [node for node in graph.nodes if node.mutates]
-
-
-def base(value: GraphValue) -> GraphValue:
-    """The value whose memory `value` is a view of; itself when it is none."""
-    while value.node is not None and value.node.op.view is not None:
-        value = value.node.inputs[0]
-    return value
 
 
 def fold(graph: Graph) -> dict[GraphValue, object]:
@@ -188,7 +204,7 @@ def fold(graph: Graph) -> dict[GraphValue, object]:
     return known
 
 
-def _last_reads(graph: Graph) -> dict[GraphValue, int]:
+def last_reads(graph: Graph) -> dict[GraphValue, int]:
     """{value: number of the last node that reads it, directly or through a view}."""
     last: dict[GraphValue, int] = {}
     for number, node in enumerate(graph.nodes):
@@ -201,18 +217,3 @@ def _last_reads(graph: Graph) -> dict[GraphValue, int]:
     for value in graph.outputs:
         last[value] = last[base(value)] = len(graph.nodes)
     return last
-
-
-def _reusable(node, places, names, y, number, last_read, graph) -> Place | None:
-    """An input whose buffer output y may take: it dies here, and has the same spec and layout."""
-    for p, name, x in zip(places, names, node.inputs):
-        if name not in node.op.inplace or p.buffer.kind != "temp" or p.spec != y.spec or not p.contiguous:
-            continue
-        if p.offset or p.buffer.nbytes != y.spec.nbytes:
-            continue
-        others = [q for q, o in zip(places, node.inputs) if q is not p and q.buffer is p.buffer]
-        if others or node.inputs.count(x) > 1:
-            continue
-        if last_read.get(base(x), -1) <= number:
-            return p
-    return None

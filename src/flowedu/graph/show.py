@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from flowedu.graph.ir import GraphValue
+from flowedu.graph.ir import GraphValue, base
 from flowedu.graph.memory import Buffer, rounded
-from flowedu.graph.plan import Place, Plan, Step, base
+from flowedu.graph.plan import Plan, Region, Step
 from flowedu.ops.fused import fused
 
 HEAD = ("step", "op", "result", "shape", "reads", "memory", "bytes", "live")
@@ -148,7 +148,7 @@ class Names:
         return f"{self(source)} packed" if source else ""
 
 
-def split(step: Step) -> tuple[list[Place], list[Place]]:
+def split(step: Step) -> tuple[list[Region], list[Region]]:
     """The places a step reads, and those it writes."""
     n = len(step.places) - len(step.entry.specs)
     return step.places[:n], step.places[n:]
@@ -189,11 +189,11 @@ def saved_for_backward(plan: Plan) -> set[Buffer]:
     return {b for b in read if b.kind == "temp" and b.first < where.index("backward")}
 
 
-def home(p: Place) -> str:
+def home(p: Region) -> str:
     return f"@{p.buffer.offset:,}" if p.buffer.in_arena else p.buffer.kind
 
 
-def shape(p: Place) -> str:
+def shape(p: Region) -> str:
     return "x".join(map(str, p.spec.shape)) or "1"
 
 

@@ -45,6 +45,27 @@ class Variable:
         return self.tensor.numpy().copy()
 
 
+class Surroundings:
+    """Where a session runs: on one machine. flow.env knows of more, and registers itself (a module of such functions)."""
+
+    @staticmethod
+    def machine_num() -> int:
+        """How many machines there are."""
+        return 1
+
+    @staticmethod
+    def settle() -> None:
+        """The session starts."""
+
+
+surroundings = Surroundings
+
+
+def register_surroundings(found) -> None:
+    global surroundings
+    surroundings = found
+
+
 class Session:
     """Jobs by name, variables by name, and whether it runs."""
 
@@ -64,8 +85,7 @@ class Session:
     # ---- devices
     @property
     def machines(self) -> int:
-        from flowedu.job import env
-        return env.machine_num()
+        return surroundings.machine_num()
 
     @property
     def per_machine(self) -> int:
@@ -145,8 +165,7 @@ class Session:
             raise CheckError("the session has no job", expected="at least one function decorated with "
                              "@flow.global_function()", got="none",
                              fix="define the jobs before calling checkpoint functions")
-        from flowedu.job import env
-        env.settle()
+        surroundings.settle()
         self.compiling, self.declared, self.failed = True, {}, {}
         try:
             for job in self.jobs.values():
