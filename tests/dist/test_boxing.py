@@ -329,6 +329,22 @@ def test_layouts_that_are_none():
         layout(("P", "Pmax"), *GRID)
 
 
+@pytest.mark.parametrize("src, dst", [("S0", "S1"), ("S0", "B"), ("P", "S1"), ("P", "B"), ("B", "P"), ("Pmax", "B")])
+def test_a_route_works_out_once_what_it_does(monkeypatch, src, dst):
+    """The second run gives the same, and asks no geometry."""
+    r = route(layout(src, (0, 1, 2)), layout(dst, (0, 1, 2)), Spec((5, 4), flow.float64))
+    shapes = [r.src.local_shape((5, 4), i) for i in range(3)]
+    draw = lambda seed: [flow.tensor(np.random.default_rng([seed, i]).standard_normal(s)) for i, s in enumerate(shapes)]
+    wants = [[y.numpy() for y in route.__wrapped__(r.src, r.dst, r.spec).run(draw(seed))] for seed in (1, 2)]
+    found = [[y.numpy() for y in r.run(draw(1))]]
+    monkeypatch.setattr(inops, "transfer", None)
+    monkeypatch.setattr(inops, "inside", None)
+    found.append([y.numpy() for y in r.run(draw(2))])
+    for got, want in zip(found, wants):
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 # ---- the laws can fail
 def forgetful(src, groups, rank):
     """An all-reduce without the others' parts."""

@@ -26,8 +26,8 @@ class Primitive:
     """One collective.
 
     Attributes: label, what it is called between two layouts; when, whether it applies; messages, {(from, to): elements};
-    elements, how many those are, found without them; run(parts, src, dst, spec), in ops, on all parts; program(src, dst,
-    spec, rank), one rank's half, in NumPy: a function (comm, part, what) -> part.
+    elements, how many those are, found without them; in_ops(src, dst, spec), in ops, on all parts: a function parts ->
+    parts; program(src, dst, spec, rank), one rank's half, in NumPy: a function (comm, part, what) -> part.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Primitive:
     when: Callable[[Layout, Layout, Shape], bool]
     messages: Callable[[Layout, Layout, Shape], dict[tuple[int, int], int]]
     elements: Callable[[Layout, Layout, Shape], int]
-    run: Callable[[tuple, Layout, Layout, Spec], Sequence]
+    in_ops: Callable[[Layout, Layout, Spec], Callable[[Sequence], Sequence]]
     program: Callable[[Layout, Layout, Spec, int], Callable]
 
     @property
@@ -104,12 +104,17 @@ class Route:
     def run(self, parts: Sequence) -> tuple:
         """The parts, one per device of `dst`, made from those of `src`, in ops: values of a graph, or tensors. Devices
         share memory here: parts that are equal may be one value, and a part of a part may be a view of it."""
-        parts = tuple(parts)
-        for h in self.hops:
-            parts = tuple(h.primitive.run(parts, h.src, h.dst, h.spec))
+        for run in self._runs:
+            parts = run(parts)
+        return tuple(parts)
+
+    @functools.cached_property
+    def _runs(self) -> list[Callable[[Sequence], Sequence]]:
+        """What each hop does to all parts, worked out when it is first asked for."""
         if not self.hops and self.src.devices != self.dst.devices:
-            parts = tuple(parts[self.src.devices.index(d)] for d in self.dst.devices)
-        return parts
+            order = [self.src.devices.index(d) for d in self.dst.devices]
+            return [lambda parts: [parts[n] for n in order]]
+        return [h.primitive.in_ops(h.src, h.dst, h.spec) for h in self.hops]
 
     def perform(self, comm, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
         """What this rank does: its part at the end of the route (None: it has none there) from its part at the start.

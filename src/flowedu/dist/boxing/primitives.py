@@ -81,8 +81,8 @@ def _reduced_elements(src: Layout, dst: Layout, shape: Shape) -> int:
     return sum(2 * (len(g) - 1) * size(src.box(shape, src.devices.index(g[0]))) for g in found)
 
 
-def _run_reduced(parts, src, dst, spec):
-    return inops.all_reduced(parts, src, groups(src, dst, spec.shape))
+def _reduced_in_ops(src, dst, spec):
+    return inops.all_reduced(src, groups(src, dst, spec.shape))
 
 
 def _reduced_program(src, dst, spec, rank):
@@ -96,7 +96,7 @@ REDUCE = Primitive("reduce", lambda src, dst, shape: "reduce-scatter" if src.dev
 FILL = Primitive("fill", _fill_label, _fills, *_carry)
 ALL_REDUCE = Primitive("all-reduce", lambda src, dst, shape: "all-reduce",
                        lambda src, dst, shape: groups(src, dst, shape) is not None,
-                       _reduced, _reduced_elements, _run_reduced, _reduced_program)
+                       _reduced, _reduced_elements, _reduced_in_ops, _reduced_program)
 PRIMITIVES = (MOVE, REDUCE, FILL, ALL_REDUCE)
 
 NOTHING = Boxing(lambda src, dst, spec, limit: Route(src, dst, (), spec) if equivalent(src, dst, spec.shape) else None)
