@@ -132,7 +132,7 @@ from flowedu.tensor.generator import (
 from flowedu.tensor.random import (
     bernoulli, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm)
 from flowedu.tensor.printing import set_printoptions
-from flowedu.tensor.promote import can_cast, promote_types, result_type
+from flowedu.ops.promote import can_cast, promote_types, result_type
 
 # chapter 5: training with tensors
 from flowedu import models, optim, utils, vision

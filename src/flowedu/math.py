@@ -16,7 +16,7 @@ from flowedu.errors import ArgumentError, CheckError, DTypeError, UnsupportedErr
 from flowedu.frontend import front
 from flowedu.matrix_ops import tril, triu  # noqa: F401  (math.tril, math.triu)
 from flowedu.ops.define import REGISTRY
-from flowedu.ops.value import scalar
+from flowedu.ops.promote import scalar
 from flowedu.ops.view import check_number
 from flowedu.shape_ops import broadcast_to_compatible_with  # noqa: F401  (and its second name)
 from flowedu.sort_ops import in_top_k, top_k  # noqa: F401  (math.in_top_k, math.top_k)

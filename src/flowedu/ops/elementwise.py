@@ -8,8 +8,8 @@ import numpy as np
 from flowedu.blob import dtype as dt
 from flowedu.errors import DTypeError
 from flowedu.ops.formula import elementwise
+from flowedu.ops.promote import scalar
 from flowedu.ops.record import Laws, Split
-from flowedu.ops.value import scalar
 
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 _DENSITY = 1 / math.sqrt(2 * math.pi)             # of the normal distribution, at 0

@@ -106,7 +106,7 @@ cdef class OpBase:
             if isinstance(x, BlobDef):
                 return x.call_op(self, inputs, values)
         if self.elementwise and any([isinstance(x, (int, float)) for x in inputs]):
-            from flowedu.ops.value import with_scalars
+            from flowedu.ops.promote import with_scalars
             inputs = with_scalars(inputs)
         return self.call(inputs, values)
 

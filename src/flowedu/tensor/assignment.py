@@ -7,12 +7,12 @@ from flowedu.blob import dtype as dt
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast, is_number, scalar
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import shapes as S
 from flowedu.tensor.base import Tensor
 from flowedu.tensor.dims import reshaped
 from flowedu.tensor.indexing import Parts
-from flowedu.tensor.promote import cast, is_number, scalar
 from flowedu.tensor.search import is_lazy
 
 _op = REGISTRY.__getitem__

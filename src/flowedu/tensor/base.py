@@ -13,7 +13,8 @@ from flowedu.device import CPU, device
 from flowedu.errors import ArgumentError, DTypeError, GradientError, LazyTensorError, ShapeError
 from flowedu.ops.core import TensorBase, register_operators, register_tensor
 from flowedu.ops.define import REGISTRY
-from flowedu.ops.value import matmul, operate
+from flowedu.ops.promote import operate
+from flowedu.ops.value import matmul
 from flowedu.tensor.dims import real_dim
 from flowedu.tensor.globals import logical
 from flowedu.tensor.size import Size

@@ -14,12 +14,12 @@ from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
 from flowedu.once import inert
 from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast, default_float, number_type
 from flowedu.tensor.base import Tensor
 from flowedu.tensor.dims import reshaped, sizes
 from flowedu.tensor.globals import spread_out
 from flowedu.tensor.interop import from_numpy
 from flowedu.tensor.memory_format import checked, like, order_of, out_of_order
-from flowedu.tensor.promote import cast, default_float, number_type
 from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)
 
 _CONSTANT, _RANGE = REGISTRY["constant"], REGISTRY["range"]

@@ -31,10 +31,10 @@ from flowedu.ops.core import (
     view_steps,
 )
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import can_cast, operate
 from flowedu.tensor.autograd import forget_grad, keep_grad
 from flowedu.tensor.base import Tensor
 from flowedu.tensor.globals import write_parts
-from flowedu.tensor.promote import can_cast, operate
 
 _CAST, _EXPAND, _IDENTITY = REGISTRY["cast"], REGISTRY["expand"], REGISTRY["identity"]
 

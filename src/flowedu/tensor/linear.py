@@ -8,11 +8,11 @@ from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeErro
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.elementwise import nothing
+from flowedu.ops.promote import cast, check_tensor, result_type
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
 from flowedu.tensor.dims import one_dim, reshaped, transposed
-from flowedu.tensor.promote import cast, check_tensor, result_type
 
 _op = REGISTRY.__getitem__
 _MATMUL, _EXPAND = _op("matmul"), _op("expand")

@@ -4,6 +4,7 @@ from __future__ import annotations
 from flowedu.blob import dtype as dt
 from flowedu.ops.core import TensorBase, register_operators
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast, compare, foreign, is_number, operate
 from flowedu.tensor import (
     assignment,
     creation,
@@ -22,7 +23,6 @@ from flowedu.tensor import (
     shapes,
 )
 from flowedu.tensor.base import Tensor, attach
-from flowedu.tensor.promote import cast, compare, foreign, is_number, operate
 
 METHODS = {
     elementwise: """exp expm1 exp2 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh

@@ -11,8 +11,8 @@ from flowedu.blob.dtype import as_dtype, int64
 from flowedu.blob.spec import Spec, room_for
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast
 from flowedu.tensor.interop import alike
-from flowedu.tensor.promote import cast
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype=int64, device=None):

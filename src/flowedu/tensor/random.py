@@ -10,6 +10,7 @@ import numpy as np
 from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import REDUCING, cast, default_float
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
@@ -18,7 +19,6 @@ from flowedu.tensor.creation import finished, from_numpy, sizes, where
 from flowedu.tensor.generator import default_generator, draw
 from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.memory_format import like
-from flowedu.tensor.promote import REDUCING, cast, default_float
 
 _UNIFORM, _NORMAL, _INT = map(REGISTRY.__getitem__, ("random_uniform", "random_normal", "random_randint"))
 # ---- sources

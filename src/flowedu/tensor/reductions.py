@@ -8,10 +8,10 @@ from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, NotATensorError
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import REDUCING, cast, default_float, run, wide
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
 from flowedu.tensor.dims import dims, kept, one_dim, reshaped
-from flowedu.tensor.promote import REDUCING, cast, default_float, run, wide
 
 _op = REGISTRY.__getitem__
 _SUM, _PROD, _MAX, _MIN, _ARGMAX = map(_op, ("sum", "prod", "max", "min", "argmax"))

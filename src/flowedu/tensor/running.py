@@ -4,11 +4,11 @@ from __future__ import annotations
 from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import REDUCING, cast, run
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
 from flowedu.tensor.dims import moved, one_dim, reshaped
 from flowedu.tensor.joining import cat
-from flowedu.tensor.promote import REDUCING, cast, run
 from flowedu.tensor.reductions import amax, sum
 
 _op = REGISTRY.__getitem__

@@ -6,11 +6,11 @@ from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from flowedu.once import inert
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast, check_tensor, is_number, scalar
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
 from flowedu.tensor.dims import moved, one_dim, reshaped
-from flowedu.tensor.promote import cast, check_tensor, is_number, scalar
 
 _op = REGISTRY.__getitem__
 _GATHER, _DIM_GATHER, _UPDATE, _ADD_AT, _RANGE = map(_op, ("gather", "dim_gather", "scatter_nd_update", "scatter_nd",
@@ -143,7 +143,7 @@ def scatter_add(input, dim: int, index, src):
 
 def _added(updates, places, shape):
     """Zeros with `updates` added at rows of places; halves and small numbers in a wider type."""
-    from flowedu.tensor.promote import REDUCING
+    from flowedu.ops.promote import REDUCING
     c = REDUCING.get(updates.dtype.name)
     wide = updates if c is None else cast(updates, c)
     y = _ADD_AT(S.contiguous(wide), places, shape=shape)

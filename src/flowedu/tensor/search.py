@@ -11,13 +11,13 @@ from flowedu.errors import ArgumentError, AxisError, DTypeError, LazyTensorError
 from flowedu.once import inert
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import REDUCING, cast, result_type, scalar
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import return_types
 from flowedu.tensor import shapes as S
 from flowedu.tensor.dims import moved, one_dim, real_dim, reshaped
-from flowedu.tensor.promote import REDUCING, cast, result_type, scalar
 
 _op = REGISTRY.__getitem__
 _GATHER, _DIM_GATHER = _op("gather"), _op("dim_gather")

@@ -10,10 +10,10 @@ from flowedu.blob.spec import Spec, room_for
 from flowedu.errors import ArgumentError, CallError, ShapeError
 from flowedu.ops.core import current_interpreter
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast
 from flowedu.ops.view import reshape_strides
 from flowedu.tensor.dims import dims, one_dim, real_dim, reshaped, sizes, transposed
 from flowedu.tensor.memory_format import contiguous  # noqa: F401  (one of this family)
-from flowedu.tensor.promote import cast
 
 _op = REGISTRY.__getitem__
 _RESHAPE, _TRANSPOSE, _EXPAND, _SLICE = map(_op, ("reshape", "transpose", "expand", "slice"))

@@ -9,10 +9,10 @@ from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reshaped
 from flowedu.once import inert
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import REDUCING, cast, in_float, run, scalar
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.inplace import compute_into
-from flowedu.tensor.promote import REDUCING, cast, in_float, run, scalar
 
 _r = REGISTRY
 

@@ -8,9 +8,9 @@ from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import reshaped, times
 from flowedu.nn.functional.pool import batched, maxima, means
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.promote import cast
 
 _r = REGISTRY
 

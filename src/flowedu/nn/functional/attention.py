@@ -10,9 +10,9 @@ from flowedu.nn.functional.common import check_floats, reshaped, times
 from flowedu.nn.functional.dense import linear
 from flowedu.nn.functional.dropouts import dropout
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast, scalar
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.promote import cast, scalar
 
 _r = REGISTRY
 _MATMUL = REGISTRY["matmul"]

@@ -5,8 +5,8 @@ from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast, scalar
 from flowedu.tensor import Tensor
-from flowedu.tensor.promote import cast, scalar
 
 _r = REGISTRY
 _CROSS_ENTROPY = REGISTRY["sparse_softmax_cross_entropy"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.ops.define import REGISTRY
-from flowedu.tensor.promote import check_tensor, scalar
+from flowedu.ops.promote import check_tensor, scalar
 
 _SUM, _MUL, _RESHAPE = REGISTRY["sum"], REGISTRY["mul"], REGISTRY["reshape"]
 ALL_AXES = [tuple(range(n)) for n in range(9)]

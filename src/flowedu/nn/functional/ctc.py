@@ -6,8 +6,8 @@ import numpy as np
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.nn.functional.common import check_floats, reduced
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast
 from flowedu.tensor import Tensor, from_numpy, tensor
-from flowedu.tensor.promote import cast
 
 _r = REGISTRY
 

@@ -6,8 +6,8 @@ from flowedu.errors import ArgumentError, DTypeError, KernelError, OutOfRangeErr
 from flowedu.nn.functional.common import check_tensor, reshaped
 from flowedu.once import inert
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast, operate, scalar
 from flowedu.tensor import Tensor, no_grad
-from flowedu.tensor.promote import cast, operate, scalar
 
 _r = REGISTRY
 _MATMUL, _ADD, _GATHER = REGISTRY["matmul"], REGISTRY["add"], REGISTRY["gather"]

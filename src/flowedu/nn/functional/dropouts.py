@@ -6,10 +6,10 @@ from collections.abc import Callable
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_tensor
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import REDUCING, cast
 from flowedu.tensor import Tensor
 from flowedu.tensor.generator import draw
 from flowedu.tensor.inplace import compute_into
-from flowedu.tensor.promote import REDUCING, cast
 
 _MASK, _DROPOUT = REGISTRY["random_mask_like"], REGISTRY["dropout"]
 

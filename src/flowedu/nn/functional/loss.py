@@ -10,8 +10,8 @@ import warnings
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, times, total
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast, run, scalar
 from flowedu.tensor import Tensor
-from flowedu.tensor.promote import cast, run, scalar
 
 _r = REGISTRY
 _SQUARED = REGISTRY["squared_difference"]

@@ -7,8 +7,8 @@ from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.nn.functional.common import check_floats, reshaped, times
 from flowedu.ops.core import bump, current_interpreter, run_into
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast, scalar
 from flowedu.tensor import Tensor, no_grad
-from flowedu.tensor.promote import cast, scalar
 
 _BATCH_NORM, _INFER, _LAYER_NORM = REGISTRY["batch_norm"], REGISTRY["batch_norm_infer"], REGISTRY["layer_norm"]
 

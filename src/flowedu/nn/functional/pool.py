@@ -11,9 +11,9 @@ from flowedu.nn.functional.common import check_tensor, ints, reshaped, times
 from flowedu.nn.functional.windows import windows_of
 from flowedu.ops.define import REGISTRY
 from flowedu.ops.padding import ceil_pads
+from flowedu.ops.promote import REDUCING, cast
 from flowedu.tensor import Tensor
 from flowedu.tensor.joining import pad as _pad
-from flowedu.tensor.promote import REDUCING, cast
 
 _r = REGISTRY
 _MAX, _AVG = REGISTRY["max_pool2d"], REGISTRY["avg_pool2d"]

@@ -10,9 +10,9 @@ from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_tensor, reshaped
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast, scalar
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.promote import cast, scalar
 
 _r = REGISTRY
 

@@ -7,10 +7,10 @@ from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError, UnsupportedError
 from flowedu.nn.functional.common import check_tensor, ints, reshaped
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast
 from flowedu.ops.resize import NEARLY
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.promote import cast
 
 _r = REGISTRY
 _AXES = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,), "trilinear": (3,),

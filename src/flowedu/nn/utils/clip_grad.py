@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from flowedu.errors import ArgumentError, GradientError
 from flowedu.nn import trace
+from flowedu.ops.promote import cast
 from flowedu.optim.clipping import ByNorm, total_norm
 from flowedu.tensor import Tensor, no_grad, tensor
-from flowedu.tensor.promote import cast
 
 
 def _listed(parameters) -> list[Tensor]:

@@ -8,9 +8,9 @@ from flowedu.blob import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import as_tensors, cast, compare, default_float, is_number, operate, scalar
 from flowedu.tensor.dims import dims
 from flowedu.tensor.elementwise.unary import abs
-from flowedu.tensor.promote import as_tensors, cast, compare, default_float, is_number, operate, scalar
 
 _op = REGISTRY.__getitem__
 _SUM = _op("sum")

@@ -10,8 +10,8 @@ import math
 from flowedu.blob import dtype as dt
 from flowedu.errors import DTypeError, NotATensorError
 from flowedu.ops.define import REGISTRY
+from flowedu.ops.promote import cast, check_tensor, default_float, in_float, run
 from flowedu.tensor.memory_format import clone  # noqa: F401  (one of this family)
-from flowedu.tensor.promote import cast, check_tensor, default_float, in_float, run
 
 _op = REGISTRY.__getitem__
 

@@ -1,4 +1,5 @@
-"""What dtype a result has, and which dtype it is computed in. The one place for both.
+"""What `a + 2` means: what dtype a result has, and which dtype it is computed in. The one place for both, for tensors
+and for what stands for data without holding it (ops/value.py).
 
 Promotion is PyTorch's: bool < uint8, int8 < int32 < int64 < float16, bfloat16 < float32 < float64; a 0-dim tensor or a
 Python number counts only when it is of a higher category (bool < whole < floating) than the tensors with axes.
@@ -20,7 +21,7 @@ from flowedu.ops.define import REGISTRY
 
 _ORDER = ("bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 _RANK = {name: i for i, name in enumerate(_ORDER)}
-_CAST, _CONSTANT = REGISTRY["cast"], REGISTRY["constant"]
+FLOATS, WHOLE = {dt.float32, dt.float64}, {dt.int32, dt.int64}     # every op has kernels for these
 _HALVES = {"float16": dt.float32, "bfloat16": dt.float32}
 _SMALL = {"bool": dt.int32, "int8": dt.int32, "uint8": dt.int32}
 ELEMENTWISE = {**_HALVES, "bool": dt.uint8}          # carriers of elementwise ops
@@ -66,11 +67,16 @@ def is_number(x) -> bool:
     return isinstance(x, (bool, int, float, np.generic)) and not isinstance(x, (str, bytes, np.str_))
 
 
+def is_value(x) -> bool:
+    """Whether x is a tensor, or stands for one: a value of a graph, a symbol of a formula."""
+    return isinstance(x, TensorBase) or hasattr(x, "spec")
+
+
 def result_type(*operands) -> dt.dtype:
-    """The dtype of a result of these tensors and numbers (dtypes count as tensors with axes)."""
+    """The dtype of a result of these values and numbers (dtypes count as tensors with axes)."""
     arrays = zeros = numbers = None
     for x in operands:
-        if isinstance(x, TensorBase):
+        if is_value(x):
             if x.ndim:
                 arrays = x.dtype if arrays is None else promote(arrays, x.dtype)
             else:
@@ -100,7 +106,7 @@ def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
 def scalar(value, dtype: dt.dtype):
     """A 0-dim tensor of this dtype; a constant node while a graph is being built."""
     try:
-        if dtype.code < 2:
+        if dtype in FLOATS:
             if current_interpreter() is None:
                 return scalar_tensor(value, dtype)
             value = float(value)
@@ -115,7 +121,7 @@ def scalar(value, dtype: dt.dtype):
                 value -= 1 << bits
         if current_interpreter() is None:
             return scalar_tensor(value, dtype)
-        return _CONSTANT.call((), ((), value, dtype))
+        return REGISTRY["constant"].call((), ((), value, dtype))
     except (OverflowError, ValueError) as e:
         raise DTypeError(f"value cannot be converted to type {dtype.name} without overflow", got=f"{value!r}"[:40],
                          expected=f"a number of {dtype.name}", fix="convert the tensor: x.double()") from e
@@ -129,14 +135,16 @@ def check_tensor(what: str, x, name: str = "input") -> None:
 
 def cast(x, dtype: dt.dtype):
     """x in this dtype; x itself when it has it."""
-    return x if x.dtype is dtype else _CAST.call((x,), (dtype,))
+    return x if x.dtype is dtype else REGISTRY["cast"].call((x,), (dtype,))
 
 
 def as_tensors(what: str, a, b, dtype: dt.dtype | None = None):
-    """(a, b) as tensors of their common dtype (or of `dtype`); numbers become 0-dim. None: a foreign type."""
-    one, two = isinstance(a, TensorBase), isinstance(b, TensorBase)
+    """(a, b) as values of their common dtype (or of `dtype`); numbers become 0-dim. None: a foreign type."""
+    one, two = is_value(a), is_value(b)
     if not (one and two):
         if isinstance(a, np.ndarray) and a.ndim or isinstance(b, np.ndarray) and b.ndim:
+            if not (isinstance(a, TensorBase) or isinstance(b, TensorBase)):
+                return None
             from flowedu.tensor.creation import from_numpy
             a, b = (from_numpy(x) if isinstance(x, np.ndarray) else x for x in (a, b))
             return as_tensors(what, a, b, dtype)
@@ -145,8 +153,13 @@ def as_tensors(what: str, a, b, dtype: dt.dtype | None = None):
             return None
     if dtype is None:
         dtype = a.dtype if one and two and a.dtype is b.dtype else result_type(a, b)
-    return (cast(a, dtype) if isinstance(a, TensorBase) else scalar(a, dtype),
-            cast(b, dtype) if isinstance(b, TensorBase) else scalar(b, dtype))
+    return cast(a, dtype) if one else scalar(a, dtype), cast(b, dtype) if two else scalar(b, dtype)
+
+
+def with_scalars(inputs: tuple) -> tuple:
+    """The same operands; numbers become values, of the dtype that a result of them and the first value has."""
+    like = next((x.dtype for x in inputs if is_value(x)), default_float())
+    return tuple([scalar(x, result_type(like, x)) if is_number(x) else x for x in inputs])
 
 
 # ---- running ops
@@ -157,7 +170,7 @@ def run(op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE):
     if carrier is None:
         return op.call(inputs, attrs)
     y = op.call(tuple([cast(x, carrier) for x in inputs]), attrs)
-    return _CAST.call((y,), (dtype,)) if y.dtype is carrier else y
+    return REGISTRY["cast"].call((y,), (dtype,)) if y.dtype is carrier else y
 
 
 def wide(f):
@@ -199,31 +212,33 @@ def operate(op, a, b):
     kind = type(b)
     if isinstance(a, TensorBase) and (kind is float or kind is int):       # the usual case first: x * 2
         dtype = a.dtype
-        if dtype.code < 2 or (dtype.code < 4 and kind is int and op is not _DIV and (b or op not in _WHOLE)):
+        if dtype in FLOATS or (dtype in WHOLE and kind is int and op is not REGISTRY["div"] and (
+                b or not _needs_a_divisor(op))):
             return op.call((a, scalar(b, dtype)), ())
-    elif isinstance(b, TensorBase) and (type(a) is float or type(a) is int) and b.dtype.code < 2:
+    elif isinstance(b, TensorBase) and (type(a) is float or type(a) is int) and b.dtype in FLOATS:
         return op.call((scalar(a, b.dtype), b), ())
     pair = as_tensors(op.name, a, b)
     if pair is None:
         return foreign(op.name, a, b)
-    if op is _DIV and not pair[0].dtype.is_floating_point:
+    if not pair[0].dtype.is_floating_point and op is REGISTRY["div"]:
         pair = as_tensors(op.name, a, b, default_float())      # from the operands: 256 as a uint8 would be 0
     a, b = pair
-    if op in _WHOLE and not a.dtype.is_floating_point:
+    if not a.dtype.is_floating_point and _needs_a_divisor(op):
         _no_zeros(op, b)
-    if op is _SUB and a.dtype is dt.bool_:
+    if a.dtype is dt.bool_ and op is REGISTRY["sub"]:
         raise DTypeError("sub: the - of two bool tensors is not defined", expected="numbers", got="bool and bool",
                          fix="flow.logical_xor(a, b) tells where they differ; ~a negates")
     return run(op, (a, b))
 
 
-_DIV, _SUB = REGISTRY["div"], REGISTRY["sub"]
-_WHOLE = {REGISTRY["floordiv"], REGISTRY["mod"], REGISTRY["fmod"]}
+def _needs_a_divisor(op) -> bool:
+    """Whether whole numbers divided by 0 have no answer."""
+    return op in (REGISTRY["floordiv"], REGISTRY["mod"], REGISTRY["fmod"])
 
 
 def _no_zeros(op, divisor) -> None:
     """Whole numbers have no infinity to answer a division by zero with. (In a graph it is 0: no data to look at.)"""
-    if not divisor.is_lazy and not divisor.peek().all():
+    if isinstance(divisor, TensorBase) and not divisor.is_lazy and not divisor.peek().all():
         raise KernelError(f"{op.name}: ZeroDivisionError: whole numbers are divided by 0", expected="divisors other than 0",
                           got=f"a 0 in the divisor of shape {divisor.shape}", fix="divide floats, or use flow.where first")
 
@@ -234,7 +249,7 @@ def compare(op, a, b):
         if isinstance(b, TensorBase):
             if a.dtype is b.dtype:
                 return run(op, (a, b), (), COMPARING)
-        elif (type(b) is float or type(b) is int) and a.dtype.code < 2:
+        elif (type(b) is float or type(b) is int) and a.dtype in FLOATS:
             return op.call((a, scalar(b, a.dtype)), ())
     pair = as_tensors(op.name, a, b)
     return NotImplemented if pair is None else run(op, pair, (), COMPARING)
