@@ -2,6 +2,7 @@
 op by its name."""
 import ast
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,17 @@ def test_no_op_is_known_by_its_name():
 def test_a_name_that_is_compared_is_seen(source):
     assert compared(source) == [1]
     assert not compared("node.op is relu or node.op in LIMITS or hop.name == x.dtype.name or fresh(op.name)")
+
+
+BARE = re.compile(r"\b(dtype|code) *[<>]=? *\(?[1-9]")
+
+
+def test_element_types_have_names():
+    """Not numbers: FLOATS and NUMBERS in Python, FE_F32 and its like in C."""
+    assert all(map(BARE.search, ("x.dtype.code < 2", "v.dtype < (2 if op is DIV else 4)", "v.dtype > 7")))
+    for path in ROOT.rglob("*.p[yx]*"):
+        if path.suffix in (".py", ".pyx", ".pxi", ".pxd"):
+            assert not BARE.search(path.read_text()), f"{path}: name the element types"
 
 
 @pytest.mark.parametrize("table", [nodes.OP_TYPES, nodes._SCALAR, names.OUTPUTS], ids=["OP_TYPES", "_SCALAR", "OUTPUTS"])

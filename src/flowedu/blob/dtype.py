@@ -46,6 +46,8 @@ char = dtype("char", -1, np.byte)
 record = dtype("record", -1, None)
 tensor_buffer = dtype("tensor_buffer", -1, None)
 
+FLOATS = (float32, float64)                         # what every op of real numbers has a kernel for
+NUMBERS = (float32, float64, int32, int64)          # and every op of any numbers
 BY_CODE = (float32, float64, int32, int64, int8, uint8, bool_, float16, bfloat16)
 _ALL = (*BY_CODE, char, record, tensor_buffer)
 _BY_NUMPY = {d.numpy: d for d in BY_CODE if d.numpy is not None}

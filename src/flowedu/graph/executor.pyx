@@ -367,7 +367,7 @@ cdef class Executor:
         cdef TensorBase y
         cdef int64_t step = 1, nbytes
         cdef int d
-        if not view_contiguous(v) or v.dtype > 7:
+        if not view_contiguous(v) or v.dtype == FE_BF16:
             return from_numpy(self.fetch(i), BY_CODE[v.dtype], type(new_tensor()))
         y = new_tensor()
         y.v = v[0]
@@ -395,7 +395,7 @@ cdef class Executor:
             if v.shape[d] != 1 and v.stride[d] != step:
                 plain = False
             step *= v.shape[d]
-        a = np.empty(self.out_shapes[i], self.out_types[i]) if v.dtype > 3 else \
+        a = np.empty(self.out_shapes[i], self.out_types[i]) if v.dtype > FE_I64 else \
             cnp.PyArray_SimpleNew(v.ndim, dims, NUMPY_CODE[v.dtype])
         if plain:
             memcpy(cnp.PyArray_DATA(a), v.data, cnp.PyArray_NBYTES(a))

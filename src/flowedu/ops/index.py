@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.blob.dtype import float32, int8, int32, int64, uint8
+from flowedu.blob.dtype import bool_, float32, float64, int8, int32, int64, uint8
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops import axes
 from flowedu.ops.define import define
@@ -132,11 +132,14 @@ gather_part_grad = define(
 
 
 # ---- one_hot
+_ONE_HOT = (float32, float64, int32, int64, int8, uint8, bool_)
+
+
 def _check_one_hot(indices, depth, dtype):
     _check_indices("one_hot", indices, (int32, int64, int8, uint8))
     if depth < 0:
         raise ArgumentError("one_hot: depth is negative", expected="the number of classes", got=str(depth))
-    if dtype is not None and dtype.code not in range(7):
+    if dtype is not None and dtype not in _ONE_HOT:
         raise DTypeError("one_hot: no kernel for this element type", expected="float, integer or bool", got=dtype.name)
 
 

@@ -15,13 +15,13 @@ import functools
 import numpy as np
 
 from flowedu.blob import dtype as dt
+from flowedu.blob.dtype import FLOATS, NUMBERS
 from flowedu.errors import DTypeError, KernelError, NotATensorError
 from flowedu.ops.core import TensorBase, current_interpreter, scalar_tensor
 from flowedu.ops.define import REGISTRY
 
 _ORDER = ("bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 _RANK = {name: i for i, name in enumerate(_ORDER)}
-FLOATS, WHOLE = {dt.float32, dt.float64}, {dt.int32, dt.int64}     # every op has kernels for these
 _HALVES = {"float16": dt.float32, "bfloat16": dt.float32}
 _SMALL = {"bool": dt.int32, "int8": dt.int32, "uint8": dt.int32}
 ELEMENTWISE = {**_HALVES, "bool": dt.uint8}          # carriers of elementwise ops
@@ -212,7 +212,7 @@ def operate(op, a, b):
     kind = type(b)
     if isinstance(a, TensorBase) and (kind is float or kind is int):       # the usual case first: x * 2
         dtype = a.dtype
-        if dtype in FLOATS or (dtype in WHOLE and kind is int and op is not REGISTRY["div"] and (
+        if dtype in FLOATS or (dtype in NUMBERS and kind is int and op is not REGISTRY["div"] and (
                 b or not _needs_a_divisor(op))):
             return op.call((a, scalar(b, dtype)), ())
     elif isinstance(b, TensorBase) and (type(a) is float or type(a) is int) and b.dtype in FLOATS:

@@ -136,7 +136,7 @@ def _filled(what, shape, value, kind):
                          got=str(shape), fix="check the sizes")
     if kind is dt.bool_:
         value = bool(value)
-    if kind.code > 6:                                             # float16, bfloat16
+    if kind.is_floating_point and kind not in dt.FLOATS:
         return cast(_CONSTANT.call((), (shape, float(value), dt.float32)), kind)
     return _CONSTANT.call((), (shape, value, kind))
 

@@ -11,7 +11,7 @@ it is with global tensors on several devices.
 from __future__ import annotations
 
 from flowedu.autograd.custom import Overwritten, WroteIntoView
-from flowedu.blob.dtype import int8
+from flowedu.blob.dtype import FLOATS, int8
 from flowedu.blob.spec import broadcast
 from flowedu.errors import ArgumentError, DTypeError, LazyTensorError, ShapeError
 from flowedu.ops.core import (
@@ -196,7 +196,7 @@ def arithmetic(x: Tensor, op, other) -> Tensor:
     """`x op= other` for + - * /, computed in x's memory where that is safe."""
     what = op.name + "_"
     check_writable(x, what)
-    if current_interpreter() is None and x.dtype.code < 2:
+    if current_interpreter() is None and x.dtype in FLOATS:
         y = other
         if not isinstance(y, TensorBase) and isinstance(y, (int, float)):
             y = scalar_tensor(y, x.dtype)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flowedu.blob.dtype import FLOATS
 from flowedu.errors import CallError, MissingAttributeError, ShapeError
 from flowedu.ops.core import check_writable, current_interpreter, run_into, set_history, set_layout, take_value, twin
 from flowedu.ops.define import REGISTRY
@@ -55,7 +56,7 @@ def _unary(name: str) -> Callable:
 
     def method(self) -> Tensor:
         check_writable(self, name + "_")
-        fast = self.dtype.code < 2 and (self.rare is None or not self.rare.retains)
+        fast = self.dtype in FLOATS and (self.rare is None or not self.rare.retains)
         return self if fast and run_into(op, (self,), (), self) else general(self)
 
     method.__name__, method.__doc__ = name + "_", general.__doc__

@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 from math import prod
 
+from flowedu.blob.dtype import FLOATS
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeError
 from flowedu.ops.core import TensorBase
 from flowedu.ops.define import REGISTRY
@@ -33,7 +34,7 @@ _CARRIER = {"float16": "float32", "bfloat16": "float32", "int8": "float64", "uin
 
 def _product(a, b):
     """The op, for whole numbers through float64 (exact below 2^53) and for halves through float32."""
-    if a.dtype.code < 2 or a.dtype is not b.dtype:                      # which the op refuses
+    if a.dtype in FLOATS or a.dtype is not b.dtype:                      # which the op refuses
         return _MATMUL.call((a, b), _MATMUL.defaults)
     from flowedu.blob import dtype as dt
     if a.dtype is dt.bool_:

@@ -27,13 +27,13 @@ def _count(shape, axes) -> int:
 def _total(name: str, op):
     def f(input, dim=None, keepdim: bool = False, *, dtype=None):
         try:
-            code = input.dtype.code
+            kind = input.dtype
         except AttributeError:
             raise NotATensorError(name, input) from None
         if dtype is not None:
             input = cast(input, dtype)
-            code = dtype.code
-        if code > 1:
+            kind = dtype
+        if kind not in dt.FLOATS:
             if not input.dtype.is_floating_point and dtype is None:
                 input = cast(input, dt.int64)
             return run(op, (input,), (dims(dim, input.ndim, name), keepdim), REDUCING)
@@ -62,7 +62,8 @@ def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
     _floats_only("mean", input)
     axes = dims(dim, input.ndim, "mean")
     n = input.size_ if dim is None else _count(input.shape_(), axes)
-    total = _SUM.call((input,), (axes, keepdim)) if input.dtype.code < 2 else run(_SUM, (input,), (axes, keepdim), REDUCING)
+    total = _SUM.call((input,), (axes, keepdim)) if input.dtype in dt.FLOATS else \
+        run(_SUM, (input,), (axes, keepdim), REDUCING)
     return total * (1.0 / n if n else math.nan)
 
 
@@ -128,7 +129,7 @@ def _position(what, x, dim, keepdim, smallest):
     full = kept(x.shape, (axis,)) if shape is None else shape
     if smallest:
         x = E.neg(x) if x.dtype.is_floating_point else E.bitwise_not(x)
-    if x.dtype is dt.bool_ or x.dtype.code > 3:
+    if x.dtype not in dt.NUMBERS:
         x = cast(x, dt.float32 if x.dtype.is_floating_point else dt.int32)
     y = _ARGMAX.call((x,), (axis,))
     return reshaped(y, full) if keepdim else y

@@ -28,7 +28,7 @@ def _one(name: str, op_name: str, doc: str, place: bool = True):
 
     def compute(input: Tensor) -> Tensor:
         check_tensor(name, input)
-        return op.call((input,), ()) if input.dtype.code < 2 else in_float(op, input)
+        return op.call((input,), ()) if input.dtype in dt.FLOATS else in_float(op, input)
 
     def with_inplace(input: Tensor, inplace: bool = False) -> Tensor:
         return put(name, compute, input, inplace)
@@ -76,7 +76,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 def _bent(op_name: str, input, *numbers):
     """An op of x and numbers."""
-    if input.dtype.code > 1:
+    if input.dtype not in dt.FLOATS:
         return run(_r[op_name], (input, *(scalar(float(n), input.dtype) for n in numbers)))
     return _r[op_name].call((input, *(scalar(float(n), input.dtype) for n in numbers)), ())
 
@@ -216,7 +216,7 @@ def _over(name: str, op_name: str):
         axis = _axis(name, dim, x.ndim)
         if not x.ndim:
             return reshaped(f(reshaped(x, (1,)), 0), ())
-        return op.call((x,), (axis,)) if x.dtype.code < 2 else run(op, (x,), (axis,), REDUCING)
+        return op.call((x,), (axis,)) if x.dtype in dt.FLOATS else run(op, (x,), (axis,), REDUCING)
 
     f.__name__ = f.__qualname__ = name
     return f

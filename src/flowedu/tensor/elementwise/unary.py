@@ -23,10 +23,10 @@ def _real(name: str, op_name: str | None = None):
 
     def f(input):
         try:
-            code = input.dtype.code
+            kind = input.dtype
         except AttributeError:
             raise NotATensorError(name, input) from None
-        return call((input,), ()) if code < 2 else in_float(op, input)
+        return call((input,), ()) if kind in dt.FLOATS else in_float(op, input)
 
     f.__name__ = f.__qualname__ = name
     f.__doc__ = f"{op.doc or 'Elementwise ' + name + '.'} Whole numbers become floats."
@@ -66,10 +66,10 @@ def _any(name: str, op_name: str | None = None):
 
     def f(input):
         try:
-            code = input.dtype.code
+            kind = input.dtype
         except AttributeError:
             raise NotATensorError(name, input) from None
-        return call((input,), ()) if code < 4 else run(op, (input,))
+        return call((input,), ()) if kind in dt.NUMBERS else run(op, (input,))
 
     f.__name__ = f.__qualname__ = name
     f.__doc__ = f"Elementwise {name}."
