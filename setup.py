@@ -16,12 +16,17 @@ import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNELS = sorted(p.stem for p in Path("src/flowedu/_kernels").glob("*.pyx"))   # a new kernel file is picked up
-ENGINE = ["flowedu.blob.storage", "flowedu.blob.dlpack", "flowedu.ops.core", "flowedu.ops.function",
-          "flowedu.ops.program", "flowedu.ops.pykernel", "flowedu.autograd.tape", "flowedu.graph.executor",
-          "flowedu.dynamic._pixels", "flowedu.dist.comm.lanes"]
-EXACT = {"flowedu.dynamic._pixels"}              # rounds where it is written: must give NumPy's bits
-UPDATES = {"flowedu._kernels.update", "flowedu._kernels.update_adaptive"}   # their bits must not depend on where arrays lie
+KERNELS = {p.stem: f"flowedu._kernels.{p.parent.name}.{p.stem}"           # a new kernel file is picked up
+           for p in sorted(Path("src/flowedu/_kernels").glob("*/*.pyx"))}
+HEADERS = ["_kernels/core", "_kernels/ops", "_kernels/fast"]
+COMPILED = ["values", "ops", "graph", "grad"]      # folders of core with headers that other extensions read
+ENGINE = ["flowedu.core.values.storage", "flowedu.core.values.dlpack", "flowedu.core.ops.dispatch",
+          "flowedu.core.ops.program", "flowedu.core.ops.pykernel", "flowedu.core.grad.tape", "flowedu.core.graph.executor",
+          "flowedu.calls.function",
+          "flowedu.oneflow04.image._pixels", "flowedu.distributed.mpi.lanes"]
+EXACT = {"flowedu.oneflow04.image._pixels"}    # rounds where it is written: must give NumPy's bits
+# their bits must not depend on where arrays lie
+UPDATES = {"flowedu._kernels.core.update", "flowedu._kernels.ops.update_adaptive"}
 
 DEBUG = os.environ.get("FLOWEDU_DEBUG") == "1"   # make build-debug: bounds checks, address sanitizer
 CYTHON_DIR = "build/cython-debug" if DEBUG else "build/cython"   # the two builds must not share generated C
@@ -74,8 +79,8 @@ def headers(*folders):
 
 def extension(name, flags=()):
     path = "src/" + name.replace(".", "/") + ".pyx"
-    depends = headers("_kernels") if "._kernels." in name else headers("_kernels", "blob", "ops", "graph", "autograd")
-    return Extension(name, [path], include_dirs=["src/flowedu/_kernels"], depends=depends,
+    depends = headers(*HEADERS) if "._kernels." in name else headers(*HEADERS, *(f"core/{f}" for f in COMPILED))
+    return Extension(name, [path], include_dirs=[f"src/flowedu/{f}" for f in HEADERS], depends=depends,
                      extra_compile_args=[*OPT, *WARN, *flags],
                      extra_link_args=[f for f in OPT if f.startswith("-fsanitize=")])
 
@@ -95,10 +100,10 @@ def extensions():
     opts = {"compiler_directives": directives, "build_dir": CYTHON_DIR, "include_path": ["src"],
             "nthreads": 0, "emit_linenums": DEBUG}
     out = []
-    for kernel in cythonize([extension(f"flowedu._kernels.{k}") for k in KERNELS], **opts):
+    for kernel in cythonize([extension(name) for name in KERNELS.values()], **opts):
         for isa, flags in ISA.items():
             variant = copy.copy(kernel)
-            variant.name = kernel.name.replace("._kernels.", f"._kernels.{isa}.")
+            variant.name = f"flowedu._kernels.{isa}.{kernel.name.rpartition('.')[2]}"
             variant.sources = [own_copy(kernel.sources[0], isa)]   # one object file per variant
             variant.extra_compile_args = [*kernel.extra_compile_args, *flags,
                                           *(UNCONTRACTED if kernel.name in UPDATES else [])]

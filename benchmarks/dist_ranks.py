@@ -17,11 +17,11 @@ import time
 import numpy as np
 
 import flowedu as flow
-from flowedu.blob import dtype as dt
-from flowedu.blob.spec import Spec
-from flowedu.dist.boxing import route
-from flowedu.dist.comm import current
-from flowedu.dist.sbp import layout
+from flowedu.core.sbp.boxing import route
+from flowedu.core.sbp.ranks import current
+from flowedu.core.sbp.sbp import layout
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.spec import Spec
 
 
 def ways(kind: str, nbytes: int) -> dict:

@@ -20,7 +20,7 @@ import numpy as np
 import flowedu as flow
 import jobs
 import twins
-from flowedu.dist.comm import set_virtual_devices
+from flowedu.core.sbp.ranks import set_virtual_devices
 from model_rows import arrays
 
 RANKS = Path(__file__).with_name("dist_ranks.py")

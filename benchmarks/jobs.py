@@ -8,7 +8,7 @@ import numpy as np
 import flowedu as flow
 import flowedu.typing as tp
 import twins
-from flowedu.nn import functions as F
+from flowedu.oneflow04.nn import functions as F
 
 GPT = ("norm1", "norm2", "qkv", "proj", "fc", "out")             # parts in the order of twins.gpt_block
 

@@ -31,7 +31,7 @@ def job_gradient(f, weights, first, *rest):
     seen = []
 
     def body(*blobs):
-        v = flow.get_variable("v", first.shape, flow.blob.dtype.as_dtype(first.dtype), constant(first))
+        v = flow.get_variable("v", first.shape, flow.core.values.dtype.as_dtype(first.dtype), constant(first))
         loss = f(v, *blobs[1:])
         loss = flow.math.multiply(loss, blobs[0])
         flow.optimizer.SGD(constant_rate(0.0), momentum=0).minimize(loss)

@@ -6,7 +6,7 @@ import pytest
 
 import flowedu as flow
 import flowedu.typing as tp
-from flowedu.blob.dtype import as_dtype
+from flowedu.core.values.dtype import as_dtype
 from flowedu.errors import FlowError, KernelError
 
 HANGS = 600     # seconds after which something hangs, on however slow a machine: where all is well nobody waits for them

@@ -48,7 +48,7 @@ def pytest_configure(config):
 
         if "debug" not in Path(flowedu.__file__).parts:
             pytest.exit(f"FLOWEDU_DEBUG=1, but the tests import {flowedu.__file__}: use `make test-debug`", 3)
-        from flowedu.blob.storage import set_cache
+        from flowedu.core.values.storage import set_cache
 
         set_cache(False)        # every array its own malloc, so that the sanitizer sees where it ends
 
@@ -102,7 +102,7 @@ def own_cache(tmp_path_factory):
 @pytest.fixture
 def world():
     """world(k): this process has k virtual devices until the test ends. Under the launcher they are what it started."""
-    from flowedu.dist.comm import current, set_virtual_devices
+    from flowedu.core.sbp.ranks import current, set_virtual_devices
 
     if current().name == "mpi":
         yield lambda k: None

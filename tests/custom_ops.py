@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from flowedu.core.ops.define import REGISTRY
 from flowedu.custom.libraries import LIBRARIES
-from flowedu.custom.record import CUSTOM
-from flowedu.ops.define import REGISTRY
+from flowedu.ops.custom.record import CUSTOM
 
 
 @pytest.fixture(autouse=True)

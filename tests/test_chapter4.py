@@ -13,11 +13,11 @@ import flowedu as flow
 import flowedu.typing as tp
 from common import HANGS
 from flowedu import show
-from flowedu.graph.picture import draw_memory
-from flowedu.graph.show import LEGEND, describe, live_bytes, parts, rows, saved_for_backward
-from flowedu.job.session import default_session
+from flowedu.core.job.session import default_session
 from flowedu.learn.exercises import one, run
 from flowedu.learn.lesson import run_lesson
+from flowedu.show.picture import draw_memory
+from flowedu.show.plan import LEGEND, describe, live_bytes, parts, rows, saved_for_backward
 
 CHAPTER = Path(__file__).parent.parent / "chapters" / "04_job_functions"
 B = 8

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from flowedu.blob import dtype as dt
+from flowedu.core.values import dtype as dt
 from flowedu.errors import CheckpointError
-from flowedu.job import checkpoint_files as cf
+from flowedu.oneflow04.job import checkpoint_files as cf
 
 NAMES = st.text(min_size=1, max_size=20).filter(
     lambda s: not set(s) & set("/\\\0") and ".." not in s and s not in (".", "snapshot_done"))
@@ -338,7 +338,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path, error, exists):
 def test_a_killed_process_leaves_nothing_at_the_path(tmp_path):
     script = f"""
 import os, numpy as np
-from flowedu.job import checkpoint_files as cf
+from flowedu.oneflow04.job import checkpoint_files as cf
 class Die:
     def numpy(self): os._exit(9)
 cf.write({str(tmp_path / 'c')!r}, {{"a": np.zeros(1000), "b": Die()}})

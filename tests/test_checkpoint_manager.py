@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-import flowedu.job.train
+import flowedu.oneflow04.job.train
 from common import constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
-from flowedu.job import checkpoint_files as cf
-from flowedu.job.session import default_session
+from flowedu.core.job.session import default_session
+from flowedu.oneflow04.job import checkpoint_files as cf
 
 x = f32(4, 3)
 NAMES = ["System-Train-TrainStep-train", "d-bias", "d-weight"]
@@ -154,7 +154,7 @@ def test_names_go_up_when_clocks_stand_still_or_go_back(tmp_path, monkeypatch):
         def now(cls, tz=None):
             return now[0]
 
-    monkeypatch.setattr(flowedu.job.train, "datetime", Clock)
+    monkeypatch.setattr(flowedu.oneflow04.job.train, "datetime", Clock)
     trainer()
     manager = flow.train.SimpleCheckPointManager(str(tmp_path))
     for back in (0, 0, 3600, -5):

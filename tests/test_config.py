@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from common import constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
-from flowedu.job import debug
-from flowedu.job import env as env_module
-from flowedu.job.config import PASSES
-from flowedu.job.session import default_session
-from flowedu.job.settings import ALIASES, JOB, REFUSED, REQUIRED, SESSION
+from flowedu.core.job.session import default_session
+from flowedu.oneflow04.job import debug
+from flowedu.oneflow04.job import env as env_module
+from flowedu.oneflow04.job.config import PASSES
+from flowedu.oneflow04.job.settings import ALIASES, JOB, REFUSED, REQUIRED, SESSION
 
-pytestmark = pytest.mark.filterwarnings("ignore::flowedu.once.OptionWarning")        # test_settings.py is about them
+pytestmark = pytest.mark.filterwarnings("ignore::flowedu.errors.once.OptionWarning")        # test_settings.py is about them
 x = f32(2, 3)
 GOOD = {bool: False, int: 3, float: 0.5, str: "text", dict: {"a": 1}, type(flow.float): flow.double}
 BAD = {bool: [1, 0, "True", None, np.bool_(True)], int: [True, 1.0, "1", None], float: ["1", None, True, 1j],
@@ -362,7 +362,7 @@ def test_sysconfig_tells_the_truth():
     assert f"-I{flow.sysconfig.get_include()}" in flow.sysconfig.get_compile_flags()
     assert flow.sysconfig.get_link_flags()[0] == "-shared"
     assert not (flow.sysconfig.with_cuda() or flow.sysconfig.with_xla() or flow.sysconfig.has_rpc_backend_grpc())
-    assert flow.sysconfig.with_openmp() == flow.ops.core.has_threads() and flow.sysconfig.has_rpc_backend_local()
+    assert flow.sysconfig.with_openmp() == flow.has_threads() and flow.sysconfig.has_rpc_backend_local()
 
 
 # --- the debug mode --------------------------------------------------------------------------------------------------
@@ -470,7 +470,7 @@ def test_lines_are_written_at_exit(tmp_path):
     script = textwrap.dedent(f"""
         import sys
         import flowedu as flow
-        from flowedu.job import debug
+        from flowedu.oneflow04.job import debug
         sys.path.insert(0, {os.path.dirname(__file__)!r})
         from test_config import FakeJob
         flow.env.log_dir({str(tmp_path)!r})

@@ -8,13 +8,13 @@ import flowedu as flow
 import flowedu.typing as tp
 from common import constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
 from custom_ops import affine, cube, leaky, own_registry, tensors  # noqa: F401
-from flowedu.blob.dtype import as_dtype
-from flowedu.blob.spec import Spec
-from flowedu.dist.signature import signatures
+from flowedu.core.graph.ir import Graph
+from flowedu.core.ops.define import REGISTRY, define
+from flowedu.core.ops.record import Laws, Meaning
+from flowedu.core.sbp.signature import signatures
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, GradientError
-from flowedu.graph.ir import Graph
-from flowedu.ops.define import REGISTRY, define
-from flowedu.ops.record import Laws, Meaning
 from laws import calls, test_gradients, test_modes, test_signatures
 from laws.graphs import run_graph
 
@@ -151,7 +151,7 @@ def test_without_sbp_nothing_is_cut():
 
 
 def test_letters_that_must_stay_whole():
-    from flowedu.custom.gradient import gradient_equation as eq
+    from flowedu.ops.custom.gradient import gradient_equation as eq
     assert eq("ab,b->ab", ["x", "w"], ["y"], ["dy", "x", "w"]) == "ab,ab,b->ab,b"
     assert eq("ab->a", ["x"], ["y"], ["dy"]) == "a->aB"                # b is in nothing that backward gets
     assert eq("ab->a", ["x"], ["y"], ["dy", "x"]) == "a,ab->ab"

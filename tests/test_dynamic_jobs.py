@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant, constant_rate, f32, fresh_session, refused  # noqa: F401
-from flowedu.frontend import front
-from flowedu.ops.host import HOST, define_host
+from flowedu.core.layers.frontend import front
+from flowedu.core.ops.host import HOST, define_host
 
 SGD = flow.optimizer.SGD
 
@@ -67,7 +67,7 @@ def test_a_batch_that_varies_trains_as_jobs_of_those_very_sizes_do(sizes):
 
 
 def test_plans_of_shapes_long_gone_are_dropped():
-    from flowedu.job.program import KEPT
+    from flowedu.core.job.program import KEPT
 
     @flow.global_function("predict", mirrored())
     def job(x: tp.ListNumpy.Placeholder((100, 2))) -> tp.ListNumpy:

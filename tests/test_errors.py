@@ -13,8 +13,8 @@ import pytest
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
-from flowedu.blob.dtype import as_dtype
-from flowedu.blob.spec import Spec
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, FlowError, KernelError
 from laws.calls import attributes, cases, close, input_name, label, reference, types_of, values
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from flowedu import initializers as init
 from flowedu import regularizers as reg
-from flowedu.blob import dtype as dt
+from flowedu.core.values import dtype as dt
 from flowedu.errors import FlowError
+from flowedu.oneflow04 import initializers as init
 
 SHAPES = st.lists(st.integers(0, 6), max_size=4).map(tuple)
 SEEDS = st.integers(0, 2**32)

@@ -13,7 +13,7 @@ import pytest
 import flowedu as flow
 from common import HANGS
 from custom_ops import own_registry  # noqa: F401
-from flowedu import context
+from flowedu.core.layers import context
 from flowedu.learn import exercises
 from flowedu.learn.lesson import LessonError, run_lesson
 

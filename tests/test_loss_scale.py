@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant, constant_rate, fresh_session, refused, run  # noqa: F401
-from flowedu.ops.define import REGISTRY
+from flowedu.core.ops.define import REGISTRY
 
 opt, scale = flow.optimizer, flow.optimizer.loss_scale
 OPTIMIZERS = {

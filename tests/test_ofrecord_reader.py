@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from common import fresh_session, refused  # noqa: F401
+from flowedu.core.ops.host import forget_states
 from flowedu.data.ofrecord import part_paths
 from flowedu.data.reader import RecordReader, shuffled
 from flowedu.errors import ArgumentError, DataError
-from flowedu.ops.host import forget_states
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def test_batches_follow_one_another_over_the_end(tmp_path):
 
 def test_a_batch_of_records_has_a_spec(tmp_path):
     batch = flow.data.ofrecord_reader(write(tmp_path, 3), 3)
-    assert batch.spec == flow.blob.spec.Spec((3,), flow.record) and batch.shape == (3,) and len(batch) == 3
+    assert batch.spec == flow.core.values.spec.Spec((3,), flow.record) and batch.shape == (3,) and len(batch) == 3
     assert batch[2].feature["i"].int32_list.value[0] == 2 and "part-0" in repr(batch)
 
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from common import f32
-from flowedu.blob.spec import Spec
+from flowedu.core.graph.backward import gradients
+from flowedu.core.graph.ir import Graph
+from flowedu.core.graph.passes import run_passes
+from flowedu.core.values.spec import Spec
 from flowedu.errors import DTypeError, ShapeError
-from flowedu.graph.backward import gradients
-from flowedu.graph.ir import Graph
-from flowedu.graph.passes import run_passes
 from laws.graphs import run_graph
 
 R = flow.ops.REGISTRY

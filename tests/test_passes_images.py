@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant_rate, f32, fresh_session, refused  # noqa: F401
-from flowedu.blob.spec import Spec
+from flowedu.core.graph.backward import gradients
+from flowedu.core.graph.ir import Graph
+from flowedu.core.graph.passes import run_passes
+from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError
-from flowedu.graph import layout as layout_pass
-from flowedu.graph.backward import gradients
-from flowedu.graph.ir import Graph
-from flowedu.graph.passes import run_passes
+from flowedu.fast.passes import layout as layout_pass
 from laws.graphs import run_graph
 
 R = flow.ops.REGISTRY

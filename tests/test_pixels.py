@@ -10,8 +10,8 @@ from PIL import Image, ImageOps
 
 import flowedu as flow
 from common import refused
-from flowedu.dynamic import _pixels, decode, resample, resize
 from flowedu.errors import DataError
+from flowedu.oneflow04.image import _pixels, decode, resample, resize
 
 sizes = st.integers(1, 24)
 SPECIAL = [0.0, -0.0, 1e30, -1e-42, 254.5, np.inf, -np.inf, np.nan]

@@ -11,9 +11,9 @@ import pytest
 import flowedu as flow
 from common import HANGS, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
 from custom_ops import affine, cube, own_registry, tensors  # noqa: F401
-from flowedu.custom.record import CUSTOM
+from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError, DTypeError, KernelError, ShapeError, UnsupportedError
-from flowedu.ops.define import REGISTRY
+from flowedu.ops.custom.record import CUSTOM
 
 # --- exceptions -------------------------------------------------------------------------------------------------------
 

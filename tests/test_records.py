@@ -9,13 +9,13 @@ import pytest
 
 import flowedu
 from flowedu import _kernels
-from flowedu.autograd import nodes
-from flowedu.dist.graph import records
+from flowedu.core.grad import nodes
+from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.ops.host import HOST
+from flowedu.core.ops.record import DEFAULTS, Kernel, Laws, Meaning, Signature, Split, View, read
+from flowedu.core.sbp.graph import records
 from flowedu.errors import ArgumentError, MissingAttributeError
 from flowedu.nn.graph import names, unroll  # noqa: F401  (unroll: a record of its own)
-from flowedu.ops.define import REGISTRY, Op
-from flowedu.ops.host import HOST
-from flowedu.ops.record import DEFAULTS, Kernel, Laws, Meaning, Signature, Split, View, read
 
 ROOT = Path(flowedu.__file__).parent
 EVERY = [*REGISTRY.values(), *HOST.values(), *(x for x in vars(records).values() if isinstance(x, Op))]

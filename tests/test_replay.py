@@ -9,9 +9,9 @@ import pytest
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant, fresh_session, job  # noqa: F401
-from flowedu import index_ops, sort_ops
-from flowedu.blob.dtype import as_dtype
-from flowedu.context import current
+from flowedu.core.layers.context import current
+from flowedu.core.values.dtype import as_dtype
+from flowedu.oneflow04 import index_ops, sort_ops
 
 _RNG = np.random.default_rng(0)
 SIZES = (5, 2, 1)

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
+from flowedu.core.layers.parameter import Parameter
 from flowedu.errors import FlowError
-from flowedu.nn.parameter import Parameter
 from flowedu.saving import register_saver, saver_for
 from flowedu.saving.folder import CheckpointFileError, read, write
 

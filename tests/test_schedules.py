@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowedu.errors import FlowError
-from flowedu.optim import schedule as sc
-from flowedu.optim import warmup
+from flowedu.oneflow04.optim import schedule as sc
+from flowedu.oneflow04.optim import warmup
 
 RATES = st.floats(1e-6, 10)
 STEPS = st.integers(1, 300)

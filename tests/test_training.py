@@ -367,7 +367,7 @@ def train_by_job(model, rule, dtype=np.float32):
 def train_eagerly(model, rule):
     """The same with tensors, `backward`, and the update written out in NumPy."""
     flow.random.seed(3)                         # the same names, so the same initial values
-    store, losses = flow.context.EAGER.variables, []
+    store, losses = flow.core.layers.context.EAGER.variables, []
     for t, (images, labels) in enumerate(batches(), 1):
         loss = model(flow.tensor(images), flow.tensor(labels))
         loss.mean().backward()

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import flowedu.typing as tp
-from flowedu.blob import annotation as an
-from flowedu.blob import dtype as dt
-from flowedu.blob import placeholder as ph
-from flowedu.blob import signature as sg
+from flowedu.core.values import annotation as an
+from flowedu.core.values import dtype as dt
+from flowedu.core.values import placeholder as ph
+from flowedu.core.values import signature as sg
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
 
 X = tp.Numpy.Placeholder((4, 3))

@@ -8,11 +8,11 @@ import flowedu as flow
 import flowedu.typing as tp
 from common import constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
 from custom_ops import own_registry, tensors  # noqa: F401
+from flowedu.core.ops.define import REGISTRY, REQUIRED
 from flowedu.custom import load_library
 from flowedu.custom.module import read_definition
 from flowedu.custom.optypes import TYPES, op_type
 from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError
-from flowedu.ops.define import REGISTRY, REQUIRED
 
 COUNT = itertools.count()               # names are unique in a job
 
@@ -344,4 +344,4 @@ def test_what_a_folder_lacks(tmp_path):
 
 
 def test_experimental_has_the_typing_check():
-    assert flow.experimental.enable_typing_check.function is flow.blob.signature.enable_typing_check
+    assert flow.experimental.enable_typing_check.function is flow.core.values.signature.enable_typing_check

@@ -7,7 +7,7 @@ import pytest
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant, constant_rate, f32, fresh_session, refused  # noqa: F401
-from flowedu.job import env
+from flowedu.oneflow04.job import env
 
 BATCH, STEPS = 12, 20
 IMAGES = np.random.default_rng(0).random((5, BATCH, 1, 28, 28), np.float32)

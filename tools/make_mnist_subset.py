@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-TARGET = Path(__file__).parents[1] / "src/flowedu/data/mnist_subset.npz"
+TARGET = Path(__file__).parents[1] / "src/flowedu/oneflow04/data/mnist_subset.npz"
 PER_DIGIT = {"train": 600, "test": 100}
 
 

@@ -2,7 +2,7 @@
 import numpy as np
 
 import flowedu as flow
-from flowedu.blob.storage import view
+from flowedu.core.values.storage import view
 from flowedu.learn.exercises import Wrong, expect
 
 

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import flowedu as flow
-from flowedu.blob.storage import set_cache
+from flowedu.core.values.storage import set_cache
 from flowedu.learn.svg import FILLS, GREY, Drawing
 
 CELL = 40

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 
 import flowedu as flow
-from flowedu.blob.spec import Spec
-from flowedu.dist.signature import signatures
+from flowedu.core.sbp.signature import signatures
+from flowedu.core.values.spec import Spec
 from flowedu.learn.exercises import Wrong, expect
 
 

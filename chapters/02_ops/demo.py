@@ -3,8 +3,8 @@ import argparse
 from pathlib import Path
 
 import flowedu as flow
+from flowedu.core.ops.dispatch import Node, call_below, interpreter
 from flowedu.learn.svg import FILLS, GREY, Drawing
-from flowedu.ops.core import Node, call_below, interpreter
 
 WIDTH, HEIGHT, ACROSS, DOWN = 150, 54, 205, 96      # of a box; from one box to the next
 

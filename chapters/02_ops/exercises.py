@@ -3,8 +3,8 @@
     python -m flowedu.learn.exercises chapters/02_ops
 """
 import flowedu as flow
-from flowedu.ops.core import call_below, interpreter  # noqa: F401  (you need call_below in the last exercise)
-from flowedu.ops.value import Value
+from flowedu.core.ops.dispatch import call_below, interpreter  # noqa: F401  (you need call_below in the last exercise)
+from flowedu.core.ops.value import Value
 
 
 def equations():

@@ -1,7 +1,7 @@
 """Answers to the exercises of chapter 2."""
 import flowedu as flow
-from flowedu.ops.core import call_below, interpreter
-from flowedu.ops.value import Value
+from flowedu.core.ops.dispatch import call_below, interpreter
+from flowedu.core.ops.value import Value
 
 
 def equations():

@@ -2,7 +2,7 @@
 import numpy as np
 
 import flowedu as flow
-from flowedu.context import EAGER
+from flowedu.core.layers.context import EAGER
 from flowedu.learn.exercises import Wrong, expect
 from flowedu.ops.padding import conv_padding
 

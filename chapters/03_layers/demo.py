@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import flowedu as flow
-from flowedu.context import EAGER
+from flowedu.core.layers.context import EAGER
 
 FILTERS, EPOCHS, RATE = 8, 8, 0.3
 

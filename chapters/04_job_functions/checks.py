@@ -3,11 +3,11 @@ import numpy as np
 
 import flowedu as flow
 import flowedu.typing as tp
-from flowedu.blob.spec import Spec
-from flowedu.dist.boxing import route
-from flowedu.dist.sbp import layout, local_shape
-from flowedu.graph.memory import Buffer
-from flowedu.graph.memory import place as planned
+from flowedu.core.graph.memory import Buffer
+from flowedu.core.graph.memory import place as planned
+from flowedu.core.sbp.boxing import route
+from flowedu.core.sbp.sbp import layout, local_shape
+from flowedu.core.values.spec import Spec
 from flowedu.learn.exercises import Wrong, expect
 
 # a two-layer network and its gradient, as calls: (result, what it reads)

@@ -66,9 +66,9 @@ def replay(calls, known):
     """Follow the recipe of a job: {value: what it became}, the given ones included.
 
     calls: job.context.calls. Each has f, a function; args, a tuple; kwargs, a dict; results, a tuple of values. Call f in
-    order. In its arguments there are values (instances of flowedu.graph.ir.GraphValue), also inside lists and tuples, and
-    constants, which stay as they are. known: {value: tensor} for the arguments of the job; leave it as it is. f returns one
-    tensor where there is one result, and a list or tuple of them where there are several.
+    order. In its arguments there are values (instances of flowedu.core.graph.ir.GraphValue), also inside lists and
+    tuples, and constants, which stay as they are. known: {value: tensor} for the arguments of the job; leave it as it is.
+    f returns one tensor where there is one result, and a list or tuple of them where there are several.
     """
     raise NotImplementedError("your turn")
 

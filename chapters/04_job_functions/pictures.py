@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from flowedu.graph.picture import draw_memory
+from flowedu.show.picture import draw_memory
 
 __all__ = ["curves", "draw_memory", "filters", "misread"]
 

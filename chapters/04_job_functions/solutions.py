@@ -3,7 +3,7 @@ import math
 
 import flowedu as flow
 import flowedu.typing as tp
-from flowedu.graph.ir import GraphValue
+from flowedu.core.graph.ir import GraphValue
 
 
 def momentum_steps(gradients, rates, momentum=0.9):

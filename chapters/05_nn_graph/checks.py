@@ -3,7 +3,7 @@ import numpy as np
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.graph.memory import Buffer, place
+from flowedu.core.graph.memory import Buffer, place
 from flowedu.learn.exercises import Wrong, expect
 
 NODES = [("c", "add", ("a", "b")), ("d", "relu", ("c",)), ("e", "add", ("a", "b")), ("f", "relu", ("e",)),

@@ -7,10 +7,10 @@ import numpy as np
 
 import flowedu as flow
 from flowedu import comm, nn
-from flowedu.blob.spec import Spec
-from flowedu.dist.comm import current
-from flowedu.dist.sbp import pretty
-from flowedu.dist.signature import signatures
+from flowedu.core.sbp.ranks import current
+from flowedu.core.sbp.sbp import pretty
+from flowedu.core.sbp.signature import signatures
+from flowedu.core.values.spec import Spec
 from flowedu.learn.exercises import Wrong, expect
 
 

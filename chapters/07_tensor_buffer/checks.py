@@ -2,8 +2,8 @@
 import numpy as np
 
 import flowedu as flow
-from flowedu.dynamic.resample import taps
 from flowedu.learn.exercises import Wrong, expect
+from flowedu.oneflow04.image.resample import taps
 
 SHAPES = [(2, 3), (1, 4), (5, 1), (0, 2), (3, 3)]
 

@@ -5,88 +5,74 @@ Public names, grouped by the chapter that explains them. No logic here.
 from flowedu import faces                             # first: what is imported by another path than where it lives
 
 # chapter 1: blobs, dtypes, placeholders
-from flowedu.blob.dtype import (
-    bool_ as bool,
-    char,
-    convert_oneflow_dtype_to_numpy_dtype,
-    dtype,
-    dtypes,
-    float16,
-    float32,
-    float64,
-    int8,
-    int32,
-    int64,
-    record,
-    tensor_buffer,
-    uint8,
-)
-from flowedu.blob.blob import BlobDef, BlobDesc
-from flowedu.blob.placeholder import ArgBlobDef, FixedTensorDef, MirroredTensorDef, MirroredTensorListDef
-from flowedu.blob.signature import enable_typing_check as _enable_typing_check
-from flowedu.blob.storage import empty_cache, memory_stats, set_cache
+from flowedu.core.values.dtype import (
+    bool_ as bool, char, convert_oneflow_dtype_to_numpy_dtype, dtype, dtypes, float16, float32, float64, int8, int32, int64,
+    record, tensor_buffer, uint8)
+from flowedu.core.values.blob import BlobDef, BlobDesc
+from flowedu.core.values.placeholder import ArgBlobDef, FixedTensorDef, MirroredTensorDef, MirroredTensorListDef
+from flowedu.core.values.signature import enable_typing_check as _enable_typing_check
+from flowedu.core.values.storage import empty_cache, memory_stats, set_cache
 from flowedu import errors
 from flowedu.errors import JobBuildAndInferError
-from flowedu import sysconfig
+from flowedu.oneflow04 import sysconfig
 from flowedu.oneflow04 import typing
 
 # chapter 2: ops and gradients
 from flowedu import ops
-from flowedu.ops.core import get_num_threads, has_threads, set_num_threads
+from flowedu.core.ops.dispatch import get_num_threads, has_threads, set_num_threads
 from flowedu.tensor import Tensor, empty, from_numpy, full, grad, no_grad, tensor
-from flowedu import math
-from flowedu.array_ops import (
+from flowedu.oneflow04 import math
+from flowedu.oneflow04.array_ops import (
     acc, assign, cast, constant, constant_like, constant_scalar, dynamic_reshape, elem_cnt, expand_dims, identity,
     identity_n, pack, repeat, slice, unpack)
-from flowedu.index_ops import (
-    dim_gather, gather_nd, one_hot, scatter_nd, tensor_scatter_nd_add, tensor_scatter_nd_update,
-    unsorted_batch_segment_sum, unsorted_segment_sum, unsorted_segment_sum_like)
-from flowedu.math import (
-    add as broadcast_add, clip_by_value, divide as broadcast_div, multiply as broadcast_mul,
-    subtract as broadcast_sub)
-from flowedu.matrix_ops import range
-from flowedu.shape_ops import (
+from flowedu.oneflow04.index_ops import (
+    dim_gather, gather_nd, one_hot, scatter_nd, tensor_scatter_nd_add, tensor_scatter_nd_update, unsorted_batch_segment_sum,
+    unsorted_segment_sum, unsorted_segment_sum_like)
+from flowedu.oneflow04.math import (
+    add as broadcast_add, clip_by_value, divide as broadcast_div, multiply as broadcast_mul, subtract as broadcast_sub)
+from flowedu.oneflow04.matrix_ops import range
+from flowedu.oneflow04.shape_ops import (
     broadcast_like, broadcast_to_compatible_with, reshape_like, reverse, slice_update, slice_v2)
-from flowedu.sort_ops import in_top_k
+from flowedu.oneflow04.sort_ops import in_top_k
 from flowedu import linalg
 
 # chapter 3: variables, layers, optimizers
-from flowedu import layers, losses, nn, optimizer, random, regularizers
-from flowedu.initializers import (
+from flowedu.oneflow04 import layers, losses, optimizer, random, regularizers
+from flowedu import nn
+from flowedu.oneflow04.initializers import (
     constant_initializer, empty_initializer, glorot_normal_initializer, glorot_uniform_initializer, kaiming_initializer,
-    ones_initializer, random_normal_initializer, random_uniform_initializer, truncated_normal,
-    truncated_normal_initializer, variance_scaling_initializer, xavier_normal_initializer, xavier_uniform_initializer,
-    zeros_initializer)
-from flowedu.nn.losses import combined_margin_loss, ctc_loss, smooth_l1_loss
-from flowedu.variables import get_variable
+    ones_initializer, random_normal_initializer, random_uniform_initializer, truncated_normal, truncated_normal_initializer,
+    variance_scaling_initializer, xavier_normal_initializer, xavier_uniform_initializer, zeros_initializer)
+from flowedu.oneflow04.nn.losses import combined_margin_loss, ctc_loss, smooth_l1_loss
+from flowedu.oneflow04.variables import get_variable
 
 # chapter 4: job functions
-from flowedu.job import env, scope
-from flowedu.job.blob import ConsistentBlob, EagerConsistentBlob, LocalBlob, MirroredBlob
-from flowedu.job.config import ExecutionConfig, FunctionConfig, config, function_config
-from flowedu.job.description import current_global_function_desc
-from flowedu.job.eager import eager_execution_enabled, enable_eager_execution
-from flowedu.job.env import current_machine_id, current_resource
-from flowedu.job.function import global_function
-from flowedu.job.scope import cast_to_current_logical_view, current_scope, namespace as name_scope
-from flowedu.job.session import clear_default_session, get_all_variables, load_variables, sync_default_session
-from flowedu.job.watch import watch, watch_diff
+from flowedu.oneflow04.job import env, scope
+from flowedu.core.job.blob import ConsistentBlob, EagerConsistentBlob, LocalBlob, MirroredBlob
+from flowedu.oneflow04.job.config import ExecutionConfig, FunctionConfig, config, function_config
+from flowedu.oneflow04.job.description import current_global_function_desc
+from flowedu.oneflow04.job.eager import eager_execution_enabled, enable_eager_execution
+from flowedu.oneflow04.job.env import current_machine_id, current_resource
+from flowedu.core.job.function import global_function
+from flowedu.oneflow04.job.scope import cast_to_current_logical_view, current_scope, namespace as name_scope
+from flowedu.core.job.session import clear_default_session, get_all_variables, load_variables, sync_default_session
+from flowedu.core.job.watch import watch, watch_diff
 from flowedu.oneflow04 import deprecated, unittest
 from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 
 # what chapter 6 does for chapters 4 and 5, and passes that know special kernels
-from flowedu.dist import connect as _connect
-from flowedu.graph import fast as _fast
+from flowedu.core.sbp import connect as _connect
+from flowedu.fast import passes as _fast
 
 # chapter 5: tensors
 from flowedu.tensor import return_types
-from flowedu.tensor.creation import (
+from flowedu.core.ops.creation import (
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor,
     arange, as_tensor, empty_like, eye, full_like, linspace, logspace, ones, ones_like, zeros, zeros_like)
 from flowedu import autograd, cuda
-from flowedu.blob.dtype import bfloat16, get_default_dtype, set_default_dtype
-from flowedu.blob.limits import finfo, iinfo
-from flowedu.device import device
+from flowedu.core.values.dtype import bfloat16, get_default_dtype, set_default_dtype
+from flowedu.core.values.limits import finfo, iinfo
+from flowedu.core.values.device import device
 from flowedu.tensor import (
     Size, enable_grad, from_dlpack, inference_mode, is_grad_enabled, is_inference_mode_enabled, set_grad_enabled)
 from flowedu.tensor.memory_format import (
@@ -132,7 +118,7 @@ from flowedu.tensor.generator import (
 from flowedu.tensor.random import (
     bernoulli, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm)
 from flowedu.tensor.printing import set_printoptions
-from flowedu.ops.promote import can_cast, promote_types, result_type
+from flowedu.core.ops.promote import can_cast, promote_types, result_type
 
 # chapter 5: training with tensors
 from flowedu import models, optim, utils, vision
@@ -141,14 +127,14 @@ from flowedu.calls.present import present_all as _present_all
 from flowedu.later import later as _later
 
 # chapter 6: several devices
-from flowedu import advanced
-from flowedu.hints import hierarchical_parallel_cast, parallel_cast
-from flowedu.job import distribute
+from flowedu.oneflow04 import advanced
+from flowedu.oneflow04.hints import hierarchical_parallel_cast, parallel_cast
+from flowedu.oneflow04.job import distribute
 from flowedu.tensor.globals import global_to_global, local_to_global, to_global, to_local
 
 # chapter 7: data whose size is known only when it is there
-from flowedu.dynamic import TensorBuffer, TensorList
-from flowedu.dynamic.ops import (
+from flowedu.core.buffers import TensorBuffer, TensorList
+from flowedu.core.buffers.ops import (
     gen_tensor_buffer, tensor_buffer_to_list_of_tensors, tensor_buffer_to_tensor, tensor_buffer_to_tensor_list,
     tensor_list_split, tensor_list_to_tensor_buffer, tensor_to_tensor_buffer)
 
@@ -161,23 +147,24 @@ long = int64
 # what is imported when somebody asks for it
 __getattr__, __dir__ = _later(__name__, {
     # chapters 3 and 4
-    "core": "flowedu.core", "data": "flowedu.data", "checkpoint": "flowedu.job.checkpoint", "train": "flowedu.job.train",
-    "custom": "flowedu.custom", "experimental": "flowedu.oneflow04.experimental",
+    "core": "flowedu.core", "data": "flowedu.data", "checkpoint": "flowedu.oneflow04.job.checkpoint",
+    "train": "flowedu.oneflow04.job.train",
+    "custom": "flowedu.oneflow04.custom", "experimental": "flowedu.oneflow04.experimental",
     **dict.fromkeys(("consistent_user_op_builder", "consistent_user_op_module_builder", "custom_op", "user_op_builder",
-                     "user_op_module_builder"), "flowedu.custom"),
+                     "user_op_module_builder"), "flowedu.oneflow04.custom"),
     # chapter 5
-    "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.nn.graph",
+    "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.core.trace",
     "onnx": "flowedu.onnx",
     # chapter 6
-    "placement": "flowedu.dist.names", "sbp": "flowedu.sbp", "boxing": "flowedu.boxing",
-    "explain": "flowedu.dist.tensor.explaining",
-    "comm": "flowedu.comm", "distributed": "flowedu.distributed",
+    "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.boxing",
+    "explain": "flowedu.core.sbp.tensor.explaining",
+    "comm": "flowedu.distributed.comm", "distributed": "flowedu.distributed",
     # chapter 7
-    "detection": "flowedu.dynamic.detection", "image": "flowedu.dynamic.image",
+    "detection": "flowedu.oneflow04.image.detection", "image": "flowedu.oneflow04.image.image",
     **dict.fromkeys(("object_bbox_flip", "object_bbox_scale", "object_segmentation_polygon_flip",
                      "object_segmentation_polygon_scale", "object_segmentation_polygon_to_mask"),
-                    "flowedu.dynamic.detection"),
-    **{f"image_{n}": f"flowedu.dynamic.image:{n}" for n in (
+                    "flowedu.oneflow04.image.detection"),
+    **{f"image_{n}": f"flowedu.oneflow04.image.image:{n}" for n in (
         "batch_align", "decode", "flip", "normalize", "random_crop", "resize", "target_resize")},
 })
 __all__ = [_name for _name in __dir__() if not _name.startswith("_")]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.blob.dtype import as_dtype, float32
-from flowedu.blob.spec import Spec
-from flowedu.dist.boxing import Route
-from flowedu.dist.boxing import route as _route
-from flowedu.dist.tensor.interpreter import rule, strict
-from flowedu.dist.tensor.lay import checked_lay
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.sbp.boxing import Route
+from flowedu.core.sbp.boxing import route as _route
+from flowedu.core.sbp.tensor.interpreter import rule, strict
+from flowedu.core.sbp.tensor.lay import checked_lay
+from flowedu.core.values.dtype import as_dtype, float32
+from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError
-from flowedu.tensor.base import Tensor
 
 __all__ = ["Route", "route", "rule", "strict"]
 

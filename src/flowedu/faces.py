@@ -12,8 +12,21 @@ from importlib.machinery import ModuleSpec
 
 # the public path below flowedu: where the module, or the folder with all that is in it, lives
 FACES = {
+    "advanced": "oneflow04.advanced",
+    "comm": "distributed.comm",
+    "core.record": "oneflow04.record",
+    "custom": "oneflow04.custom",
+    "data": "oneflow04.data",
     "deprecated": "oneflow04.deprecated",
     "experimental": "oneflow04.experimental",
+    "layers": "oneflow04.layers",
+    "losses": "oneflow04.losses",
+    "math": "oneflow04.math",
+    "nn.graph": "core.trace",
+    "optimizer": "oneflow04.optimizer",
+    "random": "oneflow04.random",
+    "regularizers": "oneflow04.regularizers",
+    "sysconfig": "oneflow04.sysconfig",
     "typing": "oneflow04.typing",
     "unittest": "oneflow04.unittest",
 }

@@ -5,8 +5,8 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 
+from flowedu.errors.nearest import UnknownNameError
 from flowedu.faces import face
-from flowedu.nearest import UnknownNameError
 
 _present: Callable = lambda found: found                 # calls/present.py has the one that is used
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from flowedu.dist.sbp import layout
+from flowedu.core.sbp.sbp import layout
 
 PLACES = [((0,), (1,)), ((3,), (1,)), ((0, 1), (2,)), ((2, 0), (2,)), ((1, 2, 3), (3,)), ((0, 1, 2, 3), (4,)),
           ((0, 1, 2, 3), (2, 2)), ((1, 2, 4, 5), (2, 2)), ((4, 5), (1, 2)), ((0, 1, 2, 3, 4, 5), (2, 3))]

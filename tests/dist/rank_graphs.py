@@ -2,12 +2,12 @@
 import numpy as np
 
 import flowedu as flow
-from flowedu.blob.place import Place
-from flowedu.dist.comm.workers import VirtualEngine
-from flowedu.dist.graph.lower import lower
-from flowedu.dist.graph.run import RankPrograms
-from flowedu.dist.infer import Inference, unread
-from flowedu.graph.program import Program
+from flowedu.core.graph.program import Program
+from flowedu.core.sbp.graph.lower import lower
+from flowedu.core.sbp.graph.run import RankPrograms
+from flowedu.core.sbp.infer import Inference, unread
+from flowedu.core.sbp.ranks.workers import VirtualEngine
+from flowedu.core.values.place import Place
 from flowedu.tensor import tensor
 
 
@@ -115,4 +115,4 @@ class Single:
 
 
 def spec(a):
-    return flow.blob.spec.Spec(np.shape(a), flow.blob.dtype.as_dtype(np.asarray(a).dtype))
+    return flow.core.values.spec.Spec(np.shape(a), flow.core.values.dtype.as_dtype(np.asarray(a).dtype))

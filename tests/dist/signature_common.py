@@ -4,9 +4,9 @@ import random
 import numpy as np
 
 import flowedu as flow
-from flowedu.blob.dtype import as_dtype
-from flowedu.blob.spec import Spec
-from flowedu.dist.sbp import layout
+from flowedu.core.sbp.sbp import layout
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
 from laws.calls import attributes, cases, input_name, resized, types_of, values
 
 CALLS = cases(lambda op: op.ref is not None and not op.mutates and not op.random)

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from common import HANGS
-from flowedu.blob.place import Place
-from flowedu.blob.spec import Spec
-from flowedu.dist.auto import automatic, search, trained
-from flowedu.dist.auto.model import Model, allowed, routed
-from flowedu.dist.auto.solve import Problem, Table
-from flowedu.dist.choose import cheapest
-from flowedu.dist.infer import Inference
-from flowedu.dist.sbp import layout
-from flowedu.graph.backward import gradients
-from flowedu.graph.ir import Graph
+from flowedu.core.graph.backward import gradients
+from flowedu.core.graph.ir import Graph
+from flowedu.core.sbp.choose import cheapest
+from flowedu.core.sbp.infer import Inference
+from flowedu.core.sbp.sbp import layout
+from flowedu.core.values.place import Place
+from flowedu.core.values.spec import Spec
+from flowedu.distributed.auto import automatic, search, trained
+from flowedu.distributed.auto.model import Model, allowed, routed
+from flowedu.distributed.auto.solve import Problem, Table
 from flowedu.ops import REGISTRY
 from laws.test_modes import evaluate, expression
 

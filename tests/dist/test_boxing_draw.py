@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 
 import flowedu as flow
-from flowedu.blob.spec import Spec
-from flowedu.dist.boxing import route
-from flowedu.dist.sbp import layout
+from flowedu.core.sbp.boxing import route
+from flowedu.core.sbp.sbp import layout
+from flowedu.core.values.spec import Spec
 
 from .boxing_common import pairs
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from flowedu.blob.place import bounds
-from flowedu.blob.spec import Spec
-from flowedu.dist.boxing import route
-from flowedu.dist.comm.workers import VirtualEngine
-from flowedu.dist.sbp import layout
-from flowedu.graph.ir import Graph
+from flowedu.core.graph.ir import Graph
+from flowedu.core.sbp.boxing import route
+from flowedu.core.sbp.ranks.workers import VirtualEngine
+from flowedu.core.sbp.sbp import layout
+from flowedu.core.values.place import bounds
+from flowedu.core.values.spec import Spec
 
 from .boxing_common import gather, layouts, pairs, scatter, values
 

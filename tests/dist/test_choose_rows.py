@@ -4,10 +4,10 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from common import refused
-from flowedu.blob.spec import Spec
-from flowedu.dist.boxing import route
-from flowedu.dist.choose import choose
-from flowedu.dist.sbp import layout
+from flowedu.core.sbp.boxing import route
+from flowedu.core.sbp.choose import choose
+from flowedu.core.sbp.sbp import layout
+from flowedu.core.values.spec import Spec
 from flowedu.errors import JobBuildAndInferError
 
 from .boxing_common import layouts

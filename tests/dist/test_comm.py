@@ -11,8 +11,8 @@ import flowedu as flow
 from common import HANGS
 from dist import comm_laws
 from dist.ranks import comm, on_threads
-from flowedu.dist.comm import base
-from flowedu.dist.comm.mirror import Mirror
+from flowedu.core.sbp.ranks import base
+from flowedu.core.sbp.ranks.mirror import Mirror
 from flowedu.distributed import set_virtual_devices, spawn
 from flowedu.errors import ArgumentError, CommError
 

@@ -4,7 +4,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import comm
-from flowedu.dist.comm import base
+from flowedu.core.sbp.ranks import base
 from flowedu.distributed import set_virtual_devices, spawn
 from flowedu.errors import ArgumentError, CallError, CommError, ShapeError
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from flowedu.dist.sbp import boxes
+from flowedu.core.sbp.sbp import boxes
 
 B, P, split = flow.sbp.broadcast, flow.sbp.partial_sum, flow.sbp.split
 A = np.arange(16, dtype=np.float32).reshape(4, 4)

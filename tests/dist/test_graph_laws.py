@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
-from flowedu.blob.place import Place
-from flowedu.blob.spec import Spec
-from flowedu.dist.comm import options
-from flowedu.dist.sbp import layout
-from flowedu.graph.backward import gradients
-from flowedu.graph.ir import Graph
+from flowedu.core.graph.backward import gradients
+from flowedu.core.graph.ir import Graph
+from flowedu.core.sbp.ranks import options
+from flowedu.core.sbp.sbp import layout
+from flowedu.core.values.place import Place
+from flowedu.core.values.spec import Spec
 from flowedu.ops import REGISTRY
 from laws.test_modes import evaluate, expression
 

@@ -2,10 +2,10 @@
 import numpy as np
 import pytest
 
-from flowedu.blob.place import Place
-from flowedu.dist.sbp import layout
-from flowedu.graph.backward import gradients
-from flowedu.graph.ir import Graph
+from flowedu.core.graph.backward import gradients
+from flowedu.core.graph.ir import Graph
+from flowedu.core.sbp.sbp import layout
+from flowedu.core.values.place import Place
 from flowedu.ops import REGISTRY
 
 from .rank_graphs import Run, Single, spec

@@ -4,8 +4,8 @@ import zlib
 import numpy as np
 import pytest
 
-from flowedu.blob.place import Place
-from flowedu.dist.sbp import layout
+from flowedu.core.sbp.sbp import layout
+from flowedu.core.values.place import Place
 from laws.calls import label
 from laws.test_spread import CALLS, TRAINED, arrays_of, build, same, sizes
 

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("four")
 
 @pytest.fixture
 def four(world):
-    from flowedu.dist.comm import current
+    from flowedu.core.sbp.ranks import current
 
     if current().name == "mpi":
         pytest.skip("virtual devices")

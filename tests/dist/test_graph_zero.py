@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from flowedu.dist.graph.zero import shard, zero
-from flowedu.dist.sbp import layout
+from flowedu.core.sbp.sbp import layout
+from flowedu.distributed.zero import shard, zero
 
 from .rank_graphs import Run, Single
 from .test_graph_lower import mlp, row, weights

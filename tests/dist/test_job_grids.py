@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant, constant_rate, f32, fresh_session, job, refused  # noqa: F401
-from flowedu.blob.place import Place
-from flowedu.blob.spec import Spec
-from flowedu.dist import spread as spreading
-from flowedu.dist.sbp import layout
+from flowedu.core.graph.backward import gradients
+from flowedu.core.graph.ir import Graph
+from flowedu.core.sbp import spread as spreading
+from flowedu.core.sbp.sbp import layout
+from flowedu.core.values.place import Place
+from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, CheckError, JobBuildAndInferError, UnsupportedError
-from flowedu.graph.backward import gradients
-from flowedu.graph.ir import Graph
 from flowedu.ops import REGISTRY
 from laws.graphs import run_graph
 from laws.test_modes import evaluate, expression

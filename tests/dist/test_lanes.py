@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dist.ranks import launch, mpi
-from flowedu.dist.comm.lanes import HEAD, Lane
+from flowedu.distributed.mpi.lanes import HEAD, Lane
 
 CAPACITY = 256
 
@@ -59,7 +59,7 @@ def test_too_large():
 MIXED = """
     from functools import reduce
     import numpy as np
-    from flowedu.dist.comm import current
+    from flowedu.core.sbp.ranks import current
     comm = current().comm(current().rank)
     rng, me, k = np.random.default_rng(7), comm.rank, comm.size
     groups = [tuple(range(k)), None, list(range(k)), (0, 1), tuple(range(k))[-2:], (0, k - 1), tuple(range(0, k, 2))]
@@ -102,7 +102,7 @@ def test_mixed(tmp_path, k):
 def test_other_calls_of_small_arrays_are_told(tmp_path):
     said = launch(tmp_path, """
     import numpy as np
-    from flowedu.dist.comm import current
+    from flowedu.core.sbp.ranks import current
     c = current().comm(current().rank)
     for _ in range(3):
         c.all_reduce(np.ones(4, "f4"))

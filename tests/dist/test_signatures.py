@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dist.signature_common import CALLS, arrays_of, drawable, gather, layouts_of, scatter, sizes, some, specs_of
-from flowedu.dist.candidates import ways
-from flowedu.dist.choose import choose, refuse
-from flowedu.dist.sbp import fits
-from flowedu.dist.signature import extra, signatures
+from flowedu.core.ops.define import Op
+from flowedu.core.ops.record import Laws, Meaning, Split, read
+from flowedu.core.sbp.candidates import ways
+from flowedu.core.sbp.choose import choose, refuse
+from flowedu.core.sbp.sbp import fits
+from flowedu.core.sbp.signature import extra, signatures
 from flowedu.errors import JobBuildAndInferError
 from flowedu.ops import REGISTRY
-from flowedu.ops.define import Op
-from flowedu.ops.record import Laws, Meaning, Split, read
 from laws.calls import label, reference
 
 ROWS = [(1,), (2,), (3,), (4,)]

@@ -2,8 +2,8 @@
 import pytest
 
 import flowedu as flow
-from flowedu.blob.spec import Spec
-from flowedu.dist.signature import signatures
+from flowedu.core.sbp.signature import signatures
+from flowedu.core.values.spec import Spec
 from flowedu.ops import REGISTRY
 
 M, N, V, IMAGE = (4, 6), (6, 8), (6,), (4, 6, 5, 5)

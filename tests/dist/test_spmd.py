@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from flowedu.dist.comm import current
+from flowedu.core.sbp.ranks import current
 
 B, P, split = flow.sbp.broadcast, flow.sbp.partial_sum, flow.sbp.split
 PROCESSES = current().size if current().name == "mpi" else 0

@@ -9,8 +9,8 @@ import pytest
 
 import flowedu as flow
 from flowedu.calls.explain import wants_tensor
+from flowedu.calls.function import PublicFunction
 from flowedu.errors import CallError, FlowError
-from flowedu.ops.function import PublicFunction
 from tensor.cases import BINARY, REDUCE, SHAPE, UNARY
 from tensor.inputs import INPUTS, split
 

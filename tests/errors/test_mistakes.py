@@ -13,7 +13,7 @@ import pytest
 import flowedu as flow
 from common import fresh_session  # noqa: F401
 from flowedu import errors
-from flowedu.nearest import ELSEWHERE, UnknownNameError
+from flowedu.errors.nearest import ELSEWHERE, UnknownNameError
 
 from .mistakes import ROWS, SETUP
 

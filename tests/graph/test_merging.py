@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from flowedu.graph.ir import Graph
-from flowedu.graph.passes import cse
-from flowedu.ops.define import REGISTRY
+from flowedu.core.graph.ir import Graph
+from flowedu.core.graph.passes import cse
+from flowedu.core.ops.define import REGISTRY
 
 from .making import graph
 

@@ -6,7 +6,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.nn.graph.onnx_ops import RULES
+from flowedu.onnx.ops import RULES
 from flowedu.vision import models
 from laws.calls import attributes, close, examples, input_name, label, types_of, values
 

@@ -7,7 +7,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.nn.graph.draw import Box, layout
+from flowedu.show.graph import Box, layout
 
 from .making import batch, graph, mlp, trainer, values
 

@@ -141,7 +141,7 @@ def test_passes_are_known_by_name():
     assert not g.config.off
 
 
-@pytest.mark.filterwarnings("ignore::flowedu.once.OptionWarning")
+@pytest.mark.filterwarnings("ignore::flowedu.errors.once.OptionWarning")
 def test_switches_of_oneflow():
     a, b = twins(mlp)
     g, h = trainer(a, MAKERS["sgd"](a.parameters())), trainer(b, MAKERS["sgd"](b.parameters()))

@@ -8,10 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import flowedu as flow
-from flowedu.blob.dtype import as_dtype
+from flowedu.core.ops.axes import parse
+from flowedu.core.values.dtype import as_dtype
 from flowedu.errors import FlowError
 from flowedu.ops import REGISTRY
-from flowedu.ops.axes import parse
 
 # For laws that hang less on the drawn values: a third of the profile's examples.
 few = settings(max_examples=max(5, settings().max_examples // 3))
@@ -96,13 +96,14 @@ def strided(x: np.ndarray, layout: int) -> np.ndarray:
 def resized(op, example: dict, sizes) -> dict:
     """The example with other sizes for its splittable letters, where the op takes them; else the example."""
     attrs = attributes(op, example)
-    specs = [flow.blob.spec.Spec(tuple(s), flow.float32) for s in example["shapes"]]
+    specs = [flow.core.values.spec.Spec(tuple(s), flow.float32) for s in example["shapes"]]
     try:
         ins, _ = parse(op.equation(specs, attrs), len(specs))
         new = {}
         shapes = [tuple(new.setdefault(c, sizes(c, n)) if c.islower() else n for c, n in zip(t, s))
                   for t, s in zip(ins, example["shapes"])]
-        op.infer([flow.blob.spec.Spec(s, as_dtype(t)) for s, t in zip(shapes, types_of(op, example, np.float32))], attrs)
+        types = types_of(op, example, np.float32)
+        op.infer([flow.core.values.spec.Spec(s, as_dtype(t)) for s, t in zip(shapes, types)], attrs)
     except (FlowError, KeyError, IndexError, ZeroDivisionError):
         return example
     return {**example, "shapes": shapes}

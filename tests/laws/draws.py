@@ -8,10 +8,10 @@ import zlib
 import numpy as np
 from hypothesis import strategies as st
 
-from flowedu.blob.dtype import as_dtype
-from flowedu.blob.spec import Spec, row_major
+from flowedu.core.ops.axes import parse
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec, row_major
 from flowedu.errors import FlowError
-from flowedu.ops.axes import parse
 
 from .calls import attributes, input_name, reference, resized, strided, types_of, values
 

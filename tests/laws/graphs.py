@@ -1,9 +1,9 @@
 """Running a bare graph, for laws about plans."""
 import numpy as np
 
-from flowedu.graph.executor import Executor
-from flowedu.graph.passes import run_passes
-from flowedu.graph.plan import make_plan
+from flowedu.core.graph.executor import Executor
+from flowedu.core.graph.passes import run_passes
+from flowedu.core.graph.plan import make_plan
 
 
 def run_graph(graph, arrays, passes=True, always_parallel=False, off=()):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from flowedu.blob.dtype import BY_CODE, bfloat16
+from flowedu.core.values.dtype import BY_CODE, bfloat16
 from flowedu.errors import FlowError
 from flowedu.ops import REGISTRY
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from flowedu.blob.dtype import as_dtype
-from flowedu.blob.spec import Spec
-from flowedu.dist.candidates import ways
-from flowedu.dist.comm import current
-from flowedu.dist.names import of_text
-from flowedu.dist.sbp import boxes, pretty
-from flowedu.dist.signature import extra, names_of
-from flowedu.dist.tensor.interpreter import assembled, strict
-from flowedu.dist.tensor.lay import lay_of
+from flowedu.core.sbp.candidates import ways
+from flowedu.core.sbp.names import of_text
+from flowedu.core.sbp.ranks import current
+from flowedu.core.sbp.sbp import boxes, pretty
+from flowedu.core.sbp.signature import extra, names_of
+from flowedu.core.sbp.tensor.interpreter import assembled, strict
+from flowedu.core.sbp.tensor.lay import lay_of
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
 
 from .calls import attributes, cases, input_name, label, reference, types_of, values
 from .test_signatures import drawable as addends

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from flowedu.blob.dtype import as_dtype
-from flowedu.blob.spec import Spec
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
 from flowedu.ops import REGISTRY
 
 from .calls import attributes, call, cases, input_name, label, types_of
@@ -80,7 +80,7 @@ def setup(data, op, example):
     arrays, attrs = data.draw(call(op, example, dtypes=(np.float64,), resize=False))
     attrs = tuple(flow.float64 if a is flow.float32 else a for a in attrs)      # cast
     rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
-    outs = op.infer([flow.blob.spec.Spec(a.shape, flow.blob.dtype.as_dtype(a.dtype)) for a in arrays], attrs)
+    outs = op.infer([flow.core.values.spec.Spec(a.shape, flow.core.values.dtype.as_dtype(a.dtype)) for a in arrays], attrs)
     weights = [rng.standard_normal(s.shape) for s in outs if s.dtype.is_floating_point]
     return arrays, attrs, rng, weights
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowedu._kernels import TABLE
-from flowedu.blob.dtype import as_dtype
-from flowedu.blob.spec import Spec
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
 from flowedu.ops import REGISTRY
 
 from .calls import attributes, call, cases, close, few, label, reference, run
@@ -95,8 +95,8 @@ def test_threads_do_not_change_values(case, data):
 
 def run_on(op, arrays, attrs, nt):
     """The kernel on a team of nt threads, however small the call."""
-    from flowedu.graph.ir import Graph
-    from flowedu.ops.core import get_num_threads, set_num_threads
+    from flowedu.core.graph.ir import Graph
+    from flowedu.core.ops.dispatch import get_num_threads, set_num_threads
 
     from .graphs import run_graph
     old = get_num_threads()

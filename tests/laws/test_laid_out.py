@@ -1,4 +1,4 @@
-"""Laws of a Program (graph/program.py), through each of those that run by one: a job, an nn.Graph, a graph of global
+"""Laws of a Program (core/graph/program.py), through each of those that run by one: a job, an nn.Graph, a graph of global
 tensors on two ranks, and a graph loaded from a file.
 
 Another number of threads between two runs changes the plan, and no value. Threads that call one program at the same time
@@ -13,7 +13,7 @@ import pytest
 import flowedu as flow
 import flowedu.typing as tp
 from flowedu import nn
-from flowedu.dist.comm import current
+from flowedu.core.sbp.ranks import current
 
 X = np.random.RandomState(3).randn(6, 8).astype(np.float32)
 W = np.random.RandomState(4).randn(8, 8).astype(np.float32) / 3

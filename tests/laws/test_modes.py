@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from flowedu.blob.dtype import as_dtype
-from flowedu.blob.spec import Spec
-from flowedu.graph.backward import gradients
-from flowedu.graph.ir import Graph
+from flowedu.core.graph.backward import gradients
+from flowedu.core.graph.ir import Graph
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
 
 from .calls import call, cases, close, few, label, run
 from .draws import EXACT, KINDS, agree, drawn, most_terms

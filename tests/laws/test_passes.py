@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from flowedu.blob.spec import Spec
-from flowedu.graph import passes
-from flowedu.graph.backward import gradients
-from flowedu.graph.ir import Graph
-from flowedu.graph.passes import PASSES, cse, dead, fuse, run_passes, simplify, update
+from flowedu.core.graph import passes
+from flowedu.core.graph.backward import gradients
+from flowedu.core.graph.ir import Graph
+from flowedu.core.graph.passes import PASSES, cse, dead, fuse, run_passes, simplify, update
+from flowedu.core.values.spec import Spec
 from flowedu.ops import REGISTRY
 
 from .graphs import run_graph
@@ -32,7 +32,7 @@ def names(g) -> list[str]:
 
 def same_numbers(f, after, arrays=(X,)):
     """The graph of f, with all passes and with none, gives the same; after its passes the nodes are `after`."""
-    specs = [Spec(a.shape, flow.blob.dtype.as_dtype(a.dtype)) for a in arrays]
+    specs = [Spec(a.shape, flow.core.values.dtype.as_dtype(a.dtype)) for a in arrays]
     plain, made = traced(f, *specs), traced(f, *specs)
     want = run_graph(plain, arrays, passes=False)
     run_passes(made)
@@ -102,7 +102,7 @@ def test_random_numbers_are_drawn_as_often_as_they_are_asked_for():
 
 
 def test_what_is_computed_anew_is_not_taken_for_what_was_computed():
-    import flowedu.nn.graph.unroll  # noqa: F401  (enters `recompute` in the registry)
+    import flowedu.core.trace.unroll  # noqa: F401  (enters `recompute` in the registry)
     g = traced(lambda x: [R["exp"](R["recompute"](x)), R["exp"](R["recompute"](x)), R["exp"](x)], F64)
     run_passes(g)
     assert names(g).count("exp") == 3 and names(g).count("recompute") == 2

@@ -7,7 +7,7 @@ import pytest
 
 import flowedu as flow
 import flowedu._kernels as kernels
-from flowedu.graph.memory import Buffer, lower_bound, place, rounded
+from flowedu.core.graph.memory import Buffer, lower_bound, place, rounded
 from graph.making import graph
 from graph.test_models import MODELS, OPTIMIZERS, step_of
 

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from flowedu.blob.spec import Spec
-from flowedu.graph.backward import gradients
-from flowedu.graph.ir import Graph
-from flowedu.graph.memory import Buffer, lower_bound, place, rounded, total
-from flowedu.graph.passes import run_passes
-from flowedu.graph.plan import make_plan
+from flowedu.core.graph.backward import gradients
+from flowedu.core.graph.ir import Graph
+from flowedu.core.graph.memory import Buffer, lower_bound, place, rounded, total
+from flowedu.core.graph.passes import run_passes
+from flowedu.core.graph.plan import make_plan
+from flowedu.core.values.spec import Spec
 
 from .graphs import run_graph
 from .test_modes import evaluate, expression
@@ -63,7 +63,7 @@ def test_plans_of_programs_are_sound(steps):
 
 @given(expression(), st.integers(0, 2**31))
 def test_memory_passes_do_not_change_values(steps, seed):
-    from flowedu.graph.executor import Executor
+    from flowedu.core.graph.executor import Executor
     rng = np.random.default_rng(seed)
     arrays = (rng.standard_normal((6, 6)), rng.standard_normal(6))
     results = []

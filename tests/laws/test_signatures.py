@@ -8,9 +8,9 @@ import itertools
 import numpy as np
 import pytest
 
-from flowedu.blob.dtype import as_dtype
-from flowedu.blob.spec import Spec
-from flowedu.dist.signature import extra, signatures
+from flowedu.core.sbp.signature import extra, signatures
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError
 
 from .calls import attributes, cases, input_name, label, reference, types_of, values

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from flowedu.blob.dtype import as_dtype
-from flowedu.blob.spec import Spec
-from flowedu.dist.local import logical_call, split_call
-from flowedu.dist.sbp import fits
-from flowedu.dist.signature import signatures
-from flowedu.dist.spread import spread
+from flowedu.core.graph.backward import gradients
+from flowedu.core.graph.ir import Graph
+from flowedu.core.sbp.local import logical_call, split_call
+from flowedu.core.sbp.sbp import fits
+from flowedu.core.sbp.signature import signatures
+from flowedu.core.sbp.spread import spread
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
 from flowedu.errors import JobBuildAndInferError
-from flowedu.graph.backward import gradients
-from flowedu.graph.ir import Graph
 from flowedu.ops import REGISTRY
 
 from .calls import attributes, cases, input_name, label, resized, types_of, values
@@ -147,7 +147,7 @@ def test_programs_with_gradients(steps, seed, shape, k, data):
 
 def test_the_laws_can_fail(monkeypatch):
     """A boxing that sums too much is seen."""
-    from flowedu.dist.boxing import inops
+    from flowedu.core.sbp.boxing import inops
     op, example = next(c for c in CALLS if c[0].name == "matmul")
     arrays, attrs = arrays_of(op, example)
     want = run_graph(build(op, arrays, attrs), arrays)
@@ -233,7 +233,7 @@ def test_a_gradient_follows_a_hint_only_where_it_can():
 
 
 def test_one_device_drops_the_hints():
-    from flowedu.graph.passes import simplify
+    from flowedu.core.graph.passes import simplify
     g = Graph("law")
     x = g.input("x", Spec((6, 4), flow.float64))
     with g.building():

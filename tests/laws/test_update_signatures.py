@@ -9,9 +9,9 @@ import itertools
 import numpy as np
 import pytest
 
-from flowedu.blob.dtype import as_dtype
-from flowedu.blob.spec import Spec
-from flowedu.dist.signature import signatures
+from flowedu.core.sbp.signature import signatures
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError
 from flowedu.ops import REGISTRY
 

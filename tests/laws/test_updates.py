@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
+from flowedu.core.ops.dispatch import get_num_threads, set_num_threads
 from flowedu.ops import REGISTRY
-from flowedu.ops.core import get_num_threads, set_num_threads
 
 from .calls import attributes, call, cases, close, label, reference
 

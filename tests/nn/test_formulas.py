@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.ops.function import PublicFunction
+from flowedu.calls.function import PublicFunction
 
 from .formulas import TABLE
 from .formulas.table import Draw, call_function, call_module, flat, parameters_of, tensors

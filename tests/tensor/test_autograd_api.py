@@ -431,7 +431,7 @@ def test_the_namespace():
     assert flow.autograd.grad is flow.grad and "Function" in dir(flow.autograd)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         flow.autograd.nonsense  # noqa: B018
-    from flowedu.autograd import Function, no_grad, reverse, tape  # noqa: F401
+    from flowedu.autograd import Function, no_grad  # noqa: F401
 
 
 def test_tensors_and_graphs_die_without_the_collector():

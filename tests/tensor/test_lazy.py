@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 import flowedu as flow
 from flowedu import nn
+from flowedu.core.ops.dispatch import lazy_tensor
 from flowedu.errors import GradientError, LazyTensorError
-from flowedu.ops.core import lazy_tensor
 from tensor.programs import VIEWS, WRITES, _fits, ours, programs
 
 X = np.array([[0.5, -1.25, 2.0], [3.5, 0.75, -1.0]])

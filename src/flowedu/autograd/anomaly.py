@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import warnings
 
-from flowedu.autograd.tape import set_watch
+from flowedu.core.grad.tape import set_watch
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import set_line_hook
 from flowedu.errors import GradientError, user_line
-from flowedu.ops.core import set_line_hook
-from flowedu.ops.define import REGISTRY
 
 _on = _check_nan = False
 

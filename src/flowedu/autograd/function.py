@@ -18,19 +18,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from flowedu.autograd.custom import Custom, zeros
+from flowedu.core.grad.custom import Custom, zeros
+from flowedu.core.grad.modes import no_grad
+from flowedu.core.ops.dispatch import check_writable, current_interpreter, custom_node, is_grad_enabled, set_history, twin
+from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import CallError, GradientError, LazyTensorError
-from flowedu.ops.core import (
-    check_writable,
-    current_interpreter,
-    custom_node,
-    is_grad_enabled,
-    set_history,
-    twin,
-)
 from flowedu.tensor.autograd import tensor_alias
-from flowedu.tensor.base import Tensor
-from flowedu.tensor.modes import no_grad
 
 
 class Context:

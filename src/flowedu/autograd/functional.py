@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.autograd.custom import zeros
+from flowedu.core.grad.custom import zeros
+from flowedu.core.grad.modes import enable_grad
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import ArgumentError
-from flowedu.ops.define import REGISTRY
 from flowedu.tensor.autograd import grad
-from flowedu.tensor.base import Tensor
 from flowedu.tensor.interop import from_numpy
-from flowedu.tensor.modes import enable_grad
 
 _IDENTITY, _RESHAPE = REGISTRY["identity"], REGISTRY["reshape"]
 

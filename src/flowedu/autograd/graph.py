@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flowedu.core.ops.dispatch import set_pack_hook
+from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import GradientError
-from flowedu.once import inert
-from flowedu.ops.core import set_pack_hook
+from flowedu.errors.once import inert
 from flowedu.tensor.autograd import tensor_alias
-from flowedu.tensor.base import Tensor
 
 
 class _Packed:

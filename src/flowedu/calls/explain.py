@@ -1,6 +1,6 @@
 """From a bare TypeError or AttributeError to an error that names the function, the argument, and the user's line.
 
-Runs only when a call of a public function has failed (ops/function.pyx). Two kinds of mistakes come here: arguments that
+Runs only when a call of a public function has failed (calls/function.pyx). Two kinds of mistakes come here: arguments that
 the function does not have, before its first line ran; and arguments of a type that some line inside cannot work with.
 Errors of the user's own code, called back by ours, are left alone.
 """
@@ -12,10 +12,10 @@ import sys
 import types
 from collections import abc
 
-from flowedu.blob.blob import BlobDef
+from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.values.blob import BlobDef
 from flowedu.errors import CallError, FlowError, NotATensorError, ours, told_value
-from flowedu.nearest import nearest
-from flowedu.ops.core import TensorBase
+from flowedu.errors.nearest import nearest
 
 _LIBRARIES = {*sys.stdlib_module_names, "numpy", "PIL", "onnx", "_cython_3"}
 _UNEXPECTED = re.compile(r"(?:([\w.<>]+)\(\) )?got an unexpected keyword argument '(\w+)'")

@@ -1,4 +1,4 @@
-"""Give the functions of a public module, and the methods of its classes, their skin (ops/function.pyx); and let a name
+"""Give the functions of a public module, and the methods of its classes, their skin (calls/function.pyx); and let a name
 that a module does not have be answered with the nearest one.
 
 Inside the package functions are called without it: each module imports from where a function is defined.
@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 from flowedu import later
 from flowedu.calls import explain
+from flowedu.calls.function import PublicFunction, register_explainer
 from flowedu.faces import face
-from flowedu.ops.function import PublicFunction, register_explainer
 
 _COMPILED = type(register_explainer)                     # a function of a Cython module
 _AS_IT_IS = {"forward", "build"}                         # what users define, and modules call
 PUBLIC = """flowedu nn nn.functional nn.init nn.utils nn.utils.rnn linalg math layers losses optim optim.lr_scheduler
-    optimizer random regularizers autograd cuda utils vision models deprecated unittest job.env job.scope job.distribute
-    advanced"""                                          # and what is imported later (later.py)
+    optimizer random regularizers autograd cuda utils vision models deprecated unittest advanced
+    oneflow04.job.env oneflow04.job.scope oneflow04.job.distribute"""      # and what is imported later (later.py)
 _skins: dict[tuple[object, str, bool], PublicFunction] = {}
 _classes: set[type] = set()
 _choice: Callable = lambda path, value: None             # oneflow04/names.py has the one that is used

@@ -148,7 +148,7 @@ def main(argv: list[str] | None = None) -> int:
         if o.engine == "threads":
             return _threads(o)
         if not o.no_python:
-            from flowedu.dist.comm.process import has_mpi
+            from flowedu.distributed.mpi.process import has_mpi
 
             try:
                 has_mpi()
@@ -184,8 +184,8 @@ def _run(o: argparse.Namespace, machines: list[tuple[str, int]], start: Callable
 
 
 def _threads(o: argparse.Namespace) -> int:
+    from flowedu.core.ops.dispatch import set_num_threads
     from flowedu.distributed.threads import run
-    from flowedu.ops.core import set_num_threads
 
     if o.no_python or o.nnodes > 1 or o.hosts or o.hostfile or o.redirect_stdout_and_stderr:
         raise ArgumentError("launch --engine threads: the ranks are threads of one process", at="", expected="a Python "
@@ -195,7 +195,7 @@ def _threads(o: argparse.Namespace) -> int:
     os.environ.update(env)
     set_num_threads(int(env["FLOWEDU_NUM_THREADS"]))
     if o.debug:
-        from flowedu.dist.comm import options
+        from flowedu.core.sbp.ranks import options
 
         options.debug = True
     return run(o.nproc_per_node, o.script, o.module, o.args)

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from flowedu.dist.comm.base import options
+from flowedu.core.sbp.ranks.base import options
 from flowedu.distributed.letters import Correspondent, NotSealed, shared_secret, without_secret
 from flowedu.errors import ArgumentError, CommError
 

@@ -6,11 +6,11 @@ import sys
 import threading
 from collections.abc import Callable
 
-from flowedu.dist.comm import base
-from flowedu.dist.comm.meet import World
-from flowedu.dist.comm.process import report
-from flowedu.dist.comm.workers import Ended, ThreadEngine, Workers
+from flowedu.core.sbp.ranks import base
+from flowedu.core.sbp.ranks.meet import World
+from flowedu.core.sbp.ranks.workers import Ended, ThreadEngine, Workers
 from flowedu.distributed import script
+from flowedu.distributed.mpi.process import report
 from flowedu.errors import CommError
 from flowedu.tensor.generator import own_generator
 

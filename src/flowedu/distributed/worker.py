@@ -7,9 +7,9 @@ import os
 import socket
 import sys
 
-from flowedu.dist.comm import base
-from flowedu.dist.comm.process import report, start
+from flowedu.core.sbp.ranks import base
 from flowedu.distributed import script
+from flowedu.distributed.mpi.process import report, start
 
 MARK = b"\x1eflowedu "              # lines for the launcher: "start" or "end", rank, process, machine
 

@@ -1,21 +1,21 @@
 """flow.nn: lower-case functions of chapter 3 (blobs, job functions), and modules and `functional` of chapter 5."""
 # chapter 3: functions of the job-function generation
-from flowedu.nn.functions import *
-from flowedu.nn.conv import *
-from flowedu.nn.maps import *
-from flowedu.nn.norms import *
-from flowedu.nn.pool import *
-from flowedu.matrix_ops import tril
-from flowedu.nn.losses import *
+from flowedu.oneflow04.nn.functions import *
+from flowedu.oneflow04.nn.conv import *
+from flowedu.oneflow04.nn.maps import *
+from flowedu.oneflow04.nn.norms import *
+from flowedu.oneflow04.nn.pool import *
+from flowedu.oneflow04.matrix_ops import tril
+from flowedu.oneflow04.nn.losses import *
 
 # chapter 5: modules
 from flowedu.nn import functional, init, modules, utils
 from flowedu.nn.containers import ModuleDict, ModuleList, Sequential
-from flowedu.nn.module import Module
+from flowedu.core.layers.module import Module
 from flowedu.nn.modules import *
-from flowedu.nn.parameter import Parameter
+from flowedu.core.layers.parameter import Parameter
 from flowedu.nn.parameter_lists import ParameterDict, ParameterList
 from flowedu.later import later
 
-__getattr__, __dir__ = later(__name__, {"Graph": "flowedu.nn.graph", "graph": "flowedu.nn.graph",
+__getattr__, __dir__ = later(__name__, {"Graph": "flowedu.core.trace", "graph": "flowedu.core.trace",
                                            "parallel": "flowedu.nn.parallel"})

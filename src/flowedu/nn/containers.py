@@ -5,8 +5,8 @@ import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 
+from flowedu.core.layers.module import Module
 from flowedu.errors import AxisError, CallError, DTypeError
-from flowedu.nn.module import Module
 
 
 class _Numbered(Module):

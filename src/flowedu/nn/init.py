@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.tensor import attach
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import Tensor, empty, from_numpy, no_grad
 from flowedu.tensor import random as rng
-from flowedu.tensor.base import attach
 from flowedu.tensor.globals import shared_generator
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 
+from flowedu.core.layers.module import Module
+from flowedu.core.layers.parameter import Parameter
 from flowedu.errors import AxisError, CallError, DTypeError
-from flowedu.nn.module import Module
-from flowedu.nn.parameter import Parameter
 from flowedu.tensor import Tensor
 
 

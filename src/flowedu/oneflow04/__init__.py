@@ -1,1 +1,1 @@
-"""What users of OneFlow 0.4 type. They import it as they always did, `import flowedu.typing` (flowedu/faces.py)."""
+"""What users of OneFlow 0.2 to 0.4 type: layers, optimizers, images, data, settings of jobs."""

@@ -1,8 +1,8 @@
 """flow.deprecated: older names of OneFlow 0.1 and 0.2, which 0.4 still takes."""
 from __future__ import annotations
 
-from flowedu.job.scope import namespace as variable_scope
-from flowedu.job.scope import placement
+from flowedu.oneflow04.job.scope import namespace as variable_scope
+from flowedu.oneflow04.job.scope import placement
 
 
 def device_prior_placement(device_tag: str, machine_device_ids) -> placement:

@@ -1,5 +1,5 @@
 """`import flowedu.typing as tp`: how a job function says what it takes and what it returns."""
-from flowedu.blob.typing import (  # noqa: F401
+from flowedu.core.values.typing import (  # noqa: F401
     Bundle,
     Callback,
     ListListNumpy,

@@ -1,7 +1,7 @@
 """flow.unittest: what OneFlow's own tests are derived from. Python's unittest is imported when it is asked for."""
 from __future__ import annotations
 
-from flowedu.job.session import clear_default_session
+from flowedu.core.job.session import clear_default_session
 
 
 def __getattr__(name: str) -> type:

@@ -1,8 +1,11 @@
 """Chapter 2: ops. Importing this package fills the registry (flow.ops.REGISTRY)."""
 # Records of other families are built from `view` and `elementwise`, so these come first.
-from flowedu.ops import view, elementwise  # isort: skip
-from flowedu.ops import concat, conv, distribute, index, matmul, norm, pool, random, reduce, resize, softmax, update
-from flowedu.ops import activations, conv_last, ctc, masked_softmax, moving, norm_clip, order, scatter
-from flowedu.ops import exact, fused, linalg, scan, strided, update_adaptive
-from flowedu.ops.define import REGISTRY, define
-from flowedu.ops.formula import elementwise as define_elementwise
+from flowedu.core.ops import view, elementwise  # isort: skip
+from flowedu.core.ops import concat, matmul, reduce, update
+from flowedu.ops import conv, distribute, index, norm, pool, random, resize, softmax
+from flowedu.ops import activations, ctc, order, scatter
+from flowedu.fast.ops import conv_last, masked_softmax, moving, norm_clip
+from flowedu.ops import exact, linalg, scan, strided, update_adaptive
+from flowedu.core.ops import fused
+from flowedu.core.ops.define import REGISTRY, define
+from flowedu.core.ops.formula import elementwise as define_elementwise

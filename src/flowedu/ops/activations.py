@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from flowedu.ops.elementwise import dropped, exp, expm1, greater, minimum, sigmoid, tanh, where
-from flowedu.ops.formula import elementwise
-from flowedu.ops.record import Laws
+from flowedu.core.ops.elementwise import dropped, exp, expm1, greater, minimum, sigmoid, tanh, where
+from flowedu.core.ops.formula import elementwise
+from flowedu.core.ops.record import Laws
 
 leaky_relu = elementwise("leaky_relu(x, slope) -> y", formula=lambda x, slope: where(greater(x, 0.0), x, x * slope),
                          grad={"x": lambda dy, x, slope: where(greater(x, 0.0), dy, dy * slope),

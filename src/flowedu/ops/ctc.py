@@ -1,6 +1,6 @@
 """ctc_loss: the loss of a sequence of labels whose places in time are not known (Graves et al., 2006).
 
-Its states, alpha and beta: see _kernels/ctc.pyx, which does the first derivative. The second one comes from `unrolled`,
+Its states, alpha and beta: see _kernels/ops/ctc.pyx, which does the first derivative. The second one comes from `unrolled`,
 the same recursion written in ops, a few per time step.
 """
 from __future__ import annotations
@@ -10,17 +10,17 @@ import functools
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.autograd.reverse import vjp
-from flowedu.blob.dtype import float32, float64, int32, int64
+from flowedu.core.ops.concat import concat, slice
+from flowedu.core.ops.define import define
+from flowedu.core.ops.elementwise import add, exp, greater, less, log, maximum, neg, not_equal, where
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.ops.reduce import sum
+from flowedu.core.ops.reverse import vjp
+from flowedu.core.ops.view import cast, constant, expand, reshape
+from flowedu.core.values.dtype import float32, float64, int32, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.ops.concat import concat, slice
-from flowedu.ops.define import define
-from flowedu.ops.elementwise import add, exp, greater, less, log, maximum, neg, not_equal, where
 from flowedu.ops.order import range as positions
-from flowedu.ops.record import Kernel, Laws, Meaning, Split
-from flowedu.ops.reduce import sum
 from flowedu.ops.scatter import dim_gather
-from flowedu.ops.view import cast, constant, expand, reshape
 
 register("ctc")
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import re
 
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Laws, Meaning, Split, View
 from flowedu.errors import ArgumentError
-from flowedu.ops import axes
-from flowedu.ops.define import define
-from flowedu.ops.record import Laws, Meaning, Split, View
 
 
 def _check(x, sbp, grad_sbp):
@@ -35,7 +35,7 @@ distribute_hint = define(
     Laws([dict(shapes=[(6, 12)], sbp="S0"), dict(shapes=[(6, 12)], sbp="B", grad_sbp="S1", forced=True)], float_only=False),
     grad={"x": _back},
     doc="x. Its readers take it in the layout `sbp` (forced: it is in that layout from here on), and its gradient is taken "
-        "in `grad_sbp`. Any layout may come in and goes out: the wish is for dist/infer.py to fulfil, on several devices. "
+        "in `grad_sbp`. Any layout may come in and goes out: the wish is for sbp/infer.py to fulfil, on several devices. "
         "sbp: one text, or one for each axis of a grid of devices. place: where it is from here on "
         "(dist.sbp.Place); its gradient goes to grad_place. restore: a name by which a forced hint knows the one of its "
         "gradient, which has no sbp: that goes to where x was.")

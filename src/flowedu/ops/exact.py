@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 
-from flowedu.blob import dtype as dt
-from flowedu.ops.elementwise import _as, comparison, div, exp, neg, nothing, sign, square, unary
-from flowedu.ops.formula import elementwise
-from flowedu.ops.record import Laws
+from flowedu.core.ops.elementwise import _as, comparison, div, exp, neg, nothing, sign, square, unary
+from flowedu.core.ops.formula import elementwise
+from flowedu.core.ops.record import Laws
+from flowedu.core.values import dtype as dt
 
 # ---- comparisons that give bools. (equal, less, ... of elementwise.py give int8, as OneFlow 0.4 has them.)
 eq = comparison("eq", np.equal, dt.bool_)

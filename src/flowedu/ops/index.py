@@ -4,12 +4,12 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.blob.dtype import bool_, float32, float64, int8, int32, int64, uint8
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.values.dtype import bool_, float32, float64, int8, int32, int64, uint8
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.ops import axes
-from flowedu.ops.define import define
 from flowedu.ops.part import check_part, mine, split
-from flowedu.ops.record import Kernel, Laws, Meaning, Split
 
 register("index")
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.blob.dtype import float32, float64, int64
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.elementwise import mul, neg
+from flowedu.core.ops.matmul import matmul
+from flowedu.core.ops.record import Laws, Meaning, Split
+from flowedu.core.ops.view import reshape, transpose
+from flowedu.core.values.dtype import float32, float64, int64
 from flowedu.errors import DTypeError, KernelError, ShapeError
-from flowedu.ops import axes
-from flowedu.ops.define import define
-from flowedu.ops.elementwise import mul, neg
-from flowedu.ops.matmul import matmul
-from flowedu.ops.record import Laws, Meaning, Split
-from flowedu.ops.view import reshape, transpose
 
 
 def _check_square(name):

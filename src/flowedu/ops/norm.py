@@ -10,14 +10,14 @@ from math import prod
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.autograd.reverse import vjp
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.elementwise import neg, rsqrt
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.ops.reduce import sum
+from flowedu.core.ops.reverse import vjp
+from flowedu.core.ops.view import reshape
 from flowedu.errors import DTypeError, ShapeError
-from flowedu.ops import axes
-from flowedu.ops.define import define
-from flowedu.ops.elementwise import neg, rsqrt
-from flowedu.ops.record import Kernel, Laws, Meaning, Split
-from flowedu.ops.reduce import sum
-from flowedu.ops.view import reshape
 
 register("batch_norm", "layer_norm")
 

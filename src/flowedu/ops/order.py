@@ -7,11 +7,11 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.blob.dtype import float32, float64, int32, int64
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Kernel, Laws, Meaning
+from flowedu.core.values.dtype import float32, float64, int32, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.ops import axes
-from flowedu.ops.define import define
-from flowedu.ops.record import Kernel, Laws, Meaning
 
 register("sort")
 

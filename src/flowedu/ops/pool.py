@@ -6,12 +6,12 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.blob.dtype import float64, int32, int64
-from flowedu.blob.spec import Spec, check_spec
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.values.dtype import float64, int32, int64
+from flowedu.core.values.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.ops.define import define
 from flowedu.ops.padding import out_size, used_stride
-from flowedu.ops.record import Kernel, Laws, Meaning, Split
 
 register("pool")
 

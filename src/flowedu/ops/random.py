@@ -1,6 +1,6 @@
 """Sources of random numbers, and dropout.
 
-Every number is a function of (seed, draw, its position): see _kernels/random.pyx. `philox` below is the same generator
+Every number is a function of (seed, draw, its position): see _kernels/ops/random.pyx. `philox` below is the same generator
 in NumPy, so the oracle gives the very numbers the kernels give. `seed` and `draw` are always the first two integers of
 `pack`: a compiled plan writes the number of its run over `draw`, and so gets fresh numbers each run.
 """
@@ -11,11 +11,11 @@ from math import prod
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.blob.dtype import float32, float64, int8, int64
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, Split
+from flowedu.core.values.dtype import float32, float64, int8, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.ops import axes
-from flowedu.ops.define import define
-from flowedu.ops.record import Effects, Kernel, Laws, Meaning, Split
 
 register("random")
 

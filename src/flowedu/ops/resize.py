@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu._kernels import register
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.errors import ArgumentError, ShapeError
-from flowedu.ops.define import define
-from flowedu.ops.record import Kernel, Laws, Meaning, Split
 
 register("resize")
 

@@ -9,12 +9,12 @@ import builtins
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.blob.dtype import int64
+from flowedu.core.ops import axes
+from flowedu.core.ops.concat import slice, slice_grad
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.values.dtype import int64
 from flowedu.errors import DTypeError, ShapeError
-from flowedu.ops import axes
-from flowedu.ops.concat import slice, slice_grad
-from flowedu.ops.define import define
-from flowedu.ops.record import Kernel, Laws, Meaning, Split
 
 register("scan")
 

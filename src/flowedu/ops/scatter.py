@@ -9,16 +9,16 @@ from math import prod
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.blob.dtype import int64
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.elementwise import equal, where
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.ops.view import constant, reshape
+from flowedu.core.values.dtype import int64
 from flowedu.errors import DTypeError, ShapeError
-from flowedu.ops import axes
-from flowedu.ops.define import define
-from flowedu.ops.elementwise import equal, where
 from flowedu.ops.index import _check_indices
 from flowedu.ops.order import range
 from flowedu.ops.part import check_part, mine, split
-from flowedu.ops.record import Kernel, Laws, Meaning, Split
-from flowedu.ops.view import constant, reshape
 
 register("scatter")
 

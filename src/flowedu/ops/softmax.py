@@ -7,16 +7,16 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.blob.dtype import int8, int32, int64, uint8
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.elementwise import exp, log, maximum, neg, not_equal, softplus
+from flowedu.core.ops.formula import elementwise
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.ops.reduce import sum
+from flowedu.core.ops.view import cast, constant, reshape
+from flowedu.core.values.dtype import int8, int32, int64, uint8
 from flowedu.errors import DTypeError, ShapeError
-from flowedu.ops import axes
-from flowedu.ops.define import define
-from flowedu.ops.elementwise import exp, log, maximum, neg, not_equal, softplus
-from flowedu.ops.formula import elementwise
 from flowedu.ops.index import one_hot
-from flowedu.ops.record import Kernel, Laws, Meaning, Split
-from flowedu.ops.reduce import sum
-from flowedu.ops.view import cast, constant, reshape
 
 register("softmax", "cross_entropy")
 

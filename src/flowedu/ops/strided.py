@@ -6,17 +6,17 @@ from math import prod
 
 import numpy as np
 
-from flowedu.blob.dtype import int64
-from flowedu.blob.spec import row_major
+from flowedu.core.ops import axes
+from flowedu.core.ops.concat import slice_grad
+from flowedu.core.ops.define import define
+from flowedu.core.ops.elementwise import add
+from flowedu.core.ops.record import Laws, Meaning, Split, View
+from flowedu.core.ops.view import reshape, transpose
+from flowedu.core.values.dtype import int64
+from flowedu.core.values.spec import row_major
 from flowedu.errors import ArgumentError, ShapeError
-from flowedu.ops import axes
-from flowedu.ops.concat import slice_grad
-from flowedu.ops.define import define
-from flowedu.ops.elementwise import add
 from flowedu.ops.index import gather_grad
 from flowedu.ops.order import range
-from flowedu.ops.record import Laws, Meaning, Split, View
-from flowedu.ops.view import reshape, transpose
 
 
 def _diagonal_size(x, offset, axis1, axis2):

@@ -1,4 +1,4 @@
-"""Optimizer updates that give every element, or every parameter, a rate of its own. Records as in ops/update.py.
+"""Optimizer updates that give every element, or every parameter, a rate of its own. Records as in core/ops/update.py.
 
 Two formulas go by the name of Adam, and of LAMB. In job functions (_update) Adam's correction of bias is part of the rate,
 so weight decay goes by it too, and LAMB remembers the powers of beta1 and beta2. For tensors (_step) Adam corrects both
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.ops.update import define_update, momentum
+from flowedu.core.ops.update import define_update, momentum
 
 register("update_adaptive")
 

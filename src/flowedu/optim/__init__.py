@@ -2,6 +2,6 @@
 from flowedu.optim.adam import LAMB, Adam, AdamW
 from flowedu.optim.adaptive import Adadelta, Adagrad, RMSprop
 from flowedu.optim.base import Optimizer
-from flowedu.optim.group import ParamGroup, UpdateRule
+from flowedu.core.layers.group import ParamGroup, UpdateRule
 from flowedu.optim.sgd import SGD
 from flowedu.optim import lr_scheduler

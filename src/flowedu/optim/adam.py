@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from flowedu.core.layers.group import State, UpdateRule
+from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import UnsupportedError
-from flowedu.ops.define import REGISTRY
 from flowedu.optim.base import Optimizer
-from flowedu.optim.group import State, UpdateRule
 from flowedu.optim.sgd import common
 
 _M, _V, _MAX = State("m", "exp_avg"), State("v", "exp_avg_sq"), State("max_v", "max_exp_avg_sq")

@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from flowedu.ops.define import REGISTRY
+from flowedu.core.layers.group import State, UpdateRule
+from flowedu.core.ops.define import REGISTRY
 from flowedu.optim.base import Optimizer
-from flowedu.optim.group import State, UpdateRule
 from flowedu.optim.sgd import common
 
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from flowedu.blob import dtype as dt
+from flowedu.core.layers import trace
+from flowedu.core.layers.group import ParamGroup, State, UpdateRule
+from flowedu.core.ops.define import Op
+from flowedu.core.ops.dispatch import set_grad_enabled
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CallError, HyperparameterError, StateError, UnsupportedError
-from flowedu.nn import trace
-from flowedu.once import say_once
-from flowedu.ops.core import set_grad_enabled
-from flowedu.ops.define import Op
-from flowedu.optim.group import ParamGroup, State, UpdateRule
+from flowedu.errors.once import say_once
 from flowedu.tensor import Tensor, full, tensor
 from flowedu.tensor.globals import from_logical, shards
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from flowedu.blob import dtype as dt
+from flowedu.core.layers.parameter import Parameter
+from flowedu.core.values import dtype as dt
 from flowedu.errors import FlowError
-from flowedu.nn.parameter import Parameter
 from flowedu.saving import folder
 from flowedu.saving.folder import CheckpointFileError
 from flowedu.saving.foreign import read_file, refuse_directory

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from flowedu.blob import dtype as dt
+from flowedu.core.values import dtype as dt
 from flowedu.errors import CheckError, CheckpointError, DTypeError
 from flowedu.saving.opened import OpenFolder
 

@@ -1,11 +1,11 @@
 """t.to(...), t.cpu(), t.cuda(): dtype and device of a tensor."""
 from __future__ import annotations
 
-from flowedu.blob import dtype as dt
-from flowedu.device import device, usable
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.tensor import Tensor, attach
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.device import device, usable
 from flowedu.errors import CallError
-from flowedu.ops.define import REGISTRY
-from flowedu.tensor.base import Tensor, attach
 from flowedu.tensor.memory_format import checked, contiguous, copied, preserve_format
 
 _CAST, _COPY = REGISTRY["cast"], REGISTRY["contiguous"]

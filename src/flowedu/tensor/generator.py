@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.device import usable
+from flowedu.core.ops.creation import from_numpy
+from flowedu.core.ops.dispatch import call_seeded, current_interpreter
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values.device import usable
 from flowedu.errors import ArgumentError, DTypeError
-from flowedu.once import inert
-from flowedu.ops.core import call_seeded, current_interpreter
-from flowedu.tensor.base import Tensor
-from flowedu.tensor.creation import from_numpy
+from flowedu.errors.once import inert
 
 _MASK63 = 0x7FFFFFFFFFFFFFFF
 _followers: list[Callable] = []

@@ -1,8 +1,8 @@
 """What a Tensor says of how it lies on devices (chapter 6). The work is done in dist/tensor/."""
 from __future__ import annotations
 
+from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.errors import ArgumentError
-from flowedu.tensor.base import Tensor, attach
 from flowedu.tensor.globals import (
     check_meta_consistency,
     global_to_global,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from flowedu.ops.core import TensorBase, register_global
+from flowedu.core.ops.dispatch import TensorBase, register_global
 
 
 def _later(module: str, name: str):
@@ -16,7 +16,7 @@ def _later(module: str, name: str):
     def call(*args, **kwargs):
         nonlocal found
         if found is None:
-            found = getattr(import_module(f"flowedu.dist.tensor.{module}"), name)
+            found = getattr(import_module(f"flowedu.core.sbp.tensor.{module}"), name)
         return found(*args, **kwargs)
 
     call.__name__ = name

@@ -3,18 +3,16 @@
 Three things happen: the new values are computed and put into x's memory, where every alias and view sees them; the memory's
 version is counted up, so that backward notices when a value it saved is gone; and x gets the history of the new values.
 When x is a view, the history of its base becomes "the base with the new values in that place", and every view of the base
-makes its own history anew when it is used next (ops/link.pxi).
+makes its own history anew when it is used next (core/ops/link.pxi).
 
 Inside nn.Graph.build there is no memory: x stands for the new value from there on, and so do its base and its views. So
 it is with global tensors on several devices.
 """
 from __future__ import annotations
 
-from flowedu.autograd.custom import Overwritten, WroteIntoView
-from flowedu.blob.dtype import FLOATS, int8
-from flowedu.blob.spec import broadcast
-from flowedu.errors import ArgumentError, DTypeError, LazyTensorError, ShapeError
-from flowedu.ops.core import (
+from flowedu.core.grad.custom import Overwritten, WroteIntoView
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import (
     TensorBase,
     check_writable,
     copy_into,
@@ -30,10 +28,12 @@ from flowedu.ops.core import (
     tape_position,
     view_steps,
 )
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import can_cast, operate
+from flowedu.core.ops.promote import can_cast, operate
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values.dtype import FLOATS, int8
+from flowedu.core.values.spec import broadcast
+from flowedu.errors import ArgumentError, DTypeError, LazyTensorError, ShapeError
 from flowedu.tensor.autograd import forget_grad, keep_grad
-from flowedu.tensor.base import Tensor
 from flowedu.tensor.globals import write_parts
 
 _CAST, _EXPAND, _IDENTITY = REGISTRY["cast"], REGISTRY["expand"], REGISTRY["identity"]

@@ -6,19 +6,27 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.blob.dtype import FLOATS
+from flowedu.core.grad.modes import no_grad
+from flowedu.core.ops.creation import from_numpy
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import (
+    check_writable,
+    current_interpreter,
+    run_into,
+    set_history,
+    set_layout,
+    take_value,
+    twin,
+)
+from flowedu.core.ops.promote import scalar
+from flowedu.core.ops.tensor import Tensor, attach
+from flowedu.core.values.dtype import FLOATS
 from flowedu.errors import CallError, MissingAttributeError, ShapeError
-from flowedu.ops.core import check_writable, current_interpreter, run_into, set_history, set_layout, take_value, twin
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import scalar
 from flowedu.tensor import random
-from flowedu.tensor.base import Tensor, attach
-from flowedu.tensor.creation import from_numpy
 from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.inplace import arithmetic, compute_into, write_into
-from flowedu.tensor.modes import no_grad
 
-# One op, in x's own memory where that is safe (ops/inplace.pxi).
+# One op, in x's own memory where that is safe (core/ops/inplace.pxi).
 _UNARY = ("floor ceil trunc abs neg exp expm1 log log1p sqrt rsqrt reciprocal sin cos tan tanh sinh cosh asin acos atan "
           "asinh acosh atanh sigmoid relu square erf erfc sign").split()
 # Everything else: computed apart, then copied.

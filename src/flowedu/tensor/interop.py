@@ -3,15 +3,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.blob import dlpack
-from flowedu.blob import dtype as dt
-from flowedu.blob.storage import empty as _empty
-from flowedu.blob.storage import from_numpy as _from_numpy
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import set_data
+from flowedu.core.ops.tensor import Tensor, attach
+from flowedu.core.values import dlpack
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.storage import empty as _empty
+from flowedu.core.values.storage import from_numpy as _from_numpy
 from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError, ShapeError
-from flowedu.ops.core import set_data
-from flowedu.ops.define import REGISTRY
 from flowedu.tensor.autograd import tensor_alias
-from flowedu.tensor.base import Tensor, attach
 
 _COPY = REGISTRY["contiguous"]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from flowedu.blob.dtype import bool_, int64
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dims import one_dim, reshaped, transposed
+from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.ops.promote import cast, promote, scalar
+from flowedu.core.values.dtype import bool_, int64
 from flowedu.errors import ArgumentError, CallError, DTypeError, NotATensorError, ShapeError
-from flowedu.ops.core import TensorBase
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast, promote, scalar
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
-from flowedu.tensor.dims import one_dim, reshaped, transposed
 
 _op = REGISTRY.__getitem__
 _CONCAT, _RANGE = _op("concat"), _op("range")

@@ -4,16 +4,16 @@ from __future__ import annotations
 import functools
 from math import prod
 
-from flowedu.blob.dtype import FLOATS
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dims import one_dim, reshaped, transposed
+from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.ops.elementwise import nothing
+from flowedu.core.ops.promote import cast, check_tensor, result_type
+from flowedu.core.values.dtype import FLOATS
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeError
-from flowedu.ops.core import TensorBase
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.elementwise import nothing
-from flowedu.ops.promote import cast, check_tensor, result_type
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
-from flowedu.tensor.dims import one_dim, reshaped, transposed
 
 _op = REGISTRY.__getitem__
 _MATMUL, _EXPAND = _op("matmul"), _op("expand")
@@ -36,7 +36,7 @@ def _product(a, b):
     """The op, for whole numbers through float64 (exact below 2^53) and for halves through float32."""
     if a.dtype in FLOATS or a.dtype is not b.dtype:                      # which the op refuses
         return _MATMUL.call((a, b), _MATMUL.defaults)
-    from flowedu.blob import dtype as dt
+    from flowedu.core.values import dtype as dt
     if a.dtype is dt.bool_:
         raise DTypeError("matmul: no product of bool matrices", expected="numbers", got="bool", fix="x.float() @ y.float()")
     carrier = getattr(dt, _CARRIER[a.dtype.name])
@@ -243,7 +243,7 @@ def trace(input):
 
 def matrix_power(input, n: int):
     """x @ x @ ... @ x, n times; of the inverse for a negative n."""
-    from flowedu.tensor.creation import eye
+    from flowedu.core.ops.creation import eye
     check_tensor("matrix_power", input)
     if n < 0:
         input, n = _op("inverse")(input), -n

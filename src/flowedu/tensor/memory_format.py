@@ -5,9 +5,9 @@ Every function takes it, as it takes any view; results lie row by row again, unl
 """
 from __future__ import annotations
 
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.errors import CallError, ShapeError
-from flowedu.ops.define import REGISTRY
-from flowedu.tensor.base import Tensor, attach
 
 _COPY, _TRANSPOSE = REGISTRY["contiguous"], REGISTRY["transpose"]
 

@@ -1,13 +1,14 @@
 """The functions that are also methods of Tensor, in one table; and the operators that Python has beside + - * / @."""
 from __future__ import annotations
 
-from flowedu.blob import dtype as dt
-from flowedu.ops.core import TensorBase, register_operators
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast, compare, foreign, is_number, operate
+from flowedu.core.ops import creation
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import TensorBase, register_operators
+from flowedu.core.ops.promote import cast, compare, foreign, is_number, operate
+from flowedu.core.ops.tensor import Tensor, attach
+from flowedu.core.values import dtype as dt
 from flowedu.tensor import (
     assignment,
-    creation,
     elementwise,
     indexing,
     joining,
@@ -22,7 +23,6 @@ from flowedu.tensor import (
     search,
     shapes,
 )
-from flowedu.tensor.base import Tensor, attach
 
 METHODS = {
     elementwise: """exp expm1 exp2 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh

@@ -7,11 +7,11 @@ import math
 
 import numpy as np
 
-from flowedu.blob.dtype import as_dtype, int64
-from flowedu.blob.spec import Spec, room_for
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import cast
+from flowedu.core.values.dtype import as_dtype, int64
+from flowedu.core.values.spec import Spec, room_for
 from flowedu.errors import ArgumentError, ShapeError
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast
 from flowedu.tensor.interop import alike
 
 

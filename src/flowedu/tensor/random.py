@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.creation import finished, from_numpy, sizes, where
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import REDUCING, cast, default_float
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import REDUCING, cast, default_float
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
-from flowedu.tensor.base import Tensor
-from flowedu.tensor.creation import finished, from_numpy, sizes, where
 from flowedu.tensor.generator import default_generator, draw
 from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.memory_format import like

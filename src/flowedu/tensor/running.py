@@ -1,13 +1,13 @@
 """Running results along an axis: cumsum, cumprod, cummax, diff ... Each is also a method."""
 from __future__ import annotations
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dims import moved, one_dim, reshaped
+from flowedu.core.ops.promote import REDUCING, cast, run
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import REDUCING, cast, run
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
-from flowedu.tensor.dims import moved, one_dim, reshaped
 from flowedu.tensor.joining import cat
 from flowedu.tensor.reductions import amax, sum
 

@@ -1,16 +1,16 @@
 """Elements that indices choose or change: gather, scatter, index_select, index_add, masked_fill ... (out of place)."""
 from __future__ import annotations
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dims import moved, one_dim, reshaped
+from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.ops.promote import cast, check_tensor, is_number, scalar
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from flowedu.once import inert
-from flowedu.ops.core import TensorBase
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast, check_tensor, is_number, scalar
+from flowedu.errors.once import inert
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
-from flowedu.tensor.dims import moved, one_dim, reshaped
 
 _op = REGISTRY.__getitem__
 _GATHER, _DIM_GATHER, _UPDATE, _ADD_AT, _RANGE = map(_op, ("gather", "dim_gather", "scatter_nd_update", "scatter_nd",
@@ -143,7 +143,7 @@ def scatter_add(input, dim: int, index, src):
 
 def _added(updates, places, shape):
     """Zeros with `updates` added at rows of places; halves and small numbers in a wider type."""
-    from flowedu.ops.promote import REDUCING
+    from flowedu.core.ops.promote import REDUCING
     c = REDUCING.get(updates.dtype.name)
     wide = updates if c is None else cast(updates, c)
     y = _ADD_AT(S.contiguous(wide), places, shape=shape)
@@ -156,7 +156,7 @@ def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bo
         return scatter_add(input, dim, index, src)
     import numpy as np
 
-    from flowedu.tensor.creation import from_numpy
+    from flowedu.core.ops.creation import from_numpy
     from flowedu.tensor.search import data
     fold = {"sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": np.minimum}.get(reduce)
     if fold is None:

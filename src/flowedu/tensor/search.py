@@ -5,19 +5,19 @@ import math
 
 import numpy as np
 
-from flowedu.blob import dtype as dt
-from flowedu.blob.spec import Spec, room_for
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dims import moved, one_dim, real_dim, reshaped
+from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.ops.promote import REDUCING, cast, result_type, scalar
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.spec import Spec, room_for
 from flowedu.errors import ArgumentError, AxisError, DTypeError, LazyTensorError, ShapeError
-from flowedu.once import inert
-from flowedu.ops.core import TensorBase
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import REDUCING, cast, result_type, scalar
+from flowedu.errors.once import inert
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import return_types
 from flowedu.tensor import shapes as S
-from flowedu.tensor.dims import moved, one_dim, real_dim, reshaped
 
 _op = REGISTRY.__getitem__
 _GATHER, _DIM_GATHER = _op("gather"), _op("dim_gather")
@@ -132,7 +132,7 @@ def mode(input, dim: int = -1, keepdim: bool = False):
 
 def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"):
     """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all); NaN where there is one."""
-    from flowedu.tensor.creation import tensor
+    from flowedu.core.ops.creation import tensor
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise ArgumentError("quantile: unknown interpolation", got=repr(interpolation),
                             expected='"linear", "lower", "higher", "midpoint" or "nearest"', fix="leave it out: linear")

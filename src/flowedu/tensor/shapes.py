@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from flowedu.blob import dtype as dt
-from flowedu.blob.spec import Spec, room_for
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dims import dims, one_dim, real_dim, reshaped, sizes, transposed
+from flowedu.core.ops.dispatch import current_interpreter
+from flowedu.core.ops.promote import cast
+from flowedu.core.ops.view import reshape_strides
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.spec import Spec, room_for
 from flowedu.errors import ArgumentError, CallError, ShapeError
-from flowedu.ops.core import current_interpreter
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast
-from flowedu.ops.view import reshape_strides
-from flowedu.tensor.dims import dims, one_dim, real_dim, reshaped, sizes, transposed
 from flowedu.tensor.memory_format import contiguous  # noqa: F401  (one of this family)
 
 _op = REGISTRY.__getitem__
@@ -210,7 +210,7 @@ def broadcast_to(input, size: Sequence[int]):
 
 def broadcast_shapes(*shapes) -> tuple[int, ...]:
     """The shape that all broadcast to."""
-    from flowedu.blob.spec import broadcast
+    from flowedu.core.values.spec import broadcast
     return broadcast(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes], what="broadcast_shapes")
 
 
@@ -252,7 +252,7 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
                              got=repr(output_size), fix=f"output_size={found}, or leave it out")
         return y
     if repeats is None:
-        from flowedu.tensor.creation import arange
+        from flowedu.core.ops.creation import arange
         input, repeats, dim = arange(input.size_), input, 0
     if dim is None:
         input, dim = ravel(input), 0

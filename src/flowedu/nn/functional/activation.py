@@ -4,12 +4,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import REDUCING, cast, in_float, run, scalar
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from flowedu.errors.once import inert
 from flowedu.nn.functional.common import check_floats, check_tensor, reshaped
-from flowedu.once import inert
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import REDUCING, cast, in_float, run, scalar
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.inplace import compute_into

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import math
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import cast
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import reshaped, times
 from flowedu.nn.functional.pool import batched, maxima, means
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import math
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import cast, scalar
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.activation import softmax
 from flowedu.nn.functional.common import check_floats, reshaped, times
 from flowedu.nn.functional.dense import linear
 from flowedu.nn.functional.dropouts import dropout
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast, scalar
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 

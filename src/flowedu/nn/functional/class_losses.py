@@ -1,11 +1,11 @@
 """Losses of classes: cross_entropy, nll_loss, and the margins that make cosines harder to tell apart."""
 from __future__ import annotations
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import cast, scalar
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast, scalar
 from flowedu.tensor import Tensor
 
 _r = REGISTRY

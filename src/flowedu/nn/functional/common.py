@@ -4,9 +4,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import check_tensor, scalar
 from flowedu.errors import ArgumentError, DTypeError
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import check_tensor, scalar
 
 _SUM, _MUL, _RESHAPE = REGISTRY["sum"], REGISTRY["mul"], REGISTRY["reshape"]
 ALL_AXES = [tuple(range(n)) for n in range(9)]

@@ -5,9 +5,9 @@ laid side by side, the slices are treated as images of a batch, and one 2-d conv
 """
 from __future__ import annotations
 
+from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.nn.functional.common import check_tensor, ints, reshaped
-from flowedu.ops.define import REGISTRY
 from flowedu.ops.padding import out_size
 from flowedu.tensor import Tensor
 

@@ -1,10 +1,10 @@
 """Transposed convolutions over one, two and three axes: the adjoints of conv1d to conv3d, used as layers."""
 from __future__ import annotations
 
+from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import ints, reshaped
 from flowedu.nn.functional.conv import check
-from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor
 
 _INPUT_GRAD, _BIAS = REGISTRY["conv2d_input_grad"], REGISTRY["bias_add"]

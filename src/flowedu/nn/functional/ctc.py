@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import cast
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.nn.functional.common import check_floats, reduced
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast
 from flowedu.tensor import Tensor, from_numpy, tensor
 
 _r = REGISTRY

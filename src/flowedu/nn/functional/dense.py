@@ -1,12 +1,12 @@
 """linear, bilinear, embedding."""
 from __future__ import annotations
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import cast, operate, scalar
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, KernelError, OutOfRangeError, ShapeError
+from flowedu.errors.once import inert
 from flowedu.nn.functional.common import check_tensor, reshaped
-from flowedu.once import inert
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast, operate, scalar
 from flowedu.tensor import Tensor, no_grad
 
 _r = REGISTRY

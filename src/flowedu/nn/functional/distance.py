@@ -1,13 +1,13 @@
 """Distances between vectors, and the losses made of them or of margins."""
 from __future__ import annotations
 
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dims import one_dim, reshaped
+from flowedu.core.ops.promote import cast, scalar
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, times
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast, scalar
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
-from flowedu.tensor.dims import one_dim, reshaped
 from flowedu.tensor.reductions import vector_norm
 
 _r = REGISTRY

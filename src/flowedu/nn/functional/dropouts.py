@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import REDUCING, cast
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_tensor
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import REDUCING, cast
 from flowedu.tensor import Tensor
 from flowedu.tensor.generator import draw
 from flowedu.tensor.inplace import compute_into

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import warnings
 
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import cast, run, scalar
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, times, total
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast, run, scalar
 from flowedu.tensor import Tensor
 
 _r = REGISTRY

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import math
 
+from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ShapeError
 from flowedu.nn.functional.common import check_tensor, reshaped
-from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor
 
 _r = REGISTRY

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import REDUCING, cast
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_tensor, ints, reshaped, times
 from flowedu.nn.functional.windows import windows_of
-from flowedu.ops.define import REGISTRY
 from flowedu.ops.padding import ceil_pads
-from flowedu.ops.promote import REDUCING, cast
 from flowedu.tensor import Tensor
 from flowedu.tensor.joining import pad as _pad
 

@@ -4,10 +4,10 @@ The part of a step that depends on the inputs alone is one matrix product for al
 """
 from __future__ import annotations
 
+from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ShapeError
 from flowedu.nn.functional.common import reshaped
 from flowedu.nn.functional.dense import linear
-from flowedu.ops.define import REGISTRY
 from flowedu.tensor import elementwise as E
 
 _r = REGISTRY

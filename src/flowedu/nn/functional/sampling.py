@@ -6,11 +6,11 @@ import itertools
 import warnings
 from math import prod
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import cast, scalar
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_tensor, reshaped
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast, scalar
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 

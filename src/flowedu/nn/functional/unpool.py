@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import math
 
+from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import ints, reshaped
 from flowedu.nn.functional.pool import batched
-from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor
 
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import math
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import cast
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError, UnsupportedError
 from flowedu.nn.functional.common import check_tensor, ints, reshaped
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast
 from flowedu.ops.resize import NEARLY
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E

@@ -1,9 +1,9 @@
 """Windows as columns, and back: unfold and fold (im2col, col2im)."""
 from __future__ import annotations
 
+from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ShapeError
 from flowedu.nn.functional.common import check_tensor, ints, reshaped
-from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor
 from flowedu.tensor.joining import pad
 

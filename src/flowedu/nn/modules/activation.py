@@ -1,11 +1,11 @@
 """Activations and softmax as modules. What each computes is told by the function of the same name in nn.functional."""
 from __future__ import annotations
 
-from flowedu.blob import dtype as dt
+from flowedu.core.layers.module import Module
+from flowedu.core.layers.parameter import Parameter
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
 from flowedu.nn import functional as F
-from flowedu.nn.module import Module
-from flowedu.nn.parameter import Parameter
 from flowedu.tensor import Tensor, full
 
 

@@ -5,11 +5,11 @@ import copy
 import math
 from collections.abc import Callable
 
+from flowedu.core.layers.module import Module
 from flowedu.errors import ArgumentError
 from flowedu.nn import functional as F
 from flowedu.nn import init
 from flowedu.nn.containers import ModuleList
-from flowedu.nn.module import Module
 from flowedu.nn.modules.dropout import Dropout
 from flowedu.nn.modules.linear import Linear, new_parameter
 from flowedu.nn.modules.norm import LayerNorm
@@ -189,6 +189,6 @@ class TransformerDecoder(Module):
 
 def generate_square_subsequent_mask(size: int, device=None, dtype=None) -> Tensor:
     """(size, size): 0 where a position may look, -inf where it would look into the future."""
-    from flowedu.blob import dtype as dt
+    from flowedu.core.values import dtype as dt
     kind = dt.float32 if dtype is None else dtype
     return full((size, size), -math.inf, dtype=kind, device=device).triu(1)

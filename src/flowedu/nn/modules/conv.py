@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import math
 
+from flowedu.core.layers.module import Module
 from flowedu.errors import ArgumentError, HyperparameterError
 from flowedu.nn import functional as F
 from flowedu.nn import init
 from flowedu.nn.functional.common import ints
 from flowedu.nn.functional.conv import same_pads
 from flowedu.nn.functional.conv_transpose import transposed_size
-from flowedu.nn.module import Module
 from flowedu.nn.modules.linear import new_parameter
 from flowedu.tensor import Tensor
 

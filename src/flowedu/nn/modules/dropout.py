@@ -1,9 +1,9 @@
 """Dropout and its kinds. They act while training; in eval() they give the input back."""
 from __future__ import annotations
 
+from flowedu.core.layers.module import Module
 from flowedu.errors import ArgumentError
 from flowedu.nn import functional as F
-from flowedu.nn.module import Module
 from flowedu.tensor import Tensor
 
 

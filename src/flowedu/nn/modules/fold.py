@@ -1,8 +1,8 @@
 """Windows as columns, and back."""
 from __future__ import annotations
 
+from flowedu.core.layers.module import Module
 from flowedu.nn import functional as F
-from flowedu.nn.module import Module
 from flowedu.tensor import Tensor
 
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import math
 
-from flowedu.blob import dtype as dt
+from flowedu.core.layers.module import Module
+from flowedu.core.layers.parameter import Parameter
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn import functional as F
 from flowedu.nn import init
-from flowedu.nn.module import Module
-from flowedu.nn.parameter import Parameter
 from flowedu.tensor import Tensor, empty, no_grad
 
 

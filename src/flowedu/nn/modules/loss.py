@@ -1,8 +1,8 @@
 """Losses as modules: the functions of nn.functional with their options kept. reduction: "mean", "sum" or "none"."""
 from __future__ import annotations
 
+from flowedu.core.layers.module import Module
 from flowedu.nn import functional as F
-from flowedu.nn.module import Module
 from flowedu.tensor import Tensor
 
 

@@ -1,9 +1,9 @@
 """Layers that pad: with zeros, a constant, the border, its mirror image, or the other side."""
 from __future__ import annotations
 
+from flowedu.core.layers.module import Module
 from flowedu.errors import ArgumentError
 from flowedu.nn import functional as F
-from flowedu.nn.module import Module
 from flowedu.tensor import Tensor
 
 

@@ -1,9 +1,9 @@
 """Pooling as modules; see the functions of the same name in nn.functional."""
 from __future__ import annotations
 
+from flowedu.core.layers.module import Module
 from flowedu.nn import functional as F
 from flowedu.nn.functional.common import ints
-from flowedu.nn.module import Module
 from flowedu.tensor import Tensor
 
 

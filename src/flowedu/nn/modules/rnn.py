@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import math
 
+from flowedu.core.layers.module import Module
+from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn import functional as F
 from flowedu.nn import init
 from flowedu.nn.functional import rnn
-from flowedu.nn.module import Module
 from flowedu.nn.modules.linear import new_parameter
-from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor
 
 

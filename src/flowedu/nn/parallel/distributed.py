@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from flowedu.autograd.function import Function
-from flowedu.dist.comm import current
-from flowedu.dist.comm.base import Comm
+from flowedu.core.layers.module import Module
+from flowedu.core.ops.dispatch import bump, is_grad_enabled
+from flowedu.core.sbp.ranks import current
+from flowedu.core.sbp.ranks.base import Comm
 from flowedu.errors import ArgumentError, CommError, DTypeError
-from flowedu.nn.module import Module
-from flowedu.ops.core import bump, is_grad_enabled
 from flowedu.tensor import Tensor, full
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ShapeError
-from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor, no_grad
 
 

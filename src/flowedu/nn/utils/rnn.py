@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
-from flowedu.ops.define import REGISTRY
 from flowedu.tensor import Tensor, from_numpy
 from flowedu.tensor.elementwise import where
 from flowedu.tensor.joining import pad

@@ -19,10 +19,10 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from flowedu.errors import ArgumentError
+from flowedu.oneflow04.optim.schedule import cosine, polynomial
+from flowedu.oneflow04.optim.warmup import count, number
 from flowedu.optim.base import Optimizer
 from flowedu.optim.lr_scheduler.base import LRScheduler
-from flowedu.optim.schedule import cosine, polynomial
-from flowedu.optim.warmup import count, number
 
 
 class StepLR(LRScheduler):

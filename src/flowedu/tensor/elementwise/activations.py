@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import math
 
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import in_float
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import in_float
 from flowedu.tensor.elementwise.arithmetic import clamp, minimum_number
 from flowedu.tensor.elementwise.conditions import eq, floated, gt, where
 from flowedu.tensor.elementwise.unary import exp, log, sin

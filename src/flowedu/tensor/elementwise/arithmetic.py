@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.ops.promote import cast, operate, result_type
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
-from flowedu.ops.core import TensorBase
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast, operate, result_type
 from flowedu.tensor.elementwise.conditions import eq, floated, gt, isnan, isneginf, isposinf, lt, needed, where
 from flowedu.tensor.elementwise.unary import abs, clone, exp, exp2, log1p, neg, sqrt, square, trunc
 

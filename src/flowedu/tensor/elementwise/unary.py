@@ -7,10 +7,10 @@ from __future__ import annotations
 import builtins
 import math
 
-from flowedu.blob import dtype as dt
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import cast, check_tensor, default_float, in_float, run
+from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError, NotATensorError
-from flowedu.ops.define import REGISTRY
-from flowedu.ops.promote import cast, check_tensor, default_float, in_float, run
 from flowedu.tensor.memory_format import clone  # noqa: F401  (one of this family)
 
 _op = REGISTRY.__getitem__
@@ -45,7 +45,7 @@ gelu, mish, softsign = (_real(n) for n in ("gelu", "mish", "softsign"))
 
 def digamma(input):
     """The derivative of lgamma."""
-    from flowedu.ops.elementwise import digamma as series
+    from flowedu.core.ops.elementwise import digamma as series
     return series(input if input.dtype.is_floating_point else cast(input, default_float()))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowedu.blob import dtype as dt
+from flowedu.core.values import dtype as dt
 from flowedu.errors import CallError, ShapeError
 from flowedu.tensor import Tensor, empty, from_numpy, tensor
 from flowedu.tensor.joining import stack

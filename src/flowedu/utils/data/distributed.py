@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sized
 
-from flowedu.dist.comm import current
+from flowedu.core.sbp.ranks import current
 from flowedu.errors import ArgumentError, CommError
 from flowedu.tensor.generator import Generator
 from flowedu.tensor.random import randperm

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from flowedu.errors import ArgumentError, CallError
-from flowedu.once import inert
+from flowedu.errors.once import inert
 from flowedu.tensor.generator import Generator
 from flowedu.utils.data.collate import default_collate, default_convert
 from flowedu.utils.data.dataset import Dataset, IterableDataset

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from flowedu.core.ops.dispatch import set_num_threads
 from flowedu.errors import DataError
-from flowedu.ops.core import set_num_threads
 from flowedu.tensor.generator import manual_seed
 from flowedu.utils.data.transfer import Outbox
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from flowedu.data.download import sha256_of
 from flowedu.errors import DataError
+from flowedu.oneflow04.data.download import sha256_of
 from flowedu.vision.datasets.base import VisionDataset, picture
 from flowedu.vision.datasets.files import extract, fetch_first
 from flowedu.vision.datasets.pickled import read_pickled

@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from flowedu.data.download import fetch
 from flowedu.errors import DataError
+from flowedu.oneflow04.data.download import fetch
 
 LARGEST = 1 << 29           # bytes of one file in an archive: three times the largest that a dataset here has
 

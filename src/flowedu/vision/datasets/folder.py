@@ -5,8 +5,8 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from flowedu.dynamic.decode import pillow
 from flowedu.errors import ArgumentError, DataError
+from flowedu.oneflow04.image.decode import pillow
 from flowedu.vision.datasets.base import VisionDataset
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from flowedu.data import mnist as packed
 from flowedu.errors import DataError
+from flowedu.oneflow04.data import mnist as packed
 from flowedu.tensor import from_numpy
 from flowedu.vision.datasets.base import VisionDataset, picture
 from flowedu.vision.datasets.files import fetch_first

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from flowedu.data.download import cache_dir
 from flowedu.errors import CheckpointError, UnsupportedError
 from flowedu.nn import Module
+from flowedu.oneflow04.data.download import cache_dir
 from flowedu.saving.foreign import read_file
 from flowedu.tensor import from_numpy
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowedu.blob import dtype as dt
-from flowedu.dynamic.decode import pillow
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CallError, ShapeError
+from flowedu.oneflow04.image.decode import pillow
 from flowedu.tensor import Tensor, from_numpy
 from flowedu.vision.transforms import array, pil, tensor
 from flowedu.vision.transforms.resample import InterpolationMode, check_mode, new_size

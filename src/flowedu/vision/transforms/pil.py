@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.dynamic.decode import pillow
-from flowedu.once import inert
+from flowedu.errors.once import inert
+from flowedu.oneflow04.image.decode import pillow
 from flowedu.vision.transforms import array
 from flowedu.vision.transforms.resample import InterpolationMode
 

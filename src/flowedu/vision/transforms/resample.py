@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from flowedu.dynamic.resample import taps
 from flowedu.errors import ArgumentError
+from flowedu.oneflow04.image.resample import taps
 
 
 class InterpolationMode(Enum):

@@ -1,0 +1,1 @@
+"""The kernels of the course: elementwise, matrix product, copies and casts, reductions."""

@@ -1,0 +1,109 @@
+/* The contract between the engine (eager dispatch, plan executor) and every CPU kernel.
+ *
+ * A kernel is ONE C function. The engine calls it from every thread of a team with the same `call` and that
+ * thread's own `team`; the kernel splits its work by (tid, nt) and may meet the others at fe_wait(team).
+ * It writes only into the output views and into call->work. It never allocates, prints or touches Python.
+ */
+#ifndef FLOWEDU_ABI_H
+#define FLOWEDU_ABI_H
+#include <stdint.h>
+#include <stddef.h>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+#include <sched.h>
+
+#define FE_MAX_DIM 8
+
+/* Codes are fixed: they are written into plans and compared in Cython and in Python (core/values/dtype.py). */
+enum { FE_F32 = 0, FE_F64 = 1, FE_I32 = 2, FE_I64 = 3, FE_I8 = 4, FE_U8 = 5, FE_BOOL = 6, FE_F16 = 7, FE_BF16 = 8,
+       FE_NDTYPE = 9 };
+
+/* Status codes: the engine turns them into messages. */
+enum { FE_OK = 0, FE_BAD_INDEX = 1, FE_PYTHON = 2 }; /* FE_PYTHON: `detail` is an exception (core/ops/pykernel.pyx) */
+
+typedef struct {
+    char *data;                  /* address of element [0, 0, ...] */
+    int32_t dtype;
+    int32_t ndim;
+    int64_t shape[FE_MAX_DIM];
+    int64_t stride[FE_MAX_DIM];  /* in elements, not bytes; 0 for a broadcast axis */
+} fe_view;
+
+typedef struct {
+    volatile int arrived;
+    volatile int phase;
+    volatile int fail;  /* first status that is not FE_OK */
+    volatile int stop;  /* `fail` as it stood at the last meeting: all threads read the same value */
+    char pad[48];
+} fe_barrier;
+
+typedef struct {
+    int tid, nt;
+    fe_barrier *barrier;
+} fe_team;
+
+typedef struct fe_call fe_call;
+/* The third argument is never read. It only tells Cython which version of a fused function to generate. */
+typedef int (*fe_kernel)(fe_call *, const fe_team *, void *tag);
+typedef int64_t (*fe_work)(const fe_call *, int nt); /* bytes of scratch the kernel needs */
+
+struct fe_call {
+    fe_kernel fn;
+    fe_view *args;         /* inputs first, then outputs */
+    int32_t nin, nargs;
+    const int64_t *ints;   /* attributes, in the order the record's `pack` gives them */
+    const double *reals;
+    char *work;            /* scratch, 64-byte aligned */
+    const void *extra;     /* elementwise programs */
+    int64_t detail;        /* the offending value when the status is not FE_OK */
+    int32_t parallel;      /* 0: only thread 0 runs it */
+    int32_t node;          /* index into the plan, for messages */
+};
+
+/* All threads of the team meet here. Short spin, then yield: the machine may be shared. */
+static inline void fe_wait(const fe_team *t) {
+    if (t->nt == 1) return;
+    fe_barrier *b = t->barrier;
+    int phase = __atomic_load_n(&b->phase, __ATOMIC_ACQUIRE);
+    if (__atomic_add_fetch(&b->arrived, 1, __ATOMIC_ACQ_REL) == t->nt) {
+        __atomic_store_n(&b->arrived, 0, __ATOMIC_RELAXED);
+        b->stop = b->fail;
+        __atomic_store_n(&b->phase, phase + 1, __ATOMIC_RELEASE);
+        return;
+    }
+    int spins = 0;
+    while (__atomic_load_n(&b->phase, __ATOMIC_ACQUIRE) == phase) {
+        if (++spins < 1000) {
+#if defined(__x86_64__)
+            __builtin_ia32_pause();
+#endif
+        } else sched_yield();
+    }
+}
+
+/* The half-open part [lo, hi) of n items that belongs to this thread; parts differ by at most one `grain`. */
+static inline void fe_split(int64_t n, int64_t grain, const fe_team *t, int64_t *lo, int64_t *hi) {
+    int64_t blocks = (n + grain - 1) / grain;
+    int64_t q = blocks / t->nt, r = blocks % t->nt, id = t->tid;
+    int64_t a = id * q + (id < r ? id : r), b = a + q + (id < r ? 1 : 0);
+    *lo = a * grain < n ? a * grain : n;
+    *hi = b * grain < n ? b * grain : n;
+}
+
+static inline int64_t fe_numel(const fe_view *v) {
+    int64_t n = 1;
+    for (int i = 0; i < v->ndim; i++) n *= v->shape[i];
+    return n;
+}
+
+/* Integer element i of a contiguous label or index array, int32 or int64. */
+static inline int64_t fe_index(const fe_view *v, int64_t i) {
+    switch (v->dtype) {
+    case FE_I32: return ((const int32_t *)v->data)[i];
+    case FE_I64: return ((const int64_t *)v->data)[i];
+    case FE_I8: return ((const int8_t *)v->data)[i];
+    default: return ((const uint8_t *)v->data)[i];
+    }
+}
+#endif

@@ -1,0 +1,158 @@
+# cython: language_level=3
+"""cast (every dtype to every dtype, as C does it) and fill."""
+from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t, uint16_t
+from flowedu._kernels.core.abi cimport *
+from flowedu._kernels.core.axes cimport *
+
+cdef extern from * nogil:
+    """
+    #include <stdbool.h>
+    #include <string.h>
+    #if defined(__FLT16_MAX__)
+    typedef _Float16 fe_half;
+    enum { FE_HAS_F16 = 1 };
+    #else
+    typedef uint16_t fe_half;   /* this compiler has no half type: table() leaves float16 casts out */
+    enum { FE_HAS_F16 = 0 };
+    #endif
+
+    /* bfloat16 is the upper half of a float32: kept as an integer, computed with as a float. */
+    typedef uint16_t fe_bf16;
+    static inline float fe_from_bf16(fe_bf16 x) {
+        uint32_t bits = (uint32_t)x << 16;
+        float y;
+        memcpy(&y, &bits, 4);
+        return y;
+    }
+    static inline fe_bf16 fe_to_bf16(float x) {
+        uint32_t bits;
+        memcpy(&bits, &x, 4);
+        if ((bits & 0x7fffffffu) > 0x7f800000u) return (fe_bf16)(bits >> 16 | 0x40);   /* NaN stays NaN */
+        return (fe_bf16)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);                   /* nearest, ties to even */
+    }
+    """
+    # The base types only have to differ from the others for Cython to keep the versions apart; C sees the quoted names.
+    ctypedef short cbool "bool"            # converting to it means "!= 0"
+    ctypedef long double half "fe_half"
+    ctypedef unsigned short bfloat "fe_bf16"
+    float fe_from_bf16(bfloat)
+    bfloat fe_to_bf16(float)
+    enum: FE_HAS_F16
+
+ctypedef fused number:
+    float
+    double
+    int32_t
+    int64_t
+    int8_t
+    uint8_t
+    cbool
+    half
+    bfloat
+
+ctypedef fused other:        # the same types again: a cast has two
+    float
+    double
+    int32_t
+    int64_t
+    int8_t
+    uint8_t
+    cbool
+    half
+    bfloat
+
+
+cdef void convert(number *s, other *d, int64_t ss, int64_t n) noexcept nogil:
+    cdef int64_t i
+    if number is bfloat and other is not bfloat:
+        for i in range(n):
+            d[i] = <other>fe_from_bf16(s[i * ss])
+    elif other is bfloat and number is not bfloat:
+        for i in range(n):
+            d[i] = fe_to_bf16(<float>s[i * ss])
+    elif ss == 1:
+        for i in range(n):
+            d[i] = <other>s[i]
+    else:
+        for i in range(n):
+            d[i] = <other>s[i * ss]
+
+
+cdef void cast_part(number *s, other *d, Axis *ax, int rank, int64_t lo, int64_t hi) noexcept nogil:
+    """Elements [lo, hi) of the contiguous destination, row by row."""
+    cdef int64_t rest, n, off, i = lo, col = lo % ax[0].n
+    cdef int k
+    while i < hi:
+        off, rest = col * ax[0].s, i // ax[0].n
+        for k in range(1, rank):
+            off += rest % ax[k].n * ax[k].s
+            rest //= ax[k].n
+        n = min(ax[0].n - col, hi - i)
+        convert[number, other](s + off, d + i, ax[0].s, n)
+        i += n
+        col = 0
+
+
+cdef int cast(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
+    cdef Axis ax[9]
+    cdef int64_t lo, hi
+    cdef fe_view *y = &call.args[1]
+    cdef int rank = simplify(&call.args[0], y, ax), to = y.dtype
+    cdef number *s = <number *>call.args[0].data
+    if rank < 0:
+        return FE_OK
+    fe_split(fe_numel(y), 64, team, &lo, &hi)
+    if to == FE_F32:
+        cast_part[number, float](s, <float *>y.data, ax, rank, lo, hi)
+    elif to == FE_F64:
+        cast_part[number, double](s, <double *>y.data, ax, rank, lo, hi)
+    elif to == FE_I32:
+        cast_part[number, int32_t](s, <int32_t *>y.data, ax, rank, lo, hi)
+    elif to == FE_I64:
+        cast_part[number, int64_t](s, <int64_t *>y.data, ax, rank, lo, hi)
+    elif to == FE_I8:
+        cast_part[number, int8_t](s, <int8_t *>y.data, ax, rank, lo, hi)
+    elif to == FE_U8:
+        cast_part[number, uint8_t](s, <uint8_t *>y.data, ax, rank, lo, hi)
+    elif to == FE_BOOL:
+        cast_part[number, cbool](s, <cbool *>y.data, ax, rank, lo, hi)
+    elif to == FE_BF16:
+        cast_part[number, bfloat](s, <bfloat *>y.data, ax, rank, lo, hi)
+    else:
+        cast_part[number, half](s, <half *>y.data, ax, rank, lo, hi)
+    return FE_OK
+
+
+cdef int fill(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
+    """reals: [value] for floating outputs, ints: [value] for the others."""
+    cdef fe_view *y = &call.args[call.nargs - 1]
+    cdef number *d = <number *>y.data
+    cdef number v
+    cdef int64_t lo, hi, i
+    if number is float or number is double or number is half:
+        v = <number>call.reals[0]
+    elif number is bfloat:
+        v = fe_to_bf16(<float>call.reals[0])
+    else:
+        v = <number>call.ints[0]
+    fe_split(fe_numel(y), 64, team, &lo, &hi)
+    for i in range(lo, hi):
+        d[i] = v
+    return FE_OK
+
+
+def table():
+    """{kernel name: {dtype code: (kernel address, 0)}}; cast's key is its input's dtype, fill's its output's."""
+    out = {}
+    out["cast"] = {FE_F32: (<size_t><void *>cast[float], 0), FE_F64: (<size_t><void *>cast[double], 0),
+                   FE_I32: (<size_t><void *>cast[int32_t], 0), FE_I64: (<size_t><void *>cast[int64_t], 0),
+                   FE_I8: (<size_t><void *>cast[int8_t], 0), FE_U8: (<size_t><void *>cast[uint8_t], 0),
+                   FE_BOOL: (<size_t><void *>cast[cbool], 0), FE_BF16: (<size_t><void *>cast[bfloat], 0)}
+    out["fill"] = {FE_F32: (<size_t><void *>fill[float], 0), FE_F64: (<size_t><void *>fill[double], 0),
+                   FE_I32: (<size_t><void *>fill[int32_t], 0), FE_I64: (<size_t><void *>fill[int64_t], 0),
+                   FE_I8: (<size_t><void *>fill[int8_t], 0), FE_U8: (<size_t><void *>fill[uint8_t], 0),
+                   FE_BOOL: (<size_t><void *>fill[cbool], 0), FE_BF16: (<size_t><void *>fill[bfloat], 0)}
+    if FE_HAS_F16:
+        out["cast"][FE_F16] = (<size_t><void *>cast[half], 0)
+        out["fill"][FE_F16] = (<size_t><void *>fill[half], 0)
+    return out

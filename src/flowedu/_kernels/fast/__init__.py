@@ -1,0 +1,1 @@
+"""Specialised kernels: convolutions in tiles, by Winograd, with channels last; attention."""

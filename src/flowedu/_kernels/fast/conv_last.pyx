@@ -1,0 +1,109 @@
+# cython: language_level=3
+"""Convolution of channels-last images (NHWC), its two gradients, and with inference batch norm and clipping behind it.
+
+conv2d_last: x, w -> y.  conv2d_last_input_grad: dy, w -> dx.  conv2d_last_weight_grad: dy, x -> dw.
+conv2d_last_norm: x, w, gamma, beta, mean, var -> y.  reals of the last: epsilon, low, high.
+ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups. Weights are (o, c / groups, kh, kw), as for NCHW.
+
+Depthwise convolutions have loops of their own (conv_last_depth.pxd), all others are matrix products (conv_last_dense.pxd).
+"""
+from libc.math cimport sqrt
+from libc.stdint cimport int64_t
+from flowedu._kernels.core.abi cimport *
+from flowedu._kernels.core.table cimport *
+from flowedu._kernels.core.blas cimport *
+from flowedu._kernels.fast.conv_last_geometry cimport *
+from flowedu._kernels.fast.conv_last_depth cimport *
+from flowedu._kernels.fast.conv_last_dense cimport *
+
+
+cdef void compute(const Conv *k, const fe_team *team, real *a, real *b, real *out, Finish f, char *work) noexcept nogil:
+    """y from x and w, dx from dy and w, or dw from dy and x."""
+    if is_depthwise(k):
+        depthwise(k, team, a, b, out, f, work)
+    else:
+        dense(k, team, a, b, out, f, work)
+
+
+cdef int convolve(fe_call *call, Role role, const fe_team *team, real *tag) noexcept nogil:
+    cdef Conv k = read_conv(call, role, True)
+    if fe_numel(&call.args[2]) > 0:
+        compute(&k, team, <real *>call.args[0].data, <real *>call.args[1].data, <real *>call.args[2].data,
+                Finish(NULL, NULL, 0, 0), call.work)
+    return FE_OK
+
+
+cdef int64_t room(const fe_call *call, Role role, int nt) noexcept nogil:
+    """Scratch of all threads, in bytes."""
+    cdef Conv k = read_conv(call, role, True)
+    cdef int64_t item = item_of(call)
+    return depth_room(&k, item) * nt if is_depthwise(&k) else dense_shared(&k, item) + dense_room(&k, item) * nt
+
+
+cdef int conv2d_last_norm(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
+    """Batch norm with known statistics is y * scale + shift. Every thread works them out for itself."""
+    cdef Conv k = read_conv(call, FORWARD, True)
+    cdef const real *gamma = <const real *>call.args[2].data
+    cdef const real *beta = <const real *>call.args[3].data
+    cdef const real *mean = <const real *>call.args[4].data
+    cdef const real *var = <const real *>call.args[5].data
+    cdef real *scale = <real *>(call.work + team.tid * 2 * round64(k.o * sizeof(real)))
+    cdef real *shift = <real *>(<char *>scale + round64(k.o * sizeof(real)))
+    cdef double a
+    cdef int64_t i
+    for i in range(k.o):
+        a = gamma[i] / sqrt(var[i] + call.reals[0])
+        scale[i], shift[i] = <real>a, <real>(beta[i] - mean[i] * a)
+    if fe_numel(&call.args[6]) > 0:
+        compute(&k, team, <real *>call.args[0].data, <real *>call.args[1].data, <real *>call.args[6].data,
+                Finish(<char *>scale, <char *>shift, call.reals[1], call.reals[2]),
+                call.work + team.nt * 2 * round64(k.o * sizeof(real)))
+    return FE_OK
+
+
+# ---- the three roles, as the table knows them
+cdef int conv2d_last(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
+    return convolve(call, FORWARD, team, tag)
+
+
+cdef int conv2d_last_input_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
+    return convolve(call, INPUT_GRAD, team, tag)
+
+
+cdef int conv2d_last_weight_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
+    return convolve(call, WEIGHT_GRAD, team, tag)
+
+
+cdef int64_t forward_room(const fe_call *call, int nt) noexcept nogil:
+    return room(call, FORWARD, nt)
+
+
+cdef int64_t norm_room(const fe_call *call, int nt) noexcept nogil:
+    return room(call, FORWARD, nt) + nt * 2 * round64(call.args[6].shape[3] * item_of(call))
+
+
+cdef int64_t input_grad_room(const fe_call *call, int nt) noexcept nogil:
+    return room(call, INPUT_GRAD, nt)
+
+
+cdef int64_t weight_grad_room(const fe_call *call, int nt) noexcept nogil:
+    return room(call, WEIGHT_GRAD, nt)
+
+
+def table():
+    """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
+    return {
+        "conv2d_last": of_reals(<void *>conv2d_last[float], <void *>conv2d_last[double], <void *>forward_room),
+        "conv2d_last_norm": of_reals(<void *>conv2d_last_norm[float], <void *>conv2d_last_norm[double],
+                                     <void *>norm_room),
+        "conv2d_last_input_grad": of_reals(<void *>conv2d_last_input_grad[float], <void *>conv2d_last_input_grad[double],
+                                           <void *>input_grad_room),
+        "conv2d_last_weight_grad": of_reals(<void *>conv2d_last_weight_grad[float],
+                                            <void *>conv2d_last_weight_grad[double], <void *>weight_grad_room)}
+
+
+def bind(size_t sgemm, size_t dgemm):
+    """Give this module OpenBLAS's two functions (see _kernels/__init__.py)."""
+    global fe_sgemm, fe_dgemm
+    fe_sgemm = <fe_sgemm_t>sgemm
+    fe_dgemm = <fe_dgemm_t>dgemm

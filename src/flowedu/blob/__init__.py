@@ -1,2 +1,0 @@
-"""Chapter 1: values and the memory behind them."""
-from flowedu._kernels import openmp

@@ -1,0 +1,104 @@
+"""TensorList: tensors of one rank and one dtype, of different shapes, end to end in one piece of memory.
+
+    data     [ a a a a a a | b b | c c c c ]         one allocation
+    offsets  [ 0, 6, 8, 12 ]                         tensor i lies at data[offsets[i]:offsets[i + 1]]
+    shapes   [[1, 2, 3], [1, 1, 2], [1, 2, 2]]
+
+One pointer, so the whole list can be copied, sent or freed at once, and reading it from front to back is as fast as
+memory allows. The price: no tensor can grow without moving those behind it.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from flowedu.core.buffers.tensor_buffer import Block
+from flowedu.core.values.dtype import as_dtype, dtype
+from flowedu.core.values.spec import Spec
+from flowedu.errors import DTypeError, ShapeError
+
+
+class TensorList:
+    """Tensors end to end.
+
+    Args:
+        arrays: the tensors, of one rank (1 or more) and one dtype; they are copied.
+        dtype: of the list; given, the arrays are cast to it. Required for an empty list.
+        rank: of the tensors; needed only for an empty list.
+
+    Attributes: data, offsets (N + 1 of them) and shapes (N, rank), as drawn above; dtype. `t[i]` is a view, so writing into
+    it writes into the list.
+
+    In OneFlow a tensor of a list holds one sample and its first axis is 1: what a job takes as tp.ListListNumpy. The
+    `shape` of the list is that of the smallest array they would all fit into when joined along the first axis.
+    """
+
+    __slots__ = ("data", "dtype", "offsets", "shapes")
+
+    def __init__(self, arrays: Sequence, dtype: dtype | None = None, rank: int = 1):
+        arrays = [a.numpy() if hasattr(a, "numpy") else np.asarray(a) for a in arrays]
+        if not arrays and dtype is None:
+            raise DTypeError("TensorList: an empty list has no element type", expected="dtype=flow.float32, say",
+                             got="no arrays and no dtype", fix="TensorList([], dtype=flow.float32)")
+        first = arrays[0] if arrays else None
+        for i, a in enumerate(arrays):
+            if a.ndim != first.ndim or not a.ndim:
+                raise ShapeError(f"TensorList: tensor {i} has another rank", got=f"rank {a.ndim}, {a.shape}",
+                                 expected=f"rank {max(first.ndim, 1)}, as tensor 0",
+                                 fix="reshape it; lists take different sizes, not ranks")
+            if dtype is None and a.dtype != first.dtype:
+                raise DTypeError(f"TensorList: tensor {i} has another element type", got=a.dtype.name,
+                                 expected=f"{first.dtype.name}, as tensor 0", fix="pass dtype= to have all cast")
+        self.dtype = as_dtype(first.dtype if dtype is None else dtype, "TensorList")
+        self.shapes = np.array([a.shape for a in arrays], np.int64).reshape(len(arrays), first.ndim if arrays else rank)
+        self.offsets = np.zeros(len(arrays) + 1, np.int64)
+        np.cumsum(self.shapes.prod(axis=1), out=self.offsets[1:])
+        self.data = np.empty(int(self.offsets[-1]), self.dtype.numpy)
+        for i, a in enumerate(arrays):
+            self[i][...] = a
+
+    # ---- what it is
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(sum of the first axes, largest of each other axis): (N, H, W, C) for N tensors of at most (1, H, W, C)."""
+        if not len(self):
+            return (0,) * self.shapes.shape[1]
+        return (int(self.shapes[:, 0].sum()), *map(int, self.shapes[:, 1:].max(axis=0)))
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(self.shape, self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.nbytes
+
+    def memory(self) -> list[Block]:
+        """Where each tensor lies: one behind the other."""
+        base, step = self.data.ctypes.data, self.data.itemsize
+        return [Block(base + int(a) * step, int(b - a) * step, tuple(map(int, s)), self.dtype)
+                for a, b, s in zip(self.offsets, self.offsets[1:], self.shapes)]
+
+    # ---- its tensors
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def __getitem__(self, i: int) -> np.ndarray:
+        """Tensor `i`, a view."""
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"tensor {i} of a TensorList of {n}")
+        i %= n
+        return self.data[self.offsets[i]:self.offsets[i + 1]].reshape(self.shapes[i])
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[i] for i in range(len(self)))
+
+    def arrays(self) -> list[np.ndarray]:
+        """Copies, one per tensor: what outlives the list."""
+        return [a.copy() for a in self]
+
+    def __repr__(self) -> str:
+        few = ", ".join(str(tuple(map(int, s))) for s in self.shapes[:4])
+        return f"TensorList({len(self)} x {self.dtype.name}: {few}{', ...' if len(self) > 4 else ''})"

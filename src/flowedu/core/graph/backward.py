@@ -1,0 +1,39 @@
+"""The backward pass of a graph: the walk of core/ops/reverse.py, run while the graph is being built."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from flowedu.core.graph.ir import Graph, GraphValue
+from flowedu.core.ops.reverse import reverse
+from flowedu.core.ops.view import constant
+from flowedu.core.values.spec import Spec
+from flowedu.errors import JobBuildAndInferError
+
+
+def ones(spec: Spec) -> GraphValue:
+    """The gradient a loss begins with."""
+    return constant(shape=spec.shape, value=1.0, dtype=spec.dtype)
+
+
+def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[GraphValue],
+              seed: Callable[[Spec], GraphValue] = ones) -> list[GraphValue | None]:
+    """Append nodes that compute d(sum of all elements of all losses)/d(target). None where there is no path.
+
+    seed(Spec of a loss): the gradient to begin with, ones unless the loss is scaled.
+    """
+    graph.training = True
+    forward = list(graph.nodes)
+    graph.forward = len(forward)
+    seeds: dict = {}
+
+    def visit(node):                               # an op's gradient is computed where the op is
+        graph.placement = node.placement
+
+    with graph.building():
+        for loss in losses:
+            if not loss.dtype.is_floating_point:
+                raise JobBuildAndInferError("minimize: the loss is not floating point", expected="float32 or float64",
+                                            got=str(loss.spec), fix="cast it, or pass the loss rather than the labels")
+            if loss.spec not in seeds:
+                seeds[loss.spec] = seed(loss.spec)
+        return reverse(forward, [(loss, seeds[loss.spec]) for loss in losses], targets, visit)

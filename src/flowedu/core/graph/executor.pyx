@@ -1,0 +1,418 @@
+"""Executor: a plan as one C array of calls, run in one go without the GIL and without Python per op."""
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+from cpython.object cimport PyObject
+cimport numpy as cnp
+
+from threading import Lock, local
+from time import perf_counter
+
+import numpy as np
+
+from flowedu._kernels.core.abi cimport *
+from flowedu.core.values.storage cimport Array, Block, block_drop, block_try, itemsize, view_contiguous
+from flowedu.core.ops.dispatch cimport Entry, TensorBase, fe_run, new_tensor
+
+from flowedu.core.values.dtype import BY_CODE, uint8
+from flowedu.core.values.spec import LARGEST
+from flowedu.core.values.storage import cache_enabled, empty, from_numpy, no_memory
+from flowedu.errors import KernelError, UnsupportedError
+from flowedu.core.graph.memory import no_room
+from flowedu.core.ops.dispatch import get_num_threads
+from flowedu.core.ops.pykernel import kept_error
+
+cnp.import_array()
+
+cdef enum:
+    SPLIT = 65536            # calls that cost less (some 10 us of work) run on one thread
+
+_here = local()              # depth: how many plans with Python kernels this thread is in
+
+
+cdef void fill_view(fe_view *v, place) except *:
+    cdef int d
+    v.ndim, v.dtype = len(place.spec.shape), place.spec.dtype.code
+    for d in range(v.ndim):
+        v.shape[d] = place.spec.shape[d]
+        v.stride[d] = place.strides[d]
+    v.data = NULL
+
+
+def scratch_bytes(Entry entry, places, int threads=0) -> int:
+    """Scratch that the kernel of `entry` asks for on these places, with this number of threads (0: the present one)."""
+    cdef fe_call call
+    cdef fe_view *args
+    cdef int i
+    cdef int64_t need
+    if entry.work == NULL:
+        return 0
+    args = <fe_view *>calloc(max(len(places), 1), sizeof(fe_view))
+    if args == NULL:
+        raise MemoryError
+    for i, p in enumerate(places):
+        fill_view(&args[i], p)
+    memset(&call, 0, sizeof(call))
+    call.args, call.nin, call.nargs = args, entry.nin, len(places)
+    call.ints, call.reals, call.extra = entry.ints, entry.reals, entry.extra
+    need = entry.work(&call, threads or get_num_threads())
+    free(args)
+    if need < 0:                                   # it does not fit into an int64
+        raise no_memory(entry.op.name, "scratch", LARGEST)
+    return need
+
+
+cdef struct Patch:           # a view that points into a job argument
+    int arg                  # which argument
+    int64_t offset           # bytes
+    fe_view *view
+
+
+cdef class Executor:
+    """Runs a Plan. `run(arguments)` returns the outputs as fresh arrays.
+
+    always_parallel: split even small calls over the threads (for tests). threads: as many as the plan was made for
+    (0: the present number).
+
+    Attributes: plan; nt, the number of threads it was laid out for.
+    """
+    cdef readonly object plan
+    cdef readonly int nt
+    cdef int split               # whether any call is cut over the threads
+    cdef int ncalls, npatch, nrandom, ninputs, noutputs
+    cdef list pythons            # numbers of the calls with a Python kernel: while one runs, other threads may come
+    cdef object lock
+    cdef fe_call *calls
+    cdef fe_view *views
+    cdef Patch *patches
+    cdef int64_t **draws
+    cdef Block *arena
+    cdef list keep
+    cdef dict homes
+    cdef tuple in_types, out_types, out_shapes
+    cdef fe_view *in_views
+    cdef fe_view *outs
+    cdef list lasting            # the arrays of variables, and where each lay when its address was taken
+    cdef fe_view *lay
+    cdef public int64_t runs
+    cdef public bint as_tensors  # arguments and outputs are tensors, not ndarrays
+    cdef public list written     # the tensors of variables that a step changes
+    cdef public TensorBase counter   # None, or the variable (int64) that holds the number of steps made
+
+    def __cinit__(self, plan, bint always_parallel=False, int threads=0):
+        cdef int i, k, n = 0
+        cdef Entry e
+        cdef fe_view *v
+        cdef list patched = []
+        cdef char *home
+        self.plan, self.nt = plan, threads or get_num_threads()
+        self.ncalls, self.keep, self.pythons, self.written = len(plan.steps), [], [], []
+        for step in plan.steps:
+            n += len(step.places)
+        self.noutputs = len(plan.graph.outputs)
+        self.calls = <fe_call *>calloc(max(self.ncalls, 1), sizeof(fe_call))
+        self.views = <fe_view *>calloc(max(n, 1), sizeof(fe_view))
+        self.outs = <fe_view *>calloc(max(self.noutputs, 1), sizeof(fe_view))
+        self.draws = <int64_t **>calloc(max(self.ncalls, 1), sizeof(void *))
+        if not self.calls or not self.views or not self.outs or not self.draws:
+            raise MemoryError
+        self.homes = None if cache_enabled() else {
+            b: empty((b.nbytes,), uint8) for b in plan.buffers if b.in_arena}   # a sanitizer sees where each ends
+        if plan.arena <= LARGEST:
+            self.arena = block_try(max(plan.arena, 64))
+        if self.arena == NULL:
+            raise no_room(plan)
+        memset(self.arena.data, 0, max(plan.arena, 64))        # touch the pages now, not in the first step
+        order = {value: i for i, value in enumerate(plan.graph.inputs.values())}
+        buffers = {plan.where[value].buffer: i for value, i in order.items()}
+        self.ninputs, self.lock = len(order), Lock()
+        v = self.views
+        for i, step in enumerate(plan.steps):
+            e = step.entry
+            self.keep.append(e)
+            self.calls[i].fn, self.calls[i].args = e.fn, v
+            self.calls[i].nin, self.calls[i].nargs = e.nin, len(step.places)
+            self.calls[i].ints, self.calls[i].reals, self.calls[i].extra = e.ints, e.reals, e.extra
+            self.calls[i].node = i
+            self.calls[i].parallel = (e.cost >= SPLIT or always_parallel) and self.nt > 1 and not e.python
+            if e.python:
+                self.pythons.append(i)
+            if e.fn == NULL:
+                raise KernelError(f"{step.name}: {e.op.name} has no kernel for these element types",
+                                  expected="float32 or float64", fix="convert with flow.cast")
+            if step.scratch is not None:
+                self.calls[i].work = self.home(step.scratch)
+            if e.op.random and not e.python:
+                self.draws[self.nrandom] = &e.ints[1]
+                self.nrandom += 1
+            for p in step.places:
+                fill_view(v, p)
+                if p.buffer in buffers:
+                    patched.append((buffers[p.buffer], p.offset * p.spec.dtype.bytes, <size_t>v))
+                else:
+                    v.data = self.locate(p)
+                v += 1
+            self.split |= self.calls[i].parallel
+        self.npatch = len(patched)
+        self.patches = <Patch *>calloc(max(self.npatch, 1), sizeof(Patch))
+        if self.patches == NULL:
+            raise MemoryError
+        for i, (arg, offset, view) in enumerate(patched):
+            self.patches[i].arg, self.patches[i].offset = arg, offset
+            self.patches[i].view = <fe_view *><size_t>view
+        self.in_types = tuple([value.spec.dtype.numpy for value in order])
+        self.in_views = <fe_view *>calloc(max(self.ninputs, 1), sizeof(fe_view))
+        if self.in_views == NULL:
+            raise MemoryError
+        for value, i in order.items():
+            fill_view(&self.in_views[i], plan.where[value])
+        shapes = []
+        for i, value in enumerate(plan.graph.outputs):
+            p = plan.where[value]
+            fill_view(&self.outs[i], p)
+            self.outs[i].data = self.locate(p)
+            shapes.append(value.spec.shape)
+        self.out_shapes = tuple(shapes)
+        self.lasting = [b.array for b in plan.buffers if b.kind == "variable"]
+        self.lay = <fe_view *>calloc(max(len(self.lasting), 1), sizeof(fe_view))
+        if self.lay == NULL:
+            raise MemoryError
+        for i, array in enumerate(self.lasting):
+            self.lay[i] = (<Array>array).v
+        self.out_types = tuple([value.spec.dtype.numpy or np.dtype(np.uint16) for value in plan.graph.outputs])    # bfloat16
+
+    cdef char *home(self, buffer) except NULL:
+        """Where an arena buffer starts."""
+        if self.homes is not None:
+            return (<Array>self.homes[buffer]).v.data
+        return self.arena.data + <int64_t>buffer.offset
+
+    cdef char *locate(self, p) except NULL:
+        cdef int64_t offset = p.offset * p.spec.dtype.bytes
+        cdef Array a
+        if p.buffer.in_arena:
+            return self.home(p.buffer) + offset
+        a = p.buffer.array
+        self.keep.append(a)
+        return a.v.data + offset
+
+    def __dealloc__(self):
+        free(self.calls)
+        free(self.views)
+        free(self.outs)
+        free(self.draws)
+        free(self.patches)
+        free(self.in_views)
+        free(self.lay)
+        if self.arena != NULL:
+            block_drop(self.arena)
+
+    def stale(self, int share=1):
+        """Whether this was laid out for another number of threads (than a `share`-th of those there are), or a variable was
+        given other memory or another layout since (`p.data = ...`)."""
+        cdef int i, d
+        cdef fe_view *v
+        cdef fe_view *w
+        if max(1, <int>get_num_threads() // share) != self.nt:
+            return True
+        for i in range(len(self.lasting)):
+            v, w = &(<Array>(<list>self.lasting)[i]).v, &self.lay[i]
+            if v.data != w.data or v.ndim != w.ndim or v.dtype != w.dtype:
+                return True
+            for d in range(v.ndim):
+                if v.stride[d] != w.stride[d] or v.shape[d] != w.shape[d]:
+                    return True
+        return False
+
+    @property
+    def python(self):
+        """Whether a call has a Python kernel."""
+        return bool(self.pythons)
+
+    @property
+    def random(self):
+        """Whether a call draws random numbers (a different draw in every run)."""
+        return self.nrandom > 0
+
+    def accepts(self, tuple arguments):
+        """Whether these can be run as they are: ndarrays of the right shape and dtype, C-contiguous."""
+        cdef int i, d
+        cdef cnp.ndarray a
+        if len(arguments) != self.ninputs:
+            return False
+        for i in range(self.ninputs):
+            o = arguments[i]
+            if type(o) is not np.ndarray:
+                return False
+            a = <cnp.ndarray>o
+            if cnp.PyArray_NDIM(a) != self.in_views[i].ndim or not cnp.PyArray_IS_C_CONTIGUOUS(a) \
+                    or not cnp.PyArray_ISALIGNED(a) or a.descr is not self.in_types[i]:
+                return False
+            for d in range(self.in_views[i].ndim):
+                if cnp.PyArray_DIM(a, d) != self.in_views[i].shape[d]:
+                    return False
+        return True
+
+    def run(self, tuple arguments):
+        """One step. `arguments`: one C-contiguous ndarray of the right dtype and shape per job input."""
+        return self.step(arguments) if not self.pythons else self.guarded(arguments)
+
+    cdef list guarded(self, tuple arguments):
+        """A step with Python kernels, which might call this very plan."""
+        depth = getattr(_here, "depth", 0)
+        if not self.lock.acquire(blocking=depth == 0):         # who is inside a job waits for none: two could for each other
+            raise UnsupportedError(f"job {self.plan.graph.name} was called by a Python kernel while it runs",
+                                   expected="a kernel that calls other jobs, or none", got="a call of a job that runs",
+                                   fix="write that loop outside the job")
+        _here.depth = depth + 1
+        try:
+            return self.step(arguments)
+        finally:
+            _here.depth = depth
+            self.lock.release()
+
+    cdef int own(self, owner) except -1:
+        """Tell every Python kernel who owns the memory of its inputs."""
+        cdef int i
+        for i in self.pythons:
+            self.calls[i].work = <char *><PyObject *>owner
+        return 0
+
+    def takes(self, tuple arguments):
+        """Whether these can be run as they are: eager local tensors of the right shape and dtype, contiguous."""
+        cdef int i, d
+        cdef fe_view *v
+        cdef TensorBase x
+        if len(arguments) != self.ninputs:
+            return False
+        for i in range(self.ninputs):
+            o = arguments[i]
+            if not isinstance(o, TensorBase):
+                return False
+            x, v = <TensorBase>o, &self.in_views[i]
+            if x.block == NULL or x.lay is not None or x.v.ndim != v.ndim or x.v.dtype != v.dtype or not view_contiguous(&x.v):
+                return False
+            for d in range(v.ndim):
+                if x.v.shape[d] != v.shape[d]:
+                    return False
+        return True
+
+    cdef int point(self, tuple arguments) except -1:
+        """Let the views of the inputs point into the arguments."""
+        cdef int i
+        cdef char *data
+        for i in range(self.npatch):
+            o = arguments[self.patches[i].arg]
+            data = (<TensorBase>o).v.data if self.as_tensors else <char *>cnp.PyArray_DATA(<cnp.ndarray>o)
+            self.patches[i].view.data = data + self.patches[i].offset
+        return 0
+
+    cdef list step(self, tuple arguments):
+        """`arguments`: ndarrays, and the outputs are; or tensors, and the outputs are."""
+        cdef int i, status, failed = -1
+        cdef list out
+        owner = None
+        if self.counter is not None:               # a reloaded state goes on with the same dropout masks
+            self.runs = (<int64_t *>self.counter.v.data)[0]
+        self.point(arguments)
+        for i in range(self.nrandom):
+            self.draws[i][0] = self.runs
+        if self.pythons:
+            owner = (self, arguments)
+            self.own(owner)
+        with nogil:
+            status = fe_run(self.calls, self.ncalls, self.nt if self.split else 1, &failed)
+        if status != FE_OK:
+            raise self.failure(status, failed)
+        self.runs += 1
+        if self.counter is not None:               # here, and not in Python: a Ctrl-C that waits must not come between
+            (<int64_t *>self.counter.v.data)[0] = self.runs
+        for t in self.written:                     # for the tape: what it saved of them is gone
+            (<TensorBase>t).block.version += 1
+        out = [None] * self.noutputs
+        for i in range(self.noutputs):
+            out[i] = self.fetch_tensor(i) if self.as_tensors else self.fetch(i)
+        return out
+
+    cdef object failure(self, int status, int failed):
+        """The exception for a run that stopped at call number `failed`."""
+        step = self.plan.steps[failed]
+        line = step.node.line if step.node is not None else ""
+        if status == FE_PYTHON:
+            return kept_error(self.calls[failed].detail, f"in {step.name} of job {self.plan.graph.name}, made at {line}; "
+                              "no variable was updated")
+        return KernelError(f"{step.name}: {step.entry.op.name} met the index {self.calls[failed].detail}, out of range",
+                              expected=step.entry.op.range_help or "indices inside the range of their axis",
+                              fix="check the labels or indices fed to the job; no variable was updated", at=line)
+
+    def times(self, tuple arguments, int repeats=20):
+        """Seconds each call takes (the least of `repeats` runs), called one by one. Writes variables, as `run` does."""
+        cdef int i, k, status, failed = -1
+        cdef tuple owner = (self, arguments)
+        cdef list best = [float("inf")] * self.ncalls
+        for k in range(repeats):
+            self.point(arguments)
+            self.own(owner)
+            for i in range(self.ncalls):
+                start = perf_counter()
+                status = fe_run(&self.calls[i], 1, self.nt if self.calls[i].parallel else 1, &failed)
+                if status != FE_OK:
+                    raise self.failure(status, i)
+                best[i] = min(best[i], perf_counter() - start)
+        return best
+
+    cdef object fetch_tensor(self, int i):
+        """Output i as a fresh tensor."""
+        cdef fe_view *v = &self.outs[i]
+        cdef TensorBase y
+        cdef int64_t step = 1, nbytes
+        cdef int d
+        if not view_contiguous(v) or v.dtype == FE_BF16:
+            return from_numpy(self.fetch(i), BY_CODE[v.dtype], type(new_tensor()))
+        y = new_tensor()
+        y.v = v[0]
+        for d in range(v.ndim - 1, -1, -1):
+            y.v.stride[d] = step
+            step *= max(v.shape[d], 1)
+        nbytes = fe_numel(v) * itemsize(v.dtype)
+        y.block = block_try(nbytes)
+        if y.block == NULL:
+            raise no_memory(self.plan.graph.name, f"output {i}, {self.plan.graph.outputs[i].spec}", nbytes)
+        y.v.data = y.block.data
+        memcpy(y.v.data, v.data, nbytes)
+        return y
+
+    cdef object fetch(self, int i):
+        """Output i as a fresh array."""
+        cdef fe_view *v = &self.outs[i]
+        cdef cnp.npy_intp dims[8]
+        cdef int d
+        cdef int64_t step = 1
+        cdef bint plain = True
+        cdef cnp.ndarray a
+        for d in range(v.ndim - 1, -1, -1):
+            dims[d] = v.shape[d]
+            if v.shape[d] != 1 and v.stride[d] != step:
+                plain = False
+            step *= v.shape[d]
+        a = np.empty(self.out_shapes[i], self.out_types[i]) if v.dtype > FE_I64 else \
+            cnp.PyArray_SimpleNew(v.ndim, dims, NUMPY_CODE[v.dtype])
+        if plain:
+            memcpy(cnp.PyArray_DATA(a), v.data, cnp.PyArray_NBYTES(a))
+        else:
+            if step == 0:
+                return a
+            item = self.out_types[i].itemsize
+            shape = self.out_shapes[i]
+            span = 1 + sum([(n - 1) * v.stride[d] for d, n in enumerate(shape)])
+            a[...] = np.lib.stride_tricks.as_strided(_window(<size_t>v.data, self.out_types[i], span), shape,
+                                                     [v.stride[d] * item for d in range(v.ndim)])
+        return a
+
+cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY_INT64]
+
+
+cdef object _window(size_t address, dtype, int64_t count):
+    """`count` elements of memory as an array, without owning it."""
+    cdef cnp.npy_intp n = count * dtype.itemsize
+    return cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_UINT8, <void *>address).view(dtype)

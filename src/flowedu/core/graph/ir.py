@@ -1,0 +1,167 @@
+"""The graph: a flat list of nodes in the order they were built, over values that are assigned once.
+
+`Building` is the interpreter that makes one: it answers an op call by inferring the output Spec and appending a node.
+Job functions and nn.Graph both build this type.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowedu.core.ops.define import Op
+from flowedu.core.ops.dispatch import interpreter
+from flowedu.core.ops.value import Value
+from flowedu.core.values.spec import Spec
+from flowedu.errors import ArgumentError, JobBuildAndInferError, user_line
+
+
+class GraphValue(Value):
+    """A value of a graph: known shape and dtype, no data.
+
+    kind: "node" (an op's output), "input" (fed by the caller), "variable" (lives between runs), "host" (a small number
+    the host writes before each run, such as the learning rate).
+    """
+
+    __slots__ = ("index", "kind", "name", "node", "spec")
+
+    def __init__(self, spec: Spec, kind: str, name: str, node: Node | None = None, index: int = 0):
+        self.spec, self.kind, self.name, self.node, self.index = spec, kind, name, node, index
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name} {self.spec}>"
+
+
+class Node:
+    """One op call. `line` is the user's own line, for messages; `placement`: the devices it runs on, a row or a
+    Place (core/values/place.py) (None: all)."""
+
+    __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs", "placement")
+
+    def __init__(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, specs: Sequence[Spec], name: str, line: str,
+                 placement: tuple[int, ...] | None = None):
+        self.op, self.inputs, self.attrs, self.name, self.line = op, tuple(inputs), attrs, name, line
+        self.placement = placement
+        self.outputs = tuple(GraphValue(s, "node", name if i == 0 else f"{name}.{o}", self, i)
+                             for i, (s, o) in enumerate(zip(specs, op.outputs)))
+
+    @property
+    def mutates(self) -> tuple[int, ...]:
+        """Positions of the inputs this node writes in place (variables)."""
+        rule = self.op.mutates
+        return tuple(rule(len(self.inputs))) if rule is not None else ()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.op.name}>"
+
+
+def base(value: GraphValue) -> GraphValue:
+    """The value whose memory `value` is a view of; itself when it is none."""
+    while value.node is not None and value.node.op.view is not None:
+        value = value.node.inputs[0]
+    return value
+
+
+class Graph:
+    """Nodes in order, with what goes in and what comes out.
+
+    Attributes: nodes; inputs and variables ({name: GraphValue}, in order of creation); outputs, the values to keep;
+    training: whether it holds a backward pass.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self.nodes: list[Node] = []
+        self.inputs: dict[str, GraphValue] = {}
+        self.variables: dict[str, GraphValue] = {}
+        self.hosts: dict[str, GraphValue] = {}
+        self.outputs: list[GraphValue] = []
+        self.training = False
+        self.forward: int | None = None                  # how many nodes there were before the backward pass
+        self.placement: tuple[int, ...] | None = None    # of the nodes appended from now on
+        self._names: set[str] = set()
+        self._draws = 0
+        self._counts: dict[str, int] = {}
+
+    # ---- building
+    def input(self, name: str, spec: Spec) -> GraphValue:
+        return self._enter(self.inputs, "input", name, spec)
+
+    def variable(self, name: str, spec: Spec) -> GraphValue:
+        return self._enter(self.variables, "variable", name, spec)
+
+    def host(self, name: str, spec: Spec) -> GraphValue:
+        return self._enter(self.hosts, "host", name, spec)
+
+    def _enter(self, table, kind, name, spec):
+        self.claim(name)
+        table[name] = GraphValue(spec, kind, name)
+        return table[name]
+
+    def claim(self, name: str) -> None:
+        """Names of ops and variables are unique in a graph."""
+        if name in self._names:
+            raise JobBuildAndInferError(f"{self.name}: the op name {name!r} already exists", got=f"{name!r} twice",
+                                        expected="unique names in a job", fix="pass another name=")
+        self._names.add(name)
+
+    def rename(self, node: Node, name: str) -> None:
+        """Give a node the name the user asked for."""
+        self.claim(name)
+        self._names.discard(node.name)
+        node.name = name
+        for i, (v, o) in enumerate(zip(node.outputs, node.op.outputs)):
+            v.name = name if i == 0 else f"{name}.{o}"
+
+    def fresh_name(self, prefix: str) -> str:
+        while True:
+            n = self._counts[prefix] = self._counts.get(prefix, -1) + 1
+            if f"{prefix}_{n}" not in self._names:
+                return f"{prefix}_{n}"
+
+    def append(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, reseed: bool = True) -> tuple[GraphValue, ...]:
+        """Infer the output Specs and add a node. reseed: random numbers other than those of earlier nodes."""
+        for i, x in enumerate(inputs):
+            if not isinstance(x, GraphValue):
+                raise ArgumentError(f"{op.name}: input {i} is not a value of this graph", expected="a blob",
+                                    got=type(x).__name__, fix="numbers may be mixed with blobs by + - * /; feed arrays as "
+                                    "arguments of the job")
+        if reseed and op.random and op.cpu is not None:
+            attrs = self._seeded(op, attrs)
+        name = self.fresh_name(op.name)
+        self._names.add(name)
+        specs = [x.spec for x in inputs]
+        outs = op.infer(specs, attrs)
+        op.need_kernel(specs, outs, attrs)
+        node = Node(op, inputs, attrs, outs, name, user_line(), self.placement)
+        self.nodes.append(node)
+        return node.outputs
+
+    def _seeded(self, op: Op, attrs: tuple) -> tuple:
+        """The n-th op that draws random numbers gets numbers of its own, also where the seeds are equal. (Here and not in
+        the plan, so that they do not depend on how the graph is rewritten or spread over devices.)"""
+        self._draws += 1
+        i = op.attr_index["seed"]
+        return (*attrs[:i], (attrs[i] + 7919 * self._draws) & 0x7FFFFFFFFFFFFFFF, *attrs[i + 1:])
+
+    def building(self) -> interpreter:
+        """`with graph.building():` op calls append nodes."""
+        return interpreter(Building(self))
+
+    # ---- looking
+    def consumers(self) -> dict[GraphValue, list[Node]]:
+        """{value: nodes that read it}."""
+        table: dict[GraphValue, list[Node]] = {}
+        for node in self.nodes:
+            for x in node.inputs:
+                table.setdefault(x, []).append(node)
+        return table
+
+
+class Building:
+    """The lazy interpreter: every op call becomes a node."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+
+    def run(self, op: Op, inputs: tuple, attrs: tuple):
+        outputs = self.graph.append(op, inputs, attrs)
+        return outputs[0] if len(outputs) == 1 else outputs

@@ -1,0 +1,219 @@
+"""Plan: a graph lowered to bound kernel calls over one arena.
+
+For each node in order: find the kernel (the same `Entry` the eager mode uses), give the output a buffer, or let it take
+the buffer of an input that dies here, or make it a view. Strided inputs of kernels that want contiguous ones are packed
+by an inserted copy. Then lifetimes are known, and memory.place gives every buffer its offset.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from flowedu.core.graph.executor import scratch_bytes
+from flowedu.core.graph.ir import Graph, GraphValue, Node, base
+from flowedu.core.graph.memory import Buffer, lower_bound, place, total
+from flowedu.core.ops.dispatch import Entry
+from flowedu.core.ops.view import contiguous
+from flowedu.core.values.spec import Spec, row_major
+
+FOLD_LIMIT = 1 << 20      # constants up to this many bytes are computed once, when the plan is made
+
+
+@dataclass(eq=False)
+class Region:
+    """Where a value is: a buffer seen through strides (in elements) from an offset (in elements)."""
+
+    buffer: Buffer
+    spec: Spec
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def contiguous(self) -> bool:
+        want = row_major(self.spec.shape)
+        return all(s == w or n == 1 for s, w, n in zip(self.strides, want, self.spec.shape)) or self.spec.size == 0
+
+
+@dataclass(eq=False)
+class Step:
+    """One kernel call: its Entry, the places of inputs then outputs, and scratch."""
+
+    name: str
+    entry: Entry
+    places: list[Region]
+    node: Node | None
+    scratch: Buffer | None = None
+    inplace: bool = False
+
+
+@dataclass
+class Plan:
+    """What the executor runs, and what `show` prints."""
+
+    graph: Graph
+    steps: list[Step] = field(default_factory=list)
+    buffers: list[Buffer] = field(default_factory=list)
+    where: dict[GraphValue, Region] = field(default_factory=dict)
+    arena: int = 0
+    report: list[str] = field(default_factory=list)
+
+    @property
+    def sum_bytes(self) -> int:
+        return total(self.buffers)
+
+    @property
+    def bound_bytes(self) -> int:
+        return lower_bound(self.buffers, len(self.steps))
+
+
+def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[str] = (), *, threads: int = 0,
+              inplace: bool = True, reuse: bool = True) -> Plan:
+    """Lower `graph`.
+
+    Args:
+        arrays: tensors of variables and host values.
+        report: what the passes said.
+        threads: how many the executor will use (0: the present number).
+        inplace, reuse: switches of the two memory passes.
+    """
+    graph.nodes = snapshot_outputs(graph)
+    planner = Planner(Plan(graph, report=list(report)), arrays, threads, inplace)
+    for number, node in enumerate(graph.nodes):
+        if node.outputs and node.outputs[0] in planner.constants:
+            continue
+        if node.op.view is not None:
+            planner.view(node)
+        else:
+            planner.call(node, number)
+    plan = planner.plan
+    for value in graph.outputs:
+        b = plan.where[value].buffer
+        b.last, b.pinned = len(plan.steps), True
+    if not reuse:
+        for b in plan.buffers:
+            b.first, b.last = 0, len(plan.steps)
+    plan.arena = place(plan.buffers)
+    return plan
+
+
+class Planner:
+    """Appends steps to a plan, node by node. It knows which values are constants, and when each is last read."""
+
+    def __init__(self, plan: Plan, arrays: dict[GraphValue, object], threads: int, inplace: bool):
+        self.plan, self.threads, self.inplace = plan, threads, inplace
+        graph = plan.graph
+        self.constants = fold(graph)
+        self.last_read = last_reads(graph)
+        self.copies: dict[GraphValue, Region] = {}
+        for value in graph.inputs.values():
+            self.keep(value, "input")
+        for value in (*graph.variables.values(), *graph.hosts.values()):
+            self.keep(value, value.kind, arrays[value])
+        for value, array in self.constants.items():
+            self.keep(value, "const", array)
+
+    def buffer(self, name: str, kind: str, nbytes: int, array=None) -> Buffer:
+        now = len(self.plan.steps)
+        b = Buffer(name, kind, nbytes, first=now, last=now, array=array)
+        self.plan.buffers.append(b)
+        return b
+
+    def keep(self, value: GraphValue, kind: str, array=None) -> None:
+        """A value whose memory outlives the step."""
+        strides = row_major(value.shape) if array is None else tuple(array.strides)
+        self.plan.where[value] = Region(self.buffer(value.name, kind, value.spec.nbytes, array), value.spec, strides)
+
+    def emit(self, step: Step) -> None:
+        """Append a step: what it touches lives until then, and its kernel may want scratch memory."""
+        for p in step.places:
+            p.buffer.last = max(p.buffer.last, len(self.plan.steps))
+        nbytes = scratch_bytes(step.entry, step.places, self.threads)
+        if nbytes:
+            step.scratch = self.buffer(f"{step.name} scratch", "scratch", nbytes)
+        self.plan.steps.append(step)
+
+    def packed(self, place: Region, value: GraphValue) -> Region:
+        """`place` as a contiguous copy, one for all readers of `value`."""
+        if value not in self.copies:
+            entry, name = contiguous.prepare([place.spec], ()), value.name
+            out = Region(self.buffer(f"{name} packed", "temp", place.spec.nbytes), place.spec, row_major(place.spec.shape))
+            self.emit(Step(f"pack {name}", entry, [place, out], None))
+            self.copies[value] = out
+        return self.copies[value]
+
+    def view(self, node: Node) -> None:
+        """No step: the output is its input's buffer, seen through other strides. What cannot be seen so is packed."""
+        x, y = node.inputs[0], node.outputs[0]
+        specs, place = [v.spec for v in node.inputs], self.plan.where[x]
+        entry = node.op.prepare(specs, node.attrs, [place.strides])
+        if entry is None:
+            place = self.packed(place, x)
+            entry = node.op.prepare(specs, node.attrs, [place.strides])
+        self.plan.where[y] = Region(place.buffer, y.spec, entry.strides, place.offset + entry.view_offset)
+        place.buffer.last = max(place.buffer.last, len(self.plan.steps))
+
+    def call(self, node: Node, number: int) -> None:
+        """A kernel call."""
+        op = node.op
+        entry = op.prepare([x.spec for x in node.inputs], node.attrs)
+        names = [op.inputs[0]] * len(node.inputs) if op.variadic else op.inputs
+        places = [self.plan.where[x] for x in node.inputs]
+        places = [p if p.contiguous or n not in op.contiguous else self.packed(p, x)
+                  for p, n, x in zip(places, names, node.inputs)]
+        took = self.reusable(node, places, names, number) if self.inplace and node.outputs else None
+        for i, y in enumerate(node.outputs):
+            buffer = took.buffer if took and i == 0 else self.buffer(y.name, "temp", y.spec.nbytes)
+            self.plan.where[y] = Region(buffer, y.spec, row_major(y.shape))
+        outs = [self.plan.where[y] for y in node.outputs]
+        self.emit(Step(node.name, entry, places + outs, node, inplace=took is not None))
+
+    def reusable(self, node: Node, places: Sequence[Region], names: Sequence[str], number: int) -> Region | None:
+        """An input whose buffer the first output may take: it dies here, and has the same spec and layout."""
+        spec = node.outputs[0].spec
+        for p, name, x in zip(places, names, node.inputs):
+            fits = name in node.op.inplace and p.spec == spec and p.contiguous
+            whole = p.buffer.kind == "temp" and not p.offset and p.buffer.nbytes == spec.nbytes
+            alone = node.inputs.count(x) == 1 and not any(q is not p and q.buffer is p.buffer for q in places)
+            if fits and whole and alone and self.last_read.get(base(x), -1) <= number:
+                return p
+        return None
+
+
+def snapshot_outputs(graph: Graph) -> list[Node]:
+    """The node list with updates last, and copies before them: what is fetched shows the values from before the update."""
+    reads = [node for node in graph.nodes if not node.mutates]
+    for i, value in enumerate(graph.outputs):
+        if base(value).kind != "node":
+            copy = Node(contiguous, [value], (), [value.spec], f"{value.name} (fetched)", "")
+            reads.append(copy)
+            graph.outputs[i] = copy.outputs[0]
+    return reads + [node for node in graph.nodes if node.mutates]
+
+
+def fold(graph: Graph) -> dict[GraphValue, object]:
+    """Values that depend on nothing that changes, computed once: {value: tensor}."""
+    known: dict[GraphValue, object] = {}
+    for node in graph.nodes:
+        small = sum(y.spec.nbytes for y in node.outputs) <= FOLD_LIMIT
+        effect = node.op.random or node.mutates or node.op.effect
+        if effect or not small or any(x not in known for x in node.inputs):
+            continue
+        out = node.op.call(tuple(known[x] for x in node.inputs), node.attrs)
+        for y, t in zip(node.outputs, out if isinstance(out, tuple) else (out,)):
+            known[y] = t.contiguous()
+    return known
+
+
+def last_reads(graph: Graph) -> dict[GraphValue, int]:
+    """{value: number of the last node that reads it, directly or through a view}."""
+    last: dict[GraphValue, int] = {}
+    for number, node in enumerate(graph.nodes):
+        for x in node.inputs:
+            last[x] = number
+    for node in reversed(graph.nodes):
+        if node.op.view is not None:
+            x, y = node.inputs[0], node.outputs[0]
+            last[x] = max(last.get(x, -1), last.get(y, -1))
+    for value in graph.outputs:
+        last[value] = last[base(value)] = len(graph.nodes)
+    return last

@@ -1,0 +1,49 @@
+"""What passes share: nodes rebuilt with other inputs or attributes, and readers pointed elsewhere."""
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from flowedu.core.graph.ir import Graph, GraphValue, Node
+from flowedu.core.ops.define import Op
+
+
+def attributes(node: Node) -> dict[str, Any]:
+    """{name: value} of a node's attributes."""
+    return dict(zip(node.op.attrs, node.attrs))
+
+
+def rebuilt(op: Op, inputs: Sequence[GraphValue], attrs: dict[str, Any], node: Node, name: str = "") -> Node:
+    """A node that takes the place of `node`: its name (unless another is given), line and devices, but this call.
+
+    A name that the graph made of the old op's is made of the new one's.
+    """
+    values = op.complete(attrs)
+    specs = op.infer([x.spec for x in inputs], values)
+    name = name or re.sub(rf"^{node.op.name}(_\d+)$", rf"{op.name}\1", node.name)
+    return Node(op, inputs, values, specs, name, node.line, node.placement)
+
+
+def replace(graph: Graph, table: dict[GraphValue, GraphValue]) -> None:
+    """Let every reader of a key read its value instead."""
+    def final(v):
+        while v in table:
+            v = table[v]
+        return v
+
+    for node in graph.nodes:
+        node.inputs = tuple(final(x) for x in node.inputs)
+    graph.outputs = [final(x) for x in graph.outputs]
+
+
+def dead(graph: Graph) -> str:
+    """Keep what reaches an output, writes a variable, or talks to other ranks."""
+    needed = set(graph.outputs)
+    kept = []
+    for node in reversed(graph.nodes):
+        if node.mutates or node.op.effect or any(y in needed for y in node.outputs):
+            kept.append(node)
+            needed.update(node.inputs)
+    graph.nodes = kept[::-1]
+    return ""

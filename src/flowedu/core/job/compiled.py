@@ -1,0 +1,82 @@
+"""Compiled: a job's graph for one set of argument shapes: what it fetches and delivers, its rates, and its Program."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from flowedu.core.graph import devices as many
+from flowedu.core.graph.ir import GraphValue
+from flowedu.core.graph.program import Program
+from flowedu.core.layers.context import pushed
+from flowedu.core.ops.creation import tensor
+
+
+class Compiled:
+    """What runs one call of a job.
+
+    Args:
+        context: the job, its body done.
+        returned: the values to fetch.
+        off: passes that are switched off.
+        devices: how many virtual devices the graph is laid on.
+
+    Attributes: program; returned, where in the outputs each returned value is; deliveries, (positions in the outputs,
+    handler); spread, how the graph was laid on several devices.
+    """
+
+    def __init__(self, context, returned: Sequence[GraphValue], off: Sequence[str], devices: int):
+        self.context = context
+        self.graph = graph = context.graph
+        with pushed(context), graph.building():
+            watched = context.finish()
+        unique = list(dict.fromkeys([*returned, *(v for d in watched for v in d.values)]))
+        graph.outputs = list(unique)
+        self.returned = [unique.index(v) for v in returned]
+        self.deliveries = [(tuple(map(unique.index, d.values)), d.handler) for d in watched]
+        asked = Counter([*self.returned, *(i for where, _ in self.deliveries for i in where)])
+        self.shared = {i for i, n in asked.items() if n > 1}      # every receiver gets an array of its own
+        self.spread = many.spread(graph, devices) if devices > 1 else None
+        # Jobs share variables: one runs at a time, whatever thread calls it.
+        self.program = Program(graph, off, tensors=False, lock=context.session.lock)
+
+    def link(self, session, on_step: Callable[[int, list[float]], None] | None = None) -> None:
+        """Plan the graph over the session's variables. on_step: told every step of training and its rates (debug mode)."""
+        rates = [(schedule, tensor(np.zeros(1, np.float32)), value) for schedule, value in self.context.rates]
+        arrays: dict[GraphValue, object] = {v: session.variables[n].tensor for n, v in self.graph.variables.items()}
+        arrays.update({value: rate for _, rate, value in rates})
+        step = session.variables.get(f"System-Train-TrainStep-{self.context.name}")
+        counter = step.tensor if step is not None else None
+        self.step = counter.numpy() if step is not None else None
+        self.schedules = [(schedule, rate.numpy()) for schedule, rate, _ in rates]
+        for schedule, rate in self.schedules:
+            rate[0] = schedule(0)
+        self.varying = [(schedule, rate) for schedule, rate in self.schedules if not schedule.is_constant]
+        self.program.link(arrays, counter, [self._write_rates] if self.varying and step is not None else ())
+        self.on_step = on_step if step is not None else None
+        if self.on_step is None and not self.deliveries:
+            self.run = self.program.run                          # a call needs nothing else
+
+    def _write_rates(self) -> None:
+        for schedule, rate in self.varying:
+            rate[0] = schedule(int(self.step[0]))
+
+    def run(self, args: tuple) -> list[np.ndarray]:
+        """One step on arrays that the executor accepts; the outputs. Watch handlers have been called when it returns."""
+        outputs = self.program.run(args) if self.on_step is None else self._told(args)
+        for where, handler in self.deliveries:
+            handler([outputs[i].copy() if i in self.shared else outputs[i] for i in where])
+        return outputs
+
+    def _told(self, args: tuple) -> list[np.ndarray]:
+        """A step of which the debug mode is told."""
+        with self.program.lock:
+            outputs = self.program.run(args)
+            self.on_step(int(self.step[0]) - 1, [float(rate[0]) for _, rate in self.schedules])
+        return outputs
+
+    def fetch(self, outputs: list[np.ndarray], number: int) -> np.ndarray:
+        """Returned value `number`, an array of its own."""
+        i = self.returned[number]
+        return outputs[i].copy() if i in self.shared else outputs[i]

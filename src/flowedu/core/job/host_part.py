@@ -1,0 +1,112 @@
+"""The host part of a job: the calls that run in Python before its plan, such as reading and decoding images.
+
+Calls that depend on nothing a run brings (readers and what is made of their records) run ahead in a thread of their own,
+while the plan works on what was read before: the job waits for data only when there is none yet.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowedu.core.grad.modes import no_grad
+from flowedu.core.graph.ir import GraphValue
+from flowedu.core.job.recording import Call, replay
+from flowedu.core.layers.context import pushed
+from flowedu.core.ops.host import HostOp, States
+from flowedu.core.ops.tensor import Tensor
+from flowedu.errors import FlowError
+from flowedu.tensor.interop import from_numpy
+
+if TYPE_CHECKING:                                # imported when a job reads ahead
+    from flowedu.oneflow04.data.prefetch import Prefetcher
+
+
+def needed_calls(calls: list[Call]) -> list[Call]:
+    """The host calls, and the calls that make what they read, in order."""
+    wanted: set[GraphValue] = set()
+    found = []
+    for call in reversed(calls):
+        if call.is_host or any(r in wanted for r in call.results):
+            found.append(call)
+            wanted.update(call.inputs())
+    return found[::-1]
+
+
+class HostPart:
+    """Runs the host calls of one job.
+
+    Attributes: calls; ahead, those that need nothing from the caller and so may be prefetched; rest.
+    """
+
+    def __init__(self, context, variable: Callable[[str], Tensor], depth: int):
+        self.context, self.variable, self.depth = context, variable, depth
+        self.calls = needed_calls(context.calls)
+        made: set[GraphValue] = set()
+        self.ahead: list[Call] = []
+        for call in self.calls:
+            if call.only_host and made.issuperset(call.inputs()):
+                self.ahead.append(call)
+                made.update(call.results)
+        self.rest = [c for c in self.calls if c not in self.ahead]
+        self.states = States(), States()
+        self.prefetcher: Prefetcher | None = None
+
+    def run(self, feed: dict[GraphValue, Any]) -> dict[GraphValue, Any]:
+        """All results of the calls, for these arguments of the job: tensors, TensorBuffers, TensorLists."""
+        known = self._read() if self.ahead else {}
+        if self.rest:
+            known.update({v: from_numpy(a) if isinstance(a, np.ndarray) else a for v, a in feed.items()})
+            with self.context.session.lock, pushed(self.context), no_grad():
+                known = _run(self.rest, known, self.states[1], self.variable)
+        return known
+
+    def _read(self) -> dict[GraphValue, Any]:
+        """The results of `ahead`, whichever thread asks."""
+        with self.context.session.lock:
+            if not self.depth:
+                return _run(self.ahead, {}, self.states[0])
+            if self.prefetcher is None:
+                from flowedu.oneflow04.data.prefetch import Prefetcher
+                ahead, states = self.ahead, self.states[0]       # not self: whoever owns a Prefetcher is not for its thread
+                self.prefetcher = Prefetcher(lambda: _run(ahead, {}, states), self.depth)
+            prefetcher = self.prefetcher
+        return prefetcher.get()
+
+    def close(self) -> None:
+        """End the thread. Safe to call twice."""
+        if self.prefetcher is not None:
+            self.prefetcher.close()
+            self.prefetcher = None
+
+
+def _run(calls: list[Call], known: dict[GraphValue, Any], states: States, variable: Callable | None = None) -> dict:
+    """`known`, with the results of the calls."""
+    def table(value: GraphValue):
+        if value not in known and value.kind == "variable":
+            return variable(value.name)
+        return known[value]
+
+    with states:
+        for call in calls:
+            if call.only_host:
+                for node in call.nodes:
+                    _run_node(node, known, table)
+            else:
+                known.update(zip(call.results, replay(call, table)))
+    return known
+
+
+def _run_node(node, known, table) -> None:
+    """A host node by itself: no interpreter is asked, so any thread may do it. Errors tell the line of the body."""
+    assert isinstance(node.op, HostOp)
+    try:
+        out = node.op.run(tuple(table(x) for x in node.inputs), node.attrs)
+    except FlowError as e:
+        e.told(at=node.line)
+        raise
+    except Exception as e:
+        e.add_note(f"in {node.name}, made at {node.line}")
+        raise
+    known.update(zip(node.outputs, out if isinstance(out, tuple) else (out,)))

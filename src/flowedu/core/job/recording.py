@@ -1,0 +1,94 @@
+"""What a job's body did, so that it can be done again on other values.
+
+A body runs once, on blobs of the largest shapes. Every call of a front-end function (frontend.py) in it is remembered;
+`replay` runs those calls again: on values of the shapes that really came (another graph is built), or on the data itself
+(the calls that read and decode data run eagerly, before the plan).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from flowedu.core.graph.ir import GraphValue
+from flowedu.core.ops.host import HostOp
+from flowedu.core.values.place import Place
+from flowedu.errors import FlowError
+
+
+class Call(NamedTuple):
+    """One call: `f` was given `args` and `kwargs` (blobs unwrapped) and gave `results`, the values.
+
+    labels: the names of the results; placement: where it ran; nodes: what it appended to the graph.
+    """
+
+    f: Callable
+    args: tuple
+    kwargs: dict
+    results: tuple[GraphValue, ...]
+    labels: tuple[str, ...]
+    placement: Place
+    nodes: tuple
+
+    @property
+    def is_host(self) -> bool:
+        """Whether it runs before the plan: it has to do with values that no plan can hold."""
+        return any(isinstance(n.op, HostOp) for n in self.nodes)
+
+    @property
+    def only_host(self) -> bool:
+        return all(isinstance(n.op, HostOp) for n in self.nodes)
+
+    @property
+    def line(self) -> str:
+        """The line of the body that made it."""
+        return self.nodes[0].line
+
+    def inputs(self) -> Iterable[GraphValue]:
+        return values_in((*self.args, *self.kwargs.values()))
+
+
+def values_in(x: Any) -> Iterable[GraphValue]:
+    """The graph values in nested lists and tuples."""
+    if isinstance(x, GraphValue):
+        yield x
+    elif isinstance(x, (list, tuple)):
+        for y in x:
+            yield from values_in(y)
+
+
+def swapped(x: Any, table: Callable[[GraphValue], Any]) -> Any:
+    """`x` with table(value) for every graph value in it."""
+    if isinstance(x, GraphValue):
+        return table(x)
+    if isinstance(x, (list, tuple)) and any(True for _ in values_in(x)):
+        return type(x)(swapped(y, table) for y in x)
+    return x
+
+
+def flat(result: Any) -> tuple:
+    """The values a front-end function gave, as a tuple."""
+    if result is None:
+        return ()
+    return tuple(result) if isinstance(result, (list, tuple)) else (result,)
+
+
+def replay(call: Call, table: Callable[[GraphValue], Any]) -> tuple:
+    """Run `call` again on table(value) for each value; the results, in the order of call.results.
+
+    What does not fit the values that came is told by the name of the op, and the line of the body.
+    """
+    try:
+        return flat(call.f(*swapped(call.args, table), **{k: swapped(v, table) for k, v in call.kwargs.items()}))
+    except FlowError as e:
+        e.told(problem=f"{call.labels[0]}: {e.problem}", got=f"{e.got} (sizes of this call)".strip(), at=call.line)
+        raise
+    except Exception as e:
+        e.add_note(f"in {call.labels[0]}, made at {call.line}")
+        raise
+
+
+def shaped_like(result, blobs: list):
+    """The blobs in the container the values came in."""
+    if isinstance(result, (list, tuple)):
+        return type(result)(blobs)
+    return blobs[0] if blobs else None

@@ -1,0 +1,1 @@
+"""Chapter 3: what surrounds a computation, and modules with parameters."""

@@ -1,0 +1,55 @@
+"""front: makes a function written on values serve blobs and tensors alike.
+
+    @front("Relu")
+    def relu(x): return ops.relu(x)
+
+gives `relu(x, name=None)`. The context in charge unwraps the blobs, runs the body (each op call goes to the interpreter
+in charge), and wraps and names the result. The body must build its result from ops, and take its blobs as arguments: a
+job may run it again, on other values.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+
+from flowedu.core.layers.context import current
+from flowedu.errors import DTypeError
+
+
+def front(prefix: str, blob_name: str = "out_0", arrays: bool = False) -> Callable:
+    """Decorator. `prefix`: of the op's name when the user gives none; `blob_name`: of its result; `arrays`: NumPy arrays
+    may be among the arguments."""
+
+    def decorate(f: Callable) -> Callable:
+        signature, count = _with_name(f)
+
+        @functools.wraps(f)
+        def call(*args, name: str | None = None, **kwargs):
+            if len(args) == count + 1 and name is None and isinstance(args[-1], str):
+                args, name = args[:-1], args[-1]
+            context = current()
+            if not arrays and any(isinstance(a, np.ndarray) for a in (*args, *kwargs.values())):
+                raise DTypeError(f"{call.__name__}: an argument is a NumPy array", expected="a blob, an int or a float" if
+                                 context.in_job else "a tensor", got="numpy.ndarray",
+                                 fix="feed it as an argument of the job" if context.in_job else "flow.tensor(x)")
+            return context.apply(f, args, kwargs, name, prefix, blob_name)
+
+        call.__signature__ = signature
+        return call
+
+    return decorate
+
+
+def _with_name(f: Callable) -> tuple[inspect.Signature, int]:
+    """f's signature with `name` as the last positional parameter, where OneFlow has it, and how many come before it (-2: as
+    many as the caller likes)."""
+    own = list(inspect.signature(f).parameters.values())
+    kinds = [p.kind for p in own]
+    starred = inspect.Parameter.VAR_POSITIONAL in kinds
+    kind = inspect.Parameter.KEYWORD_ONLY if starred else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    name = inspect.Parameter("name", kind, default=None)
+    signature = inspect.Signature(sorted([*own, name], key=lambda p: p.kind))
+    return signature, -2 if starred else kinds.count(kind)

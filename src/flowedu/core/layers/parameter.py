@@ -1,0 +1,54 @@
+"""Parameter: a tensor that is learnt. A module that gets one as an attribute lists it in parameters()."""
+from __future__ import annotations
+
+from flowedu.core.ops.tensor import Tensor
+from flowedu.errors import DTypeError, LazyTensorError
+from flowedu.tensor.autograd import tensor_alias
+
+
+class _ParameterType(type(Tensor)):
+    """Calling Parameter makes an alias of a tensor; the memory layer makes instances without a call."""
+
+    def __call__(cls, data=None, requires_grad: bool = True):
+        if data is None:
+            from flowedu.core.ops.creation import empty
+            data = empty(0)
+        if not isinstance(data, Tensor):
+            raise DTypeError("Parameter: data is not a tensor", expected="a flow.Tensor", got=type(data).__name__,
+                             fix="nn.Parameter(flow.tensor(data))")
+        if data.is_lazy:
+            raise LazyTensorError("Parameter: data is a value of a graph that is being built", expected="an eager tensor",
+                                  got="a lazy tensor", fix="make parameters in the __init__ of a module")
+        p = tensor_alias(data, cls)
+        if requires_grad:
+            p.requires_grad = True
+        return p
+
+
+class Parameter(Tensor, metaclass=_ParameterType):
+    """The memory of `data` (a tensor), without its history.
+
+    Args:
+        requires_grad: whether backward makes a gradient for it; only for floating dtypes.
+
+    Raises:
+        DTypeError: data is no tensor. GradientError: requires_grad with a dtype that has no gradients.
+    """
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = new = type(self)(self.detach().clone(), self.requires_grad)
+            new.__dict__.update(self.__dict__)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol):
+        return _rebuilt, (type(self), self.detach(), self.requires_grad, dict(self.__dict__))
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + Tensor.__repr__(self)
+
+
+def _rebuilt(cls, data, requires_grad, attributes):
+    p = cls(data, requires_grad)
+    p.__dict__.update(attributes)
+    return p

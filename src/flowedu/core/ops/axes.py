@@ -1,0 +1,82 @@
+"""The axis equation: "mk,kn->mn" gives the output shape, the error text, the cost and (chapter 6) the SBP signatures.
+
+One letter names one axis. Lower case: may be split over devices, wherever it appears. Upper case: must stay whole.
+`1`: a broadcast axis. A lower-case letter that an output lacks is contracted.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from flowedu.core.values.spec import Spec, broadcast
+from flowedu.errors import ShapeError
+
+LETTERS = "abcdefgijlmnopqrstuvwxyz"
+
+
+def parse(equation: str, inputs: int) -> tuple[list[str], list[str]]:
+    """The letters of each of the `inputs` inputs and of each output."""
+    left, _, right = equation.partition("->")
+    return (left.split(",") if inputs else []), right.split(",")
+
+
+def elementwise(*specs: Spec) -> str:
+    """The equation of a broadcasting elementwise op: "ab,b->ab", "ab,1b->ab"."""
+    out = broadcast(*[s.shape for s in specs])
+    rank = len(out)
+    terms = []
+    for s in specs:
+        shift = rank - s.ndim
+        terms.append("".join("1" if n == 1 and out[shift + i] != 1 else LETTERS[shift + i]
+                             for i, n in enumerate(s.shape)))
+    return ",".join(terms) + "->" + LETTERS[:rank]
+
+
+def same(rank: int, whole: Sequence[int] = ()) -> str:
+    """The letters of an array whose axes in `whole` may not be split."""
+    return "".join(LETTERS[i].upper() if i in whole else LETTERS[i] for i in range(rank))
+
+
+def sizes(op, equation: str, specs: Sequence[Spec]) -> dict[str, int]:
+    """{letter: size}. Raises ShapeError naming the letter that has two sizes."""
+    terms, _ = parse(equation, len(specs))
+    found: dict[str, int] = {}
+    for i, (term, spec) in enumerate(zip(terms, specs)):
+        if len(term) != spec.ndim:
+            name = op.inputs[0 if op.variadic else i]
+            raise ShapeError(f"{op.name}: {name} has {spec.ndim} axes instead of {len(term)}", expected=equation,
+                             got=in_letters(op, terms, specs), fix=f"reshape {name} to {len(term)} axes")
+        for letter, n in zip(term, spec.shape):
+            if letter != "1" and found.setdefault(letter, n) != n:
+                raise ShapeError(f"{op.name}: axis {letter} has two sizes, {found[letter]} and {n}", expected=equation,
+                                 got=in_letters(op, terms, specs), fix=f"make the {letter} axes equal, or transpose")
+    return found
+
+
+def in_letters(op, terms: Sequence[str], specs: Sequence[Spec]) -> str:
+    """`a (m=4, k=6), b (k=5, n=3)`"""
+    parts = []
+    for i, spec in enumerate(specs):
+        name = op.inputs[0 if op.variadic else i]
+        term = terms[i] if i < len(terms) and len(terms[i]) == spec.ndim else ""
+        axes = [f"{term[d]}={n}" if term else str(n) for d, n in enumerate(spec.shape)]
+        parts.append(f"{name} ({', '.join(axes)})")
+    return ", ".join(parts)
+
+
+def output_shapes(op, equation: str, specs: Sequence[Spec]) -> list[tuple[int, ...]]:
+    """Output shapes read off the letters."""
+    known = sizes(op, equation, specs)
+    return [tuple(known[c] for c in term) for term in parse(equation, len(specs))[1]]
+
+
+def cost(op, specs: Sequence[Spec], outs: Sequence[Spec], equation: str) -> int:
+    """How much work a call is: elements touched, or an eighth of its multiplications, whichever is more."""
+    terms, right = parse(equation, len(specs))
+    touched = sum(s.size for s in specs) + sum(s.size for s in outs)
+    letters: dict[str, int] = {}
+    for term, spec in zip(terms, specs):
+        letters.update(zip(term, spec.shape))
+    letters.pop("1", None)
+    contracted = prod(n for c, n in letters.items() if not any(c in t for t in right))
+    return max(touched, contracted * max((s.size for s in outs), default=0) // 8)

@@ -1,0 +1,188 @@
+"""Bands of one array: slice, its gradient, and concat."""
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split, View
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
+
+
+# ---- slice
+def _check_slice(x, start, stop, step):
+    if not len(start) == len(stop) == len(step) == x.ndim or any(s < 1 for s in step) or any(
+            not 0 <= a <= b <= n for a, b, n in zip(start, stop, x.shape)):
+        raise ShapeError("slice: the ranges do not fit", expected=f"0 <= start <= stop <= size for each axis of {x.shape}, "
+                         "step of 1 or more", got=f"start={tuple(start)} stop={tuple(stop)} step={tuple(step)}")
+
+
+def _slice_shape(start, stop, step):
+    return tuple(-(-(b - a) // s) for a, b, s in zip(start, stop, step))
+
+
+slice = define(
+    "slice(x, *, start, stop, step) -> y",
+    Meaning(lambda x, start, stop, step: (lambda s: s + "->" + s)(axes.same(x.ndim, [
+                i for i, n in enumerate(x.shape) if (start[i], stop[i], step[i]) != (0, n, 1)])),
+            lambda x, start, stop, step: x[tuple(map(builtins.slice, start, stop, step))], shape=_slice_shape,
+            check=_check_slice),
+    View(lambda strides, start, step: (tuple(s * t for s, t in zip(strides, step)),
+                                       sum(s * a for s, a in zip(strides, start)))),
+    Split(linear=["x"], rising=["x"],
+          spread=lambda x, start, stop, step: _slice_spread(x, start, stop, step, (0,) * x.ndim),
+          localize=lambda x, start, stop, step, full: {
+              "stop": tuple(n if (a, b, s) == (0, f, 1) else b
+                            for a, b, s, n, f in zip(start, stop, step, x.shape, full))}),
+    Laws([dict(shapes=[(6, 12)], start=(0, 2), stop=(6, 9), step=(1, 3)),
+          dict(shapes=[(12,)], start=(3,), stop=(3,), step=(1,))], float_only=False),
+    grad={"x": lambda dy, x_shape, start, stop, step: slice_grad(dy, shape=x_shape, start=start, stop=stop, step=step)})
+
+
+def _full(shape, start, stop, step):
+    """The axes of which the slice takes everything."""
+    return [i for i, n in enumerate(shape) if (start[i], stop[i], step[i]) == (0, n, 1)]
+
+
+def _slice_grad_axes(shape, start, stop, step):
+    keep = _full(shape, start, stop, step)
+    term = axes.same(len(shape), [i for i in range(len(shape)) if i not in keep])
+    return f"{term}->{term}"
+
+
+def _check_slice_grad(dy, shape, start, stop, step):
+    if not len(shape) == len(start) == len(stop) == len(step) == dy.ndim:
+        raise ShapeError("slice_grad: shape, start, stop and step need one entry for each axis",
+                         expected=f"{dy.ndim} entries", got=f"{len(shape)}, {len(start)}, {len(stop)}, {len(step)}")
+    want = tuple(len(range(n)[builtins.slice(a, b, s)]) for n, a, b, s in zip(shape, start, stop, step))
+    if any(s < 1 for s in step) or any(not 0 <= a <= b <= n for a, b, n in zip(start, stop, shape)) or want != dy.shape:
+        raise ShapeError("slice_grad: dy does not fit the slice", expected=f"dy of shape {want}, 0 <= start <= stop <= "
+                         "shape, step of 1 or more", got=f"dy {dy.shape}, shape={shape}, start={start}, stop={stop}, "
+                         f"step={step}")
+
+
+def _slice_grad_ref(dy, shape, start, stop, step):
+    dx = np.zeros(shape, dy.dtype)
+    dx[tuple(map(builtins.slice, start, stop, step))] = dy
+    return dx
+
+
+def _localize_slice_grad(out, shape, start, stop, step):
+    keep = _full(shape, start, stop, step)
+    return {"shape": out.shape, "stop": tuple(out.shape[i] if i in keep else b for i, b in enumerate(stop))}
+
+
+slice_grad = define(
+    "slice_grad(dy, *, shape, start, stop, step) -> dx",
+    Meaning(_slice_grad_axes, _slice_grad_ref, shape=lambda shape: shape, check=_check_slice_grad),
+    Kernel("slice_grad", pack=lambda start, step: ((*start, *step), ()), numbers=True, contiguous=False),
+    Split(linear=["dy"], localize=_localize_slice_grad),
+    Laws([dict(shapes=[(6, 3)], shape=(6, 12), start=(0, 2), stop=(6, 9), step=(1, 3)),
+          dict(shapes=[(12,)], shape=(15,), start=(2,), stop=(14,), step=(1,)),
+          dict(shapes=[(0, 6)], shape=(3, 6), start=(2, 0), stop=(2, 6), step=(1, 1))], float_only=False),
+    grad={"dy": lambda ddx, start, stop, step: slice(ddx, start=start, stop=stop, step=step)},
+    doc="Zeros of `shape`, with dy where slice(start, stop, step) reads. With step 1: zero padding.")
+
+
+# ---- a device's part of what slice reads (ops/part.py)
+def _slice_part_ref(x, start, stop, step, first):
+    y = np.zeros(_slice_shape(start, stop, step), x.dtype)
+    here, there = [], []
+    for n, a, b, s, f in zip(x.shape, start, stop, step, first):
+        low = max(-(-(f - a) // s), 0)                            # the first j for which a + j * s lies in this part
+        high = max(min(-(-(f + n - a) // s), -(-(b - a) // s)), low)
+        there.append(builtins.slice(low, high))
+        here.append(builtins.slice(a + low * s - f, a + (high - 1) * s - f + 1, s) if high > low else builtins.slice(0, 0))
+    y[tuple(there)] = x[tuple(here)]
+    return y
+
+
+def _kept(x, start, stop, step, first):
+    """The axes of which the part has everything and the slice takes everything."""
+    return [i for i in _full(x.shape, start, stop, step) if first[i] == 0]
+
+
+def _slice_part_axes(x, start, stop, step, first):
+    keep = _kept(x, start, stop, step, first)
+    term = axes.same(x.ndim, [i for i in range(x.ndim) if i not in keep])
+    return f"{term}->{term}"
+
+
+def _check_slice_part(x, start, stop, step, first):
+    if not len(start) == len(stop) == len(step) == len(first) == x.ndim:
+        raise ShapeError("slice_part: start, stop, step and first need an entry for every axis",
+                         expected=f"{x.ndim} entries for x {x.shape}",
+                         got=f"{len(start)}, {len(stop)}, {len(step)} and {len(first)}")
+
+
+def _localize_slice_part(x, start, stop, step, full):
+    return {"stop": tuple(n if i in _full(full, start, stop, step) else b for i, (n, b) in enumerate(zip(x.shape, stop)))}
+
+
+def _slice_spread(x, start, stop, step, first):
+    def entry(axis):
+        moved = lambda at, _: {"start": start, "stop": stop, "step": step, "first": tuple(
+            f + at * (i == axis) for i, f in enumerate(first))}
+        return (f"S{axis}", "P"), (slice_part, moved)
+    keep = _kept(x, start, stop, step, first)
+    return dict(entry(i) for i in range(x.ndim) if i not in keep)
+
+
+slice_part = define(
+    "slice_part(x, *, start, stop, step, first) -> y",
+    Meaning(_slice_part_axes, _slice_part_ref, shape=_slice_shape, check=_check_slice_part),
+    Split(linear=["x"], localize=_localize_slice_part, spread=_slice_spread),
+    Laws([dict(shapes=[(6, 6)], start=(0, 2), stop=(6, 9), step=(1, 3), first=(0, 4)),
+          dict(shapes=[(6,)], start=(3,), stop=(11,), step=(1,), first=(6,))], float_only=False),
+    doc="slice of an array of which x is the part from `first` on: zeros where the slice reads outside it.")
+
+
+# ---- concat
+def _band_axes(xs, axis):
+    """"aBc,aBc->aBc": the joined axis must stay whole, all others may be split together."""
+    term = axes.same(xs[0].ndim, [axis])
+    return ",".join([term] * len(xs)) + "->" + term
+
+
+def _check_concat(xs, axis):
+    if not xs:
+        raise ArgumentError("concat: nothing to join", expected="one value or more", got="none")
+    rank = xs[0].ndim
+    if not 0 <= axis < rank:
+        raise ShapeError("concat: axis is out of range", expected=f"an axis in [0, {rank - 1}]", got=str(axis),
+                         fix="join along an axis the values have, or reshape them first")
+    if len({x.dtype for x in xs}) > 1:
+        raise DTypeError("concat: the element types differ", expected=f"all {xs[0].dtype.name}",
+                         got=", ".join(x.dtype.name for x in xs), fix="cast the others")
+    for i, x in enumerate(xs):
+        if x.ndim != rank or any(x.shape[d] != xs[0].shape[d] for d in range(rank) if d != axis):
+            want = ", ".join("any" if d == axis else str(n) for d, n in enumerate(xs[0].shape))
+            raise ShapeError(f"concat: value {i} does not fit the first one", expected=f"({want})", got=str(x.shape),
+                             fix=f"only axis {axis} may differ")
+
+
+def _concat_shape(xs, axis):
+    shape = list(xs[0].shape)
+    shape[axis] = sum(x.shape[axis] for x in xs)
+    return tuple(shape)
+
+
+def _concat_grad(dy, xs_shape, axis):
+    """Each input's gradient is its band of dy."""
+    start, stop, grads = [0] * len(xs_shape[0]), list(dy.shape), []
+    for shape in xs_shape:
+        stop[axis] = start[axis] + shape[axis]
+        grads.append(slice(dy, start=tuple(start), stop=tuple(stop), step=(1,) * len(start)))
+        start[axis] = stop[axis]
+    return grads
+
+
+concat = define(
+    "concat(*xs, axis) -> y",
+    Meaning(_band_axes, lambda xs, axis: np.concatenate(xs, axis), shape=_concat_shape, check=_check_concat),
+    Kernel("concat", pack=lambda axis: ((axis,), ()), contiguous=False), Split(linear=["xs"], rising=["xs"]),
+    Laws([dict(shapes=[(6, 12), (6, 6)], axis=1), dict(shapes=[(2, 6), (3, 6), (1, 6)], axis=0),
+          dict(shapes=[(6, 2, 6), (6, 0, 6)], axis=1)], float_only=False),
+    grad={"xs": _concat_grad}, doc="Values side by side along `axis`.")

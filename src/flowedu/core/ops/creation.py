@@ -1,0 +1,317 @@
+"""Making tensors: from numbers, lists and arrays; filled; counted. In a graph the filled ones become constants."""
+from __future__ import annotations
+
+import builtins
+import math
+import warnings
+
+import numpy as np
+
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dims import reshaped, sizes
+from flowedu.core.ops.dispatch import current_interpreter
+from flowedu.core.ops.promote import cast, default_float, number_type
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.storage import empty as _empty
+from flowedu.core.values.storage import from_numpy as _from_numpy
+from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
+from flowedu.errors.once import inert
+from flowedu.tensor.globals import spread_out
+from flowedu.tensor.interop import from_numpy
+from flowedu.tensor.memory_format import checked, like, order_of, out_of_order
+from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)
+
+_CONSTANT, _RANGE = REGISTRY["constant"], REGISTRY["range"]
+listed = sizes
+PINNED = "memory is pinned for a GPU only"
+
+
+def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """What every creation function does last: the device, and whether it is a leaf that requires a gradient."""
+    if placement is not None or sbp is not None:
+        t = spread_out(t, placement, sbp, device)
+    elif device is not None:
+        t = t.to(device)
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+def _kind(dtype) -> dt.dtype | None:
+    return None if dtype is None else dt.as_dtype(dtype)
+
+
+# ---- from data
+def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
+           pin_memory: bool = False) -> Tensor:
+    """A tensor with a copy of numbers, nested lists or an array. Floats become the default dtype (float32), ints int64,
+    bools bool; arrays keep theirs. Lists may hold tensors. Raises ShapeError for ragged lists, DTypeError for what is not
+    a number."""
+    inert("tensor(pin_memory)", bool(pin_memory), False, PINNED)
+    if isinstance(data, Tensor):
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.clone().detach() or "
+                      "sourceTensor.clone().detach().requires_grad_(True), rather than flow.tensor(sourceTensor).",
+                      UserWarning, stacklevel=2)
+    return finished(_made(data, _kind(dtype), True), device, requires_grad, placement, sbp)
+
+
+def as_tensor(data, dtype=None, device=None) -> Tensor:
+    """The tensor itself, a tensor over the array's memory, or a new one from numbers and lists."""
+    kind = _kind(dtype)
+    if isinstance(data, Tensor):
+        return finished(data if kind is None else cast(data, kind), device)
+    if isinstance(data, np.ndarray) and (kind is None or kind.numpy == data.dtype):
+        return finished(from_numpy(data), device)
+    return finished(_made(data, kind, False), device)
+
+
+def _made(data, kind, copy):
+    if isinstance(data, Tensor):
+        data = data.detach()
+        return cast(data, kind) if kind is not None and kind is not data.dtype else REGISTRY["contiguous"](data)
+    if isinstance(data, (list, tuple)) and _holds_tensors(data):
+        return _from_tensors(data, kind)
+    known = isinstance(data, (np.ndarray, np.generic))
+    try:
+        a = np.asarray(data)
+    except (ValueError, OverflowError) as e:
+        raise ShapeError("tensor: the nested lists are ragged" if isinstance(e, ValueError) else
+                         "tensor: a number is too large", expected="lists of one length at each level",
+                         got=str(e), fix="pad the shorter ones") from None
+    if a.dtype.kind in "OSUV":
+        raise DTypeError("tensor: the data are no numbers", expected="numbers, or nested lists or an array of them",
+                         got=told_value(data) if a.dtype.kind in "SUV" else f"{told_value(data)} of Python objects",
+                         fix="flow.tensor([float(word) for word in words]) reads text" if a.dtype.kind in "SU" else
+                         "take the numbers out of the objects first")
+    if kind is None:
+        if a.dtype.kind not in "biuf" or (a.dtype.kind == "u" and a.dtype != np.uint8):
+            raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type: no element type",
+                             got=repr(data)[:60], expected="bool, int8, uint8, int32, int64, float16, float32 or float64",
+                             fix="convert the array with .astype")
+        kind = default_float() if not known and (a.dtype == np.float64 or not a.size) else dt.as_dtype(a.dtype)
+    elif a.dtype.kind not in "biuf":
+        raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type", got=repr(data)[:60],
+                         expected="numbers", fix="pass numbers")
+    if kind.numpy is None:                                        # bfloat16: by way of float32
+        return cast(_made(np.asarray(a, np.float32), dt.float32, True), kind)
+    with np.errstate(all="ignore"):
+        return _from_numpy(np.array(a, dtype=kind.numpy, order="C", copy=True), kind, Tensor)
+
+
+def _holds_tensors(data, depth: int = 0) -> bool:
+    if depth > 64:                                                # NumPy's arrays have no more axes; ours fewer
+        raise ShapeError("tensor: the lists are nested too deeply, or hold themselves", expected="at most 8 axes",
+                         got="64 or more", fix="check how the list was made")
+    return builtins.any(isinstance(x, Tensor) or (isinstance(x, (list, tuple)) and _holds_tensors(x, depth + 1))
+                        for x in data)
+
+
+def _from_tensors(data, kind):
+    """A nested list that holds tensors: their values, without history; of lazy ones a node that stacks them."""
+    from flowedu.tensor.joining import stack
+    parts = [x.detach() if isinstance(x, Tensor) else _made(x, kind, True) for x in data]
+    return stack([cast(p, kind or parts[0].dtype) for p in parts])
+
+
+# ---- filled
+def empty(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
+          pin_memory: bool = False, memory_format=None) -> Tensor:
+    """Memory as it is found (in a graph: zeros)."""
+    inert("empty(pin_memory)", bool(pin_memory), False, PINNED)
+    shape, kind = sizes(size), _kind(dtype) or default_float()
+    if min(shape, default=0) < 0:
+        raise ShapeError("empty: Trying to create tensor with negative dimension", expected="sizes of 0 or more",
+                         got=str(shape), fix="check the sizes")
+    order = order_of("empty", checked("empty", memory_format, preserve=False), shape)
+    lying = tuple(shape[d] for d in order)
+    t = _empty(lying, kind, Tensor) if current_interpreter() is None else _filled("empty", lying, 0, kind)
+    t = out_of_order(t, order)
+    return finished(t, device, requires_grad, placement, sbp)
+
+
+def _filled(what, shape, value, kind):
+    if min(shape, default=0) < 0:
+        raise ShapeError(f"{what}: Trying to create tensor with negative dimension", expected="sizes of 0 or more",
+                         got=str(shape), fix="check the sizes")
+    if kind is dt.bool_:
+        value = bool(value)
+    if kind.is_floating_point and kind not in dt.FLOATS:
+        return cast(_CONSTANT.call((), (shape, float(value), dt.float32)), kind)
+    return _CONSTANT.call((), (shape, value, kind))
+
+
+def full(size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """`fill_value` everywhere; the dtype is that of the value (float: the default one) unless given."""
+    shape = sizes((size,) if isinstance(size, int) else tuple(size))
+    value = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
+    kind = _kind(dtype) or (fill_value.dtype if isinstance(fill_value, Tensor) else number_type(value))
+    return finished(_filled("full", shape, value, kind), device, requires_grad, placement, sbp)
+
+
+def zeros(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """Zeros: zeros(2, 3), zeros((2, 3)); zeros(()) is 0-dim."""
+    numbers = _filled("zeros", sizes(size), 0, _kind(dtype) or default_float())
+    return finished(numbers, device, requires_grad, placement, sbp)
+
+
+def ones(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """Ones."""
+    numbers = _filled("ones", sizes(size), 1, _kind(dtype) or default_float())
+    return finished(numbers, device, requires_grad, placement, sbp)
+
+
+def where(input) -> dict:
+    """placement and sbp of a global tensor, as the keywords of creation functions; of a local one nothing."""
+    lay = getattr(input, "lay", None)
+    return {} if lay is None else {"placement": lay.placement, "sbp": lay.sbp}
+
+
+def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
+    """`fill_value` in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
+    y = full(input.shape, fill_value, dtype=dtype or input.dtype, **where(input))
+    return finished(like("full_like", y, memory_format, input), device, requires_grad)
+
+
+def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
+    """Zeros in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
+    y = _filled("zeros_like", tuple(input.shape), 0, _kind(dtype) or input.dtype)
+    return finished(like("zeros_like", y, memory_format, input), device, requires_grad, **where(input))
+
+
+def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
+    """Ones in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
+    y = _filled("ones_like", tuple(input.shape), 1, _kind(dtype) or input.dtype)
+    return finished(like("ones_like", y, memory_format, input), device, requires_grad, **where(input))
+
+
+def empty_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
+    y = empty(tuple(input.shape), dtype=dtype or input.dtype)
+    return finished(like("empty_like", y, memory_format, input), device, requires_grad)
+
+
+# ---- counted
+def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
+           sbp=None) -> Tensor:
+    """start, start + step, ... before end; arange(end) begins at 0. Whole numbers give int64, a float the default dtype."""
+    start, end = (0, start) if end is None else (start, end)
+    start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
+    if not all(-math.inf < x < math.inf for x in (start, end, step)):
+        raise ArgumentError("arange: a number is not finite", expected="finite numbers", got=f"{start}, {end}, {step}",
+                            fix="check start, end and step")
+    if step == 0:
+        raise ArgumentError("arange: step must be nonzero", expected="a step above or below 0", got="0", fix="step=1")
+    if (end - start) * step < 0:
+        raise ArgumentError("arange: upper bound and lower bound inconsistent with step sign",
+                            got=f"{start}, {end}, {step}",
+                            expected="a step that leads from start to end", fix="swap start and end, or the sign of step")
+    whole = all(isinstance(x, int) for x in (start, end, step))
+    kind = _kind(dtype) or (dt.int64 if whole else default_float())
+    n = builtins.max(-(-(end - start) // step) if whole else math.ceil(builtins.min((end - start) / step, 2.0 ** 62)), 0)
+    if not kind.is_floating_point and not whole:          # as PyTorch: the numbers themselves are of that dtype
+        begin, stride = int(start), int(step)
+        if kind is dt.int64 and stride:
+            n = builtins.max(-(-(int(end) - begin) // stride), 0)
+        start, step, whole = begin, stride, True
+    if whole and kind.code in (0, 1, 2, 3):
+        t = _RANGE.call((), (start, step, n, kind))
+    else:
+        t = cast(_RANGE.call((), (0, 1, n, dt.float64)) * float(step) + float(start), kind)
+    return finished(t, device, requires_grad, placement, sbp)
+
+
+def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
+             sbp=None) -> Tensor:
+    """`steps` numbers from start to end, both included. Of a whole dtype the ends are; what lies between is cut to it."""
+    start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
+    if steps < 0:
+        raise ArgumentError("linspace: number of steps must be non-negative", expected="0 or more", got=str(steps),
+                            fix="steps=100, say")
+    kind, places = _kind(dtype) or default_float(), _RANGE.call((), (0, 1, steps, dt.float64))
+    if not kind.is_floating_point:
+        start, end = int(start), int(end)
+    width = (end - start) / builtins.max(steps - 1, 1)
+    from flowedu.tensor.elementwise import where
+    up, down = places * width + float(start), (places - float(steps - 1)) * width + float(end)
+    t = where(places < steps // 2, up, down) if steps > 1 else up         # exact at both ends
+    return finished(cast(t, kind), device, requires_grad, placement, sbp)
+
+
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype=None, device=None,
+             requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """`steps` numbers from base^start to base^end. Of a whole dtype start and end are, and the powers are cut to it."""
+    kind = _kind(dtype) or default_float()
+    if not kind.is_floating_point:
+        start, end = int(start), int(end)
+    powers = linspace(start, end, steps, dtype=dt.float64)
+    t = REGISTRY["pow"](REGISTRY["constant"](shape=(), value=float(base), dtype=dt.float64), powers)
+    return finished(cast(t, kind), device, requires_grad, placement, sbp)
+
+
+def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
+        sbp=None) -> Tensor:
+    """Ones on the diagonal of an n x m (n x n) matrix."""
+    m = n if m is None else m
+    if n < 0 or m < 0:
+        raise ArgumentError("eye: n and m must be greater or equal to 0", expected="0 or more", got=f"{n}, {m}",
+                            fix="flow.eye(3)")
+    same = REGISTRY["eq"](reshaped(_RANGE.call((), (0, 1, n, dt.int64)), (n, 1)), _RANGE.call((), (0, 1, m, dt.int64)))
+    return finished(cast(same, _kind(dtype) or default_float()), device, requires_grad, placement, sbp)
+
+
+# ---- methods: in the dtype of another tensor
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """flow.tensor(data) in the dtype of this tensor."""
+    return finished(_made(data, _kind(dtype) or self.dtype, True), device, requires_grad)
+
+
+def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return full(size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+
+def new_zeros(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return zeros(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+
+def new_ones(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return ones(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+
+def new_empty(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    return empty(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+
+# ---- flow.Tensor(...), flow.FloatTensor(...)
+def construct(what: str, kind: dt.dtype | None, args: tuple, device=None) -> Tensor:
+    """Sizes: uninitialised memory; one list, array or tensor: its numbers. Always of dtype `kind` (None: the default)."""
+    kind = kind or default_float()
+    if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray, Tensor)) and not (
+            isinstance(args[0], tuple) and type(args[0]) is not tuple):
+        data = args[0]
+        if isinstance(data, Tensor) and data.dtype is not kind and what != "Tensor":
+            raise DTypeError(f"{what}: expected a tensor of dtype {kind.name}", expected=kind.name, got=data.dtype.name,
+                             fix=f"x.to(flow.{kind.name})")
+        return finished(_made(data, kind, True), device)
+    try:
+        shape = sizes(args) if args else (0,)
+    except TypeError:
+        raise DTypeError(f"{what}: takes sizes, or one list, array or tensor", expected=f"{what}(2, 3) or {what}([1, 2])",
+                         got=repr(args)[:60], fix="flow.tensor(data)") from None
+    return empty(shape, dtype=kind, device=device)
+
+
+def _typed(name: str, kind: dt.dtype):
+    def make(*args, device=None) -> Tensor:
+        return construct(name, kind, args, device)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"A {kind.name} tensor: {name}(2, 3) is uninitialised, {name}([1, 2]) holds these numbers."
+    return make
+
+
+FloatTensor, DoubleTensor, HalfTensor = (_typed(n, d) for n, d in (
+    ("FloatTensor", dt.float32), ("DoubleTensor", dt.float64), ("HalfTensor", dt.float16)))
+IntTensor, LongTensor, CharTensor, ByteTensor, BoolTensor = (_typed(n, d) for n, d in (
+    ("IntTensor", dt.int32), ("LongTensor", dt.int64), ("CharTensor", dt.int8), ("ByteTensor", dt.uint8),
+    ("BoolTensor", dt.bool_)))
+BFloat16Tensor = _typed("BFloat16Tensor", getattr(dt, "bfloat16", dt.float16))

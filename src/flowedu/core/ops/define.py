@@ -1,0 +1,190 @@
+"""define: one op is one record, complete when it is defined (core/ops/record.py says what its parts are)."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flowedu._kernels import TABLE
+from flowedu.core.ops import axes as equations
+from flowedu.core.ops.dispatch import Entry, OpBase
+from flowedu.core.ops.pykernel import KERNEL, PyCall
+from flowedu.core.ops.record import (
+    DEFAULTS,
+    KINDS,
+    Effects,
+    Kernel,
+    Laws,
+    Meaning,
+    Signature,
+    Split,
+    View,
+    gradients,
+    read,
+    settled,
+)
+from flowedu.core.values.dtype import dtype as dtype_class
+from flowedu.core.values.spec import Spec, check_spec
+from flowedu.errors import ArgumentError, DTypeError, MissingAttributeError
+
+REGISTRY: dict[str, Op] = {}
+
+
+class Op(OpBase):
+    """One op. Calling it, with attributes as keywords, hands the call to the interpreter in charge (OpBase in core.pyx).
+
+    Its fields are those of the parts of its record (record.py), and what is worked out from them here. None can be set
+    once it is made: what an interpreter knows of an op, it keeps elsewhere.
+    """
+
+    def __init__(self, signature: Signature, meaning: Meaning, *parts: Kernel | View | Split | Effects | Laws,
+                 grad: dict[str, Callable] | Callable | None = None, doc: str = ""):
+        kinds = {type(p) for p in parts}
+        if len(kinds) < len(parts) or not kinds <= KINDS or {Kernel, View} <= kinds:
+            raise ArgumentError(f"define {signature.name}: the parts of its record do not fit",
+                                expected="Kernel or View, Split, Effects, Laws, each once",
+                                got=", ".join(type(p).__name__ for p in parts), fix="see flowedu/core/ops/record.py")
+        fields = {**DEFAULTS, "doc": doc}
+        for part in (signature, meaning, *parts):
+            fields.update(zip(part._fields, part))
+        fields |= settled(fields) | gradients(grad, signature)
+        super().__init__(fields)
+        self.__dict__.update(fields)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise MissingAttributeError(f"{self.name}.{name}: a record is complete when it is defined", expected="no change",
+                                    got=f"{name} = {value!r}"[:80], fix="say it in define(...), or define another op")
+
+    def __delattr__(self, name: str) -> None:
+        setattr(self, name, None)
+
+    def bad_attrs(self, attrs: dict[str, Any]) -> None:
+        """Raise for missing or unknown attributes."""
+        missing = [n for n in self.required if n not in attrs]
+        unknown = [n for n in attrs if n not in self.attr_index]
+        raise ArgumentError(f"{self.name}: wrong attributes", expected=self.signature,
+                            got=", ".join([f"no {n}" for n in missing] + [f"unknown {n}" for n in unknown]),
+                            fix=f"see help(flow.ops.{self.name}) for the record")
+
+    # ---- what the interpreters ask of a record
+    def ask(self, f: Callable, names: dict[str, Any]) -> Any:
+        """Call a record's function with the names it asked for."""
+        return f(*[names[p] for p in self.params[f]])
+
+    def equation(self, specs: Sequence[Spec], attrs: tuple) -> str:
+        """The axis equation for these inputs, such as "mk,kn->mn"."""
+        return self.ask(self.axes, self.bind(specs, attrs))
+
+    def infer(self, specs: Sequence[Spec], attrs: tuple) -> tuple[Spec, ...]:
+        """Output Specs, before any data exists. Raises a FlowError when the inputs do not fit."""
+        self._count(specs)
+        names = self.bind(specs, attrs)
+        if self.check is not None:
+            self.ask(self.check, names)
+        if self.shape is not None:
+            shapes = self.ask(self.shape, names)
+            shapes = shapes if len(self.outputs) != 1 else (shapes,)
+        else:
+            shapes = equations.output_shapes(self, self.ask(self.axes, names), specs)
+        if self.dtype is not None:
+            types = self.ask(self.dtype, names)
+            types = types if isinstance(types, tuple) else (types,) * len(self.outputs)
+        else:
+            types = (specs[0].dtype,) * len(self.outputs)
+        if len(types) != len(self.outputs) or not all(isinstance(t, dtype_class) for t in types):
+            raise DTypeError(f"{self.name}: this is no element type", expected="flow.float32, say", got=repr(types)[:60],
+                             fix="dtype=flow.float32")
+        return tuple([check_spec(self.name, Spec(tuple(s), t)) for s, t in zip(shapes, types)])
+
+    def _count(self, specs):
+        if not self.variadic and len(specs) != len(self.inputs):
+            raise ArgumentError(f"{self.name}: wrong number of inputs", expected=self.signature, got=str(len(specs)),
+                                fix=f"pass {', '.join(self.inputs)}")
+
+    def prepare(self, specs: Sequence[Spec], attrs: tuple, strides: Sequence | None = None) -> Entry | None:
+        """The Entry of a call: output Specs, kernel and attribute block. None: a view those strides do not allow."""
+        outs = self.infer(specs, attrs)
+        names = self.bind(specs, attrs, outs=outs)
+        view = kernel = extra = None
+        ints, reals = (), ()
+        if self.view is not None:
+            view = self.ask(self.view, {**names, "strides": strides[0], "out": outs[0]})
+            if view is None:
+                return None
+        elif self.cpu is None and self.ref is not None:
+            kernel, extra = KERNEL, PyCall(self, attrs)
+        else:
+            kernel, extra = self._kernel(specs, outs, names)
+            if self.pack is not None:
+                ints, reals = self._bounded(*self.ask(self.pack, names))
+        contiguous = [i for i in range(len(specs))
+                      if self.contiguous and (self.inputs[0] if self.variadic else self.inputs[i]) in self.contiguous]
+        cost = 0 if view else equations.cost(self, specs, outs, self.ask(self.axes, names))
+        return Entry(self, attrs, list(specs), outs, kernel, ints, reals, contiguous, cost, extra, view)
+
+    def _bounded(self, ints: Sequence[int], reals: Sequence[float]) -> tuple[Sequence[int], list[float]]:
+        """What `pack` gave, if kernels can reckon with it: they multiply strides, pads and sizes, in int64."""
+        most = 63 if self.numbers or self.random else 31
+        for n in ints:
+            if not -2 ** most <= n < 2 ** most:
+                raise ArgumentError(f"{self.name}: an attribute is too large", got=str(n),
+                                    expected=f"integers in [-2**{most}, 2**{most})", fix="check strides, padding and sizes")
+        try:
+            return ints, [float(x) for x in reals]
+        except OverflowError:
+            raise ArgumentError(f"{self.name}: a number is too large for a float64", expected="numbers below 1.8e308",
+                                got=f"{max(reals, key=abs)}"[:60], fix="use a smaller number") from None
+
+    def _kernel(self, specs, outs, names):
+        """(the kernel for these dtypes or None, the compiled formula or None)"""
+        source = self.key or (self.inputs[0] if self.inputs and not self.variadic else None)
+        key = names[source] if source else (specs[0] if specs else outs[0])
+        program = self.program or names.get("formula")
+        return (TABLE.get((self.cpu, key.dtype.code)), None if program is None else
+                program.compile(self.name, [s.dtype for s in specs], [s.dtype for s in outs]))
+
+    def need_kernel(self, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple) -> None:
+        """Raise DTypeError where no kernel can run the call: in a graph, so that the user's line is known. (Of tensor
+        buffers and records, which no kernel takes, JobContext says what to do.)"""
+        numbers = all(s.dtype.numpy is not None for s in (*specs, *outs))
+        if numbers and self.view is None and self.cpu is not None and self._kernel(
+                specs, outs, self.bind(specs, attrs, outs=outs))[0] is None:
+            raise DTypeError(f"{self.name}: no kernel for these element types", got=", ".join(map(str, specs)) or
+                             "no inputs", expected="float32 or float64" + ("" if self.float_only else ", int32 or int64"),
+                             fix="convert with flow.cast")
+
+    def bind(self, specs: Sequence[Spec], attrs: tuple, **more) -> dict[str, Any]:
+        """{name: value} for the record's functions, at the level of Specs."""
+        names = {**dict(zip(self.attrs, attrs)), **more}
+        if self.variadic:
+            names[self.inputs[0]] = tuple(specs)
+        elif self.inputs:
+            names.update(zip(self.inputs, specs))
+        return names
+
+    def __repr__(self) -> str:
+        return f"<op {self.signature}>"
+
+    def __reduce__(self):
+        return (REGISTRY.__getitem__, (self.name,))
+
+
+def define(signature: str, meaning: Meaning, *parts: Kernel | View | Split | Effects | Laws,
+           grad: dict[str, Callable] | Callable | None = None, doc: str = "") -> Op:
+    """Make an op's record and enter it in the registry.
+
+    Args:
+        signature: as Python writes one: `"matmul(a, b, *, transpose_a=False, transpose_b=False) -> y"`.
+        meaning, parts: see core/ops/record.py.
+        grad: {input name: function} written in ops, or one function that returns {input name: gradient}. An input without
+            entry has no gradient.
+        doc: one line for help().
+    """
+    return enter(Op(read(signature), meaning, *parts, grad=grad, doc=doc))
+
+
+def enter(op: Op) -> Op:
+    """Enter a record in the registry, whose laws then try it."""
+    if op.name in REGISTRY:
+        raise ArgumentError(f"define: an op named {op.name!r} exists already", fix="choose another name")
+    REGISTRY[op.name] = op
+    return op

@@ -1,0 +1,90 @@
+"""Axes as PyTorch's users write them: `dim` may be negative, a number, a tuple or None."""
+from __future__ import annotations
+
+import operator
+
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import TensorBase
+from flowedu.errors import AxisError, CallError, DTypeError, ShapeError
+
+_ALL = [tuple(range(n)) for n in range(9)]
+_RESHAPE, _TRANSPOSE = REGISTRY["reshape"], REGISTRY["transpose"]
+
+
+def one_dim(dim: int, rank: int, what: str) -> int:
+    """`dim` counted from the front. A 0-dim tensor counts as having one axis. Raises AxisError (an IndexError)."""
+    n = rank or 1
+    try:
+        d = operator.index(dim)
+    except TypeError:
+        raise DTypeError(f"{what}: dim is not a whole number", expected="an int", got=type(dim).__name__,
+                         fix="dim=int(d)") from None
+    if not -n <= d < n:
+        raise AxisError(f"{what}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})",
+                        expected=f"an axis of a tensor that has {rank}", got=str(d),
+                        fix="count axes from 0, or from the end with -1")
+    return d + n if d < 0 else d
+
+
+def real_dim(dim: int, rank: int, what: str) -> int:
+    """one_dim for what needs an axis: a 0-dim tensor has none."""
+    if not rank:
+        raise AxisError(f"{what}: a 0-dim tensor has no axis", expected="a tensor of one axis or more", got="()",
+                        fix="x.reshape(1) gives it one")
+    return one_dim(dim, rank, what)
+
+
+def dims(dim, rank: int, what: str) -> tuple[int, ...]:
+    """Axes, sorted; None and () mean all. Raises AxisError, and ShapeError for an axis given twice."""
+    if dim is None:
+        return _ALL[rank]
+    if type(dim) is int:
+        d = one_dim(dim, rank, what)
+        return (d,) if rank else ()
+    if not isinstance(dim, (tuple, list)):
+        return dims(operator.index(dim), rank, what)
+    if not dim:
+        return _ALL[rank]
+    found = sorted(one_dim(d, rank, what) for d in dim)
+    if len(set(found)) != len(found):
+        raise ShapeError(f"{what}: an axis appears multiple times in the list of dims", expected="each axis once",
+                         got=str(tuple(dim)), fix="name each axis once")
+    return tuple(found) if rank else ()
+
+
+def sizes(shape) -> tuple[int, ...]:
+    """Sizes given as `f(2, 3)`, `f((2, 3))`, `f([2, 3])` or `f(shape)`: the *args of a function."""
+    inside = len(shape) == 1 and isinstance(shape[0], (tuple, list))
+    if inside:
+        shape = shape[0]
+    try:
+        return tuple([operator.index(n) for n in shape])
+    except TypeError:
+        if inside and any(not isinstance(n, TensorBase) and not hasattr(n, "__index__") for n in shape):
+            raise CallError("the sizes of a shape are whole numbers", expected="ints", got=f"{shape!r}"[:60],
+                            fix="write each size as an int") from None
+        return tuple([int(n.item()) if isinstance(n, TensorBase) else operator.index(n) for n in shape])
+
+
+def reshaped(x, shape: tuple[int, ...]):
+    """x in another shape with as many elements."""
+    return x if x.shape == shape else _RESHAPE.call((x,), (shape,))
+
+
+def transposed(x, perm: tuple[int, ...]):
+    """x with its axes in another order."""
+    return x if perm == _ALL[len(perm)] else _TRANSPOSE.call((x,), (perm,))
+
+
+def moved(x, source: int, to: int):
+    """x with one axis moved to another place."""
+    if source == to:
+        return x
+    order = [i for i in range(x.ndim) if i != source]
+    order.insert(to, source)
+    return transposed(x, tuple(order))
+
+
+def kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape with 1 for every axis in `axes`."""
+    return tuple([1 if i in axes else n for i, n in enumerate(shape)])

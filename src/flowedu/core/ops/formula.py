@@ -1,0 +1,147 @@
+"""Elementwise ops from one formula.
+
+`elementwise("softsign(x) -> y", formula=lambda x: x / (1 + abs_(x)))` is a whole op. The formula is run once under an
+interpreter that, instead of computing, writes down the tiles the ops would use: the result is one fused kernel, with no
+compiler at run time. The gradient, unless given, is that of the ops the formula is made of.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import Op, define
+from flowedu.core.ops.dispatch import interpreter
+from flowedu.core.ops.program import MAX_SLOTS, Formula
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.ops.reverse import vjp
+from flowedu.core.ops.value import Value
+from flowedu.core.ops.view import constant
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.spec import Spec
+from flowedu.errors import ArgumentError, DTypeError
+
+
+def elementwise(signature: str, *parts: Split | Laws, tile: str | None = None, formula: Callable | None = None,
+                ref: Callable | None = None, grad: dict | None = None, dtype: Callable | None = None, doc: str = "") -> Op:
+    """Define a broadcasting elementwise op.
+
+    Args:
+        signature: `"softsign(x) -> y"`.
+        tile: its formula's name in _kernels/core/formulas.h; or
+        formula: a function of the inputs, written with operators and other elementwise ops.
+        parts: see core/ops/record.py. ref, grad: as in `define`. With `formula`, ref and grad may be left out.
+        dtype: output dtype rule; default: that of the inputs.
+    """
+    head = signature.partition("->")[0]
+    names = [n.strip() for n in head[head.index("(") + 1:head.rindex(")")].split("*")[0].split(",") if n.strip()]
+    program = Formula.single(tile, len(names)) if tile else trace(formula, names)
+    scope = {"axes": axes, "what": head.split("(")[0]}
+    equation = function(f"lambda {', '.join(names)}: axes.elementwise({', '.join(names)})", scope)
+    shape = function(f"lambda {', '.join(names)}: axes.broadcast({', '.join(s + '.shape' for s in names)}, what=what)",
+                     scope)
+    if formula is not None and grad is None:
+        grad = formula_gradient(formula, names, signature.rpartition("->")[2].strip())
+    if formula is not None and ref is None:
+        ref = function(f"lambda {', '.join(names)}: run({', '.join(names)})", {"run": reference(formula)})
+    return define(signature, Meaning(equation, ref, shape=shape, dtype=dtype),
+                  Kernel("elementwise", program=program, contiguous=False, inplace=names if dtype is None else ()), *parts,
+                  grad=grad, doc=doc)
+
+
+def function(source: str, scope: dict) -> Callable:
+    """A function from its text; it counts as part of this file, so that errors do not take it for the user's line."""
+    return eval(_code(source), scope)
+
+
+@functools.cache                                                     # most ops differ in their names only
+def _code(source: str):
+    return compile(source, __file__, "eval")
+
+
+class Symbol(Value):
+    """A slot of the formula being traced."""
+
+    __slots__ = ("slot", "spec")
+
+    def __init__(self, slot: int, spec: Spec):
+        self.slot, self.spec = slot, spec
+
+
+class Tracer:
+    """The interpreter that turns op calls into instructions."""
+
+    def __init__(self, nin: int):
+        self.count, self.instrs, self.consts = nin, [], {}
+
+    def new(self, spec: Spec) -> Symbol:
+        self.count += 1
+        return Symbol(self.count - 1, spec)
+
+    def run(self, op: Op, inputs: tuple, attrs: tuple) -> Symbol:
+        if op is constant:
+            out = self.new(Spec((), attrs[op.attr_index["dtype"]]))
+            self.consts[out.slot] = attrs[op.attr_index["value"]]
+            return out
+        if op.program is None:
+            raise ArgumentError(f"formula: {op.name} is not elementwise", expected="elementwise ops and operators",
+                                got=op.signature, fix="write it as an op made of other ops instead")
+        slots = {i: x.slot for i, x in enumerate(inputs)}
+        return self.append(op.program, slots, op.infer([x.spec for x in inputs], attrs)[0])
+
+    def append(self, program: Formula, slots: dict[int, int], spec: Spec) -> Symbol:
+        """The instructions of `program` with its inputs bound to our slots."""
+        self.count = program.inline_into(slots, self.instrs, self.consts, self.count)
+        return Symbol(slots[program.outs[0]], spec)
+
+
+def trace(formula: Callable, names: list[str]) -> Formula:
+    """The Formula of a Python function of elementwise ops."""
+    tracer = Tracer(len(names))
+    inputs = [Symbol(i, Spec((), dt.float32)) for i in range(len(names))]
+    with interpreter(tracer):
+        out = formula(*inputs)
+    if not isinstance(out, Symbol):
+        raise DTypeError("formula: the result is not made of ops", expected="an expression of the inputs", got=repr(out))
+    if tracer.count > MAX_SLOTS:
+        raise ArgumentError("formula: too long for one kernel", expected=f"at most {MAX_SLOTS} slots",
+                            got=str(tracer.count), fix="split it into two ops")
+    return Formula(len(names), tracer.instrs, [out.slot], tracer.consts)
+
+
+def formula_gradient(formula: Callable, names: list[str], output: str) -> Callable:
+    """The gradient rule of an op made of ops: differentiate those."""
+    scope = {"vjp": vjp, "formula": formula, "names": names}
+    listed = ", ".join(names)
+    return function(f"lambda d{output}, {listed}: dict(zip(names, vjp(formula, ({listed},), (d{output},))))", scope)
+
+
+class _Reference:
+    """The interpreter that answers with each op's NumPy meaning."""
+
+    def run(self, op: Op, inputs: tuple, attrs: tuple) -> NumpyValue:
+        names = {**dict(zip(op.attrs, attrs)), **dict(zip(op.inputs, [x.array for x in inputs]))}
+        return NumpyValue(np.asarray(op.ask(op.ref, names)))
+
+
+class NumpyValue(Value):
+    """An ndarray with the operators of a Value."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray):
+        self.array = array
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(self.array.shape, dt.as_dtype(self.array.dtype))
+
+
+def reference(formula: Callable) -> Callable:
+    """The NumPy meaning of a formula: that of the ops it is made of."""
+    def run(*arrays):
+        with interpreter(_Reference()):
+            return formula(*[NumpyValue(np.asarray(a)) for a in arrays]).array
+    return run

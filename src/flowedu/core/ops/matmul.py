@@ -1,0 +1,130 @@
+"""Matrix product and bias."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.program import Formula
+from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, Split
+from flowedu.core.ops.reduce import sum
+from flowedu.core.values.dtype import float32
+from flowedu.errors import DTypeError, ShapeError
+
+
+def _axes(a, b, transpose_a, transpose_b):
+    batch = axes.LETTERS[:a.ndim - 2]
+    return f"{batch}{'km' if transpose_a else 'mk'},{batch if b.ndim > 2 else ''}{'nk' if transpose_b else 'kn'}->{batch}mn"
+
+
+def _check(a, b, transpose_a, transpose_b, name="matmul"):
+    if a.dtype is not b.dtype:
+        raise DTypeError(f"{name}: expected a and b to have the same dtype", expected="equal types", got=f"a {a}, b {b}",
+                         fix="convert one with flow.cast (or .to)")
+    if a.ndim < 2 or b.ndim < 2:
+        raise ShapeError(f"{name}: a and b need two axes or more", expected="a (m, k), b (k, n)",
+                         got=f"a {a.shape}, b {b.shape}", fix="reshape a vector to (1, k) or (k, 1)")
+    if b.ndim != a.ndim and (b.ndim != 2 or transpose_a):
+        raise ShapeError(f"{name}: the batch axes do not fit", got=f"a {a.shape}, b {b.shape}",
+                         expected="equal numbers of axes, or an n-d a with a matrix b (and no transpose_a)",
+                         fix="expand b to a's batch axes")
+    left, right = _transposed(a.shape, transpose_a), _transposed(b.shape, transpose_b)
+    if left[-1] != right[-2]:
+        shapes = " and ".join("x".join(map(str, shape)) for shape in (left, right))
+        fix = f"transpose_b={not transpose_b}, or the transpose of b, makes them fit" if right[-1] == left[-1] else \
+            "make the k axes equal: transpose or reshape one of the two"
+        raise ShapeError(f"{name}: axis k has two sizes, {left[-1]} and {right[-2]}: mat1 and mat2 shapes cannot be "
+                         f"multiplied ({shapes})", expected=_axes(a, b, transpose_a, transpose_b),
+                         got=f"a {a.shape}, b {b.shape}", fix=fix)
+
+
+def _transposed(shape, really):
+    return (*shape[:-2], shape[-1], shape[-2]) if really else shape
+
+
+def _ref(a, b, transpose_a, transpose_b):
+    a = np.swapaxes(a, -1, -2) if transpose_a else a
+    b = np.swapaxes(b, -1, -2) if transpose_b else b
+    return np.matmul(a, b)
+
+
+# The rules use `call` with the attributes in order: they are on the path of every eager training step.
+def _grad_a(dy, b, transpose_a, transpose_b):
+    return matmul.call((b, dy), (transpose_b, True)) if transpose_a else matmul.call((dy, b), (False, not transpose_b))
+
+
+def _grad_b(dy, a, transpose_a, transpose_b, b_shape):
+    if len(b_shape) == 2 and a.ndim > 2:          # (..., m, k) x (k, n): the batch is contracted too
+        a, dy = flat(a), flat(dy)
+    return matmul.call((dy, a), (True, transpose_a)) if transpose_b else matmul.call((a, dy), (not transpose_a, False))
+
+
+def flat(x):
+    """All axes but the last, as one."""
+    from flowedu.core.ops.view import reshape
+    rows = 1
+    for n in x.shape[:-1]:
+        rows *= n
+    return reshape(x, shape=(rows, x.shape[-1]))
+
+
+matmul = define(
+    "matmul(a, b, *, transpose_a=False, transpose_b=False) -> y",
+    Meaning(_axes, _ref, check=lambda a, b, transpose_a, transpose_b: _check(a, b, transpose_a, transpose_b)),
+    Kernel("matmul", pack=lambda transpose_a, transpose_b: ((transpose_a, transpose_b), ()), contiguous=False),
+    Split(linear=["a", "b"]),
+    Laws([dict(shapes=[(6, 12), (12, 18)]), dict(shapes=[(12, 6), (6, 18)], transpose_a=False),
+          dict(shapes=[(12, 6), (18, 12)], transpose_a=True, transpose_b=True),
+          dict(shapes=[(6, 6, 12), (6, 12, 6)]), dict(shapes=[(6, 6, 12), (12, 6)]),
+          dict(shapes=[(6, 12), (6, 12)], transpose_b=True)]),
+    grad={"a": _grad_a, "b": _grad_b})
+
+
+def _update_axes(a, b, transpose_a, transpose_b):
+    """The contracted axis is whole: a device that has a part of it has but an addend of what is subtracted."""
+    return f"{'Km' if transpose_a else 'mK'},{'nK' if transpose_b else 'Kn'},Z,mn->"
+
+
+def _check_update(a, b, lr, w, transpose_a, transpose_b):
+    _check(a, b, transpose_a, transpose_b, "matmul_update")
+    want = (a.shape[-1 if transpose_a else -2], b.shape[-2 if transpose_b else -1])
+    if a.ndim != 2 or w.shape != want or w.dtype is not a.dtype or lr.shape != (1,) or lr.dtype is not float32:
+        raise ShapeError("matmul_update: w or lr does not fit", expected=f"w {a.dtype.name}{list(want)}, lr float32[1]",
+                         got=f"w {w}, lr {lr}", fix="w has the shape of the product of two matrices")
+
+
+def _update_ref(a, b, lr, w, transpose_a, transpose_b, scale):
+    return ((w - w.dtype.type(lr[0] * scale) * _ref(a, b, transpose_a, transpose_b)).astype(w.dtype),)
+
+
+matmul_update = define(
+    "matmul_update(a, b, lr, w, *, transpose_a=False, transpose_b=False, scale=1.0) -> ()",
+    Meaning(_update_axes, _update_ref, shape=lambda: (), check=_check_update),
+    Kernel("matmul_update", pack=lambda transpose_a, transpose_b, scale: ((transpose_a, transpose_b), (scale,))),
+    Effects(mutates=lambda n: [3]),
+    Laws([dict(shapes=[(6, 12), (12, 18), (1,), (6, 18)], scale=0.5),
+          dict(shapes=[(12, 6), (12, 18), (1,), (6, 18)], transpose_a=True)]),
+    doc="A matrix product that goes straight into the weights: w -= lr * scale * a @ b.")
+
+
+def _check_bias(x, b, axis):
+    if b.ndim != 1 or not 0 <= axis < x.ndim or x.shape[axis] != b.shape[0]:
+        raise ShapeError("bias_add: the bias does not fit", expected=f"one axis as long as axis {axis} of x",
+                         got=f"x {x.shape}, b {b.shape}", fix="pass the axis the bias belongs to")
+
+
+def _broadcast_bias(x, b, axis):
+    return b.reshape((1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1))
+
+
+bias_add = define(
+    "bias_add(x, b, *, axis) -> y",
+    Meaning(lambda x, b, axis: (lambda s: f"{s},{s[axis]}->{s}")(axes.same(x.ndim)),
+            lambda x, b, axis: x + _broadcast_bias(x, b, axis), check=_check_bias),
+    Kernel("elementwise", program=Formula.single("add", 2), pack=lambda axis: ((1, 0, axis), ()), contiguous=False,
+           inplace=["x"]),
+    Split(linear=[("x", "b")]),
+    Laws([dict(shapes=[(6, 12), (12,)], axis=1), dict(shapes=[(6, 6, 2, 2), (6,)], axis=1),
+          dict(shapes=[(6, 12), (6,)], axis=0)], float_only=False),
+    grad={"x": lambda dy: dy, "b": lambda dy, axis: sum(
+        dy, axis=tuple(i for i in range(dy.ndim) if i != axis), keepdims=False)})

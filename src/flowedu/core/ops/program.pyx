@@ -1,0 +1,134 @@
+"""Formula and Program: an elementwise computation as a flat list of tile calls.
+
+A Formula is symbolic: `[("mul", 2, (0, 1)), ...]` over numbered slots. `compile` picks a tile function per instruction
+for given dtypes and lays the result out as the C struct the elementwise kernel reads (_kernels/core/tiles.h).
+"""
+from libc.string cimport memset
+
+from flowedu._kernels.core.program cimport FE_MAX_SLOTS, fe_program, fe_tile
+
+from flowedu._kernels import TILES
+from flowedu.core.values.dtype import BY_CODE
+from flowedu.errors import DTypeError
+
+import numpy as np
+
+cdef extern from *:
+    """
+    #define FE_SET_CONST(p, i, src, n) memcpy((p)->const_value[i], src, n)
+    """
+    void FE_SET_CONST(fe_program *, int, const char *, int)
+
+MAX_SLOTS = FE_MAX_SLOTS
+
+
+def raw_number(value, dtype):
+    """The bytes of a number in this dtype."""
+    with np.errstate(all="ignore"):
+        if dtype.numpy is not None:
+            return np.asarray(value).astype(dtype.numpy).tobytes()
+        bits = int(np.asarray(value).astype(np.float32).view(np.uint32))     # bfloat16: the upper half, to nearest even
+    return (0x7fc0 if value != value else (bits + 0x7fff + (bits >> 16 & 1)) >> 16).to_bytes(2, "little")
+
+
+class Formula:
+    """Instructions over slots: 0..nin-1 are inputs, the rest constants or results.
+
+    Attributes: nin; instrs, tuples (tile name, result slot, operand slots); consts {slot: number}; outs, result slots;
+    dtypes {slot: dtype} of constants whose dtype is known. The others take that of the operand beside them.
+    """
+
+    def __init__(self, nin, instrs, outs, consts=None, dtypes=None):
+        self.nin, self.instrs, self.outs, self.consts = nin, tuple(instrs), tuple(outs), dict(consts or {})
+        self.dtypes, self.cache = dict(dtypes or {}), {}
+
+    @classmethod
+    def single(cls, name, arity):
+        """The formula of one tile."""
+        return cls(arity, [(name, arity, tuple(range(arity)))], [arity])
+
+    def inline_into(self, slots, instrs, consts, count):
+        """Append this formula to another one's `instrs` and `consts`, its own slots numbered from `count`.
+
+        slots: {own input slot: slot of the other}; completed here. Returns the count after.
+        """
+        for slot, value in self.consts.items():
+            slots[slot] = count
+            consts[count] = value
+            count += 1
+        for name, out, operands in self.instrs:
+            slots[out] = count
+            instrs.append((name, count, tuple([slots[o] for o in operands])))
+            count += 1
+        return count
+
+    @property
+    def nslots(self):
+        return self.nin + len(self.instrs) + len(self.consts)
+
+    def types(self, what, in_types):
+        """The dtype of every slot. Raises DTypeError when a tile does not exist for its operands."""
+        types = {**dict(enumerate(in_types)), **self.dtypes}
+        for name, out, operands in self.instrs:
+            known = [types[o] for o in operands[(1 if name == "where" else 0):] if o in types]
+            t = known[0] if known else in_types[0]
+            if name == "where":
+                types.setdefault(operands[0], BY_CODE[6])     # a constant condition is a bool
+            for o in operands:
+                types.setdefault(o, t)
+            tile = TILES.get((name, t.code))
+            if tile is None or any(types[o] is not t for o in operands[(1 if name == "where" else 0):]):
+                got = ", ".join(types[o].name for o in operands)
+                raise DTypeError(f"{what}: no kernel for these element types", got=got,
+                                 expected="equal types; float32 or float64 (some ops: integers too)",
+                                 fix="convert with flow.cast")
+            types[out] = BY_CODE[tile[1]]
+        return types
+
+    def compile(self, what, in_types, out_types):
+        """The Program for these dtypes (made once)."""
+        key = tuple(t.code for t in in_types)
+        found = self.cache.get(key)
+        if found is None:
+            found = self.cache[key] = Program(self, self.types(what, in_types))
+        return found
+
+    def describe(self):
+        """`y3 = mul(x0, x1); ...` for plans."""
+        name = lambda s: f"x{s}" if s < self.nin else f"{self.consts[s]:g}" if s in self.consts else f"t{s}"
+        return "; ".join(f"{name(o)} = {n}({', '.join(map(name, ops))})" for n, o, ops in self.instrs)
+
+
+    def __repr__(self):
+        return f"Formula({self.describe()})"
+
+
+cdef class Program:
+    """The C struct of a compiled Formula. `address` goes into a call's `extra`."""
+
+    cdef fe_program p
+
+    def __cinit__(self, formula, types):
+        cdef int i
+        cdef bytes raw
+        memset(&self.p, 0, sizeof(fe_program))
+        self.p.ninstr, self.p.nslots = len(formula.instrs), formula.nslots
+        self.p.nconst, self.p.nout = len(formula.consts), len(formula.outs)
+        for i in range(self.p.nslots):
+            self.p.item[i] = types[i].bytes if i in types else 1
+        for i, (name, out, operands) in enumerate(formula.instrs):
+            t = types[operands[1] if name == "where" else operands[0]]
+            self.p.instr[i].fn = <fe_tile><void *><size_t>TILES[name, t.code][0]
+            slots = list(operands) + [-1] * (3 - len(operands))
+            self.p.instr[i].out = out
+            self.p.instr[i].a, self.p.instr[i].b, self.p.instr[i].c = slots[0], slots[1], slots[2]
+        for i, (slot, value) in enumerate(formula.consts.items()):
+            raw = raw_number(value, types[slot])
+            self.p.const_slot[i] = slot
+            FE_SET_CONST(&self.p, i, raw, len(raw))
+        for i, slot in enumerate(formula.outs):
+            self.p.out_slot[i] = slot
+
+    @property
+    def address(self):
+        return <size_t>&self.p

@@ -1,0 +1,255 @@
+"""What `a + 2` means: what dtype a result has, and which dtype it is computed in. The one place for both, for tensors
+and for what stands for data without holding it (core/ops/value.py).
+
+Promotion is PyTorch's: bool < uint8, int8 < int32 < int64 < float16, bfloat16 < float32 < float64; a 0-dim tensor or a
+Python number counts only when it is of a higher category (bool < whole < floating) than the tensors with axes.
+uint8 with int8 would need int16, which does not exist here: it gives int32. (PyTorch: int16.)
+
+Kernels exist for float32, float64, int32 and int64; elementwise ones for int8 and uint8 too. The other types travel in a
+wider one, their carrier, and come back: whole numbers wrap as in C, halves are rounded once per op.
+"""
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import TensorBase, current_interpreter, scalar_tensor
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.dtype import FLOATS, NUMBERS
+from flowedu.errors import DTypeError, KernelError, NotATensorError
+
+_ORDER = ("bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+_RANK = {name: i for i, name in enumerate(_ORDER)}
+_HALVES = {"float16": dt.float32, "bfloat16": dt.float32}
+_SMALL = {"bool": dt.int32, "int8": dt.int32, "uint8": dt.int32}
+ELEMENTWISE = {**_HALVES, "bool": dt.uint8}          # carriers of elementwise ops
+COMPARING = _HALVES                                  # of comparisons, which give bools
+REDUCING = {**_HALVES, **_SMALL}                     # of everything else
+
+
+def default_float() -> dt.dtype:
+    """The dtype of Python floats: flow.get_default_dtype()."""
+    return dt.get_default_dtype()
+
+
+@functools.cache
+def promote(a: dt.dtype, b: dt.dtype) -> dt.dtype:
+    """The dtype that holds both."""
+    pair = {a.name, b.name}
+    if pair == {"uint8", "int8"}:
+        return dt.int32
+    if pair == {"float16", "bfloat16"}:
+        return dt.float32
+    return a if _RANK[a.name] >= _RANK[b.name] else b
+
+
+def _category(d: dt.dtype) -> int:
+    return 2 if d.is_floating_point else 0 if d is dt.bool_ else 1
+
+
+def _combine(high: dt.dtype | None, low: dt.dtype | None) -> dt.dtype | None:
+    """`low` counts only when its category is higher."""
+    if high is None or low is None:
+        return low if high is None else high
+    return promote(high, low) if _category(low) > _category(high) else high
+
+
+def number_type(x) -> dt.dtype:
+    """The dtype a Python number stands for."""
+    return dt.bool_ if isinstance(x, (bool, np.bool_)) else dt.int64 if isinstance(x, (int, np.integer)) \
+        else default_float()
+
+
+def is_number(x) -> bool:
+    """Whether x is a Python or NumPy number."""
+    return isinstance(x, (bool, int, float, np.generic)) and not isinstance(x, (str, bytes, np.str_))
+
+
+def is_value(x) -> bool:
+    """Whether x is a tensor, or stands for one: a value of a graph, a symbol of a formula."""
+    return isinstance(x, TensorBase) or hasattr(x, "spec")
+
+
+def result_type(*operands) -> dt.dtype:
+    """The dtype of a result of these values and numbers (dtypes count as tensors with axes)."""
+    arrays = zeros = numbers = None
+    for x in operands:
+        if is_value(x):
+            if x.ndim:
+                arrays = x.dtype if arrays is None else promote(arrays, x.dtype)
+            else:
+                zeros = x.dtype if zeros is None else promote(zeros, x.dtype)
+        elif isinstance(x, dt.dtype):
+            arrays = x if arrays is None else promote(arrays, x)
+        else:
+            d = number_type(x)
+            numbers = d if numbers is None else promote(numbers, d)
+    return _combine(arrays, _combine(zeros, numbers))
+
+
+def promote_types(type1: dt.dtype, type2: dt.dtype) -> dt.dtype:
+    """The smallest dtype that holds both: promote_types(int32, float16) is float16."""
+    return promote(type1, type2)
+
+
+_KINDS = {"bool": 0, "uint8": 1, "int8": 1, "int32": 1, "int64": 1}
+
+
+def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
+    """Whether an in-place op may write a result of dtype `from_` into `to`: not from a higher category to a lower."""
+    return _category(from_) <= _category(to)
+
+
+# ---- numbers and other operands as tensors
+def scalar(value, dtype: dt.dtype):
+    """A 0-dim tensor of this dtype; a constant node while a graph is being built."""
+    try:
+        if dtype in FLOATS:
+            if current_interpreter() is None:
+                return scalar_tensor(value, dtype)
+            value = float(value)
+        elif dtype.is_floating_point:
+            value = float(value)
+        elif dtype is dt.bool_:
+            value = bool(value)
+        else:
+            bits = 8 * dtype.bytes                       # whole numbers wrap as in C
+            value = int(value) & ((1 << bits) - 1)
+            if dtype.is_signed and value >> (bits - 1):
+                value -= 1 << bits
+        if current_interpreter() is None:
+            return scalar_tensor(value, dtype)
+        return REGISTRY["constant"].call((), ((), value, dtype))
+    except (OverflowError, ValueError) as e:
+        raise DTypeError(f"value cannot be converted to type {dtype.name} without overflow", got=f"{value!r}"[:40],
+                         expected=f"a number of {dtype.name}", fix="convert the tensor: x.double()") from e
+
+
+def check_tensor(what: str, x, name: str = "input") -> None:
+    """Raise NotATensorError (a TypeError) unless x is a tensor."""
+    if not isinstance(x, TensorBase):
+        raise NotATensorError(what, x, name)
+
+
+def cast(x, dtype: dt.dtype):
+    """x in this dtype; x itself when it has it."""
+    return x if x.dtype is dtype else REGISTRY["cast"].call((x,), (dtype,))
+
+
+def as_tensors(what: str, a, b, dtype: dt.dtype | None = None):
+    """(a, b) as values of their common dtype (or of `dtype`); numbers become 0-dim. None: a foreign type."""
+    one, two = is_value(a), is_value(b)
+    if not (one and two):
+        if isinstance(a, np.ndarray) and a.ndim or isinstance(b, np.ndarray) and b.ndim:
+            if not (isinstance(a, TensorBase) or isinstance(b, TensorBase)):
+                return None
+            from flowedu.core.ops.creation import from_numpy
+            a, b = (from_numpy(x) if isinstance(x, np.ndarray) else x for x in (a, b))
+            return as_tensors(what, a, b, dtype)
+        a, b = (x.item() if isinstance(x, (np.generic, np.ndarray)) else x for x in (a, b))
+        if not (one or isinstance(a, (int, float))) or not (two or isinstance(b, (int, float))):
+            return None
+    if dtype is None:
+        dtype = a.dtype if one and two and a.dtype is b.dtype else result_type(a, b)
+    return cast(a, dtype) if one else scalar(a, dtype), cast(b, dtype) if two else scalar(b, dtype)
+
+
+def with_scalars(inputs: tuple) -> tuple:
+    """The same operands; numbers become values, of the dtype that a result of them and the first value has."""
+    like = next((x.dtype for x in inputs if is_value(x)), default_float())
+    return tuple([scalar(x, result_type(like, x)) if is_number(x) else x for x in inputs])
+
+
+# ---- running ops
+def run(op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE):
+    """op(*inputs), whose dtype is the first one's: in its carrier where no kernel has it, and back."""
+    dtype = inputs[0].dtype
+    carrier = carriers.get(dtype.name)
+    if carrier is None:
+        return op.call(inputs, attrs)
+    y = op.call(tuple([cast(x, carrier) for x in inputs]), attrs)
+    return REGISTRY["cast"].call((y,), (dtype,)) if y.dtype is carrier else y
+
+
+def wide(f):
+    """f, a reduction made of several ops, on halves: computed in float32 and rounded once. (A sum or a square on the way
+    may be more than a half holds.)"""
+    @functools.wraps(f)
+    def g(input, *args, dtype=None, **options):
+        kind = dtype or getattr(input, "dtype", None)
+        more = {} if dtype is None else {"dtype": dtype}
+        if getattr(kind, "name", None) not in _HALVES:
+            return f(input, *args, **options, **more)
+        y = f(cast(cast(input, kind), dt.float32), *args, **options)
+        return tuple([cast(t, kind) for t in y]) if isinstance(y, tuple) else cast(y, kind)
+
+    return g
+
+
+def in_float(op, x, attrs: tuple = ()):
+    """op(x) of an op for floats: whole numbers become floats first."""
+    if not x.dtype.is_floating_point:
+        x = cast(x, default_float())
+    return run(op, (x,), attrs)
+
+
+_NO_OPERATORS = (str, bytes, type(None), list, tuple, dict, set)
+
+
+def foreign(what: str, a, b):
+    """The answer of an operator to an operand that is neither a tensor nor a number: NotImplemented, so that the operand's
+    own class may answer; an error for those of Python that cannot."""
+    for x, side in ((b, "the right operand"), (a, "the left operand")):
+        if isinstance(x, _NO_OPERATORS):
+            raise NotATensorError(what, x, side)
+    return NotImplemented
+
+
+def operate(op, a, b):
+    """`a op b` for the operators + - * / and their like. NotImplemented for foreign types."""
+    kind = type(b)
+    if isinstance(a, TensorBase) and (kind is float or kind is int):       # the usual case first: x * 2
+        dtype = a.dtype
+        if dtype in FLOATS or (dtype in NUMBERS and kind is int and op is not REGISTRY["div"] and (
+                b or not _needs_a_divisor(op))):
+            return op.call((a, scalar(b, dtype)), ())
+    elif isinstance(b, TensorBase) and (type(a) is float or type(a) is int) and b.dtype in FLOATS:
+        return op.call((scalar(a, b.dtype), b), ())
+    pair = as_tensors(op.name, a, b)
+    if pair is None:
+        return foreign(op.name, a, b)
+    if not pair[0].dtype.is_floating_point and op is REGISTRY["div"]:
+        pair = as_tensors(op.name, a, b, default_float())      # from the operands: 256 as a uint8 would be 0
+    a, b = pair
+    if not a.dtype.is_floating_point and _needs_a_divisor(op):
+        _no_zeros(op, b)
+    if a.dtype is dt.bool_ and op is REGISTRY["sub"]:
+        raise DTypeError("sub: the - of two bool tensors is not defined", expected="numbers", got="bool and bool",
+                         fix="flow.logical_xor(a, b) tells where they differ; ~a negates")
+    return run(op, (a, b))
+
+
+def _needs_a_divisor(op) -> bool:
+    """Whether whole numbers divided by 0 have no answer."""
+    return op in (REGISTRY["floordiv"], REGISTRY["mod"], REGISTRY["fmod"])
+
+
+def _no_zeros(op, divisor) -> None:
+    """Whole numbers have no infinity to answer a division by zero with. (In a graph it is 0: no data to look at.)"""
+    if isinstance(divisor, TensorBase) and not divisor.is_lazy and not divisor.peek().all():
+        raise KernelError(f"{op.name}: ZeroDivisionError: whole numbers are divided by 0", expected="divisors other than 0",
+                          got=f"a 0 in the divisor of shape {divisor.shape}", fix="divide floats, or use flow.where first")
+
+
+def compare(op, a, b):
+    """A comparison: bools. NotImplemented for foreign types."""
+    if isinstance(a, TensorBase):
+        if isinstance(b, TensorBase):
+            if a.dtype is b.dtype:
+                return run(op, (a, b), (), COMPARING)
+        elif (type(b) is float or type(b) is int) and a.dtype in FLOATS:
+            return op.call((a, scalar(b, a.dtype)), ())
+    pair = as_tensors(op.name, a, b)
+    return NotImplemented if pair is None else run(op, pair, (), COMPARING)

@@ -1,0 +1,183 @@
+# cython: language_level=3
+"""Python kernels: an op whose kernel is its record's `ref`, a function of NumPy arrays.
+
+Such a call stands in a plan like every other: its kernel is `python_kernel` below, and `extra` points to a PyCall, which
+knows the function. On thread 0 it takes the GIL, lays ndarrays over the inputs (strided, read-only, nothing copied), calls,
+checks shapes and dtypes of what came back, and copies that into the outputs. What the function raises is kept in
+`call.detail`, with status FE_PYTHON, and raised again by whoever started the run.
+
+`call.work` of such a call names the object that owns the inputs' memory: the arrays hold on to it, so that one which
+outlives the call (in the frame of a traceback) never points to freed memory.
+"""
+from libc.stdint cimport int64_t
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+cimport numpy as cnp
+
+import gc
+from types import FrameType
+
+import numpy as np
+
+from flowedu._kernels.core.abi cimport *
+
+from flowedu.core.values.dtype import BY_CODE
+from flowedu.errors import DTypeError, FlowError, KernelError, OutOfMemoryError, ShapeError
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    PyObject *PyList_GET_ITEM(PyObject *, Py_ssize_t)          # borrowed: asking must not change the count
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_New(PyTypeObject *, int, cnp.npy_intp *, int, cnp.npy_intp *, void *, int, int, PyObject *)
+    PyTypeObject PyArray_Type
+
+cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY_INT64, cnp.NPY_INT8, cnp.NPY_UINT8,
+                        cnp.NPY_BOOL, cnp.NPY_FLOAT16]
+
+
+cdef cnp.ndarray over(fe_view *v, object owner, bint writable):
+    """The ndarray that shows the memory of `v`. It keeps `owner` alive."""
+    cdef cnp.npy_intp dims[8]
+    cdef cnp.npy_intp strides[8]
+    cdef int item = BY_CODE[v.dtype].bytes, d
+    cdef cnp.ndarray a
+    if v.dtype == FE_BF16:
+        raise DTypeError("bfloat16 has no NumPy array", expected="a type NumPy has", got="bfloat16", fix="convert: x.float()")
+    for d in range(v.ndim):
+        dims[d] = v.shape[d]
+        strides[d] = v.stride[d] * item
+    a = PyArray_New(&PyArray_Type, v.ndim, dims, NUMPY_CODE[v.dtype], strides, v.data, item,
+                    cnp.NPY_ARRAY_ALIGNED | (cnp.NPY_ARRAY_WRITEABLE if writable else 0), NULL)
+    if owner is not None:
+        cnp.set_array_base(a, owner)
+    return a
+
+
+cdef class PyCall:
+    """One call of a record's `ref`: the function, and where each of its arguments comes from.
+
+    Args:
+        op: the record. Its `role` names the function in messages ("cube: backward"); default "<name>: ref". `trusted`: it
+            may lend its inputs to other threads, and sees to it that they are done when it returns.
+        attrs: attribute values, in declared order.
+    """
+    cdef object f
+    cdef readonly str role
+    cdef list arguments          # per parameter: (True, value) of an attribute, (False, number) of an input
+    cdef bint variadic, trusted
+    cdef tuple inputs, outputs
+
+    def __cinit__(self, op, tuple attrs):
+        self.f, self.variadic, self.inputs, self.outputs = op.ref, op.variadic, tuple(op.inputs), tuple(op.outputs)
+        self.trusted, self.role = op.trusted, op.role or f"{op.name}: ref"
+        self.arguments = [(True, attrs[op.attr_index[p]]) if p in op.attr_index else (False, self.inputs.index(p))
+                          for p in op.params[op.ref]]
+
+    @property
+    def address(self):
+        """What `extra` of the call is: this object."""
+        return <size_t><void *>self
+
+    cdef int run(self, fe_call *call) except -1:
+        cdef cnp.ndarray y
+        cdef int i, nout = call.nargs - call.nin
+        owner = <object><PyObject *>call.work if call.work != NULL else None
+        cdef list arrays = [over(&call.args[i], owner, False) for i in range(call.nin)]
+        values = self.f(*[value if constant else tuple(arrays) if self.variadic else arrays[value]
+                          for constant, value in self.arguments])
+        if not isinstance(values, (tuple, list)):
+            values = (values,)
+        if len(values) != nout:
+            raise ShapeError(f"{self.role} returned {len(values)} arrays", expected=f"{nout}: {', '.join(self.outputs)}",
+                             got=str(len(values)), fix=f"return {', '.join(self.outputs)}")
+        for i in range(nout):
+            y = self.checked(values[i], &call.args[call.nin + i], i)
+            cnp.PyArray_CopyInto(over(&call.args[call.nin + i], None, True), y)
+        values = y = None
+        if not self.trusted:
+            self.check_kept(arrays)
+        return 0
+
+    cdef cnp.ndarray checked(self, y, fe_view *want, int i):
+        """The returned `y` as an array, if it has the shape and dtype that output i must have."""
+        cdef int d
+        cdef bint fits
+        cdef cnp.ndarray a
+        dtype = BY_CODE[want.dtype]
+        if isinstance(y, np.generic):
+            y = np.asarray(y)
+        if isinstance(y, np.ndarray):
+            a = y
+            fits = a.descr is dtype.numpy and cnp.PyArray_NDIM(a) == want.ndim
+            for d in range(want.ndim):
+                fits = fits and cnp.PyArray_DIM(a, d) == want.shape[d]
+            if fits:
+                return a
+        shape = tuple([want.shape[d] for d in range(want.ndim)])
+        expected = f"{dtype.name}{list(shape)}"
+        if not isinstance(y, np.ndarray):
+            raise DTypeError(f"{self.role} returned something else than an array for {self.outputs[i]}",
+                             expected=f"an ndarray, {expected}", got=type(y).__name__,
+                             fix="return NumPy arrays" if not hasattr(y, "numpy") else "return y.numpy()")
+        got = f"{y.dtype.name}{list(y.shape)}"
+        if y.dtype != dtype.numpy:
+            raise DTypeError(f"{self.role} returned another dtype for {self.outputs[i]}", expected=expected, got=got,
+                             fix=f"return y.astype(np.{dtype.numpy.name}), or say in infer= that the output is {y.dtype.name}")
+        if y.shape != shape:
+            raise ShapeError(f"{self.role} returned another shape for {self.outputs[i]}", expected=expected, got=got,
+                             fix="reshape it, or say in infer= what shape the output has")
+        return y
+
+    cdef int check_kept(self, list arrays) except -1:
+        """Raise if the function kept an input, or a view of one: that memory is about to be used for something else."""
+        cdef int i
+        for i in range(len(arrays)):
+            if PyList_GET_ITEM(<PyObject *>arrays, i).ob_refcnt > 1 and still_held(arrays, i):     # not only in our list
+                name = self.inputs[0 if self.variadic else i]
+                raise KernelError(f"{self.role} kept its input {name}", got="a reference that outlives the call",
+                                  expected="inputs that are used during the call only: their memory is used again",
+                                  fix=f"keep a copy: {name}.copy()")
+        return 0
+
+
+cdef bint still_held(list arrays, int i):
+    """Whether arrays[i] is held by more than dead cycles, and the frames in the traceback of an exception that was kept."""
+    gc.collect()
+    known = 0
+    for frame in [o for o in gc.get_objects() if type(o) is FrameType]:      # isinstance may run the object's own code
+        for held in gc.get_referents(frame):                   # locals, and *args
+            known += sum([x is arrays[i] for x in held]) if type(held) is tuple else held is arrays[i]
+    held = frame = None
+    return PyList_GET_ITEM(<PyObject *>arrays, i).ob_refcnt > 1 + known
+
+
+cdef int python_kernel(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
+    if team.tid != 0:
+        return FE_OK
+    with gil:
+        try:
+            (<PyCall><PyObject *>call.extra).run(call)
+            return FE_OK
+        except BaseException as error:                         # KeyboardInterrupt too
+            Py_INCREF(error)
+            call.detail = <int64_t><PyObject *>error
+            return FE_PYTHON
+
+
+KERNEL = (<size_t><void *>python_kernel, 0)                    # as in _kernels.TABLE
+
+
+def kept_error(int64_t detail, str where):
+    """The exception a failed call kept, for its caller to raise. `where` is added to its message as a note."""
+    error = <object><PyObject *>detail
+    Py_DECREF(error)
+    if isinstance(error, MemoryError) and not isinstance(error, FlowError):
+        return OutOfMemoryError("out of memory in a Python kernel", got=str(error), expected="room for its arrays", at=where,
+                                fix="use smaller sizes or batches, del tensors that are no longer needed")
+    if where and isinstance(error, Exception):
+        if isinstance(error, ValueError) and "read-only" in str(error):
+            where += "\n  fix:      inputs are read-only; change a copy: x = x.copy()"
+        error.add_note(where)
+    return error

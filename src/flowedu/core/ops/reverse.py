@@ -1,0 +1,121 @@
+"""Reverse accumulation over a list of recorded calls: the walk every mode shares.
+
+`records` are objects with op, attrs, inputs and outputs (a graph's nodes are such objects). Running it eagerly computes
+gradients; running it while a graph is being built appends the backward nodes.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import call_below, interpreter
+
+
+class Call(NamedTuple):
+    op: object
+    inputs: tuple
+    attrs: tuple
+    outputs: tuple
+
+
+class Recorder:
+    """The interpreter that lets the one below answer, and remembers the call."""
+
+    def __init__(self):
+        self.calls: list[Call] = []
+
+    def run(self, op, inputs, attrs):
+        result = call_below(op, inputs, attrs)
+        self.calls.append(Call(op, tuple(inputs), attrs, result if isinstance(result, tuple) else (result,)))
+        return result
+
+
+def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence, visit: Callable | None = None) -> list:
+    """Gradients of `targets`, given `seeds`: (value, its gradient) pairs. None where there is no path.
+
+    Only calls on a path from a target to a seed are visited, each once; `visit(call)` is told before, and may return a
+    record with the same values computed again. Whole numbers and bools end a path: they have no derivative.
+    """
+    reached = {id(t) for t in targets}
+    for call in records:
+        if call.op.rules and any(id(x) in reached for x in call.inputs):
+            reached.update(id(y) for y in call.outputs if y.dtype.is_floating_point)
+    grads: dict[int, object] = {}
+    for value, grad in seeds:
+        _accumulate(grads, value, grad)
+    for call in reversed(records):
+        douts = [grads.get(id(y)) for y in call.outputs]
+        if all(d is None for d in douts):
+            continue
+        wanted = [id(x) in reached for x in call.inputs]
+        if call.op.rules and any(wanted):
+            source = visit(call) if visit is not None else None
+            for x, dx in zip(call.inputs, input_gradients(source or call, douts, wanted)):
+                if dx is not None:
+                    _accumulate(grads, x, dx)
+    return [grads.get(id(t)) for t in targets]
+
+
+def _accumulate(grads, value, grad):
+    old = grads.get(id(value))
+    grads[id(value)] = grad if old is None else old + grad
+
+
+def input_gradients(call, douts: Sequence, wanted: Sequence[bool]) -> list:
+    """One gradient per input of `call` (None where not wanted or not differentiable), with the input's shape."""
+    op = call.op
+    if op.variadic:
+        saved = (tuple(call.inputs),)
+        shapes = (tuple(x.shape for x in call.inputs),)
+        dtypes = (tuple(x.dtype for x in call.inputs),)
+    else:
+        saved = [call.inputs[s] if s >= 0 else call.outputs[~s] for s in op.saved]
+        shapes, dtypes = [x.shape for x in call.inputs], [x.dtype for x in call.inputs]
+    where = {"grad": douts, "attr": call.attrs, "saved": saved, "shape": shapes, "dtype": dtypes}
+
+    def rule(target):
+        f, need = op.rules[target]
+        return f(*[where[kind][i] for kind, i in need])
+
+    if op.variadic:
+        grads = rule(op.inputs[0]) if op.inputs[0] in op.rules else [None] * len(call.inputs)
+    elif "*" in op.rules:
+        table = rule("*")
+        grads = [table.get(n) for n in op.inputs]
+    else:
+        grads = [rule(n) if w and n in op.rules else None for n, w in zip(op.inputs, wanted)]
+    return [None if g is None or not w else unbroadcast(g, x.shape) for g, w, x in zip(grads, wanted, call.inputs)]
+
+
+@functools.cache
+def _broadcast_axes(grad_shape: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+    """(axes to sum over, whether axes of size 1 have to be put back)."""
+    extra = len(grad_shape) - len(shape)
+    ones = tuple(extra + i for i, n in enumerate(shape) if n == 1 and grad_shape[extra + i] != 1)
+    return tuple(range(extra)) + ones, bool(ones)
+
+
+def unbroadcast(grad, shape: tuple[int, ...]):
+    """Sum `grad` over the axes along which a value of `shape` was broadcast. The only place that knows about it."""
+    if grad.shape == shape:
+        return grad
+    axes, narrow = _broadcast_axes(grad.shape, shape)
+    grad = REGISTRY["sum"].call((grad,), (axes, False))
+    return REGISTRY["reshape"](grad, shape=shape) if narrow else grad
+
+
+def vjp(f: Callable, inputs: tuple, douts: tuple) -> list:
+    """Gradients of f at `inputs`, weighted by `douts`: for ops whose gradient is that of the ops they are made of."""
+    recorder = Recorder()
+    identity = REGISTRY["identity"]
+    with interpreter(recorder):
+        fresh = tuple(identity(x) for x in inputs)    # so that an input given twice is told apart
+        outputs = f(*fresh)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    seeds = [(y, d) for y, d in zip(outputs, douts) if d is not None]
+    return reverse(recorder.calls, seeds, fresh)
+
+
+

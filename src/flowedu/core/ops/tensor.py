@@ -1,0 +1,299 @@
+"""flow.Tensor: what a tensor is (attributes, conversion, operators). The C part (data, tape links, + - * / @) is
+core/ops/dispatch.pyx; the functions that become methods are attached by the modules that define them.
+"""
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+
+from flowedu.core.grad.nodes import LazyGrad
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dims import real_dim
+from flowedu.core.ops.dispatch import TensorBase, register_operators, register_tensor
+from flowedu.core.ops.promote import operate
+from flowedu.core.ops.value import matmul
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.device import CPU, device
+from flowedu.core.values.size import Size
+from flowedu.errors import ArgumentError, DTypeError, GradientError, LazyTensorError, ShapeError
+from flowedu.tensor.globals import logical
+
+_op = REGISTRY.__getitem__
+
+
+class TensorType(type):
+    """Calling the class makes a tensor: `flow.Tensor(2, 3)`, `flow.Tensor([1, 2])`. (The memory layer makes instances
+    without a call.)"""
+
+    def __call__(cls, *args, device=None):
+        from flowedu.core.ops.creation import construct
+        return construct("Tensor", None, args, device)
+
+
+@register_tensor
+class Tensor(TensorBase, metaclass=TensorType):
+    """An n-dimensional array that can be differentiated. Make one with `flow.tensor(data)`.
+
+    Inside nn.Graph.build tensors are lazy: shape and dtype are known, numbers are not, and every op on one becomes a node
+    of the graph.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000
+
+    # ---- what it is
+    @property
+    def requires_grad(self) -> bool:
+        """Whether backward computes a gradient for it. May be set on leaves of floating dtype."""
+        if self.link is not None:
+            self.settle()
+        return self.tracked
+
+    @requires_grad.setter
+    def requires_grad(self, on: bool) -> None:
+        if self.requires_grad and not self.is_leaf:
+            if on:
+                return
+            raise GradientError("you can only change requires_grad flags of leaf variables", fix="use .detach() first")
+        if on and not self.differentiable_:
+            raise GradientError("only Tensors of floating point can require gradients", got=repr(self.dtype),
+                                fix="make it of a floating dtype: x.float()")
+        self.tracked = builtins.bool(on)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was made by its user and not by a recorded op."""
+        if self.link is not None:
+            self.settle()
+        return self.node is None and (self.is_eager or self.rare.grad_name is None)
+
+    @property
+    def grad_fn(self):
+        """The recorded call that made it; None for leaves."""
+        if self.link is not None:
+            self.settle()
+        if self.node is None and self.is_lazy and self.rare.grad_name is not None and self.tracked:
+            return LazyGrad(self.rare.grad_name)
+        return self.node
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of grad_fn it is."""
+        return self.out_index
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The tensor whose memory this view looks at; None: not a view."""
+        return None if self.link is None else self.link.base
+
+    @property
+    def _version(self) -> int:
+        """How often this memory was written in place, through whichever tensor."""
+        return self.version_
+
+    def _is_view(self) -> bool:
+        return self.link is not None
+
+    def is_inference(self) -> bool:
+        """Whether it was made in inference mode."""
+        return self.inference
+
+    def size(self, dim: int | None = None):
+        """The shape, or one axis of it."""
+        return self.shape if dim is None else self.shape[real_dim(dim, self.ndim, "size")]
+
+    def dim(self) -> int:
+        return self.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        return self.size_
+
+    nelement = numel
+
+    def stride(self, dim: int | None = None):
+        """In elements: how far apart neighbours along each axis are."""
+        return self.strides if dim is None else self.strides[real_dim(dim, self.ndim, "stride")]
+
+    def storage_offset(self) -> int:
+        """Elements between the start of the memory block and the first element."""
+        return self.storage_offset_
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.bytes
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.bytes
+
+    @property
+    def nbytes(self) -> int:
+        return self.size_ * self.dtype.bytes
+
+    @property
+    def device(self) -> device:
+        if self.lay is not None:
+            raise ArgumentError("Only local tensors have 'device'. Please use '.placement' for global tensors.",
+                                expected="a local tensor", got="a global one", fix="x.placement")
+        return CPU
+
+    def get_device(self) -> int:
+        """-1: no GPU."""
+        return -1
+
+    is_cuda = property(lambda self: False, doc="Whether it is on a GPU.")
+    is_cpu = property(lambda self: True)
+    is_local = property(lambda self: self.lay is None, doc="Whether it lives in one process, on one device.")
+    is_global = property(lambda self: self.lay is not None, doc="Whether it has a placement and an sbp.")
+    is_sparse = is_quantized = is_meta = property(lambda self: False)
+    layout = property(lambda self: "strided")
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return False
+
+    @property
+    def T(self) -> Tensor:
+        """All axes reversed."""
+        return self.permute(*reversed(range(self.ndim)))
+
+    # ---- its numbers
+    def _need_data(self, what: str) -> None:
+        if self.is_lazy:
+            raise LazyTensorError(f"tensor.{what} is not allowed to be called in nn.Graph.build(*args) or be called by "
+                                  "lazy tensor.", expected="an eager tensor", got=f"a lazy {self.spec}",
+                                  fix="return it from build() and look at what the graph's call returns")
+
+    def numpy(self) -> np.ndarray:
+        """The same memory as an ndarray: a write on one side shows on the other. It need not be detached first."""
+        self._need_data("numpy()")
+        self.uniform = False                              # the array may be written
+        if self.lay is not None:
+            return logical(self).numpy()
+        if self.dtype.numpy is None:
+            raise DTypeError("numpy: NumPy has no bfloat16", expected="a dtype NumPy has", got=repr(self.dtype),
+                             fix="x.float().numpy()")
+        return np.asarray(memoryview(self))
+
+    def peek(self) -> np.ndarray:
+        """numpy() for those who only look."""
+        return np.asarray(memoryview(self)) if self.lay is None and self.has_memory and self.dtype.numpy is not None \
+            else self.numpy()
+
+    def item(self):
+        """The one element as a Python number."""
+        if self.is_lazy:
+            raise LazyTensorError("item: Only eager scalar tensor support GetItem.", got="a lazy tensor",
+                                  expected="an eager tensor", fix="return it from build() and call item() on the result")
+        if self.size_ != 1:
+            raise ShapeError("item: can only convert a tensor of size 1 to a Python scalar", expected="one element",
+                             got=f"{self.size_} elements, shape {tuple(self.shape)}",
+                             fix="x.tolist() for all, x[0].item() for one, x.sum().item() for their sum")
+        a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
+        return a.numpy().reshape(-1)[0].item()
+
+    def tolist(self):
+        """Nested lists of numbers; of a 0-dim tensor the number."""
+        self._need_data("tolist()")
+        a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
+        return a.numpy().tolist()
+
+    def __float__(self):
+        self._need_data("__float__()")
+        return float(self.item())
+
+    def __int__(self):
+        self._need_data("__int__()")
+        return int(self.item())
+
+    def __index__(self):
+        self._need_data("__index__()")
+        if self.dtype.is_floating_point or self.size_ != 1:
+            raise DTypeError("only integer tensors of a single element can be converted to an index",
+                             got=f"{self.dtype.name}{list(self.shape)}")
+        return int(self.item())
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def __bool__(self):
+        self._need_data("__bool__()")
+        if self.size_ != 1:
+            raise ShapeError("bool value of Tensor with more than one value is ambiguous" if self.size_ else
+                             "bool value of Tensor with no values is ambiguous", got=f"shape {tuple(self.shape)}",
+                             fix="x.any() or x.all()")
+        return builtins.bool(self.item())
+
+    def __len__(self):
+        if not self.ndim:
+            raise DTypeError("len() of a 0-d tensor", expected="one axis or more", got="no axis", fix="x.numel() is 1")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"tensor(..., size={tuple(self.shape)}, dtype={self.dtype!r})"       # printing.py has the full form
+
+    # ---- ops
+    def __neg__(self):
+        return _op("neg")(self)
+
+    def __pos__(self):
+        return self
+
+    def __pow__(self, other):
+        return operate(_op("pow"), self, other)
+
+    def __rpow__(self, other):
+        return operate(_op("pow"), other, self)
+
+    def __mod__(self, other):
+        return operate(_op("mod"), self, other)
+
+    def __floordiv__(self, other):
+        return operate(_op("floordiv"), self, other)
+
+    def __abs__(self):
+        return _op("abs")(self)
+
+    def __eq__(self, other):
+        return operate(_op("equal"), self, other)
+
+    def __ne__(self, other):
+        return operate(_op("not_equal"), self, other)
+
+    def __lt__(self, other):
+        return operate(_op("less"), self, other)
+
+    def __le__(self, other):
+        return operate(_op("less_equal"), self, other)
+
+    def __gt__(self, other):
+        return operate(_op("greater"), self, other)
+
+    def __ge__(self, other):
+        return operate(_op("greater_equal"), self, other)
+
+    __hash__ = object.__hash__
+
+    def __iter__(self):
+        if not self.ndim:
+            raise DTypeError("iteration over a 0-d tensor", expected="at least one axis", got="shape ()",
+                             fix="x.item() is its number; x.reshape(1) has an axis")
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, element) -> bool:
+        return builtins.bool((self == element).any())
+
+
+def attach(cls: type, methods: dict) -> None:
+    """Make each function of `methods` a method of `cls`: {name: function, property or any descriptor}."""
+    for name, value in methods.items():
+        setattr(cls, name, value)
+
+
+register_operators(_op("add"), _op("sub"), _op("mul"), _op("div"), _op("matmul"), _op("sum"), matmul, operate)
+__all__ = ["Size", "Tensor", "attach"]

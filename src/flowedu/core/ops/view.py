@@ -1,0 +1,174 @@
+"""Ops that only look at memory differently (no kernel, no copy), and the copies they may need."""
+from __future__ import annotations
+
+from math import isfinite, prod
+
+import numpy as np
+
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, Split, View
+from flowedu.core.values.dtype import float32
+from flowedu.core.values.spec import broadcast, row_major
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
+
+
+def reshape_strides(shape, strides, new):
+    """Strides of `new` over the same memory, or None where a copy is needed."""
+    if prod(shape) == 0 or tuple(strides) == row_major(shape):     # contiguous memory takes every shape
+        return row_major(new)
+    old = [(n, s) for n, s in zip(shape, strides) if n != 1]
+    out, i = [0] * len(new), len(old) - 1
+    run, step = 1, old[-1][1] if old else 1      # a run of old axes that step evenly, consumed from the right
+    room = 1
+    for j in range(len(new) - 1, -1, -1):
+        if new[j] == 1:
+            out[j] = step * run if room == 1 else step
+            continue
+        if room == 1:                             # take the next run of mergeable old axes
+            if i < 0:
+                return None
+            room, step = old[i]
+            i -= 1
+            while i >= 0 and room < new[j] and old[i][1] == step * room:
+                room *= old[i][0]
+                i -= 1
+            while i >= 0 and room % new[j] and old[i][1] == step * room:
+                room *= old[i][0]
+                i -= 1
+            run = 1
+        if room % new[j]:
+            return None
+        out[j] = step * run
+        run *= new[j]
+        room //= new[j]
+        if room == 1:
+            step, run = step * run, 1
+    return tuple(out) if i < 0 and room == 1 else None
+
+
+def reshape_axes(x, shape):
+    """An axis keeps its letter where old and new agree from the left; in a merged or split group only the first may
+    be split (its slices stay whole runs of memory). Axes of size 1 are in nobody's way."""
+    letters = iter(axes.LETTERS)
+    old, new = ["Z"] * x.ndim, ["Z"] * len(shape)
+    left = [i for i, n in enumerate(x.shape) if n != 1]
+    right = [j for j, n in enumerate(shape) if n != 1]
+    while left and right:                         # the smallest group with the same product on both sides
+        i, j = left.pop(0), right.pop(0)
+        a, b = x.shape[i], shape[j]
+        while a != b:
+            if not (left if a < b else right):    # only where there are no elements
+                return f"{''.join(old)}->{''.join(new)}"
+            if a < b:
+                a *= x.shape[left.pop(0)]
+            else:
+                b *= shape[right.pop(0)]
+        old[i] = new[j] = next(letters)
+    return f"{''.join(old)}->{''.join(new)}"
+
+
+def _check_reshape(x, shape):
+    if any(n < 0 for n in shape) or prod(shape) != x.size:
+        raise ShapeError("reshape: the number of elements changes", expected=f"a shape of {x.size} elements",
+                         got=f"{tuple(shape)} from {x.shape}", fix="use -1 for one axis and let it be worked out")
+
+
+reshape = define(
+    "reshape(x, *, shape) -> y",
+    Meaning(reshape_axes, lambda x, shape: x.reshape(shape), shape=lambda shape: shape, check=_check_reshape),
+    View(lambda x, strides, shape: (lambda s: None if s is None else (s, 0))(
+             reshape_strides(x.shape, strides, shape))),
+    Split(linear=["x"], rising=["x"], localize=lambda out: {"shape": out.shape}),
+    Laws([dict(shapes=[(6, 12)], shape=(72,)), dict(shapes=[(12, 6)], shape=(12, 3, 2)),
+          dict(shapes=[(6, 2, 3)], shape=(6, 6)), dict(shapes=[(1, 6)], shape=(6,)),
+          dict(shapes=[(6,)], shape=(6, 1)), dict(shapes=[(6, 12)], shape=(1, 6, 1, 12))], float_only=False),
+    grad={"x": lambda dy, x_shape: reshape(dy, shape=x_shape)})
+
+
+def _check_transpose(x, perm):
+    if sorted(perm) != list(range(x.ndim)):
+        raise ArgumentError("transpose: perm is not a permutation of the axes", expected=f"each of 0..{x.ndim - 1} once",
+                            got=str(tuple(perm)), fix=f"for a matrix: perm={tuple(reversed(range(x.ndim)))}")
+
+
+transpose = define(
+    "transpose(x, *, perm) -> y",
+    Meaning(lambda x, perm: (lambda s: s + "->" + "".join(s[p] for p in perm))(
+                axes.same(x.ndim)), lambda x, perm: x.transpose(perm),
+            shape=lambda x, perm: tuple(x.shape[p] for p in perm), check=_check_transpose),
+    View(lambda strides, perm: (tuple(strides[p] for p in perm), 0)), Split(linear=["x"], rising=["x"]),
+    Laws([dict(shapes=[(6, 12)], perm=(1, 0)), dict(shapes=[(6, 2, 3)], perm=(2, 0, 1))], float_only=False),
+    grad={"x": lambda dy, perm: transpose(dy, perm=tuple(int(i) for i in np.argsort(perm)))})
+
+
+def _expand_axes(x, shape):
+    shift = len(shape) - x.ndim
+    out = axes.same(len(shape))
+    left = "".join("1" if n == 1 and shape[shift + i] != 1 else out[shift + i] for i, n in enumerate(x.shape))
+    return left + "->" + out
+
+
+def _check_expand(x, shape):
+    if len(shape) < x.ndim or broadcast(x.shape, shape, what="expand") != tuple(shape):
+        raise ShapeError("expand: the shape cannot be broadcast to the new one", expected="axes that are equal, or 1 in x",
+                         got=f"{x.shape} to {tuple(shape)}")
+
+
+expand = define(
+    "expand(x, *, shape) -> y",
+    Meaning(_expand_axes, lambda x, shape: np.broadcast_to(x, shape), shape=lambda shape: shape, check=_check_expand),
+    View(lambda x, strides, shape: ((0,) * (len(shape) - x.ndim) + tuple(
+             0 if n == 1 and shape[len(shape) - x.ndim + i] != 1 else s
+             for i, (n, s) in enumerate(zip(x.shape, strides))), 0)),
+    Split(linear=["x"], rising=["x"], localize=lambda out: {"shape": out.shape}),
+    Laws([dict(shapes=[(6, 1)], shape=(6, 12)), dict(shapes=[(6,)], shape=(12, 6))], float_only=False),
+    grad={"x": lambda dy: dy})        # summed back to x's shape by `unbroadcast`
+
+
+_same = lambda x: axes.same(x.ndim) + "->" + axes.same(x.ndim)
+
+identity = define(
+    "identity(x) -> y", Meaning(_same, lambda x: x.copy()), View(lambda strides: (strides, 0)),
+    Split(linear=["x"], rising=["x"]), Laws([dict(shapes=[(6, 12)])], float_only=False), grad={"x": lambda dy: dy})
+contiguous = define(
+    "contiguous(x) -> y", Meaning(_same, lambda x: np.ascontiguousarray(x)), Kernel("copy", contiguous=False),
+    Split(linear=["x"], rising=["x"]), Laws([dict(shapes=[(6, 12)])], float_only=False), grad={"x": lambda dy: dy},
+    doc="A copy laid out row by row.")
+assign = define(
+    "assign(value, ref) -> ()",
+    Meaning(lambda value: "{0},{0}->".format(axes.same(value.ndim)), lambda value: (value,), shape=lambda: (),
+            check=lambda value, ref: _check_assign(value, ref)),
+    Kernel("copy", contiguous=False), Effects(mutates=lambda n: [1]),
+    Laws([dict(shapes=[(6, 12), (6, 12)])], float_only=False), doc="Writes value into ref.")
+
+
+def _check_assign(value, ref):
+    if value != ref:
+        raise ShapeError("assign: value does not fit", expected=f"{ref}", got=f"{value}")
+
+
+cast = define(
+    "cast(x, *, dtype) -> y", Meaning(_same, lambda x, dtype: x.astype(dtype.numpy), dtype=lambda dtype: dtype),
+    Kernel("cast", contiguous=False), Split(linear=["x"]), Laws([dict(shapes=[(6, 12)], dtype=float32)], float_only=False),
+    grad={"x": lambda dy, x_dtype: cast(dy, dtype=x_dtype)})
+def check_number(what: str, value, dtype) -> None:
+    """Raise unless an integer dtype has this number: 1.5 is not silently 1, nor 300 an int8."""
+    bits = 8 * dtype.bytes - dtype.is_signed
+    if not dtype.is_floating_point and bits > 0 and not (
+            -2 ** bits * dtype.is_signed <= value < 2 ** bits and value == int(value)):
+        whole = isfinite(value) and value == int(value)
+        raise DTypeError(f"{what}: {value!r} is not a number of {dtype.name}", got=repr(value), expected=
+                         f"integers in [{-2 ** bits * dtype.is_signed}, {2 ** bits - 1}]",
+                         fix=f"use flow.{'int64' if whole else 'float32'}: flow.cast converts a blob")
+
+
+constant = define(
+    "constant(*, shape, value, dtype) -> y",
+    Meaning(lambda shape: "->" + axes.same(len(shape)), lambda shape, value, dtype: np.full(shape, value, dtype.numpy),
+            shape=lambda shape: shape, dtype=lambda dtype: dtype,
+            check=lambda value, dtype: check_number("constant", value, dtype)),
+    Kernel("fill", pack=lambda value: ((int(value) if -2 ** 63 <= value < 2 ** 63 else 0,), (value,)), numbers=True),
+    Split(localize=lambda out: {"shape": out.shape}),
+    Laws([dict(shapes=[], shape=(6, 12), value=2.5,
+               dtype=float32)], float_only=False))

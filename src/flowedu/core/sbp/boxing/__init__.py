@@ -1,0 +1,25 @@
+"""Boxing: from one layout to another, as an algebra.
+
+    geometry     boxes: who has what, who lacks what, and who gives it to whom
+    algebra      Hop, Route; `a | b`, `via(middle, a, b)`
+    primitives   move, reduce, all-reduce, fill; the expression that reaches every layout; route()
+    inops        a hop written in ops, on all parts at once
+    perform      one rank's half of a hop, over a communicator
+    draw         the picture of a route
+
+Bytes moved on k devices, n bytes of the logical value (spec/tensor_graph_global.md §6.8):
+
+    from \\ to   B               S(j)                  P
+    B           0               0 slice               0 keep-first
+    S(i)        (k-1)n          n minus what is       0 pad
+                all-gather      in place  all-to-all
+    P           2(k-1)n         (k-1)n                0
+                all-reduce      reduce-scatter
+
+Between different devices every device gets what it lacks, and a partial sum is summed where that is cheapest.
+"""
+from flowedu.core.sbp.boxing.algebra import Boxing, Hop, Message, Primitive, Route, via
+from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, BOXING, FILL, MOVE, PRIMITIVES, REDUCE, explain_route, route
+
+__all__ = ["ALL_REDUCE", "BOXING", "FILL", "MOVE", "PRIMITIVES", "REDUCE", "Boxing", "Hop", "Message", "Primitive", "Route",
+           "explain_route", "route", "via"]

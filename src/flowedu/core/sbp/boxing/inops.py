@@ -1,0 +1,119 @@
+"""A hop in ops, on all parts at once: it works on whatever the interpreter in charge works on, values of a graph or
+tensors, and is differentiable where they are. Devices share memory here, so parts that are equal on several devices are one
+value; the bytes a route tells are those a network would carry.
+
+Who needs what is worked out once, from the two layouts; what is left is a function of the parts.
+"""
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+
+import numpy as np
+
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.sbp.boxing.geometry import Box, Need, inside, shape_of, transfer
+from flowedu.core.sbp.sbp import Layout
+from flowedu.core.values.dtype import bool_, dtype
+from flowedu.core.values.spec import Spec
+
+COMBINE = {"sum": "add", "max": "maximum", "min": "minimum"}
+Run = Callable[[Sequence], Sequence]                 # all parts before the hop -> all after it
+Recipe = Callable[[Sequence], object]                # all parts -> what one device needs, or a piece of that
+
+
+def identity(reducer: str, of: dtype) -> int | float | bool:
+    """What changes nothing: 0 for a sum, the least number for a maximum."""
+    if reducer == "sum":
+        return 0
+    low = reducer == "max"
+    if of is bool_:
+        return not low
+    if of.is_floating_point:
+        return -math.inf if low else math.inf
+    info = np.iinfo(of.numpy)
+    return int(info.min if low else info.max)
+
+
+def transferred(src: Layout, dst: Layout, spec: Spec) -> Run:
+    """What each device of `dst` needs, cut out of the parts, combined and put together."""
+    held = {d: (n, src.box(spec.shape, n)) for n, d in enumerate(src.devices)}
+    reducer = src.reducer or dst.reducer or "sum"
+    recipes: dict[object, Recipe] = {}                     # devices that need the same share what is made
+    keys = []
+    for i, (device, need) in enumerate(zip(dst.devices, transfer(src, dst, spec.shape))):
+        whole = dst.box(spec.shape, i)
+        pieces = [p for cell in need.cells for p in cell.pieces]
+        has = len(need.cells) == len(pieces) == 1 and device in held and pieces[0].sender == device and \
+            held[device][1] == pieces[0].box               # exactly that
+        keys.append(held[device][0] if has else (dst.slot(i), whole))
+        if keys[-1] not in recipes:
+            recipes[keys[-1]] = itemgetter(keys[-1]) if has else _assembled(need, whole, held, reducer, spec)
+
+    def run(parts):
+        made = {key: recipe(parts) for key, recipe in recipes.items()}
+        return [made[key] for key in keys]
+    return run
+
+
+def _assembled(need: Need, whole: Box, held: dict, reducer: str, spec: Spec) -> Recipe:
+    """One device's part."""
+    full = [c for c in need.cells if c.pieces]
+    if not full:
+        return _constant(whole, reducer, spec)
+    if len(full) == 1 and len(need.cells) > 1 and reducer == "sum":
+        sum_of, attrs = _combined(full[0].pieces, held, reducer), {"shape": shape_of(whole), **_range(full[0].box, whole)}
+        return lambda parts: REGISTRY["slice_grad"](sum_of(parts), **attrs)
+    cells = [_combined(c.pieces, held, reducer) if c.pieces else _constant(c.box, reducer, spec) for c in need.cells]
+    if len(cells) == 1:
+        return cells[0]
+    return lambda parts: _joined([cell(parts) for cell in cells], need.counts, 0)
+
+
+def _combined(pieces, held: dict, reducer: str) -> Recipe:
+    cuts = [_cut(*held[p.sender], p.box) for p in pieces]
+    if len(cuts) == 1:
+        return cuts[0]
+    return lambda parts: functools.reduce(REGISTRY[COMBINE[reducer]], [cut(parts) for cut in cuts])
+
+
+def _cut(n: int, whole: Box, box: Box) -> Recipe:
+    """Of part number n, which holds `whole`, what is in `box`."""
+    if box == whole:
+        return itemgetter(n)
+    attrs = _range(box, whole)
+    return lambda parts: REGISTRY["slice"](parts[n], **attrs)
+
+
+def _range(box: Box, whole: Box) -> dict[str, tuple[int, ...]]:
+    """The attributes of a slice of `whole` that is `box`."""
+    at = inside(box, whole)
+    return {"start": tuple(s.start for s in at), "stop": tuple(s.stop for s in at), "step": (1,) * len(at)}
+
+
+def _constant(box: Box, reducer: str, spec: Spec) -> Recipe:
+    attrs = {"shape": shape_of(box), "value": identity(reducer, spec.dtype), "dtype": spec.dtype}
+    return lambda parts: REGISTRY["constant"](**attrs)
+
+
+def _joined(arrays: list, counts: tuple[int, ...], axis: int):
+    """A grid of arrays, row-major, as one."""
+    if len(arrays) == 1:
+        return arrays[0]
+    step = len(arrays) // counts[axis]
+    rows = [_joined(arrays[i:i + step], counts, axis + 1) for i in range(0, len(arrays), step)]
+    return REGISTRY["concat"](*rows, axis=axis) if len(rows) > 1 else rows[0]
+
+
+def all_reduced(src: Layout, groups: Sequence[Sequence[int]]) -> Run:
+    """Every device of a group gets what makes one value of all their parts."""
+    number = {d: n for n, d in enumerate(src.devices)}
+    members = [[number[d] for d in group] for group in groups]
+    mine = [next(g for g, group in enumerate(groups) if d in group) for d in src.devices]
+
+    def run(parts):
+        totals = [functools.reduce(REGISTRY[COMBINE[src.reducer]], [parts[n] for n in group]) for group in members]
+        return [totals[g] for g in mine]
+    return run

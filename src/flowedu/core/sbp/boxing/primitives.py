@@ -1,0 +1,195 @@
+"""The primitives, and the expression that finds a way from every layout to every other."""
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Iterable
+
+from flowedu.core.sbp.boxing import inops, perform
+from flowedu.core.sbp.boxing.algebra import ANY, Boxing, Primitive, Route, via
+from flowedu.core.sbp.boxing.geometry import Shape, aligned, equivalent, lines, merged, messages, moved, size
+from flowedu.core.sbp.sbp import Layout, boxes, split_axis
+from flowedu.core.values.place import bounds
+from flowedu.core.values.spec import Spec
+from flowedu.errors import ArgumentError
+
+
+def _moves(src: Layout, dst: Layout, shape: Shape) -> bool:
+    """As many addends as before: none are summed, none are made."""
+    return src.slots == dst.slots and src.reducer == dst.reducer
+
+
+def _move_label(src: Layout, dst: Layout, shape: Shape) -> str:
+    moved = messages(src, dst, shape)
+    if src.devices == dst.devices:
+        pair = aligned(src, dst, shape)
+        changed = [(a, b) for a, b in zip(pair[0].sbp, pair[1].sbp) if a != b] if pair else []
+        if not moved:
+            return "slice"
+        return "all-gather" if changed and all(a[0] == "S" and b == "B" for a, b in changed) else "all-to-all"
+    if not moved:
+        return "keep" if src.whole and dst.whole else "slice"
+    return "broadcast" if src.k == 1 and dst.whole and dst.k > 1 else "copy"
+
+
+def _reduces(src: Layout, dst: Layout, shape: Shape) -> bool:
+    return src.slots > dst.slots and dst.reducer in (None, src.reducer)
+
+
+def _fills(src: Layout, dst: Layout, shape: Shape) -> bool:
+    return src.slots < dst.slots and src.reducer in (None, dst.reducer)
+
+
+def _fill_label(src: Layout, dst: Layout, shape: Shape) -> str:
+    name = "keep-first" if src.whole or src.partial else "pad"
+    if src.whole and dst.reducer != "sum" and src.devices == dst.devices:
+        name = "keep-all"                                  # the maximum of equal numbers
+    return f"copy and {name}" if messages(src, dst, shape) else name
+
+
+@functools.lru_cache(maxsize=8192)
+def groups(src: Layout, dst: Layout, shape: Shape) -> tuple[tuple[int, ...], ...] | None:
+    """The devices that reduce among themselves, when all that changes is that partial axes become whole."""
+    pair = aligned(src, dst, shape)
+    if pair is None:
+        return None
+    a, b = pair
+    axes = tuple(i for i, (x, y) in enumerate(zip(a.sbp, b.sbp)) if x != y)
+    if not axes or any(a.sbp[i][0] != "P" or b.sbp[i] != "B" for i in axes):
+        return None
+    if boxes(a.sbp, a.hierarchy, shape) != boxes(b.sbp, b.hierarchy, shape):
+        return None
+    return tuple(tuple(src.devices[i] for i in line) for line in lines(a, axes))
+
+
+def _reduced(src: Layout, dst: Layout, shape: Shape) -> dict[tuple[int, int], int]:
+    """Reduce-scatter, then all-gather, of the elements in a row."""
+    found: Counter = Counter()
+    for group in groups(src, dst, shape):
+        n = size(src.box(shape, src.devices.index(group[0])))
+        for (a, _), (b, (start, stop)) in itertools.product(zip(group, group), zip(group, bounds(n, len(group)))):
+            if a != b and stop > start:
+                found[a, b] += stop - start                # to be summed there
+                found[b, a] += stop - start                # and sent back
+    return dict(sorted(found.items()))
+
+
+def _reduced_elements(src: Layout, dst: Layout, shape: Shape) -> int:
+    """Each but one of a group sends a share to be summed, and gets one that is."""
+    found = groups(src, dst, shape)
+    return sum(2 * (len(g) - 1) * size(src.box(shape, src.devices.index(g[0]))) for g in found)
+
+
+def _reduced_in_ops(src, dst, spec):
+    return inops.all_reduced(src, groups(src, dst, spec.shape))
+
+
+def _reduced_program(src, dst, spec, rank):
+    return perform.all_reduced(src, groups(src, dst, spec.shape), rank)
+
+
+_carry = (messages, moved, inops.transferred, perform.transferred)
+MOVE = Primitive("move", _move_label, _moves, *_carry)
+REDUCE = Primitive("reduce", lambda src, dst, shape: "reduce-scatter" if src.devices == dst.devices else "reduce", _reduces,
+                   *_carry)
+FILL = Primitive("fill", _fill_label, _fills, *_carry)
+ALL_REDUCE = Primitive("all-reduce", lambda src, dst, shape: "all-reduce",
+                       lambda src, dst, shape: groups(src, dst, shape) is not None,
+                       _reduced, _reduced_elements, _reduced_in_ops, _reduced_program)
+PRIMITIVES = (MOVE, REDUCE, FILL, ALL_REDUCE)
+
+NOTHING = Boxing(lambda src, dst, spec, limit: Route(src, dst, (), spec) if equivalent(src, dst, spec.shape) else None)
+
+
+def between(src: Layout, dst: Layout, spec: Spec, limit: float) -> Iterable[Layout]:
+    """Where a partial sum may be summed on its way. Nowhere, if no route can be shorter than `limit`; and what is no
+    partial sum goes directly: nothing is shorter."""
+    return stops(src, dst, spec) if src.partial and limit > _least(src, dst, spec) else ()
+
+
+def stops(src: Layout, dst: Layout, spec: Spec) -> Iterable[Layout]:
+    """Every layout without partial sums, on the devices a value comes from or goes to, as a grid or as a row; or one of
+    them."""
+    seen = set()
+    for at in (src, dst):
+        for hierarchy in dict.fromkeys([(at.k,), at.hierarchy]):
+            for sbp in itertools.product([f"S{i}" for i in range(spec.ndim)] + ["B"], repeat=len(hierarchy)):
+                middle = Layout(sbp, at.devices, hierarchy).plain
+                if middle.fits(spec.shape):
+                    middle = merged(middle, spec.shape)
+                    where = (middle.devices, boxes(middle.sbp, middle.hierarchy, spec.shape))
+                    if where not in seen:
+                        seen.add(where)
+                        yield middle
+    for at in (src, dst):
+        yield Layout(("B",), at.devices[:1], (1,))
+
+
+def _least(src: Layout, dst: Layout, spec: Spec) -> int:
+    """No route from a partial sum moves less: all addends but one, and all copies but one."""
+    if dst.partial:
+        return 0
+    copies = sum(map(size, boxes(dst.sbp, dst.hierarchy, spec.shape)))
+    return ((src.slots - 1) * spec.size + copies - spec.size) * spec.dtype.bytes
+
+
+DIRECT = NOTHING | MOVE.boxing | ALL_REDUCE.boxing | REDUCE.boxing | FILL.boxing
+BOXING = DIRECT | via(between, DIRECT, DIRECT)
+
+
+@functools.lru_cache(maxsize=8192)
+def route(src: Layout, dst: Layout, spec: Spec) -> Route:
+    """The cheapest route for a value of this logical Spec, the first of equals; always the same one.
+
+    Raises:
+        ArgumentError: a split of an axis that is not there, or that leaves a device without anything.
+    """
+    for at in (src, dst):
+        if not at.fits(spec.shape):
+            raise _misfit(at, spec.shape)
+    found = BOXING.best(merged(src.plain, spec.shape), merged(dst.plain, spec.shape), spec, ANY)
+    return Route(src.plain, dst.plain, found.hops, spec)
+
+
+def _misfit(at: Layout, shape: Shape) -> ArgumentError:
+    """The first axis that cannot be split."""
+    least = list(shape)
+    for s, k in zip(at.sbp, at.hierarchy):
+        axis = split_axis(s)
+        if axis is None or k == 1:
+            continue
+        if axis >= len(shape):
+            return ArgumentError(f"boxing: {at} splits axis {axis} of a value of shape {shape}", got=f"S({axis})",
+                                 expected=f"an axis of {len(shape)}" if shape else "B: a number cannot be split",
+                                 fix="B, or another axis")
+        if least[axis] < k:
+            break
+        least[axis] //= k
+    return ArgumentError(f"boxing: {at} does not suit the shape {shape}: a device would get nothing", got=str(shape),
+                         expected=f"an axis of {k} or more" if len(at.sbp) == 1 else
+                         f"at least {k} of axis {axis} where it is cut for {k} devices, not {least[axis]}",
+                         fix="B, another axis, or fewer devices")
+
+
+def explain_route(src: Layout, dst: Layout, spec: Spec, most: int = 6) -> str:
+    """The route, and what the other ways would have cost.
+
+    Args:
+        most: how many other ways to list, the cheapest first.
+    """
+    best = route(src, dst, spec)
+    a, b = merged(src.plain, spec.shape), merged(dst.plain, spec.shape)
+    others: dict[str, int] = {}
+    if not best.hops:
+        return best.describe()
+    direct = [p.boxing.best(a, b, spec, ANY) for p in PRIMITIVES]
+    through = [via(lambda *_, m=m: [m], DIRECT, DIRECT).best(a, b, spec, ANY) for m in stops(a, b, spec)]
+    for r in direct + through:
+        if r is not None and len(r.hops) and r.hops != best.hops:
+            others.setdefault(f"{r.name}" + (f" (via {r.hops[0].dst})" if len(r.hops) > 1 else ""), r.bytes)
+    text = best.describe() + f"\n  the value has {spec.nbytes} bytes: {spec}"
+    if others:
+        text += "\nother ways:" + "".join(f"\n  {n} bytes: {name}" for name, n in
+                                          sorted(others.items(), key=lambda t: t[1])[:most])
+    return text

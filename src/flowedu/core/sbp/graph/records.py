@@ -1,0 +1,64 @@
+"""Boxing as nodes of a rank's graph: a call of `Route.perform` on what this rank has.
+
+A rank that has no part of the value receives only (`box_in`), one that needs none sends only (`box_out`). All of them stay
+where they are in the order of a graph, and are never merged or left out: their partners on other ranks wait for them.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.core.ops.define import Op
+from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, read
+from flowedu.core.sbp.ranks.base import Comm
+
+
+class End:
+    """A rank's end of the world, as nodes hold it: whoever runs the graph puts the communicator in."""
+
+    def __init__(self, rank: int):
+        self.rank = rank
+        self.comm: Comm | None = None
+
+    def __repr__(self) -> str:
+        return f"rank {self.rank}"
+
+
+def _record(signature: str, meaning: Meaning, doc: str) -> Op:
+    """A record that is not in the registry, whose laws try each op by itself: these need partners."""
+    return Op(read(signature), meaning, Kernel(trusted=True), Effects(fresh=True, effect=True), Laws(float_only=False),
+              doc=doc)
+
+
+def _letters(n: int, first: str) -> str:
+    return "".join(chr(ord(first) + i) for i in range(n))
+
+
+def _sent(x, route, end):
+    route.perform(end.comm, x)
+    return ()
+
+
+SPEC = dict(shape=lambda spec: spec.shape, dtype=lambda spec: spec.dtype)
+box = _record("box(x, *, route, end, spec) -> y",
+              Meaning(lambda x, spec: f"{_letters(x.ndim, 'A')}->{_letters(len(spec.shape), 'N')}",
+                      lambda x, route, end: route.perform(end.comm, x), **SPEC),
+              doc="This rank's part of a value, brought into another layout.")
+box_in = _record("box_in(*, route, end, spec) -> y",
+                 Meaning(lambda spec: f"->{_letters(len(spec.shape), 'N')}",
+                         lambda route, end: route.perform(end.comm, None), **SPEC),
+                 doc="A part of a value that other ranks have.")
+box_out = _record("box_out(x, *, route, end) -> ()",
+                  Meaning(lambda x: f"{_letters(x.ndim, 'A')}->", _sent, shape=lambda: ()),
+                  doc="This rank's part of a value, for other ranks.")
+
+
+def _summed(xs, group, reducer, end):
+    flat = np.concatenate([x.reshape(-1) for x in xs])
+    return end.comm.all_reduce(flat, group, op=reducer, what="gradients together", out=flat)
+
+
+all_reduce = _record(
+    "all_reduce(*xs, group, reducer, end) -> y",
+    Meaning(lambda xs: ",".join(_letters(x.ndim, "A") for x in xs) + "->Z", _summed,
+            shape=lambda xs: (sum(x.size for x in xs),)),
+    doc="Small arrays of one dtype all-reduced together: the results, one after the other.")

@@ -1,0 +1,218 @@
+"""Where the threads of a world meet, and how a meeting that cannot happen is noticed at once.
+
+A rank that waits needs *all* of the ranks it waits for. So it waits in vain exactly when one of them has ended, or when
+following "waits for" from rank to rank leads back to it. Both are checked whenever a rank starts to wait or ends.
+"""
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from flowedu.core.sbp.ranks.base import Call, options
+from flowedu.errors import CommError, user_line
+
+
+class Meeting:
+    """One collective of one group: what its ranks brought, who is missing, and the result."""
+
+    def __init__(self, call: Call):
+        self.call, self.given = call, {}
+        self.needs = set(call.group)
+        self.done = False
+        self.result = self.error = None
+
+
+class Letter:
+    """A rank waits for a message of another."""
+
+    def __init__(self, call: Call, source: int):
+        self.call, self.needs, self.done = call, {source}, False
+
+
+class World:
+    """The meeting places of `size` ranks. `state[r]`: None while rank r works, what it waits for, or how it ended."""
+
+    def __init__(self, size: int):
+        self.size = size
+        self.lock = threading.Lock()
+        self.bells = [threading.Condition(self.lock) for _ in range(size)]
+        self.reset()
+
+    def reset(self) -> None:
+        self.state: list = [None] * self.size
+        self.threads: list[int | None] = [None] * self.size
+        self.meetings: dict[tuple, Meeting] = {}
+        self.mail: dict[tuple[int, int], deque] = {}
+        self.failure: tuple[str, str] | None = None      # (problem, who is where)
+        self.known = False                               # somebody has told the user
+
+    # ---- meeting
+    def meet(self, rank: int, call: Call, given=None, finish: Callable[[dict], object] | None = None):
+        """Wait until every rank of the group has come with the same call, and return the result: what
+        `finish({rank: what it brought})` returned, which the last to come runs while the others wait."""
+        with self.lock:
+            self._alive()
+            m = self.meetings.get(call.group)
+            if m is None:
+                m = self.meetings[call.group] = Meeting(call)
+            m.given[rank] = (call, given)
+            m.needs.discard(rank)
+            if not m.call.same(call):
+                self.state[rank] = m
+                self._fail("collectives of one group differ", m)
+            if m.needs:
+                self._wait(rank, m)
+            else:
+                del self.meetings[call.group]
+                m.needs = set()
+        if m.error is not None:
+            raise m.error
+        if m.done:
+            return m.result
+        try:
+            if finish is not None:
+                m.result = finish({r: g for r, (_, g) in m.given.items()})
+        except Exception as error:
+            m.error = error
+            raise
+        finally:
+            with self.lock:
+                m.done = True
+                for r in call.group:
+                    if r != rank:
+                        self._release(r)
+        return m.result
+
+    def post(self, rank: int, to: int, call: Call, a) -> None:
+        """Leave a message for `to`."""
+        with self.lock:
+            self._alive()
+            self.mail.setdefault((rank, to), deque()).append((call, a))
+            waits = self.state[to]
+            if isinstance(waits, Letter) and rank in waits.needs:
+                waits.needs, waits.done = set(), True
+                self._release(to)
+
+    def take(self, rank: int, source: int, call: Call):
+        """The oldest message of `source` to this rank, waiting for it if need be."""
+        with self.lock:
+            self._alive()
+            box = self.mail.setdefault((source, rank), deque())
+            if not box:
+                self._wait(rank, Letter(call, source))
+            sent, a = box.popleft()
+            if (sent.shape, sent.dtype) != (call.shape, call.dtype):
+                self.state[rank] = Letter(call, source)
+                self._fail(f"rank {rank} expects another array than rank {source} sent: {sent}", None)
+        return a
+
+    # ---- waiting
+    def _alive(self) -> None:
+        if self.failure is not None:
+            raise self._error()
+
+    def _error(self) -> CommError:
+        problem, who = self.failure
+        return CommError(problem, got=who, at="", fix="every rank of a group must make the same calls, in the same order")
+
+    def _release(self, rank: int) -> None:
+        """A rank that waited goes on."""
+        self.state[rank] = None
+        self.bells[rank].notify()
+
+    def _wait(self, rank: int, wait) -> None:
+        self.state[rank] = wait
+        self.threads[rank] = threading.get_ident()
+        self._check(rank)
+        start = time.monotonic()
+        while not wait.done:
+            if not self.bells[rank].wait(min(options.notice, options.timeout)) and not wait.done and self.failure is None:
+                spent = time.monotonic() - start
+                missing = ", ".join(map(str, sorted(wait.needs)))
+                if spent >= options.timeout:
+                    self._fail(f"rank {rank} has waited {spent:.0f} s for ranks {missing} (FLOWEDU_TIMEOUT)", None)
+                print(f"rank {rank} has waited {spent:.0f} s in {wait.call} for ranks {missing}{self._at(rank)}",
+                      file=sys.stderr, flush=True)
+            if self.failure is not None and not wait.done:
+                raise self._error()
+        self.state[rank] = None
+
+    def _check(self, rank: int) -> None:
+        """Raise if rank waits in vain: follow who waits for whom."""
+        todo, seen = [rank], set()
+        while todo:
+            r = todo.pop()
+            wait = self.state[r]
+            if isinstance(wait, str):
+                self._fail("a rank waits for one that has ended", None)
+            if wait is None or wait.done or r in seen:
+                continue
+            seen.add(r)
+            if rank in wait.needs:
+                self._fail("ranks wait for each other", None)
+            todo.extend(wait.needs)
+
+    def _fail(self, problem: str, m: Meeting | None) -> None:
+        """End everybody's waiting (the lock is held)."""
+        if self.failure is None:
+            self.failure = (problem, self.where(m))
+            for bell in self.bells:
+                bell.notify_all()
+        raise self._error()
+
+    def where(self, m: Meeting | None = None) -> str:
+        """A line for each rank: what it waits in, or how it ended."""
+        lines = []
+        for r, state in enumerate(self.state):
+            if isinstance(state, str):
+                text = state
+            elif m is not None and r in m.given:
+                text = f"called {m.given[r][0]}{self._at(r)}"
+            elif state is None:
+                text = "is elsewhere, waiting for nobody"
+            else:
+                call = state.given[r][0] if isinstance(state, Meeting) else state.call
+                text = f"waits in {call}{self._at(r)}"
+            lines.append(f"rank {r} {text}")
+        return "\n            ".join(lines)
+
+    def _at(self, rank: int) -> str:
+        """The user's line that a rank is at."""
+        me = self.threads[rank] in (None, threading.get_ident())
+        line = user_line(None if me else sys._current_frames().get(self.threads[rank]))
+        return f", {line}" if line else ""
+
+    # ---- the end of a rank
+    def told(self) -> bool:
+        """Whether the user knows of the failure; from now on, yes."""
+        with self.lock:
+            known, self.known = self.known, True
+            return known
+
+    def stop(self, problem: str) -> None:
+        """End everybody's waiting from outside."""
+        with self.lock:
+            if self.failure is None:
+                self.failure = (problem, self.where())
+                for bell in self.bells:
+                    bell.notify_all()
+
+    def begin(self, rank: int) -> None:
+        with self.lock:
+            self.threads[rank] = threading.get_ident()
+
+    def end(self, rank: int, error: BaseException | None = None) -> None:
+        """Rank has returned, or raised `error`: who waits for it hears of it."""
+        with self.lock:
+            self.state[rank] = "has finished" if error is None else f"raised {type(error).__name__}: {error}"
+            if self.failure is None:
+                stuck = any(rank in getattr(w, "needs", ()) for w in self.state)
+                if error is not None or stuck:
+                    self.known = error is not None
+                    self.failure = (f"rank {rank} raised {type(error).__name__}" if error is not None else
+                                    "a rank waits for one that has ended", self.where())
+                    for bell in self.bells:
+                        bell.notify_all()

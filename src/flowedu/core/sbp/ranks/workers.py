@@ -1,0 +1,146 @@
+"""A thread for each rank: the engine of virtual devices, and that of a thread of flow.distributed.spawn."""
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from _queue import SimpleQueue
+from collections.abc import Callable, Mapping
+
+from flowedu.core.sbp.ranks.base import Comm, Engine
+from flowedu.core.sbp.ranks.meet import World
+from flowedu.core.sbp.ranks.threads import ThreadComm
+from flowedu.errors import CommError
+
+GRACE = 1.0             # seconds that ranks have, once one has failed, to notice at their next meeting
+
+
+class Ended(SystemExit):
+    """Raised in a rank that still computes when another has failed."""
+
+
+def _serve(queue: SimpleQueue) -> None:
+    while (job := queue.get()) is not None:
+        job()
+        job = None
+
+
+class Workers:
+    """n threads that wait for work."""
+
+    def __init__(self, n: int):
+        self.queues = [SimpleQueue() for _ in range(n)]
+        self.threads = [threading.Thread(target=_serve, args=(q,), daemon=True, name=f"rank {i}")
+                        for i, q in enumerate(self.queues)]
+        for t in self.threads:
+            t.start()
+
+    def __del__(self):
+        for q in self.queues:
+            q.put(None)
+
+    def run(self, world: World, programs: Mapping[int, Callable[[], object]]) -> dict[int, object]:
+        """Run `programs[rank]()`, each on its thread. Once one raises, the others end, and its error is raised here."""
+        world.reset()
+        for rank in set(range(world.size)) - set(programs):
+            world.state[rank] = "has nothing to do"
+        results, errors, ended = {}, {}, SimpleQueue()
+
+        def job(rank: int, program: Callable[[], object]) -> Callable[[], None]:
+            def work():
+                error = None
+                try:
+                    world.begin(rank)
+                    results[rank] = program()
+                except BaseException as e:
+                    error = errors[rank] = e
+                world.end(rank, error)
+                ended.put(rank)
+            return work
+
+        for rank, program in programs.items():
+            self.queues[rank].put(job(rank, program))
+        left = set(programs)
+        try:
+            while left and world.failure is None:
+                left.discard(ended.get())
+        except BaseException as error:                       # Ctrl-C
+            self._stop(world, left, ended, error)
+            raise
+        if left:
+            self._stop(world, left, ended)
+        if errors:
+            raise _first(errors, world.size)
+        return results
+
+    def _stop(self, world: World, left: set[int], ended: SimpleQueue, error: BaseException | None = None) -> None:
+        """End the ranks that are left: those that wait at once, those that compute after a moment."""
+        if error is not None:
+            world.stop(f"{type(error).__name__} in the thread that started the ranks")
+        limit, asked = time.monotonic() + GRACE, False
+        while left:
+            try:
+                left.discard(ended.get(timeout=max(0.01, limit - time.monotonic())))
+            except Exception:                                # _queue.Empty
+                if asked:
+                    return                                   # in C code that does not come back: left behind
+                asked, limit = True, time.monotonic() + 2 * GRACE
+                for rank in left:
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.threads[rank].ident),
+                                                               ctypes.py_object(Ended))
+
+
+def _first(errors: dict[int, BaseException], size: int) -> BaseException:
+    """What to raise: a rank's own error rather than the news of it."""
+    for rank, e in errors.items():
+        if not isinstance(e, (CommError, Ended)):
+            e.add_note(f"(raised on rank {rank} of {size})")
+            return e
+    return next((e for e in errors.values() if isinstance(e, CommError)), next(iter(errors.values())))
+
+
+class VirtualEngine(Engine):
+    """All ranks are this thread's: virtual devices."""
+
+    name = "virtual"
+
+    def __init__(self, k: int):
+        self.size, self.owned, self.local_size = k, tuple(range(k)), 1
+        self.world = World(k)
+        self.comms = [ThreadComm(self.world, r) for r in range(k)]
+        self.workers: Workers | None = None
+
+    def comm(self, rank: int) -> Comm:
+        return self.comms[rank]
+
+    def run(self, programs):
+        if len(programs) == 1 and self.size == 1:
+            return super().run(programs)
+        if self.workers is None:
+            self.workers = Workers(self.size)
+        try:
+            return self.workers.run(self.world, {r: _bound(p, self.comms[r]) for r, p in programs.items()})
+        except BaseException:
+            self.workers = None                              # one of them may be lost
+            self.world = World(self.size)
+            self.comms = [ThreadComm(self.world, r) for r in range(self.size)]
+            raise
+
+
+def _bound(program: Callable, comm: Comm) -> Callable[[], object]:
+    return lambda: program(comm)
+
+
+class ThreadEngine(Engine):
+    """One rank, that of this thread."""
+
+    name = "threads"
+
+    def __init__(self, world: World, rank: int):
+        self.size, self.owned = world.size, (rank,)
+        self.local_rank, self.local_size = rank, world.size
+        self._comm = ThreadComm(world, rank)
+
+    def comm(self, rank: int) -> Comm:
+        assert rank in self.owned, rank
+        return self._comm

@@ -1,0 +1,183 @@
+"""spread: a graph of logical values becomes a graph of the parts that each virtual device has of them.
+
+A job builds one graph as if there were one device. infer.py says how every value lies and what each reader takes; here one
+node per device is appended, on its parts, or one for all where every device would do the same. What comes out is an
+ordinary graph, which the ordinary passes, planner and executor run.
+
+Where things lie at first: an argument of the job is S(0) on the devices of its first reader, along all axes of a grid (the
+host hands each device its rows); a variable is B, or as its hint says (it is one array in memory, and a split one's parts
+are views of it); a host value is B. Updates of variables are made once, on whole arrays; outputs are whole again when they
+are fetched.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from flowedu.core.graph.ir import Graph, GraphValue, Node
+from flowedu.core.sbp.boxing.primitives import route
+from flowedu.core.sbp.choose import cheapest
+from flowedu.core.sbp.infer import HINT, Inference, Row, unread
+from flowedu.core.sbp.sbp import Layout, layout, place_of
+from flowedu.core.values.place import Place
+
+Key = tuple[tuple[str, ...], tuple[int, ...]]
+WHOLE: Key = (("B",), (1,))          # the key of a value that is made once, for all devices
+
+
+@dataclass(eq=False)
+class Held:
+    """What there is of a logical value.
+
+    Attributes: layouts, those it is in (the first is its own, the others came by boxing); made, {(sbp, hierarchy): parts},
+    of plain layouts: memory is shared, so it does not matter which devices these are. The two differ for another reason
+    too: of a split argument the whole is there, though getting it has a price.
+    """
+
+    value: GraphValue
+    layouts: list[Layout]
+    made: dict[Key, tuple[GraphValue, ...]] = field(default_factory=dict)
+
+    def parts(self, dst: Layout) -> tuple[GraphValue, ...]:
+        """The parts in a layout, one per device. Appends the nodes that make them."""
+        dst = dst.plain
+        if dst.whole:
+            return (self.whole(),) * dst.k
+        key = key_of(dst)
+        if key not in self.made:
+            have = [x for x in self.layouts if key_of(x) in self.made]        # others are paid for, and not made yet
+            if WHOLE in self.made:
+                have.insert(0, layout("B", dst.devices))
+            r = cheapest(have, dst, self.value.spec)
+            self.made[key] = r.run(self.parts(r.src))
+        return self.made[key]
+
+    def whole(self) -> GraphValue:
+        """The logical value as one array."""
+        if WHOLE not in self.made:
+            src = self.layouts[0]
+            self.made[WHOLE] = route(src, layout("B", src.devices), self.value.spec).run(self.made[key_of(src)])[:1]
+        return self.made[WHOLE][0]
+
+
+class Spread:
+    """The lowering of one graph, and its record.
+
+    Attributes: rows and bytes, of the inference; held, {logical value: Held}.
+    """
+
+    def __init__(self, graph: Graph, devices: int):
+        self.graph, self.all = graph, tuple(range(devices))
+        self.held: dict[GraphValue, Held] = {}
+        forward = set(graph.nodes if graph.forward is None else graph.nodes[:graph.forward])
+        unread(graph)
+        for node in graph.nodes:
+            node.placement = place_of(node.placement or self.all)
+        self.inferred = Inference(graph, Place(self.all, (devices,)), self._sources(), fed=True).run(forward)
+        for v in graph.outputs:                                # users see logical values, whole
+            self.inferred.fetch(v, layout("B", self.inferred.own(v).devices[:1]))
+        self._spread()
+
+    @property
+    def rows(self) -> list[Row]:
+        return self.inferred.rows
+
+    @property
+    def bytes(self) -> int:
+        """What one run of the graph moves between devices."""
+        return self.inferred.bytes
+
+    def layouts(self, value: GraphValue) -> list[Layout]:
+        """The layouts of a logical value: its own first."""
+        return list(self.inferred.layouts[value])
+
+    def describe(self) -> str:
+        """The table of the inference."""
+        return self.inferred.describe()
+
+    def _sources(self) -> dict[GraphValue, Layout]:
+        """Where arguments, variables and host values lie."""
+        graph, found = self.graph, {}
+        for node in graph.nodes:
+            sbp = None if node.op is not HINT else node.attrs[HINT.attr_index["sbp"]]
+            if sbp is not None and node.inputs[0].kind == "variable":
+                wished = layout(sbp, place_of(node.attrs[HINT.attr_index["place"]] or node.placement))
+                if not wished.partial and wished.fits(node.inputs[0].shape):
+                    found.setdefault(node.inputs[0], wished.plain)
+        readers = graph.consumers()
+        for v in graph.inputs.values():
+            places = [n.placement for n in readers.get(v, ())] or [place_of(self.all)]
+            place = next((p for p in places if len(p.devices) > 1), places[0])
+            cut = layout("S0", place)
+            found[v] = (cut if cut.fits(v.shape) else layout("B", place)).plain
+        return found
+
+    # ---- the walk
+    def _spread(self) -> None:
+        graph, inferred = self.graph, self.inferred
+        for v in (*graph.variables.values(), *graph.hosts.values(), *graph.inputs.values()):
+            self.held[v] = Held(v, inferred.layouts[v], {WHOLE: (v,)})
+        old, graph.nodes = graph.placement, []
+        with graph.building():
+            for row in inferred.rows:
+                if row.op == "parallel_cast":
+                    self._cast(row)
+                elif row.node is None:
+                    continue
+                elif row.calls is None:
+                    self._once(row)
+                else:
+                    self._split(row)
+            graph.outputs = [self._parts(v, layout("B", place_of(inferred.own(v))))[0] for v in graph.outputs]
+        graph.placement = old
+
+    def _hold(self, value: GraphValue, parts: tuple[GraphValue, ...]) -> None:
+        """These are the parts of `value` in its own layout."""
+        own = self.inferred.own(value)
+        self.held[value] = Held(value, self.inferred.layouts[value], {key_of(own): parts[:1] if own.whole else parts})
+
+    def _cast(self, row: Row) -> None:
+        x, y = row.node.inputs[0], row.node.outputs[0]
+        self._hold(y, self._parts(x, row.makes[0]))
+        made = self.held[self.inferred.base(x)].made
+        if WHOLE in made:
+            self.held[y].made.setdefault(WHOLE, made[WHOLE])
+
+    def _once(self, row: Row) -> None:
+        """The node itself, on whole values."""
+        node = row.node
+        node.inputs = tuple(self._parts(x, layout("B", row.place))[0] for x in node.inputs)
+        self.graph.nodes.append(node)
+        for y in node.outputs:
+            self._hold(y, (y,))
+
+    def _split(self, row: Row) -> None:
+        """One node per device."""
+        node = row.node
+        inputs = [self._parts(x, at) for x, at in zip(node.inputs, row.reads)]
+        made = [Node(call.op, [p[i] for p in inputs], call.attrs, call.outs, f"{node.name}@{device}", node.line, (device,))
+                for i, (device, call) in enumerate(zip(row.devices, row.calls))]
+        self.graph.nodes += made
+        for n, y in enumerate(node.outputs):
+            self._hold(y, tuple(m.outputs[n] for m in made))
+
+    def _parts(self, value: GraphValue, dst: Layout) -> tuple[GraphValue, ...]:
+        """The parts of a value; the nodes that make them are named after it."""
+        held, before = self.held[self.inferred.base(value)], len(self.graph.nodes)
+        self.graph.placement = dst.devices
+        parts = held.parts(dst)
+        for n, node in enumerate(self.graph.nodes[before:]):
+            node.name = node.outputs[0].name = f"{value.name}:{''.join(dst.plain.sbp)}.{n}"
+            node.line = value.node.line if value.node is not None else ""
+        return parts
+
+
+def key_of(at: Layout) -> Key:
+    """Where Held.made has the parts of a layout."""
+    at = at.plain
+    return WHOLE if at.whole else (at.sbp, at.hierarchy)
+
+
+def spread(graph: Graph, devices: int) -> Spread:
+    """Rewrite `graph`, in place, for this many virtual devices. A node's placement says which ones run it, a row of them or
+    a Place (None: all)."""
+    return Spread(graph, devices)

@@ -1,0 +1,109 @@
+"""From one layout to another: boxing with a history, and between a global tensor and its logical value."""
+from __future__ import annotations
+
+from flowedu.core.grad.custom import Custom
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import Lay, copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.sbp.boxing.algebra import Route
+from flowedu.core.sbp.boxing.primitives import route
+from flowedu.core.sbp.ranks.base import current
+from flowedu.core.sbp.sbp import Layout
+from flowedu.core.sbp.tensor.interpreter import assembled, moved, parts_of
+from flowedu.core.sbp.tensor.lay import kept, with_texts
+
+_COPY = REGISTRY["contiguous"]
+_routes: dict[tuple, Route] = {}
+
+
+def recorded(y: Tensor, x: Tensor, node: Custom) -> Tensor:
+    """y came about from x by `node`, if anybody asks for gradients."""
+    if is_grad_enabled() and x.requires_grad and y.differentiable_:
+        set_history(y, custom_node(node, (x,)))
+    return y
+
+
+def boxed_to(x: Tensor, lay: Lay) -> Tensor:
+    """The same logical value in another layout, in memory of its own unless nothing has to be done. No history."""
+    if x.lay is lay:
+        return x
+    key = (x.lay, lay, x.shape_(), x.dtype)
+    r = _routes.get(key)
+    if r is None:
+        r = kept(_routes, key, route(x.lay.layout, lay.layout, x.spec))
+    old = parts_of(x)
+    new = moved(r, old, r.spec)
+    if r.hops and new and len(current().owned) > 1:    # virtual devices see each other's memory: a slice may be a view
+        own: dict[int, Tensor] = {}
+        for t in new.values():
+            if id(t) not in own:
+                own[id(t)] = _COPY.call((t,), ()) if any(t.shares_block(q) for q in old.values()) else t
+        new = {rank: own[id(t)] for rank, t in new.items()}
+    return assembled(r.spec, lay, new)
+
+
+def brought(g: Tensor, lay: Lay | None) -> Tensor:
+    """A gradient as its leaf lies (arrive.pxi), a value as what it is written into. A local leaf's gradient is local."""
+    if lay is None:
+        from flowedu.core.sbp.tensor.shards import to_local
+        return to_local(g)
+    if g.lay is None:
+        g = from_logical(g, lay.whole)
+    return boxed(g, lay)
+
+
+def boxed(x: Tensor, lay: Lay, grad_lay: Lay | None = None) -> Tensor:
+    if x.lay is lay and grad_lay is None:
+        return x
+    y = labelled(x, lay) if x.lay is lay else boxed_to(x, lay)
+    return recorded(y, x, Boxed(x, lay, grad_lay)) if x.requires_grad else y
+
+
+class Boxed(Custom):
+    """From one layout to another. The gradient goes back to the placement it came from, in `grad_lay`, or as it lies."""
+
+    def __init__(self, x: Tensor, lay: Lay, grad_lay: Lay | None):
+        super().__init__("global_to_global", (x,))
+        self.src, self.dst, self.grad_lay = x.lay, lay, grad_lay
+
+    def backward(self, node, douts):
+        g, = douts
+        if g is None:
+            return [None]
+        if g.lay is None:
+            g = from_logical(g, self.dst.whole)
+        if self.grad_lay is not None:
+            return [boxed(g, self.grad_lay)]
+        if g.lay.placement == self.src.placement:
+            return [g]
+        texts = [s.text for s in self.src.sbp]
+        return [boxed(g, with_texts(self.src, ["B" if t[0] == "P" else t for t in texts]))]
+
+
+def from_logical(t: Tensor, lay: Lay) -> Tensor:
+    """A global tensor from its logical value, which every rank has in full."""
+    here = [d for d in lay.layout.devices if d in current().owned]
+    whole = assembled(t.spec, lay.whole, dict.fromkeys(here, labelled(t, None)))
+    return boxed_to(whole, lay)
+
+
+def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
+    """x takes the value of z, boxed to x's own layout; history: and came about as z did."""
+    z = brought(z, x.lay)
+    if not x.has_memory:
+        take_parts(x, z, history)
+        return
+    copy_into(x, z)
+    if history:
+        set_history(x, z.node, z.out_index)
+
+
+def logical(x: Tensor) -> Tensor:
+    """The whole value as a local tensor, on every rank of the world: all of them must call it."""
+    engine = current()
+    if x.has_memory and len(engine.owned) == engine.size:
+        return labelled(x, None)
+    world = Layout(("B",), tuple(range(engine.size)), (engine.size,))
+    r = route(x.lay.layout, world.plain, x.spec)
+    parts = moved(r, parts_of(x), x.spec)
+    return next(iter(parts.values()))

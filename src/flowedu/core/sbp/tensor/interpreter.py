@@ -1,0 +1,216 @@
+"""The eager interpreter of global tensors: choose a signature, box the inputs, run the op on every device's part.
+
+It answers calls with a global tensor among the inputs. What is chosen depends on Specs, attributes and layouts alone, so a
+repeated call finds its plan in a table. The gradient is not its business: the call is recorded as one of logical values
+(core/ops/spread.pxi), and backward comes by here again, op by op.
+"""
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.ops.dispatch import Lay, global_tensor, labelled
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.sbp.boxing.algebra import Route
+from flowedu.core.sbp.boxing.primitives import route as route_of
+from flowedu.core.sbp.choose import Choice, choose
+from flowedu.core.sbp.local import LocalCall
+from flowedu.core.sbp.names import world_error
+from flowedu.core.sbp.ranks.base import current
+from flowedu.core.sbp.rules import RULES
+from flowedu.core.sbp.tensor.lay import kept, with_texts
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.spec import Spec
+from flowedu.core.values.storage import from_numpy as over
+from flowedu.errors import ArgumentError, user_line
+
+Parts = dict[int, Tensor]                # {rank: what it has}, of the ranks this thread owns
+_plans: dict[tuple, Plan] = {}
+_here = threading.local()                # .strict: no boxing by itself; .heard: choices are told to it
+
+
+class Plan(NamedTuple):
+    """What a call does: how the inputs are boxed, what each device calls, how the results lie."""
+
+    home: Lay
+    choice: Choice
+    routes: tuple[Route | None, ...]
+    calls: tuple[LocalCall, ...] | None  # of each device; None: one call for all, on whole values
+    lays: tuple[Lay, ...]
+    outs: tuple[Spec, ...]
+
+
+def run(op: Op, inputs: tuple, attrs: tuple):
+    """Answer the call `op(*inputs)`: a tensor without history, or a tuple of them."""
+    home = _home(op, inputs)
+    names = attrs[:-2] if op.random else attrs            # without seed and draw, which are new in every call
+    strict, rule = getattr(_here, "strict", False), getattr(_here, "rule", "bytes")
+    lays = tuple(home if x.lay is None else x.lay for x in inputs)
+    key = (op, names, lays, strict, rule, *[(x.shape_(), x.dtype) for x in inputs])
+    plan = _plans.get(key)
+    if plan is None:
+        plan = kept(_plans, key, _planned(op, [x.spec for x in inputs], attrs, home, lays, strict, rule))
+    heard = getattr(_here, "heard", None)
+    if heard is not None:
+        heard.append(plan.choice)
+    return _carried_out(op, plan, inputs, attrs)
+
+
+def _home(op: Op, inputs: tuple) -> Lay:
+    """The one placement of all global inputs."""
+    home = first = None
+    for i, x in enumerate(inputs):
+        if x.lay is None:
+            if not x.uniform:
+                j = next(j for j, y in enumerate(inputs) if y.lay is not None)
+                raise ArgumentError(
+                    f"{op.name}: Got input tensors with inconsistent attributes! op_type_name: {op.name}, attributes of "
+                    f"inputs is: {', '.join('local' if y.lay is None else 'global' for y in inputs)}",
+                    expected="all inputs local, or all global", got=f"{_input(op, i)} is local, {_input(op, j)} is global",
+                    fix=f"{_input(op, i)}.to_global(placement, sbp), or {_input(op, j)}.to_local()")
+        elif home is None:
+            home, first = x.lay.whole, i
+        elif x.lay.whole is not home:
+            raise ArgumentError(
+                f"{op.name}: Expected all tensors to be on the same placement, but found at least two placements, "
+                f"{home.placement} (positional {first}) and {x.lay.placement} (positional {i})!",
+                expected="one placement", got="two", fix=f"{_input(op, i)}.to_global(placement={home.placement}, sbp=...)")
+    return home
+
+
+def _input(op: Op, i: int) -> str:
+    return f"{op.inputs[0]}[{i}]" if op.variadic else op.inputs[i]
+
+
+def _planned(op: Op, specs: list[Spec], attrs: tuple, home: Lay, lays: tuple[Lay, ...], strict: bool,
+             rule: str) -> Plan:
+    where = home.layout
+    if op.random:                                         # asked for the shape alone: nothing is moved for it
+        lays = (home,) * len(lays)
+    choice = choose(op, specs, attrs, [[lay.layout] for lay in lays], where.devices, where.hierarchy, name=op.name,
+                    line=user_line(), strict=strict, rule=rule)
+    n = len(specs)
+    routes = (None,) * n if op.random else tuple(r if r is not None and r.hops else None for r in choice.routes)
+    outs = op.infer(specs, attrs)
+    return Plan(home, choice, routes, choice.calls, tuple(with_texts(home, x.sbp) for x in choice.layouts[n:]), outs)
+
+
+def _carried_out(op: Op, plan: Plan, inputs: tuple, attrs: tuple):
+    engine, devices = current(), plan.home.layout.devices
+    if devices[-1] >= engine.size:                        # made when there were more
+        raise world_error(plan.home.placement, engine.size)
+    owned = engine.owned
+    if op.random:
+        found = [_shape_of(x) for x in inputs]
+        given = {d: found for d in devices if d in owned}
+    else:
+        parts = [_input_parts(x, plan, r) for x, r in zip(inputs, plan.routes)]
+        given = {d: [p[d] for p in parts] for d in devices if d in owned}
+    if plan.calls is None:                                # all devices would do the same: it is done once
+        made = {}
+        if given:
+            y = op.call(tuple(next(iter(given.values()))), attrs)
+            made = dict.fromkeys(given, y)
+    else:
+        mine = {d: plan.calls[devices.index(d)] for d in given}
+        made = {d: mine[d].op.call(tuple(xs), mine[d].attrs) for d, xs in given.items()}
+    if len(plan.outs) == 1:
+        return assembled(plan.outs[0], plan.lays[0], made, plan.choice)
+    return tuple(assembled(spec, lay, {d: y[i] for d, y in made.items()}, plan.choice)
+                 for i, (spec, lay) in enumerate(zip(plan.outs, plan.lays)))
+
+
+def _shape_of(x: Tensor) -> Tensor:
+    """Zeros in the shape of x, without memory."""
+    zero = REGISTRY["constant"](shape=(), value=0, dtype=x.dtype)
+    return REGISTRY["expand"](zero, shape=x.shape_())
+
+
+def _input_parts(x: Tensor, plan: Plan, route: Route | None) -> Parts:
+    """An input's parts as the signature wants them. A local one is the same on every rank."""
+    if x.lay is None:
+        parts = {d: x for d in plan.home.layout.devices if d in current().owned}
+    else:
+        parts = parts_of(x)
+    return parts if route is None else moved(route, parts, x.spec)
+
+
+# ---- parts
+def parts_of(x: Tensor) -> Parts:
+    """{rank: local tensor} of the ranks this thread owns, without history."""
+    if x.link is not None:
+        x.settle()                                        # a view of what was written since
+    if x.has_memory:
+        return {x.lay.layout.devices[0]: labelled(x, None)}
+    return x.rare.parts
+
+
+def assembled(spec: Spec, lay: Lay, parts: Parts, choice: Choice | None = None) -> Tensor:
+    """The global tensor of these parts, without history. choice: how the op that made it was spread."""
+    if lay.single and parts:
+        return labelled(next(iter(parts.values())), lay)
+    y = global_tensor(tuple(spec.shape), spec.dtype, lay, parts)
+    y.rare.choice = choice
+    return y
+
+
+def moved(route: Route, parts: Parts, spec: Spec) -> Parts:
+    """The parts at the end of a route. Where this thread owns all ranks that takes part it is done in ops; else through the
+    communicator: then every rank of both ends must come by here."""
+    if not route.hops:
+        return parts
+    engine, cast = current(), REGISTRY["cast"]
+    if spec.dtype.name in ("float16", "bfloat16"):        # summed and sent as float32
+        wide = moved(route_of(route.src, route.dst, Spec(spec.shape, dt.float32)),
+                     {r: cast(x, dtype=dt.float32) for r, x in parts.items()}, Spec(spec.shape, dt.float32))
+        return {r: cast(x, dtype=spec.dtype) for r, x in wide.items()}
+    src, dst, owned = route.src.devices, route.dst.devices, engine.owned
+    if len(owned) == engine.size or set(src) | set(dst) <= set(owned):
+        return dict(zip(dst, route.run([parts[d] for d in src])))
+    made = {}
+    for rank in owned:
+        x = parts.get(rank)
+        y = route.perform(engine.comm(rank), None if x is None else x.peek())
+        if y is not None:
+            made[rank] = over(y, spec.dtype, Tensor)
+    return made
+
+
+# ---- switches
+class _Set:
+    """Context manager: sets one of the interpreter's switches in this thread."""
+
+    def __init__(self, name: str, value):
+        self.name, self.value = name, value
+
+    def __enter__(self):
+        self.old = getattr(_here, self.name, None)
+        setattr(_here, self.name, self.value)
+        return self.value
+
+    def __exit__(self, *exc) -> None:
+        if self.old is None:
+            delattr(_here, self.name)
+        else:
+            setattr(_here, self.name, self.old)
+
+
+def strict() -> _Set:
+    """Context manager: inside it nothing is boxed by itself. An op whose inputs do not lie as one of its signatures says is
+    refused, with the signatures that would do: for finding out where bytes go."""
+    return _Set("strict", True)
+
+
+def rule(name: str) -> _Set:
+    """Context manager: how signatures are chosen inside it: "bytes" (the fewest moved; the default) or "oneflow" (OneFlow
+    0.9's own order and prices; see core/sbp/rules.py for where the two differ)."""
+    if name not in RULES:
+        raise ArgumentError(f"boxing.rule: no such rule: {name!r}", expected=" or ".join(RULES), got=repr(name),
+                            fix='flow.boxing.rule("oneflow")')
+    return _Set("rule", name)
+
+
+def heard() -> _Set:
+    """Context manager: the list of all choices made inside, in order."""
+    return _Set("heard", [])

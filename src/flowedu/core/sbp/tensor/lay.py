@@ -1,0 +1,77 @@
+"""Lay: the placement and sbp of a global tensor, one object for each pair, so that equal ones are the same object."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowedu.core.ops.dispatch import Lay
+from flowedu.core.sbp.names import as_sbp, of_text, placement, sbp, world_error
+from flowedu.core.sbp.ranks.base import current
+from flowedu.core.sbp.sbp import Layout
+from flowedu.errors import ArgumentError, DTypeError, UnsupportedError
+
+_known: dict[tuple, Lay] = {}
+
+
+def kept(table: dict, key, value):
+    """Enter what was worked out into a table that is asked again and again; a full one starts anew. Returns the value."""
+    if len(table) >= 4096:
+        table.clear()
+    table[key] = value
+    return value
+
+
+def lay_of(p: placement, sbps: tuple[sbp, ...]) -> Lay:
+    """The Lay of a placement and one sbp for each axis of its grid (both checked already)."""
+    key = (p, tuple(s.text for s in sbps))
+    lay = _known.get(key)
+    if lay is None:
+        whole = None
+        if set(key[1]) != {"B"}:
+            whole = lay_of(p, (of_text("B"),) * len(sbps))
+        layout = Layout(key[1], p.devices, tuple(p.hierarchy))
+        lay = _known.setdefault(key, Lay(p, sbps, layout, whole))
+    return lay
+
+
+def with_texts(lay: Lay, texts: Sequence[str]) -> Lay:
+    """The same placement with another sbp."""
+    return lay_of(lay.placement, tuple(map(of_text, texts)))
+
+
+def checked_lay(p, sbps, shape: Sequence[int], what: str) -> Lay:
+    """The Lay a user asked for, for a tensor of this logical shape. Raises for what is no placement or sbp, for a rank the
+    world does not have, an axis the shape does not have, and a split that would leave a device without elements."""
+    check_placement(p, what)
+    sbps = as_sbp(sbps, len(p.hierarchy), what)
+    check_fits(p, sbps, shape, what)
+    return lay_of(p, sbps)
+
+
+def check_placement(p, what: str) -> None:
+    if not isinstance(p, placement):
+        raise DTypeError(f"{what}: placement is not a placement", expected="flow.placement(type, ranks)", got=repr(p),
+                         fix='flow.placement("cpu", [0, 1])')
+    size = current().size
+    if max(p.devices) >= size:
+        raise world_error(p, size)
+    if p.type == "cuda":
+        raise UnsupportedError(f"{what}: no GPU is in use", expected='a placement of type "cpu"', got=repr(p),
+                               fix=f'flow.placement("cpu", {p.ranks.tolist()})')
+
+
+def check_fits(p: placement, sbps: tuple[sbp, ...], shape: Sequence[int], what: str) -> None:
+    """Every split axis exists, and every device gets something."""
+    left = list(shape)
+    for s, n in zip(sbps, p.hierarchy):
+        if s.text[0] != "S":
+            continue
+        axis = int(s.text[1:])
+        if axis >= len(left):
+            raise ArgumentError(f"{what}: Split axis out of range (expected to be in range of [0, {len(left)}), but got "
+                                f"{axis}!)", expected=f"an axis of {tuple(shape)}", got=repr(s),
+                                fix="flow.sbp.split(0)" if left else "flow.sbp.broadcast: the tensor has no axis")
+        if left[axis] < n:
+            raise ArgumentError(f"{what}: axis {axis} is too short to be split over {n} devices ({left[axis]} vs {n})",
+                             expected=f"{n} elements or more", got=f"shape {tuple(shape)}, sbp {tuple(sbps)}",
+                             fix="split another axis, or flow.sbp.broadcast")
+        left[axis] //= n                             # the shortest part

@@ -1,0 +1,64 @@
+"""What a call of a compiled graph is given and gives back."""
+from __future__ import annotations
+
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.trace import io
+from flowedu.core.values.spec import Spec
+from flowedu.errors import GraphError
+
+
+def bound(compiled, args: tuple, kwargs: dict) -> tuple:
+    """The tensors among the arguments, contiguous, checked against those of the first call."""
+    found = [(n, x) for n, x in io.leaves(f"_{compiled.owner.name}_input", args, kwargs)]
+    if len(found) != len(compiled.specs):
+        raise GraphError(f"nn.Graph {compiled.owner.name}: Number of inputs and NNGraph::inputs_op_names mismatch",
+                         expected=f"{len(compiled.specs)} inputs: {', '.join(n for n, _ in compiled.specs)}",
+                         got=f"{len(found)} inputs", fix="call the graph as in its first call")
+    arrays = []
+    for (name, x), (expected, spec) in zip(found, compiled.specs):
+        if name != expected:
+            raise GraphError(f"nn.Graph {compiled.owner.name}: the inputs have other names, or another order, than before",
+                             expected=f"{expected}, as in the first call", got=name,
+                             fix="the same keyword arguments, and dicts with the same keys in the same order")
+        if spec is None and x is None:
+            continue
+        if spec is None or not isinstance(x, Tensor) or x.spec != spec:
+            raise GraphError(
+                "nn.Graph ONLY accepts static inputs tensor meta, please check whether your input tensor meta each "
+                "step is the same as the input of first call graph", expected=f"{name}: {_meta(spec)}",
+                got=f"{name}: {_meta(x.spec) if isinstance(x, Tensor) else type(x).__name__}",
+                fix=_remedy(x, spec))
+        if x.lay is not None and compiled.spread is None:
+            raise GraphError(f"nn.Graph {compiled.owner.name}: {name} is a global tensor", got=f"{x.lay.placement}",
+                             expected="a local one, as in the first call",
+                             fix="x.to_local(), or another graph for global tensors")
+        arrays.append(x if x.lay is not None or x.is_contiguous() else x.detach().contiguous())
+    return tuple(arrays)
+
+
+def unpacked(compiled, out: list):
+    """The outputs in the containers build returned them in, each a tensor of its own."""
+    taken: set[int] = set()
+
+    def leaf(name, position):
+        if position is None:
+            return None
+        i = compiled.where[position]
+        a = out[i].clone() if i in taken else out[i]
+        taken.add(i)
+        return a
+
+    tree, _ = io.map_leaves("", compiled.tree, {}, leaf)
+    return tree[0] if compiled.single else tree
+
+
+def _meta(spec: Spec | None) -> str:
+    return "None" if spec is None else f"shape={spec.shape}, dtype={spec.dtype!r}, device=cpu:0"
+
+
+def _remedy(x, spec: Spec | None) -> str:
+    if spec is not None and not isinstance(x, Tensor):
+        return f"pass a tensor of {spec}"
+    if spec is not None and x.shape == spec.shape:
+        return f"x.to(flow.{spec.dtype.name}), or make another graph for {x.dtype.name}"
+    return "use batches of one size (DataLoader(..., drop_last=True)), or make another graph for this size"

@@ -1,0 +1,233 @@
+"""Compiled: what a graph's first call makes: build traced, backward and updates appended, passes, plan, executor."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from flowedu.core.graph import devices
+from flowedu.core.graph.ir import GraphValue, Node
+from flowedu.core.graph.program import Program
+from flowedu.core.layers import trace
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import interpreter
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.trace import io
+from flowedu.core.trace.blocks import GraphModule
+from flowedu.core.trace.calls import bound, unpacked
+from flowedu.core.trace.effects import attributes_kept, check_aliases
+from flowedu.core.trace.state import load_free_tensors
+from flowedu.core.trace.tracer import Tracer, meta
+from flowedu.core.trace.unroll import joined, micro_slices, over_micro_batches
+from flowedu.core.trace.update import STEP, append_updates, check_members
+from flowedu.core.values.spec import Spec
+from flowedu.errors import JobBuildAndInferError, told_line
+
+
+class Operator(NamedTuple):
+    """A node as it was traced, before passes change it."""
+
+    node: Node
+    inputs: tuple[GraphValue, ...]
+    block: GraphModule | None
+
+
+class Compiled:
+    """One graph, compiled for one set of input shapes.
+
+    Attributes: tracer; inputs and outputs, [(name, repr or None)] of the leaves; operators, the graph as it was traced;
+    program, which runs it; spread: where global tensors take part the same object (see core/graph/devices.py), else None;
+    plain: the arguments of a call are the program's; alone: its one output is what a call gives.
+    """
+
+    def __init__(self, owner, args: tuple, kwargs: dict):
+        self.owner = owner
+        check_members(owner._optimizers, owner._paths())
+        for part in (p for block in owner._blocks.values() for p in block.walk()):
+            part.inputs, part.outputs, part.nodes = [], [], []        # of a build that failed
+        with self._stage("building graph builders of parameters and buffers"):
+            self.tracer = Tracer(owner.name, owner._blocks, owner._paths(), owner._say)
+            self.graph = self.tracer.graph
+        self._trace(*self._enter(args, kwargs))
+        with self._stage("building graph with compile passes"):
+            self._complete()
+            several = self.tracer.placing.active
+            self.program = devices.program(self) if several else Program(self.graph, owner.config.off)
+            self.spread = self.program if several else None
+            for line in self.program.report:
+                owner._say(1, f"[{owner.name}] pass {line}")
+        with self._stage("re-building graph outputs for optimization"):
+            self.plain = not several and all(spec is not None for _, spec in self.specs) and self.tree_is_flat
+            self.alone = not several and self.single and len(self.where) == 1 and self.tree[0] == 0
+
+    @contextmanager
+    def _stage(self, what: str) -> Iterator[None]:
+        """What the debug mode says of a part of the work."""
+        self.owner._say(1, f"start {what}.")
+        yield
+        self.owner._say(1, f"end {what}.")
+
+    def _enter(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments of build: what the caller gave, lazy."""
+        placing, config = self.tracer.placing, self.owner.config
+        self.specs: list[tuple[str, Spec | None]] = []
+        self.inputs: list[tuple[str, str]] = []
+        self.cuts: list[list[GraphValue]] = []               # every input's micro-batches
+        self.tree_is_flat = not kwargs and all(isinstance(x, Tensor) for x in args)
+        with self._stage("building graph inputs"):
+            xs = [x for _, x in io.leaves("", args, kwargs) if isinstance(x, Tensor)]
+            self.batch_parts = placing.batch_parts(xs, config.accumulation)
+            lazy = io.map_leaves(f"_{self.owner.name}_input", args, kwargs, self._input)
+        placing.keep([p for optimizer, _ in self.owner._optimizers for g in optimizer.param_groups for p in g["params"]],
+                     config)
+        return lazy
+
+    def _trace(self, args: tuple, kwargs: dict) -> None:
+        """Run build."""
+        owner, tracer = self.owner, self.tracer
+        self.fetched: list[GraphValue] = []
+        self.outputs: list[tuple[str, str | None]] = []
+        trace.begin(tracer)
+        try:
+            with interpreter(tracer), attributes_kept(tracer, owner._blocks.values()):
+                with self._stage("building graph modules"):
+                    out = owner.build(*args, **kwargs)
+                with self._stage("building graph outputs"):
+                    self.single = type(out) is not tuple
+                    out = (out,) if self.single else out
+                    self.tree, _ = io.map_leaves(f"_{owner.name}_output", out, {}, self._output)
+        finally:
+            trace.end()
+        check_aliases(tracer)
+
+    def _complete(self) -> None:
+        """Append backward, updates, and the writes of tensors that live outside."""
+        graph, tracer = self.graph, self.tracer
+        self._check_goal()
+        graph.forward = len(graph.nodes)
+        self.rates, self.watchers = self._train()
+        for target, value in tracer.written.items():
+            self._raw("assign", value, target)
+        wanted = [*self.fetched, *(v for v, _ in self.watchers)]
+        graph.outputs = list(dict.fromkeys(wanted))
+        self.where = [graph.outputs.index(v) for v in wanted]
+        self.operators = [Operator(n, n.inputs, tracer.owner.get(n)) for n in graph.nodes]
+
+    # ---- building
+    def _input(self, name: str, x):
+        io.check_leaf(self.owner, "INPUT", name, x)
+        if x is None:
+            self.specs.append((name, None))
+            self.inputs.append((name, None))
+            return None
+        self.specs.append((name, x.spec))
+        text = meta(x)
+        self.inputs.append((name, text))
+        self.owner._say(1, io.line("INPUT", name, text))
+        value, k = self.graph.input(name, x.spec), self.owner.config.accumulation
+        self.tracer.placing.enter(value, x)
+        if k > 1:
+            self.cuts.append(micro_slices(self.tracer, value, k, name, self.batch_parts))
+            value = self.cuts[-1][0]
+        return self.tracer.lazy(value, x.requires_grad)
+
+    def _output(self, name: str, x):
+        io.check_leaf(self.owner, "OUTPUT", name, x)
+        if x is None:
+            self.outputs.append((name, None))
+            return None
+        self.fetched.append(self.tracer.value_of(x))
+        text = meta(x)
+        self.outputs.append((name, text))
+        self.owner._say(1, io.line("OUTPUT", name, text))
+        return len(self.fetched) - 1                          # where in `fetched`
+
+    def _raw(self, op: str, *values, **attrs):
+        op = REGISTRY[op]
+        return self.tracer.append(op, values, op.complete(attrs))
+
+    def _build_line(self) -> str:
+        """Where build is defined."""
+        code = getattr(type(self.owner).build, "__code__", None)
+        return "" if code is None else told_line((code.co_filename, code.co_firstlineno))
+
+    def _check_goal(self) -> None:
+        """An optimizer needs a backward, and the other way round."""
+        goal, entries, name = self.tracer.goal, self.owner._optimizers, self.owner.name
+        if goal is None and entries:
+            raise JobBuildAndInferError(f"nn.Graph {name}: an optimizer was added, but build calls no backward",
+                                        expected="loss.backward() in build", got="none", at=self._build_line(),
+                                        fix="call loss.backward() in build, or leave add_optimizer out")
+        if goal is not None and not entries and not any(w.gradient for w in self.tracer.watches):
+            raise JobBuildAndInferError(f"nn.Graph {name}: build calls backward, but there is no optimizer",
+                                        expected="self.add_optimizer(...) in __init__", got="none",
+                                        at=self._build_line(),
+                                        fix="add an optimizer, or leave backward out to predict")
+
+    def _train(self) -> tuple[list, list[tuple[GraphValue, Callable]]]:
+        """Append backward passes (one for every micro-batch) and updates: learning rates, and what to hand to whom."""
+        tracer, entries, k = self.tracer, self.owner._optimizers, self.owner.config.accumulation
+        members = [p for optimizer, _ in entries for g in optimizer.param_groups for p in g["params"] if p.requires_grad]
+        leaves = {id(t): self.graph.variables[n] for n, t in tracer.variables.items()}
+        trained = [p for p in members if id(p) in leaves]
+        targets = [leaves[id(p)] for p in trained]
+        differentiated = [w.value for w in tracer.watches if w.gradient]
+        loss, gradient = tracer.goal or (None, None)
+
+        def differentiate(nodes, table):
+            wanted = [*targets, *(table.get(v, v) for v in differentiated)]
+            if loss is None:
+                return [None] * len(wanted)
+            return tracer.gradients(nodes, table.get(loss, loss), gradient, wanted)
+
+        parts = over_micro_batches(tracer, self.cuts, differentiate, k)
+        self.fetched = [joined(tracer, [table.get(v, v) for table, _ in parts], self.batch_parts) for v in self.fetched]
+        diffs = iter(range(len(targets), len(targets) + len(differentiated)))
+        watchers = []
+        for w in tracer.watches:
+            if not w.gradient:
+                values = [table.get(w.value, w.value) for table, _ in parts]
+            else:
+                position = next(diffs)
+                values = [grads[position] for _, grads in parts]
+            if None not in values:
+                watchers.append((joined(tracer, values, self.batch_parts), w.handler))
+        if not entries:
+            return [], watchers
+        with tracer.raw():
+            total = parts[0][1][:len(targets)]
+            for _, grads in parts[1:]:
+                total = [a if b is None else b if a is None else a + b for a, b in zip(total, grads)]
+            found = {id(p): g for p, g in zip(trained, total) if g is not None}
+            return append_updates(tracer, entries, found, self.owner._states, 1.0 / k,
+                                  self.owner.config.one_update), watchers
+
+    # ---- running
+    def link(self) -> None:
+        """Plan the graph over the memory of its variables."""
+        tracer = self.tracer
+        load_free_tensors(self.owner._states, tracer.variables)
+        arrays = {self.graph.variables[n]: t for n, t in tracer.variables.items() if n in self.graph.variables}
+        arrays.update({rate.value: rate.tensor for rate in self.rates})
+        self.program.link(arrays, tracer.variables.get(STEP), [rate.write for rate in self.rates])
+
+    def __call__(self, args: tuple, kwargs: dict):
+        try:
+            if not (self.plain and not kwargs and self.program.executor.takes(args)):
+                args = self.bind(args, kwargs)
+            out = self.program.run(args)
+        except Exception as e:
+            print(f"[ERROR](GRAPH:{self.owner.name}:{self.owner.class_name}) run got error: {type(e).__name__}")
+            raise
+        return out[0] if self.alone else self._given(out)
+
+    def _given(self, out: list):
+        """What the caller gets; watchers get theirs."""
+        for i, (_, handler) in enumerate(self.watchers, len(self.fetched)):
+            handler([out[self.where[i]].numpy()])
+        return unpacked(self, out)
+
+    def bind(self, args: tuple, kwargs: dict) -> tuple:
+        """The tensors among the arguments, contiguous, checked against those of the first call."""
+        self.owner._outside(args, kwargs)
+        return bound(self, args, kwargs)

@@ -1,0 +1,165 @@
+"""GraphConfig: the switches of one graph (`self.config`). Names as in OneFlow 0.9."""
+from __future__ import annotations
+
+from flowedu.core.graph.passes import NAMES as PASSES
+from flowedu.core.values import dtype as dt
+from flowedu.errors import ArgumentError
+from flowedu.errors.once import say_once
+
+
+class GraphConfig:
+    """Switches of a graph; set them before the first call.
+
+    Attributes: training, whether the graph has an optimizer; accumulation, micro-batches in one call; amp, the dtype of
+    enable_amp or None; off, names of passes that are switched off.
+    """
+
+    def __init__(self):
+        self.training = False
+        self.accumulation = 1
+        self.amp: dt.dtype | None = None
+        self.off: set[str] = set()
+        self.zero_stage, self.zero_min_size = 0, 1024
+        self.auto_parallel, self.auto_parameters, self.auto_ratio = False, False, 1.0
+        self.outputs_buffer_size = 2
+        self.one_update = True                     # of all parameters of a group, by one call
+
+    # ---- what flowedu acts on
+    def set_gradient_accumulation_steps(self, value: int) -> None:
+        """Cut each input along axis 0 into `value` micro-batches; one update for all of them."""
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ArgumentError("set_gradient_accumulation_steps: value", expected="1, 2, 3, ...", got=repr(value))
+        self.accumulation = value
+
+    def enable_amp(self, mode: bool = True, *, dtype: dt.dtype = dt.float16) -> None:
+        """Automatic mixed precision. Kept, and says once that nothing is done with it: the CPU computes in float32
+        (OneFlow's CPU build ignores it, too)."""
+        if dtype not in (dt.float16, getattr(dt, "bfloat16", dt.float16)):
+            raise ArgumentError("enable_amp: dtype", expected="flow.float16 or flow.bfloat16", got=repr(dtype))
+        self.amp = dtype if mode else None
+        if mode:
+            self._nothing("enable_amp", "everything is computed in float32, as by OneFlow on a CPU")
+
+    def disable_pass(self, *names: str) -> None:
+        """Switch optimization passes off by name (`graph.report()` lists them). flowedu only."""
+        for name in names:
+            if name not in PASSES:
+                raise ArgumentError("disable_pass: there is no such pass", expected=", ".join(PASSES), got=repr(name))
+            self.off.add(name)
+
+    def enable_pass(self, *names: str) -> None:
+        self.off.difference_update(names)
+
+    def _switch(self, name: str, mode: bool) -> None:
+        self.off = self.off - {name} if mode else self.off | {name}
+
+    @staticmethod
+    def _nothing(name: str, why: str) -> None:
+        say_once(f"nn.Graph.config.{name}", why, 3)
+
+    def allow_fuse_model_update_ops(self, mode: bool = True) -> None:
+        """False: no update goes into the op that makes its gradient (the pass "update")."""
+        self._switch("update", mode)
+
+    def allow_fuse_add_to_output(self, mode: bool = True) -> None:
+        """False: additions stay ops of their own (a part of the pass "fuse")."""
+        self._switch("fuse_add", mode)
+
+    def allow_fuse_cast_scale(self, mode: bool = True) -> None:
+        """False: casts and multiplications stay ops of their own (a part of the pass "fuse")."""
+        self._switch("fuse_scale", mode)
+
+    def enable_multi_tensor_update(self, mode: bool = True) -> None:
+        """False: a call for every parameter's update, where there is one for all of a group."""
+        self.one_update = bool(mode)
+
+    def enable_compress_memory(self, mode: bool = True) -> None:
+        """False: every value of the plan has memory of its own."""
+        self._switch("reuse", mode)
+
+    # ---- OneFlow's that have nothing to do here: the first call says so
+    def enable_fused_model_update_cast(self, mode: bool = True) -> None:
+        """Weights have no copy in half precision that an update could write, too."""
+        if mode:
+            self._nothing("enable_fused_model_update_cast", "weights have no copy in half precision")
+
+    def enable_cudnn_conv_heuristic_search_algo(self, mode: bool = True) -> None:
+        """There is no cuDNN here."""
+        if mode:
+            self._nothing("enable_cudnn_conv_heuristic_search_algo", "there is no cuDNN")
+
+    def enable_straighten_algorithm(self, mode: str = "SpeedFirst") -> None:
+        """The order of the calls is that of build ("Disable"). "SpeedFirst", "MemoryFirst", "OverlapCpuGpu" are taken."""
+        if mode not in ("Disable", "SpeedFirst", "MemoryFirst", "OverlapCpuGpu"):
+            raise ArgumentError("enable_straighten_algorithm: mode", got=repr(mode),
+                                expected="Disable, SpeedFirst, MemoryFirst or OverlapCpuGpu")
+        if mode != "Disable":
+            self._nothing("enable_straighten_algorithm", "calls have the order in which build makes them")
+
+    def set_outputs_buffer_size(self, value: int = 2) -> None:
+        """Results are fresh tensors at every call, so there is no buffer to fill."""
+        if not isinstance(value, int) or value < 1:
+            raise ArgumentError("set_outputs_buffer_size: value", expected="1, 2, 3, ...", got=repr(value))
+        self.outputs_buffer_size = value
+        if value != 2:
+            self._nothing("set_outputs_buffer_size", "results are fresh tensors at every call")
+
+    def enable_zero(self, mode: bool = True, *, stage: int = 2, shard_min_size: int = 1024,
+                    shard_restore_level: int = 1) -> None:
+        """ZeRO: parameters that are broadcast along an axis of their placement are split along it, with what the optimizer
+        remembers of them, and brought back for their readers (distributed/zero.py). After the first call of the graph they
+        are split(0). On one device there is nothing to split.
+
+        Args:
+            stage: 1 all-reduces gradients, 2 reduce-scatters them, 3 also brings a parameter back for each use anew.
+            shard_min_size: parameters with fewer elements stay whole.
+            shard_restore_level: 1; another says once that it does nothing.
+        """
+        if stage not in (1, 2, 3):
+            raise ArgumentError("enable_zero: stage", expected="1, 2 or 3", got=repr(stage))
+        if not isinstance(shard_min_size, int) or shard_min_size < 1:
+            raise ArgumentError("enable_zero: shard_min_size", expected="a number of elements, 1 or more",
+                                got=repr(shard_min_size))
+        if shard_restore_level != 1:
+            self._nothing("enable_zero(shard_restore_level)", "when a parameter is brought back follows from stage")
+        self.zero_stage, self.zero_min_size = stage if mode else 0, shard_min_size
+
+    def set_zero_redundancy_optimizer_mode(self, mode: str = "distributed_split") -> None:
+        raise ArgumentError("set_zero_redundancy_optimizer_mode was renamed", expected="enable_zero", got=repr(mode),
+                            fix="self.config.enable_zero(True, stage=1)")
+
+    def enable_auto_parallel(self, mode: bool = True) -> None:
+        """Choose how every op is split for the whole step together (dist/auto), not op by op, so that the fewest
+        bytes are moved and little is computed twice. On one device there is nothing to choose."""
+        self.auto_parallel = bool(mode)
+
+    def enable_auto_parallel_ignore_user_sbp_config(self, mode: bool = True) -> None:
+        """With enable_auto_parallel: choose the sbp of trained parameters, too, which after the first call lie as was
+        chosen. (Inputs, and what to_global asks for in build, stay.)"""
+        self.auto_parameters = bool(mode)
+
+    def set_auto_parallel_computation_cost_ratio(self, ratio: float = 1.0) -> None:
+        """With enable_auto_parallel: how many bytes the work is worth that takes as long as reading an element, or eight
+        multiplications. (OneFlow's ratio has another unit.)"""
+        if not ratio > 0:
+            raise ArgumentError("set_auto_parallel_computation_cost_ratio: ratio", expected="a number above 0",
+                                got=repr(ratio))
+        self.auto_ratio = float(ratio)
+
+    def set_auto_parallel_wait_time(self, cost: float) -> None:
+        """Devices of one machine do not wait for a network."""
+        if cost:
+            self._nothing("set_auto_parallel_wait_time", "devices of one machine do not wait for a network")
+
+    def enable_auto_parallel_trunk_algo(self, mode: bool = True) -> None:
+        """OneFlow's search in steps; here the whole graph is one problem."""
+        if mode:
+            self._nothing("enable_auto_parallel_trunk_algo", "the whole graph is searched as one problem")
+
+    def enable_auto_parallel_sbp_collector(self, mode: bool = True) -> None:
+        """The second step of the search does what this is for: a value brought to a layout once serves all its readers."""
+        if mode:
+            self._nothing("enable_auto_parallel_sbp_collector", "a value brought to a layout always serves all its readers")
+
+    def __repr__(self) -> str:
+        return f"(CONFIG:config:GraphConfig(training={self.training}, ))"

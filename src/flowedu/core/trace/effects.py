@@ -1,0 +1,53 @@
+"""What build does to the tensors that live outside the graph: buffers given a new value, memory seen by two names."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from flowedu.core.ops.tensor import Tensor
+from flowedu.errors import UnsupportedError
+
+
+@contextlib.contextmanager
+def attributes_kept(tracer, blocks: Iterable) -> Iterator[None]:
+    """`self.count = self.count + 1` in a forward: the buffer stays the tensor it was, and gets the value in every run.
+
+    Raises UnsupportedError where the new value has another shape or dtype. When build raises, everything is as it was.
+    """
+    modules = list({id(b.origin): b for top in blocks for b in top.walk()}.values())
+    before = [(b, b.origin._buffers, dict(b.origin._buffers)) for b in modules]
+    try:
+        yield
+        for block, table, old in before:
+            for key, new in list(table.items()):
+                if isinstance(new, Tensor) and new.is_lazy:
+                    _keep(tracer, f"{block.path}.{key}", old.get(key), new)
+    finally:
+        for _, table, old in before:
+            if any(isinstance(t, Tensor) and t.is_lazy for t in table.values()):
+                table.clear()
+                table.update(old)
+
+
+def _keep(tracer, path: str, old: Tensor | None, new: Tensor) -> None:
+    if old is None or old.spec != new.spec:
+        raise UnsupportedError(f"nn.Graph: build gives the buffer {path} another shape or dtype, or its first value",
+                               expected="no tensor" if old is None else str(old.spec), got=str(new.spec),
+                               fix="register it with its final shape and dtype", at="")
+    if new.symbol is not tracer.values.get(id(old)):
+        tracer.write(old, new)
+
+
+def check_aliases(tracer) -> None:
+    """A tensor that build writes in place must not be seen through another tensor: what the graph reads there is the old
+    value. Raises UnsupportedError."""
+    names = {id(v): n for n, v in tracer.graph.variables.items()}
+    written = [(names[id(v)], tracer.variables[names[id(v)]]) for v in tracer.written]
+    for name, t in written:
+        for other, u in tracer.variables.items():
+            if other != name and t.shares_block(u) and np.may_share_memory(t.numpy(), u.numpy()):
+                raise UnsupportedError(f"nn.Graph: build writes {name} in place, and {other} lies in the same memory",
+                                       expected="one tensor for memory that is written", got="two",
+                                       fix="use one of the two in build, or make views of it there", at="")

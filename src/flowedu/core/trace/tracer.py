@@ -1,0 +1,305 @@
+"""Tracer: the interpreter that is on top while build runs. Ops on lazy tensors append nodes to a graph.
+
+A lazy tensor carries the GraphValue it stands for (`symbol`). Eager tensors that ops meet become variables of the
+graph, and keep living in their own memory: parameters and buffers under their paths, others as `FreeEagerTensor-n`.
+"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from flowedu.core.graph import devices
+from flowedu.core.graph.backward import ones
+from flowedu.core.graph.ir import Graph, GraphValue, Node
+from flowedu.core.layers.hooks import say_misfit
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import interpreter, is_grad_enabled, lazy_tensor
+from flowedu.core.ops.reverse import reverse
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.trace import io
+from flowedu.core.trace.blocks import GraphModule
+from flowedu.core.trace.names import grad_name, op_type
+from flowedu.core.trace.state import FREE
+from flowedu.core.trace.unroll import Checkpoint
+from flowedu.core.values import dtype as dt
+from flowedu.errors import GradientError, JobBuildAndInferError, ShapeError, UnsupportedError
+
+
+class Watch(NamedTuple):
+    """A value to hand to `handler` after every run, or its gradient."""
+
+    value: GraphValue
+    handler: Callable
+    gradient: bool
+
+
+class Tracer:
+    """Builds one graph.
+
+    Attributes: graph (graph.ir.Graph); variables {name: tensor}; goal, the (loss, its gradient or None) of backward;
+    watches; said, called with every line of debug output.
+    """
+
+    def __init__(self, name: str, blocks: dict[str, GraphModule], paths: dict[int, str], say: Callable[[int, str], None]):
+        self.graph = Graph(name)
+        self.blocks = {id(b.origin): b for top in blocks.values() for b in reversed(list(top.walk()))}
+        self.paths, self.say = paths, say
+        self.variables: dict[str, Tensor] = {}
+        self.values: dict[int, GraphValue] = {}          # id of an eager tensor -> what stands for it now
+        self.written: dict[GraphValue, GraphValue] = {}  # variable -> its value at the end of a run
+        self.goal: tuple[GraphValue, GraphValue | None] | None = None
+        self.watches: list[Watch] = []
+        self.scope: list[GraphModule] = []
+        self.owner: dict[Node, GraphModule | None] = {}
+        self.frozen: set[Node] = set()                   # made under no_grad
+        self.called: set[int] = set()
+        self.hooked = False                              # whether it was said that hooks are not run
+        self.count = self.free = 0
+        self.checkpoint: Checkpoint | None = None        # the call whose activations are not kept, while it is traced
+        self.checkpoints: dict[Node, Checkpoint] = {}
+        self.passes: dict[Node, tuple[int, bool]] = {}   # of micro-batches: number, whether backward
+        self.placing = devices.placing(self)             # where values lie, for chapter 6
+
+    # ---- the interpreter
+    def raw(self) -> interpreter:
+        """`with tracer.raw():` op calls are on GraphValues: those of gradient rules and updates."""
+        return interpreter(Raw(self))
+
+    def run(self, op, inputs: tuple, attrs: tuple):
+        values = [self.value_of(x, op) for x in inputs]
+        self.placing.check(op, inputs, values)
+        outputs = self.append(op, values, attrs)
+        self.placing.follow(values, outputs)
+        node = outputs[0].node if outputs else self.graph.nodes[-1]
+        grad = is_grad_enabled()
+        if not grad:
+            self.frozen.add(node)
+        wants = grad and any(x.requires_grad and (op.any_rule or op.inputs[0 if op.variadic else i] in op.rules)
+                             for i, x in enumerate(inputs))
+        tensors = tuple(self.lazy(y, wants, grad_name(node)) for y in outputs)
+        return tensors[0] if len(tensors) == 1 else tensors
+
+    def append(self, op, values, attrs: tuple, name: str | None = None, reseed: bool = True) -> tuple[GraphValue, ...]:
+        """Append a node, under `name` or the one OneFlow gives it: `<module path>-<op type>-<number>`.
+
+        reseed: an op that draws random numbers gets others than the ops before it.
+        """
+        outputs = self.graph.append(op, values, attrs, reseed)
+        node, block = self.graph.nodes[-1], self.scope[-1] if self.scope else None
+        kind = op_type(node)
+        self.graph.rename(node, name or (f"{block.path}-{kind}-{self.count}" if block else f"{kind}-{self.count}"))
+        self.count += 1
+        self.owner[node] = block
+        if self.checkpoint is not None:
+            self.checkpoint.nodes.append(node)
+            self.checkpoints[node] = self.checkpoint
+        if block is not None:
+            block.nodes.append(node)
+        return outputs
+
+    def lazy(self, value: GraphValue, requires_grad: bool = False, name: str = "") -> Tensor:
+        wants = requires_grad and value.dtype.is_floating_point
+        x = lazy_tensor(value, value.shape, value.dtype, wants, name if wants else "")
+        if self.placing.active:
+            x.lay = self.placing.lay_of(value)
+        return x
+
+    def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
+        """Tensor.to_global inside build."""
+        return self.placing.to_global(x, placement, sbp, grad_sbp)
+
+    def value_of(self, x, op=None) -> GraphValue:
+        """The GraphValue a tensor stands for; eager tensors become variables."""
+        if not isinstance(x, Tensor):
+            raise JobBuildAndInferError(f"{op.name if op else 'nn.Graph'}: an input is not a tensor", expected="tensors",
+                                        got=type(x).__name__, fix="flow.tensor(x), made in __init__")
+        x.settle()                                       # a view whose base was written in place is made anew
+        if x.symbol is not None:
+            if x.symbol.node is not None and x.symbol.node not in self.owner or x.symbol.kind == "input" and \
+                    self.graph.inputs.get(x.symbol.name) is not x.symbol:
+                raise JobBuildAndInferError("nn.Graph: a lazy tensor of another graph, or of an earlier build, is used",
+                                            expected="tensors made in this build", got=repr(x),
+                                            fix="return it from build, and pass the result of the call on")
+            return x.symbol
+        value = self.values.get(id(x))
+        if value is None:
+            name = self.paths.get(id(x))
+            if name is None:
+                name, self.free = f"{FREE}{self.free}", self.free + 1
+            value = self.values[id(x)] = self.graph.variable(name, x.spec)
+            self.variables[name] = x
+            self.placing.enter(value, x)
+            block = self.block_of_path(name)
+            if block is not None:
+                block.nodes.append(value)                # variables are listed where they are first used
+        return value
+
+    def block_of_path(self, name: str) -> GraphModule | None:
+        parent = name.rpartition(".")[0]
+        return next((b for b in self.blocks.values() if b.path == parent), None)
+
+    def write(self, x: Tensor, z: Tensor) -> None:
+        """x, an eager tensor, is written in place: it has z's value from here on, and in memory after each run."""
+        target = self.value_of(x)
+        while target.kind == "node":                     # written before in this build
+            target = next(v for v, now in self.written.items() if now is target)
+        value = self.value_of(z)
+        if value.spec != target.spec:
+            raise JobBuildAndInferError("nn.Graph: an in-place write does not fit", expected=str(target.spec),
+                                        got=str(value.spec), fix="cast or reshape the value")
+        if value is target or value in self.written.values() or value.kind == "variable":
+            value = self.append(REGISTRY["contiguous"], [value], ())[0]
+        self.values[id(x)], self.written[target] = value, value
+
+    # ---- modules
+    def call_module(self, module, args: tuple, kwargs: dict):
+        """Module.__call__ inside build: forward under the module's name; hooks are not run, as in OneFlow."""
+        block = self.blocks.get(id(module))
+        if block is None:
+            if id(module) not in self.called:
+                warnings.warn(f"{module._shallow_repr()} is called in a nn.Graph, but not registered into a nn.Graph: "
+                              "assign it to an attribute in __init__", stacklevel=3)
+            self.called.add(id(module))
+            return _forward(module, args, kwargs)
+        if block.placement is not None and self.placing.active:
+            args, kwargs = io.map_leaves("", args, kwargs, lambda _, x: self.placing.on_stage(x, block.placement))
+        first = id(module) not in self.called
+        if first and module._hooks is not None and module._hooks.any and not self.hooked:
+            self.hooked = True
+            warnings.warn(f"the hooks of {block.path} are not run in a nn.Graph, nor those of other modules", stacklevel=3)
+        self.called.add(id(module))
+        self.scope.append(block)
+        mine = self.checkpoint is None and block.activation_checkpointing
+        if mine:
+            self.checkpoint = Checkpoint(self)
+        try:
+            if first:
+                self.say(1, f"(MODULE:{block.path}:{module._shallow_repr()})", block)
+                block.inputs = self.seen("INPUT", f"_{block.path}_input", args, kwargs, block)
+                for kind, table in (("PARAMETER", module._parameters), ("BUFFER", module._buffers)):
+                    for key, t in table.items():
+                        if t is not None:
+                            self.say(1, f"({kind}:{block.path}.{key}:{meta(t)})", block)
+            out = _forward(module, args, kwargs)
+            if first:
+                block.outputs = self.seen("OUTPUT", f"_{block.path}_output", _as_args(out), {}, block)
+            return out
+        finally:
+            self.scope.pop()
+            if mine:
+                self.checkpoint = None
+
+    def seen(self, kind: str, prefix: str, args: tuple, kwargs: dict, block) -> list[str]:
+        """A line on each of the arguments, said aloud at debug level 1."""
+        found = [f"({kind}:{name}:{meta(x)})" if isinstance(x, Tensor) else f"[WARNING]({kind}:{name}:{type(x)})"
+                 for name, x in io.leaves(prefix, args, kwargs)]
+        for line in found:
+            self.say(1, line, block)
+        return found
+
+    # ---- what tensors ask for
+    def backward(self, loss: Tensor, gradient: Tensor | None = None) -> None:
+        """`loss.backward()` in build: remembered; the backward nodes are appended when build is done."""
+        _check_seed("backward", loss, gradient)
+        if self.goal is not None:
+            raise JobBuildAndInferError("nn.Graph: backward is called twice in one build", expected="one backward()",
+                                        got="a second one", fix="add the losses up: (loss1 + loss2).backward()")
+        self.goal = self.value_of(loss), None if gradient is None else self.value_of(gradient)
+
+    def grad(self, outputs: list, inputs: list, gradients: list, create_graph: bool) -> list:
+        """`flow.autograd.grad` in build: the backward nodes are appended here and now. None where there is no path."""
+        seeds, one = [], REGISTRY["constant"]
+        for y, g in zip(outputs, gradients):
+            _check_seed("grad", y, g)
+            seeds.append((self.value_of(y), self.value_of(g) if g is not None else self.append(
+                one, (), one.complete(dict(shape=tuple(y.shape), value=1.0, dtype=y.dtype)))[0]))
+        targets, before = [self.value_of(x) for x in inputs], len(self.graph.nodes)
+        nodes = [n for n in self.graph.nodes if n not in self.frozen]
+        with self.raw():
+            found = reverse(nodes, seeds, targets, self._again)
+        if not create_graph:
+            self.frozen.update(self.graph.nodes[before:])
+        return [None if g is None else self.lazy(g, create_graph, grad_name(g.node) if g.node else "") for g in found]
+
+    def gradients(self, nodes: Sequence[Node], loss: GraphValue, gradient: GraphValue | None,
+                  targets: Sequence[GraphValue]) -> list[GraphValue | None]:
+        """Append the backward pass of one loss over `nodes`, each node's under the name of its module; gradient: what it
+        starts from (None: ones)."""
+        self.graph.training = True
+
+        def visit(node):
+            self.scope[:] = [self.owner[node]] if self.owner.get(node) else []
+            return self._again(node)
+
+        with self.raw():
+            if gradient is None:
+                gradient = ones(loss.spec)
+            try:
+                return reverse([n for n in nodes if n not in self.frozen], [(loss, gradient)], targets, visit)
+            finally:
+                self.scope.clear()
+
+    def _again(self, node: Node):
+        """What the backward pass reads instead of a node whose activations are not kept."""
+        return self.checkpoints[node].again(node) if node in self.checkpoints else None
+
+    def watch(self, x: Tensor, handler: Callable, gradient: bool) -> None:
+        self.watches.append(Watch(self.value_of(x), handler, gradient))
+
+    def refuse(self, what: str) -> None:
+        raise UnsupportedError(f"nn.Graph: {what} inside build", expected="a description of one step",
+                               fix="the graph clears gradients and updates by itself: add_optimizer in __init__ and "
+                                   "loss.backward() in build are all it needs")
+
+
+class Raw:
+    """The interpreter under gradient rules: GraphValues in, GraphValues out."""
+
+    def __init__(self, tracer: Tracer):
+        self.tracer = tracer
+
+    def run(self, op, inputs: tuple, attrs: tuple):
+        outputs = self.tracer.append(op, inputs, attrs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _forward(module, args: tuple, kwargs: dict):
+    try:
+        return module.forward(*args, **kwargs)
+    except TypeError as e:
+        say_misfit(module, args, kwargs, e)
+        raise
+
+
+def _check_seed(what: str, loss: Tensor, gradient: Tensor | None) -> None:
+    if not loss.requires_grad:
+        raise GradientError(f"{what}: element 0 of tensors does not require grad and does not have a grad_fn",
+                            expected="a loss computed from parameters", got="a loss without a history",
+                            fix="compute the loss from parameters, outside no_grad()")
+    if gradient is None and loss.numel() != 1:
+        raise GradientError(f"{what}: grad can be implicitly created only for scalar outputs", got=f"a loss of shape "
+                            f"{tuple(loss.shape)}", fix="loss.mean().backward() or loss.sum().backward()")
+    if gradient is not None and gradient.shape != loss.shape:
+        raise ShapeError(f"{what}: out_grad's shape must be same as output's ({tuple(gradient.shape)} vs "
+                         f"{tuple(loss.shape)})", expected=str(tuple(loss.shape)), got=str(tuple(gradient.shape)))
+
+
+def _as_args(out) -> tuple:
+    return out if type(out) is tuple else (out,)
+
+
+def meta(x: Tensor) -> str:
+    """`tensor(..., size=(2, 3), dtype=flowedu.float32, requires_grad=True)`: all but the numbers."""
+    end = f", grad_fn=<{x.grad_fn.name() if hasattr(x.grad_fn, 'name') else x.grad_fn}>" if x.grad_fn is not None else \
+        ", requires_grad=True" if x.requires_grad else ""
+    return meta_text(tuple(x.shape), x.dtype, end, lazy=x.is_lazy)
+
+
+def meta_text(shape: tuple, dtype: dt.dtype, end: str = "", lazy: bool = False, width: int = 80) -> str:
+    """The same from its parts. A line as long as `width` is broken before `end`, as the printed form of tensors is."""
+    head = "tensor(..., is_lazy='True', " if lazy else "tensor(..., "
+    text = f"{head}size={shape}, dtype={dtype!r}"
+    if end and len(text) + len(end) > width:
+        end = ",\n       " + end[2:]
+    return text + end + ")"

@@ -1,0 +1,2 @@
+"""Chapter 1: values and the memory behind them."""
+from flowedu._kernels.core import openmp

@@ -1,0 +1,184 @@
+"""Annotations of a job function, read once at decoration into a small tree that the later checks walk.
+
+    return      None | MISSING (none written) | value | Callback[value] | Bundle[leaf]
+    value       TupleOf(values) | ListOf(value) | DictOf(key, value) | leaf
+    leaf        Numpy | ListNumpy | ListListNumpy
+    parameter   a placeholder class | TupleOf(parameters)
+"""
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable as Function
+from dataclasses import dataclass
+from typing import Any
+
+from flowedu.core.values.typing import LEAVES, Bundle, Callback, PlaceholderType
+from flowedu.errors import CheckError, FlowError, UnsupportedError
+
+MISSING = inspect.Signature.empty  # no annotation was written
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+
+
+@dataclass(frozen=True)
+class TupleOf:
+    items: tuple
+
+    def __repr__(self) -> str:
+        return f"Tuple[{', '.join(map(show, self.items))}]"
+
+
+@dataclass(frozen=True)
+class _Of:
+    item: Any
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__.removesuffix('Of')}[{show(self.item)}]"
+
+
+class ListOf(_Of):
+    """`List[item]`."""
+
+
+class BundleOf(_Of):
+    """`Bundle[item]`."""
+
+
+class CallbackOf(_Of):
+    """`Callback[item]`."""
+
+
+@dataclass(frozen=True)
+class DictOf:
+    key: Any
+    item: Any
+
+    def __repr__(self) -> str:
+        return f"Dict[{show(self.key)}, {show(self.item)}]"
+
+
+def show(annotation: Any) -> str:
+    """An annotation as a user writes it."""
+    if annotation is MISSING:
+        return "(no annotation)"
+    if isinstance(annotation, type) and not isinstance(annotation, (PlaceholderType, types.GenericAlias)):
+        return annotation.__name__
+    return repr(annotation).replace("typing.", "").replace("flowedu.core.values.", "")
+
+
+def annotations(fn: Function) -> tuple[list[inspect.Parameter], Any]:
+    """The parameters of `fn` and its return annotation; annotations that are strings (PEP 563) are evaluated.
+
+    Names in them are looked up where the function was defined, in its closure, and in the user's calling frame.
+    """
+    signature = inspect.signature(fn)
+    parameters, returns = list(signature.parameters.values()), signature.return_annotation
+    if not any(map(_has_string, [p.annotation for p in parameters] + [returns])):
+        return parameters, returns
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    try:
+        hints = typing.get_type_hints(fn, localns=dict(frame.f_locals) | _closure(inspect.unwrap(fn)))
+    except FlowError:
+        raise
+    except (NameError, AttributeError, SyntaxError, TypeError) as e:
+        raise UnsupportedError(f"{fn.__name__}: invalid annotation found: a string that cannot be evaluated",
+                               expected="names that can be found from here", got=f"{type(e).__name__}: {e}",
+                               fix="remove `from __future__ import annotations`, or make the names in it global") from e
+    return ([p.replace(annotation=hints.get(p.name, p.annotation)) for p in parameters], hints.get("return", returns))
+
+
+def _closure(fn: Function) -> dict[str, Any]:
+    """The variables of enclosing functions that `fn` uses."""
+    out, code = {}, getattr(fn, "__code__", None)
+    for name, cell in zip(code.co_freevars, fn.__closure__ or ()) if code else ():
+        with contextlib.suppress(ValueError):  # not assigned yet
+            out[name] = cell.cell_contents
+    return out
+
+
+def _has_string(annotation: Any) -> bool:
+    return (isinstance(annotation, (str, typing.ForwardRef))
+            or any(map(_has_string, typing.get_args(annotation))))
+
+
+def _is_any(annotation: Any, options: tuple) -> bool:
+    return any(annotation is o for o in options)  # by identity: an annotation may be anything, even an array
+
+
+def _generic(annotation: Any) -> tuple[Any, tuple]:
+    """(origin, arguments): (tuple, (A, B)) for Tuple[A, B] and tuple[A, B], (list, ()) for a bare List or list."""
+    if _is_any(annotation, (tuple, list, dict, Callback, Bundle)):
+        return annotation, ()
+    return typing.get_origin(annotation), typing.get_args(annotation)
+
+
+def _arguments(annotation: Any, args: tuple, count: int | None, where: str) -> tuple:
+    """`args`, which must be there, and `count` of them (None: any number)."""
+    if not args or (count is not None and len(args) != count):
+        text = {tuple: "T in typing.Tuple[T, ...]", list: "T in typing.List[T]", dict: "(K, V) in typing.Dict[K, V]",
+                Callback: "T in tp.Callback[T]", Bundle: "T in tp.Bundle[T]"}
+        origin = _generic(annotation)[0]
+        example = {dict: "Dict[str, tp.Numpy]", tuple: "Tuple[tp.Numpy, tp.Numpy]", list: "List[tp.Numpy]"}
+        raise CheckError(f"{where}: {text[origin]} cannot be omitted", expected="the types inside",
+                         got=show(annotation), fix=f"write {example.get(origin, f'{show(origin)}[tp.Numpy]')}, say")
+    if Ellipsis in args:
+        raise UnsupportedError(f"{where}: a tuple of open length", expected="one entry per element",
+                               got=show(annotation), fix="write Tuple[tp.Numpy, tp.Numpy], or List[tp.Numpy]")
+    return args
+
+
+def parameter_tree(annotation: Any, where: str) -> Any:
+    """The tree of a parameter's annotation: a placeholder class, or TupleOf such trees."""
+    if isinstance(annotation, PlaceholderType) and hasattr(annotation, "shape"):
+        return annotation
+    origin, args = _generic(annotation)
+    if origin is tuple:
+        return TupleOf(tuple(parameter_tree(a, where) for a in _arguments(annotation, args, None, where)))
+    kind = annotation.__name__ if _is_any(annotation, LEAVES) else "Numpy"
+    raise UnsupportedError(f"{where}: invalid parameter annotation {show(annotation)} found",
+                           expected="tp.Numpy.Placeholder(shape, dtype), or a Tuple of them", got=show(annotation),
+                           fix="put it into a Tuple[...]: a parameter takes no list or dict" if origin in (list, dict)
+                           else f"write tp.{kind}.Placeholder((100, 784), dtype=flow.float32), with your shape")
+
+
+def return_tree(annotation: Any, name: str) -> Any:
+    """The tree of a return annotation: None, Callback and Bundle may stand only at the top."""
+    where = f"{name}: return annotation"
+    if _is_any(annotation, (None, type(None))):
+        return None
+    origin, args = _generic(annotation)
+    if origin is Callback:
+        return CallbackOf(_value_tree(_arguments(annotation, args, 1, where)[0], where))
+    if origin is Bundle:
+        item = _arguments(annotation, args, 1, where)[0]
+        if not _is_any(item, LEAVES):
+            raise CheckError(f"{where}: T in tp.Bundle[T] must be one of the leaf types",
+                             expected="tp.Numpy, tp.ListNumpy or tp.ListListNumpy", got=show(item),
+                             fix="write -> tp.Bundle[tp.Numpy]: the nesting is free, the leaves are all alike")
+        return BundleOf(item)
+    return _value_tree(annotation, where)
+
+
+def _value_tree(annotation: Any, where: str) -> Any:
+    origin, args = _generic(annotation)
+    if origin is tuple:
+        return TupleOf(tuple(_value_tree(a, where) for a in _arguments(annotation, args, None, where)))
+    if origin is list:
+        return ListOf(_value_tree(_arguments(annotation, args, 1, where)[0], where))
+    if origin is dict:
+        key, item = _arguments(annotation, args, 2, where)
+        return DictOf(key, _value_tree(item, where))
+    if _is_any(annotation, LEAVES):
+        return annotation
+    fix = "Callback and Bundle stand alone, at the outermost place" if _is_any(origin, (Callback, Bundle)) else \
+        "a Placeholder says what comes in; write -> tp.Numpy" if isinstance(annotation, PlaceholderType) else \
+        "write -> tp.Numpy for one array, -> Tuple[tp.Numpy, tp.Numpy] for two, -> None for nothing"
+    raise UnsupportedError(f"{where}: invalid return annotation {show(annotation)} found",
+                           expected="None, tp.Numpy, tp.ListNumpy, Tuple/List/Dict of them, tp.Bundle[...] or "
+                           "tp.Callback[...]", got=show(annotation), fix=fix)

@@ -1,0 +1,125 @@
+"""Blob: a value with a name in a graph. It describes data (shape, dtype, name); it holds none.
+
+Class names as in OneFlow 0.2, whose documents call `BlobDef` the base of all blobs.
+"""
+from __future__ import annotations
+
+from flowedu.core.values.dtype import dtype
+from flowedu.errors import ArgumentError, DTypeError
+
+# What Python calls for `array op blob`, by the name of NumPy's function for the operator.
+_REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
+              "floor_divide": "__rfloordiv__", "power": "__rpow__", "matmul": "__rmatmul__", "remainder": "__rmod__",
+              "less": "__gt__", "less_equal": "__ge__", "greater": "__lt__", "greater_equal": "__le__", "equal": "__eq__",
+              "not_equal": "__ne__"}
+
+
+class BlobDesc:
+    """Root of everything that describes a blob."""
+
+
+class BlobDef(BlobDesc):
+    """A named value: `op_name/blob_name`, as checkpoints and plans show it.
+
+    Attributes: shape (tuple of int), dtype, is_dynamic, op_name, blob_name, logical_blob_name, unique_name.
+    """
+
+    is_dynamic = False
+    distribute = None
+
+    def __init__(self, value, op_name: str, blob_name: str):
+        self.value, self.op_name, self.blob_name = value, op_name, blob_name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.spec.shape
+
+    @property
+    def dtype(self) -> dtype:
+        return self.value.spec.dtype
+
+    @property
+    def logical_blob_name(self) -> str:
+        return f"{self.op_name}/{self.blob_name}"
+
+    @property
+    def unique_name(self) -> str:
+        return self.logical_blob_name + getattr(self.distribute, "suffix", "")
+
+    @property
+    def lbi(self) -> BlobDef:
+        """The logical blob id: an object with op_name and blob_name, that is, the blob itself."""
+        return self
+
+    def IdenticalTo(self, other: BlobDef) -> bool:
+        """Whether all static attributes agree."""
+        return isinstance(other, BlobDef) and (self.unique_name, self.shape, self.dtype, self.is_dynamic) == (
+            other.unique_name, other.shape, other.dtype, other.is_dynamic)
+
+    def call_op(self, op, inputs: tuple, attrs: tuple):
+        """Answer the call of an op record that was given blobs. A job's blobs do; a bare description cannot."""
+        raise ArgumentError(f"{op.name}: a blob outside a job describes data and has none", got=repr(self),
+                            fix="call it in the body of a job function, or on tensors")
+
+    def _no(self, what: str, fix: str):
+        return ArgumentError(f"a blob has no {what}: inside a job it stands for data that does not exist yet",
+                             expected="ops that build the graph: flow.math, flow.nn, + - * /", got=repr(self), fix=fix)
+
+    def numpy(self):
+        raise self._no("numpy()", "return it from the job, or flow.watch(blob, handler)")
+
+    def __getitem__(self, index):
+        raise self._no("indexing", "use flow.slice(x, begin, size)")
+
+    def __setitem__(self, index, value):
+        raise self._no("assignment to a part", "use flow.slice_update, or flow.where(mask, x, y)")
+
+    def __array__(self, dtype=None, copy=None):
+        raise self._no("array", "return it from the job, or flow.watch(blob, handler)")
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        answer = getattr(self, _REFLECTED.get(ufunc.__name__, ""), None)
+        if answer is not None and method == "__call__" and inputs[1] is self:
+            return answer(inputs[0])
+        raise DTypeError(f"np.{ufunc.__name__}: NumPy computes with arrays, and a blob is none: inside a job it stands for "
+                         "data that does not exist yet", expected="ops that build the graph: flow.math, flow.nn", got=repr(
+                             self), fix=f"flow.math.{ufunc.__name__}(x), or return the blob and use NumPy on the result")
+
+    def __float__(self):
+        raise self._no("number", "return it from the job; in the body go on with flow's ops")
+
+    __int__ = __index__ = __float__
+
+    def __abs__(self):
+        raise self._no("abs()", "use flow.math.abs(x)")
+
+    def __pos__(self):
+        raise self._no("unary plus", "leave it out")
+
+    def __floordiv__(self, other):
+        raise self._no("//", "use flow.math.floordiv(x, y)")
+
+    def __neg__(self):
+        raise self._no("unary minus", "use flow.math.negative(x)")
+
+    def __pow__(self, other):
+        raise self._no("**", "use flow.math.pow(x, y)")
+
+    def __matmul__(self, other):
+        raise self._no("@", "use flow.matmul(a, b)")
+
+    __rfloordiv__, __rpow__, __rmatmul__ = __floordiv__, __pow__, __matmul__
+
+    def __len__(self):
+        raise self._no("len()", "use blob.shape[0]")
+
+    def __iter__(self):
+        raise self._no("iteration", "use flow.slice, or return it and iterate the array")
+
+    def __bool__(self):
+        return True
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.logical_blob_name} shape={self.shape} dtype={self.dtype!r}>"

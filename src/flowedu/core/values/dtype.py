@@ -1,0 +1,115 @@
+"""Element types. `flow.float32` and its siblings are the only instances of `dtype`, so `is` compares them.
+
+Names and aliases as in OneFlow 0.4 and later: float = float32, double = float64, half = float16, int = int32,
+long = int64, char = NumPy's byte.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.errors import DTypeError, UnsupportedError
+
+
+class dtype:
+    """One element type.
+
+    Attributes: name; code, as in _kernels/core/abi.h (-1: no kernels); numpy, or None where NumPy has no such type
+    (bfloat16, record and tensor_buffer); bytes; is_floating_point; is_signed; is_complex, which is False.
+    """
+
+    __slots__ = ("bytes", "code", "is_complex", "is_floating_point", "is_signed", "name", "numpy")
+
+    def __init__(self, name: str, code: int, numpy: type | None, bytes: int = 0):
+        self.name, self.code = name, code
+        self.numpy = None if numpy is None else np.dtype(numpy)
+        self.bytes = bytes if self.numpy is None else self.numpy.itemsize
+        self.is_floating_point, self.is_complex = "float" in name, False
+        self.is_signed = self.is_floating_point or name in ("int8", "int32", "int64", "char")
+
+    def __repr__(self) -> str:
+        return f"flowedu.{self.name}"
+
+    def __reduce__(self):
+        return by_name, (self.name,)
+
+
+float32 = dtype("float32", 0, np.float32)
+float64 = dtype("float64", 1, np.float64)
+int32 = dtype("int32", 2, np.int32)
+int64 = dtype("int64", 3, np.int64)
+int8 = dtype("int8", 4, np.int8)
+uint8 = dtype("uint8", 5, np.uint8)
+bool_ = dtype("bool", 6, np.bool_)
+float16 = dtype("float16", 7, np.float16)
+bfloat16 = dtype("bfloat16", 8, None, 2)
+char = dtype("char", -1, np.byte)
+record = dtype("record", -1, None)
+tensor_buffer = dtype("tensor_buffer", -1, None)
+
+FLOATS = (float32, float64)                         # what every op of real numbers has a kernel for
+NUMBERS = (float32, float64, int32, int64)          # and every op of any numbers
+BY_CODE = (float32, float64, int32, int64, int8, uint8, bool_, float16, bfloat16)
+_ALL = (*BY_CODE, char, record, tensor_buffer)
+_BY_NUMPY = {d.numpy: d for d in BY_CODE if d.numpy is not None}
+
+
+_BY_NAME = {d.name: d for d in _ALL}
+
+
+def by_name(name: str) -> dtype:
+    """The element type of this name: "float32". Raises DTypeError."""
+    if name not in _BY_NAME:
+        raise DTypeError(f"no element type has the name {name!r}", expected=", ".join(_BY_NAME), got=repr(name))
+    return _BY_NAME[name]
+
+
+def dtypes() -> list[dtype]:
+    """Every canonical element type."""
+    return list(_ALL)
+
+
+def convert_oneflow_dtype_to_numpy_dtype(d: dtype) -> np.dtype:
+    """The NumPy type of `d`. UnsupportedError (a NotImplementedError) for record and tensor_buffer, which have none;
+    DTypeError for what is no element type of flowedu."""
+    what = "convert_oneflow_dtype_to_numpy_dtype"
+    if not isinstance(d, dtype):
+        raise DTypeError(f"{what}: not an element type of flowedu", expected="flow.float32, say", got=repr(d),
+                         fix="np.dtype(d) gives the dtype of what NumPy knows")
+    if d.numpy is None:
+        raise UnsupportedError(f"{what}: {d.name} has no NumPy counterpart", expected="an element type of numbers",
+                               got=repr(d), fix="flow.tensor_buffer_to_tensor or a decoder of records gives numbers")
+    return d.numpy
+
+
+def as_dtype(d: object, what: str = "dtype") -> dtype:
+    """`d` itself if it is a dtype, or the one that matches a NumPy dtype or Python type.
+
+    Raises DTypeError naming the argument `what`.
+    """
+    if isinstance(d, dtype):
+        return d
+    try:
+        return _BY_NUMPY[np.dtype(d)]
+    except (TypeError, ValueError, KeyError):
+        names = ", ".join(x.name for x in BY_CODE)
+        raise DTypeError(f"{what} is not an element type flowedu knows", expected=f"one of flow.{{{names}}}",
+                         got=repr(d), fix="pass flow.float32, say, or convert the array with .astype") from None
+
+
+# ---- the dtype of Python floats
+_default = float32
+
+
+def get_default_dtype() -> dtype:
+    """The dtype Python floats become: float32, unless set_default_dtype said otherwise."""
+    return _default
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Let Python floats become `d`. Raises DTypeError for a dtype that is not floating."""
+    global _default
+    d = as_dtype(d, "set_default_dtype: d")
+    if not d.is_floating_point:
+        raise DTypeError("set_default_dtype: only floating-point types are supported as the default type",
+                         expected="float32, float64, float16 or bfloat16", got=repr(d))
+    _default = d

@@ -1,0 +1,38 @@
+"""Size: what t.shape is."""
+from __future__ import annotations
+
+import math
+
+from flowedu.core.ops.dispatch import register_size
+
+
+@register_size
+class Size(tuple):
+    """A shape: a tuple of ints that adds and slices to Sizes and knows its product."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self)
+
+    def __getitem__(self, index):
+        found = tuple.__getitem__(self, index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def __add__(self, other):
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __radd__(self, other):
+        return Size(tuple(other) + tuple(self))
+
+    def __mul__(self, n):
+        return Size(tuple.__mul__(self, n))
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"flowedu.Size({list(self)})"
+
+    def __reduce__(self):
+        return Size, (tuple(self),)

@@ -1,0 +1,109 @@
+"""Spec: what is known about a value before it exists. Shape arithmetic lives here too."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from math import prod
+from operator import index
+from typing import NamedTuple
+
+from flowedu.core.values.dtype import dtype
+from flowedu.errors import OutOfMemoryError, ShapeError
+
+MAX_RANK = 8               # FE_MAX_DIM of _kernels/core/abi.h
+LARGEST = 1 << 45          # bytes of one array: more than any machine has, and nowhere near where int64 arithmetic wraps
+
+
+class Spec(NamedTuple):
+    """Shape and element type of a value. Placement and SBP join it in chapter 6."""
+
+    shape: tuple[int, ...]
+    dtype: dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.bytes
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)}"
+
+
+def check_spec(what: str, spec: Spec) -> Spec:
+    """`spec`, if an array can have it. Raises ShapeError for too many axes, or a size that is no int of 0 or more, and
+    OutOfMemoryError where it takes more than LARGEST bytes (sizes of 0 count as 1 here, so that the strides fit, too)."""
+    if len(spec.shape) > MAX_RANK:
+        raise ShapeError(f"{what}: the result has too many axes", expected=f"at most {MAX_RANK}", got=str(spec.shape),
+                         fix="merge axes: reshape to fewer")
+    extent = 1
+    for n in spec.shape:
+        if type(n) is not int:
+            n = _whole(what, spec.shape, n)
+        if n < 0:
+            raise ShapeError(f"{what}: a size is negative", expected="sizes of 0 or more", got=str(spec.shape),
+                             fix="check the sizes")
+        extent *= n or 1
+    if extent * max(spec.dtype.bytes, 1) > LARGEST:
+        raise OutOfMemoryError(f"{what}: no memory has room for this", expected=f"at most {LARGEST:,} bytes",
+                               got=f"{spec}, {extent * spec.dtype.bytes:,} bytes" + (", its sizes of 0 taken as 1" * (
+                                   0 in spec.shape)), fix="check the sizes")
+    return spec
+
+
+@contextmanager
+def room_for(what: str, spec: Spec):
+    """`with room_for("histc", spec):` around what NumPy computes there: raises OutOfMemoryError, before the work where the
+    result is too large for any memory, and where NumPy finds none."""
+    check_spec(what, spec)
+    try:
+        yield
+    except MemoryError as e:
+        if isinstance(e, OutOfMemoryError):
+            raise
+        raise OutOfMemoryError(f"{what}: out of memory", expected=f"room for {spec}", got=f"{spec.nbytes:,} bytes",
+                               fix="use smaller sizes, or del tensors that are no longer needed") from None
+
+
+def _whole(what, shape, n):
+    try:
+        return index(n)
+    except TypeError:
+        raise ShapeError(f"{what}: a size is not a whole number", expected="ints of 0 or more", got=str(tuple(shape)),
+                         fix="int(n)") from None
+
+
+def broadcast(*shapes: Sequence[int], what: str = "broadcast") -> tuple[int, ...]:
+    """The common shape of NumPy-style broadcasting: right-aligned, axes equal or 1. Raises ShapeError."""
+    rank = max((len(s) for s in shapes), default=0)
+    out = []
+    for axis in range(rank):
+        sizes = {s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0} - {1}
+        if len(sizes) > 1:
+            raise ShapeError(f"{what}: the shapes do not broadcast", expected="axes that are equal or 1, from the right",
+                             got=" and ".join(str(tuple(s)) for s in shapes), fix="reshape or expand one of them")
+        out.append(sizes.pop() if sizes else 1)
+    return tuple(out)
+
+
+def normal_axis(axis: int, rank: int, what: str) -> int:
+    """`axis` counted from the front. Raises ShapeError when it is out of [-rank, rank)."""
+    if not -rank <= axis < rank:
+        raise ShapeError(f"{what}: axis is out of range", expected=f"an axis in [{-rank}, {rank - 1}]", got=str(axis),
+                         fix="count axes from 0, or from the end with -1")
+    return axis % rank
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides, in elements, of a contiguous array."""
+    out, step = [], 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(out))

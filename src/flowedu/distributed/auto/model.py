@@ -1,0 +1,288 @@
+"""The choice of layouts for a whole graph, written down as unknowns and bills.
+
+An unknown is a node, whose options are its ways (candidates.py), or a variable or input that may lie otherwise. Every
+value has one bill: the layout its maker gives it, and those its readers take it in, one after the other. The bill is
+that of core/sbp/infer.py: what a value was brought to once serves all later readers.
+"""
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from flowedu.core.graph.ir import Graph, GraphValue, Node
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import Op
+from flowedu.core.sbp.candidates import GridSignature, Way, ways
+from flowedu.core.sbp.choose import cheapest, is_present
+from flowedu.core.sbp.infer import HINT, groups, wish
+from flowedu.core.sbp.sbp import Layout, layout, place_of
+from flowedu.core.values.place import Place
+from flowedu.core.values.spec import Spec
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to decide an unknown.
+
+    Attributes: layouts, of a node's inputs, then outputs, or of a variable and what goes with it; way, of a node that has
+    several; work, what is computed more than once; memory, bytes of what is made, on all devices together.
+    """
+
+    layouts: tuple[Layout, ...]
+    way: Way | None = None
+    work: int = 0
+    memory: int = 0
+
+
+class Read(NamedTuple):
+    """A reader: the layouts it wants, by option; whether what is brought for it serves later readers too; whether it is the
+    user who wants it so: only then may a value become a partial sum."""
+
+    unknown: int
+    wanted: Sequence[Layout]
+    shared: bool = True
+    forced: bool = False
+
+
+@dataclass
+class Traffic:
+    """A value: who makes it, and who reads it, in order. The layouts are listed by option of that unknown."""
+
+    value: GraphValue
+    maker: int
+    own: Sequence[Layout]
+    reads: list[Read] = field(default_factory=list)
+
+
+class Model:
+    """Unknowns and values of a logical graph.
+
+    Args:
+        graph, everywhere, sources, unshared: as for Inference.
+        free: {variable or input that may lie otherwise: what lies as it does, such as an optimizer's states}.
+        taken: {node: the signature that the greedy choice took}; a node may always have this one.
+
+    Attributes: options[u], those of unknown u; unknown 0 has one, for all that is fixed; nodes, {node: unknown}; kept,
+    {free value: unknown}; traffic, {value: Traffic}.
+    """
+
+    def __init__(self, graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layout],
+                 free: Mapping[GraphValue, Sequence[GraphValue]] = (), unshared: Iterable[Node] = (),
+                 taken: Mapping[Node, GridSignature] | None = None):
+        self.graph, self.everywhere, self.free, self.unshared = graph, everywhere, dict(free), set(unshared)
+        self.taken = taken or {}
+        self.options: list[list[Option]] = [[Option(())]]
+        self.nodes: dict[Node, int] = {}
+        self.kept: dict[GraphValue, int] = {}
+        self.traffic: dict[GraphValue, Traffic] = {}
+        self.same: dict[GraphValue, GraphValue] = {}
+        self.loose: set[GraphValue] = set()
+        self.known: dict[tuple, tuple[float, bool]] = {}
+        self.bills: dict[tuple, float] = {}
+        self._sources(sources)
+        for node in graph.nodes:
+            self._node(node)
+
+    # ---- what there is to decide
+    def _unknown(self, options: Sequence[Option]) -> int:
+        self.options.append(list(options))
+        return len(self.options) - 1
+
+    def _made(self, value: GraphValue, maker: int, own: Sequence[Layout]) -> None:
+        self.traffic[value] = Traffic(value, maker, own)
+
+    def base(self, value: GraphValue) -> Traffic:
+        """The traffic of a value, or of the one that it is another name of."""
+        while value in self.same:
+            value = self.same[value]
+        return self.traffic[value]
+
+    def _sources(self, sources: Mapping[GraphValue, Layout]) -> None:
+        graph, tied = self.graph, {v for vs in self.free.values() for v in vs}
+        for v in (*graph.inputs.values(), *graph.variables.values(), *graph.hosts.values()):
+            if v in self.free:
+                members = (v, *self.free[v])
+                layouts = possible(graph, v, sources[v])
+                self.kept[v] = u = self._unknown([
+                    Option((at,) * len(members), memory=sum(held(m.spec, at) for m in members)) for at in layouts])
+                for m in members:
+                    self._made(m, u, layouts)
+            elif v not in tied:
+                if v not in sources:
+                    self.loose.add(v)
+                self._made(v, 0, [sources.get(v, layout("B", self.everywhere))])
+
+    def _place(self, node: Node) -> Place:
+        if node.placement is not None:
+            return place_of(node.placement)
+        return next((place_of(self.base(x).own[0]) for x in node.inputs if x not in self.loose), self.everywhere)
+
+    def _read(self, value: GraphValue, reader: int, wanted: Sequence[Layout], *how: bool) -> None:
+        self.base(value).reads.append(Read(reader, [at.plain for at in wanted], *how))
+
+    def _node(self, node: Node) -> None:
+        if node.op is HINT:
+            self._hint(node)
+            return
+        place = self._place(node)
+        if node.mutates:
+            self._update(node, place)
+        elif len(place.devices) == 1 or place is self.everywhere and all(x in self.loose for x in node.inputs):
+            for x in node.inputs:
+                self._read(x, 0, [layout("B", place)])
+            for y in node.outputs:
+                self._made(y, 0, [layout("B", place)])
+            if place is self.everywhere and node.placement is None:
+                self.loose.update(node.outputs)
+        else:
+            options = self._options(node, place)
+            self.nodes[node] = u = self._unknown(options)
+            for i, x in enumerate(node.inputs):
+                self._read(x, u, [o.layouts[i] for o in options])
+            for i, y in enumerate(node.outputs, len(node.inputs)):
+                self._made(y, u, [o.layouts[i] for o in options])
+
+    def _hint(self, node: Node) -> None:
+        """A forced one is a reader that wants one layout, or the SBP that the value has, elsewhere."""
+        x, y = node.inputs[0], node.outputs[0]
+        names = dict(zip(HINT.attrs, node.attrs))
+        there, sbp = names.get("place"), names["sbp"]
+        place = self._place(node) if there is None else place_of(there)
+        if not names["forced"] or sbp is None and there is None or len(place.devices) == 1 and there is None:
+            self.same[y] = x
+            if x in self.loose:
+                self.loose.add(y)
+            return
+        made = self.base(x)
+        if sbp is not None:
+            self._read(x, 0, [layout(sbp, place)], node not in self.unshared, True)
+            self._made(y, 0, [layout(sbp, place)])
+        else:
+            plain = [at.plain.sbp for at in made.own]
+            wanted = [layout(s if len(s) == len(place.hierarchy) else "B", place) for s in plain]
+            self._read(x, made.maker, wanted, node not in self.unshared, True)
+            self._made(y, made.maker, wanted)
+
+    def _update(self, node: Node, place: Place) -> None:
+        """Gradients and states are wanted where the variable lies."""
+        wants: list[tuple[int, Sequence[Layout]]] = [(0, [layout("B", place)])] * len(node.inputs)
+        for members in groups(node):
+            w = node.inputs[members[0]]
+            home = self.base(w)
+            for i in members:
+                same = node.inputs[i].shape == w.shape
+                wants[i] = home.maker, [at if same else layout("B", place_of(at)) for at in home.own]
+        for x, want in zip(node.inputs, wants):
+            self._read(x, *want)
+
+    def _options(self, node: Node, place: Place) -> list[Option]:
+        """The ways of a node. Hints hold, except where they left the greedy choice none."""
+        specs = tuple(x.spec for x in node.inputs)
+        wanted = [wish(x, place) for x in node.inputs]
+        once = work(node.op, specs, [y.spec for y in node.outputs], node.attrs)
+        found, taken = [], self.taken.get(node)
+        for way in ways(node.op, specs, node.attrs, place.hierarchy):
+            if way.fault or way.mixed or not way.whole and way.calls is None:
+                continue
+            layouts = tuple(Layout(s, *place) for s in way.signature)
+            if way.signature != taken and not all(any(allowed(own, at.plain) for own in self.base(x).own)
+                                                  for x, at in zip(node.inputs, layouts)):
+                continue
+            if way.whole:
+                total = once * len(place.devices)
+            else:
+                each = {id(c): work(c.op, c.ins, c.outs, c.attrs) for c in {id(c): c for c in way.calls}.values()}
+                total = sum(each[id(c)] for c in way.calls)
+            memory = sum(held(y.spec, at) for y, at in zip(node.outputs, layouts[len(specs):]))
+            found.append(Option(layouts, way, max(0, total - once), memory))
+        hinted = [o for o in found if all(h is None or o.way.signature[i] == h for i, h in enumerate(wanted))
+                  or o.way.signature == taken]
+        return hinted or found
+
+    # ---- what it costs
+    def bill(self, t: Traffic, numbers: Sequence[int]) -> float:
+        """Bytes moved of a value under an assignment {unknown: option}; inf where that is impossible."""
+        wants: dict[object, tuple[Layout, bool, bool]] = {}    # what was brought there is there
+        for i, (u, wanted, shared, forced) in enumerate(t.reads):
+            at = wanted[numbers[u]]
+            wants.setdefault(at if shared else i, (at, shared, forced))
+        key = t.value.spec, t.own[numbers[t.maker]], tuple(wants.values())
+        if key not in self.bills:
+            self.bills[key] = self._moved(*key)
+        return self.bills[key]
+
+    def _moved(self, spec: Spec, own: Layout, wants: Iterable[tuple[Layout, bool, bool]]) -> float:
+        """Bytes to bring a value into these layouts, one after the other."""
+        have, total = [own], 0.0
+        for wanted, shared, forced in wants:
+            steps = [self.step(spec, at, wanted) for at in have]
+            total += min(n for n, _ in steps) if forced or any(legal for _, legal in steps) else math.inf
+            if shared:
+                have.append(wanted)
+        return total
+
+    def step(self, spec: Spec, src: Layout, dst: Layout) -> tuple[float, bool]:
+        """(bytes from one layout to another, whether dst may be wanted where this is present)"""
+        key = spec, src, dst
+        if key not in self.known:
+            if is_present((src,), dst):
+                self.known[key] = 0, True
+            elif src.fits(spec.shape) and dst.fits(spec.shape):
+                self.known[key] = routed(spec, src, dst), allowed(src, dst)
+            else:
+                self.known[key] = math.inf, False
+        return self.known[key]
+
+
+def allowed(src: Layout, dst: Layout) -> bool:
+    """Nothing is turned into a partial sum: who wants one takes one that was made."""
+    partial, plain = [a for a, s in enumerate(dst.sbp) if s[0] == "P"], src.plain
+    return not partial or plain[1:] == dst[1:] and all(plain.sbp[a] == dst.sbp[a] for a in partial)
+
+
+def routed(spec: Spec, src: Layout, dst: Layout) -> int:
+    """Bytes of the cheapest route. They grow in step with an axis that is cut evenly, so few shapes are looked at."""
+    def least(axis: int, n: int) -> int:
+        """The smallest axis that is cut alike."""
+        if src.partial:                                        # on the way it may be cut anyhow
+            k = math.lcm(src.k, dst.k)
+        else:
+            k = math.lcm(*(math.prod(k for s, k in zip(at.sbp, at.hierarchy) if s == f"S{axis}") for at in (src, dst)))
+        return k if n and n % k == 0 else n
+    small = tuple(least(axis, n) for axis, n in enumerate(spec.shape))
+    return _routed(Spec(small, spec.dtype), src, dst) * spec.size // max(math.prod(small), 1)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _routed(spec: Spec, src: Layout, dst: Layout) -> int:
+    return cheapest((src,), dst, spec).bytes
+
+
+def possible(graph: Graph, v: GraphValue, at: Layout) -> list[Layout]:
+    """The layouts a variable may have on its devices, the present one first: along each axis of the grid B, or split. An
+    update that needs the whole of it leaves it whole."""
+    found: list[tuple[str, ...]] = [()]
+    for k in at.hierarchy:
+        found = [(*f, s) for f in found for s in (["B"] if k == 1 else ["B", *(f"S{a}" for a in range(v.ndim))])]
+    layouts = [at] + [x for x in (Layout(f, at.devices, at.hierarchy) for f in found) if x != at]
+    for node in graph.nodes:
+        if node.mutates and v in node.inputs:
+            terms, _ = axes.parse(node.op.equation([x.spec for x in node.inputs], node.attrs), len(node.inputs))
+            if terms[node.inputs.index(v)].isupper():
+                layouts = [x for x in layouts if x.whole]
+    return [x for x in layouts if x.fits(v.shape)]
+
+
+def held(spec: Spec, at: Layout) -> int:
+    """Bytes of a value on all its devices together."""
+    return sum(math.prod(at.local_shape(spec.shape, i)) for i in range(at.k)) * spec.dtype.bytes
+
+
+def work(op: Op, ins: Sequence[Spec], outs: Sequence[Spec], attrs: tuple) -> int:
+    """What a call is worth, in elements touched; views are for nothing."""
+    if op.view is not None or op.axes is None:
+        return 0
+    return axes.cost(op, ins, outs, op.equation(ins, attrs))

@@ -1,0 +1,229 @@
+"""flow.comm: collectives on local tensors. Every rank of the world makes the same calls in the same order.
+
+    x = flow.ones(3) * flow.env.get_rank()
+    flow.comm.all_reduce(x)                  # 0 + 1 + ... on every rank
+
+A program that does the work of all its virtual devices acts as if each rank passed the same tensor, and sees what rank 0
+does. Gradients do not flow through these; global tensors' do.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from flowedu.core.ops.dispatch import bump
+from flowedu.core.sbp.ranks.base import Comm, current
+from flowedu.core.sbp.ranks.mirror import Mirror
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.device import usable
+from flowedu.errors import ArgumentError, CallError, ShapeError
+from flowedu.tensor import Tensor, from_numpy, no_grad
+
+
+def _comm() -> Comm:
+    engine = current()
+    return engine.comm(engine.rank) if len(engine.owned) == 1 else Mirror(engine.size)
+
+
+def _numbers(x, name: str) -> np.ndarray:
+    """The numbers of a local tensor, contiguous; its own memory where that is."""
+    if not isinstance(x, Tensor) or x.is_global or x.is_lazy:
+        kind = ("a global tensor" if x.is_global else "a tensor of a graph") if isinstance(x, Tensor) else type(x).__name__
+        raise CallError(f"flow.comm.{name}: not a local tensor", expected="a local tensor", got=kind,
+                        fix="x.to_local(), or x.to_global(sbp=...), which communicates itself")
+    if x.dtype.numpy is None:                                # bfloat16
+        x = x.to(dt.float32)
+    a = x.numpy()
+    return a if a.flags.c_contiguous else np.array(a, order="C")
+
+
+def _fill(x: Tensor, a: np.ndarray) -> None:
+    """x[...] = a, without a gradient."""
+    if x.dtype.numpy is None:
+        with no_grad():
+            x.copy_(from_numpy(a))
+        return
+    np.copyto(x.numpy(), a)
+    bump(x)
+
+
+def _same(name: str, xs: Sequence[Tensor], n: int, like: Tensor, what: str) -> None:
+    """A list of n tensors of one shape and dtype."""
+    if len(xs) != n:
+        raise ArgumentError(f"flow.comm.{name}: {what} has not one tensor for each rank", expected=str(n), got=str(len(xs)),
+                            fix=f"[flow.empty_like(x) for _ in range({n})]")
+    for i, x in enumerate(xs):
+        _numbers(x, name)
+        if x.shape != like.shape or x.dtype is not like.dtype:
+            raise ShapeError(f"flow.comm.{name}: {what}[{i}] has another shape or dtype", got=f"{x.dtype} {tuple(x.shape)}",
+                             expected=f"{like.dtype} {tuple(like.shape)}", fix="flow.empty_like(x)")
+
+
+def _root(name: str, rank: int, c: Comm) -> int:
+    if not 0 <= rank < c.size:
+        raise ArgumentError(f"flow.comm.{name}: there is no rank {rank}", expected=f"0 to {c.size - 1}", got=str(rank),
+                            fix="0")
+    return rank
+
+
+def all_reduce(tensor: Tensor) -> Tensor:
+    """tensor = the sum of all ranks' tensors, in place."""
+    a = _numbers(tensor, "all_reduce")
+    _fill(tensor, _comm().all_reduce(a, what="flow.comm.all_reduce"))
+    return tensor
+
+
+def all_gather(tensor_list: list[Tensor], tensor: Tensor) -> None:
+    """tensor_list[i] = rank i's tensor."""
+    c, a = _comm(), _numbers(tensor, "all_gather")
+    _same("all_gather", tensor_list, c.size, tensor, "tensor_list")
+    for y, part in zip(tensor_list, c.all_gather(a, what="flow.comm.all_gather")):
+        _fill(y, part)
+
+
+def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor) -> None:
+    """output_tensor = all ranks' input_tensor, one after the other along axis 0 (or along a new one)."""
+    c, a = _comm(), _numbers(input_tensor, "all_gather_into_tensor")
+    whole, shape = (c.size, *a.shape), _numbers(output_tensor, "all_gather_into_tensor").shape
+    if shape not in (whole, (c.size * a.shape[0], *a.shape[1:]) if a.ndim else None):
+        raise ShapeError("flow.comm.all_gather_into_tensor: the output has another shape", got=str(shape),
+                         expected=str(whole), fix=f"flow.empty{whole}")
+    _fill(output_tensor, c.all_gather(a, what="flow.comm.all_gather_into_tensor").reshape(shape))
+
+
+def broadcast(tensor: Tensor, src: int = 0) -> Tensor:
+    """tensor = rank src's, in place."""
+    c, a = _comm(), _numbers(tensor, "broadcast")
+    got = c.broadcast(a, _root("broadcast", src, c), what="flow.comm.broadcast")
+    if got.shape != a.shape or got.dtype != a.dtype:
+        raise ShapeError(f"flow.comm.broadcast: rank {src} sends another shape or dtype", got=f"{got.dtype} {got.shape}",
+                         expected=f"{a.dtype} {a.shape}, as on rank {c.rank}", fix=f"flow.empty{got.shape} on the others")
+    _fill(tensor, got)
+    return tensor
+
+
+def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int = 0) -> Tensor:
+    """tensor = rank src's scatter_list[rank]; the others need no list."""
+    c, a = _comm(), _numbers(tensor, "scatter")
+    parts = None
+    if c.rank == _root("scatter", src, c):
+        if scatter_list is None:
+            raise ArgumentError("flow.comm.scatter: rank src has no scatter_list", expected=f"{c.size} tensors", got="None",
+                                fix="scatter_list=list(x.chunk(n))")
+        _same("scatter", scatter_list, c.size, tensor, "scatter_list")
+        parts = [_numbers(x, "scatter") for x in scatter_list]
+    _fill(tensor, _spread(c, src, parts, a))
+    return tensor
+
+
+def _spread(c: Comm, src: int, parts: list[np.ndarray] | None, a: np.ndarray) -> np.ndarray:
+    """Rank src's parts[rank]."""
+    if isinstance(c, Mirror):
+        return parts[c.rank]
+    if c.rank == src:
+        c.exchange([(r, parts[r]) for r in range(c.size) if r != src], [], "flow.comm.scatter")
+        return parts[src]
+    return c.recv(src, a.shape, a.dtype, "flow.comm.scatter")
+
+
+def reduce(tensor: Tensor, dst: int = 0) -> Tensor:
+    """On rank dst, tensor = the sum of all ranks'; the others keep theirs."""
+    c, a = _comm(), _numbers(tensor, "reduce")
+    _root("reduce", dst, c)
+    total = c.all_reduce(a, what="flow.comm.reduce")
+    if c.rank == dst:
+        _fill(tensor, total)
+    return tensor
+
+
+def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int = 0) -> None:
+    """On rank dst, gather_list[i] = rank i's tensor; the others need no list."""
+    c, a = _comm(), _numbers(tensor, "gather")
+    if c.rank != _root("gather", dst, c):
+        c.send(dst, a, "flow.comm.gather")
+        return
+    if gather_list is None:
+        raise ArgumentError("flow.comm.gather: rank dst has no gather_list", expected=f"{c.size} tensors", got="None",
+                            fix="gather_list=[flow.empty_like(x) for _ in range(n)]")
+    _same("gather", gather_list, c.size, tensor, "gather_list")
+    others = [r for r in range(c.size) if r != dst]
+    got = [a] * len(others) if isinstance(c, Mirror) else c.exchange(
+        [], [(r, a.shape, a.dtype) for r in others], "flow.comm.gather")
+    for r, part in (*zip(others, got), (dst, a)):
+        _fill(gather_list[r], part)
+
+
+def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]) -> None:
+    """output_tensor_list[i] = what rank i has at input_tensor_list[this rank]."""
+    c = _comm()
+    for what, xs in (("output_tensor_list", output_tensor_list), ("input_tensor_list", input_tensor_list)):
+        if len(xs) != c.size:
+            raise ArgumentError(f"flow.comm.all_to_all: {what} has not one tensor for each rank", expected=str(c.size),
+                                got=str(len(xs)), fix="list(x.chunk(n))")
+    given = [_numbers(x, "all_to_all") for x in input_tensor_list]
+    room = [_numbers(y, "all_to_all") for y in output_tensor_list]
+    others = [r for r in range(c.size) if r != c.rank]
+    got = [given[c.rank]] * len(others) if isinstance(c, Mirror) else c.exchange(
+        [(r, given[r]) for r in others], [(r, room[r].shape, room[r].dtype) for r in others], "flow.comm.all_to_all")
+    for r, part in (*zip(others, got), (c.rank, given[c.rank])):
+        _fill(output_tensor_list[r], part)
+
+
+def reduce_scatter(output: Tensor, input_list: list[Tensor]) -> Tensor:
+    """output = the sum of all ranks' input_list[this rank]."""
+    c = _comm()
+    _numbers(output, "reduce_scatter")
+    _same("reduce_scatter", input_list, c.size, output, "input_list")
+    parts = np.stack([_numbers(x, "reduce_scatter") for x in input_list])
+    _fill(output, c.reduce_scatter(parts, what="flow.comm.reduce_scatter"))
+    return output
+
+
+def reduce_scatter_tensor(output_tensor: Tensor, input_tensor: Tensor) -> Tensor:
+    """output_tensor = this rank's part, along axis 0, of the sum of all ranks' input_tensor."""
+    c, a, y = _comm(), _numbers(input_tensor, "reduce_scatter_tensor"), _numbers(output_tensor, "reduce_scatter_tensor")
+    if a.size != c.size * y.size:
+        raise ShapeError("flow.comm.reduce_scatter_tensor: the output is not one of equal parts of the input",
+                         expected=f"{c.size} times {y.shape}", got=str(a.shape), fix="pad axis 0, or use reduce_scatter")
+    _fill(output_tensor, c.reduce_scatter(a.reshape(c.size, *y.shape), what="flow.comm.reduce_scatter_tensor"))
+    return output_tensor
+
+
+def send(input: Tensor, dst: int, send_meta: bool = True) -> None:
+    """Send a tensor to rank dst; does not wait. send_meta: also its shape and dtype, for a recv that does not know them."""
+    c, a = _comm(), _numbers(input, "send")
+    if send_meta:
+        c.send(dst, np.array([dt.BY_CODE.index(input.dtype), a.ndim, *a.shape, *[0] * (16 - a.ndim)]), "flow.comm.send")
+    c.send(dst, a, "flow.comm.send")
+
+
+def recv(src: int, shape: Sequence[int] | None = None, dtype=None, device=None, *, out: Tensor | None = None) -> Tensor:
+    """The next tensor that rank src sends. Without `shape` and `dtype`, what send(..., send_meta=True) says; with both,
+    those of send(..., send_meta=False). out: where to put it."""
+    c = _comm()
+    if device is not None:
+        usable(device)
+    if (shape is None) != (dtype is None):
+        raise ArgumentError("flow.comm.recv: shape and dtype belong together", expected="both or neither",
+                            got="shape" if dtype is None else "dtype", fix="both, with send_meta=False at the sender")
+    if shape is None:
+        code, ndim, *sizes = c.recv(src, (18,), np.int64, "flow.comm.recv").tolist()
+        shape, dtype = sizes[:ndim], dt.BY_CODE[code]
+    dtype = dt.as_dtype(dtype, "flow.comm.recv: dtype")
+    got = from_numpy(c.recv(src, tuple(shape), dtype.numpy or np.dtype(np.float32), "flow.comm.recv"))
+    if dtype.numpy is None:
+        got = got.to(dtype)
+    if out is None:
+        return got
+    if out.shape != got.shape or out.dtype is not got.dtype:
+        raise ShapeError("flow.comm.recv: out has another shape or dtype", got=f"{out.dtype} {tuple(out.shape)}",
+                         expected=f"{got.dtype} {tuple(got.shape)}", fix="out=flow.empty(shape, dtype=dtype)")
+    with no_grad():
+        out.copy_(got)
+    return out
+
+
+def barrier() -> None:
+    """Wait until all ranks are here."""
+    _comm().barrier(what="flow.comm.barrier")

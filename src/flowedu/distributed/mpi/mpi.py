@@ -1,0 +1,224 @@
+"""Comm between processes, by MPI (extra `mpi`: mpi4py and an MPI library).
+
+All calls are nonblocking and polled, so that a rank that waits stays able to hear (see watch). What ranks of a group call
+is compared without a message of its own where that is possible: small arrays go directly from rank to rank under a tag made
+of the call, so that different calls do not meet. Before everything else ranks compare a hash of the call, and wait in that;
+large data moves only when all are there.
+"""
+from __future__ import annotations
+
+import os
+import sys
+import time
+import zlib
+from collections import Counter
+
+import numpy as np
+
+from flowedu.core.sbp.ranks.base import Call, Comm, check_group, check_peer, options
+from flowedu.distributed.mpi.watch import CLOSING, Wait, Watch
+from flowedu.errors import CommError, user_line
+
+SPIN = 400                          # tests before a rank lets others have the processor
+LISTEN, PROBE = 0.2, 1.0            # seconds of waiting after which a rank reads probes, and sends one
+TEXT = 512
+NATIVE = set("fdilqbhBHILQ")        # dtype letters that MPI has types for
+
+
+class Group:
+    """Ranks with a communicator of their own. number: collectives this rank has entered; called: the latest's fields."""
+
+    __slots__ = ("comm", "ranks", "key", "k", "me", "pairwise", "number", "called")
+
+    def __init__(self, ranks: tuple[int, ...], rank: int, comm=None, key: tuple[int, ...] | None = None):
+        self.comm, self.ranks, self.k, self.me = comm, ranks, len(ranks), ranks.index(rank)
+        self.key = key or ranks                              # by which ranks speak of it
+        self.pairwise = self.k in (2, 4, 8)
+        self.number, self.called = 0, None
+
+    def call(self) -> Call:
+        kind, detail, shape, dtype, what = self.called
+        return Call(kind, detail, shape, dtype and str(dtype), self.ranks, what)
+
+
+def flat(a: np.ndarray) -> np.ndarray:
+    """The bytes of a contiguous array."""
+    return a if a.dtype.char in NATIVE else a.reshape(-1).view(np.uint8)
+
+
+class Messages(Comm):
+    """The part of this process's Comm that waits, groups ranks, compares calls and sends messages."""
+
+    def __init__(self, MPI):
+        world = MPI.COMM_WORLD
+        self.MPI, self.rank, self.size = MPI, world.rank, world.size
+        self.broken = False
+        self._letters, self._setup = world.Dup(), world.Dup()
+        self.watch = Watch(MPI, world.Dup())
+        everyone = Group(tuple(range(self.size)), self.rank, world.Dup())
+        self._groups: dict = {None: everyone, everyone.ranks: everyone}
+        self.watch.groups = self._groups
+        self._tags: dict[tuple, int] = {}
+        self._received: Counter[int] = Counter()
+        self._pending: list[tuple] = []
+        self._tag_limit = min(world.Get_attr(MPI.TAG_UB), (1 << 28) - 1)
+        self._mine, self._all = np.empty(2, np.int64), np.empty(2, np.int64)
+
+    # ---- waiting
+    def _wait(self, test, about, near: bool = False) -> None:
+        """Poll `test` until it is true. about: the group whose latest call this is, or a Wait; near: all are there."""
+        for _ in range(SPIN):
+            if test():
+                return
+        sleep, end = os.sched_yield, time.perf_counter() + 2e-4
+        while time.perf_counter() < end:
+            if test():
+                return
+            sleep()
+        self._wait_long(test, about, near)
+
+    def _wait_long(self, test, about, near: bool) -> None:
+        watch = self.watch
+        watch.begin(about if isinstance(about, Wait) else self._about(about))
+        start = time.monotonic()
+        nap, listen, probe, notice = 2e-5, LISTEN, PROBE, options.notice
+        try:
+            while not test():
+                spent = time.monotonic() - start
+                if near and spent < LISTEN:
+                    os.sched_yield()
+                    continue
+                if spent >= listen:
+                    watch.poll()
+                    listen = spent + 0.05
+                if spent >= probe and not watch.wait.text.startswith(CLOSING.text):
+                    watch.probe()
+                    probe = spent + PROBE
+                if spent >= notice and watch.missing:
+                    ranks = ", ".join(map(str, watch.missing))
+                    print(f"rank {self.rank} has waited {spent:.0f} s in {watch.wait.text.removeprefix('waits in ')} "
+                          f"for ranks {ranks}",
+                          file=sys.stderr, flush=True)
+                    notice = spent + options.notice
+                if spent >= options.timeout and watch.wait.edges:
+                    raise CommError(f"rank {self.rank} has waited {spent:.0f} s for ranks "
+                                    f"{', '.join(map(str, watch.missing))} (FLOWEDU_TIMEOUT)",
+                                    got=f"rank {self.rank} {watch.wait.text}", at="")
+                self._progress()
+                time.sleep(nap)
+                nap = min(nap * 1.5, 1e-3)
+        except CommError:
+            self.broken = True
+            raise
+        finally:
+            watch.end()
+
+    def _about(self, g: Group) -> Wait:
+        call = g.call()
+        others = [r for r in g.ranks if r != self.rank]
+        edge = ("collective", g.key, g.number)
+        return Wait(f"waits in {call}", dict.fromkeys(others, edge), dict.fromkeys(others, call))
+
+    def _progress(self) -> None:
+        if self._pending:
+            self._pending = [p for p in self._pending if not p[0].Test()]
+
+    # ---- groups
+    def _group(self, group) -> Group:
+        g = self._groups.get(group) if group is None or type(group) is tuple else None
+        if g is not None:
+            return g
+        ranks = check_group(group, self.rank, self.size)
+        return self._groups.get(ranks) or self._join(ranks)
+
+    def _join(self, ranks: tuple[int, ...]) -> Group:
+        """A communicator for these ranks, made by them alone. They first wait for each other, since making it blocks."""
+        MPI, tag = self.MPI, self._tag("group", *ranks)
+        g = self._groups[ranks] = Group(ranks, self.rank)
+        g.number, g.called = 1, ("new group", "", None, None, "")
+        others = [r for r in ranks if r != self.rank]
+        got = [np.empty(1, np.int8) for _ in others]
+        requests = [self._setup.Irecv(b, r, tag) for b, r in zip(got, others)]
+        requests += [self._setup.Isend(np.zeros(1, np.int8), r, tag) for r in others]
+        self._wait(lambda: MPI.Request.Testall(requests), g)
+        g.comm = MPI.COMM_WORLD.Create_group(MPI.COMM_WORLD.Get_group().Incl(list(ranks)), tag % 30000)
+        return g
+
+    def _tag(self, *key) -> int:
+        tag = self._tags.get(key)
+        if tag is None:
+            tag = self._tags[key] = zlib.crc32(repr(key).encode()) % self._tag_limit
+        return tag
+
+    def _agree(self, g: Group) -> None:
+        """Wait until all are here; CommError on all of them when their calls differ."""
+        h = self._tag(*g.called[:4])
+        self._mine[:] = h, -h
+        self._wait(g.comm.Iallreduce(self._mine, self._all, self.MPI.MAX).Test, g)
+        if self._all[0] != h or self._all[1] != -h:
+            text = f"called {g.call()}, {user_line()}".encode()[:TEXT]
+            mine, every = np.full(TEXT, 32, np.uint8), np.empty((g.k, TEXT), np.uint8)
+            mine[:len(text)] = np.frombuffer(text, np.uint8)
+            self._wait(g.comm.Iallgather(mine, every).Test, g)
+            self.broken = True
+            lines = [f"rank {r} {bytes(t).decode(errors='replace').rstrip()}" for r, t in zip(g.ranks, every)]
+            raise CommError("collectives of one group differ", got="\n            ".join(lines), at="",
+                            fix="every rank of a group must make the same calls, in the same order")
+
+    def _begin(self, group, kind: str, detail: str, shape, dtype, what: str, first: bool) -> Group:
+        """Enter a collective. first: compare calls before anything moves."""
+        g = self._groups.get(group) if group is None or type(group) is tuple else None
+        if g is None:
+            g = self._group(group)
+        if self.broken:
+            raise CommError("an earlier collective of this rank failed", fix="end the program: ranks are out of step")
+        g.number += 1
+        g.called = (kind, detail, shape, dtype, what)
+        if (first or options.debug) and g.k > 1:
+            self._agree(g)
+        return g
+
+    # ---- messages
+    def exchange(self, sends, recvs, what=""):
+        MPI, watch = self.MPI, self.watch
+        self._progress()
+        for to, a in sends:
+            check_peer(to, self.rank, self.size, "send to")
+            copy = np.array(a, order="C")
+            n = watch.posts(to, Call("send", f"to rank {to}", copy.shape, str(copy.dtype), (), what))
+            request = self._letters.Isend(flat(copy), to, self._tag_of(n, copy.shape, copy.dtype))
+            self._pending.append((request, copy))
+        if not recvs:
+            return []
+        out, requests, numbers = [], [], []
+        for source, shape, dtype in recvs:
+            check_peer(source, self.rank, self.size, "receive from")
+            self._received[source] += 1
+            numbers.append(self._received[source])
+            out.append(b := np.empty(shape, dtype))
+            requests.append(self._letters.Irecv(flat(b), source, self._tag_of(numbers[-1], b.shape, b.dtype)))
+
+        def test() -> bool:
+            self._progress()
+            return MPI.Request.Testall(requests)
+
+        calls = [Call("recv", f"from rank {r}", b.shape, str(b.dtype), (), what) for (r, _, _), b in zip(recvs, out)]
+        text = " and ".join(map(str, calls))
+        edges, by = {}, {}
+        for (r, _, _), n, call in zip(recvs, numbers, calls):
+            edges.setdefault(r, ("message", n))
+            by.setdefault(r, call)
+        self._wait(test, Wait(f"waits in {text}", edges, by))
+        return out
+
+    def _tag_of(self, number: int, shape: tuple, dtype: np.dtype) -> int:
+        return (self._tag(shape, dtype.str) + number * 40503) % self._tag_limit
+
+    # ---- the end
+    def close(self) -> None:
+        """Wait until every rank is done, telling those that wait for this one that it will not come."""
+        self._wait(self._setup.Ibarrier().Test, CLOSING)
+        self._progress()
+        if self._pending:
+            raise CommError(f"rank {self.rank} sent arrays that nobody received", at="", got="; ".join(
+                f"{a.dtype} {a.shape}" for _, a in self._pending), fix="each send needs a recv")

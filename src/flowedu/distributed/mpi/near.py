@@ -1,0 +1,60 @@
+"""Ranks of one machine give each other small arrays through memory they share (lanes.pyx): an MPI message would cost more
+than the data. Whether a call goes that way follows from the call alone, so that all its ranks take the same way."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.core.sbp.ranks.base import options
+from flowedu.distributed.mpi.lanes import HEAD, Lane
+from flowedu.distributed.mpi.mpi import Group
+
+CAPACITY = 1 << 13                  # bytes of an array; above, one copy by MPI is cheaper than two
+RANKS = 8
+
+
+class Lanes(dict):
+    """{rank: the Lane to it}, of the other ranks of this machine. All ranks of `world` make them together."""
+
+    def __init__(self, MPI, world):
+        here = world.Split_type(MPI.COMM_TYPE_SHARED)
+        size = 2 * (HEAD + CAPACITY)
+        self.window = MPI.Win.Allocate_shared(here.size * size, 1, comm=here)
+        rows = [np.frombuffer(self.window.Shared_query(r)[0], np.uint8) for r in range(here.size)]
+        rows[here.rank][:] = 0
+        here.Barrier()
+        ranks = here.group.Translate_ranks(None, world.group)
+        for i, rank in enumerate(ranks):
+            if i != here.rank:
+                boxes = (rows[a][b * size:(b + 1) * size] for a, b in ((here.rank, i), (i, here.rank)))
+                self[rank] = Lane(*boxes)
+
+    def reach(self, g: Group, nbytes: int) -> bool:
+        """Whether arrays of this size go by lanes."""
+        return nbytes <= CAPACITY and 1 < g.k <= RANKS and all(r in self for r in g.ranks if r != g.ranks[g.me])
+
+
+class Near:
+    """A small call that comes again and again: what is the same each time.
+
+    Attributes: g, called; what, the latest; tag, of the call; steps, (lane, number in the group, whether that is above this
+    rank's, the other's array in either box) for each rank it swaps with.
+    """
+
+    __slots__ = ("g", "called", "what", "tag", "steps")
+
+    def __init__(self, lanes: Lanes, g: Group, called: tuple, tag: int, numbers: list[int]):
+        self.g, self.called, self.what, self.tag, self.steps = g, called, called[4], tag, []
+        for i in numbers:
+            lane = lanes[g.ranks[i]]
+            self.steps.append((lane, i, g.me < i, lane.arrays(*called[2:4])))
+
+    def enter(self, comm, what: str) -> None:
+        """Note that this rank makes the call."""
+        g = self.g
+        if what is not self.what:
+            self.called, self.what = (*self.called[:4], what), what
+        if options.debug or comm.broken:
+            comm._begin(g.ranks, *self.called, True)
+        else:
+            g.number += 1
+            g.called = self.called

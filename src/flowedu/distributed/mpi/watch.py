@@ -1,0 +1,131 @@
+"""MPI: how a rank that waits finds out that it waits in vain.
+
+Each rank knows what it waits for, and how far it has come: how many collectives of each group it has entered, how many
+messages it has sent to whom. A rank that has waited a second sends a probe to those it waits for. Who gets one and has done
+its part ignores it; who has not, and waits itself, hands it on to those *it* waits for. So a probe that comes back to its
+sender, still in the same wait, has found a cycle: all on its path wait, and each has yet to do what the one before needs.
+(Chandy, Misra, Haas: Distributed deadlock detection, 1983; exact, since a rank needs all of those it waits for.)
+A rank that has finished, or is in another collective of the same group, needs no cycle: it knows at once.
+"""
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from typing import NamedTuple
+
+from flowedu.core.sbp.ranks.base import Call
+from flowedu.errors import CommError, user_line
+
+
+class Wait(NamedTuple):
+    """What a rank waits in, and by whom, for what: {rank: ("collective", group, number) or ("message", number)}.
+
+    calls: the call as each of those must make it."""
+
+    text: str
+    edges: dict[int, tuple]
+    calls: dict[int, Call]
+
+
+CLOSING = Wait("has finished", {}, {})
+
+
+class Watch:
+    """One rank's part in it. `comm`: a communicator for probes alone."""
+
+    def __init__(self, MPI, comm):
+        self.MPI, self.comm, self.rank = MPI, comm, comm.rank
+        self.groups: dict = {}                                    # ranks: Group, which knows its latest call
+        self.sent: Counter[int] = Counter()                       # rank: messages sent to it
+        self.letters: dict[int, deque] = {}                       # rank: the latest of them, as calls
+        self.wait: Wait | None = None
+        self.number = self.round = 0                              # of this wait; of its probes
+        self.here: set[int] = set()                               # ranks that are in the same collective
+        self.seen: set[tuple] = set()
+        self.posted: list[tuple] = []
+
+    def posts(self, to: int, call: Call) -> int:
+        """Note a message that is sent, and return its number."""
+        self.sent[to] += 1
+        self.letters.setdefault(to, deque(maxlen=16)).append(call)
+        return self.sent[to]
+
+    def begin(self, wait: Wait) -> None:
+        line = "" if wait is CLOSING else user_line()
+        self.wait = wait._replace(text=wait.text + (f", {line}" if line else ""))
+        self.number += 1
+        self.here.clear()
+        self.seen.clear()
+
+    def end(self) -> None:
+        self.wait = None
+
+    @property
+    def missing(self) -> list[int]:
+        """Whom this rank waits for, as far as it knows."""
+        return sorted(set(self.wait.edges) - self.here)
+
+    # ---- probes
+    def probe(self) -> None:
+        self.round += 1
+        self._ask({"kind": "probe", "origin": self.rank, "wait": self.number, "round": self.round, "path": []})
+
+    def _ask(self, probe: dict) -> None:
+        path = [*probe["path"], [self.rank, self.wait.text]]
+        for to, edge in self.wait.edges.items():
+            call = self.wait.calls[to]
+            self._post(to, {**probe, "path": path, "edge": edge, "call": [*call[:4], list(call.group), call.what]})
+
+    def _post(self, to: int, message: dict) -> None:
+        data = bytearray(json.dumps(message).encode())
+        self.posted = [p for p in self.posted if not p[0].Test()]
+        self.posted.append((self.comm.Isend([data, self.MPI.BYTE], to, 0), data))
+
+    def poll(self) -> None:
+        """Read what has come. CommError when it proves that this rank, or another, waits in vain."""
+        status = self.MPI.Status()
+        while self.comm.Iprobe(self.MPI.ANY_SOURCE, self.MPI.ANY_TAG, status):
+            data = bytearray(status.Get_count(self.MPI.BYTE))
+            self.comm.Recv([data, self.MPI.BYTE], status.source, status.tag)
+            message = json.loads(bytes(data))
+            if message["kind"] == "here":
+                if message["wait"] == self.number:
+                    self.here.add(status.source)
+            else:
+                self._answer(status.source, message)
+
+    def _answer(self, sender: int, m: dict) -> None:
+        name, shape = m["call"][0], m["call"][2]
+        theirs = Call(name, m["call"][1], None if shape is None else tuple(shape), m["call"][3], (), "")
+        if m["edge"][0] == "collective":
+            group, number = tuple(m["edge"][1]), m["edge"][2]
+            g = self.groups.get(group)
+            entered = 0 if g is None else g.number
+            if entered == number and not g.call().same(theirs):
+                self._conclude("collectives of one group differ", m, self.wait.text)
+            if entered >= number and len(m["path"]) == 1:
+                self._post(sender, {"kind": "here", "wait": m["wait"]})
+        else:
+            entered, number, letters = self.sent[sender], m["edge"][1], self.letters.get(sender, ())
+            back = entered - number
+            if 0 <= back < len(letters) and letters[-1 - back][2:4] != theirs[2:4]:
+                self._conclude(f"rank {sender} expects another array than rank {self.rank} sent: {letters[-1 - back]}", m,
+                               self.wait.text)
+        if entered >= number:
+            return
+        if self.wait.text == CLOSING.text:
+            self._conclude("a rank waits for one that has ended", m, self.wait.text)
+        key = (m["origin"], m["wait"], m["round"])
+        if m["origin"] == self.rank:
+            if m["wait"] == self.number:
+                self._conclude("ranks wait for each other", m, None)
+        elif key not in self.seen:
+            self.seen.add(key)
+            self._ask(m)
+
+    def _conclude(self, problem: str, m: dict, mine: str | None) -> None:
+        where = dict(m["path"])
+        if mine is not None:
+            where[self.rank] = mine
+        raise CommError(problem, got="\n            ".join(f"rank {r} {where[r]}" for r in sorted(where)), at="",
+                        fix="every rank of a group must make the same calls, in the same order")

@@ -1,0 +1,1 @@
+"""Ops that only passes put into graphs: several ops of a model done in one."""

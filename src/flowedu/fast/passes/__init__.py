@@ -1,0 +1,18 @@
+"""The passes that know special kernels. A graph runs without them, more slowly.
+
+    norm_clip       batch norm and relu or relu6 become one op                               (norm_clip.py)
+    layout          images are kept channels last where that is faster                       (layout.py)
+    fold_norm       in inference, batch norm becomes the last step of a convolution          (fold_norm.py)
+    pool_first      max pooling moves before bias and relu                                   (pool_first.py)
+    masked_softmax  scale and mask of attention go into the softmax                          (attention.py)
+    bands           gradients of slices are joined                                           (attention.py)
+"""
+from flowedu.fast.passes.attention import bands, masked_softmax
+from flowedu.fast.passes.fold_norm import fold_norm
+from flowedu.fast.passes.layout import layout
+from flowedu.fast.passes.norm_clip import norm_clip
+from flowedu.core.graph.passes import fuse, register_pass
+from flowedu.fast.passes.pool_first import pool_first
+
+for f in (norm_clip, layout, fold_norm, pool_first, masked_softmax, bands):      # in this order
+    register_pass(f, before=fuse)

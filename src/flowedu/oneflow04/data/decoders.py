@@ -1,0 +1,207 @@
+"""Decoders: from a batch of records to arrays (raw numbers), TensorBuffers of bytes, or of pictures.
+
+    records = flow.data.ofrecord_reader("digits", batch_size=32)
+    labels = flow.data.OFRecordRawDecoder(records, "class/label", shape=(), dtype=flow.int32)     # (32,)
+    images = flow.data.OFRecordImageDecoder(records, "encoded", color_space="RGB")                # 32 of (H, W, 3)
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+import numpy as np
+
+from flowedu.core.buffers.tensor_buffer import TensorBuffer
+from flowedu.core.layers.context import gen_seed
+from flowedu.core.layers.frontend import front
+from flowedu.core.ops.host import define_host
+from flowedu.core.values import dtype as dt
+from flowedu.errors import ArgumentError, DataError, DTypeError, ShapeError
+from flowedu.errors.once import inert
+from flowedu.oneflow04.data.reader import ofrecord_reader
+from flowedu.oneflow04.image.decode import check_color_space, check_crop, crop_window, decode_images
+from flowedu.oneflow04.random import name_once, seed_of
+
+
+def check_records(what: str, records, blob_name) -> None:
+    """Refuse what is not a batch of records, and a feature name that is not one."""
+    if records.dtype is not dt.record or records.ndim != 1:
+        raise DTypeError(f"{what}: the input is not a batch of records", expected="what flow.data.ofrecord_reader gives",
+                         got=str(records), fix=f"{what}(flow.data.ofrecord_reader(...), {blob_name!r}, ...)")
+    if not isinstance(blob_name, str):
+        raise ArgumentError(f"{what}: blob_name is not a str", expected="the name of a feature", got=repr(blob_name),
+                            fix='blob_name="class/label"')
+
+
+# ---- numbers
+def check_raw(records, blob_name, shape, dtype):
+    check_records("OFRecordRawDecoder", records, blob_name)
+    if any(n < 1 for n in shape):
+        raise ShapeError("OFRecordRawDecoder: shape is the shape of one sample, of known sizes", expected="sizes of 1 or "
+                         "more", got=str(shape), fix="leave the batch axis out: shape=(28, 28) for pictures, () for labels")
+    if not isinstance(dtype, dt.dtype) or dtype.numpy is None:
+        raise DTypeError("OFRecordRawDecoder: dtype is not a type of numbers", expected="flow.float32, flow.int32, ...",
+                         got=repr(dtype), fix="for bytes of any length use OFRecordBytesDecoder")
+
+
+def raw_array(records, blob_name, shape, dtype, dim1_varying_length, truncate) -> np.ndarray:
+    what, size, rows = "OFRecordRawDecoder", prod(shape), []
+    for raw, kind, values in records.features(blob_name, what):
+        if kind == "bytes_list":
+            row = _bytes(raw, blob_name, values, what).view(np.int8 if dtype.numpy == np.int8 else np.uint8)
+        else:
+            row = np.asarray(values)
+        n = len(row)
+        if n != size:
+            if not truncate and not (dim1_varying_length and n < size):
+                raise DataError(f"{what}: the feature {blob_name!r} of the record at {raw.where} has another size",
+                                expected=f"{size} elements for shape {shape}", got=f"{n} elements", fix="give the shape of "
+                                "one sample; truncate=True cuts off what is too much and fills up with zeros")
+            row = row[:size] if n > size else np.concatenate([row, np.zeros(size - n, row.dtype)])
+        rows.append(row)
+    wide = np.concatenate(rows).reshape(-1, size)
+    out = wide.astype(dtype.numpy)
+    if wide.dtype.kind in "iu" and out.dtype.kind in "iu" and not np.array_equal(out, wide):
+        i = int((out != wide).any(axis=1).argmax())
+        raise DataError(f"{what}: the feature {blob_name!r} of the record at {records.raw[i].where} does not fit "
+                        f"{dtype.name}", expected=f"{np.iinfo(out.dtype).min} to {np.iinfo(out.dtype).max}",
+                        got=f"{wide[i].min()} to {wide[i].max()}", fix="dtype=flow.int64")
+    return out.reshape(len(records), *shape)
+
+
+def _bytes(raw, blob_name, values, what) -> np.ndarray:
+    """The one entry of a bytes_list, as uint8."""
+    if len(values) != 1:
+        raise DataError(f"{what}: the feature {blob_name!r} of the record at {raw.where} is a list",
+                        expected="one bytes entry", got=f"{len(values)} entries", fix="write each under a name of its own")
+    return np.frombuffer(values[0], np.uint8)
+
+
+_raw_op = define_host("ofrecord_raw_decoder(records, *, blob_name, shape, dtype, dim1_varying_length, truncate) -> out",
+                      host=raw_array, check=check_raw, shape=lambda records, shape: records.shape + shape,
+                      dtype=lambda dtype: dt.int8 if dtype is dt.char else dtype, doc="A feature of numbers, as an array.")
+
+
+@front("OFRecordRawDecoder", "out")
+def OFRecordRawDecoder(input_blob, blob_name: str, shape: Sequence[int], dtype: dt.dtype, dim1_varying_length: bool = False,
+                       auto_zero_padding: bool = False, *, truncate: bool = False):
+    """A feature of numbers from every record: a blob of shape (N,) + `shape`.
+
+    Every sample must have just as many numbers as `shape` counts. With `dim1_varying_length` it may have fewer, and zeros
+    follow; with `truncate` (or `auto_zero_padding`, its old name) more are cut off too. Numbers are converted to `dtype`;
+    integers that do not fit are an error. A feature of bytes gives one number per byte, 0 to 255 (OneFlow's decoder
+    makes those above 127 negative, also for floats; here only int8 does).
+    """
+    if isinstance(shape, int):
+        shape = (shape,)
+    return _raw_op(input_blob, blob_name=blob_name, shape=tuple(map(int, shape)), dtype=dtype,
+                   dim1_varying_length=bool(dim1_varying_length), truncate=bool(truncate or auto_zero_padding))
+
+
+# ---- bytes
+def _check_bytes(records, blob_name, what):
+    check_records(what, records, blob_name)
+
+
+def _buffers(records, blob_name, what):
+    found = []
+    for raw, kind, values in records.features(blob_name, what):
+        if kind != "bytes_list":
+            raise DataError(f"{what}: the feature {blob_name!r} of the record at {raw.where} is not bytes",
+                            expected="a bytes_list", got=f"a {kind}", fix="OFRecordRawDecoder decodes numbers")
+        found.append(_bytes(raw, blob_name, values, what))
+    return TensorBuffer(found)
+
+
+_bytes_op = define_host("ofrecord_bytes_decoder(records, *, blob_name, what) -> out", host=_buffers, check=_check_bytes,
+                        shape=lambda records: records.shape, dtype=lambda: dt.tensor_buffer,
+                        doc="A feature of bytes, as a TensorBuffer of uint8 arrays.")
+
+
+@front("OFRecordBytesDecoder", "out")
+def OFRecordBytesDecoder(input_blob, blob_name: str):
+    """A feature of bytes from every record: a TensorBuffer of shape (N,) of uint8 arrays, each of its own length."""
+    return _bytes_op(input_blob, blob_name=blob_name, what="OFRecordBytesDecoder")
+
+
+# ---- pictures
+def _check_image(records, blob_name, color_space, what):
+    check_records(what, records, blob_name)
+    check_color_space(what, color_space)
+
+
+def pictures(records, blob_name: str, color_space: str, what: str) -> Iterable[np.ndarray]:
+    """The pictures of a batch, in order."""
+    return decode_images(_buffers(records, blob_name, what).items, color_space,
+                         lambda i: f"{what}: the feature {blob_name!r} of the record at {records.raw[i].where}")
+
+
+_image_op = define_host("ofrecord_image_decoder(records, *, blob_name, color_space, what) -> out", check=_check_image,
+                        host=lambda records, blob_name, color_space, what: TensorBuffer(
+                            list(pictures(records, blob_name, color_space, what))),
+                        shape=lambda records: records.shape, dtype=lambda: dt.tensor_buffer,
+                        doc="A feature of PNG or JPEG bytes, as a TensorBuffer of uint8 pictures (H, W, C).")
+
+
+@front("OFRecordImageDecoder", "out")
+def OFRecordImageDecoder(input_blob, blob_name: str, color_space: str = "BGR"):
+    """The pictures of a feature of PNG, JPEG or BMP bytes: a TensorBuffer of shape (N,) of uint8 (height, width, channels).
+
+    color_space: BGR (the default), RGB, or GRAY, which has one channel. Needs Pillow.
+    """
+    return _image_op(input_blob, blob_name=blob_name, color_space=color_space, what="OFRecordImageDecoder")
+
+
+def _crops(records, state, blob_name, color_space, what, num_attempts, area, ratio):
+    rng = state or np.random.default_rng(gen_seed())
+    found = []
+    for picture in pictures(records, blob_name, color_space, what):
+        found.append(picture[crop_window(rng, *picture.shape[:2], area, ratio, num_attempts)])
+    return TensorBuffer(found)
+
+
+_crop_op = define_host("ofrecord_image_decoder_random_crop(records, *, blob_name, color_space, what, num_attempts, area, "
+                       "ratio, seed) -> out", host=_crops, check=_check_image, shape=lambda records: records.shape,
+                       dtype=lambda: dt.tensor_buffer, doc="Random pieces of the pictures.",
+                       state=lambda seed: None if seed is None else np.random.default_rng(seed))
+
+
+@front("OFRecordImageDecoderRandomCrop", "out")
+def _random_crop(input_blob, blob_name, color_space, num_attempts, seed, random_area, random_aspect_ratio):
+    what = "OFRecordImageDecoderRandomCrop"
+    area, ratio = check_crop(what, random_area, random_aspect_ratio, num_attempts)
+    return _crop_op(input_blob, blob_name=blob_name, color_space=color_space, what=what, num_attempts=num_attempts,
+                    area=area, ratio=ratio, seed=seed_of(seed))
+
+
+def OFRecordImageDecoderRandomCrop(input_blob, blob_name: str, color_space: str = "BGR", num_attempts: int = 10,
+                                   seed: int | None = None, random_area: Sequence[float] = (0.08, 1.0),
+                                   random_aspect_ratio: Sequence[float] = (0.75, 1.333333),
+                                   name: str = "OFRecordImageDecoderRandomCrop"):
+    """As OFRecordImageDecoder, of each picture a random piece: `random_area` of its area, with a width-to-height ratio in
+    `random_aspect_ratio`. Another piece every time; the same ones again for the same seed."""
+    return _random_crop(input_blob, blob_name, color_space, num_attempts, seed, random_area, random_aspect_ratio,
+                        name=name_once(name))
+
+
+ofrecord_raw_decoder, ofrecord_bytes_decoder = OFRecordRawDecoder, OFRecordBytesDecoder
+ofrecord_image_decoder, ofrecord_image_decoder_random_crop = OFRecordImageDecoder, OFRecordImageDecoderRandomCrop
+
+
+def ofrecord_image_classification_reader(
+        ofrecord_dir: str, image_feature_name: str, label_feature_name: str, batch_size: int = 1, data_part_num: int = 1,
+        part_name_prefix: str = "part-", part_name_suffix_length: int = -1, random_shuffle: bool = False,
+        shuffle_buffer_size: int = 1024, shuffle_after_epoch: bool = False, color_space: str = "BGR",
+        decode_buffer_size_per_thread: int = 32, num_decode_threads_per_machine: int | None = None, name: str | None = None,
+        *, seed: int | None = None):
+    """Reader and decoders in one: `(images, labels)`, a TensorBuffer of uint8 pictures (height, width, channels) and int32
+    labels (N,). The two arguments about threads do nothing, and say so once: a job reads and decodes ahead in a
+    thread of its own. `name` is that of the images."""
+    why = "records are read and decoded ahead in a thread of their own"
+    inert("ofrecord_image_classification_reader(decode_buffer_size_per_thread)", decode_buffer_size_per_thread, 32, why)
+    inert("ofrecord_image_classification_reader(num_decode_threads_per_machine)", num_decode_threads_per_machine, None, why)
+    names = (None, None, None) if name is None else (f"{name}-records", name, f"{name}-labels")
+    records = ofrecord_reader(ofrecord_dir, batch_size, data_part_num, part_name_prefix, part_name_suffix_length,
+                              random_shuffle, shuffle_buffer_size, shuffle_after_epoch, name=names[0], seed=seed)
+    return (OFRecordImageDecoder(records, image_feature_name, color_space, name=names[1]),
+            OFRecordRawDecoder(records, label_feature_name, (), dt.int32, name=names[2]))

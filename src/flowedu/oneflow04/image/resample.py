@@ -1,0 +1,123 @@
+"""Resizing pictures by OpenCV's rules, which OneFlow's kernels use.
+
+Every output pixel is a weighted sum of a few input pixels, along one axis at a time. `taps` says which and how much: for
+a row of 4 pixels made 2, "area" gives the indices [[0, 2], [1, 3], [2, 3]] and the weights [[.5, .5], [.5, .5], [0, 0]].
+`blended` does it in NumPy: its loops run over the taps, two to four as a rule, never over pixels. For uint8 and float32
+`_pixels.blend` does the same in C, to the last bit, without arrays in between.
+"""
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from flowedu.errors import ArgumentError
+from flowedu.oneflow04.image import _pixels
+
+KINDS = ("auto", "bilinear", "nearest_neighbor", "nn", "bicubic", "area")
+
+
+def check_kind(what: str, kind: str) -> str:
+    """`kind` if it is one of KINDS. Raises ArgumentError."""
+    if kind not in KINDS:
+        raise ArgumentError(f"{what}: unknown interpolation_type", expected=", ".join(KINDS), got=repr(kind),
+                            fix='leave it out: "auto" takes area to shrink and bilinear to enlarge')
+    return kind
+
+
+@lru_cache(maxsize=4096)
+def taps(source: int, target: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """(indices, weights), each (taps, target), to make `target` pixels of `source`. Pixel i covers [i, i + 1).
+
+    nearest_neighbor: the input pixel at i * source / target. bilinear, bicubic: between pixel centres, (i + 0.5) *
+    source / target - 0.5, with the picture's edge repeated; bicubic with a = -0.75. They look at 2 and 4 pixels even when
+    shrinking. area: the mean of all that an output pixel covers; enlarging, it is bilinear.
+    """
+    step, i = source / target, np.arange(target)
+    if kind == "area" and target < source:
+        start, stop = i * step, (i + 1) * step
+        index = np.floor(start) + np.arange(int(np.ceil(step)) + 1)[:, None]
+        weight = np.clip(np.minimum(index + 1, stop) - np.maximum(index, start), 0, None) / step
+    elif kind in ("nearest_neighbor", "nn"):
+        index, weight = np.floor(i * step)[None], np.ones((1, target))
+    else:
+        at = (i + 0.5) * step - 0.5
+        low = np.floor(at)
+        f = at - low
+        if kind == "bicubic":
+            index = low + np.arange(-1, 3)[:, None]
+            weight = _cubic(np.abs(at - index))
+        else:
+            index, weight = np.stack([low, low + 1]), np.stack([1 - f, f])
+    return np.clip(index, 0, source - 1).astype(np.intp), weight.astype(np.float32)
+
+
+def _cubic(d: np.ndarray, a: float = -0.75) -> np.ndarray:
+    """Keys' kernel at distances 0 to 2."""
+    near, far = ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return np.where(d <= 1, near, far)
+
+
+@lru_cache(maxsize=4096)
+def _axis(source: int, target: int, kind: str) -> _pixels.Axis:
+    return _pixels.Axis(source, *taps(source, target, kind))
+
+
+def blended(image: np.ndarray, height: int, width: int, kind: str) -> np.ndarray:
+    """`image` (H, W, C) as (height, width, C) of the same dtype, by the taps of `kind` (not auto)."""
+    h, w, _ = image.shape
+    index, weight = taps(h, height, kind)
+    rows = sum(image[i] * c[:, None, None] for i, c in zip(index, weight))
+    index, weight = taps(w, width, kind)
+    out = sum(np.take(rows, i, axis=1) * c[:, None] for i, c in zip(index, weight))
+    return rounded(out, image.dtype)
+
+
+def rounded(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """`a` as `dtype`; what becomes integers is rounded and kept within their range."""
+    if a.dtype != dtype and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        a = np.clip(np.rint(a), limits.min, limits.max)
+    return a.astype(dtype, copy=False)
+
+
+def resize(image: np.ndarray, height: int, width: int, kind: str = "auto", out: np.ndarray | None = None) -> np.ndarray:
+    """`image` (H, W, C) as (height, width, C) of the same dtype; integers are rounded and kept within their range.
+
+    kind: one of KINDS; auto: area when the result has fewer pixels, else bilinear. out: an array to put it into, rounded
+    once more if that is of integers.
+    """
+    h, w, channels = image.shape
+    if out is None:
+        out = np.empty((height, width, channels), image.dtype)
+    if kind == "auto":
+        kind = "bilinear" if height * width >= h * w else "area"
+    if (h, w) == (height, width):
+        out[...] = rounded(image, out.dtype)
+    elif kind in ("nearest_neighbor", "nn"):
+        rows, columns = taps(h, height, kind)[0][0], taps(w, width, kind)[0][0]
+        out[...] = rounded(image[rows][:, columns], out.dtype)
+    elif {image.dtype.char, out.dtype.char} <= {"B", "f"} and out.flags.c_contiguous:
+        _pixels.blend(np.ascontiguousarray(image), out, _axis(h, height, kind), _axis(w, width, kind))
+    else:
+        out[...] = rounded(blended(image, height, width, kind), out.dtype)
+    return out
+
+
+def kept_ratio(height: int, width: int, target: int, shortest: int, longest: int, longer: bool) -> tuple[int, int]:
+    """(height, width) with the shorter side (or the longer one) made `target`, the other in proportion, rounded.
+
+    shortest: the least the shorter side may get when the longer is set; longest: the most the longer side may get when
+    the shorter is set; then the other side follows. 0: no limit. (OneFlow 0.4.)
+    """
+    small, large = min(height, width), max(height, width)
+    if longer:
+        new_large, new_small = target, round(target * small / large)
+        if shortest > 0 and new_small < shortest:
+            new_large, new_small = round(shortest * large / small), shortest
+    else:
+        new_small, new_large = target, round(target * large / small)
+        if 0 < longest < new_large:
+            new_small, new_large = round(longest * small / large), longest
+    new_small, new_large = max(new_small, 1), max(new_large, 1)
+    return (new_large, new_small) if width < height else (new_small, new_large)

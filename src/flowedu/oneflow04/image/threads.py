@@ -1,0 +1,23 @@
+"""Work on the pictures of a batch in several threads: Pillow's decoders and our loops let go of Python's lock."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from flowedu.core.ops.dispatch import get_num_threads
+
+
+def each(f: Callable, items: Sequence, worth: bool) -> Iterable:
+    """f(x) for each of `items`, in their order, one by one or all at once; in up to flow.get_num_threads() threads if it
+    is `worth` it. The first item whose f raises decides what is raised; f must give the same when it is asked again.
+
+    The threads live for this call only: a fork or the end of the program never meets them waiting.
+    """
+    count = min(get_num_threads(), len(items)) if worth else 1
+    if count < 2:
+        return map(f, items)
+    try:
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(count, "flowedu-pictures") as pool:
+            return list(pool.map(f, items))
+    except Exception:
+        return list(map(f, items))       # again in this thread, from which an error can name the line it comes from

@@ -1,0 +1,1 @@
+"""Settings of jobs and sessions: configuration, environment, views, checkpoints, eager execution."""

@@ -1,0 +1,41 @@
+"""flow.current_global_function_desc(): what a job's body can ask about its own job."""
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from flowedu.core.layers.context import current
+from flowedu.core.values.dtype import float32
+from flowedu.errors import UnsupportedError
+
+
+class FunctionDesc:
+    """The job that is being built.
+
+    Attributes: job_func, its name; job_config_proto, its settings by name; function_attribute; default_placement_scope,
+    default_logical_view, default_data_type, default_initializer_conf.
+    """
+
+    def __init__(self, context):
+        values = dict(context.config.values) if context.config else {}
+        self.job_func, self._training = context.name, context.training
+        self.job_config_proto = SimpleNamespace(job_name=context.name, **values)
+        self.default_placement_scope = context.placement
+        self.default_logical_view = "mirrored" if context.views.mirrored else "consistent"
+        self.default_data_type = values.get("default_data_type", float32)
+        self.default_initializer_conf = context.default_initializer
+        self.function_attribute = SimpleNamespace(default_placement_scope=self.default_placement_scope,
+                                                  default_distribute_strategy=self.default_logical_view)
+
+    def IsTrainable(self) -> bool:
+        """Whether it is a train job."""
+        return self._training
+
+
+def current_global_function_desc() -> FunctionDesc:
+    """The job whose body runs now. Raises UnsupportedError (NotImplementedError) outside of one."""
+    context = current()
+    if not context.in_job:
+        raise UnsupportedError("current_global_function_desc: not inside a job", got="a call outside",
+                               expected="a call in the body of a job function",
+                               fix="move it into the function decorated with @flow.global_function")
+    return FunctionDesc(context)

@@ -1,0 +1,54 @@
+"""OneFlow 0.4's pooling: its layouts, paddings and errors around the pooling of nn.functional."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flowedu.core.layers.frontend import front
+from flowedu.errors import ArgumentError, CheckError
+from flowedu.nn.functional.pool import maxima, means
+from flowedu.nn.layout import FORMATS, channels_last, check_positive, check_rank, count_windows, to_first, to_last
+from flowedu.ops.padding import pool_ints, pool_padding
+
+_MEANING = {"max": "Largest element of each window; padding never wins. The first of equal ones gets the gradient.",
+            "avg": "Mean of each window's real elements; padding does not count."}
+
+
+def _check_maxima(what, sizes, ksize, strides, pads, counts):
+    for i, (n, count) in enumerate(zip(sizes, counts)):
+        if pads[2 * i] >= ksize[i] or (count - 1) * strides[i] - pads[2 * i] >= n:
+            raise ArgumentError(f"{what}: a window lies wholly in the padding and has no maximum", expected="pads smaller "
+                                "than the window", got=f"pads {pads}, ksize {ksize}", fix="pad less")
+
+
+def _pool(kind: str, axes: int) -> Callable:
+    what, (first, other) = f"{kind}_pool{axes}d", FORMATS[axes]
+
+    @front(f"{kind.capitalize()}Pool{axes}D", "y_0")
+    def pool(input, ksize, strides, padding, data_format: str = first, ceil_mode: bool = False):
+        last = channels_last(what, data_format, axes, CheckError)
+        check_rank(what, "input", input, FORMATS[axes][last])
+        x = to_first(input) if last else input
+        ksize, strides = pool_ints(ksize, f"{what}: ksize", axes), pool_ints(strides, f"{what}: strides", axes)
+        check_positive(what, ksize=ksize, strides=strides)
+        pads = pool_padding(padding, x.shape[2:], ksize, strides, data_format, ceil_mode)
+        counts = count_windows(what, x.shape[2:], ksize, strides, pads)
+        if kind == "max":
+            _check_maxima(what, x.shape[2:], ksize, strides, pads, counts)
+        y = maxima(x, ksize, strides, pads)[0] if kind == "max" else means(x, ksize, strides, pads)
+        return to_last(y) if last else y
+
+    pool.__name__ = pool.__qualname__ = pool.__wrapped__.__qualname__ = what
+    news = " [FE] OneFlow 0.4 raises NotImplementedError." if axes == 1 else ""
+    pool.__doc__ = f"""{_MEANING[kind]} Of ({", ".join(first)}), or ({", ".join(other)}) with data_format "{other}".{news}
+
+    ksize, strides: an int, or a list of one int or of one per spatial axis. padding: "VALID", "SAME" (= "SAME_LOWER"),
+    "SAME_UPPER", or one entry per axis of data_format; ceil_mode counts only with the latter. As in
+    OneFlow 0.4; [FE] data_format may be in lower case.
+    """
+    return pool
+
+
+max_pool1d, max_pool2d, max_pool3d = _pool("max", 1), _pool("max", 2), _pool("max", 3)
+avg_pool1d, avg_pool2d, avg_pool3d = _pool("avg", 1), _pool("avg", 2), _pool("avg", 3)
+
+__all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]

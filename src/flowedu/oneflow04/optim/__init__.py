@@ -1,0 +1,1 @@
+"""flow.optimizer: learning-rate schedules and the optimizers of job functions."""

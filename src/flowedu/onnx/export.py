@@ -1,0 +1,179 @@
+"""flow.onnx.export(graph, path): the forward part of a called nn.Graph as an ONNX model, for other runtimes.
+
+Needs the package onnx: `pip install flowedu[onnx]`. The rules of the single ops are in onnx_ops.py.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from flowedu.core.graph.ir import GraphValue
+from flowedu.core.trace.graph import Graph
+from flowedu.core.values import dtype as dt
+from flowedu.errors import ArgumentError, CallError, GraphError, UnsupportedError
+from flowedu.onnx.ops import OPSET, RULES, elementwise
+from flowedu.saving.graph import forward_part
+
+TYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "FLOAT16", "int8": "INT8", "uint8": "UINT8", "int32": "INT32",
+         "int64": "INT64", "bool": "BOOL", "char": "INT8"}
+
+
+def _onnx():
+    try:
+        import onnx
+    except ImportError:
+        raise UnsupportedError("onnx.export needs the package onnx", expected="onnx", got="not installed",
+                               fix="pip install flowedu[onnx]") from None
+    return onnx
+
+
+class Builder:
+    """An ONNX graph in the making: nodes, and the numbers they need.
+
+    Attributes: names {value: its name there}; op, out: name of the record, Spec of the first output of the node at hand.
+    """
+
+    dtypes = {d.name: d for d in dt.dtypes()}
+
+    def __init__(self, onnx):
+        self.onnx, self.nodes, self.numbers = onnx, [], []
+        self.names: dict[GraphValue, str | None] = {}
+        self.known: dict[tuple, str] = {}
+        self.booleans: set[str] = set()
+        self.op, self.out = "", None
+
+    def type(self, name: str) -> int:
+        return getattr(self.onnx.TensorProto, TYPES[name])
+
+    def add(self, kind: str, inputs: Sequence[str], results: int = 1, boolean: bool = False, **attrs):
+        """Append a node; the name of its result (or a list of them)."""
+        names = [f"{self.op}_{kind.lower()}_{len(self.nodes)}" + (f"_{i}" if i else "") for i in range(results)]
+        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), names, name=names[0], **attrs))
+        if boolean:
+            self.booleans.update(names)
+        return names if results > 1 else names[0]
+
+    def array(self, a: np.ndarray, name: str = "") -> str:
+        """A constant of the model. Equal ones are stored once."""
+        key = (a.dtype.str, a.shape, a.tobytes())
+        if name or key not in self.known:
+            name = name or f"constant_{len(self.known)}"
+            self.known.setdefault(key, name)
+            self.numbers.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(a).reshape(a.shape), name))
+            return name
+        return self.known[key]
+
+    def ints(self, values) -> str:
+        return self.array(np.array(list(values), np.int64))
+
+    def number(self, value, dtype: dt.dtype) -> str:
+        return self.array(np.array(value, dtype.numpy))
+
+    def reshaped(self, x: str, shape) -> str:
+        return self.add("Reshape", [x, self.ints(shape)], allowzero=1 if 0 in tuple(shape) else 0)
+
+    def cast(self, x: str, dtype: dt.dtype) -> str:
+        return self.add("Cast", [x], boolean=dtype.name == "bool", to=self.type(dtype.name))
+
+    def as_bool(self, x: str) -> str:
+        return x if x in self.booleans else self.add("Cast", [x], boolean=True, to=self.type("bool"))
+
+    def as_number(self, x: str, dtype: dt.dtype) -> str:
+        return self.cast(x, dtype) if x in self.booleans and dtype.name != "bool" else x
+
+    def node(self, operator) -> None:
+        """One of our nodes, by its rule."""
+        node = operator.node
+        op, self.op, self.out = node.op, node.op.name, node.outputs[0].spec
+        names = [self.names[x] for x in operator.inputs]
+        if None in names:
+            raise UnsupportedError(f"onnx.export: {op.name} reads a result that ONNX does not give", at="")
+        specs = [x.spec for x in operator.inputs]
+        if op.program is not None and op not in RULES:
+            found = elementwise(self, op, specs, names)
+        elif op in RULES:
+            found = RULES[op](self, dict(zip(op.attrs, node.attrs)), specs, names)
+        else:
+            raise UnsupportedError(f"onnx.export: {op.name} has no rule", at="")
+        found = found if isinstance(found, list) else [found]
+        if found[0] in self.booleans and self.out.dtype.name != "bool":
+            found[0] = self.cast(found[0], self.out.dtype)
+        self.names.update(zip(node.outputs, found))
+
+
+def export(graph: Graph, path: str | os.PathLike, *, input_names: Sequence[str] | None = None,
+           output_names: Sequence[str] | None = None) -> None:
+    """Write a called nn.Graph as an ONNX model (opset 18), checked by onnx before it takes its place at `path`.
+
+    Of a training graph only the forward part is written, in the mode it was traced in: eval() on the modules first.
+
+    Args:
+        input_names, output_names: names in the model, in the order in which the tensors go in and come out; default
+            INPUT_0, INPUT_1, ... and OUTPUT_0, ...
+
+    Raises UnsupportedError where ops have no counterpart in ONNX: it lists them all. GraphError when the graph has not
+    been called yet.
+    """
+    onnx = _onnx()
+    if not isinstance(graph, Graph):
+        raise CallError("onnx.export: not an nn.Graph", expected="an nn.Graph that was called once",
+                        got=type(graph).__name__, fix="wrap the module: class G(nn.Graph), build returns self.model(x)")
+    if graph._compiled is None:
+        raise GraphError("onnx.export: the graph is not compiled", expected="a graph that was called once",
+                         got="a new graph", fix="call it on a batch, then export it")
+    compiled = graph._compiled
+    operators, variables = forward_part(compiled)
+    b, helper = Builder(onnx), onnx.helper
+    fed = list(compiled.graph.inputs.values())
+    ins = _names("input_names", input_names, "INPUT", len(fed))
+    outs = _names("output_names", output_names, "OUTPUT", len(compiled.fetched))
+    b.names.update(zip(fed, ins))
+    b.booleans.update(n for n, v in zip(ins, fed) if v.dtype.name == "bool")
+    for value in variables:
+        b.names[value] = b.array(np.array(compiled.tracer.variables[value.name].numpy()), value.name)
+        if value.dtype.name == "bool":
+            b.booleans.add(value.name)
+    refused: dict[str, str] = {}
+    for o in operators:
+        try:
+            b.node(o)
+        except UnsupportedError as e:
+            told = f"{e.problem.removeprefix('onnx.export: ')} ({o.node.name}, {o.node.line})"
+            refused.setdefault(o.node.op.name, told)
+            b.names.update(dict.fromkeys(o.node.outputs, "?"))
+    if refused:
+        raise UnsupportedError("onnx.export: ONNX has no op for " + ", ".join(sorted(refused)), expected="ops of "
+                               "onnx/ops.py", got="; ".join(refused.values()), fix="model.eval() before the first "
+                               "call leaves dropout's random numbers and batch norm's statistics out")
+    b.op = "output"
+    for name, value in zip(outs, compiled.fetched):
+        b.nodes.append(helper.make_node("Identity", [b.names[value]], [name], name=name))
+    make = lambda names, values: [helper.make_tensor_value_info(n, b.type(v.dtype.name), list(v.shape))
+                                  for n, v in zip(names, values)]
+    model = helper.make_model(
+        helper.make_graph(b.nodes, graph.name, make(ins, fed), make(outs, compiled.fetched), b.numbers),
+        opset_imports=[helper.make_opsetid("", OPSET)], producer_name="flowedu", ir_version=8)
+    onnx.checker.check_model(model, full_check=True)
+    _write(os.fspath(path), model.SerializeToString())
+
+
+def _names(what: str, given: Sequence[str] | None, kind: str, n: int) -> list[str]:
+    names = [f"{kind}_{i}" for i in range(n)] if given is None else list(given)
+    if len(names) != n or len(set(names)) != n:
+        raise ArgumentError(f"onnx.export: {what}", expected=f"{n} different names", got=repr(names))
+    return names
+
+
+def _write(path: str, data: bytes) -> None:
+    """All or nothing: under another name first."""
+    partial = f"{path}.partial-{os.getpid()}"
+    try:
+        with open(partial, "wb") as f:
+            f.write(data)
+        os.replace(partial, path)
+    except BaseException:
+        if os.path.exists(partial):
+            os.remove(partial)
+        raise

@@ -1,0 +1,157 @@
+"""From Python functions to op records: names, shapes and the axis equation."""
+from __future__ import annotations
+
+import inspect
+import keyword
+from collections.abc import Callable, Sequence
+
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import Op, enter
+from flowedu.core.ops.record import REQUIRED, Effects, Kernel, Laws, Meaning, Signature, Split
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
+from flowedu.errors import ArgumentError, FlowError
+
+CUSTOM: dict[str, Op] = {}                 # records made here, gradients included
+
+
+def signature_of(name: str, ins: Sequence[str], outs: Sequence[str], attrs: dict) -> Signature:
+    """The signature of a custom op. attrs: {name: default or REQUIRED}; a default may be any object."""
+    listed = ["*", *[n if v is REQUIRED else f"{n}={v!r}" for n, v in attrs.items()]] if attrs else []
+    tail = outs[0] if len(outs) == 1 else f"({', '.join(outs)})"
+    return Signature(name, tuple(ins), False, attrs, tuple(outs), f"{name}({', '.join([*ins, *listed])}) -> {tail}")
+
+
+def make_record(signature: Signature, role: str, meaning: Meaning, *parts: Split | Effects | Laws, grad=None,
+                doc: str = "") -> Op:
+    """Define an op whose kernel is its `ref`. `role` names that function in messages."""
+    op = CUSTOM[signature.name] = enter(Op(signature, meaning, Kernel(role=role), *parts, grad=grad, doc=doc))
+    return op
+
+
+# ---- names
+def identifiers(op: str, what: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The names as Python identifiers, all different: "in" becomes "in_"."""
+    given = (names,) if isinstance(names, str) else tuple(names)
+    found = tuple(f"{n}_" if keyword.iskeyword(n) else n for n in given)
+    if any(not str(n).isidentifier() or n == "name" for n in found) or len(set(found)) < len(found):
+        raise ArgumentError(f"custom_op {op}: {what} are not names", expected="Python names, each once, other than `name`",
+                            got=str(given), fix='such as ("x", "w")')
+    return found
+
+
+def parameters_of(op: str, forward: Callable, inputs, attrs) -> tuple[tuple[str, ...], dict]:
+    """Names of the inputs, and {attribute: default}, from forward's parameters where they are not given."""
+    ins, found = [], {}
+    if inspect.isfunction(forward):
+        for p in inspect.signature(forward).parameters.values():
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+                if inputs is None:
+                    raise ArgumentError(f"custom_op {op}: forward does not say what its inputs are", got=f"*{p.name}",
+                                        expected="forward(x, w, *, attribute=default)", fix='name them: inputs=("x", "w")')
+            elif p.kind is p.KEYWORD_ONLY or p.default is not p.empty:
+                found[p.name] = REQUIRED if p.default is p.empty else p.default
+            else:
+                ins.append(p.name)
+    elif inputs is None:
+        raise ArgumentError(f"custom_op {op}: the names of forward's inputs are unknown", expected="a Python function, or "
+                            "inputs=", got=repr(forward), fix='inputs=("x",)')
+    ins = identifiers(op, "inputs", ins if inputs is None else inputs)
+    found = {k: tuple(v) if isinstance(v, list) else v for k, v in {**found, **(attrs or {})}.items() if k not in ins}
+    identifiers(op, "inputs and attributes", (*ins, *found))
+    return ins, found
+
+
+def named(f: Callable, names: Sequence[str], positional: int | None = None) -> Callable:
+    """`f` as records call it: by position, with parameters of these names. Those from `positional` on go by keyword."""
+    n = len(names) if positional is None else positional
+    keys = tuple(names[n:])
+
+    def call(*values):
+        return f(*values[:n], **dict(zip(keys, values[n:])))
+
+    call.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+    return call
+
+
+def asking(op: str, what: str, f: Callable, known: Sequence[str]) -> tuple[tuple[str, ...], Callable]:
+    """(the names `f` asks for by its parameters, f as records call it)."""
+    ps = list(inspect.signature(f).parameters.values())
+    bad = [p.name for p in ps if p.name not in known or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if bad:
+        raise ArgumentError(f"custom_op {op}: {what} asks for {', '.join(map(repr, bad))}", expected="some of "
+                            + ", ".join(known), got=f"{what}({', '.join(p.name for p in ps)})",
+                            fix=f"rename the parameters of {what}: their names say what it gets")
+    names = tuple(p.name for p in ps)
+    return names, named(f, names, sum(p.kind is not p.KEYWORD_ONLY for p in ps))
+
+
+# ---- shapes
+def shape_rules(op: str, infer: Callable | None, ins, outs, attrs) -> tuple[Callable, Callable | None]:
+    """(shape rule, dtype rule) of a record: from `infer`, else as the first input."""
+    one = len(outs) == 1
+    if infer is None:
+        if not ins:
+            raise ArgumentError(f"custom_op {op}: without inputs, nothing says what the result is", expected="infer=",
+                                got="no infer", fix="infer=lambda: ((2, 3), flow.float32)")
+        return named(lambda x: x.shape if one else (x.shape,) * len(outs), ins[:1]), None
+    names, ask = asking(op, "infer", infer, (*ins, *attrs))
+    asked = (*names, *[n for n in ins[:1] if n not in names])        # the first input's dtype is the default
+
+    def specs(*values) -> list[Spec]:
+        return _as_specs(op, ask(*values[:len(names)]), len(outs), dict(zip(asked, values))[ins[0]].dtype if ins else None)
+
+    def shape(*values):
+        shapes = tuple(s.shape for s in specs(*values))
+        return shapes[0] if one else shapes
+
+    return named(shape, asked), named(lambda *values: tuple(s.dtype for s in specs(*values)), asked)
+
+
+def _as_specs(op: str, found, count: int, dtype) -> list[Spec]:
+    """What `infer` returned, as Specs."""
+    try:
+        out = []
+        for y in [found] if count == 1 else list(found):
+            pair = len(y) == 2 and isinstance(y[0], (tuple, list)) and not isinstance(y[1], (tuple, list))
+            shape, kind = y if pair else (y, dtype)
+            if kind is None:
+                raise ValueError
+            out.append(Spec(tuple(int(n) for n in shape), as_dtype(kind, f"custom_op {op}: infer's dtype")))
+        if len(out) != count or any(n < 0 for s in out for n in s.shape):
+            raise ValueError
+    except (TypeError, ValueError) as error:
+        if isinstance(error, FlowError):
+            raise
+        raise ArgumentError(f"custom_op {op}: infer did not return {'a shape' if count == 1 else f'{count} shapes'}",
+                            expected="a shape, or (shape, dtype)" + ("" if count == 1 else ", for each output"),
+                            got=repr(found), fix="return x.shape, or (x.shape, flow.float32)") from None
+    return out
+
+
+# ---- axis equations
+def whole(ins, attrs, shape: Callable, one: bool) -> Callable:
+    """The equation of an op none of whose axes may be cut: capital letters, by position."""
+    wants = tuple(inspect.signature(shape).parameters)
+    names = tuple(dict.fromkeys([*ins, *wants]))
+
+    def equation(*values):
+        given = dict(zip(names, values))
+        outs = shape(*[given[n] for n in wants])
+        terms = [given[n].shape for n in ins], [outs] if one else outs
+        return "->".join(",".join(axes.same(len(t), range(len(t))) for t in side) for side in terms)
+
+    return named(equation, names)
+
+
+def checked_equation(op: str, sbp: str, ins, outs, read_shapes: bool) -> str:
+    """`sbp`, if it has a term per input and output."""
+    left, right = axes.parse(sbp.replace(" ", ""), len(ins)) if isinstance(sbp, str) and "->" in sbp else ([], [])
+    new = set("".join(right)) - set("".join(left)) | ({"1"} & set("".join(right)))
+    odd = [c for t in (*left, *right) for c in t if not (c.isascii() and c.isalpha() or c == "1")]
+    if len(left) != len(ins) or len(right) != len(outs) or odd or (read_shapes and new):
+        more = ", no new letters on the right unless infer= is given" if read_shapes else ""
+        raise ArgumentError(f"custom_op {op}: sbp is not an axis equation for it", got=repr(sbp),
+                            expected=f"a letter per axis, {len(ins)} inputs -> {len(outs)} outputs{more}",
+                            fix='"ab,b->ab" for a matrix and a row')
+    return ",".join(left) + "->" + ",".join(right)

@@ -1,0 +1,101 @@
+"""flow.save and flow.load of global tensors: one rank has the file, all ranks call.
+
+What is written are logical values, so a checkpoint may be loaded under any other placement and sbp: model.load_state_dict
+brings what flow.load gives to where each parameter lies.
+"""
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from flowedu.core.layers.parameter import Parameter
+from flowedu.core.ops.dispatch import labelled
+from flowedu.core.sbp.names import BROADCAST, placement
+from flowedu.core.sbp.ranks import current
+from flowedu.core.sbp.tensor.convert import logical
+from flowedu.core.sbp.tensor.interpreter import assembled
+from flowedu.core.sbp.tensor.lay import check_placement, lay_of
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.spec import Spec
+from flowedu.errors import FlowError
+from flowedu.saving import state
+from flowedu.saving.folder import CheckpointFileError
+from flowedu.tensor import Tensor
+from flowedu.utils.global_view import mapped
+
+_TYPES = {d.name: d for d in dt.dtypes()}
+
+
+def save_global(obj: Any, path: str | os.PathLike, rank: int | None) -> None:
+    """Bring every global tensor's logical value to `rank` (default 0), which writes. Returns on all ranks when that is
+    done; what goes wrong there is raised on all."""
+    rank = _checked("flow.save: global_dst_rank", 0 if rank is None else rank)
+
+    def collected(t: Tensor) -> Tensor:
+        if t.lay is None:
+            return t
+        whole = logical(t)
+        if isinstance(t, Parameter):
+            return Parameter(whole, t.requires_grad)
+        return whole.detach().requires_grad_(t.requires_grad) if t.is_leaf else whole.detach()
+
+    whole = mapped(obj, collected)
+    _on(rank, lambda: state.save(whole, path))
+
+
+def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) -> Any:
+    """What `rank` reads at `path`, on all ranks: tensors with placement("cpu", [rank]) and sbp broadcast."""
+    rank = _checked("flow.load: global_src_rank", rank)
+    tensors: dict[str, Any] = {}
+
+    def read() -> list:
+        tree = state._Encoder(tensors).encode(state.load(path, map_location=map_location), "state")
+        return [tree, {n: [list(t.shape), _type(t).name] for n, t in tensors.items()}]
+
+    tree, specs = _on(rank, read)
+    lay = lay_of(placement("cpu", [rank]), (BROADCAST,))
+
+    class Decoder(state._Decoder):
+        def variable(self, name):
+            return tensors.get(name)
+
+        def tensor(self, x):
+            shape, kind = specs[x["tensor"]]
+            own = tensors.get(x["tensor"])
+            t = assembled(Spec(tuple(shape), _TYPES[kind]), lay, {} if own is None else {rank: labelled(own, None)})
+            if x.get("parameter"):
+                return Parameter(t, bool(x.get("requires_grad")))
+            return t.requires_grad_() if x.get("requires_grad") else t
+
+    return Decoder(None, None).decode(tree)
+
+
+def _type(t: Any) -> dt.dtype:
+    return t.dtype if isinstance(t, Tensor) else dt.as_dtype(t.dtype)
+
+
+def _on(rank: int, f) -> Any:
+    """What f() gives on `rank`, as JSON knows it, on all ranks. An error there is one everywhere: nobody waits in vain."""
+    engine = current()
+    if len(engine.owned) == engine.size:
+        return f()
+    result, error = None, None
+    if engine.rank == rank:
+        try:
+            result = f()
+        except (FlowError, OSError) as e:
+            error = e
+    found = engine.comm(engine.rank).all_gather_object([json.dumps(result), None if error is None else str(error)])
+    if error is not None:
+        raise error
+    said = found[rank]
+    if said[1] is not None:
+        raise CheckpointFileError(f"rank {rank} could not read or write: {said[1]}", fix="see the message of that rank")
+    return result if engine.rank == rank else json.loads(said[0])
+
+
+def _checked(what: str, rank: int) -> int:
+    p = placement("cpu", [rank])
+    check_placement(p, what)
+    return rank

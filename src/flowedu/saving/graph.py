@@ -1,0 +1,259 @@
+"""flow.save(graph, path) and flow.load_graph(path): a graph without the code of its model.
+
+    path/model.mlir        the forward graph as text: one op a line, in the syntax of MLIR, attributes as JSON
+    path/<variable>/       meta and out, as in every checkpoint
+
+The text is read by two regular expressions; ops are looked up in the registry. Nothing in it is executed.
+"""
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from flowedu.core.graph.ir import Graph, GraphValue
+from flowedu.core.graph.program import Program
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.trace import io
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.spec import Spec
+from flowedu.errors import CheckpointError, GraphError, UnsupportedError
+from flowedu.tensor import Tensor, from_numpy
+
+TEXT = "model.mlir"
+SHORT = {dt.float32: "f32", dt.float64: "f64", dt.float16: "f16", dt.int8: "si8", dt.uint8: "ui8", dt.int32: "si32",
+         dt.int64: "si64", dt.bool_: "i1"}
+LONG = {v: k for k, v in SHORT.items()}
+NAMED = {d.name: d for d in SHORT}
+LINE = re.compile(r'^\s*(?:(?P<results>%[\w, %]+) = )?"flowedu\.(?P<op>\w+)"\((?P<inputs>[%\w, ]*)\) '
+                  r"(?P<attrs>\{.*\}) : \(.*\) -> (?P<types>.+)$")
+HEAD = re.compile(r'^\s*flowedu\.job @(?P<name>\w+) attributes (?P<attrs>\{.*\}) \{$')
+
+
+# ---- to text
+def forward_part(compiled) -> tuple[list, list[GraphValue]]:
+    """(operators that the outputs need, variables these read) of a compiled nn.Graph, as it was traced."""
+    if compiled.owner.config.accumulation > 1:
+        raise UnsupportedError(f"nn.Graph {compiled.owner.name}: a graph with gradient accumulation cannot be saved or "
+                               "exported", expected="a graph that computes its outputs in one go", got="micro-batches",
+                               fix="make a graph over the same modules that only predicts")
+    if compiled.spread is not None:
+        raise UnsupportedError(f"nn.Graph {compiled.owner.name}: a graph of global tensors cannot be saved or exported",
+                               expected="a graph on one device", got="parameters or inputs on a placement",
+                               fix="load the state into local modules, and make a graph over those")
+    forward = [o for o in compiled.operators[:compiled.graph.forward] if not o.node.mutates]
+    needed = _needed(forward, compiled.fetched)
+    forward = [o for o in forward if o.node in needed]
+    read = dict.fromkeys(x for o in forward for x in o.inputs if x.kind == "variable")
+    read.update(dict.fromkeys(v for v in compiled.fetched if v.kind == "variable"))
+    return forward, list(read)
+
+
+def to_text(compiled) -> tuple[str, list[str]]:
+    """The forward graph of a compiled nn.Graph, and the names of its variables."""
+    graph, owner = compiled.graph, compiled.owner
+    forward, read = forward_part(compiled)
+    names: dict[GraphValue, str] = {}
+    lines = []
+
+    def emit(op, inputs, attrs, outputs):
+        for y in outputs:
+            names[y] = f"%{len(names)}"
+        left = ", ".join(names[y] for y in outputs)
+        types = ", ".join(_type(x.spec) for x in inputs)
+        results = ", ".join(_type(y.spec) for y in outputs)
+        text = json.dumps(attrs, default=_plain)
+        lines.append(f'    {left} = "flowedu.{op}"({", ".join(names[x] for x in inputs)}) {text} : ({types}) -> {results}')
+
+    for value in graph.inputs.values():
+        emit("input", (), {"op_name": value.name}, (value,))
+    for value in read:
+        emit("variable", (), {"op_name": value.name}, (value,))
+    for o in forward:
+        attrs = dict(zip(o.node.op.attrs, o.node.attrs))
+        emit(o.node.op.name, o.inputs, {"op_name": o.node.name, **attrs}, o.node.outputs)
+    result = ", ".join(names[v] for v in compiled.fetched)
+    header = {"inputs": [n for n, s in compiled.specs if s is not None],
+              "outputs": _tree(compiled.tree[0] if compiled.single else compiled.tree)}
+    return "\n".join(["module {", f"  flowedu.job @{owner.name} attributes {json.dumps(header)} {{", *lines,
+                      f"    flowedu.return {result}", "  }", "}", ""]), [v.name for v in read]
+
+
+def _needed(operators, outputs) -> set:
+    wanted, found = set(outputs), set()
+    for o in reversed(operators):
+        if any(y in wanted for y in o.node.outputs):
+            found.add(o.node)
+            wanted.update(o.inputs)
+    return found
+
+
+def _type(spec: Spec) -> str:
+    return f"tensor<{'x'.join([*map(str, spec.shape), SHORT[spec.dtype]])}>"
+
+
+def _plain(x):
+    if isinstance(x, dt.dtype):
+        return {"dtype": x.name}
+    raise TypeError(f"an attribute of type {type(x).__name__} cannot be written as text")
+
+
+def _tree(tree):
+    """The containers of the outputs: a number is a place in the list of results."""
+    if isinstance(tree, dict):
+        return {"dict": [[k, _tree(v)] for k, v in tree.items()]}
+    if isinstance(tree, (list, tuple)):
+        return {"tuple" if isinstance(tree, tuple) else "list": [_tree(v) for v in tree]}
+    return tree
+
+
+def save_graph(graph, path) -> None:
+    """Write a called graph for deployment: its forward part and the variables that reads, not the optimizers' states."""
+    from flowedu.saving.folder import write
+    if graph._compiled is None:
+        raise GraphError("flow.save: graph must be compiled first", expected="a graph that was called once", got="a new "
+                         "graph", fix="call it on a batch, or on zeros of the batch's shape, then save it")
+    (text, names), tensors = to_text(graph._compiled), graph._compiled.tracer.variables
+    write(path, {n: tensors[n] for n in names}, texts={TEXT: text}, replace=True)
+
+
+# ---- from text
+class LoadedGraph:
+    """A saved graph, ready to be called like the nn.Graph it was.
+
+    Attributes: name; inputs {name: Spec}; outputs, Specs; variables {name: tensor}, which may be written between calls.
+    """
+
+    def __init__(self, path):
+        from flowedu.saving.folder import opened
+        if not Path(path).is_dir():
+            raise _no_graph(path, "nothing there")
+        self.graph, self._tree, self.name, file = opened(path, lambda folder: self._read(path, folder))
+        self.inputs = {n: v.spec for n, v in self.graph.inputs.items()}
+        self.outputs = [v.spec for v in self.graph.outputs]
+        try:
+            self.program = Program(self.graph)
+            self.program.link({v: self.variables[n] for n, v in self.graph.variables.items()})
+        except Exception as e:
+            raise CheckpointError(f"flow.load_graph: {file} describes a graph that cannot run", expected="what flow.save "
+                                  "wrote", got=f"{type(e).__name__}: {e}"[:200], fix="save the graph again") from e
+
+    def _read(self, path, folder):
+        from flowedu.saving.folder import read_opened
+        if not folder.is_file(TEXT):
+            raise _no_graph(path, "other files")
+        self.variables: dict[str, Tensor] = {}
+        stored, file = read_opened(path, folder), str(Path(path) / TEXT)
+        with folder.open(TEXT) as f:
+            return *self._parse(f.read().decode("utf-8", "replace"), stored, file), file
+
+    def _parse(self, text: str, stored: dict, where: str):
+        graph, values, tree, name = None, {}, None, ""
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                if found := HEAD.match(line):
+                    name, tree = found["name"], json.loads(found["attrs"])["outputs"]
+                    graph = Graph(name)
+                elif found := LINE.match(line):
+                    self._line(graph, values, found, stored)
+                elif line.strip().startswith("flowedu.return"):
+                    graph.outputs = [values[v.strip()] for v in line.split("flowedu.return", 1)[1].split(",") if v.strip()]
+                elif line.strip() not in ("module {", "}", ""):
+                    raise ValueError("not a line of a graph")
+            except Exception as e:
+                raise CheckpointError(f"flow.load_graph: {where}, line {number} cannot be read", expected='%2 = '
+                                      '"flowedu.op"(%0, %1) {attributes} : (types) -> type', got=f"{line.strip()[:100]} "
+                                      f"({e})", fix="the file is damaged, or from another version; save the graph again"
+                                      ) from e
+        if graph is None or not graph.outputs:
+            raise CheckpointError(f"flow.load_graph: {where} is cut off", expected="a job that ends in flowedu.return",
+                                  got=f"{len(text)} characters", fix="save the graph again")
+        if not _fits(tree, len(graph.outputs)):
+            raise CheckpointError(f"flow.load_graph: {where} does not say what the graph returns", got=f"{tree!r}"[:100],
+                                  expected=f'"outputs": containers of numbers from 0 to {len(graph.outputs) - 1}',
+                                  fix="save the graph again")
+        return graph, tree, name
+
+    def _line(self, graph: Graph, values: dict, found, stored: dict) -> None:
+        attrs = json.loads(found["attrs"], object_hook=_special)
+        label = attrs.pop("op_name")
+        if not isinstance(label, str):
+            raise ValueError(f"{label!r} is no name")
+        inputs = [values[v.strip()] for v in found["inputs"].split(",") if v.strip()]
+        names = [v.strip() for v in found["results"].split(",")]
+        if found["op"] in ("input", "variable"):
+            *shape, short = found["types"].strip()[7:-1].split("x")
+            spec = Spec(tuple(map(int, shape)), LONG[short])
+            if found["op"] == "variable":
+                tensor = self.variables[label] = from_numpy(stored[label].numpy())
+                if tensor.spec != spec:
+                    raise ValueError(f"variable {label} is {tensor.spec} on disk, {spec} in the text")
+            values[names[0]] = getattr(graph, found["op"])(label, spec)
+            return
+        op = REGISTRY[found["op"]]
+        if op.mutates:
+            raise ValueError(f"{op.name} would write its inputs")
+        outputs = graph.append(op, inputs, op.complete({k: _tuples(v) for k, v in attrs.items()}), reseed=False)
+        if (types := ", ".join(_type(y.spec) for y in outputs)) != found["types"].strip():
+            raise ValueError(f"the result is {types}")
+        if len(names) != len(outputs):
+            raise ValueError(f"there are {len(outputs)} results")
+        graph.rename(graph.nodes[-1], label)
+        values.update(zip(names, outputs))
+
+    def __call__(self, *args: Tensor):
+        """Tensors in the order of `inputs` (containers are taken apart); what build returned."""
+        given = [x for _, x in io.leaves("", args, {}) if x is not None]
+        specs = list(self.inputs.items())
+        if len(given) != len(specs):
+            raise GraphError(f"{self.name}: wrong number of inputs", expected=", ".join(f"{n} {s}" for n, s in specs),
+                             got=f"{len(given)} inputs")
+        for x, (name, spec) in zip(given, specs):
+            if not isinstance(x, Tensor) or x.spec != spec:
+                raise GraphError(f"{self.name}: input {name} does not fit", expected=str(spec), fix="the graph was saved "
+                                 "for one batch size", got=str(getattr(x, "spec", type(x).__name__)))
+        inputs = tuple(x if x.is_contiguous() else x.contiguous() for x in given)
+        return _fill(self._tree, self.program.run(inputs))
+
+    def __repr__(self) -> str:
+        return f"<graph {self.name}: {', '.join(f'{n} {s}' for n, s in self.inputs.items())} -> " \
+               f"{', '.join(map(str, self.outputs))}>"
+
+
+def _no_graph(path, got: str) -> CheckpointError:
+    return CheckpointError(f"flow.load_graph: {path} holds no graph", expected=f"a directory with {TEXT}, written "
+                           "by flow.save(graph, path)", got=got, fix="flow.load reads "
+                           "states; save the graph itself to load it without its code")
+
+
+def _special(d: dict):
+    return NAMED[d["dtype"]] if list(d) == ["dtype"] else d
+
+
+def _tuples(x):
+    return tuple(map(_tuples, x)) if isinstance(x, list) else x
+
+
+def _fits(tree, count: int) -> bool:
+    """Whether `_fill` can make it of that many results."""
+    if isinstance(tree, dict) and len(tree) == 1:
+        (kind, items), = tree.items()
+        if kind == "dict":
+            return isinstance(items, list) and all(isinstance(pair, list) and len(pair) == 2 and isinstance(
+                pair[0], (str, int, float)) and _fits(pair[1], count) for pair in items)
+        return kind in ("tuple", "list") and isinstance(items, list) and all(_fits(v, count) for v in items)
+    return tree is None or type(tree) is int and 0 <= tree < count
+
+
+def _fill(tree, results: list):
+    if isinstance(tree, dict):
+        (kind, items), = tree.items()
+        if kind == "dict":
+            return {k: _fill(v, results) for k, v in items}
+        return (tuple if kind == "tuple" else list)(_fill(v, results) for v in items)
+    return None if tree is None else results[tree]
+
+
+def load_graph(path) -> LoadedGraph:
+    """What flow.save(graph, path) wrote, as something to call. Needs no code of the model."""
+    return LoadedGraph(path)

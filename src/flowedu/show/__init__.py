@@ -1,0 +1,1 @@
+"""Pictures and texts of plans, graphs, memory, and routes between layouts."""

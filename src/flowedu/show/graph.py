@@ -1,0 +1,169 @@
+"""A graph as a picture (SVG, no other program needed): a box an op, layer by layer from the inputs down.
+
+    layout   every box in the layer behind its deepest input; in each layer in the order of the mean place of what it reads
+    svg      boxes and lines; a box tells its name, its values and the user's line when the mouse is over it
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flowedu.core.graph.ir import GraphValue, Node
+from flowedu.core.ops.fused import fused
+from flowedu.core.trace.names import op_type
+
+WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 150, 34, 14, 34, 20
+COLORS = {"input": "#ffffff", "variable": "#fff3c4", "forward": "#cfe3f2", "backward": "#f6d2ad", "update": "#d8ecc8",
+          "output": "#ffffff"}
+
+
+@dataclass(eq=False)
+class Box:
+    """One box: an op, an input, a variable or an output. `reads`: boxes above; `layer`, `x`: where it is, `x` in boxes."""
+
+    title: str
+    subtitle: str
+    kind: str
+    tip: str
+    reads: list[Box] = field(default_factory=list)
+    layer: int = 0
+    x: float = 0.0
+
+
+def boxes(nodes: Sequence[Node], outputs: Sequence[tuple[str, GraphValue]], part: Callable[[Node], str]) -> list[Box]:
+    """The boxes of a node list. part(node): "forward", "backward" or "update". outputs: (name, value) pairs."""
+    made: list[Box] = []
+    of: dict[GraphValue, Box] = {}
+
+    def source(v: GraphValue) -> Box:
+        if v not in of:                                  # an input, a variable, a number of the host
+            kind = "input" if v.kind == "input" else "variable"
+            of[v] = Box(v.name, _spec(v), kind, f"{v.kind} {v.name}\n{v.spec}")
+            made.append(of[v])
+        return of[v]
+
+    for node in nodes:
+        values = [x for x in node.inputs if x.kind == "node"] if node.mutates else node.inputs   # not every optimizer state
+        reads = list(dict.fromkeys(source(x) for x in values))
+        label = op_type(node) if node.op is not fused else node.name
+        tip = "\n".join([node.name, *(f"reads {x.name} {x.spec}" for x in node.inputs),
+                         *(f"gives {y.name} {y.spec}" for y in node.outputs), node.line])
+        written = [node.inputs[k].name for k in node.mutates]
+        below = f"writes {written[0] if len(written) == 1 else f'{len(written)} variables'}" if written else \
+            ", ".join(_spec(y) for y in node.outputs[:1])
+        box = Box(label, below, part(node), tip, reads)
+        made.append(box)
+        of.update(dict.fromkeys(node.outputs, box))
+    made += [Box(name, _spec(v), "output", f"output {name}\n{v.spec}", [source(v)]) for name, v in outputs]
+    return made
+
+
+def layout(made: Sequence[Box]) -> list[list[Box]]:
+    """Give every box its layer and place; the layers."""
+    for box in made:
+        box.layer = 1 + max((r.layer for r in box.reads), default=-1)
+    first: dict[int, int] = {}
+    for box in made:
+        for r in box.reads:
+            first[id(r)] = min(first.get(id(r), box.layer), box.layer)
+    for box in made:                                     # what has no inputs comes just before its first reader
+        if not box.reads and id(box) in first:
+            box.layer = max(first[id(box)] - 1, 0)
+    layers: list[list[Box]] = [[] for _ in range(1 + max((b.layer for b in made), default=-1))]
+    for box in made:
+        layers[box.layer].append(box)
+    readers: dict[int, list[Box]] = {}
+    for box in made:
+        for r in box.reads:
+            readers.setdefault(id(r), []).append(box)
+    for sweep in range(4):
+        down = sweep % 2 == 0
+        for layer in layers if down else reversed(layers):
+            mean = {id(b): _mean(b.reads if down else readers.get(id(b), []), b.x) for b in layer}
+            layer.sort(key=lambda b: mean[id(b)])
+            middle = (len(layer) - 1) / 2
+            for i, b in enumerate(layer):
+                b.x = i - middle
+    return layers
+
+
+def _mean(others: Sequence[Box], default: float) -> float:
+    return sum(o.x for o in others) / len(others) if others else default
+
+
+def svg(title: str, made: Sequence[Box]) -> str:
+    """The picture's text."""
+    from html import escape
+    layers = layout(made)
+    columns = max((len(layer) for layer in layers), default=1)
+    width = 2 * MARGIN + columns * (WIDTH + GAP_X)
+    height = 2 * MARGIN + 30 + len(layers) * (HEIGHT + GAP_Y)
+    at = lambda b: (width / 2 + b.x * (WIDTH + GAP_X), MARGIN + 30 + b.layer * (HEIGHT + GAP_Y))
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+             f'height="{height:.0f}" font-family="sans-serif">', '<rect width="100%" height="100%" fill="#ffffff"/>',
+             f'<text x="{MARGIN}" y="{MARGIN + 4}" font-size="14">{escape(title)}</text>']
+    for b in made:
+        x, y = at(b)
+        for r in b.reads:
+            rx, ry = at(r)
+            ry += HEIGHT
+            bend = max((y - ry) / 2, 8)
+            lines.append(f'<path d="M{rx:.1f},{ry:.1f} C{rx:.1f},{ry + bend:.1f} {x:.1f},{y - bend:.1f} {x:.1f},{y:.1f}" '
+                         'fill="none" stroke="#9a9a9a" stroke-width="1"/>')
+    for b in made:
+        x, y = at(b)
+        round_ = 14 if b.kind in ("input", "output") else 3
+        lines += [f'<g><title>{escape(b.tip)}</title><rect x="{x - WIDTH / 2:.1f}" y="{y:.1f}" width="{WIDTH}" '
+                  f'height="{HEIGHT}" rx="{round_}" fill="{COLORS[b.kind]}" stroke="#555555"/>',
+                  f'<text x="{x:.1f}" y="{y + 15:.1f}" text-anchor="middle" font-size="11">{escape(_cut(b.title))}</text>',
+                  f'<text x="{x:.1f}" y="{y + 28:.1f}" text-anchor="middle" font-size="9" fill="#444444">'
+                  f"{escape(_cut(b.subtitle, 28))}</text></g>"]
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _cut(text: str, most: int = 24) -> str:
+    return text if len(text) <= most else "…" + text[1 - most:]
+
+
+def _spec(v: GraphValue) -> str:
+    return f"{v.dtype.name} {'x'.join(map(str, v.shape)) or 'number'}"
+
+
+def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
+    """Write the picture of a compiled nn.Graph, as it was traced or after the passes, to `path` (.svg)."""
+    traced = {y.name for o in compiled.operators[:compiled.graph.forward] for y in o.node.outputs}
+    names = [n for n, text in compiled.outputs if text is not None]
+    if optimized and compiled.spread is not None:              # what the first rank of this process does
+        g, program = compiled.spread.ranks[compiled.spread.engine.rank], compiled.spread.first
+        mine = [i for i in range(len(names)) if compiled.where[i] in g.outputs]
+        nodes, names = program.graph.nodes, [names[i] for i in mine]
+        values = [program.graph.outputs[g.outputs.index(compiled.where[i])] for i in mine]
+    elif optimized:
+        program = compiled.program
+        nodes, values = program.graph.nodes, [program.graph.outputs[i] for i in compiled.where[:len(compiled.fetched)]]
+    else:
+        nodes, values = [_Traced(o) for o in compiled.operators], compiled.fetched
+
+    def part(node) -> str:
+        if node.mutates:
+            return "update"
+        return "forward" if any(y.name in traced for y in node.outputs) else "backward"
+
+    made = boxes(nodes, list(zip(names, values)), part)
+    count = sum(b.kind in ("forward", "backward", "update") for b in made)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(svg(f"{compiled.owner.name}, {'after the passes' if optimized else 'as traced'}: {count} ops", made),
+                    encoding="utf-8")
+    return path
+
+
+class _Traced:
+    """A node with the inputs it had before the passes."""
+
+    def __init__(self, operator):
+        node = operator.node
+        self.op, self.name, self.line, self.outputs = node.op, node.name, node.line, node.outputs
+        self.inputs, self.mutates = operator.inputs, node.mutates

@@ -1,0 +1,207 @@
+"""A plan as text: its calls in order, what each reads and writes, where that lies, and what sharing memory saved.
+
+`rows(plan)` is the plan as data; `describe(plan)` prints it. show/picture.py draws it.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from flowedu.core.graph.ir import GraphValue, base
+from flowedu.core.graph.memory import Buffer, rounded
+from flowedu.core.graph.plan import Plan, Region, Step
+from flowedu.core.ops.fused import fused
+
+HEAD = ("step", "op", "result", "shape", "reads", "memory", "bytes", "live")
+CAPS = {"op": 20, "result": 22, "reads": 32}          # widest columns; what is longer is cut
+LEGEND = """%n: the result of step n, which has no name of its own.  @n: offset in the arena; with * the result took
+the memory of an input that nobody reads later.  live: how much of the arena holds what is needed now or later."""
+
+
+@dataclass
+class Row:
+    """One result of one call (number -1: a further result, or scratch memory, of the call above).
+
+    part: "forward", "backward" or "update". live: bytes of the arena in use while the call runs.
+    """
+
+    number: int
+    part: str
+    op: str
+    result: str
+    nbytes: int
+    shape: str = ""
+    reads: list[str] = field(default_factory=list)
+    home: str = ""
+    live: int = 0
+
+
+def rows(plan: Plan, arguments: Mapping[str, str] = {}) -> list[Row]:
+    """The calls of a plan. A value goes by its own name, also where it took over the memory of another one.
+
+    Args:
+        arguments: {name of an input: the user's name for it}.
+    """
+    name, live, found = Names(plan, arguments), live_bytes(plan), []
+    for i, (step, part) in enumerate(zip(plan.steps, parts(plan))):
+        ins, outs = split(step)
+        node, first = step.node, len(found)
+        if node is None:                                        # a copy that the plan put in: "pack x"
+            result = name.packed(outs[0].buffer)
+            found.append(Row(i, part, "pack", result, outs[0].spec.nbytes, shape(outs[0]), [result.removesuffix(" packed")],
+                             home(outs[0])))
+        elif node.mutates:
+            written = [node.inputs[k] for k in node.mutates]
+            found.append(Row(i, part, node.op.name, f"({len(written)} variables)" if written[1:] else name(written[0]),
+                             sum(x.spec.nbytes for x in written), home="(their own)",
+                             reads=[name(x) for k, x in enumerate(node.inputs) if k not in node.mutates]))
+        else:
+            op = step.name if node.op is fused else node.op.name     # a fused call is named after its members
+            reads = [name.packed(p.buffer) or name(x) for x, p in zip(node.inputs, ins)]
+            for k, (y, p) in enumerate(zip(node.outputs, outs)):
+                star = "*" if step.inplace and k == 0 else ""
+                found.append(Row(i if k == 0 else -1, part, "" if k else op, name(y), p.spec.nbytes, shape(p),
+                                 [] if k else reads, home(p) + star))
+        if step.scratch is not None:
+            found.append(Row(-1, part, "", "(scratch)", step.scratch.nbytes, home=f"@{step.scratch.offset:,}"))
+        for row in found[first:]:
+            row.live = live[i]
+    return found
+
+
+def describe(plan: Plan, arguments: Mapping[str, str] = {}) -> str:
+    """The plan as a table, what the passes did above it, the memory below. `arguments`: see rows."""
+    table, peak = rows(plan, arguments), max(live_bytes(plan), default=0)
+    unit, scale = ("MB", 1e6) if peak >= 1e6 else ("kB", 1e3)
+    titles = {**dict(zip(HEAD, HEAD)), "live": f"{unit} live"}
+    cells = [dict(zip(HEAD, (str(r.number), r.op, r.result, r.shape, shorten(r.reads), r.home, f"{r.nbytes:,}",
+                             f"{r.live / scale:.2f}" + (" peak" if r.live == peak else "     ")))) for r in table]
+    for r, c in zip(table, cells):
+        if r.number < 0:
+            c["step"] = c["live"] = ""
+        c.update({h: cut(c[h], n) for h, n in CAPS.items()})
+    widths = {h: max(len(c[h]) for c in [titles, *cells]) for h in HEAD}
+
+    def line(c: Mapping[str, str]) -> str:
+        return "  ".join(c[h].rjust(w) if h in ("step", "bytes", "live") else c[h].ljust(w)
+                         for h, w in widths.items()).rstrip()
+
+    lines = [f"plan of {plan.graph.name}: {len(plan.steps)} calls", *passes(plan), "", line(titles)]
+    part = ""
+    for r, c in zip(table, cells):
+        if plan.graph.training and r.part != part:
+            part = r.part
+            lines.append(f"---- {part}")
+        lines.append(line(c))
+    outside = {kind: sum(b.nbytes for b in plan.buffers if b.kind == kind) for kind in ("variable", "input", "const")}
+    return "\n".join([*lines, "", LEGEND, memory_line(plan), "outside the arena: " + ", ".join(
+        f"{kind}s {n:,} bytes" for kind, n in outside.items() if n)])
+
+
+def memory_line(plan: Plan) -> str:
+    """Peak against the sum and the lower bound."""
+    share = plan.arena / plan.sum_bytes if plan.sum_bytes else 1.0
+    return (f"arena {plan.arena:,} bytes, {share:.0%} of the {plan.sum_bytes:,} it would take without sharing; "
+            f"at most {plan.bound_bytes:,} live at once")
+
+
+def passes(plan: Plan) -> list[str]:
+    """What the passes did, and the decisions that making the plan itself took: one line each."""
+    kinds = [b.kind for b in plan.buffers]
+    own = [("fold", kinds.count("const"), "constants computed once, while planning"),
+           ("inplace", sum(s.inplace for s in plan.steps), "results took the memory of an input that dies there"),
+           ("pack", sum(s.node is None for s in plan.steps), "strided inputs copied, for kernels that cannot read them")]
+    return [f"  {line.rstrip()}" for line in plan.report] + [f"  {name:9s} {n:4d} {what}" for name, n, what in own if n]
+
+
+# ---- what a plan knows, in the words of a reader
+class Names:
+    """What to call a value: its name, the user's name of an argument, grad(w), or %n for the result of step n."""
+
+    def __init__(self, plan: Plan, arguments: Mapping[str, str]):
+        self.values = {x.name: x for node in plan.graph.nodes for x in node.inputs}
+        self.names = {**arguments, "System-Train-LearningRate": "lr"}
+        self.names.update((v, "step") for v in plan.graph.variables if v.startswith("System-Train-TrainStep-"))
+        for number, step in enumerate(plan.steps):
+            if step.node is None:
+                continue
+            ops = step.name if step.node.op is fused else step.node.op.name
+            for y in step.node.outputs:
+                if re.fullmatch(rf"({ops.replace('+', '|')})_\d+(\..*)?", y.name):        # named by the graph
+                    self.names[y.name] = f"%{number}" + "".join(y.name.partition(".")[1:])
+        for step in plan.steps:
+            if is_update(step):                     # lr, step, then (w, gradient of w, ...) of each parameter
+                inputs, written = step.node.inputs, step.node.mutates
+                self.names.update((x.name, f"grad({inputs[i - 1].name})") for i, x in enumerate(inputs)
+                                  if i > 2 and i not in written)
+
+    def __call__(self, value: GraphValue) -> str:
+        known = self.names.get(value.name)
+        if known is None and base(value) is not value:      # a view costs nothing and has no row: name what it shows
+            return f"{self(base(value))} (view)"
+        return known or value.name
+
+    def packed(self, buffer: Buffer) -> str:
+        """The name of a copy that the plan put in; empty for other buffers."""
+        source = self.values.get(buffer.name.removesuffix(" packed")) if buffer.name.endswith(" packed") else None
+        return f"{self(source)} packed" if source else ""
+
+
+def split(step: Step) -> tuple[list[Region], list[Region]]:
+    """The places a step reads, and those it writes."""
+    n = len(step.places) - len(step.entry.specs)
+    return step.places[:n], step.places[n:]
+
+
+def is_update(step: Step) -> bool:
+    """Whether a step is an optimizer's."""
+    return step.node is not None and bool(step.node.mutates) and step.node.op.name.endswith("_update")
+
+
+def parts(plan: Plan) -> list[str]:
+    """Of each step, whether it is forward, backward or update.
+
+    Backward and optimizer are appended after the body has run: they share a line, and it is no line of the body. All
+    writing of variables comes last in a plan, the moving means of a batch normalisation too.
+    """
+    lines = {s.node.line for s in plan.steps if is_update(s)}
+    found = ["forward" if s.node is None else "update" if s.node.mutates else
+             "backward" if s.node.line in lines else "forward" for s in plan.steps]
+    for i in reversed(range(len(found) - 1)):
+        if plan.steps[i].node is None:                          # a copy belongs to the call it is made for
+            found[i] = found[i + 1]
+    return found
+
+
+def live_bytes(plan: Plan) -> list[int]:
+    """Bytes of the arena in use at each step. No placement can need less than their maximum."""
+    return [sum(rounded(b.nbytes) for b in plan.buffers if b.in_arena and b.first <= i <= b.last)
+            for i in range(len(plan.steps))]
+
+
+def saved_for_backward(plan: Plan) -> set[Buffer]:
+    """Buffers that the forward part writes and the backward part reads: why training needs more memory."""
+    where = parts(plan)
+    if "backward" not in where:
+        return set()
+    read = {p.buffer for step, part in zip(plan.steps, where) if part == "backward" for p in split(step)[0]}
+    return {b for b in read if b.kind == "temp" and b.first < where.index("backward")}
+
+
+def home(p: Region) -> str:
+    return f"@{p.buffer.offset:,}" if p.buffer.in_arena else p.buffer.kind
+
+
+def shape(p: Region) -> str:
+    return "x".join(map(str, p.spec.shape)) or "1"
+
+
+def cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[:width - 1] + "…"
+
+
+def shorten(reads: Sequence[str]) -> str:
+    """One text for what is read; many gradients become a count."""
+    grads = [r for r in reads if r.startswith("grad(")]
+    return ", ".join(reads if len(grads) < 3 else [*[r for r in reads if r not in grads], f"{len(grads)} gradients"])

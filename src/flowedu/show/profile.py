@@ -1,0 +1,75 @@
+"""Where the time of a plan goes: `job.profile(x, y)` prints its calls, the slowest first.
+
+Every call is timed by itself, the least of several runs. The sum is a little more than a run takes, which needs no Python
+between calls.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowedu.core.graph.executor import Executor
+from flowedu.show.plan import CAPS, cut, parts, shape, split
+
+
+@dataclass
+class Timing:
+    """One call. part: "forward", "backward" or "update". nbytes: what it reads and writes."""
+
+    name: str
+    op: str
+    part: str
+    shape: str
+    seconds: float
+    nbytes: int
+
+
+class Profile(list):
+    """The Timings of a plan's calls, in the order they run; printed, a table with the slowest first.
+
+    Attributes: seconds, their sum; threads.
+    """
+
+    def __init__(self, timings: Sequence[Timing], threads: int):
+        super().__init__(timings)
+        self.threads, self.seconds = threads, sum(t.seconds for t in timings)
+
+    def by_op(self) -> dict[str, float]:
+        """{op: seconds}, the slowest first."""
+        found: dict[str, float] = {}
+        for t in self:
+            found[t.op] = found.get(t.op, 0.0) + t.seconds
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def __repr__(self) -> str:
+        total = max(self.seconds, 1e-12)
+        lines = [f"{len(self)} calls, {1e3 * self.seconds:.3f} ms on {self.threads} thread{'s' * (self.threads > 1)}", "",
+                 f"{'op':{CAPS['op']}s} {'calls':>6s} {'ms':>9s} {'share':>6s}"]
+        for op, seconds in self.by_op().items():
+            calls = sum(t.op == op for t in self)
+            lines.append(f"{cut(op, CAPS['op']):{CAPS['op']}s} {calls:6d} {1e3 * seconds:9.3f} {seconds / total:6.1%}")
+        lines += ["", f"{'call':{CAPS['reads']}s} {'op':{CAPS['op']}s} {'part':9s} {'shape':>18s} {'us':>9s} {'GB/s':>6s}"]
+        for t in sorted(self, key=lambda t: -t.seconds)[:20]:
+            lines.append(f"{cut(t.name, CAPS['reads']):{CAPS['reads']}s} {cut(t.op, CAPS['op']):{CAPS['op']}s} {t.part:9s} "
+                         f"{t.shape:>18s} {1e6 * t.seconds:9.1f} {t.nbytes / max(t.seconds, 1e-9) / 1e9:6.1f}")
+        return "\n".join([*lines, *(["..."] if len(self) > 20 else [])])
+
+
+def profile(executor: Executor, arguments: tuple, repeats: int = 10) -> Profile:
+    """Time every call of a plan on these arguments (arrays that `executor.accepts`). Variables end as they were."""
+    plan = executor.plan
+    kept = [(b.array.numpy(), b.array.numpy().copy()) for b in plan.buffers if b.kind == "variable" and b.array is not None]
+    try:
+        seconds = executor.times(arguments, repeats)
+    finally:
+        for live, before in kept:
+            np.copyto(live, before)
+    timings = []
+    for step, part, s in zip(plan.steps, parts(plan), seconds):
+        ins, outs = split(step)
+        op = "pack" if step.node is None else step.node.op.name
+        timings.append(Timing(step.name, op, part, shape(outs[0]) if outs else shape(ins[0]), s,
+                              sum(p.spec.nbytes for p in step.places)))
+    return Profile(timings, executor.nt)

@@ -1,0 +1,185 @@
+"""The house: core is the course, a folder of it imports only those before it in the list and nothing outside; the folders
+beside it form no circle; and `import flowedu` stays light. Function-level imports count, too."""
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+import flowedu
+from common import HANGS
+
+ROOT = Path(flowedu.__file__).parent
+COURSE = ("values", "ops", "grad", "layers", "graph", "job", "trace", "sbp", "buffers")       # in the order they are read
+GROUND = ("errors", "_kernels.core")                     # what core stands on; _kernels itself finds and loads the kernels
+FILES = [p for p in sorted(ROOT.rglob("*")) if p.suffix in (".py", ".pyx", ".pxd", ".pxi")]
+MODULES = {".".join(("flowedu", *p.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__") for p in FILES}
+
+
+def imports(path: Path):
+    """(line, module) of every import of flowedu in a Python or Cython file; of the submodule, where one is imported."""
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "flowedu":
+                for name in node.names:
+                    below = f"{node.module}.{name.name}"
+                    yield node.lineno, below if below in MODULES else node.module
+            elif isinstance(node, ast.Import):
+                yield from ((node.lineno, a.name) for a in node.names if a.name.partition(".")[0] == "flowedu")
+    else:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            words = line.split()
+            if len(words) > 1 and words[0] in ("from", "cimport", "import") and words[1].startswith("flowedu"):
+                yield number, words[1]
+
+
+def place(module: str) -> int:
+    """Position in the course; -1 for what core stands on, a large number for what is not of core."""
+    names = module.split(".")[1:]
+    if names[:1] == ["core"]:
+        return COURSE.index(names[1]) if names[1:2] and names[1] in COURSE else -1
+    return -1 if ".".join(names).startswith(GROUND) or names == ["_kernels"] else len(COURSE)
+
+
+def steps_out(path: Path):
+    """What a file of core imports against the rule: "its module -> the other"."""
+    own = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    here = place("flowedu." + own)
+    for _, module in imports(path):
+        if place(module) > here:
+            yield f"{own} -> {module}"
+
+
+CORE = [p for p in FILES if p.is_relative_to(ROOT / "core")]
+
+
+STILL = {                                                # imports that are still to be turned round
+    "core.job.blob -> flowedu.core.buffers.tensor_list",
+    "core.job.blob -> flowedu.oneflow04.hints",
+    "core.job.blob -> flowedu.oneflow04.math",
+    "core.job.context -> flowedu.oneflow04.job.scaling",
+    "core.job.context -> flowedu.oneflow04.job.update",
+    "core.job.context -> flowedu.oneflow04.job.views",
+    "core.job.context -> flowedu.oneflow04.optim.legacy",
+    "core.job.context -> flowedu.oneflow04.optim.loss_scale",
+    "core.job.function -> flowedu.oneflow04.job.config",
+    "core.job.function -> flowedu.oneflow04.job.debug",
+    "core.job.function -> flowedu.oneflow04.job.eager",
+    "core.job.function -> flowedu.show.plan",
+    "core.job.function -> flowedu.show.profile",
+    "core.job.host_part -> flowedu.oneflow04.data.prefetch",
+    "core.job.host_part -> flowedu.tensor.interop",
+    "core.job.program -> flowedu.oneflow04.job.debug",
+    "core.job.program -> flowedu.oneflow04.job.update",
+    "core.job.session -> flowedu.oneflow04.job.checkpoint_files",
+    "core.job.session -> flowedu.oneflow04.job.debug",
+    "core.job.values -> flowedu.core.buffers.tensor_list",
+    "core.layers.conversion -> flowedu.tensor.memory_format",
+    "core.layers.hooks -> flowedu.calls.explain",
+    "core.layers.hooks -> flowedu.nn.backward_hooks",
+    "core.layers.parameter -> flowedu.tensor.autograd",
+    "core.layers.state -> flowedu.tensor.globals",
+    "core.layers.state -> flowedu.tensor.interop",
+    "core.ops.creation -> flowedu.tensor.elementwise",
+    "core.ops.creation -> flowedu.tensor.globals",
+    "core.ops.creation -> flowedu.tensor.interop",
+    "core.ops.creation -> flowedu.tensor.joining",
+    "core.ops.creation -> flowedu.tensor.memory_format",
+    "core.ops.creation -> flowedu.tensor.shapes",
+    "core.ops.host -> flowedu.tensor.interop",
+    "core.ops.tensor -> flowedu.core.grad.nodes",
+    "core.ops.tensor -> flowedu.tensor.globals",
+    "core.sbp.boxing.algebra -> flowedu.show.boxing",
+    "core.sbp.connect -> flowedu.ops.distribute",
+    "core.sbp.graph.placing -> flowedu.distributed.zero",
+    "core.sbp.graph.view -> flowedu.distributed.auto.search",
+    "core.sbp.graph.view -> flowedu.distributed.pipeline",
+    "core.sbp.graph.view -> flowedu.distributed.zero",
+    "core.sbp.infer -> flowedu.show.bill",
+    "core.sbp.ranks.base -> flowedu.distributed.mpi.process",
+    "core.sbp.tensor.create -> flowedu.tensor.generator",
+    "core.sbp.tensor.shards -> flowedu.tensor.interop",
+    "core.trace.__init__ -> flowedu.saving.graph",
+    "core.trace.__init__ -> flowedu.saving.state",
+    "core.trace.graph -> flowedu.optim.base",
+    "core.trace.graph -> flowedu.show.graph",
+    "core.trace.graph -> flowedu.show.modules",
+    "core.trace.graph -> flowedu.show.picture",
+    "core.trace.update -> flowedu.oneflow04.optim.clipping",
+    "core.values.size -> flowedu.core.ops.dispatch",
+}
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_core_imports_only_what_was_read_before(path):
+    assert {*steps_out(path)} <= STILL
+
+
+def test_the_rule_can_fail(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    bad = tmp_path / "core" / "graph" / "bad.py"
+    bad.parent.mkdir(parents=True)
+    bad.write_text("def f():\n    from flowedu.core.job.function import global_function\nimport flowedu.nn.init\n"
+                   "from flowedu.core.ops import define\nfrom flowedu.errors import FlowError\n")
+    assert [*steps_out(bad)] == ["core.graph.bad -> flowedu.nn.init", "core.graph.bad -> flowedu.core.job.function"]
+
+
+def test_at_most_25_names_at_the_top():
+    names = {p.name for p in ROOT.iterdir() if not p.name.startswith(("__pycache__", "."))}
+    assert len(names) <= 27, sorted(names)
+
+
+def test_an_import_brings_nothing_heavy_along():
+    script = ("import sys, flowedu; heavy = {'torch', 'matplotlib', 'PIL', 'google.protobuf', 'multiprocessing', 'onnx', "
+              "'tqdm', 'unittest', 'concurrent.futures', 'urllib.request', 'flowedu.core.trace', 'flowedu.vision.models', "
+              "'flowedu.oneflow04.data', 'flowedu.oneflow04.custom', 'flowedu.saving', 'flowedu.oneflow04.image.image'}; "
+              "print(sorted(heavy & set(sys.modules)))")
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
+    assert said.stdout.strip() == "[]"
+
+
+def test_an_import_starts_no_thread_and_leaves_the_environment():
+    script = ("import os, sys, numpy; t = '/proc/self/task'; n = lambda: len(os.listdir(t)) if os.path.isdir(t) else 0; "
+              "before = n(), dict(os.environ); import flowedu; print(before == (n(), dict(os.environ)))")
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "OPENBLAS_"))}
+    for threads in ({}, {"OPENBLAS_NUM_THREADS": "2"}, {"GOMP_SPINCOUNT": "7"}):
+        said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True,
+                              env={**plain, "PYTHONPATH": str(ROOT.parent), **threads})
+        assert said.stdout.strip() == "True"
+
+
+LATER = [("flowedu", "load_graph"), ("flowedu", "onnx"), ("flowedu", "data"), ("flowedu", "save"), ("flowedu", "train"),
+         ("flowedu", "custom_op"), ("flowedu", "image_decode"), ("flowedu.nn", "Graph"), ("flowedu.utils", "data"),
+         ("flowedu.models", "GPT"), ("flowedu.vision", "models")]
+
+
+@pytest.mark.parametrize("module, name", LATER)
+def test_what_is_imported_later_is_there(module, name):
+    m = importlib.import_module(module)
+    assert name in dir(m) and getattr(m, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        getattr(m, "nothing")  # noqa: B009
+
+
+def test_what_is_imported_later_may_have_another_name_there():
+    from flowedu.oneflow04.image import image
+    assert flowedu.image_decode is image.decode and flowedu.image is image
+
+
+def test_a_star_brings_every_public_name():
+    names = {}
+    exec("from flowedu import *", names)
+    assert {"Tensor", "nn", "add", *(n for m, n in LATER if m == "flowedu")} <= {*names}
+    assert names["save"] is flowedu.save and "_later" not in names
+
+
+def test_no_folder_of_tests_is_left_out(pytestconfig):
+    """pytest leaves out folders of some names unless told otherwise; `dist` is one of them."""
+    patterns = pytestconfig.getini("norecursedirs")
+    folders = [p.parent.name for p in Path(__file__).parent.rglob("test_*.py")]
+    assert "dist" in folders and not [n for n in folders if any(fnmatch(n, pattern) for pattern in patterns)]
