@@ -12,9 +12,10 @@ from test_settings import nothing_said, said  # noqa: F401
 
 ROOT = Path(flow.__file__)
 PROTOCOL = {"exc", "error", "memo", "protocol"}           # of __exit__, __deepcopy__, __reduce_ex__
+# What is called by a table or an interface
 INSIDE = ("ops/", "onnx/ops.py", "core/", "distributed/", "oneflow04/job/", "oneflow04/custom/",
           "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py", "optim/lr_scheduler/", "oneflow04/optim/warmup.py",
-          "oneflow04/optim/minimize.py", "nn/parallel/")    # called by a table or an interface
+          "oneflow04/optim/minimize.py", "nn/parallel/")
 REASONS = {
     "core/values/blob.BlobDef.__array_ufunc__(options)": "NumPy's protocol; where the blob answers, there are none",
     "cuda.memory_allocated(device)": "there is no GPU: 0", "cuda.max_memory_allocated(device)": "likewise",

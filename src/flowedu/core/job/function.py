@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import NoneType
 
 from flowedu.core.job.blob import LocalBlob
-from flowedu.core.job.program import Program
+from flowedu.core.job.program import CompiledJob
 from flowedu.core.job.session import default_session
 from flowedu.core.job.values import flat_array, joined
 from flowedu.core.values import placeholder as ph
@@ -96,7 +96,7 @@ class JobFunction:
         self.__oneflow_function_signature__ = self.signature
         self.session = default_session()
         self.plain = self.signature.returns is Numpy
-        self.program: Program | None = None
+        self.program: CompiledJob | None = None
         self.compiled = None                # of the last call; of all calls where no shape varies
 
     def reset(self) -> None:
@@ -108,7 +108,7 @@ class JobFunction:
     # ---- compiling (the session calls these)
     def build(self, session) -> None:
         """Run the body once on blobs."""
-        self.program = Program(self, session)
+        self.program = CompiledJob(self, session)
 
     def link(self, session) -> None:
         """Plan the graph over the session's variables."""

@@ -1,4 +1,4 @@
-"""Program: a job after its body ran. It knows what a call has to do: arguments, host part, plan, results.
+"""CompiledJob: a job after its body ran. It knows what a call has to do: arguments, host part, plan, results.
 
 Where all shapes are known there is one plan. Where a shape varies from call to call (tp.ListNumpy arguments, images that
 were just decoded) a plan is made for each combination that comes, and the last ones used are kept.
@@ -27,7 +27,7 @@ from flowedu.oneflow04.job.update import rate_names
 KEPT = 32                # plans of a job whose shapes vary
 
 
-class Program:
+class CompiledJob:
     """One compiled job.
 
     Attributes: context; defs, the tree of input definitions; result, what the body returned; dynamic, per returned blob

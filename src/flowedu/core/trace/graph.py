@@ -1,7 +1,7 @@
 """nn.Graph: eager modules compiled into one plan. The class; what it does is in the files beside it.
 
     tracer.py    build runs once, on tensors without data; its ops become a graph
-    compiled.py  backward, updates, passes, plan, executor
+    compiled.py  backward, updates, and the Program that runs it (graph/program.py)
     blocks.py    what the graph knows of its modules        io.py      names and containers of inputs and outputs
     show.py      print(graph), debug                        state.py   state_dict, load_state_dict
 """
