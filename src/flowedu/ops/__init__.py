@@ -9,3 +9,4 @@ from flowedu.ops import exact, linalg, scan, strided, update_adaptive
 from flowedu.core.ops import fused
 from flowedu.core.ops.define import REGISTRY, define
 from flowedu.core.ops.formula import elementwise as define_elementwise
+from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, Split, View
