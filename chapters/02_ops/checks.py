@@ -1,10 +1,11 @@
 """What the exercises of chapter 2 must do."""
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 
 import flowedu as flow
+from flowedu.core.ops.define import Op
+from flowedu.core.ops.record import Meaning, Split, read
 from flowedu.core.sbp.signature import signatures
 from flowedu.core.values.spec import Spec
 from flowedu.learn.exercises import Wrong, expect
@@ -53,9 +54,7 @@ def works(f, arrays, signature):
 
 def derived(equation, linear, shapes):
     """The signatures flowedu would read off this record."""
-    op = SimpleNamespace(equation=lambda specs, attrs: equation, linear=[(group, ("out",)) for group in linear],
-                         axes=equation, random=False, infer=lambda specs, attrs: [Spec((), flow.float32)], fold="",
-                         rising=(), variadic=False, inputs=("x", "y")[:len(shapes)], outputs=("out",))
+    op = Op(read(f"answer({', '.join(('x', 'y')[:len(shapes)])}) -> out"), Meaning(equation), Split(linear=linear))
     return signatures(op, [Spec(s, flow.float32) for s in shapes], ())
 
 

@@ -31,9 +31,10 @@ def signatures(op: Op, specs: Sequence[Spec], attrs: tuple) -> KeysView[Signatur
     contracted letters, partial inputs, extra ones, all B."""
     if op.random or op.axes is None:       # a host op: it has no equation, and runs in one place
         return {whole(op, specs): None}.keys()
-    return (_known if isinstance(op, Op) else _derived)(op, tuple(specs), attrs)
+    return _derived(op, tuple(specs), attrs)
 
 
+@functools.lru_cache(maxsize=4096)
 def _derived(op: Op, specs: tuple[Spec, ...], attrs: tuple) -> KeysView[Signature]:
     ins, outs = parse(op.equation(specs, attrs), len(specs))
     outs = outs[:len(op.outputs)]                            # an op without outputs: one empty term
@@ -53,9 +54,6 @@ def _derived(op: Op, specs: tuple[Spec, ...], attrs: tuple) -> KeysView[Signatur
     found.pop(whole(op, specs), None)
     found[whole(op, specs)] = None
     return found.keys()
-
-
-_known = functools.lru_cache(maxsize=4096)(_derived)
 
 
 def _partial_groups(op: Op):
