@@ -7,7 +7,7 @@ every device has an array and the value is their sum ("Pmax", "Pmin": their maxi
   lacks it is P (of an op that takes maxima, Pmax; field `fold`);
 - `linear`: an op that is linear in a group of inputs takes P there, B elsewhere, and gives P. (Not where the element type
   changes so that a sum is lost: a cast of floats to integers rounds.) `rising` says the same of Pmax and Pmin;
-- `spread`: what no letter says, because a device has to know which part it has (ops/part.py);
+- `spread`: what no letter says, because a device has to know which part it has (`slice_part`, say);
 - all "B", which is always legal.
 
 On a grid of devices there is one signature for each axis of the grid (candidates.py).
