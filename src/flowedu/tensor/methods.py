@@ -4,7 +4,7 @@ from __future__ import annotations
 from flowedu.core.ops import creation
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import TensorBase, register_operators
-from flowedu.core.ops.promote import cast, compare, foreign, is_number, operate
+from flowedu.core.ops.promote import cast, foreign, is_number, operate
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
 from flowedu.tensor import (
@@ -88,20 +88,7 @@ TABLE |= {name: _converter(name, getattr(dt, kind)) for name, kind in (
 TABLE["cast"] = lambda self, dtype: cast(self, dt.as_dtype(dtype))
 
 
-# ---- operators
-def _order(op, a, b):
-    """a < b and the like."""
-    y = compare(op, a, b)
-    return foreign(op.name, a, b) if y is NotImplemented else y
-
-
-def _operator(op_name: str, reverse: bool = False, run=operate):
-    op = REGISTRY[op_name]
-    if reverse:
-        return lambda self, other: run(op, other, self)
-    return lambda self, other: run(op, self, other)
-
-
+# ---- operators: those that are functions of this package, too
 def _foreign(f, reverse=False):
     """f as an operator: NotImplemented for what is neither a tensor nor a number."""
     def method(self, other):
@@ -112,11 +99,7 @@ def _foreign(f, reverse=False):
     return method
 
 
-TABLE |= {f"__{n}__": _operator(n, run=compare) for n in ("eq", "ne")}
-TABLE |= {f"__{n}__": _operator(n, run=_order) for n in ("lt", "le", "gt", "ge")}
-TABLE |= {"__mod__": _operator("mod"), "__rmod__": _operator("mod", True), "__floordiv__": _operator("floordiv"),
-          "__rfloordiv__": _operator("floordiv", True), "__pow__": _foreign(elementwise.pow),
-          "__rpow__": _operator("pow", True), "__neg__": elementwise.neg, "__pos__": elementwise.positive,
+TABLE |= {"__pow__": _foreign(elementwise.pow), "__neg__": elementwise.neg, "__pos__": elementwise.positive,
           "__abs__": elementwise.abs, "__invert__": elementwise.bitwise_not,
           "__rmatmul__": lambda self, other: linear.matmul(other, self)}
 for _name, _f in (("and", elementwise.bitwise_and), ("or", elementwise.bitwise_or), ("xor", elementwise.bitwise_xor),

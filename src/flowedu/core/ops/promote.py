@@ -253,3 +253,9 @@ def compare(op, a, b):
             return op.call((a, scalar(b, a.dtype)), ())
     pair = as_tensors(op.name, a, b)
     return NotImplemented if pair is None else run(op, pair, (), COMPARING)
+
+
+def order(op, a, b):
+    """a < b and the like: of what has no order there is an error, where == is just False."""
+    y = compare(op, a, b)
+    return foreign(op.name, a, b) if y is NotImplemented else y

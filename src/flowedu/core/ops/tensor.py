@@ -11,7 +11,7 @@ from flowedu.core.grad.nodes import LazyGrad
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dims import real_dim
 from flowedu.core.ops.dispatch import TensorBase, register_operators, register_tensor
-from flowedu.core.ops.promote import operate
+from flowedu.core.ops.promote import compare, operate, order
 from flowedu.core.ops.value import matmul
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.device import CPU, device
@@ -20,6 +20,12 @@ from flowedu.errors import ArgumentError, DTypeError, GradientError, LazyTensorE
 from flowedu.tensor.globals import logical
 
 _op = REGISTRY.__getitem__
+
+
+def _operators(name: str, run=operate) -> tuple:
+    """The methods for `x op y` and, reflected, `y op x`."""
+    op = _op(name)
+    return lambda self, other: run(op, self, other), lambda self, other: run(op, other, self)
 
 
 class TensorType(type):
@@ -237,56 +243,25 @@ class Tensor(TensorBase, metaclass=TensorType):
     def __repr__(self) -> str:
         return f"tensor(..., size={tuple(self.shape)}, dtype={self.dtype!r})"       # printing.py has the full form
 
-    # ---- ops
+    # ---- operators that C does not have
+    __pow__, __rpow__ = _operators("pow")
+    __mod__, __rmod__ = _operators("mod")
+    __floordiv__, __rfloordiv__ = _operators("floordiv")
+    __eq__, __ne__ = (_operators(name, compare)[0] for name in ("eq", "ne"))
+    __lt__, __le__, __gt__, __ge__ = (_operators(name, order)[0] for name in ("lt", "le", "gt", "ge"))
+    __hash__ = object.__hash__
+
     def __neg__(self):
         return _op("neg")(self)
 
-    def __pos__(self):
-        return self
-
-    def __pow__(self, other):
-        return operate(_op("pow"), self, other)
-
-    def __rpow__(self, other):
-        return operate(_op("pow"), other, self)
-
-    def __mod__(self, other):
-        return operate(_op("mod"), self, other)
-
-    def __floordiv__(self, other):
-        return operate(_op("floordiv"), self, other)
-
     def __abs__(self):
         return _op("abs")(self)
-
-    def __eq__(self, other):
-        return operate(_op("equal"), self, other)
-
-    def __ne__(self, other):
-        return operate(_op("not_equal"), self, other)
-
-    def __lt__(self, other):
-        return operate(_op("less"), self, other)
-
-    def __le__(self, other):
-        return operate(_op("less_equal"), self, other)
-
-    def __gt__(self, other):
-        return operate(_op("greater"), self, other)
-
-    def __ge__(self, other):
-        return operate(_op("greater_equal"), self, other)
-
-    __hash__ = object.__hash__
 
     def __iter__(self):
         if not self.ndim:
             raise DTypeError("iteration over a 0-d tensor", expected="at least one axis", got="shape ()",
                              fix="x.item() is its number; x.reshape(1) has an axis")
         return (self[i] for i in range(len(self)))
-
-    def __contains__(self, element) -> bool:
-        return builtins.bool((self == element).any())
 
 
 def attach(cls: type, methods: dict) -> None:
