@@ -9,7 +9,7 @@ from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.job.blob import ConsistentBlob
 from flowedu.core.job.placement import Placement
 from flowedu.core.job.recording import Call, flat, replay, shaped_like
-from flowedu.core.layers.context import BETWEEN_JOBS, Context, blobs_in, unique
+from flowedu.core.layers.context import BETWEEN_JOBS, Context, blobs_in
 from flowedu.core.ops.host import HostOp
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.place import Place
@@ -91,8 +91,8 @@ class JobContext(Context):
         return blob
 
     # ---- calls of front-end functions
-    def apply(self, f: Callable, args: tuple, kwargs: dict, name: str | None, prefix: str, blob_name: str):
-        label = self.full_name(name) if name else unique(prefix)
+    def apply(self, f: Callable, args: tuple, kwargs: dict, label: str, blob_name: str):
+        """The answer of a front-end function (frontend.py) that is given blobs of this job; label: the op's name."""
         given = [self.owned(b) for b in blobs_in((*args, *kwargs.values()))]
         if self.views.mirrored:
             return self.views.apply(f, args, kwargs, label, blob_name, given)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -69,13 +69,6 @@ class Context:
 
     def full_name(self, name: str) -> str:
         return "-".join([*self.namespaces, name])
-
-    def apply(self, f: Callable, args: tuple, kwargs: dict, name: str | None, prefix: str, blob_name: str):
-        """Run the body of a front-end function (frontend.py); what it gives is what the user gets."""
-        for x in blobs_in((*args, *kwargs.values())):
-            raise CheckError(f"a blob of job {x.job_name} is used outside any job", expected="blobs made in the body that "
-                             "runs now", got=repr(x), fix=BETWEEN_JOBS)
-        return f(*args, **kwargs)
 
 
 BETWEEN_JOBS = ("pass values between jobs as NumPy arrays: return one from the first job, feed it to the second; share "

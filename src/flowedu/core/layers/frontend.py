@@ -3,9 +3,9 @@
     @front("Relu")
     def relu(x): return ops.relu(x)
 
-gives `relu(x, name=None)`. The context in charge unwraps the blobs, runs the body (each op call goes to the interpreter
-in charge), and wraps and names the result. The body must build its result from ops, and take its blobs as arguments: a
-job may run it again, on other values.
+gives `relu(x, name=None)`. Outside jobs that is the function itself. In a job the context unwraps the blobs, runs the body
+(each op call goes to the interpreter in charge), and wraps and names the result. The body must build its result from ops,
+and take its blobs as arguments: a job may run it again, on other values.
 """
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.core.layers.context import current
-from flowedu.errors import DTypeError
+from flowedu.core.layers.context import BETWEEN_JOBS, blobs_in, current, unique
+from flowedu.errors import CheckError, DTypeError
 
 
 def front(prefix: str, blob_name: str = "out_0", arrays: bool = False) -> Callable:
@@ -35,7 +35,13 @@ def front(prefix: str, blob_name: str = "out_0", arrays: bool = False) -> Callab
                 raise DTypeError(f"{call.__name__}: an argument is a NumPy array", expected="a blob, an int or a float" if
                                  context.in_job else "a tensor", got="numpy.ndarray",
                                  fix="feed it as an argument of the job" if context.in_job else "flow.tensor(x)")
-            return context.apply(f, args, kwargs, name, prefix, blob_name)
+            if context.in_job:
+                label = context.full_name(name) if name else unique(prefix)
+                return context.apply(f, args, kwargs, label, blob_name)
+            for x in blobs_in((*args, *kwargs.values())):
+                raise CheckError(f"a blob of job {x.job_name} is used outside any job", expected="blobs made in the body "
+                                 "that runs now", got=repr(x), fix=BETWEEN_JOBS)
+            return f(*args, **kwargs)
 
         call.__signature__ = signature
         return call
