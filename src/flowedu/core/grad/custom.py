@@ -18,7 +18,7 @@ def zeros(shape: tuple, dtype):
 
 
 class Custom:
-    """What a node without an op knows (see custom_node in core/ops/record.pxi)."""
+    """What a node without an op knows (see custom_node in core/ops/node.pxi)."""
 
     outputs = 1
 

@@ -30,7 +30,7 @@ REGISTRY: dict[str, Op] = {}
 
 
 class Op(OpBase):
-    """One op. Calling it, with attributes as keywords, hands the call to the interpreter in charge (OpBase in core.pyx).
+    """One op. Calling it, with attributes as keywords, hands the call to the interpreter in charge (OpBase in entry.pxi).
 
     Its fields are those of the parts of its record (record.py), and what is worked out from them here. None can be set
     once it is made: what an interpreter knows of an op, it keeps elsewhere.

@@ -7,7 +7,7 @@ cdef extern from "team.h" nogil:
     int fe_has_threads() noexcept
 
 cdef enum:                           # what of a tensor (TensorBase.flags), or of a call (Entry.flags), is not plain; 0: nothing
-    TRACKED = 1                      # a gradient is wanted: the call goes on the tape (chapter 2, record.pxi)
+    TRACKED = 1                      # a gradient is wanted: the call goes on the tape (chapter 2, node.pxi)
     VIEW = 2                         # it has a Link: its history may be stale; of a call: it makes one (chapter 2, link.pxi)
     NO_MEMORY = 4                    # a value of a graph (chapters 4 and 5, lazy.pxi), or its parts lie elsewhere
     GLOBAL = 8                       # it has a Lay (chapter 6, spread.pxi)

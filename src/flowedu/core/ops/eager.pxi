@@ -1,7 +1,7 @@
-# Chapter 2: the eager interpreter (part of core.pyx). Run an op now: its Entry, memory for the outputs, the kernel.
+# Chapter 2: the eager interpreter (part of dispatch.pyx). Run an op now: its Entry, memory for the outputs, the kernel.
 #
 # That is all there is to a plain call. What is not plain says so by a flag, of an input or of the Entry, and `special` asks
-# the chapter that owns the flag: the tape (record.pxi), views (link.pxi), graphs (lazy.pxi), devices (spread.pxi).
+# the chapter that owns the flag: the tape (node.pxi), views (link.pxi), graphs (lazy.pxi), devices (spread.pxi).
 
 cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
     """Run an op now. drawn: a random op's seed and draw, instead of those in `attrs`."""

@@ -1,4 +1,4 @@
-# Chapter 2: Entry, one op on one set of input specs, ready to run; OpBase finds or makes it (part of core.pyx).
+# Chapter 2: Entry, one op on one set of input specs, ready to run; OpBase finds or makes it (part of dispatch.pyx).
 
 cdef class Entry:
     """Everything known about a call before its data: output specs, kernel, attribute block. Shared by eager and plans."""
@@ -90,8 +90,8 @@ cdef class OpBase:
         self.inputs, self.outputs, self.variadic = take("inputs"), take("outputs"), take("variadic")
         self.defaults, self.required, self.attr_index = take("defaults"), take("required"), take("attr_index")
         self.view, self.elementwise = take("view"), take("elementwise")
-        self.rules, self.compiled, self.star, self.any_rule = take("rules"), take("compiled"), take("star"), take("any_rule")
-        self.saved, self.saved_inputs = take("saved"), take("saved_inputs")
+        self.rules, self.compiled, self.star = take("rules"), take("compiled"), take("star")
+        self.any_rule, self.saved, self.saved_inputs = take("any_rule"), take("saved"), take("saved_inputs")
 
     def __call__(self, *inputs, **attrs):
         cdef tuple values = self.defaults if not attrs and not self.required else self.complete(attrs)

@@ -1,4 +1,4 @@
-# Chapter 2, in-place: writing into a tensor's memory (part of core.pyx). What a write means for histories is tensor/inplace.py.
+# Chapter 2, in-place: writing into a tensor's memory (part of dispatch.pyx). What a write means for histories is tensor/inplace.py.
 
 cdef raise_readonly(what):
     raise ArgumentError(f"{what}: the array this tensor was made from is read-only", expected="memory that may be written",

@@ -1,4 +1,4 @@
-# Chapters 4 and 5, lazy tensors: values of a graph that is being built, shape and dtype without numbers (part of core.pyx).
+# Chapters 4 and 5, lazy tensors: values of a graph that is being built, shape and dtype without numbers (part of dispatch.pyx).
 # An interpreter on the stack answers calls on them: see stack.pxi.
 
 cdef ask(interpreter, OpBase op, tuple inputs, tuple attrs):

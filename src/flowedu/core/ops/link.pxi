@@ -1,4 +1,4 @@
-# Chapter 2, views: where one came from, and its history when an in-place op rewrote that of its base (part of core.pyx).
+# Chapter 2, views: where one came from, and its history when an in-place op rewrote that of its base (part of dispatch.pyx).
 #
 # A view's history is "this view op, of my parent". While nobody writes in place it is recorded once, when the view is made.
 # A write rewrites the base's history and counts base.epoch up; every view of it is then stale, and makes its history anew

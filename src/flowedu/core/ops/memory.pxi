@@ -1,4 +1,4 @@
-# Chapter 2: tensors with memory of their own (part of core.pyx).
+# Chapter 2: tensors with memory of their own (part of dispatch.pyx).
 
 cdef TensorBase new_tensor():
     cdef TensorBase y = <TensorBase>(<_Type *>Tensor).tp_new(<PyTypeObject *>Tensor, <PyObject *>NOTHING, NULL)

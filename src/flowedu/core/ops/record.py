@@ -67,7 +67,7 @@ class Meaning(NamedTuple):
 class Kernel(NamedTuple):
     """How it is computed: by default by `ref`, called as a kernel in Python (core/ops/pykernel.pyx).
 
-    cpu: name of the kernel (`_kernels/*.pyx`, `table()`).
+    cpu: name of the kernel, as in the `table()` of a module of _kernels.
     pack: (ints, reals) for the kernel, in the order it reads them.
     numbers: the integers of `pack` are numbers, not sizes or steps: any int64.
     contiguous: the kernel wants contiguous inputs (the engine packs strided ones). False: any strides. Or a list of input

@@ -1,4 +1,4 @@
-# Chapter 6, global tensors: calls with one among their inputs (part of core.pyx). What such a call does is core/sbp/tensor/interpreter.py;
+# Chapter 6, global tensors: calls with one among their inputs (part of dispatch.pyx). What such a call does is core/sbp/tensor/interpreter.py;
 # here it gets its history, which is that of logical values: a gradient rule does not know on how many devices it runs.
 
 cdef class Lay:

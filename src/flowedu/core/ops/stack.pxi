@@ -1,4 +1,4 @@
-# Which interpreter answers op calls, and the switches of the eager one (part of core.pyx).
+# Which interpreter answers op calls, and the switches of the eager one (part of dispatch.pyx).
 
 class interpreter:
     """Context manager: inside it, `run(op, inputs, attrs)` of the given interpreter answers every op call of this thread."""

@@ -1,4 +1,4 @@
-# Chapter 2: the C part of flow.Tensor: data, tape links, operators (part of core.pyx).
+# Chapter 2: the C part of flow.Tensor: data, tape links, operators (part of dispatch.pyx).
 
 cdef class Rare:
     """What only few tensors have: a symbol, hooks."""

@@ -1,4 +1,4 @@
-# Chapter 2, the tape: what it remembers of a call (part of core.pyx; the walk back is core/grad/tape.pyx).
+# Chapter 2, the tape: what it remembers of a call (part of dispatch.pyx; the walk back is core/grad/tape.pyx).
 
 @cython.freelist(128)
 cdef class Node:
