@@ -167,7 +167,8 @@ __getattr__, __dir__ = _later(__name__, {
     **{f"image_{n}": f"flowedu.oneflow04.image.image:{n}" for n in (
         "batch_align", "decode", "flip", "normalize", "random_crop", "resize", "target_resize")},
 })
-__all__ = [_name for _name in __dir__() if not _name.startswith("_")]
+_PARTS = {"calls", "faces", "fast", "later", "oneflow04", "saving"}         # of the house, which users need not know
+__all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name not in _PARTS]
 
 __version__ = "0.1.0"
 

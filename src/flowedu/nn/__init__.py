@@ -17,5 +17,5 @@ from flowedu.core.layers.parameter import Parameter
 from flowedu.nn.parameter_lists import ParameterDict, ParameterList
 from flowedu.later import later
 
-__getattr__, __dir__ = later(__name__, {"Graph": "flowedu.core.trace", "graph": "flowedu.core.trace",
+__getattr__, __dir__ = later(__name__, {"Graph": "flowedu.core.trace", "graph": "flowedu.nn.graph",
                                            "parallel": "flowedu.nn.parallel"})
