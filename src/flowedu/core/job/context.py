@@ -16,21 +16,21 @@ from flowedu.core.values.place import Place
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DTypeError, JobBuildAndInferError, UnsupportedError
 from flowedu.errors.once import say_once
-from flowedu.oneflow04.job.scaling import Scaling, loss_scale_policy
-from flowedu.oneflow04.job.update import append_updates, choose_variables
 from flowedu.oneflow04.job.views import Views
-from flowedu.oneflow04.optim.loss_scale import LossScalePolicy
 
 LEGACY = {"train.primary_lr", "train.secondary_lr", "train.model_update_conf"}
 
 
 class Goal(NamedTuple):
-    """What minimize was asked: [(optimizer, names of variables)], for each loss its value on every device, and the policy
-    that scales it, or None."""
+    """What minimize was asked, and for each loss its value on every device.
 
-    groups: list[tuple[object, list[str]]]
+    training: what the optimizer's `training(context)` gave: `names` of the variables it trains, and `step(context)`, with
+    `seed(Spec of a loss)`, the gradient the backward pass begins with, and `append(gradients by name, elements of the
+    loss)`, which appends the updates.
+    """
+
+    training: object
     losses: list[tuple[GraphValue, ...]]
-    policy: LossScalePolicy | None
 
 
 class Delivery(NamedTuple):
@@ -218,8 +218,8 @@ class JobContext(Context):
         if len({loss.shape for loss in losses}) > 1:
             raise JobBuildAndInferError("minimize: the losses have different shapes", expected="one shape",
                                         got=", ".join(str(x.shape) for x in losses), fix="reduce each to its mean first")
-        groups = choose_variables(optimizer, list(self.trainable))
-        self.goal = Goal(groups, [self.owned(loss).values for loss in losses], loss_scale_policy(optimizer, self.config))
+        training = optimizer.training(self)
+        self.goal = Goal(training, [self.owned(loss).values for loss in losses])
 
     def add_loss(self, loss: BlobDef) -> None:
         """flow.losses.add_loss: the loss of an optimizer that the function_config describes."""
@@ -259,12 +259,10 @@ class JobContext(Context):
         wanted = [v for values, diff, _ in self.watches if diff for v in values if v in learned]
         found: dict[GraphValue, GraphValue | None] = {}
         if self.training:
-            groups, losses, policy = self.goal
-            scaling = Scaling(self, policy)
-            names = list(dict.fromkeys(n for _, group in groups for n in group))
+            training, losses = self.goal
+            step, names = training.step(self), training.names
             variables = [self.trainable[n][0] for n in names]
-            grads = gradients(self.graph, [v for values in losses for v in values], [*variables, *wanted],
-                              scaling.seed)
+            grads = gradients(self.graph, [v for values in losses for v in values], [*variables, *wanted], step.seed)
             found = dict(zip(wanted, grads[len(variables):]))
             updated = {n: g for n, g in zip(names, grads) if g is not None}
             if not updated:
@@ -272,7 +270,7 @@ class JobContext(Context):
                                             expected="a loss made from a layer's output", got=f"variables {names}", at="",
                                             fix="make the loss from what the layers return, with trainable=True")
             self.graph.placement = self.placements[0].place
-            append_updates(self, groups, updated, sum(v.spec.size for v in losses[0]), scaling)
+            step.append(updated, sum(v.spec.size for v in losses[0]))
         deliveries = []
         for values, diff, handler in self.watches:
             sources = tuple(found.get(v) for v in values) if diff else values

@@ -22,7 +22,6 @@ from flowedu.core.values.signature import check_return, convert, leaves
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError
 from flowedu.oneflow04.job import debug
-from flowedu.oneflow04.job.update import rate_names
 
 KEPT = 32                # plans of a job whose shapes vary
 
@@ -92,7 +91,7 @@ class CompiledJob:
         read.update(v for values, _, _ in context.watches for v in values)
         if context.goal:
             read.update(v for values in context.goal.losses for v in values)
-            read.update(context.blobs[n] for n in rate_names(context.goal.groups) if n in context.blobs)
+            read.update(context.blobs[n] for n in context.goal.training.rate_names() if n in context.blobs)
         varies = self._varying_values()
         nodes = {n for c in host for n in c.nodes}
         graph.nodes = [n for n in graph.nodes if n not in nodes]

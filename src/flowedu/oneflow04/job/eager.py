@@ -25,8 +25,6 @@ from flowedu.core.values.place import Place
 from flowedu.core.values.signature import check_return, convert, leaves
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
-from flowedu.oneflow04.job.scaling import Scaling
-from flowedu.oneflow04.job.update import append_updates
 from flowedu.tensor import Tensor, no_grad, tensor
 
 
@@ -133,13 +131,13 @@ class EagerContext(JobContext):
         """Gradients, watch_diff handlers, updates."""
         if not self.training:
             return
-        groups, losses, policy = self.goal
-        names = list(dict.fromkeys(n for _, group in groups for n in group))
+        training, losses = self.goal
+        names = training.names
         wanted = [v for values, diff, _ in self.watches if diff for v in values]
         outputs = [v for values in losses for v in values]
         with no_grad():
-            scaling = Scaling(self, policy)
-            seeds = [scaling.seed(v.spec) for v in outputs]
+            step = training.step(self)
+            seeds = [step.seed(v.spec) for v in outputs]
         grads = run_backward(outputs, seeds, [*(self.trainable[n][0] for n in names), *wanted], False, False)
         found = {id(v): g for v, g in zip(wanted, grads[len(names):])}
         for values, diff, handler in self.watches:
@@ -148,7 +146,7 @@ class EagerContext(JobContext):
         old = set_grad_enabled(False)
         try:
             updated = {n: g for n, g in zip(names, grads) if g is not None}
-            append_updates(self, groups, updated, sum(v.numel() for v in losses[0]), scaling)
+            step.append(updated, sum(v.numel() for v in losses[0]))
         finally:
             set_grad_enabled(old)
         self.session.variables[f"System-Train-TrainStep-{self.name}"].tensor.numpy()[0] += 1

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.core.graph import updates
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.graph.updates import STEP, Group, Member
+from flowedu.core.graph.updates import STEP, Group, Member, append_updates
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DTypeError, JobBuildAndInferError
 from flowedu.oneflow04.initializers import constant_initializer, zeros_initializer
-from flowedu.oneflow04.job.scaling import Scaling
+from flowedu.oneflow04.job.scaling import Scaling, loss_scale_policy
 from flowedu.oneflow04.optim.schedule import LrScheduler
 from flowedu.ops import REGISTRY
 
@@ -40,28 +39,57 @@ def choose_variables(optimizer, trainable: Sequence[str]) -> list[tuple[object, 
     return groups
 
 
-def append_updates(job, groups: Sequence[tuple[object, list[str]]], grads: dict[str, GraphValue], count: int,
-                   scaling: Scaling) -> None:
-    """Append the updates to `job.graph`.
+class Training:
+    """What an optimizer does in a job, or several of a CombinedOptimizer: told when minimize is called.
+
+    Attributes: groups, from choose_variables; names of all variables in them; policy, what scales the loss, or None.
+    """
+
+    def __init__(self, optimizer, job):
+        self.groups = choose_variables(optimizer, list(job.trainable))
+        self.names = list(dict.fromkeys(n for _, names in self.groups for n in names))
+        self.policy = loss_scale_policy(optimizer, job.config)
+
+    def rate_names(self) -> list[str]:
+        """The names of the blobs that the optimizers take for learning rates."""
+        return [_op_name(s.lr_lbn) for optimizer, _ in self.groups for s in (optimizer.lr_scheduler, optimizer.secondary)
+                if s is not None and s.lr_lbn is not None]
+
+    def step(self, job) -> TrainingStep:
+        """A step of it in the graph of `job`, which is that job, or the same body on other shapes."""
+        return TrainingStep(job, self)
+
+
+class TrainingStep:
+    """seed(Spec of a loss) gives the gradient to begin with, `append` appends the updates.
 
     Args:
         job: the JobContext: graph, session, name, blobs, trainable {name: (value, regularizer)}, model_names; `job.rates`
             takes (scheduler, host value) pairs, which the job function fills before every run.
-        groups: from choose_variables.
-        grads: {name: raw gradient}; variables the loss does not depend on are absent.
-        count: number of elements of the loss: the objective is their mean.
-        scaling: how the loss was scaled.
     """
-    def remember(name: str, spec: Spec, initial: float, _) -> GraphValue:
-        return job.remembered(name, spec, constant_initializer(initial) if initial else zeros_initializer())
 
-    grads, scale = scaling.undo(grads, 1.0 / max(count, 1))
-    steps = remember(f"System-Train-TrainStep-{job.name}", STEP, 0.0, None)
-    with job.graph.building():
-        updates.append_updates([_group(job, optimizer, [n for n in names if n in grads], grads, scaling, (steps, i or ""))
-                                for i, (optimizer, names) in enumerate(groups) if any(n in grads for n in names)],
-                               remember, scale)
-        scaling.finish()
+    def __init__(self, job, training: Training):
+        self.job, self.groups, self.scaling = job, training.groups, Scaling(job, training.policy)
+        self.seed = self.scaling.seed
+
+    def append(self, grads: dict[str, GraphValue], count: int) -> None:
+        """Append the updates to the job's graph.
+
+        Args:
+            grads: {name: raw gradient}; variables the loss does not depend on are absent.
+            count: number of elements of the loss: the objective is their mean.
+        """
+        job, scaling = self.job, self.scaling
+        grads, scale = scaling.undo(grads, 1.0 / max(count, 1))
+        steps = self._remember(f"System-Train-TrainStep-{job.name}", STEP)
+        with job.graph.building():
+            append_updates([_group(job, optimizer, [n for n in names if n in grads], grads, scaling, (steps, i or ""))
+                            for i, (optimizer, names) in enumerate(self.groups) if any(n in grads for n in names)],
+                           self._remember, scale)
+            scaling.finish()
+
+    def _remember(self, name: str, spec: Spec, initial: float = 0.0, _: str = "") -> GraphValue:
+        return self.job.remembered(name, spec, constant_initializer(initial) if initial else zeros_initializer())
 
 
 def _group(job, optimizer, names: list[str], grads: dict[str, GraphValue], scaling: Scaling, counted: tuple) -> Group:
@@ -78,12 +106,6 @@ def _group(job, optimizer, names: list[str], grads: dict[str, GraphValue], scali
 
 
 # ---- learning rates and steps
-def rate_names(groups: Sequence[tuple[object, list[str]]]) -> list[str]:
-    """The names of the blobs that the optimizers of `groups` take for learning rates."""
-    return [_op_name(s.lr_lbn) for optimizer, _ in groups for s in (optimizer.lr_scheduler, optimizer.secondary)
-            if s is not None and s.lr_lbn is not None]
-
-
 def _rate(job, optimizer, scheduler: LrScheduler, name: str, step: GraphValue) -> GraphValue:
     """The learning rate: a number the host writes before every run, or a blob of the job."""
     if scheduler.lr_lbn is None:

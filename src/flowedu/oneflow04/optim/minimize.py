@@ -12,6 +12,7 @@ from flowedu.core.layers.context import current
 from flowedu.core.layers.group import State, UpdateRule
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 from flowedu.errors.once import say_once
+from flowedu.oneflow04.job.update import Training
 from flowedu.oneflow04.optim.decay import WeightDecay
 from flowedu.oneflow04.optim.loss_scale import LossScalePolicy, StaticLossScalePolicy
 from flowedu.oneflow04.optim.schedule import LrScheduler, as_scheduler
@@ -61,6 +62,10 @@ class Minimizer:
                                    got="a call outside",
                                    fix='put it into a function decorated with @flow.global_function("train")')
         context.minimize(self, list(loss) if isinstance(loss, (list, tuple)) else [loss])
+
+    def training(self, context) -> Training:
+        """What it does in a job: the job asks when minimize is called."""
+        return Training(self, context)
 
 
 class Optimizer(Minimizer):
