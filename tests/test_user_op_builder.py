@@ -8,7 +8,8 @@ import flowedu as flow
 import flowedu.typing as tp
 from common import constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
 from custom_ops import own_registry, tensors  # noqa: F401
-from flowedu.core.ops.define import REGISTRY, REQUIRED
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.record import REQUIRED
 from flowedu.custom import load_library
 from flowedu.custom.module import read_definition
 from flowedu.custom.optypes import TYPES, op_type
