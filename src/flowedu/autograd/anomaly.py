@@ -3,9 +3,8 @@ from __future__ import annotations
 
 import warnings
 
-from flowedu.core.grad.tape import set_watch
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import set_line_hook
+from flowedu.core.ops.dispatch import connect
 from flowedu.errors import GradientError, user_line
 
 _on = _check_nan = False
@@ -35,8 +34,7 @@ def _watch(node, douts, grads, error) -> None:
 def set_anomaly(mode: bool, check_nan: bool = True) -> None:
     global _on, _check_nan
     _on, _check_nan = bool(mode), check_nan
-    set_line_hook(user_line if _on else None)
-    set_watch(_watch if _on else None)
+    connect(line=user_line if _on else None, watch=_watch if _on else None)
 
 
 class detect_anomaly:

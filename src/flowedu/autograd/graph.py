@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowedu.core.ops.dispatch import set_pack_hook
+from flowedu.core.ops.dispatch import connect
 from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import GradientError
 from flowedu.errors.once import inert
@@ -36,17 +36,17 @@ class saved_tensors_hooks:
 
     def __enter__(self):
         def pack(t):
-            old = set_pack_hook(None)                    # the hook's own ops are not packed
+            old = connect(pack=None)                     # the hook's own ops are not packed
             try:
                 return _Packed(self.pack_hook(tensor_alias(t)), self.unpack_hook)
             finally:
-                set_pack_hook(old)
+                connect(**old)
 
-        self.old.append(set_pack_hook(pack))
+        self.old.append(connect(pack=pack))
         return self
 
     def __exit__(self, *exc) -> None:
-        set_pack_hook(self.old.pop())
+        connect(**self.old.pop())
 
 
 class save_on_cpu(saved_tensors_hooks):

@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 
-_PACKAGE = os.path.dirname(__file__)
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
 _SIZE = re.compile(r"flowedu\.Size\(\[([^]]*)\]\)")

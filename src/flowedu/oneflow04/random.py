@@ -5,12 +5,11 @@ import numpy as np
 
 from flowedu.core.layers.context import current, gen_seed, set_seed
 from flowedu.core.layers.frontend import front
-from flowedu.core.ops.dispatch import current_interpreter
+from flowedu.core.ops.dispatch import connect, current_interpreter
 from flowedu.core.ops.host import define_host, forget_generators
 from flowedu.core.values.dtype import int8
 from flowedu.errors import ArgumentError
 from flowedu.oneflow04.random_ops import bernoulli, generate_random_batch_permutation_indices, shuffle
-from flowedu.tensor.generator import follow_seed
 
 
 def seed(value: int | None) -> None:
@@ -20,7 +19,7 @@ def seed(value: int | None) -> None:
     forget_generators()
 
 
-follow_seed(set_seed)                                    # flow.manual_seed seeds both generations
+connect(seed=set_seed)                                   # flow.manual_seed seeds both generations
 
 
 def seed_of(given: int | None) -> int | None:

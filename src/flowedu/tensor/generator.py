@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 
 import numpy as np
 
 from flowedu.core.ops.creation import from_numpy
-from flowedu.core.ops.dispatch import call_seeded, current_interpreter
+from flowedu.core.ops.dispatch import call_seeded, current_interpreter, slots
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.device import usable
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.errors.once import inert
 
 _MASK63 = 0x7FFFFFFFFFFFFFFF
-_followers: list[Callable] = []
 
 
 class Generator:
@@ -137,16 +135,11 @@ class own_generator:
         del _here.row
 
 
-def follow_seed(f: Callable[[int], None]) -> None:
-    """Let f(seed) be called by manual_seed: for other sources of random numbers."""
-    _followers.append(f)
-
-
 def manual_seed(seed: int) -> Generator:
     """Make all random numbers from here on reproducible. Returns the default generator."""
     default_generator.manual_seed(seed)
-    for f in _followers:
-        f(seed)
+    if slots.seed is not None:                            # other sources of random numbers
+        slots.seed(seed)
     return default_generator
 
 

@@ -1,13 +1,14 @@
-"""What tensors ask of dist/tensor, which is imported when a tensor first needs it: a row below must not import it.
+"""What tensors ask of chapter 6, which is imported when somebody first needs it: `import flowedu` stays quick.
 
-Each function is that of the same name there: see dist/tensor/.
+Each function is that of the same name in the module that its line says. (What chapter 2 itself needs for tensors that are
+global already, chapter 6 puts into the slots of core/ops/open.pxi.)
 """
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
 
-from flowedu.core.ops.dispatch import TensorBase, register_global
+from flowedu.core.ops.dispatch import TensorBase
 
 
 def _later(module: str, name: str):
@@ -16,21 +17,21 @@ def _later(module: str, name: str):
     def call(*args, **kwargs):
         nonlocal found
         if found is None:
-            found = getattr(import_module(f"flowedu.core.sbp.tensor.{module}"), name)
+            found = getattr(import_module(f"flowedu.{module}"), name)
         return found(*args, **kwargs)
 
     call.__name__ = name
     return call
 
 
-logical, write_parts = _later("convert", "logical"), _later("convert", "write_parts")
-spread_out, shared_generator = _later("create", "spread_out"), _later("create", "shared_generator")
-check_meta_consistency = _later("shards", "check_meta_consistency")
-save_global, load_global = _later("state", "save_global"), _later("state", "load_global")
-parts_of = _later("interpreter", "parts_of")
-shards, from_logical = _later("shards", "shards"), _later("convert", "from_logical")
-to_global, to_local = _later("methods", "to_global"), _later("shards", "to_local")
-local_to_global, global_to_global = _later("methods", "local_to_global"), _later("methods", "global_to_global")
+_TENSOR = "core.sbp.tensor."
+spread_out, shared_generator = _later(_TENSOR + "create", "spread_out"), _later(_TENSOR + "create", "shared_generator")
+from_logical, parts_of = _later(_TENSOR + "convert", "from_logical"), _later(_TENSOR + "interpreter", "parts_of")
+shards, to_local = _later(_TENSOR + "shards", "shards"), _later(_TENSOR + "shards", "to_local")
+check_meta_consistency = _later(_TENSOR + "shards", "check_meta_consistency")
+to_global, local_to_global = _later(_TENSOR + "methods", "to_global"), _later(_TENSOR + "methods", "local_to_global")
+global_to_global = _later(_TENSOR + "methods", "global_to_global")
+save_global, load_global = _later("saving.global_state", "save_global"), _later("saving.global_state", "load_global")
 
 
 def holds_global(x) -> bool:
@@ -41,5 +42,3 @@ def holds_global(x) -> bool:
         return any(map(holds_global, x))
     return isinstance(x, TensorBase) and x.lay is not None
 
-
-register_global(_later("interpreter", "run"), _later("convert", "brought"))

@@ -15,15 +15,16 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import (
     TensorBase,
     check_writable,
+    connect,
     copy_into,
     current_interpreter,
     custom_node,
     is_grad_enabled,
     keep_old_values,
-    register_write,
     run_into,
     scalar_tensor,
     set_history,
+    slots,
     take_value,
     tape_position,
     view_steps,
@@ -34,7 +35,6 @@ from flowedu.core.values.dtype import FLOATS, int8
 from flowedu.core.values.spec import broadcast
 from flowedu.errors import ArgumentError, DTypeError, LazyTensorError, ShapeError
 from flowedu.tensor.autograd import forget_grad, keep_grad
-from flowedu.tensor.globals import write_parts
 
 _CAST, _EXPAND, _IDENTITY = REGISTRY["cast"], REGISTRY["expand"], REGISTRY["identity"]
 
@@ -127,7 +127,7 @@ def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
         z = _put_back(x.link.parent, x.link.op, x.link.attrs, z, what)
         x = x.link.parent
     if x.lay is not None and top is None:
-        write_parts(x, z, is_grad_enabled() and not detached and (z.requires_grad or x.requires_grad))
+        slots.write_parts(x, z, is_grad_enabled() and not detached and (z.requires_grad or x.requires_grad))
     elif x.is_eager:
         if not hasattr(top, "write"):
             raise LazyTensorError(f"{what}: this interpreter cannot write into an eager tensor", got="an eager tensor",
@@ -211,4 +211,4 @@ def arithmetic(x: Tensor, op, other) -> Tensor:
     return write_into(x, z, what, since)
 
 
-register_write(arithmetic)
+connect(write=arithmetic)

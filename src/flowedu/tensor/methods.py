@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from flowedu.core.ops import creation
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase, register_operators
+from flowedu.core.ops.dispatch import TensorBase, connect
 from flowedu.core.ops.promote import cast, foreign, is_number, operate
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
@@ -114,4 +114,4 @@ def _matmul(a, b):
         foreign("matmul", a, b)
 
 
-register_operators(*map(REGISTRY.__getitem__, ("add", "sub", "mul", "div", "matmul", "sum")), _matmul, operate)
+connect(mixed_matmul=_matmul)

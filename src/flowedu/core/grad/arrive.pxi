@@ -1,78 +1,53 @@
-# What happens when a gradient is known: hooks run, leaves add it to their .grad (part of tape.pyx).
+# Where gradients arrive, and what users hung there (part of tape.pyx): leaves add them to their .grad, wanted tensors collect
+# them, hooks see them, anomaly mode looks on. A backward without any of these pays for none.
 
-cdef int before_node(Node n, list douts) except -1:
-    """Tensor hooks and retain_grad of the node's outputs, then its prehooks."""
-    cdef int slot
-    cdef TensorBase g
-    for slot in range(len(douts)):
-        if douts[slot] is None:
-            continue
-        for f in list(n.hooks.get(slot, {}).values()):
-            new = f(douts[slot])
-            if new is not None:
-                douts[slot] = checked(new, douts[slot])
-        weak = n.hooks.get(("keep", slot))
-        t = weak() if weak is not None else None
-        if t is not None:
-            g = COPY.call((douts[slot],), NO_ATTRS)
-            (<TensorBase>t).grad_ = g if (<TensorBase>t).grad_ is None else (<TensorBase>t).grad_ + g
-    for f in list(n.hooks.get("before", {}).values()):
-        new = f(tuple(douts))
-        if new is not None:
-            douts[:] = new if isinstance(new, (tuple, list)) else (new,)
+cdef class Ends:
+    """Where the paths of one backward end."""
+    cdef dict wanted             # None: leaves get their .grad; {id of a leaf, or (id of a node, output): places in results}
+    cdef list results            # of the wanted
+    cdef dict waiting            # None, or what has arrived at leaves with hooks: see hooked_leaves
+    cdef bint create_graph
+
+    def __cinit__(self, list order, list roots, targets, bint create_graph):
+        cdef TensorBase t
+        self.create_graph = create_graph
+        if targets is None:
+            self.waiting = hooked_leaves(order, roots)
+            return
+        self.wanted, self.results = {}, [None] * len(targets)
+        for k, t in enumerate(targets):
+            self.wanted.setdefault(id(t) if t.node is None else (id(t.node), t.out_index), []).append(k)
+        mark_needed(order, self.wanted)
+
+
+cdef int mark_needed(list order, dict wanted) except -1:
+    """Only nodes above a wanted value have to run."""
+    cdef Node n
+    cdef int i
+    wanted_nodes = {key[0] for key in wanted if type(key) is tuple}
+    for n in reversed(order):
+        n.needed = False
+        for e in n.edges:
+            if type(e) is Node:
+                n.needed = (<Node>e).wanted
+            elif e is not None:
+                n.needed = id(e) in wanted
+            if n.needed:
+                break
+        n.wanted = n.needed or id(n) in wanted_nodes
     return 0
 
 
-cdef list after_node(Node n, list grads, list douts):
-    for f in list(n.hooks.get("after", {}).values()):
-        new = f(tuple(grads), tuple(douts))
-        if new is not None:
-            grads = list(new) if isinstance(new, (tuple, list)) else [new]
-    return grads
-
-
-cdef checked(new, old):
-    if not isinstance(new, TensorBase):
-        raise GradientError("register_hook: the hook returned something else than a tensor", expected="a tensor or None",
-                            got=type(new).__name__)
-    if (<TensorBase>new).shape_() != (<TensorBase>old).shape_():
-        raise GradientError("register_hook: the hook changed the shape of the gradient",
-                            expected=str((<TensorBase>old).shape_()), got=str((<TensorBase>new).shape_()))
-    return new
-
-
-cdef dict hooked_leaves(list order, list roots):
-    """{id of a leaf with hooks: [contributions still to come, their sum]}; None: there is no such leaf."""
-    cdef Node n
-    cdef TensorBase leaf
-    cdef dict found = None
-    for n in order:
-        for e in n.edges:
-            if e is None or type(e) is Node:
-                continue
-            leaf = <TensorBase>e
-            if leaf.rare is not None and (leaf.rare.hooks or leaf.rare.after):
-                if found is None:
-                    found = {}
-                found.setdefault(id(e), [0, None])[0] += 1
-    for t in roots:
-        leaf = <TensorBase>t
-        if leaf.node is None and leaf.rare is not None and (leaf.rare.hooks or leaf.rare.after):
-            if found is None:
-                found = {}
-            found.setdefault(id(t), [0, None])[0] += 1
-    return found
-
-
-cdef int deliver(TensorBase leaf, dx, dict capture, list results, bint create_graph, dict waiting) except -1:
-    """A gradient arrives at a leaf."""
+cdef int deliver(Ends ends, TensorBase leaf, dx) except -1:
+    """A gradient, or None, arrives at a leaf."""
     cdef list state
-    if results is not None:
-        for k in capture.get(id(leaf), ()):
-            results[k] = dx if results[k] is None else results[k] + dx
+    if ends.wanted is not None:
+        if dx is not None:
+            for k in ends.wanted.get(id(leaf), ()):
+                ends.results[k] = dx if ends.results[k] is None else ends.results[k] + dx
         return 0
-    if waiting is not None and id(leaf) in waiting:
-        state = <list>waiting[id(leaf)]
+    if ends.waiting is not None and id(leaf) in ends.waiting:
+        state = <list>ends.waiting[id(leaf)]
         state[0] -= 1
         if dx is not None:
             state[1] = dx if state[1] is None else state[1] + dx
@@ -83,11 +58,11 @@ cdef int deliver(TensorBase leaf, dx, dict capture, list results, bint create_gr
             new = f(dx)
             if new is not None:
                 dx = checked(new, dx)
-        accumulate(leaf, <TensorBase>dx, create_graph)
+        accumulate(leaf, <TensorBase>dx, ends.create_graph)
         for f in list((leaf.rare.after or {}).values()):
             f(leaf)
         return 0
-    return accumulate(leaf, <TensorBase>dx, create_graph)
+    return 0 if dx is None else accumulate(leaf, <TensorBase>dx, ends.create_graph)
 
 
 cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
@@ -113,3 +88,99 @@ cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
 def accumulate_into(TensorBase leaf, TensorBase g):
     """leaf.grad += g, for backward(inputs=...)."""
     accumulate(leaf, g, g.flags & TRACKED)
+
+
+# ---- hooks
+cdef dict hooked_leaves(list order, list roots):
+    """{id of a leaf with hooks: [contributions still to come, their sum]}; None: there is no such leaf."""
+    cdef Node n
+    cdef TensorBase leaf
+    cdef dict found = None
+    for n in order:
+        for e in n.edges:
+            if e is None or type(e) is Node:
+                continue
+            leaf = <TensorBase>e
+            if leaf.rare is not None and (leaf.rare.hooks or leaf.rare.after):
+                if found is None:
+                    found = {}
+                found.setdefault(id(e), [0, None])[0] += 1
+    for t in roots:
+        leaf = <TensorBase>t
+        if leaf.node is None and leaf.rare is not None and (leaf.rare.hooks or leaf.rare.after):
+            if found is None:
+                found = {}
+            found.setdefault(id(t), [0, None])[0] += 1
+    return found
+
+
+cdef int pass_outputs(Ends ends, Node n) except -1:
+    """The gradients of n's outputs are complete: hooks may change them, and wanted ones are results."""
+    cdef int i
+    if n.hooks is not None:
+        before_node(n, n.grads)
+    if ends.wanted is not None:
+        for i in range(len(n.grads)):
+            for k in ends.wanted.get((id(n), i), ()):
+                ends.results[k] = n.grads[i]
+    return 0
+
+
+cdef int step_over(Ends ends, Node n) except -1:
+    """No gradient goes through n: leaves with hooks below it need not wait for one."""
+    for e in n.edges:
+        if e is not None and type(e) is not Node:
+            deliver(ends, <TensorBase>e, None)
+    return 0
+
+
+cdef int before_node(Node n, list douts) except -1:
+    """Tensor hooks and retain_grad of the node's outputs, then its prehooks."""
+    cdef int slot
+    cdef TensorBase g
+    for slot in range(len(douts)):
+        if douts[slot] is None:
+            continue
+        for f in list(n.hooks.get(slot, {}).values()):
+            new = f(douts[slot])
+            if new is not None:
+                douts[slot] = checked(new, douts[slot])
+        weak = n.hooks.get(("keep", slot))
+        t = weak() if weak is not None else None
+        if t is not None:
+            g = COPY.call((douts[slot],), NO_ATTRS)
+            (<TensorBase>t).grad_ = g if (<TensorBase>t).grad_ is None else (<TensorBase>t).grad_ + g
+    for f in list(n.hooks.get("before", {}).values()):
+        new = f(tuple(douts))
+        if new is not None:
+            douts[:] = new if isinstance(new, (tuple, list)) else (new,)
+    return 0
+
+
+cdef list hooked_gradients(Node n, list douts, Ends ends):
+    """`gradients`, seen by anomaly mode and the node's hooks."""
+    cdef list grads
+    try:
+        grads = gradients(n, douts, ends)
+    except Exception as error:
+        if filled.watch is not None:
+            filled.watch(n, douts, None, error)
+        raise
+    if filled.watch is not None:
+        filled.watch(n, douts, grads, None)
+    if n.hooks is not None:
+        for f in list(n.hooks.get("after", {}).values()):
+            new = f(tuple(grads), tuple(douts))
+            if new is not None:
+                grads = list(new) if isinstance(new, (tuple, list)) else [new]
+    return grads
+
+
+cdef checked(new, old):
+    if not isinstance(new, TensorBase):
+        raise GradientError("register_hook: the hook returned something else than a tensor", expected="a tensor or None",
+                            got=type(new).__name__)
+    if (<TensorBase>new).shape_() != (<TensorBase>old).shape_():
+        raise GradientError("register_hook: the hook changed the shape of the gradient",
+                            expected=str((<TensorBase>old).shape_()), got=str((<TensorBase>new).shape_()))
+    return new

@@ -4,7 +4,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from flowedu.core.ops.dispatch import register_node_methods
+from flowedu.core.ops.dispatch import connect
 from flowedu.errors import CallError
 
 OP_TYPES = {                       # record: OneFlow's op, where the names differ
@@ -107,4 +107,5 @@ def hook_table(node, key) -> dict:
     return node.hooks.setdefault(key, {})
 
 
-register_node_methods(node_name, next_functions, lambda node, key, hook: Handle(hook_table(node, key), hook))
+connect(node_name=node_name, node_next=next_functions,
+        node_hook=lambda node, key, hook: Handle(hook_table(node, key), hook))

@@ -116,6 +116,13 @@ cdef class TensorBase(Array):
     cdef Lay lay_                    # None: a local tensor. Set it with set_lay
     cdef public Rare rare            # None: nothing rare
 
+cdef class Slots:                    # what later chapters give (open.pxi says who and what for)
+    cdef public object Tensor, Size, mixed, mixed_matmul, write, node_name, node_next, node_hook, pack, line, watch, seed
+    cdef public object run_global, bring, logical, write_parts
+    cdef public OpBase add, sub, mul, div, matmul
+
+cdef Slots filled
+
 cdef inline int flags_of(TensorBase x) noexcept:
     return x.flags if x.block != NULL else x.flags | NO_MEMORY
 
@@ -129,5 +136,4 @@ cdef int64_t version_of(TensorBase x)
 cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
 cdef TensorBase new_tensor()
 cdef bint swap_grad(bint on) noexcept
-cdef OpBase sum_op()
 cdef TensorBase alias_of(TensorBase t)

@@ -58,8 +58,6 @@ cdef object here = local()           # here.stack: the interpreters of this thre
 cdef int active = 0                  # how many there are in all threads
 cdef int threads = 1
 cdef int64_t sequence = 0
-cdef object Tensor = None            # the class eager results get (tensor.py registers it)
-cdef object Size = tuple             # the class of shapes (core/values/size.py registers it)
 cdef tuple NOTHING = ()
 cdef int64_t copy_kernel[FE_NDTYPE]
 cdef int _code
@@ -75,6 +73,7 @@ cdef inline bint is_integer(int32_t dtype) noexcept:       # the same
 
 
 # One C module, so that the pieces call each other directly; one file per idea.
+include "open.pxi"
 include "stack.pxi"
 include "entry.pxi"
 include "memory.pxi"

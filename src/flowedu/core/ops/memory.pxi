@@ -1,7 +1,8 @@
 # Chapter 2: tensors with memory of their own (part of dispatch.pyx).
 
 cdef TensorBase new_tensor():
-    cdef TensorBase y = <TensorBase>(<_Type *>Tensor).tp_new(<PyTypeObject *>Tensor, <PyObject *>NOTHING, NULL)
+    cdef PyObject *kind = <PyObject *>filled.Tensor
+    cdef TensorBase y = <TensorBase>(<_Type *>kind).tp_new(<PyTypeObject *>kind, <PyObject *>NOTHING, NULL)
     if fe_inference:
         y.flags |= INFERENCE
     return y

@@ -34,44 +34,21 @@ cdef class Node:
 
     def name(self):
         """`broadcast_add_backward`, say."""
-        return node_name(self)
+        return filled.node_name(self)
 
     @property
     def next_functions(self):
         """((node, number of its output), ...) of the inputs; of a leaf: its accumulate_grad node; else (None, 0)."""
-        return node_next(self)
+        return filled.node_next(self)
 
     def register_hook(self, hook):
         """Call `hook(grad_inputs, grad_outputs)` after this node's gradients are computed; it may return other
         grad_inputs. Returns a handle with remove()."""
-        return node_hook(self, "after", hook)
+        return filled.node_hook(self, "after", hook)
 
     def register_prehook(self, hook):
         """Call `hook(grad_outputs)` before; it may return others. Returns a handle with remove()."""
-        return node_hook(self, "before", hook)
-
-cdef object node_name = None, node_next = None, node_hook = None
-cdef object pack_hook = None, line_hook = None
-
-
-def register_node_methods(name, next_functions, hook):
-    """core/grad/nodes.py gives the functions behind Node's methods."""
-    global node_name, node_next, node_hook
-    node_name, node_next, node_hook = name, next_functions, hook
-
-
-def set_pack_hook(hook):
-    """A function every saved tensor is passed through (autograd/graph.py), or None. Returns the old one."""
-    global pack_hook
-    old, pack_hook = pack_hook, hook
-    return old
-
-
-def set_line_hook(hook):
-    """A function that says where a recorded call was made (anomaly mode), or None. Returns the old one."""
-    global line_hook
-    old, line_hook = line_hook, hook
-    return old
+        return filled.node_hook(self, "before", hook)
 
 
 cdef inline object edge_of(TensorBase x):
@@ -127,8 +104,8 @@ cdef int set_saved(Node node, tuple saved) except -1:
             node.versions[i] = version_of(<TensorBase>saved[i])
     if n > 4:
         node.more_versions = [0 if t is None else version_of(<TensorBase>t) for t in saved]
-    if pack_hook is not None:
-        node.saved = tuple([None if t is None else pack_hook(t) for t in saved])
+    if filled.pack is not None:
+        node.saved = tuple([None if t is None else filled.pack(t) for t in saved])
     return 0
 
 
@@ -175,8 +152,8 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
                 saved.append(alias_of(<TensorBase>result if e.nout == 1 else <TensorBase>result[~i]))
             mask >>= 1
         set_saved(node, tuple(saved))
-    if line_hook is not None:
-        node.line = line_hook()
+    if filled.line is not None:
+        node.line = filled.line()
     if e.nout == 1:
         set_output(<TensorBase>result, node, 0, True)
     else:
@@ -198,8 +175,8 @@ def custom_node(custom, tuple inputs, tuple saved=NOTHING):
     node.custom = custom
     set_edges(node, inputs)
     set_saved(node, saved)
-    if line_hook is not None:
-        node.line = line_hook()
+    if filled.line is not None:
+        node.line = filled.line()
     return node
 
 

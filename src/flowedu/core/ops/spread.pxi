@@ -11,15 +11,6 @@ cdef class Lay:
     def __repr__(self):
         return f"<{self.placement}, {self.sbp}>"
 
-cdef object run_global = None, bring = None
-
-
-def register_global(run, to_lay):
-    """dist/tensor gives `run(op, inputs, attrs)`, which answers a call without recording it, and `to_lay(x, lay)`, which
-    boxes a gradient."""
-    global run_global, bring
-    run_global, bring = run, to_lay
-
 
 cdef inline void set_lay(TensorBase x, Lay lay):
     x.lay_ = lay
@@ -54,7 +45,7 @@ cdef spread_call(OpBase op, tuple inputs, tuple attrs):
     cdef bint wants = settle_all(inputs) & TRACKED, old = swap_grad(False)
     cdef Entry e
     try:
-        result = run_global(op, inputs, attrs)
+        result = filled.run_global(op, inputs, attrs)
     finally:
         swap_grad(old)
     if op.view is None and not (wants and old):
@@ -116,7 +107,7 @@ cdef int64_t version_of(TensorBase x):
 
 cdef TensorBase brought(TensorBase x, Lay lay):
     """A gradient in the layout of its leaf."""
-    return <TensorBase>bring(x, lay)
+    return <TensorBase>filled.bring(x, lay)
 
 
 cdef int take_memory(TensorBase x, TensorBase y) except -1:

@@ -1,4 +1,4 @@
-# Which interpreter answers op calls, and the switches of the eager one (part of dispatch.pyx).
+# Chapter 2: which interpreter answers op calls, and the switches of the eager one (part of dispatch.pyx).
 
 class interpreter:
     """Context manager: inside it, `run(op, inputs, attrs)` of the given interpreter answers every op call of this thread."""
@@ -115,15 +115,3 @@ def default_threads() -> int:
 def has_threads():
     """False when the compiler had no OpenMP."""
     return bool(fe_has_threads())
-
-
-def register_size(cls):
-    global Size
-    Size = cls
-    return cls
-
-
-def register_tensor(cls):
-    global Tensor
-    Tensor = cls
-    return cls

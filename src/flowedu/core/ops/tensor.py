@@ -10,14 +10,13 @@ import numpy as np
 from flowedu.core.grad.nodes import LazyGrad
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dims import real_dim
-from flowedu.core.ops.dispatch import TensorBase, register_operators, register_tensor
+from flowedu.core.ops.dispatch import TensorBase, connect, slots
 from flowedu.core.ops.promote import compare, operate, order
 from flowedu.core.ops.value import matmul
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.device import CPU, device
 from flowedu.core.values.size import Size
 from flowedu.errors import ArgumentError, DTypeError, GradientError, LazyTensorError, ShapeError
-from flowedu.tensor.globals import logical
 
 _op = REGISTRY.__getitem__
 
@@ -37,7 +36,6 @@ class TensorType(type):
         return construct("Tensor", None, args, device)
 
 
-@register_tensor
 class Tensor(TensorBase, metaclass=TensorType):
     """An n-dimensional array that can be differentiated. Make one with `flow.tensor(data)`.
 
@@ -180,7 +178,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         self._need_data("numpy()")
         self.uniform = False                              # the array may be written
         if self.lay is not None:
-            return logical(self).numpy()
+            return slots.logical(self).numpy()
         if self.dtype.numpy is None:
             raise DTypeError("numpy: NumPy has no bfloat16", expected="a dtype NumPy has", got=repr(self.dtype),
                              fix="x.float().numpy()")
@@ -270,5 +268,6 @@ def attach(cls: type, methods: dict) -> None:
         setattr(cls, name, value)
 
 
-register_operators(_op("add"), _op("sub"), _op("mul"), _op("div"), _op("matmul"), _op("sum"), matmul, operate)
+connect(Tensor=Tensor, Size=Size, mixed=operate, mixed_matmul=matmul,
+        **{name: _op(name) for name in ("add", "sub", "mul", "div", "matmul")})
 __all__ = ["Size", "Tensor", "attach"]

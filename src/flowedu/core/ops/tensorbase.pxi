@@ -65,7 +65,7 @@ cdef class TensorBase(Array):
     def shape(self):
         cdef int d
         cdef object n                                                        # else it is a C number, and each use another object
-        shape = PyType_GenericAlloc(<PyTypeObject *>Size, self.v.ndim)       # a tuple of that class, still empty
+        shape = PyType_GenericAlloc(<PyTypeObject *>filled.Size, self.v.ndim)       # a tuple of that class, still empty
         for d in range(self.v.ndim):
             n = self.v.shape[d]
             Py_INCREF(n)
@@ -116,64 +116,51 @@ cdef class TensorBase(Array):
         return has_gradient(self.v.dtype)
 
     def __add__(self, other):
-        return binary(ADD, self, other)
+        return binary(filled.add, self, other)
 
     def __radd__(self, other):
-        return binary(ADD, other, self)
+        return binary(filled.add, other, self)
 
     def __sub__(self, other):
-        return binary(SUB, self, other)
+        return binary(filled.sub, self, other)
 
     def __rsub__(self, other):
-        return binary(SUB, other, self)
+        return binary(filled.sub, other, self)
 
     def __mul__(self, other):
-        return binary(MUL, self, other)
+        return binary(filled.mul, self, other)
 
     def __rmul__(self, other):
-        return binary(MUL, other, self)
+        return binary(filled.mul, other, self)
 
     def __truediv__(self, other):
-        return binary(DIV, self, other)
+        return binary(filled.div, self, other)
 
     def __rtruediv__(self, other):
-        return binary(DIV, other, self)
+        return binary(filled.div, other, self)
 
     def __iadd__(self, other):
-        return update(ADD, self, other)
+        return update(filled.add, self, other)
 
     def __isub__(self, other):
-        return update(SUB, self, other)
+        return update(filled.sub, self, other)
 
     def __imul__(self, other):
-        return update(MUL, self, other)
+        return update(filled.mul, self, other)
 
     def __itruediv__(self, other):
-        return update(DIV, self, other)
+        return update(filled.div, self, other)
 
     def __matmul__(self, other):
         if isinstance(self, TensorBase) and isinstance(other, TensorBase) and is_float((<TensorBase>self).v.dtype) and \
                 (<TensorBase>self).v.dtype == (<TensorBase>other).v.dtype and (<TensorBase>self).v.ndim == 2 and \
                 (<TensorBase>other).v.ndim == 2:
-            return answer(MATMUL, (self, other), MATMUL.defaults)
-        return matmul_hook(self, other)
-
-cdef OpBase ADD = None, SUB = None, MUL = None, DIV = None, MATMUL = None, SUM = None
-cdef object matmul_hook = None, mixed = None
-
-
-def register_operators(add, sub, mul, div, matmul, sum, mixed_matmul, mixed_operands):
-    """Give the operators their ops; the `mixed` functions handle scalars, unequal dtypes and foreign operands."""
-    global ADD, SUB, MUL, DIV, MATMUL, SUM, matmul_hook, mixed
-    ADD, SUB, MUL, DIV, MATMUL, SUM, matmul_hook, mixed = add, sub, mul, div, matmul, sum, mixed_matmul, mixed_operands
-
-
-cdef OpBase sum_op():
-    return SUM
+            return answer(filled.matmul, (self, other), filled.matmul.defaults)
+        return filled.mixed_matmul(self, other)
 
 
 cdef binary(OpBase op, a, b):
     if isinstance(a, TensorBase) and isinstance(b, TensorBase) and (<TensorBase>a).v.dtype == (<TensorBase>b).v.dtype \
-            and (is_float((<TensorBase>a).v.dtype) or op is not DIV and is_integer((<TensorBase>a).v.dtype)):
+            and (is_float((<TensorBase>a).v.dtype) or op is not filled.div and is_integer((<TensorBase>a).v.dtype)):
         return answer(op, (a, b), NOTHING)
-    return mixed(op, a, b)
+    return filled.mixed(op, a, b)

@@ -3,10 +3,7 @@ from __future__ import annotations
 
 import math
 
-from flowedu.core.ops.dispatch import register_size
 
-
-@register_size
 class Size(tuple):
     """A shape: a tuple of ints that adds and slices to Sizes and knows its product."""
 

@@ -1,0 +1,130 @@
+# What happens at one node: the gradient rules, given what they saved (part of tape.pyx).
+
+cdef int check_versions(Node n) except -1:
+    """What was saved must still be what it was."""
+    cdef int i
+    cdef int64_t then
+    cdef TensorBase t
+    for i in range(len(n.saved)):
+        if n.saved[i] is None:
+            continue
+        t = <TensorBase>n.saved[i]
+        then = n.versions[i] if i < 4 else n.more_versions[i]
+        if version_of(t) != then:
+            kind = f"{t.dtype.name}{list(t.shape_())}"
+            what = n.entry.op.name if n.entry is not None else n.custom.name
+            raise GradientError("backward: one of the variables needed for gradient computation has been modified by an "
+                                f"inplace operation: {what} saved a tensor {kind}, which is at version {version_of(t)} "
+                                f"now", expected=f"version {then}, as it was when {what} ran" +
+                                (f" at {n.line}" if n.line else ""), got=f"version {version_of(t)}",
+                                fix="write x = x + 1 for x += 1 where x is used before and after, or clone() it first")
+    return 0
+
+
+cdef tuple saved_values(Node n, bint create_graph):
+    """What the rules asked for; with create_graph, each value with the history it had when it was saved."""
+    cdef TensorBase y, x
+    cdef int i, slot
+    if n.saved is None:
+        raise GradientError(f"backward: this node with name `{n.name()}` has been released: an earlier backward freed what it "
+                            "saved. Maybe you try to backward through the node a second time",
+                            expected="one backward through each recorded op", got="a second one",
+                            fix="Specify retain_graph=True in the earlier backward, or run the forward again")
+    cdef tuple saved = n.saved
+    for i in range(len(saved)):
+        if saved[i] is not None and not isinstance(saved[i], TensorBase):   # packed by saved_tensors_hooks
+            saved = tuple([s if s is None or isinstance(s, TensorBase) else s.unpack() for s in saved])
+            break
+    else:
+        check_versions(n)
+    if not create_graph or n.entry is None:
+        return saved
+    out = list(saved)
+    for i in range(len(out)):
+        slot = i if n.entry.op.variadic else n.entry.op.saved[i]
+        if out[i] is None:
+            continue
+        x = <TensorBase>out[i]
+        if slot < 0:
+            y = alias_of(x)
+            set_output(y, n, ~slot, True)
+            out[i] = y
+            continue
+        e = n.edges[slot]
+        if e is None:
+            if x.flags & TRACKED:
+                out[i] = alias_of(x)
+        elif type(e) is Node:
+            if x.node is not e or x.out_index != out_index(n, slot) or x.flags & VIEW:
+                y = alias_of(x)
+                set_output(y, e, out_index(n, slot), True)
+                out[i] = y
+        else:
+            out[i] = e
+    return tuple(out)
+
+
+cdef inline object call_rule(Node n, Rule rule, list douts, tuple saved):
+    cdef list args = []
+    cdef int k, i
+    for k in range(rule.n):
+        i = rule.index[k]
+        if rule.kind[k] == 0:
+            args.append(douts[i])
+        elif rule.kind[k] == 1:
+            args.append(saved[i])
+        elif rule.kind[k] == 2:
+            args.append(n.entry.attrs[i])
+        elif rule.kind[k] == 3:
+            args.append(n.entry.in_shapes[i])
+        else:
+            args.append(n.entry.in_dtypes[i])
+    return rule.f(*args)
+
+
+cdef list variadic_gradients(Node n, list douts, tuple saved):
+    f, need = n.entry.op.rules[n.entry.op.inputs[0]]
+    where = {"grad": douts, "attr": n.entry.attrs, "saved": (saved,), "shape": (n.entry.in_shapes,),
+             "dtype": (n.entry.in_dtypes,)}
+    return list(f(*[where[kind][i] for kind, i in need]))
+
+
+cdef list gradients(Node n, list douts, Ends ends):
+    """The gradient of every input of the call, None where there is none or it is not wanted."""
+    cdef OpBase op
+    cdef Rule rule
+    cdef tuple saved
+    cdef int i
+    cdef list grads
+    if n.entry is None:
+        saved_values(n, ends.create_graph)
+        return list(n.custom.backward(n, douts))
+    op = n.entry.op
+    saved = saved_values(n, ends.create_graph) if n.saved is None or len(n.saved) else NO_ATTRS
+    if op.variadic:
+        return variadic_gradients(n, douts, saved)
+    if op.star is not None:
+        table = call_rule(n, op.star, douts, saved)
+        return [table.get(name) for name in op.inputs]
+    grads = [None] * len(n.edges)
+    for i in range(len(n.edges)):
+        e = n.edges[i]
+        if e is not None and ((<Node>e).wanted if type(e) is Node else ends.wanted is None or id(e) in ends.wanted):
+            rule = op.compiled[i]
+            if rule is not None:
+                grads[i] = call_rule(n, rule, douts, saved)
+    return grads
+
+
+cdef list LEADING = [tuple(range(k)) for k in range(9)]
+
+
+cdef object fitted(TensorBase x, tuple shape):
+    """The gradient x summed to `shape`, that of the value it belongs to. Leading axes, the usual case, without Python."""
+    cdef int i, extra = x.v.ndim - len(shape)
+    if extra < 0:
+        return unbroadcast(x, shape)
+    for i in range(len(shape)):
+        if x.v.shape[extra + i] != <int64_t>shape[i]:
+            return unbroadcast(x, shape)
+    return x if extra == 0 else SUM.call((x,), (LEADING[extra], False))

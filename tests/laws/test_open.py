@@ -1,0 +1,72 @@
+"""What ops leave open (core/ops/open.pxi): slots that later chapters fill with `connect`; and calls with more arguments
+than the plain eager path has room for."""
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu.core.ops import dispatch
+from flowedu.core.ops.define import REGISTRY, define
+from flowedu.core.ops.dispatch import connect, slots
+from flowedu.core.ops.record import Meaning
+from flowedu.errors import ArgumentError, FlowError
+
+TABLE = (Path(dispatch.__file__).parent / "open.pxi").read_text()
+NAMES = re.findall(r'^    "(\w+)": \("(flowedu[\w.]+)"', TABLE, re.M)
+
+
+def test_an_unknown_slot_is_refused_and_nothing_is_filled():
+    was = slots.write
+    with pytest.raises(ArgumentError, match="no slot 'wirte'"):
+        connect(write=print, wirte=print)
+    assert slots.write is was
+
+
+def test_connect_gives_back_what_was_there():
+    old = connect(node_name=lambda node: "mine")
+    assert list(old) == ["node_name"]
+    y = flow.ones(2, requires_grad=True) * 2
+    assert y.grad_fn.name() == "mine"
+    assert connect(**old)["node_name"](y.grad_fn) == "mine" and y.grad_fn.name() != "mine"
+
+
+@pytest.mark.parametrize("name, module", NAMES)
+def test_every_slot_is_filled_by_the_module_that_the_table_names(name, module):
+    __import__(module)
+    if name not in ("pack", "line", "watch"):                        # what somebody switches on
+        assert getattr(slots, name) is not None and type(getattr(slots, name)).__name__ != "Vacant"
+
+
+@pytest.mark.parametrize("name, module, use", [
+    ("write", "flowedu.tensor.inplace", lambda x: x.__iadd__(1)), ("mixed", "flowedu.core.ops.tensor", lambda x: x + 1),
+    ("mixed_matmul", "flowedu.core.ops.tensor", lambda x: x @ x), ("Tensor", "flowedu.core.ops.tensor", lambda x: x + x),
+    ("add", "flowedu.core.ops.tensor", lambda x: x + x), ("div", "flowedu.core.ops.tensor", lambda x: x / x),
+    ("matmul", "flowedu.core.ops.tensor", lambda x: x.reshape(1, 2) @ x.reshape(2, 1)),
+    ("node_name", "flowedu.core.grad.nodes", lambda x: (x.requires_grad_() * 2).grad_fn.name())])
+def test_a_slot_nobody_filled_says_who_does(name, module, use):
+    x = flow.ones(2)
+    old = connect(**{name: None})
+    try:
+        with pytest.raises(FlowError) as e:
+            use(x)
+    finally:
+        connect(**old)
+    assert f"nobody has filled the slot '{name}'" in str(e.value) and f"import {module}" in str(e.value)
+
+
+@pytest.mark.parametrize("inputs, outputs", [(1, 5), (10, 4), (10, 6), (11, 1), (12, 12), (70, 3)])
+def test_calls_with_many_inputs_and_outputs(inputs, outputs):
+    name = f"many_{inputs}_{outputs}"
+    given, made = (", ".join(f"{n}{i}" for i in range(k)) for n, k in (("x", inputs), ("y", outputs)))
+    ref = eval(f"lambda {given}: tuple(i * ({given.replace(', ', ' + ')}) for i in range({outputs}))")
+    define(f"{name}({given}) -> {made}", Meaning(",".join(["a"] * inputs) + "->" + ",".join(["a"] * outputs), ref=ref))
+    try:
+        found = REGISTRY[name](*[flow.full((3,), float(i)) for i in range(inputs)])
+    finally:
+        del REGISTRY[name]
+    found = found if isinstance(found, tuple) else (found,)
+    assert len(found) == outputs
+    for i, y in enumerate(found):
+        np.testing.assert_array_equal(y.numpy(), np.full(3, i * sum(range(inputs)), np.float32))
