@@ -2,9 +2,8 @@
 from __future__ import annotations
 
 from flowedu.core.ops import creation
-from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import TensorBase, connect
-from flowedu.core.ops.promote import cast, foreign, is_number, operate
+from flowedu.core.ops.promote import cast, foreign, is_number
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
 from flowedu.tensor import (
