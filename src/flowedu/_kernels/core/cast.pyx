@@ -102,24 +102,16 @@ cdef int cast(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
     if rank < 0:
         return FE_OK
     fe_split(fe_numel(y), 64, team, &lo, &hi)
-    if to == FE_F32:
-        cast_part[number, float](s, <float *>y.data, ax, rank, lo, hi)
-    elif to == FE_F64:
-        cast_part[number, double](s, <double *>y.data, ax, rank, lo, hi)
-    elif to == FE_I32:
-        cast_part[number, int32_t](s, <int32_t *>y.data, ax, rank, lo, hi)
-    elif to == FE_I64:
-        cast_part[number, int64_t](s, <int64_t *>y.data, ax, rank, lo, hi)
-    elif to == FE_I8:
-        cast_part[number, int8_t](s, <int8_t *>y.data, ax, rank, lo, hi)
-    elif to == FE_U8:
-        cast_part[number, uint8_t](s, <uint8_t *>y.data, ax, rank, lo, hi)
-    elif to == FE_BOOL:
-        cast_part[number, cbool](s, <cbool *>y.data, ax, rank, lo, hi)
-    elif to == FE_BF16:
-        cast_part[number, bfloat](s, <bfloat *>y.data, ax, rank, lo, hi)
-    else:
-        cast_part[number, half](s, <half *>y.data, ax, rank, lo, hi)
+    cdef char *d = y.data
+    if to == FE_F32: cast_part[number, float](s, <float *>d, ax, rank, lo, hi)
+    elif to == FE_F64: cast_part[number, double](s, <double *>d, ax, rank, lo, hi)
+    elif to == FE_I32: cast_part[number, int32_t](s, <int32_t *>d, ax, rank, lo, hi)
+    elif to == FE_I64: cast_part[number, int64_t](s, <int64_t *>d, ax, rank, lo, hi)
+    elif to == FE_I8: cast_part[number, int8_t](s, <int8_t *>d, ax, rank, lo, hi)
+    elif to == FE_U8: cast_part[number, uint8_t](s, <uint8_t *>d, ax, rank, lo, hi)
+    elif to == FE_BOOL: cast_part[number, cbool](s, <cbool *>d, ax, rank, lo, hi)
+    elif to == FE_BF16: cast_part[number, bfloat](s, <bfloat *>d, ax, rank, lo, hi)
+    else: cast_part[number, half](s, <half *>d, ax, rank, lo, hi)
     return FE_OK
 
 
@@ -143,16 +135,12 @@ cdef int fill(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
 
 def table():
     """{kernel name: {dtype code: (kernel address, 0)}}; cast's key is its input's dtype, fill's its output's."""
-    out = {}
-    out["cast"] = {FE_F32: (<size_t><void *>cast[float], 0), FE_F64: (<size_t><void *>cast[double], 0),
-                   FE_I32: (<size_t><void *>cast[int32_t], 0), FE_I64: (<size_t><void *>cast[int64_t], 0),
-                   FE_I8: (<size_t><void *>cast[int8_t], 0), FE_U8: (<size_t><void *>cast[uint8_t], 0),
-                   FE_BOOL: (<size_t><void *>cast[cbool], 0), FE_BF16: (<size_t><void *>cast[bfloat], 0)}
-    out["fill"] = {FE_F32: (<size_t><void *>fill[float], 0), FE_F64: (<size_t><void *>fill[double], 0),
-                   FE_I32: (<size_t><void *>fill[int32_t], 0), FE_I64: (<size_t><void *>fill[int64_t], 0),
-                   FE_I8: (<size_t><void *>fill[int8_t], 0), FE_U8: (<size_t><void *>fill[uint8_t], 0),
-                   FE_BOOL: (<size_t><void *>fill[cbool], 0), FE_BF16: (<size_t><void *>fill[bfloat], 0)}
-    if FE_HAS_F16:
-        out["cast"][FE_F16] = (<size_t><void *>cast[half], 0)
-        out["fill"][FE_F16] = (<size_t><void *>fill[half], 0)
-    return out
+    codes = (FE_F32, FE_F64, FE_I32, FE_I64, FE_I8, FE_U8, FE_BOOL, FE_BF16, FE_F16)
+    casts = (<size_t><void *>cast[float], <size_t><void *>cast[double], <size_t><void *>cast[int32_t],
+             <size_t><void *>cast[int64_t], <size_t><void *>cast[int8_t], <size_t><void *>cast[uint8_t],
+             <size_t><void *>cast[cbool], <size_t><void *>cast[bfloat], <size_t><void *>cast[half])
+    fills = (<size_t><void *>fill[float], <size_t><void *>fill[double], <size_t><void *>fill[int32_t],
+             <size_t><void *>fill[int64_t], <size_t><void *>fill[int8_t], <size_t><void *>fill[uint8_t],
+             <size_t><void *>fill[cbool], <size_t><void *>fill[bfloat], <size_t><void *>fill[half])
+    return {name: {code: (at, 0) for code, at in zip(codes, found) if code != FE_F16 or FE_HAS_F16}
+            for name, found in (("cast", casts), ("fill", fills))}

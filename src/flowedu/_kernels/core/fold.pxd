@@ -2,6 +2,7 @@
 # Compiled into every module that cimports it.
 from libc.math cimport INFINITY
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t
+from flowedu._kernels.core.elements cimport num
 
 cdef enum:
     LANES = 32                   # accumulators of a single run
@@ -21,12 +22,6 @@ ctypedef fused kind:             # never read: it says which operation to compil
     Prod
     Max
     Min
-
-ctypedef fused num:
-    float
-    double
-    int32_t
-    int64_t
 
 ctypedef fused wide:             # what accumulators are emptied into: double for floats, int64 for integers
     double

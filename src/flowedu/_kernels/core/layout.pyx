@@ -8,6 +8,7 @@ strided loop. Only the item's size matters, so one version serves every dtype of
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from flowedu._kernels.core.abi cimport *
+from flowedu._kernels.core.elements cimport item
 from flowedu._kernels.core.axes cimport *
 
 cdef extern from "layout.h" nogil:
@@ -25,12 +26,6 @@ cdef extern from "layout.h" nogil:
     void fe_tile_uint64_t(const uint64_t *, int64_t, uint64_t *, int64_t)
     void fe_split3_uint64_t(const uint64_t *, uint64_t *, int64_t, int64_t)
     void fe_merge3_uint64_t(const uint64_t *, int64_t, uint64_t *, int64_t)
-
-ctypedef fused item:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
 
 
 cdef int share(Axis *ax, int rank, const fe_team *team, int64_t *lo) noexcept nogil:

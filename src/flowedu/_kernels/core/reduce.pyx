@@ -16,6 +16,7 @@ ints: a 1 for every reduced axis, a 0 for the others.
 from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.fold cimport *
+from flowedu._kernels.core.table cimport *
 
 cdef enum:
     TILE = 512                   # columns one pass carries in its accumulators
@@ -220,42 +221,35 @@ cdef int64_t reduce_work(const fe_call *call, int nt) noexcept nogil:
     return 8 * nt * fe_numel(&call.args[1]) if p.partial else 0
 
 
-cdef int sum_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
+cdef int carried(fe_call *call, const fe_team *team, num *tag, kind *op) noexcept nogil:
+    """Floats are carried in double, whole numbers in int64."""
     if num is float or num is double:
-        return reduce(call, team, tag, <double *>NULL, <Sum *>NULL)
+        return reduce(call, team, tag, <double *>NULL, op)
     else:
-        return reduce(call, team, tag, <int64_t *>NULL, <Sum *>NULL)
+        return reduce(call, team, tag, <int64_t *>NULL, op)
+
+
+cdef int sum_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
+    return carried(call, team, tag, <Sum *>NULL)
 
 
 cdef int prod_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    if num is float or num is double:
-        return reduce(call, team, tag, <double *>NULL, <Prod *>NULL)
-    else:
-        return reduce(call, team, tag, <int64_t *>NULL, <Prod *>NULL)
+    return carried(call, team, tag, <Prod *>NULL)
 
 
 cdef int max_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    if num is float or num is double:
-        return reduce(call, team, tag, <double *>NULL, <Max *>NULL)
-    else:
-        return reduce(call, team, tag, <int64_t *>NULL, <Max *>NULL)
+    return carried(call, team, tag, <Max *>NULL)
 
 
 cdef int min_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    if num is float or num is double:
-        return reduce(call, team, tag, <double *>NULL, <Min *>NULL)
-    else:
-        return reduce(call, team, tag, <int64_t *>NULL, <Min *>NULL)
+    return carried(call, team, tag, <Min *>NULL)
 
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    work = <size_t><void *>reduce_work
-    return {"sum": {FE_F32: (<size_t><void *>sum_[float], work), FE_F64: (<size_t><void *>sum_[double], work),
-                    FE_I32: (<size_t><void *>sum_[int32_t], work), FE_I64: (<size_t><void *>sum_[int64_t], work)},
-            "prod": {FE_F32: (<size_t><void *>prod_[float], work), FE_F64: (<size_t><void *>prod_[double], work),
-                     FE_I32: (<size_t><void *>prod_[int32_t], work), FE_I64: (<size_t><void *>prod_[int64_t], work)},
-            "max": {FE_F32: (<size_t><void *>max_[float], work), FE_F64: (<size_t><void *>max_[double], work),
-                    FE_I32: (<size_t><void *>max_[int32_t], work), FE_I64: (<size_t><void *>max_[int64_t], work)},
-            "min": {FE_F32: (<size_t><void *>min_[float], work), FE_F64: (<size_t><void *>min_[double], work),
-                    FE_I32: (<size_t><void *>min_[int32_t], work), FE_I64: (<size_t><void *>min_[int64_t], work)}}
+    cdef void *work = <void *>reduce_work
+    return {"sum": of_numbers(<void *>sum_[float], <void *>sum_[double], <void *>sum_[int32_t], <void *>sum_[int64_t], work),
+            "prod": of_numbers(<void *>prod_[float], <void *>prod_[double], <void *>prod_[int32_t], <void *>prod_[int64_t],
+                               work),
+            "max": of_numbers(<void *>max_[float], <void *>max_[double], <void *>max_[int32_t], <void *>max_[int64_t], work),
+            "min": of_numbers(<void *>min_[float], <void *>min_[double], <void *>min_[int32_t], <void *>min_[int64_t], work)}

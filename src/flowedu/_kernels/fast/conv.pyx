@@ -113,43 +113,9 @@ cdef void pointwise_weight(const Conv *k, const fe_team *team, real *dy, real *x
              <real>1, <real>(n > 0), dw + o * k.c + c)
 
 
-# ---- the three roles, as the table knows them
-cdef int conv2d(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    return convolve(call, FORWARD, team, tag)
-
-
-cdef int conv2d_input_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    return convolve(call, INPUT_GRAD, team, tag)
-
-
-cdef int conv2d_weight_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    return convolve(call, WEIGHT_GRAD, team, tag)
-
-
-cdef int64_t forward_room(const fe_call *call, int nt) noexcept nogil:
-    return room(call, FORWARD, nt)
-
-
-cdef int64_t input_grad_room(const fe_call *call, int nt) noexcept nogil:
-    return room(call, INPUT_GRAD, nt)
-
-
-cdef int64_t weight_grad_room(const fe_call *call, int nt) noexcept nogil:
-    return room(call, WEIGHT_GRAD, nt)
+include "conv_roles.pxi"
 
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    return {
-        "conv2d": of_reals(<void *>conv2d[float], <void *>conv2d[double], <void *>forward_room),
-        "conv2d_input_grad": of_reals(<void *>conv2d_input_grad[float], <void *>conv2d_input_grad[double],
-                                      <void *>input_grad_room),
-        "conv2d_weight_grad": of_reals(<void *>conv2d_weight_grad[float], <void *>conv2d_weight_grad[double],
-                                       <void *>weight_grad_room)}
-
-
-def bind(size_t sgemm, size_t dgemm):
-    """Give this module OpenBLAS's two functions (see _kernels/__init__.py)."""
-    global fe_sgemm, fe_dgemm
-    fe_sgemm = <fe_sgemm_t>sgemm
-    fe_dgemm = <fe_dgemm_t>dgemm
+    return roles("conv2d")

@@ -17,19 +17,32 @@ from flowedu._kernels.fast.conv_last_depth cimport *
 from flowedu._kernels.fast.conv_last_dense cimport *
 
 
-cdef void compute(const Conv *k, const fe_team *team, real *a, real *b, real *out, Finish f, char *work) noexcept nogil:
-    """y from x and w, dx from dy and w, or dw from dy and x."""
+cdef void finished(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f, char *work) noexcept nogil:
     if is_depthwise(k):
-        depthwise(k, team, a, b, out, f, work)
+        depth_forward(k, team, x, w, y, f, work)
     else:
-        dense(k, team, a, b, out, f, work)
+        dense_forward(k, team, x, w, y, f, work)
 
 
 cdef int convolve(fe_call *call, Role role, const fe_team *team, real *tag) noexcept nogil:
+    """y from x and w, dx from dy and w, or dw from dy and x."""
     cdef Conv k = read_conv(call, role, True)
-    if fe_numel(&call.args[2]) > 0:
-        compute(&k, team, <real *>call.args[0].data, <real *>call.args[1].data, <real *>call.args[2].data,
-                Finish(NULL, NULL, 0, 0), call.work)
+    cdef real *a = <real *>call.args[0].data
+    cdef real *b = <real *>call.args[1].data
+    cdef real *out = <real *>call.args[2].data
+    cdef bint depth = is_depthwise(&k)
+    if fe_numel(&call.args[2]) == 0:
+        return FE_OK
+    if role == FORWARD:
+        finished(&k, team, a, b, out, Finish(NULL, NULL, 0, 0), call.work)
+    elif role == INPUT_GRAD and depth:
+        depth_input_grad(&k, team, a, b, out, call.work)
+    elif role == INPUT_GRAD:
+        dense_input_grad(&k, team, a, b, out, call.work)
+    elif depth:
+        depth_weight_grad(&k, team, a, b, out, call.work)
+    else:
+        dense_weight_grad(&k, team, a, b, out, call.work)
     return FE_OK
 
 
@@ -55,55 +68,21 @@ cdef int conv2d_last_norm(fe_call *call, const fe_team *team, real *tag) noexcep
         a = gamma[i] / sqrt(var[i] + call.reals[0])
         scale[i], shift[i] = <real>a, <real>(beta[i] - mean[i] * a)
     if fe_numel(&call.args[6]) > 0:
-        compute(&k, team, <real *>call.args[0].data, <real *>call.args[1].data, <real *>call.args[6].data,
-                Finish(<char *>scale, <char *>shift, call.reals[1], call.reals[2]),
-                call.work + team.nt * 2 * round64(k.o * sizeof(real)))
+        finished(&k, team, <real *>call.args[0].data, <real *>call.args[1].data, <real *>call.args[6].data,
+                 Finish(<char *>scale, <char *>shift, call.reals[1], call.reals[2]),
+                 call.work + team.nt * 2 * round64(k.o * sizeof(real)))
     return FE_OK
-
-
-# ---- the three roles, as the table knows them
-cdef int conv2d_last(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    return convolve(call, FORWARD, team, tag)
-
-
-cdef int conv2d_last_input_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    return convolve(call, INPUT_GRAD, team, tag)
-
-
-cdef int conv2d_last_weight_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    return convolve(call, WEIGHT_GRAD, team, tag)
-
-
-cdef int64_t forward_room(const fe_call *call, int nt) noexcept nogil:
-    return room(call, FORWARD, nt)
 
 
 cdef int64_t norm_room(const fe_call *call, int nt) noexcept nogil:
     return room(call, FORWARD, nt) + nt * 2 * round64(call.args[6].shape[3] * item_of(call))
 
 
-cdef int64_t input_grad_room(const fe_call *call, int nt) noexcept nogil:
-    return room(call, INPUT_GRAD, nt)
-
-
-cdef int64_t weight_grad_room(const fe_call *call, int nt) noexcept nogil:
-    return room(call, WEIGHT_GRAD, nt)
+include "conv_roles.pxi"
 
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    return {
-        "conv2d_last": of_reals(<void *>conv2d_last[float], <void *>conv2d_last[double], <void *>forward_room),
-        "conv2d_last_norm": of_reals(<void *>conv2d_last_norm[float], <void *>conv2d_last_norm[double],
-                                     <void *>norm_room),
-        "conv2d_last_input_grad": of_reals(<void *>conv2d_last_input_grad[float], <void *>conv2d_last_input_grad[double],
-                                           <void *>input_grad_room),
-        "conv2d_last_weight_grad": of_reals(<void *>conv2d_last_weight_grad[float],
-                                            <void *>conv2d_last_weight_grad[double], <void *>weight_grad_room)}
-
-
-def bind(size_t sgemm, size_t dgemm):
-    """Give this module OpenBLAS's two functions (see _kernels/__init__.py)."""
-    global fe_sgemm, fe_dgemm
-    fe_sgemm = <fe_sgemm_t>sgemm
-    fe_dgemm = <fe_dgemm_t>dgemm
+    return {**roles("conv2d_last"),
+            "conv2d_last_norm": of_reals(<void *>conv2d_last_norm[float], <void *>conv2d_last_norm[double],
+                                         <void *>norm_room)}

@@ -192,12 +192,3 @@ cdef inline void dense_weight_grad(const Conv *k, const fe_team *team, real *dy,
         return
     fe_wait(team)
     turn(k, <real *>sums, dw, True, team)
-
-
-cdef inline void dense(const Conv *k, const fe_team *team, real *a, real *b, real *out, Finish f, char *work) noexcept nogil:
-    if k.role == FORWARD:
-        dense_forward(k, team, a, b, out, f, work)
-    elif k.role == INPUT_GRAD:
-        dense_input_grad(k, team, a, b, out, work)
-    else:
-        dense_weight_grad(k, team, a, b, out, work)

@@ -190,13 +190,3 @@ cdef inline void depth_weight_grad(const Conv *k, const fe_team *team, real *dy,
                 others = <real *>(work + part * room + depth_tables(k))
                 total += others[t * k.c + i]
             dw[i * taps + t] = total
-
-
-cdef inline void depthwise(const Conv *k, const fe_team *team, real *a, real *b, real *out, Finish f,
-                           char *work) noexcept nogil:
-    if k.role == FORWARD:
-        depth_forward(k, team, a, b, out, f, work)
-    elif k.role == INPUT_GRAD:
-        depth_input_grad(k, team, a, b, out, work)
-    else:
-        depth_weight_grad(k, team, a, b, out, work)

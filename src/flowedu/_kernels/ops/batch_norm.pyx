@@ -14,27 +14,12 @@ from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.extent cimport *
 from flowedu._kernels.ops.batch_norm_columns cimport *
+from flowedu._kernels.ops.moments cimport *
+from flowedu._kernels.core.table cimport *
 from flowedu._kernels.core.fold cimport Sum, take_run
-
-cdef enum:
-    BLOCK = 2048                 # elements summed in `real` before the sum goes into a double
 
 cdef struct Moments:             # count, mean, sum of squared differences from it
     double n, mean, m2
-
-
-cdef inline double squares(const real *x, int64_t n, real mean) noexcept nogil:
-    cdef double total = 0
-    cdef real s
-    cdef int64_t i = 0, j, end
-    while i < n:
-        end = min(n, i + BLOCK)
-        s = 0
-        for j in range(i, end):
-            s += (x[j] - mean) * (x[j] - mean)
-        total += s
-        i = end
-    return total
 
 
 cdef Moments run_moments(const real *x, int64_t outer, int64_t step, int64_t inner) noexcept nogil:
@@ -68,44 +53,65 @@ cdef inline void normalise(const real *x, real *y, int64_t n, real mean, real sc
         y[i] = clipped((x[i] - mean) * scale + shift, low, high)
 
 
-cdef void forward(fe_call *call, const fe_team *team, real *tag, real *mean, real *var, real *y, bint train, double low,
-                  double high) noexcept nogil:
+cdef inline Norm norm_of(const fe_call *call, int x, bint clip) noexcept nogil:
+    """args[x] is x."""
+    cdef Extent e = extent(&call.args[x], call.ints[0])
+    cdef Norm k
+    k.outer, k.channels, k.inner = e.outer, e.n, e.inner
+    k.x, k.eps, k.low, k.high = call.args[x].data, call.reals[0], -INFINITY, INFINITY
+    if clip:
+        k.low, k.high = call.reals[1], call.reals[2]
+    return k
+
+
+cdef void forward(const Norm *k, const fe_team *team, real *tag, bint train, char *work) noexcept nogil:
     """y; and mean and var, if `train`."""
-    cdef Extent e = extent(&call.args[0], call.ints[0])
-    cdef const real *x = <const real *>call.args[0].data
-    cdef const real *gamma = <const real *>call.args[1].data
-    cdef const real *beta = <const real *>call.args[2].data
+    cdef const real *x = <const real *>k.x
+    cdef const real *gamma = <const real *>k.gamma
+    cdef const real *beta = <const real *>k.beta
+    cdef real *mean = <real *>k.mean
+    cdef real *var = <real *>k.var
+    cdef real *y = <real *>k.y
     cdef Moments m
-    cdef double eps = call.reals[0], count = <double>(e.outer * e.inner)
-    cdef int64_t c, i, k, lo, hi
-    if e.inner == 1:
-        columns_forward(e.outer, e.n, team, x, gamma, beta, mean, var, y, eps, low, high, train, call.work)
+    cdef double count = <double>(k.outer * k.inner)
+    cdef int64_t c, i, at, lo, hi
+    if k.inner == 1:
+        columns_forward(k, team, tag, train, work)
         return
-    fe_split(e.n, 1, team, &lo, &hi)
+    fe_split(k.channels, 1, team, &lo, &hi)
     for c in range(lo, hi):
         if train:
-            m = run_moments(x + c * e.inner, e.outer, e.n * e.inner, e.inner)
+            m = run_moments(x + c * k.inner, k.outer, k.channels * k.inner, k.inner)
             mean[c], var[c] = <real>m.mean, <real>(m.m2 / count)
-        for i in range(e.outer):
-            k = (i * e.n + c) * e.inner
-            normalise(x + k, y + k, e.inner, mean[c], <real>(gamma[c] / sqrt(var[c] + eps)), beta[c], <real>low, <real>high)
+        for i in range(k.outer):
+            at = (i * k.channels + c) * k.inner
+            normalise(x + at, y + at, k.inner, mean[c], <real>(gamma[c] / sqrt(var[c] + k.eps)), beta[c], <real>k.low,
+                      <real>k.high)
+
+
+cdef int train(fe_call *call, const fe_team *team, real *tag, bint clip) noexcept nogil:
+    """x, gamma, beta -> y, mean, var"""
+    cdef Norm k = norm_of(call, 0, clip)
+    k.gamma, k.beta, k.y = call.args[1].data, call.args[2].data, call.args[3].data
+    k.mean, k.var = call.args[4].data, call.args[5].data
+    forward(&k, team, tag, True, call.work)
+    return FE_OK
 
 
 cdef int batch_norm(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    forward(call, team, tag, <real *>call.args[4].data, <real *>call.args[5].data, <real *>call.args[3].data, True, -INFINITY,
-            INFINITY)
-    return FE_OK
+    return train(call, team, tag, False)
 
 
 cdef int batch_norm_clip(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    forward(call, team, tag, <real *>call.args[4].data, <real *>call.args[5].data, <real *>call.args[3].data, True,
-            call.reals[1], call.reals[2])
-    return FE_OK
+    return train(call, team, tag, True)
 
 
 cdef int batch_norm_infer(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    forward(call, team, tag, <real *>call.args[3].data, <real *>call.args[4].data, <real *>call.args[5].data, False,
-            -INFINITY, INFINITY)
+    """x, gamma, beta, mean, var -> y"""
+    cdef Norm k = norm_of(call, 0, False)
+    k.gamma, k.beta, k.y = call.args[1].data, call.args[2].data, call.args[5].data
+    k.mean, k.var = call.args[3].data, call.args[4].data
+    forward(&k, team, tag, False, call.work)
     return FE_OK
 
 
@@ -138,55 +144,57 @@ cdef inline void dx_run(const real *dy, const real *x, real *dx, int64_t n, Chan
         dx[i] = a * passed(dy[i], (x[i] - mean) * a + b, low, high, clip) + (slope * (x[i] - mean) + rest)
 
 
-cdef void backward(const Extent *e, const fe_team *team, const real *dy, const real *x, const real *gamma, const real *beta,
-                   const real *mean, const real *var, real *dx, real *dgamma, real *dbeta, double eps, double low,
-                   double high, bint clip, char *work) noexcept nogil:
-    cdef double r, sum, dot, n = <double>(e.outer * e.inner)
-    cdef Channel k
+cdef void backward(const Norm *k, const fe_team *team, real *tag, bint clip, char *work) noexcept nogil:
+    cdef const real *dy = <const real *>k.dy
+    cdef const real *x = <const real *>k.x
+    cdef const real *gamma = <const real *>k.gamma
+    cdef const real *beta = <const real *>k.beta
+    cdef const real *mean = <const real *>k.mean
+    cdef const real *var = <const real *>k.var
+    cdef real *dx = <real *>k.y
+    cdef double r, sum, dot, n = <double>(k.outer * k.inner)
+    cdef Channel ch
     cdef int64_t c, i, at, lo, hi
-    if e.inner == 1:
-        columns_backward(e.outer, e.n, team, dy, x, gamma, beta, mean, var, dx, dgamma, dbeta, eps, low, high, clip,
-                         work)
+    if k.inner == 1:
+        columns_backward(k, team, tag, clip, work)
         return
-    fe_split(e.n, 1, team, &lo, &hi)
+    fe_split(k.channels, 1, team, &lo, &hi)
     for c in range(lo, hi):
         sum = dot = 0
-        r = 1 / sqrt(var[c] + eps)
-        k = Channel(mean[c], gamma[c] / sqrt(var[c] + eps), beta[c], low, high)
-        for i in range(e.outer):
-            at = (i * e.n + c) * e.inner
+        r = 1 / sqrt(var[c] + k.eps)
+        ch = Channel(mean[c], gamma[c] / sqrt(var[c] + k.eps), beta[c], k.low, k.high)
+        for i in range(k.outer):
+            at = (i * k.channels + c) * k.inner
             if clip:
-                run_sums(dy + at, x + at, e.inner, k, True, <real *>NULL, &sum, &dot)
+                run_sums(dy + at, x + at, k.inner, ch, True, tag, &sum, &dot)
             else:
-                run_sums(dy + at, x + at, e.inner, k, False, <real *>NULL, &sum, &dot)
-        dbeta[c], dgamma[c] = <real>sum, <real>(dot * r)
+                run_sums(dy + at, x + at, k.inner, ch, False, tag, &sum, &dot)
+        (<real *>k.dbeta)[c], (<real *>k.dgamma)[c] = <real>sum, <real>(dot * r)
         dot, sum = -gamma[c] * r * r * r * dot / n, -gamma[c] * r * sum / n
-        for i in range(e.outer):
-            at = (i * e.n + c) * e.inner
+        for i in range(k.outer):
+            at = (i * k.channels + c) * k.inner
             if clip:
-                dx_run(dy + at, x + at, dx + at, e.inner, k, <real>dot, <real>sum, True)
+                dx_run(dy + at, x + at, dx + at, k.inner, ch, <real>dot, <real>sum, True)
             else:
-                dx_run(dy + at, x + at, dx + at, e.inner, k, <real>dot, <real>sum, False)
+                dx_run(dy + at, x + at, dx + at, k.inner, ch, <real>dot, <real>sum, False)
+
+
+cdef int gradient(fe_call *call, const fe_team *team, real *tag, bint clip) noexcept nogil:
+    """dy, x, gamma, (with clipping beta,) mean, var -> dx, dgamma, dbeta"""
+    cdef Norm k = norm_of(call, 1, clip)
+    cdef fe_view *v = &call.args[4 if clip else 3]
+    k.dy, k.gamma, k.beta = call.args[0].data, call.args[2].data, call.args[3 if clip else 2].data
+    k.mean, k.var, k.y, k.dgamma, k.dbeta = v[0].data, v[1].data, v[2].data, v[3].data, v[4].data
+    backward(&k, team, tag, clip, call.work)
+    return FE_OK
 
 
 cdef int batch_norm_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """dy, x, gamma, mean, var -> dx, dgamma, dbeta"""
-    cdef Extent e = extent(&call.args[1], call.ints[0])
-    cdef const real *gamma = <const real *>call.args[2].data
-    backward(&e, team, <const real *>call.args[0].data, <const real *>call.args[1].data, gamma, gamma,
-             <const real *>call.args[3].data, <const real *>call.args[4].data, <real *>call.args[5].data,
-             <real *>call.args[6].data, <real *>call.args[7].data, call.reals[0], 0, 0, False, call.work)
-    return FE_OK
+    return gradient(call, team, tag, False)
 
 
 cdef int batch_norm_clip_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """dy, x, gamma, beta, mean, var -> dx, dgamma, dbeta"""
-    cdef Extent e = extent(&call.args[1], call.ints[0])
-    backward(&e, team, <const real *>call.args[0].data, <const real *>call.args[1].data, <const real *>call.args[2].data,
-             <const real *>call.args[3].data, <const real *>call.args[4].data, <const real *>call.args[5].data,
-             <real *>call.args[6].data, <real *>call.args[7].data, <real *>call.args[8].data, call.reals[0], call.reals[1],
-             call.reals[2], True, call.work)
-    return FE_OK
+    return gradient(call, team, tag, True)
 
 
 cdef int64_t work(const fe_call *call, int nt) noexcept nogil:
@@ -196,14 +204,10 @@ cdef int64_t work(const fe_call *call, int nt) noexcept nogil:
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    room = <size_t><void *>work
-    return {"batch_norm": {FE_F32: (<size_t><void *>batch_norm[float], room),
-                           FE_F64: (<size_t><void *>batch_norm[double], room)},
-            "batch_norm_clip": {FE_F32: (<size_t><void *>batch_norm_clip[float], room),
-                                FE_F64: (<size_t><void *>batch_norm_clip[double], room)},
-            "batch_norm_infer": {FE_F32: (<size_t><void *>batch_norm_infer[float], room),
-                                 FE_F64: (<size_t><void *>batch_norm_infer[double], room)},
-            "batch_norm_grad": {FE_F32: (<size_t><void *>batch_norm_grad[float], room),
-                                FE_F64: (<size_t><void *>batch_norm_grad[double], room)},
-            "batch_norm_clip_grad": {FE_F32: (<size_t><void *>batch_norm_clip_grad[float], room),
-                                     FE_F64: (<size_t><void *>batch_norm_clip_grad[double], room)}}
+    return {
+        "batch_norm": of_reals(<void *>batch_norm[float], <void *>batch_norm[double], <void *>work),
+        "batch_norm_clip": of_reals(<void *>batch_norm_clip[float], <void *>batch_norm_clip[double], <void *>work),
+        "batch_norm_infer": of_reals(<void *>batch_norm_infer[float], <void *>batch_norm_infer[double], <void *>work),
+        "batch_norm_grad": of_reals(<void *>batch_norm_grad[float], <void *>batch_norm_grad[double], <void *>work),
+        "batch_norm_clip_grad": of_reals(<void *>batch_norm_clip_grad[float], <void *>batch_norm_clip_grad[double],
+                                         <void *>work)}

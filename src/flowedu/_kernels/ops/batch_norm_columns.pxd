@@ -8,10 +8,25 @@
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
+from flowedu._kernels.ops.moments cimport *
 
 cdef enum:
     COLS = 256                   # channels taken at once: 64 rows of them fit the cache
     ROWS = 64                    # additions in `real` before the sum goes into a double
+
+
+cdef struct Norm:                # one call, x seen as (outer, channels, inner)
+    int64_t outer, channels, inner
+    char *dy
+    char *x
+    char *gamma
+    char *beta                   # backward without clipping does not read it
+    char *mean
+    char *var
+    char *y                      # or dx
+    char *dgamma
+    char *dbeta
+    double eps, low, high        # y is kept inside [low, high]
 
 
 cdef struct Shares:              # scratch of one thread: two doubles and five numbers for each channel
@@ -49,17 +64,6 @@ cdef inline int64_t rows_of(int64_t rows, const fe_team *team, int tid) noexcept
     other.tid = tid
     fe_split(rows, 4, &other, &lo, &hi)
     return hi - lo
-
-
-cdef inline void merge(double *mean, double *m2, double before, const double *new_mean, const double *new_m2, double n,
-                       int64_t cols) noexcept nogil:
-    """Moments of `before` elements and of n more, for each column."""
-    cdef int64_t k
-    cdef double d, share = n / (before + n), both = before * n / (before + n)
-    for k in range(cols):
-        d = new_mean[k] - mean[k]
-        mean[k] += d * share
-        m2[k] += new_m2[k] + d * d * both
 
 
 cdef inline void column_moments(const real *x, int64_t rows, int64_t step, int64_t cols, double *mean,
@@ -121,15 +125,19 @@ cdef inline void normalise_row(const real *x, real *y, int64_t cols, const real 
         y[k] = clipped((x[k] - m[k]) * a[k] + b[k], low, high)
 
 
-cdef inline void columns_forward(int64_t rows, int64_t channels, const fe_team *team, const real *x, const real *gamma,
-                                 const real *beta, real *mean, real *var, real *y, double eps, double low, double high,
-                                 bint train, char *work) noexcept nogil:
+cdef inline void columns_forward(const Norm *k, const fe_team *team, real *tag, bint train, char *work) noexcept nogil:
     """y; and mean and var, if `train`."""
+    cdef const real *x = <const real *>k.x
+    cdef const real *gamma = <const real *>k.gamma
+    cdef const real *beta = <const real *>k.beta
+    cdef real *mean = <real *>k.mean
+    cdef real *var = <real *>k.var
+    cdef real *y = <real *>k.y
+    cdef int64_t rows = k.outer, channels = k.channels, lo, hi, c, i, n = 0
     cdef Shares own = shares_of(work, team.tid, channels, sizeof(real)), other
     cdef real *m = <real *>own.mean
     cdef real *a = <real *>own.scale
-    cdef int64_t lo, hi, c, i, n = 0
-    cdef double before = 0, v
+    cdef double before = 0
     cdef int part
     fe_split(rows, 4, team, &lo, &hi)
     if train:
@@ -150,9 +158,9 @@ cdef inline void columns_forward(int64_t rows, int64_t channels, const fe_team *
                 mean[i], var[i] = <real>own.one[i], <real>(own.two[i] / max(rows, 1))
         fe_wait(team)
     for i in range(channels):
-        m[i], a[i] = mean[i], <real>(gamma[i] / sqrt(var[i] + eps))
+        m[i], a[i] = mean[i], <real>(gamma[i] / sqrt(var[i] + k.eps))
     for i in range(lo, hi):
-        normalise_row(x + i * channels, y + i * channels, channels, m, a, beta, <real>low, <real>high)
+        normalise_row(x + i * channels, y + i * channels, channels, m, a, beta, <real>k.low, <real>k.high)
 
 
 # ---- gradient: dbeta = sum(dy), dgamma = sum(dy * xhat), dx = gamma * r * (dy - dbeta / n - xhat * dgamma / n)
@@ -163,9 +171,18 @@ cdef inline real passed(real dy, real v, real low, real high, bint clip) noexcep
     return dy if (v > low) & (v < high) else 0
 
 
-cdef inline void column_sums(const real *dy, const real *x, int64_t rows, int64_t step, int64_t cols, const real *m,
-                             const real *a, const real *b, real low, real high, bint clip, double *one,
-                             double *two) noexcept nogil:
+cdef inline void column_sums(const Norm *n, const Shares *to, real *tag, int64_t first, int64_t rows, int64_t c,
+                             bint clip) noexcept nogil:
+    """Sums of the gradient, and of it times x - mean, over `rows` rows from `first` on, of the COLS channels from c on."""
+    cdef const real *dy = <const real *>n.dy + first * n.channels + c
+    cdef const real *x = <const real *>n.x + first * n.channels + c
+    cdef const real *m = <const real *>to.mean + c
+    cdef const real *a = <const real *>to.scale + c
+    cdef const real *b = <const real *>to.beta + c
+    cdef double *one = to.one + c
+    cdef double *two = to.two + c
+    cdef real low = <real>n.low, high = <real>n.high
+    cdef int64_t step = n.channels, cols = min(n.channels - c, <int64_t>COLS)
     cdef real s[COLS]
     cdef real d[COLS]
     cdef real g, h
@@ -198,40 +215,45 @@ cdef inline void column_sums(const real *dy, const real *x, int64_t rows, int64_
             two[k] += d[k]
 
 
-cdef inline void dx_row(const real *dy, const real *x, real *dx, int64_t cols, const real *m, const real *a, const real *b,
-                        const real *slope, const real *rest, real low, real high, bint clip) noexcept nogil:
+cdef inline void dx_row(const Norm *n, const Shares *own, real *tag, int64_t at, bint clip) noexcept nogil:
+    """The row that starts at element `at`."""
+    cdef const real *dy = <const real *>n.dy + at
+    cdef const real *x = <const real *>n.x + at
+    cdef real *dx = <real *>n.y + at
+    cdef const real *m = <const real *>own.mean
+    cdef const real *a = <const real *>own.scale
+    cdef const real *b = <const real *>own.beta
+    cdef const real *slope = <const real *>own.slope
+    cdef const real *rest = <const real *>own.rest
+    cdef real low = <real>n.low, high = <real>n.high
     cdef int64_t k
-    for k in range(cols):
+    for k in range(n.channels):
         dx[k] = a[k] * passed(dy[k], (x[k] - m[k]) * a[k] + b[k], low, high, clip) + (slope[k] * (x[k] - m[k]) + rest[k])
 
 
-cdef inline void columns_backward(int64_t rows, int64_t channels, const fe_team *team, const real *dy, const real *x,
-                                  const real *gamma, const real *beta, const real *mean, const real *var, real *dx,
-                                  real *dgamma, real *dbeta, double eps, double low, double high, bint clip,
-                                  char *work) noexcept nogil:
+cdef inline void columns_backward(const Norm *k, const fe_team *team, real *tag, bint clip, char *work) noexcept nogil:
+    cdef const real *gamma = <const real *>k.gamma
+    cdef const real *mean = <const real *>k.mean
+    cdef const real *var = <const real *>k.var
+    cdef int64_t rows = k.outer, channels = k.channels, lo, hi, c, i
     cdef Shares own = shares_of(work, team.tid, channels, sizeof(real)), other
     cdef real *m = <real *>own.mean
     cdef real *a = <real *>own.scale
     cdef real *b = <real *>own.beta
     cdef real *slope = <real *>own.slope
     cdef real *rest = <real *>own.rest
-    cdef int64_t lo, hi, c, i
     cdef int part
     cdef double r, one, two, n = <double>rows
-    cdef real least = <real>low, most = <real>high
     fe_split(rows, 4, team, &lo, &hi)
     for i in range(channels):
-        m[i], a[i] = mean[i], <real>(gamma[i] / sqrt(var[i] + eps))
-        b[i] = beta[i] if clip else 0
+        m[i], a[i] = mean[i], <real>(gamma[i] / sqrt(var[i] + k.eps))
+        b[i] = (<const real *>k.beta)[i] if clip else 0
     c = 0
     while c < channels:
-        i = lo * channels + c
         if clip:
-            column_sums(dy + i, x + i, hi - lo, channels, min(channels - c, <int64_t>COLS), m + c, a + c, b + c, least, most,
-                        True, own.one + c, own.two + c)
+            column_sums(k, &own, tag, lo, hi - lo, c, True)
         else:
-            column_sums(dy + i, x + i, hi - lo, channels, min(channels - c, <int64_t>COLS), m + c, a + c, b + c, least, most,
-                        False, own.one + c, own.two + c)
+            column_sums(k, &own, tag, lo, hi - lo, c, False)
         c += COLS
     fe_wait(team)
     for i in range(channels):
@@ -240,13 +262,12 @@ cdef inline void columns_backward(int64_t rows, int64_t channels, const fe_team 
             other = shares_of(work, part, channels, sizeof(real))
             one += other.one[i]
             two += other.two[i]
-        r = 1 / sqrt(var[i] + eps)
+        r = 1 / sqrt(var[i] + k.eps)
         if team.tid == 0:
-            dbeta[i], dgamma[i] = <real>one, <real>(two * r)
+            (<real *>k.dbeta)[i], (<real *>k.dgamma)[i] = <real>one, <real>(two * r)
         slope[i], rest[i] = <real>(-gamma[i] * r * r * r * two / n), <real>(-gamma[i] * r * one / n)
     for i in range(lo, hi):
-        c = i * channels
         if clip:
-            dx_row(dy + c, x + c, dx + c, channels, m, a, b, slope, rest, least, most, True)
+            dx_row(k, &own, tag, i * channels, True)
         else:
-            dx_row(dy + c, x + c, dx + c, channels, m, a, b, slope, rest, least, most, False)
+            dx_row(k, &own, tag, i * channels, False)

@@ -8,6 +8,7 @@ Rows of up to 64 classes are transposed and treated 64 at a time, as in softmax.
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.ops.expsum cimport *
+from flowedu._kernels.core.table cimport *
 
 
 cdef inline real expected(const real *x, const real *p, int64_t n, real top, real log_s) noexcept nogil:
@@ -30,9 +31,11 @@ cdef inline real expected(const real *x, const real *p, int64_t n, real top, rea
     return <real>(log_s * weights - shifted)
 
 
-cdef int sparse_rows(const fe_view *labels, const real *x, real *loss, real *prob, int64_t lo, int64_t r, int64_t n,
-                     int64_t ignored, int64_t *bad) noexcept nogil:
+cdef int sparse_rows(fe_call *call, real *tag, int64_t lo, int64_t r, int64_t n) noexcept nogil:
     """Rows lo ... lo + r. Nothing is read at a label that is out of range; the loss of an ignored one is 0."""
+    cdef const real *x = <const real *>call.args[1].data
+    cdef real *loss = <real *>call.args[2].data
+    cdef real *prob = <real *>call.args[3].data
     cdef real t[ROWS * SHORT]
     cdef real top[COLS]
     cdef real s[COLS]
@@ -40,7 +43,7 @@ cdef int sparse_rows(const fe_view *labels, const real *x, real *loss, real *pro
     cdef int status = FE_OK
     if n <= SHORT:
         transpose_in(x + lo * n, t, r, n)
-        column_sums(<const real *>t, ROWS, t, ROWS, n, r, top, s, True)
+        column_sums(<const real *>t, t, ROWS, n, r, top, s, True)
         for i in range(r):
             loss[lo + i] = vlog(s[i])
             s[i] = 1 / s[i]
@@ -57,13 +60,13 @@ cdef int sparse_rows(const fe_view *labels, const real *x, real *loss, real *pro
             for j in range(n):
                 prob[(lo + i) * n + j] *= s[i]
     for i in range(r):
-        label = fe_index(labels, lo + i)
-        if label == ignored:
+        label = fe_index(&call.args[0], lo + i)
+        if label == call.ints[0]:
             loss[lo + i] = top[i] = 0
         elif 0 <= label < n:
             top[i] = x[(lo + i) * n + label] - top[i]
         else:
-            bad[0] = label
+            call.detail = label
             status = FE_BAD_INDEX
     for i in range(r):            # in a loop of its own: the compiler may reorder sums, and large logits would swallow the loss
         loss[lo + i] -= top[i]
@@ -77,8 +80,7 @@ cdef int sparse_softmax_cross_entropy(fe_call *call, const fe_team *team, real *
     fe_split(fe_numel(&call.args[0]), ROWS if n <= SHORT else 1, team, &lo, &hi)
     while lo < hi:
         step = min(ROWS, hi - lo) if n <= SHORT else 1
-        if sparse_rows(&call.args[0], <const real *>v.data, <real *>call.args[2].data, <real *>call.args[3].data,
-                       lo, step, n, call.ints[0], &call.detail) != FE_OK:
+        if sparse_rows(call, tag, lo, step, n) != FE_OK:
             status = FE_BAD_INDEX
         lo += step
     return status
@@ -131,10 +133,10 @@ cdef int softmax_cross_entropy(fe_call *call, const fe_team *team, real *tag) no
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    return {"sparse_softmax_cross_entropy": {FE_F32: (<size_t><void *>sparse_softmax_cross_entropy[float], 0),
-                                             FE_F64: (<size_t><void *>sparse_softmax_cross_entropy[double], 0)},
-            "sparse_softmax_cross_entropy_grad": {
-                FE_F32: (<size_t><void *>sparse_softmax_cross_entropy_grad[float], 0),
-                FE_F64: (<size_t><void *>sparse_softmax_cross_entropy_grad[double], 0)},
-            "softmax_cross_entropy": {FE_F32: (<size_t><void *>softmax_cross_entropy[float], 0),
-                                      FE_F64: (<size_t><void *>softmax_cross_entropy[double], 0)}}
+    return {
+        "sparse_softmax_cross_entropy": of_reals(<void *>sparse_softmax_cross_entropy[float],
+                                                 <void *>sparse_softmax_cross_entropy[double], NULL),
+        "sparse_softmax_cross_entropy_grad": of_reals(<void *>sparse_softmax_cross_entropy_grad[float],
+                                                      <void *>sparse_softmax_cross_entropy_grad[double], NULL),
+        "softmax_cross_entropy": of_reals(<void *>softmax_cross_entropy[float], <void *>softmax_cross_entropy[double],
+                                          NULL)}

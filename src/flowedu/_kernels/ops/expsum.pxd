@@ -32,9 +32,9 @@ cdef inline real vlog(real x) noexcept nogil:
         return fe_log(x)
 
 
-# ---- columns: r softmaxes over n elements each, side by side; consecutive elements are xs (ys) apart
-cdef inline void column_sums(const real *x, int64_t xs, real *y, int64_t ys, int64_t n, int64_t r, real *top, real *s,
-                      bint store) noexcept nogil:
+# ---- columns: r softmaxes over n elements each, side by side; consecutive elements are `step` apart
+cdef inline void column_sums(const real *x, real *y, int64_t step, int64_t n, int64_t r, real *top, real *s,
+                             bint store) noexcept nogil:
     """top = the largest, s = sum of exp(x - top); y = exp(x - top) if `store` (y may be x)."""
     cdef double total[COLS]
     cdef int64_t i = 0, j, end
@@ -44,7 +44,7 @@ cdef inline void column_sums(const real *x, int64_t xs, real *y, int64_t ys, int
         total[j] = 0
     for i in range(1, n):
         for j in range(r):
-            top[j] = combine(top[j], x[i * xs + j], <Max *>NULL)
+            top[j] = combine(top[j], x[i * step + j], <Max *>NULL)
     i = 0
     while i < n:
         end = min(n, i + FLUSH)
@@ -53,12 +53,12 @@ cdef inline void column_sums(const real *x, int64_t xs, real *y, int64_t ys, int
         while i < end:
             if store:
                 for j in range(r):
-                    e = vexp(x[i * xs + j] - top[j])
+                    e = vexp(x[i * step + j] - top[j])
                     s[j] += e
-                    y[i * ys + j] = e
+                    y[i * step + j] = e
             else:
                 for j in range(r):
-                    s[j] += vexp(x[i * xs + j] - top[j])
+                    s[j] += vexp(x[i * step + j] - top[j])
             i += 1
         for j in range(r):
             total[j] += s[j]

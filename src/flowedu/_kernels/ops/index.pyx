@@ -8,12 +8,7 @@ from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t, uint16_t, uint32_t, 
 from libc.string cimport memcpy
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.extent cimport *
-
-ctypedef fused item:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
+from flowedu._kernels.core.elements cimport *
 
 ctypedef fused number:
     float

@@ -8,9 +8,8 @@ from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.fold cimport *
-
-cdef enum:
-    BLOCK = 2048                 # elements summed in `real` before the sum goes into a double
+from flowedu._kernels.ops.moments cimport *
+from flowedu._kernels.core.table cimport *
 
 
 cdef void shape_of(const fe_view *v, int64_t begin, int64_t *rows, int64_t *n) noexcept nogil:
@@ -21,20 +20,6 @@ cdef void shape_of(const fe_view *v, int64_t begin, int64_t *rows, int64_t *n) n
             rows[0] *= v.shape[d]
         else:
             n[0] *= v.shape[d]
-
-
-cdef inline double squares(const real *x, int64_t n, real mean) noexcept nogil:
-    cdef double total = 0
-    cdef real s
-    cdef int64_t i = 0, j, end
-    while i < n:
-        end = min(n, i + BLOCK)
-        s = 0
-        for j in range(i, end):
-            s += (x[j] - mean) * (x[j] - mean)
-        total += s
-        i = end
-    return total
 
 
 cdef int layer_norm(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
@@ -68,9 +53,11 @@ cdef inline void add_to(double *total, real *s, int64_t n) noexcept nogil:
         s[j] = 0
 
 
-cdef void row_grad(const real *dy, const real *x, const real *gamma, real *dx, int64_t n, real mean, real r, real *dg,
-                   real *db) noexcept nogil:
-    """dx of one row; its part of the gradients of gamma and beta is added to dg and db."""
+cdef void row_grad(const real *dy, const real *x, const real *gamma, real *dx, int64_t n, real mean, real r,
+                   real *sums) noexcept nogil:
+    """dx of one row; its part of the gradients of gamma and beta is added to sums (2, n)."""
+    cdef real *dg = sums
+    cdef real *db = sums + n
     cdef double sum = 0, dot = 0
     cdef real s, d, g
     cdef int64_t i = 0, j, end
@@ -112,7 +99,7 @@ cdef int layer_norm_grad(fe_call *call, const fe_team *team, real *tag) noexcept
         total[j] = recent[j] = 0
     fe_split(rows, 1, team, &lo, &hi)
     for i in range(lo, hi):
-        row_grad(dy + i * n, x + i * n, gamma, dx + i * n, n, mean[i], inv_std[i], recent, recent + n)
+        row_grad(dy + i * n, x + i * n, gamma, dx + i * n, n, mean[i], inv_std[i], recent)
         if (i - lo) % FLUSH == FLUSH - 1 or i == hi - 1:
             add_to(total, recent, 2 * n)
     fe_wait(team)
@@ -135,8 +122,6 @@ cdef int64_t layer_norm_grad_work(const fe_call *call, int nt) noexcept nogil:
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    work = <size_t><void *>layer_norm_grad_work
-    return {"layer_norm": {FE_F32: (<size_t><void *>layer_norm[float], 0),
-                           FE_F64: (<size_t><void *>layer_norm[double], 0)},
-            "layer_norm_grad": {FE_F32: (<size_t><void *>layer_norm_grad[float], work),
-                                FE_F64: (<size_t><void *>layer_norm_grad[double], work)}}
+    return {"layer_norm": of_reals(<void *>layer_norm[float], <void *>layer_norm[double], NULL),
+            "layer_norm_grad": of_reals(<void *>layer_norm_grad[float], <void *>layer_norm_grad[double],
+                                        <void *>layer_norm_grad_work)}

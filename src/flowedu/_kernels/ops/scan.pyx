@@ -7,15 +7,10 @@ loop is a vector loop; sums are carried in double or int64. Threads split the co
 from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.extent cimport *
+from flowedu._kernels.core.elements cimport *
 
 cdef enum:
     COLS = 128
-
-ctypedef fused num:
-    float
-    double
-    int32_t
-    int64_t
 
 
 cdef int cumsum(fe_call *call, const fe_team *team, num *tag) noexcept nogil:

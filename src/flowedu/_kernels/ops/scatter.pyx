@@ -11,18 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.extent cimport *
-
-ctypedef fused item:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
-
-ctypedef fused num:
-    float
-    double
-    int32_t
-    int64_t
+from flowedu._kernels.core.elements cimport *
 
 cdef struct Runs:            # the indexed array: how many runs, how long; rows of indices, how many numbers in each
     int64_t runs, inner, rows, k

@@ -14,27 +14,28 @@ from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.extent cimport *
 from flowedu._kernels.ops.expsum cimport *
+from flowedu._kernels.core.table cimport *
 
 
-cdef inline void columns(const real *x, int64_t xs, real *y, int64_t ys, int64_t n, int64_t r, bint log) noexcept nogil:
+cdef inline void columns(const real *x, real *y, int64_t step, int64_t n, int64_t r, bint log) noexcept nogil:
     cdef real top[COLS]
     cdef real s[COLS]
     cdef int64_t i, j
-    column_sums(x, xs, y, ys, n, r, top, s, not log)
+    column_sums(x, y, step, n, r, top, s, not log)
     if log:
         for j in range(r):
             s[j] = vlog(s[j])
         for i in range(n):
             for j in range(r):
-                y[i * ys + j] = x[i * xs + j] - top[j]
+                y[i * step + j] = x[i * step + j] - top[j]
             for j in range(r):                         # not in one loop: x - (top + s), which the compiler may make of it,
-                y[i * ys + j] -= s[j]                  # loses s to the rounding of a large top
+                y[i * step + j] -= s[j]                  # loses s to the rounding of a large top
     else:
         for j in range(r):
             s[j] = 1 / s[j]
         for i in range(n):
             for j in range(r):
-                y[i * ys + j] = y[i * ys + j] * s[j]
+                y[i * step + j] = y[i * step + j] * s[j]
 
 
 cdef void row(const real *x, real *y, int64_t n, bint log) noexcept nogil:
@@ -56,7 +57,7 @@ cdef void row(const real *x, real *y, int64_t n, bint log) noexcept nogil:
 cdef void short_rows(const real *x, real *y, int64_t r, int64_t n, bint log) noexcept nogil:
     cdef real t[ROWS * SHORT]
     transpose_in(x, t, r, n)
-    columns(<const real *>t, ROWS, t, ROWS, n, r, log)
+    columns(<const real *>t, t, ROWS, n, r, log)
     transpose_out(<const real *>t, y, r, n)
 
 
@@ -81,7 +82,7 @@ cdef void forward(fe_call *call, const fe_team *team, real *tag, bint log) noexc
     fe_split(e.outer * tiles, 1, team, &lo, &hi)
     for i in range(lo, hi):
         at = i // tiles * e.n * e.inner + i % tiles * COLS
-        columns(x + at, e.inner, y + at, e.inner, e.n, min(COLS, e.inner - i % tiles * COLS), log)
+        columns(x + at, y + at, e.inner, e.n, min(COLS, e.inner - i % tiles * COLS), log)
 
 
 cdef int softmax(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
@@ -181,10 +182,7 @@ cdef int log_softmax_grad(fe_call *call, const fe_team *team, real *tag) noexcep
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    return {"softmax": {FE_F32: (<size_t><void *>softmax[float], 0), FE_F64: (<size_t><void *>softmax[double], 0)},
-            "log_softmax": {FE_F32: (<size_t><void *>log_softmax[float], 0),
-                            FE_F64: (<size_t><void *>log_softmax[double], 0)},
-            "softmax_grad": {FE_F32: (<size_t><void *>softmax_grad[float], 0),
-                             FE_F64: (<size_t><void *>softmax_grad[double], 0)},
-            "log_softmax_grad": {FE_F32: (<size_t><void *>log_softmax_grad[float], 0),
-                                 FE_F64: (<size_t><void *>log_softmax_grad[double], 0)}}
+    return {"softmax": of_reals(<void *>softmax[float], <void *>softmax[double], NULL),
+            "log_softmax": of_reals(<void *>log_softmax[float], <void *>log_softmax[double], NULL),
+            "softmax_grad": of_reals(<void *>softmax_grad[float], <void *>softmax_grad[double], NULL),
+            "log_softmax_grad": of_reals(<void *>log_softmax_grad[float], <void *>log_softmax_grad[double], NULL)}
