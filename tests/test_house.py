@@ -101,11 +101,9 @@ STILL = {                                                # imports that are stil
     "core.sbp.tensor.shards -> flowedu.tensor.interop",
     "core.trace.__init__ -> flowedu.saving.graph",
     "core.trace.__init__ -> flowedu.saving.state",
-    "core.trace.graph -> flowedu.optim.base",
     "core.trace.graph -> flowedu.show.graph",
     "core.trace.graph -> flowedu.show.modules",
     "core.trace.graph -> flowedu.show.picture",
-    "core.trace.update -> flowedu.oneflow04.optim.clipping",
     "core.values.size -> flowedu.core.ops.dispatch",
 }
 

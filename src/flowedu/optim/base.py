@@ -11,12 +11,13 @@ from copy import deepcopy
 from typing import Any
 
 from flowedu.core.layers import trace
-from flowedu.core.layers.group import ParamGroup, State, UpdateRule
+from flowedu.core.layers.group import BaseOptimizer, ParamGroup, State
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.dispatch import set_grad_enabled
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CallError, HyperparameterError, StateError, UnsupportedError
 from flowedu.errors.once import say_once
+from flowedu.optim.clipping import ByNorm
 from flowedu.tensor import Tensor, full, tensor
 from flowedu.tensor.globals import from_logical, shards
 
@@ -25,7 +26,7 @@ _SAME = "make the optimizer as it was made when it was saved"
 CLIP = ("clip_grad_max_norm", "clip_grad_norm_type")
 
 
-class Optimizer:
+class Optimizer(BaseOptimizer):
     """Base class.
 
     Args:
@@ -45,9 +46,10 @@ class Optimizer:
         for group in self._as_groups(params):
             self.add_param_group(group)
 
-    def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
-        """The update of a group with these options."""
-        raise NotImplementedError(f"{type(self).__name__}.update_of is not defined")
+    def clipping_of(self, group: Mapping[str, Any]) -> ByNorm | None:
+        """How a graph clips a group with these options."""
+        bound, kind = (group.get(k) for k in CLIP)
+        return None if bound is None or kind is None else ByNorm(bound, kind)
 
     def check(self, group: Mapping[str, Any]) -> None:
         """Raise HyperparameterError (a ValueError and AssertionError) for an option out of range."""

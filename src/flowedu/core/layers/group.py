@@ -1,8 +1,8 @@
 """What optimizers are made of: groups of parameters with options, update rules, the states they want."""
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from flowedu.core.ops.define import Op
 
@@ -59,3 +59,20 @@ def _set(self, key, value):
 
 
 ParamGroup.__setitem__ = _set
+
+
+class BaseOptimizer:
+    """What an nn.Graph asks of an optimizer.
+
+    Attributes: param_groups, the parameters with their options.
+    """
+
+    param_groups: list[ParamGroup]
+
+    def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
+        """The update of a group with these options."""
+        raise NotImplementedError(f"{type(self).__name__}.update_of is not defined")
+
+    def clipping_of(self, group: Mapping[str, Any]) -> Any:
+        """None, or what makes the gradients of a group smaller: factor(gradients) says what to multiply them by."""
+        return None

@@ -14,6 +14,7 @@ from pathlib import Path
 from time import perf_counter
 
 from flowedu.core.layers import trace
+from flowedu.core.layers.group import BaseOptimizer
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace import io, state
@@ -23,7 +24,6 @@ from flowedu.core.trace.config import GraphConfig
 from flowedu.core.trace.update import check_disjoint
 from flowedu.errors import ArgumentError, CallError, CheckError, GraphAttributeError, GraphError, UnsupportedError
 from flowedu.errors.once import inert, say_once
-from flowedu.optim.base import Optimizer
 from flowedu.show import modules as show
 from flowedu.show.graph import draw_graph
 
@@ -92,7 +92,7 @@ class Graph:
             raise GraphAttributeError(f"{self.class_name} is not allowed to set Tensor attribute named '{name}'",
                                       expected="modules", got="a Tensor", fix="Please use nn.Module to hold the tensor, "
                                       "then add the nn.Module to nn.Graph: nn.Parameter or register_buffer")
-        elif isinstance(value, Optimizer):
+        elif isinstance(value, BaseOptimizer):
             raise GraphAttributeError(f"{self.class_name} is not allowed to set Optimizer attribute named '{name}'",
                                       got="an optimizer", expected="modules", fix="Please use add_optimizer(...) instead")
         else:
@@ -116,7 +116,7 @@ class Graph:
                                expected=f"def build(self, ...) in {self.class_name}", got="none",
                                fix="def build(self, x): return self.model(x)")
 
-    def add_optimizer(self, optim: Optimizer, *, lr_sch=None, is_sparse: bool = False) -> None:
+    def add_optimizer(self, optim: BaseOptimizer, *, lr_sch=None, is_sparse: bool = False) -> None:
         """Let `optim` update its parameters at the end of every call, at the rate of the scheduler `lr_sch` if given.
 
         The scheduler is asked for its rate at every step, and never stepped; the optimizer's own state stays untouched.
@@ -124,7 +124,7 @@ class Graph:
         inert("nn.Graph.add_optimizer(is_sparse)", bool(is_sparse), False, "gradients are dense")
         if optim is None:
             raise CheckError("add_optimizer: optimizer cannot be None", expected="a flow.optim.Optimizer", got="None")
-        if not isinstance(optim, Optimizer):
+        if not isinstance(optim, BaseOptimizer):
             raise CheckError("add_optimizer: optimizer must be an instance of Optimizer", got=type(optim).__name__,
                                  expected="one made by flow.optim", fix="flow.optim.SGD(model.parameters(), lr=0.1)")
         if lr_sch is not None:

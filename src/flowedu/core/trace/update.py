@@ -13,7 +13,6 @@ from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError
-from flowedu.oneflow04.optim.clipping import ByNorm
 
 STEP = "System-Train-TrainStep"
 
@@ -90,9 +89,8 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
             rate.steps, rate.value = states[STEP].numpy(), tracer.graph.host(rate.name, rate.tensor.spec)
             rates.append(rate)
             members = [Member(tracer.paths[id(p)], tracer.value_of(p), grads[id(p)], rate.value) for p in trained]
-            norm = group.get("clip_grad_max_norm"), group.get("clip_grad_norm_type")
             rule = optimizer.update_of(group)
-            groups.append(Group(lambda _, rule=rule: rule, step, members, None if None in norm else ByNorm(*norm)))
+            groups.append(Group(lambda _, rule=rule: rule, step, members, optimizer.clipping_of(group)))
     updates.append_updates(groups, lambda name, spec, initial, of: _state(tracer, states, name, spec, initial,
                                                                           homes.get(of)), scale, together)
     return rates

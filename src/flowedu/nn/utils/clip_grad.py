@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from flowedu.core.layers import trace
 from flowedu.core.ops.promote import cast
 from flowedu.errors import ArgumentError, GradientError
-from flowedu.oneflow04.optim.clipping import ByNorm, total_norm
+from flowedu.optim.clipping import ByNorm, total_norm
 from flowedu.tensor import Tensor, no_grad, tensor
 
 

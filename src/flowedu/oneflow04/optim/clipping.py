@@ -1,17 +1,13 @@
-"""Gradient clipping: gradients made smaller together, so that their norm is not above a bound.
-
-The functions work on tensors and on values of a graph alike. There are two rules, for OneFlow 0.4 (by_global_norm) and
-PyTorch (clip_grad_norm_) divide by the norm in two ways.
-"""
+"""Gradient clipping of OneFlow 0.4: gradients made smaller together, so that their norm is not above a bound."""
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError
+from flowedu.optim.clipping import power_sum
 
 
 class ByGlobalNorm(NamedTuple):
@@ -23,41 +19,6 @@ class ByGlobalNorm(NamedTuple):
         """What to multiply them by, 0-dim."""
         e = REGISTRY
         return e["minimum"](e["rsqrt"](e["maximum"](power_sum(gradients), 1e-30)) * float(self.clip_norm), 1.0)
-
-
-class ByNorm(NamedTuple):
-    """All gradients times min(1, max_norm / (norm + 1e-6)). norm_type: 2, 1, any number above 0, or inf."""
-
-    max_norm: float
-    norm_type: float = 2.0
-
-    def factor(self, gradients: Sequence[Any]) -> Any:
-        """What to multiply them by, 0-dim."""
-        return self.share(total_norm(gradients, self.norm_type))
-
-    def share(self, norm: Any) -> Any:
-        """What to multiply gradients with this norm by."""
-        return REGISTRY["minimum"](float(self.max_norm) / (norm + 1e-6), 1.0)
-
-
-def power_sum(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
-    """The sum of |x| to the power of norm_type over the numbers in all gradients, 0-dim; for inf the largest |x|."""
-    e, total = REGISTRY, None
-    for g in gradients:
-        if norm_type == math.inf:
-            part = e["max"](e["abs"](g), axis=tuple(range(g.ndim)), keepdims=False)
-            total = part if total is None else e["maximum"](total, part)
-        else:
-            part = e["sum"](g * g if norm_type == 2 else e["abs"](g) ** float(norm_type), axis=tuple(range(g.ndim)),
-                            keepdims=False)
-            total = part if total is None else total + part
-    return total
-
-
-def total_norm(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
-    """The norm of the numbers in all gradients together, 0-dim."""
-    total = power_sum(gradients, norm_type)
-    return total if norm_type == math.inf else REGISTRY["sqrt"](total) if norm_type == 2 else total ** (1.0 / norm_type)
 
 
 def by_global_norm(clip_norm: float = 1.0) -> ByGlobalNorm:

@@ -1,0 +1,47 @@
+"""Gradient clipping: gradients made smaller together, so that their norm is not above a bound.
+
+The functions work on tensors and on values of a graph alike. OneFlow 0.4 (oneflow04/optim/clipping.py) divides by the norm
+in another way than PyTorch, hence two rules; what sums the squares is one.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from flowedu.core.ops.define import REGISTRY
+
+
+class ByNorm(NamedTuple):
+    """All gradients times min(1, max_norm / (norm + 1e-6)). norm_type: 2, 1, any number above 0, or inf."""
+
+    max_norm: float
+    norm_type: float = 2.0
+
+    def factor(self, gradients: Sequence[Any]) -> Any:
+        """What to multiply them by, 0-dim."""
+        return self.share(total_norm(gradients, self.norm_type))
+
+    def share(self, norm: Any) -> Any:
+        """What to multiply gradients with this norm by."""
+        return REGISTRY["minimum"](float(self.max_norm) / (norm + 1e-6), 1.0)
+
+
+def power_sum(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
+    """The sum of |x| to the power of norm_type over the numbers in all gradients, 0-dim; for inf the largest |x|."""
+    e, total = REGISTRY, None
+    for g in gradients:
+        if norm_type == math.inf:
+            part = e["max"](e["abs"](g), axis=tuple(range(g.ndim)), keepdims=False)
+            total = part if total is None else e["maximum"](total, part)
+        else:
+            part = e["sum"](g * g if norm_type == 2 else e["abs"](g) ** float(norm_type), axis=tuple(range(g.ndim)),
+                            keepdims=False)
+            total = part if total is None else total + part
+    return total
+
+
+def total_norm(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
+    """The norm of the numbers in all gradients together, 0-dim."""
+    total = power_sum(gradients, norm_type)
+    return total if norm_type == math.inf else REGISTRY["sqrt"](total) if norm_type == 2 else total ** (1.0 / norm_type)
