@@ -59,7 +59,7 @@ CORE = [p for p in FILES if p.is_relative_to(ROOT / "core")]
 
 STILL = {                                                # imports that are still to be turned round
     "core.job.blob -> flowedu.core.buffers.tensor_list",
-    "core.job.blob -> flowedu.oneflow04.hints",
+    "core.job.blob -> flowedu.oneflow04.distribute",
     "core.job.blob -> flowedu.oneflow04.math",
     "core.job.context -> flowedu.oneflow04.job.views",
     "core.job.context -> flowedu.oneflow04.optim.legacy",

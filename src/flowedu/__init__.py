@@ -128,8 +128,8 @@ from flowedu.later import later as _later
 
 # chapter 6: several devices
 from flowedu.oneflow04 import advanced
-from flowedu.oneflow04.hints import hierarchical_parallel_cast, parallel_cast
-from flowedu.oneflow04.job import distribute
+from flowedu.oneflow04 import distribute
+from flowedu.oneflow04.distribute import hierarchical_parallel_cast, parallel_cast
 from flowedu.tensor.globals import global_to_global, local_to_global, to_global, to_local
 
 # chapter 7: data whose size is known only when it is there

@@ -18,6 +18,7 @@ FACES = {
     "custom": "oneflow04.custom",
     "data": "oneflow04.data",
     "deprecated": "oneflow04.deprecated",
+    "distribute": "oneflow04.distribute",
     "experimental": "oneflow04.experimental",
     "layers": "oneflow04.layers",
     "losses": "oneflow04.losses",

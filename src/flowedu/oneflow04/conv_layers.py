@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from flowedu.errors import ArgumentError, CallError, CheckError
 from flowedu.nn.layout import FORMATS, channels_last, check_rank
 from flowedu.oneflow04 import initializers as init
-from flowedu.oneflow04.hints import BROADCAST
+from flowedu.oneflow04.distribute import BROADCAST
 from flowedu.oneflow04.nn import conv, maps
 from flowedu.oneflow04.nn import functions as F
 from flowedu.oneflow04.variables import get_variable

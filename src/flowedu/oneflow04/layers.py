@@ -15,7 +15,7 @@ from flowedu.errors import ArgumentError, CheckError
 from flowedu.oneflow04 import initializers as init
 from flowedu.oneflow04.array_ops import reshape
 from flowedu.oneflow04.conv_layers import activated, conv1d, conv2d, conv3d, named, prelu, upsample_2d
-from flowedu.oneflow04.hints import AUTO, BROADCAST, split
+from flowedu.oneflow04.distribute import AUTO, BROADCAST, split
 from flowedu.oneflow04.math import add, matmul, relu
 from flowedu.oneflow04.nn import functions as F
 from flowedu.oneflow04.variables import get_variable

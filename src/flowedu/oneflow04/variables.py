@@ -7,7 +7,7 @@ from flowedu.core.layers.context import current
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError
-from flowedu.oneflow04.hints import hinted, variable_distribute
+from flowedu.oneflow04.distribute import hinted, variable_distribute
 
 
 def get_variable(name: str, shape=None, dtype=dt.float32, initializer=None, regularizer=None, trainable: bool | None = None,

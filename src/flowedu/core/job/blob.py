@@ -11,8 +11,9 @@ from flowedu.core.layers.frontend import front
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.dtype import int8
 from flowedu.errors import CheckError
-from flowedu.oneflow04 import hints, math
-from flowedu.oneflow04.hints import AUTO
+from flowedu.oneflow04 import distribute as wishes
+from flowedu.oneflow04 import math
+from flowedu.oneflow04.distribute import AUTO
 
 
 class JobBlob(BlobDef):
@@ -60,15 +61,15 @@ class JobBlob(BlobDef):
 
     def with_distribute(self, distribute) -> BlobDef:
         """A handle on the same blob that asks its readers for this distribution; no value changes."""
-        return hints.hinted(self, distribute)
+        return wishes.hinted(self, distribute)
 
     def with_split_distribute(self, axis: int) -> BlobDef:
         """with_distribute(flow.distribute.split(axis)), as OneFlow 0.2 wrote it."""
-        return self.with_distribute(hints.split(axis))
+        return self.with_distribute(wishes.split(axis))
 
     def with_broadcast_distribute(self) -> BlobDef:
         """with_distribute(flow.distribute.broadcast()), as OneFlow 0.2 wrote it."""
-        return self.with_distribute(hints.broadcast())
+        return self.with_distribute(wishes.broadcast())
 
     def with_boxing_disabled(self, val: bool = True) -> BlobDef:
         """A handle with disable_boxing set. (Of OneFlow 0.2. Stored: boxing is done where it is needed.)"""
@@ -78,7 +79,7 @@ class JobBlob(BlobDef):
 
     def with_gradient_distribute(self, distribute) -> BlobDef:
         """The same blob, whose gradient has this distribution."""
-        return hints.parallel_cast(self, gradient_distribute=distribute)
+        return wishes.parallel_cast(self, gradient_distribute=distribute)
 
     def __add__(self, other):
         return math.add(self, other)

@@ -1,8 +1,8 @@
-"""What a user may wish about how a blob lies on devices: split(axis), broadcast(), auto().
+"""flow.distribute: what a user may wish about how a blob lies on devices: split(axis), broadcast(), auto().
 
-`hinted` puts such a wish on a handle: the ops that are given the handle take the blob so. `parallel_cast` puts it on the
-value itself; hierarchical_parallel_cast does on a grid of devices, with a text for each axis of it. On one device none of
-them does anything. (flow.distribute is oneflow04/job/distribute.py; dist/ fulfils the wishes.)
+blob.with_distribute, layers.dense and get_variable take such a wish. `hinted` puts it on a handle: the ops that are given
+the handle take the blob so. `parallel_cast` puts it on the value itself; hierarchical_parallel_cast does on a grid of
+devices, with a text for each axis of it. On one device none of them does anything. (core/sbp fulfils the wishes.)
 """
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ from flowedu.core.layers.frontend import front
 from flowedu.core.values.blob import BlobDef
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 from flowedu.ops import REGISTRY
+
+__all__ = ["AutoDistribute", "BroadcastDistribute", "Distribute", "SplitDistribute", "assert_is_valid_distribute", "auto",
+           "broadcast", "consistent_strategy", "consistent_strategy_enabled", "mirrored_strategy",
+           "mirrored_strategy_enabled", "split"]
 
 
 class Distribute:
@@ -214,3 +218,30 @@ def _texts(given, axes: int, shape: Sequence[int], what: str, kinds: str) -> tup
                                 fix="count axes from 0")
         found.append(text if match[1] is None else f"S{match[1]}")
     return tuple(found)
+
+
+# ---- older names of flow.scope's views
+def mirrored_strategy():
+    """Deprecated: flow.scope.mirrored_view()."""
+    return _renamed("mirrored_strategy", "mirrored_view")
+
+
+def consistent_strategy():
+    """Deprecated: flow.scope.consistent_view()."""
+    return _renamed("consistent_strategy", "consistent_view")
+
+
+def mirrored_strategy_enabled() -> bool:
+    """Deprecated: flow.scope.mirrored_view_enabled()."""
+    return _renamed("mirrored_strategy_enabled", "mirrored_view_enabled")
+
+
+def consistent_strategy_enabled() -> bool:
+    """Deprecated: flow.scope.consistent_view_enabled()."""
+    return _renamed("consistent_strategy_enabled", "consistent_view_enabled")
+
+
+def _renamed(old: str, new: str):
+    from flowedu.oneflow04.job import scope
+    print(f"WARNING: flow.distribute.{old} has been deprecated. Please use flow.scope.{new}.")
+    return getattr(scope, new)()
