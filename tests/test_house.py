@@ -3,6 +3,7 @@ beside it form no circle; and `import flowedu` stays light. Function-level impor
 import ast
 import importlib
 import os
+import re
 import subprocess
 import sys
 from fnmatch import fnmatch
@@ -12,6 +13,8 @@ import pytest
 
 import flowedu
 from common import HANGS
+from flowedu.core import shelves
+from flowedu.errors import UnsupportedError
 
 ROOT = Path(flowedu.__file__).parent
 COURSE = ("values", "ops", "grad", "layers", "graph", "job", "trace", "sbp", "buffers")       # in the order they are read
@@ -66,8 +69,6 @@ STILL = {                                                # imports that are stil
     "core.job.function -> flowedu.oneflow04.job.config",
     "core.job.function -> flowedu.oneflow04.job.debug",
     "core.job.function -> flowedu.oneflow04.job.eager",
-    "core.job.function -> flowedu.show.plan",
-    "core.job.function -> flowedu.show.profile",
     "core.job.host_part -> flowedu.oneflow04.data.prefetch",
     "core.job.host_part -> flowedu.tensor.interop",
     "core.job.program -> flowedu.oneflow04.job.debug",
@@ -89,21 +90,10 @@ STILL = {                                                # imports that are stil
     "core.ops.host -> flowedu.tensor.interop",
     "core.ops.tensor -> flowedu.core.grad.nodes",
     "core.ops.tensor -> flowedu.tensor.globals",
-    "core.sbp.boxing.algebra -> flowedu.show.boxing",
     "core.sbp.connect -> flowedu.ops.distribute",
-    "core.sbp.graph.placing -> flowedu.distributed.zero",
-    "core.sbp.graph.view -> flowedu.distributed.auto.search",
-    "core.sbp.graph.view -> flowedu.distributed.pipeline",
-    "core.sbp.graph.view -> flowedu.distributed.zero",
-    "core.sbp.infer -> flowedu.show.bill",
     "core.sbp.ranks.base -> flowedu.distributed.mpi.process",
     "core.sbp.tensor.create -> flowedu.tensor.generator",
     "core.sbp.tensor.shards -> flowedu.tensor.interop",
-    "core.trace.__init__ -> flowedu.saving.graph",
-    "core.trace.__init__ -> flowedu.saving.state",
-    "core.trace.graph -> flowedu.show.graph",
-    "core.trace.graph -> flowedu.show.modules",
-    "core.trace.graph -> flowedu.show.picture",
     "core.values.size -> flowedu.core.ops.dispatch",
 }
 
@@ -120,6 +110,14 @@ def test_the_rule_can_fail(tmp_path, monkeypatch):
     bad.write_text("def f():\n    from flowedu.core.job.function import global_function\nimport flowedu.nn.init\n"
                    "from flowedu.core.ops import define\nfrom flowedu.errors import FlowError\n")
     assert [*steps_out(bad)] == ["core.graph.bad -> flowedu.nn.init", "core.graph.bad -> flowedu.core.job.function"]
+
+
+def test_what_core_leaves_to_shelves_is_there():
+    asked = {what for p in CORE for what in re.findall(r'shelf\("([^"]+)"\)', p.read_text())}
+    assert asked == set(shelves._homes)
+    assert all(callable(shelves.shelf(what)) for what in shelves._homes)
+    with pytest.raises(UnsupportedError, match="a picture nobody makes"):
+        shelves.shelf("a picture nobody makes")
 
 
 def test_at_most_25_names_at_the_top():

@@ -63,6 +63,7 @@ from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 # what chapter 6 does for chapters 4 and 5, and passes that know special kernels
 from flowedu.core.sbp import connect as _connect
 from flowedu.fast import passes as _fast
+from flowedu.core.shelves import register_shelf as _register_shelf
 
 # chapter 5: tensors
 from flowedu.tensor import return_types
@@ -153,7 +154,7 @@ __getattr__, __dir__ = _later(__name__, {
     **dict.fromkeys(("consistent_user_op_builder", "consistent_user_op_module_builder", "custom_op", "user_op_builder",
                      "user_op_module_builder"), "flowedu.oneflow04.custom"),
     # chapter 5
-    "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.core.trace",
+    "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
     "onnx": "flowedu.onnx",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.boxing",
@@ -170,7 +171,17 @@ __getattr__, __dir__ = _later(__name__, {
 _PARTS = {"calls", "faces", "fast", "later", "oneflow04", "saving"}         # of the house, which users need not know
 __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name not in _PARTS]
 
+# what the course leaves to other shelves (core/shelves.py)
+_register_shelf({
+    "plan as text": "flowedu.show.plan:describe", "plan, timed": "flowedu.show.profile:profile",
+    "memory as a picture": "flowedu.show.picture:draw_memory", "graph as text": "flowedu.show.modules:describe",
+    "what the passes did": "flowedu.show.modules:report", "graph, timed": "flowedu.show.modules:profile",
+    "graph as a picture": "flowedu.show.graph:draw_graph", "layouts as text": "flowedu.show.bill:describe",
+    "route as a picture": "flowedu.show.boxing:draw", "ZeRO": "flowedu.distributed.zero:zero",
+    "ZeRO's layout": "flowedu.distributed.zero:shard", "trained parameters": "flowedu.distributed.auto.search:trained",
+    "search for layouts": "flowedu.distributed.auto.search:automatic",
+    "order of micro-batches": "flowedu.distributed.pipeline:one_forward_one_backward"})
+
 __version__ = "0.1.0"
 
 _present_all()                # last: from here on a wrong call of any of these says what is wrong
-

@@ -15,9 +15,13 @@ from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.program import Program
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.trace import io
+from flowedu.core.trace.blocks import ProxyState
+from flowedu.core.trace.graph import Graph as TracedGraph
+from flowedu.core.trace.state import refuse_proxy_state
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckpointError, GraphError, UnsupportedError
+from flowedu.saving.state import register_saver
 from flowedu.tensor import Tensor, from_numpy
 
 TEXT = "model.mlir"
@@ -257,3 +261,7 @@ def _fill(tree, results: list):
 def load_graph(path) -> LoadedGraph:
     """What flow.save(graph, path) wrote, as something to call. Needs no code of the model."""
     return LoadedGraph(path)
+
+
+register_saver(TracedGraph, save_graph)
+register_saver(ProxyState, refuse_proxy_state)

@@ -9,10 +9,12 @@ OneFlow has a pickle, `pickled_data`, in place of state.json. A pickle runs code
 """
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
 import re
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -42,6 +44,8 @@ def register_saver(cls: type, function: Callable[[Any, Any], None]) -> None:
 
 def saver_for(cls: type) -> Callable[[Any, Any], None] | None:
     """What was registered for `cls` or the nearest of its base classes."""
+    if "flowedu.core.trace.graph" in sys.modules:            # perhaps a graph: their saver registers itself
+        importlib.import_module("flowedu.saving.graph")
     return next((_SAVERS[c] for c in cls.__mro__ if c in _SAVERS), None)
 
 

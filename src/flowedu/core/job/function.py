@@ -9,6 +9,7 @@ from flowedu.core.job.blob import LocalBlob
 from flowedu.core.job.program import CompiledJob
 from flowedu.core.job.session import default_session
 from flowedu.core.job.values import flat_array, joined
+from flowedu.core.shelves import shelf
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.annotation import MISSING, CallbackOf
 from flowedu.core.values.signature import check_signature, convert, leaves
@@ -193,8 +194,7 @@ class JobFunction:
             raise CheckError(f"{self.name}: there is no plan yet", expected="a call: the shapes of a job with tp.ListNumpy "
                              "arguments or sources are known only then", got="none so far",
                              fix="call the job once, then show it")
-        from flowedu.show.plan import describe
-        text = describe(self.plan, self.argument_names())
+        text = shelf("plan as text")(self.plan, self.argument_names())
         return text if self.compiled.spread is None else f"{text}\n\n{self.compiled.spread.describe()}"
 
     def profile(self, *args, repeats: int = 10):
@@ -202,13 +202,12 @@ class JobFunction:
 
         Calls the job once (which trains, if it is a training job), then times every call of its plan `repeats` times.
         """
-        from flowedu.show.profile import profile
         self(*args)
         if not self.program.plain or not self.executor.accepts(args):
             raise CheckError(f"{self.name}: this job cannot be profiled", got="another", expected="tp.Numpy arguments, as "
                              "C-contiguous arrays of their dtype, one device, and nothing that runs before the plan",
                              fix="profile a job around the part that has arrays as arguments")
-        return profile(self.executor, args, repeats)
+        return shelf("plan, timed")(self.executor, args, repeats)
 
     def argument_names(self) -> dict[str, str]:
         """{name of an input of the graph: the parameter it is}, for those who print the plan."""

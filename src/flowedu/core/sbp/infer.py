@@ -19,6 +19,7 @@ from flowedu.core.sbp.choose import cheapest, choose, is_present
 from flowedu.core.sbp.row import Boxed, Row
 from flowedu.core.sbp.sbp import Layout, layout, place_of, pretty
 from flowedu.core.sbp.signature import text, whole
+from flowedu.core.shelves import shelf
 from flowedu.core.values.place import Place
 from flowedu.errors import JobBuildAndInferError, UnsupportedError
 
@@ -217,8 +218,7 @@ class Inference:
 
     def describe(self) -> str:
         """A table: op, devices, signature, bytes moved; below each op what was boxed. Totals at the end."""
-        from flowedu.show.bill import describe
-        return describe(self)
+        return shelf("layouts as text")(self)
 
 
 def places(graph: Graph, sources: Mapping[GraphValue, Layout]) -> dict[Node, Place | None]:

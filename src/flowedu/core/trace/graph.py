@@ -17,6 +17,7 @@ from flowedu.core.layers import trace
 from flowedu.core.layers.group import BaseOptimizer
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.shelves import shelf
 from flowedu.core.trace import io, state
 from flowedu.core.trace.blocks import GraphModule, ProxyModule, make_block
 from flowedu.core.trace.compiled import Compiled
@@ -24,8 +25,6 @@ from flowedu.core.trace.config import GraphConfig
 from flowedu.core.trace.update import check_disjoint
 from flowedu.errors import ArgumentError, CallError, CheckError, GraphAttributeError, GraphError, UnsupportedError
 from flowedu.errors.once import inert, say_once
-from flowedu.show import modules as show
-from flowedu.show.graph import draw_graph
 
 DEBUG_OPTIONS = ("max_py_stack_depth", "only_user_py_stack", "op_repr_with_py_stack")
 
@@ -194,7 +193,7 @@ class Graph:
         self._say(0, f"building plan Done! Cost time: {perf_counter() - start:.2f}s.")
         object.__setattr__(self, "_compiled", compiled)
         if self._level >= 2:
-            print(f"{self.name} with operators:\n{show.describe(self, stacks=self._level >= 3)}")
+            print(f"{self.name} with operators:", shelf("graph as text")(self, stacks=self._level >= 3), sep="\n")
         return compiled
 
     def _outside(self, args: tuple, kwargs: dict) -> None:
@@ -226,11 +225,11 @@ class Graph:
             print(text if text.startswith(("(", "[")) else f"(GRAPH:{self.name}:{self.class_name}) {text}")
 
     def __repr__(self) -> str:
-        return show.describe(self)
+        return shelf("graph as text")(self)
 
     def report(self) -> str:
         """What each pass did, one line per pass, and the memory the plan needs."""
-        return show.report(self._need_compiled("report"))
+        return shelf("what the passes did")(self._need_compiled("report"))
 
     def explain(self) -> str:
         """Of global tensors: how each op is split over the devices, what is moved for it, and the bill of one step."""
@@ -255,7 +254,7 @@ class Graph:
 
     def profile(self, *args, **kwargs) -> str:
         """The calls of one step, slowest first, with their share of the time. Runs the step several times."""
-        return show.profile(self._need_compiled("profile"), args, kwargs)
+        return shelf("graph, timed")(self._need_compiled("profile"), args, kwargs)
 
     def draw(self, path: str | os.PathLike, what: str = "graph") -> Path:
         """Draw into the file `path`; returns it.
@@ -268,9 +267,8 @@ class Graph:
         if what not in ("graph", "optimized", "memory"):
             raise ArgumentError("draw: what", expected='"graph", "optimized" or "memory"', got=repr(what))
         if what == "memory":
-            from flowedu.show.picture import draw_memory
-            return draw_memory(compiled.program.plan, path)
-        return draw_graph(compiled, path, what == "optimized")
+            return shelf("memory as a picture")(compiled.program.plan, path)
+        return shelf("graph as a picture")(compiled, path, what == "optimized")
 
     def _need_compiled(self, what: str) -> Compiled:
         if self._compiled is None:

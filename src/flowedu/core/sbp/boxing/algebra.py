@@ -15,6 +15,7 @@ import numpy as np
 
 from flowedu.core.sbp.boxing.geometry import Shape
 from flowedu.core.sbp.sbp import Layout, pretty
+from flowedu.core.shelves import shelf
 from flowedu.core.values.place import ids
 from flowedu.core.values.spec import Spec
 
@@ -156,8 +157,7 @@ class Route:
     def draw(self, path=None) -> str:
         """The route as a picture: the blocks on each device before, between and after the hops. SVG text, which is also
         written to `path` when one is given."""
-        from flowedu.show.boxing import draw
-        return draw(self, path)
+        return shelf("route as a picture")(self, path)
 
 
 class Boxing:

@@ -10,6 +10,7 @@ from flowedu.core.graph.ir import GraphValue
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import interpreter
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.shelves import shelf
 from flowedu.errors import ArgumentError, UnsupportedError
 
 HINT = REGISTRY["distribute_hint"]
@@ -60,9 +61,9 @@ class Placing(OneDevice):
         """Find the `homes` of the optimizers' parameters. Under ZeRO they are split along axis 0."""
         for p in members:
             if p.lay is not None:
-                from flowedu.distributed.zero import shard
-                at = p.lay.layout
-                split = shard(at, tuple(p.shape), config.zero_min_size) if config.zero_stage and p.requires_grad else at
+                split = at = p.lay.layout
+                if config.zero_stage and p.requires_grad:
+                    split = shelf("ZeRO's layout")(at, tuple(p.shape), config.zero_min_size)
                 self.homes[id(p)] = p.lay if split is at else lay_at(split)
 
     def batch_parts(self, xs: Sequence[Tensor], k: int) -> int:

@@ -26,10 +26,8 @@ from flowedu.core.sbp.infer import Inference, places, unread
 from flowedu.core.sbp.ranks.base import current
 from flowedu.core.sbp.sbp import pretty
 from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
+from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
-from flowedu.distributed.auto.search import automatic, trained
-from flowedu.distributed.pipeline import one_forward_one_backward
-from flowedu.distributed.zero import zero
 from flowedu.errors import GraphError
 
 
@@ -53,7 +51,7 @@ class GlobalView:
         alone = self._zero(tracer, graph) if config.zero_stage else set()
         sources = {v: lay.layout for v, lay in self.lays.items()}
         if config.accumulation > 1:
-            one_forward_one_backward(graph, tracer.passes, places(graph, sources))
+            shelf("order of micro-batches")(graph, tracer.passes, places(graph, sources))
         self.found, ways = None, {}
         if config.auto_parallel:
             sources, ways = self._searched(graph, sources, alone)
@@ -85,14 +83,14 @@ class GlobalView:
             if home is not None and value is not None and home is not t.lay:
                 split[value] = t.lay.layout
                 self.lays[value] = home
-        return zero(graph, split, self.owner.config.zero_stage, tracer.passes)
+        return shelf("ZeRO")(graph, split, self.owner.config.zero_stage, tracer.passes)
 
     def _searched(self, graph, sources: dict, alone: set) -> tuple[dict, dict]:
         """Layouts and ways that are cheapest together; parameters are laid so when they are linked. ZeRO's stay."""
         config, free = self.owner.config, {}
         if config.auto_parameters and not config.zero_stage:
-            free = {w: states for w, states in trained(graph).items() if w in self.lays}
-        self.found = automatic(graph, world(), sources, free, unshared=alone, ratio=config.auto_ratio)
+            free = {w: states for w, states in shelf("trained parameters")(graph).items() if w in self.lays}
+        self.found = shelf("search for layouts")(graph, world(), sources, free, unshared=alone, ratio=config.auto_ratio)
         for v, at in self.found.best.sources.items():
             if v in self.lays and at != self.lays[v].layout:
                 self.lays[v] = lay_at(at)

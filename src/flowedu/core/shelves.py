@@ -1,0 +1,28 @@
+"""What the course leaves to the shelves beside it, by name: pictures and tables, ZeRO, the search for layouts.
+
+    shelf("plan as text")(plan)      calls what `register_shelf` was told of "plan as text" (flowedu/__init__.py tells it)
+
+Nothing is imported before it is called. Without the shelf the rest of the course runs, and the call says what is missing.
+"""
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+
+from flowedu.errors import UnsupportedError
+
+_homes: dict[str, str] = {}
+
+
+def register_shelf(homes: Mapping[str, str]) -> None:
+    """{what: "module:function"}."""
+    _homes.update(homes)
+
+
+def shelf(what: str) -> Callable:
+    """The function that does it."""
+    if what not in _homes:
+        raise UnsupportedError(f"{what}: not in this package", expected="a shelf beside flowedu.core that does it",
+                               got="none", fix="install all of flowedu")
+    module, _, name = _homes[what].partition(":")
+    return getattr(importlib.import_module(module), name)
