@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from flowedu.errors import ArgumentError, CheckError
-from flowedu.oneflow04.optim.warmup import number
+from flowedu.optim.checks import number
 
 
 class WeightDecay:

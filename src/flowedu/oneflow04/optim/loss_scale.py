@@ -17,7 +17,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.oneflow04.initializers import constant_initializer, zeros_initializer
-from flowedu.oneflow04.optim.warmup import count, number
+from flowedu.optim.checks import count, number
 
 FACTOR, COUNTER = Spec((1,), dt.float32), Spec((1,), dt.int64)
 LARGEST = 3.4028234663852886e38                     # of float32

@@ -16,8 +16,8 @@ from flowedu.oneflow04.job.update import Training
 from flowedu.oneflow04.optim.decay import WeightDecay
 from flowedu.oneflow04.optim.loss_scale import LossScalePolicy, StaticLossScalePolicy
 from flowedu.oneflow04.optim.schedule import LrScheduler, as_scheduler
-from flowedu.oneflow04.optim.warmup import number
 from flowedu.ops import REGISTRY
+from flowedu.optim.checks import number
 
 _MOMENTS = State("m"), State("v")
 

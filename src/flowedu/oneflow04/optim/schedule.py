@@ -27,7 +27,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
-from flowedu.oneflow04.optim.warmup import WarmupConf, count, number
+from flowedu.oneflow04.optim.warmup import WarmupConf
+from flowedu.optim import rates
+from flowedu.optim.checks import count, number
 
 
 class LrScheduler:
@@ -134,7 +136,7 @@ class CosineScheduler(LrScheduler):
         self.alpha = number(type(self).__name__, "alpha", alpha)
 
     def decay(self, n: int) -> float:
-        return cosine(self.base_lr, n, self.steps, self.alpha)
+        return rates.cosine(self.base_lr, n, self.steps, self.alpha)
 
 
 class PolynomialScheduler(LrScheduler):
@@ -155,7 +157,7 @@ class PolynomialScheduler(LrScheduler):
         self.cycle = bool(cycle)
 
     def decay(self, n: int) -> float:
-        return polynomial(self.base_lr, n, self.steps, self.end_learning_rate, self.power, self.cycle)
+        return rates.polynomial(self.base_lr, n, self.steps, self.end_learning_rate, self.power, self.cycle)
 
 
 class PolynomialSchduler(PolynomialScheduler):
@@ -174,9 +176,7 @@ class LinearCosineScheduler(LrScheduler):
         self.alpha, self.beta = number(what, "alpha", alpha), number(what, "beta", beta)
 
     def decay(self, n: int) -> float:
-        part = min(n, self.steps) / self.steps
-        cosine = (1 + math.cos(2 * math.pi * self.num_periods * part)) / 2
-        return self.base_lr * ((self.alpha + 1 - part) * cosine + self.beta)
+        return rates.linear_cosine(self.base_lr, n, self.steps, self.num_periods, self.alpha, self.beta)
 
 
 class _Decay(LrScheduler):
@@ -198,7 +198,7 @@ class _Decay(LrScheduler):
         self.staircase = bool(staircase)
 
     def part(self, n: int) -> float:
-        return n // self.steps if self.staircase else n / self.steps
+        return rates.part(n, self.steps, self.staircase)
 
 
 class ExponentialScheduler(_Decay):
@@ -207,7 +207,7 @@ class ExponentialScheduler(_Decay):
     least_rate = 0
 
     def decay(self, n: int) -> float:
-        return self.base_lr * self.decay_rate ** self.part(n)
+        return rates.exponential(self.base_lr, self.decay_rate, self.part(n))
 
 
 class InverseTimeScheduler(_Decay):
@@ -216,14 +216,14 @@ class InverseTimeScheduler(_Decay):
     least_rate = 0
 
     def decay(self, n: int) -> float:
-        return self.base_lr / (1 + self.decay_rate * self.part(n))
+        return rates.inverse_time(self.base_lr, self.decay_rate, self.part(n))
 
 
 class NaturalExpScheduler(_Decay):
     """base_lr * e^(-decay_rate * n / steps)."""
 
     def decay(self, n: int) -> float:
-        return self.base_lr * math.exp(-self.decay_rate * self.part(n))
+        return rates.natural_exp(self.base_lr, self.decay_rate, self.part(n))
 
 
 class CustomScheduler(LrScheduler):
@@ -242,19 +242,6 @@ class CustomScheduler(LrScheduler):
     def decay(self, n: int) -> float:
         raise UnsupportedError(f"{self!r}: the job computes this rate", expected="the value of the blob",
                                got="a call for a number", fix="read the blob: flow.watch shows it")
-
-
-def cosine(base_lr: float, n: int, steps: int, alpha: float) -> float:
-    """The formula of CosineScheduler, and of lr_scheduler.CosineDecayLR."""
-    return base_lr * ((1 - alpha) * (1 + math.cos(math.pi * min(n, steps) / steps)) / 2 + alpha)
-
-
-def polynomial(base_lr: float, n: int, steps: int, end: float, power: float, cycle: bool) -> float:
-    """The formula of PolynomialScheduler, and of lr_scheduler.PolynomialLR."""
-    if cycle:
-        n = max(n, 1)
-        steps *= -(-n // steps)  # rounded up
-    return (base_lr - end) * (1 - min(n, steps) / steps) ** power + end
 
 
 def as_scheduler(value: Any, what: str) -> LrScheduler:

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from flowedu.errors import ArgumentError
-from flowedu.oneflow04.optim.warmup import count, number
 from flowedu.optim.base import Optimizer
+from flowedu.optim.checks import count, number
 from flowedu.optim.lr_scheduler.base import LRScheduler
 from flowedu.optim.lr_scheduler.decay import ConstantLR, LinearLR
 

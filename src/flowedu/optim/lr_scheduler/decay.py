@@ -14,14 +14,13 @@
 """
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Sequence
 
 from flowedu.errors import ArgumentError
-from flowedu.oneflow04.optim.schedule import cosine, polynomial
-from flowedu.oneflow04.optim.warmup import count, number
+from flowedu.optim import rates
 from flowedu.optim.base import Optimizer
+from flowedu.optim.checks import count, number
 from flowedu.optim.lr_scheduler.base import LRScheduler
 
 
@@ -35,7 +34,7 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_step, verbose)
 
     def get_lr(self, base_lr: float, step: int) -> float:
-        return base_lr * self.gamma ** (step // self.step_size)
+        return rates.exponential(base_lr, self.gamma, rates.part(step, self.step_size, True))
 
 
 class MultiStepLR(LRScheduler):
@@ -51,7 +50,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_step, verbose)
 
     def get_lr(self, base_lr: float, step: int) -> float:
-        return base_lr * self.gamma ** bisect_right(self.milestones, step)
+        return rates.exponential(base_lr, self.gamma, bisect_right(self.milestones, step))
 
 
 class ExponentialLR(LRScheduler):
@@ -62,7 +61,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_step, verbose)
 
     def get_lr(self, base_lr: float, step: int) -> float:
-        return base_lr * self.gamma ** step
+        return rates.exponential(base_lr, self.gamma, step)
 
 
 class ConstantLR(LRScheduler):
@@ -75,7 +74,7 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_step, verbose)
 
     def get_lr(self, base_lr: float, step: int) -> float:
-        return base_lr * self.factor if step < self.total_iters else base_lr
+        return rates.constant(base_lr, step, self.total_iters, self.factor)
 
 
 class LinearLR(LRScheduler):
@@ -89,8 +88,7 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_step, verbose)
 
     def get_lr(self, base_lr: float, step: int) -> float:
-        part = min(step, self.total_iters) / self.total_iters
-        return base_lr * (self.start_factor + (self.end_factor - self.start_factor) * part)
+        return rates.linear(base_lr, step, self.total_iters, self.start_factor, self.end_factor)
 
 
 class PolynomialLR(LRScheduler):
@@ -109,7 +107,7 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_step, verbose)
 
     def get_lr(self, base_lr: float, step: int) -> float:
-        return polynomial(base_lr, step, self.max_decay_steps, self.end_learning_rate, self.power, self.cycle)
+        return rates.polynomial(base_lr, step, self.max_decay_steps, self.end_learning_rate, self.power, self.cycle)
 
 
 class CosineDecayLR(LRScheduler):
@@ -122,7 +120,7 @@ class CosineDecayLR(LRScheduler):
         super().__init__(optimizer, last_step, verbose)
 
     def get_lr(self, base_lr: float, step: int) -> float:
-        return cosine(base_lr, step, self.decay_steps, self.alpha)
+        return rates.cosine(base_lr, step, self.decay_steps, self.alpha)
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -134,7 +132,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_step, verbose)
 
     def get_lr(self, base_lr: float, step: int) -> float:
-        return self.eta_min + (base_lr - self.eta_min) * (1 + math.cos(math.pi * step / self.T_max)) / 2
+        return rates.half_cosine(base_lr, step, self.T_max, self.eta_min)
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -160,5 +158,5 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             restarts, step, length = restarts + 1, step - length, length * self.T_mult
         if self.restart_limit and restarts >= self.restart_limit:
             return self.eta_min
-        top = base_lr * self.decay_rate ** restarts
-        return self.eta_min + (top - self.eta_min) * (1 + math.cos(math.pi * step / length)) / 2
+        top = rates.exponential(base_lr, self.decay_rate, restarts)
+        return rates.half_cosine(top, step, length, self.eta_min)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flowedu.errors import ArgumentError, CallError
-from flowedu.oneflow04.optim.warmup import number
 from flowedu.optim.base import Optimizer
+from flowedu.optim.checks import number
 
 
 class ReduceLROnPlateau:

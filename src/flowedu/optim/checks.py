@@ -1,0 +1,36 @@
+"""What numbers optimizers and schedules take: ArgumentError for others."""
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from flowedu.errors import ArgumentError
+
+
+def number(what: str, name: str, value: Any, least: float = -math.inf, below: float = math.inf,
+           above: float = -math.inf) -> float:
+    """`value` as a finite float with least <= value < below and above < value; ArgumentError otherwise."""
+    try:
+        x = float(value)
+    except (TypeError, ValueError):
+        x = math.nan
+    if not (math.isfinite(x) and least <= x < below and x > above):
+        bounds = [f">= {least:g}"] * (least > -math.inf) + [f"> {above:g}"] * (above > -math.inf)
+        bounds += [f"< {below:g}"] * (below < math.inf)
+        raise ArgumentError(f"{what}: {name} is out of range", got=repr(value),
+                            expected=" and ".join(["a finite number " + bounds[0], *bounds[1:]]) if bounds
+                            else "a finite number", fix=f"change {name}")
+    return x
+
+
+def count(what: str, name: str, value: Any, least: int) -> int:
+    """`value` as an int >= least; ArgumentError otherwise."""
+    try:
+        n = operator.index(value)
+    except TypeError:
+        n = least - 1
+    if n < least:
+        raise ArgumentError(f"{what}: {name} is not a number of steps", expected=f"an int >= {least}", got=repr(value),
+                            fix=f"write {name}=int(...), steps and not epochs")
+    return n
