@@ -13,7 +13,8 @@ cdef enum:                           # what of a tensor (TensorBase.flags), or o
     GLOBAL = 8                       # it has a Lay (chapter 6, spread.pxi)
     WRITES = 16                      # of a call: the kernel writes into its inputs (inplace.pxi)
     SPECIAL = 31                     # any of these: not the plain path of eager.pxi
-    LOCAL_ONLY = 32                  # other ranks may have other numbers in its place: not computed from constants alone
+    LOCAL_ONLY = 32                  # other ranks may have other numbers in its place: not computed from constants alone. That
+    UNIFORM = 32                     # is the usual case, so a tensor keeps the opposite, and flags_of turns it round
     INFERENCE = 64                   # made in inference mode
     ADOPTED = 128                    # is the .grad of some leaf, which nobody else may use as theirs
 
@@ -107,7 +108,7 @@ cdef class Rare:                     # what only few tensors have
     cdef public bint retains         # retain_grad() was called
 
 cdef class TensorBase(Array):
-    cdef uint8_t flags               # NO_MEMORY is not among them: see flags_of
+    cdef uint8_t flags               # to be ORed with those of other inputs: see flags_of
     cdef public int out_index
     cdef public object grad_
     cdef public Node node
@@ -124,7 +125,7 @@ cdef class Slots:                    # what later chapters give (open.pxi says w
 cdef Slots filled
 
 cdef inline int flags_of(TensorBase x) noexcept:
-    return x.flags if x.block != NULL else x.flags | NO_MEMORY
+    return x.flags ^ UNIFORM if x.block != NULL else x.flags ^ UNIFORM | NO_MEMORY
 
 cdef inline void set_flag(TensorBase x, int flag, bint on) noexcept:
     x.flags = x.flags | flag if on else x.flags & ~flag

@@ -1,25 +1,30 @@
 # Chapter 2: the eager interpreter (part of dispatch.pyx). Run an op now: its Entry, memory for the outputs, the kernel.
 #
-# That is all there is to a plain call. What is not plain says so by a flag, of an input or of the Entry, and `special` asks
-# the chapter that owns the flag: the tape (node.pxi), views (link.pxi), graphs (lazy.pxi), devices (spread.pxi).
+# That is all there is to a plain call, and one line more where a gradient is wanted: the tape (node.pxi) remembers it. What is
+# not plain says so by a flag, of an input or of the Entry, and `special` asks the chapter that owns the flag: views (link.pxi),
+# graphs (lazy.pxi), devices (spread.pxi).
 
 cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
     """Run an op now. drawn: a random op's seed and draw, instead of those in `attrs`."""
     cdef int i, flags = 0
     cdef Entry e = None
+    cdef object y
     for i in range(len(inputs)):
         x = inputs[i]
         if not isinstance(x, TensorBase):
             raise_not_tensor(op, x, i)
         flags |= flags_of(<TensorBase>x)
-    if not flags & SPECIAL:
+    if not flags & (SPECIAL ^ TRACKED):
         e = find(op, inputs, attrs)
         if e is not None and e.flags == 0:
-            return run(e, inputs, flags & LOCAL_ONLY, drawn)
+            y = run(e, inputs, flags & LOCAL_ONLY, drawn)
+            if flags & TRACKED and not fe_grad_off:
+                tape(op, inputs, e, y)
+            return y
     return special(op, inputs, attrs, e, flags, drawn)
 
 
-cdef run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
+cdef inline run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
     """Memory for the outputs, filled by a kernel."""
     cdef fe_view args[MAX_ARGS]
     cdef int i

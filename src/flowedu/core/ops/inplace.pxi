@@ -13,7 +13,7 @@ cdef int mark_written(OpBase op, tuple inputs, Entry e) except -1:
         if x.block.readonly:
             raise_readonly(op.name)
         x.block.version += 1
-        x.flags |= LOCAL_ONLY
+        x.flags &= ~UNIFORM
     return 0
 
 
@@ -130,7 +130,7 @@ def copy_into(TensorBase x, TensorBase z):
     if z.block != x.block:
         copy_values(&args[0], &args[1])
     x.block.version += 1
-    x.flags |= z.flags & LOCAL_ONLY
+    set_flag(x, UNIFORM, x.flags & z.flags & UNIFORM)
 
 
 cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1:
@@ -159,7 +159,8 @@ cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
     args[e.nin] = x.v
     compute(e, inputs, args, NULL)
     x.block.version += 1
-    x.flags |= flags & LOCAL_ONLY
+    if flags & LOCAL_ONLY:
+        x.flags &= ~UNIFORM
     if wants:
         y = alias_of(x)
         tape(op, inputs, e, y)
@@ -176,13 +177,13 @@ cdef bint can_read(tuple inputs, TensorBase x, int *flags) except -1:
         if not isinstance(inputs[i], TensorBase):
             return False
         t = <TensorBase>inputs[i]
-        if t.block == NULL or (t.lay_ is not x.lay_ and t.flags & LOCAL_ONLY):
+        if t.block == NULL or (t.lay_ is not x.lay_ and not t.flags & UNIFORM):
             return False
         if t.flags & VIEW:
             settle(t)
         if t.block == x.block and not same_view(&t.v, &x.v):
             return False
-        flags[0] |= t.flags
+        flags[0] |= flags_of(t)
     return True
 
 
@@ -239,7 +240,7 @@ def set_data(TensorBase x, TensorBase y):
     y.block.refs += 1
     x.block, x.v = y.block, y.v
     set_link(x, None)
-    set_flag(x, LOCAL_ONLY, y.flags & LOCAL_ONLY)
+    set_flag(x, UNIFORM, y.flags & UNIFORM)
     x.epoch += 1
     block_drop(old)
 

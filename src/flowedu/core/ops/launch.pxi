@@ -1,6 +1,6 @@
 # Chapter 2: how a kernel is called (part of dispatch.pyx): at once, on several threads, or, written in Python, through pykernel.pyx.
 
-cdef int compute(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1:
+cdef inline int compute(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1:
     """Call the kernel. args: room for views of the inputs, then those of the outputs. drawn: a random op's seed and draw, or
     NULL."""
     cdef fe_call call

@@ -12,7 +12,7 @@ cdef TensorBase fresh(Entry e, int i, int local_only):
     """Memory for output i."""
     cdef TensorBase y = new_tensor()
     if not local_only:
-        y.flags &= ~LOCAL_ONLY
+        y.flags |= UNIFORM
     y.v = e.outs[i]
     y.block = block_try(fe_numel(&y.v) * BYTES[y.v.dtype])
     if y.block == NULL:
@@ -26,7 +26,7 @@ cdef TensorBase alias_of(TensorBase t):
     cdef TensorBase y = new_tensor()
     y.v, y.block = t.v, t.block
     set_lay(y, t.lay_)
-    set_flag(y, LOCAL_ONLY, t.flags & LOCAL_ONLY)
+    set_flag(y, UNIFORM, t.flags & UNIFORM)
     if y.block != NULL:
         y.block.refs += 1
     elif t.rare is not None:                       # lazy: the same symbol; global: the same parts
@@ -67,7 +67,7 @@ def scalar_tensor(value, dtype):
     """The number `value` as a 0-d tensor."""
     cdef TensorBase y = new_tensor()
     y.v.ndim, y.v.dtype = 0, dtype.code
-    y.flags &= ~LOCAL_ONLY
+    y.flags |= UNIFORM
     y.block = block_new(8)
     y.v.data = y.block.data
     if y.v.dtype == FE_F32:
@@ -86,7 +86,7 @@ def scalar_tensor(value, dtype):
         (<uint8_t *>y.v.data)[0] = bool(value)
     elif y.v.dtype == FE_F16:
         y.numpy()[()] = value
-        y.flags &= ~LOCAL_ONLY
+        y.flags |= UNIFORM
     else:
         from flowedu.core.ops.define import REGISTRY
         return eager(REGISTRY["constant"], NOTHING, ((), value, dtype))

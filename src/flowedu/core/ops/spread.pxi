@@ -24,7 +24,7 @@ cdef Lay one_device(tuple inputs):
     for o in inputs:
         x = <TensorBase>o
         if x.lay_ is None:
-            if x.flags & LOCAL_ONLY:               # it may differ from rank to rank: spread_call says what is wrong
+            if not x.flags & UNIFORM:              # it may differ from rank to rank: spread_call says what is wrong
                 return None
         elif x.block == NULL or lay is not None and x.lay_.whole is not lay:
             return None
@@ -120,7 +120,7 @@ cdef int take_memory(TensorBase x, TensorBase y) except -1:
     x.block, x.v = y.block, y.v
     set_link(x, None)
     set_lay(x, y.lay_)
-    set_flag(x, LOCAL_ONLY, y.flags & LOCAL_ONLY)
+    set_flag(x, UNIFORM, y.flags & UNIFORM)
     if x.rare is not None:
         x.rare.parts = None if y.rare is None else y.rare.parts
     x.epoch += 1

@@ -7,9 +7,6 @@ cdef class Rare:
 cdef class TensorBase(Array):
     """The C part of flow.Tensor: data, tape links, operators. tensor.py adds the methods users see."""
 
-    def __cinit__(self):
-        self.flags = LOCAL_ONLY
-
     @property
     def tracked(self):
         """Whether a gradient is wanted for it."""
@@ -22,11 +19,11 @@ cdef class TensorBase(Array):
     @property
     def uniform(self):
         """Whether it was computed from constants alone: the same on every rank."""
-        return self.flags & LOCAL_ONLY == 0
+        return self.flags & UNIFORM != 0
 
     @uniform.setter
     def uniform(self, bint on):
-        set_flag(self, LOCAL_ONLY, not on)
+        set_flag(self, UNIFORM, on)
 
     @property
     def inference(self):
