@@ -12,6 +12,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from flowedu.core.ops.define import Op
 from flowedu.core.sbp.boxing.algebra import Route
@@ -83,6 +84,21 @@ def is_present(present: Present, dst: Layout) -> bool:
     return dst in present or (dst.whole and any(p.whole and set(dst.devices) <= set(p.devices) for p in present))
 
 
+class Question(NamedTuple):
+    """What is to be chosen for. same: for each input, the first that is the same value; the rest as for `choose`."""
+
+    op: Op
+    specs: tuple[Spec, ...]
+    attrs: tuple
+    present: tuple[tuple[Layout, ...], ...]
+    same: tuple[int, ...]
+    devices: tuple[int, ...]
+    hierarchy: tuple[int, ...]
+    hints: tuple
+    rule: str
+    strict: bool
+
+
 def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Present], devices: tuple[int, ...],
            hierarchy: tuple[int, ...] | None = None, hints: Sequence[str | tuple[str, ...] | None] = (), name: str = "",
            line: str = "", *, rule: str = "bytes", strict: bool = False) -> Choice:
@@ -103,11 +119,12 @@ def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Presen
     wanted = tuple((h,) * len(hierarchy) if isinstance(h, str) else h and tuple(h) for h in hints) or (None,) * len(specs)
     first: dict[int, int] = {}
     same = tuple(first.setdefault(id(p), i) for i, p in enumerate(present))
-    found = _chosen(op, tuple(specs), attrs, tuple(map(tuple, present)), same, tuple(devices), hierarchy, wanted, rule,
-                    strict)
+    question = Question(op, tuple(specs), attrs, tuple(map(tuple, present)), same, tuple(devices), hierarchy, wanted, rule,
+                        strict)
+    found = _chosen(question)
     if isinstance(found, Choice):
         return replace(found, name=name) if name and name != found.name else found
-    raise refusal(op, name or op.name, line, specs, present, devices, hierarchy, wanted, found, strict)
+    raise refusal(question, found, name or op.name, line)
 
 
 def refuse(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Sequence[Layout], name: str = "",
@@ -119,8 +136,9 @@ def refuse(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Sequence[Layout
 
 
 @functools.lru_cache(maxsize=8192)
-def _chosen(op, specs, attrs, present, same, devices, hierarchy, hints, rule, strict) -> Choice | list[Candidate]:
+def _chosen(question: Question) -> Choice | list[Candidate]:
     """The Choice, or all candidates where none will do."""
+    op, specs, attrs, present, same, devices, hierarchy, hints, rule, strict = question
     judge = _Judge(op, specs, present, same, devices, hierarchy, hints, RULES[rule].partial)
     found = [judge(way, i) for i, way in enumerate(ways(op, specs, attrs, hierarchy))]
     asked, key = Asked(specs, [p[0] for p in present]), RULES[rule].key

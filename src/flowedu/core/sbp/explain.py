@@ -66,14 +66,14 @@ def _text(op, signature, hierarchy) -> str:
 
 
 # ---- a refusal
-def refusal(op, name, line, specs, present, devices, hierarchy, hints, found, strict) -> JobBuildAndInferError:
-    if strict:
-        return _strict(op, name, line, specs, present, hierarchy, found)
-    return _unmet(op, name, line, specs, devices, hierarchy, hints, found)
+def refusal(question, found, name: str, line: str) -> JobBuildAndInferError:
+    """The error of a call (a Question of choose.py) for which none of the candidates will do."""
+    return (_strict if question.strict else _unmet)(question, found, name, line)
 
 
-def _unmet(op, name, line, specs, devices, hierarchy, hints, found) -> JobBuildAndInferError:
+def _unmet(question, found, name: str, line: str) -> JobBuildAndInferError:
     """What the hints leave of the op's signatures, one by one."""
+    op, specs, devices, hierarchy, hints = (getattr(question, f) for f in ("op", "specs", "devices", "hierarchy", "hints"))
     names = names_of(op, len(specs))
     wanted = [(n, h) for n, h in zip(names, hints) if h is not None]
     sizes = ", ".join(f"{n} {s.shape}" for n, s in zip(names, specs))
@@ -90,8 +90,9 @@ def _unmet(op, name, line, specs, devices, hierarchy, hints, found) -> JobBuildA
         fix="leave a with_distribute out, ask for one of the above, or flow.parallel_cast the blob before the op")
 
 
-def _strict(op, name, line, specs, present, hierarchy, found) -> JobBuildAndInferError:
+def _strict(question, found, name: str, line: str) -> JobBuildAndInferError:
     """The inputs lie as no signature says: the legal partners of one that is cut or partial, and what boxing costs."""
+    op, specs, present = question.op, question.specs, question.present
     names = names_of(op, len(specs))
     have = [p[0].sbp for p in present]
     legal = sorted((c for c in found if _possible(c) and c.way.calls is not None), key=lambda c: (

@@ -99,8 +99,8 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
                          f"{query.shape[-1]}", expected=f"query (L, N, {embed_dim_to_check}), key and value (S, N, ...)",
                          got=f"{tuple(query.shape)}, {tuple(key.shape)}, {tuple(value.shape)}",
                          fix="a module made with this embed_dim; batch_first=True for (N, L, E)")
-    q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, use_separate_proj_weight, q_proj_weight,
-                         k_proj_weight, v_proj_weight)
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    q, k, v = _projected(query, key, value, in_proj_weight if weights is None else weights, in_proj_bias)
     (length, batch, size), more = q.shape, 0
     if bias_k is not None:
         k, v = (_r["concat"](x, _r["contiguous"](_r["expand"](b, shape=(1, batch, size))), axis=0)
@@ -124,11 +124,12 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
     return reshaped(out, (length, size)) if single else out, shown
 
 
-def _projected(query, key, value, weight, bias, separate, wq, wk, wv):
-    size = query.shape[-1]
+def _projected(query, key, value, weights, bias):
+    """weights: three, or one of three times as many rows."""
+    size, separate = query.shape[-1], isinstance(weights, tuple)
     if not separate and query is key and key is value:
-        return linear(query, weight, bias).chunk(3, -1)
-    ws = (wq, wk, wv) if separate else tuple(weight.chunk(3, 0))
+        return linear(query, weights, bias).chunk(3, -1)
+    ws = weights if separate else tuple(weights.chunk(3, 0))
     bs = (None,) * 3 if bias is None else tuple(bias.chunk(3, 0))
     return tuple(linear(x, w if separate else reshaped(w, (size, size)), b) for x, w, b in zip((query, key, value), ws, bs))
 

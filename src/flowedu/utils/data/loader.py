@@ -51,8 +51,8 @@ class DataLoader:
                  generator: Generator | None = None, *, prefetch_factor: int | None = None,
                  persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True):
         iterable = isinstance(dataset, IterableDataset)
-        _check(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, drop_last, timeout, prefetch_factor,
-               persistent_workers, iterable)
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        _check_order(dataset, batch_size, shuffle, sampler, batch_sampler, drop_last)
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
         for option, value, neutral, why in (("pin_memory", bool(pin_memory), False, "memory is pinned for a GPU only"),
                                             ("pin_memory_device", pin_memory_device, "", "memory is pinned for a GPU only"),
@@ -203,38 +203,42 @@ class _Batches:
             self.pool.close()
 
 
-def _check(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, drop_last, timeout, prefetch_factor,
-           persistent_workers, iterable) -> None:
-    def no(problem: str, expected: str, got: str, fix: str):
-        raise ArgumentError(f"DataLoader: {problem}", expected=expected, got=got, fix=fix)
+def _no(problem: str, expected: str, got: str, fix: str):
+    raise ArgumentError(f"DataLoader: {problem}", expected=expected, got=got, fix=fix)
 
+
+def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers) -> None:
     if isinstance(num_workers, bool) or not isinstance(num_workers, int):
         raise CallError("DataLoader: num_workers is not a number of processes", expected="an int of 0 or more",
                         got=repr(num_workers), fix="num_workers=2")
     if num_workers < 0:
-        no("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing", "0 or more",
-           str(num_workers), "num_workers=0")
+        _no("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing", "0 or more",
+            str(num_workers), "num_workers=0")
     if timeout < 0:
-        no("timeout option should be non-negative", "0 or more seconds", str(timeout), "timeout=0: no end of waiting")
+        _no("timeout option should be non-negative", "0 or more seconds", str(timeout), "timeout=0: no end of waiting")
     if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
         option = "persistent_workers" if prefetch_factor is None else "prefetch_factor"
-        no(f"{option} option could only be specified in multiprocessing", "num_workers of 1 or more", "num_workers=0",
-           "num_workers=2")
+        _no(f"{option} option could only be specified in multiprocessing", "num_workers of 1 or more", "num_workers=0",
+            "num_workers=2")
     if prefetch_factor is not None and prefetch_factor < 1:
-        no("prefetch_factor option should be positive", "1 or more", str(prefetch_factor), "prefetch_factor=2")
+        _no("prefetch_factor option should be positive", "1 or more", str(prefetch_factor), "prefetch_factor=2")
+
+
+def _check_order(dataset, batch_size, shuffle, sampler, batch_sampler, drop_last) -> None:
+    iterable = isinstance(dataset, IterableDataset)
     if iterable and (shuffle or sampler is not None or batch_sampler is not None):
         option = "shuffle" if shuffle else "sampler" if sampler is not None else "batch_sampler"
-        no(f"DataLoader with IterableDataset: expected unspecified {option} option", "items in the order they come",
-           f"{option}=...", "shuffle in __iter__ of the data set")
+        _no(f"DataLoader with IterableDataset: expected unspecified {option} option", "items in the order they come",
+            f"{option}=...", "shuffle in __iter__ of the data set")
     if sampler is not None and shuffle:
-        no("sampler option is mutually exclusive with shuffle", "one of them", "both", "leave shuffle out")
+        _no("sampler option is mutually exclusive with shuffle", "one of them", "both", "leave shuffle out")
     if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-        no("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last",
-           "batch_sampler alone", f"batch_size={batch_size}, shuffle={shuffle}, drop_last={drop_last}",
-           "leave the others out")
+        _no("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last",
+            "batch_sampler alone", f"batch_size={batch_size}, shuffle={shuffle}, drop_last={drop_last}",
+            "leave the others out")
     if batch_size is None and drop_last:
-        no("batch_size=None option disables auto-batching and is mutually exclusive with drop_last", "one of them", "both",
-           "leave drop_last out")
+        _no("batch_size=None option disables auto-batching and is mutually exclusive with drop_last", "one of them", "both",
+            "leave drop_last out")
     if not iterable and batch_sampler is None and sampler is None and not hasattr(dataset, "__len__"):
         raise CallError(f"DataLoader: object of type {type(dataset).__name__!r} has no len()", expected="a data set with "
                         "__len__ and __getitem__, or an IterableDataset", got=type(dataset).__name__,
