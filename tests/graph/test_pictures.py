@@ -8,6 +8,7 @@ import pytest
 import flowedu as flow
 from flowedu import nn
 from flowedu.show.graph import Box, layout
+from flowedu.show.plan import parts
 
 from .making import batch, graph, mlp, trainer, values
 
@@ -108,3 +109,12 @@ def test_only_compiled_graphs_can_be_looked_at():
     for use in (g.report, lambda: g.profile(X), lambda: g.draw("x.svg")):
         with pytest.raises(RuntimeError, match="is not compiled yet"):
             use()
+
+
+@pytest.mark.parametrize("optimizer", [flow.optim.SGD, flow.optim.Adam, flow.optim.RMSprop])
+def test_a_plan_tells_backward_and_updates_apart(optimizer):
+    model = mlp()
+    g = trainer(model, optimizer(model.parameters(), lr=0.01))
+    g(X, Y)
+    found = parts(g._compiled.program.plan)
+    assert list(dict.fromkeys(found)) == ["forward", "backward", "update"]

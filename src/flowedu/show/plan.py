@@ -12,6 +12,7 @@ from flowedu.core.graph.ir import GraphValue, base
 from flowedu.core.graph.memory import Buffer, rounded
 from flowedu.core.graph.plan import Plan, Region, Step
 from flowedu.core.ops.fused import fused
+from flowedu.core.ops.matmul import matmul_update
 
 HEAD = ("step", "op", "result", "shape", "reads", "memory", "bytes", "live")
 CAPS = {"op": 20, "result": 22, "reads": 32}          # widest columns; what is longer is cut
@@ -156,7 +157,7 @@ def split(step: Step) -> tuple[list[Region], list[Region]]:
 
 def is_update(step: Step) -> bool:
     """Whether a step is an optimizer's."""
-    return step.node is not None and bool(step.node.mutates) and step.node.op.name.endswith("_update")
+    return step.node is not None and (step.node.op.group is not None or step.node.op is matmul_update)
 
 
 def parts(plan: Plan) -> list[str]:
