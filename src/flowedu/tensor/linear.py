@@ -96,6 +96,9 @@ def mm(input, mat2):
     return matmul(input, mat2)
 
 
+mm.quick = matmul.quick
+
+
 def bmm(input, mat2):
     """The products of two batches of matrices."""
     _ranks("bmm", ("input", input, 3), ("mat2", mat2, 3))
