@@ -91,9 +91,9 @@ SIGNATURES = {
     "nn.softmax_cross_entropy_with_logits": "labels, logits, name=None", "nn.sparse_cross_entropy":
     "labels, prediction, name=None", "nn.sigmoid_cross_entropy_with_logits": "labels, logits, name=None",
     # nn.L1Loss and its like are modules too (flowedu/oneflow04/names.py): with blobs or tensors they are these functions
-    "nn.losses.L1Loss": 'input, target, reduction="mean", name=None',
-    "nn.losses.MSELoss": 'input, target, reduction="mean", name=None',
-    "nn.maps.PixelShuffle": "input, upscale_factor, name=None",
+    "oneflow04.nn.losses.L1Loss": 'input, target, reduction="mean", name=None',
+    "oneflow04.nn.losses.MSELoss": 'input, target, reduction="mean", name=None',
+    "oneflow04.nn.maps.PixelShuffle": "input, upscale_factor, name=None",
     "smooth_l1_loss": "prediction, label, beta=1.0, name=None",
     # optimizers
     "optimizer.SGD": f"lr_scheduler, loss_scale_factor=None, momentum=0.9, {_REST}",
