@@ -12,10 +12,10 @@ import pytest
 import flowedu as flow
 import flowedu.typing as tp
 from common import HANGS
-from flowedu import show
 from flowedu.core.job.session import default_session
 from flowedu.learn.exercises import one, run
 from flowedu.learn.lesson import run_lesson
+from flowedu.show import __main__ as show
 from flowedu.show.picture import draw_memory
 from flowedu.show.plan import LEGEND, describe, live_bytes, parts, rows, saved_for_backward
 

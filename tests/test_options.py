@@ -31,7 +31,7 @@ REASONS = {
     "tensor/devices.cuda(non_blocking)": "a copy is complete when the call returns",
     "tensor/devices.type_(non_blocking)": "likewise", "tensor/inplace_methods.copy_(non_blocking)": "likewise",
     "tensor/devices.pin_memory(device)": "there is no GPU to pin for",
-    "core/ops/creation._made(copy)": "data are always copied",
+    "tensor/creation._made(copy)": "data are always copied",
     "core/grad/modes.set_grad_enabled.__new__(mode)": "read by __init__",
     "vision/models/alexnet.alexnet(progress)": "nothing is downloaded",
     **{f"vision/models/{m}(progress)": "nothing is downloaded" for m in (

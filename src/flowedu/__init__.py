@@ -67,7 +67,7 @@ from flowedu.core.shelves import register_shelf as _register_shelf
 
 # chapter 5: tensors
 from flowedu.tensor import return_types
-from flowedu.core.ops.creation import (
+from flowedu.tensor.creation import (
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor,
     arange, as_tensor, empty_like, eye, full_like, linspace, logspace, ones, ones_like, zeros, zeros_like)
 from flowedu import autograd, cuda
@@ -180,7 +180,19 @@ _register_shelf({
     "route as a picture": "flowedu.show.boxing:draw", "ZeRO": "flowedu.distributed.zero:zero",
     "ZeRO's layout": "flowedu.distributed.zero:shard", "trained parameters": "flowedu.distributed.auto.search:trained",
     "search for layouts": "flowedu.distributed.auto.search:automatic",
-    "order of micro-batches": "flowedu.distributed.pipeline:one_forward_one_backward"})
+    "order of micro-batches": "flowedu.distributed.pipeline:one_forward_one_backward",
+    "ranks that are processes": "flowedu.distributed.mpi.process:start", "random numbers": "flowedu.tensor.generator",
+    "backward hooks": "flowedu.nn.backward_hooks:Watch", "why a call does not fit": "flowedu.calls.explain:misfit",
+    "memory formats": "flowedu.tensor.memory_format", "tensors of other libraries": "flowedu.tensor.interop:from_dlpack",
+    "a value, spread out": "flowedu.core.sbp.tensor.convert:from_logical",
+    "tensors from sizes": "flowedu.tensor.creation:construct",
+    "operators of blobs": "flowedu.oneflow04.math", "wishes of blobs": "flowedu.oneflow04.distribute",
+    "views of devices": "flowedu.oneflow04.job.views:Views",
+    "settings of a job": "flowedu.oneflow04.job.config:FunctionConfig",
+    "optimizer of a configuration": "flowedu.oneflow04.optim.legacy:optimizer_from_conf",
+    "bodies run at every call": "flowedu.oneflow04.job.eager:run", "debugging of jobs": "flowedu.oneflow04.job.debug",
+    "reading ahead": "flowedu.oneflow04.data.prefetch:Prefetcher",
+    "snapshots of variables": "flowedu.oneflow04.job.checkpoint_files"})
 
 __version__ = "0.1.0"
 

@@ -20,10 +20,10 @@ from collections.abc import Callable
 
 from flowedu.core.grad.custom import Custom, zeros
 from flowedu.core.grad.modes import no_grad
+from flowedu.core.ops.arrays import tensor_alias
 from flowedu.core.ops.dispatch import check_writable, current_interpreter, custom_node, is_grad_enabled, set_history, twin
 from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import CallError, GradientError, LazyTensorError
-from flowedu.tensor.autograd import tensor_alias
 
 
 class Context:

@@ -7,11 +7,11 @@ import numpy as np
 
 from flowedu.core.grad.custom import zeros
 from flowedu.core.grad.modes import enable_grad
+from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import ArgumentError
 from flowedu.tensor.autograd import grad
-from flowedu.tensor.interop import from_numpy
 
 _IDENTITY, _RESHAPE = REGISTRY["identity"], REGISTRY["reshape"]
 

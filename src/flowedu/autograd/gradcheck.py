@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from flowedu.core.grad.modes import no_grad
+from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.dtype import float64
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.errors.once import inert
 from flowedu.tensor.autograd import grad
-from flowedu.tensor.interop import from_numpy
 
 
 class GradcheckError(FlowError, RuntimeError):

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flowedu.core.ops.arrays import tensor_alias
 from flowedu.core.ops.dispatch import connect
 from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import GradientError
 from flowedu.errors.once import inert
-from flowedu.tensor.autograd import tensor_alias
 
 
 class _Packed:

@@ -7,7 +7,8 @@ Nothing is imported before it is called. Without the shelf the rest of the cours
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from flowedu.errors import UnsupportedError
 
@@ -15,14 +16,15 @@ _homes: dict[str, str] = {}
 
 
 def register_shelf(homes: Mapping[str, str]) -> None:
-    """{what: "module:function"}."""
+    """{what: "module:function", or "module"}."""
     _homes.update(homes)
 
 
-def shelf(what: str) -> Callable:
-    """The function that does it."""
+def shelf(what: str) -> Any:
+    """The function, class or module that does it."""
     if what not in _homes:
         raise UnsupportedError(f"{what}: not in this package", expected="a shelf beside flowedu.core that does it",
                                got="none", fix="install all of flowedu")
     module, _, name = _homes[what].partition(":")
-    return getattr(importlib.import_module(module), name)
+    found = importlib.import_module(module)
+    return getattr(found, name) if name else found

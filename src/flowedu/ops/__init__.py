@@ -2,7 +2,8 @@
 # Records of other families are built from `view` and `elementwise`, so these come first.
 from flowedu.core.ops import view, elementwise  # isort: skip
 from flowedu.core.ops import concat, matmul, reduce, update
-from flowedu.ops import conv, distribute, index, norm, pool, random, resize, softmax
+from flowedu.core.sbp import distribute  # isort: skip
+from flowedu.ops import conv, index, norm, pool, random, resize, softmax
 from flowedu.ops import activations, ctc, order, scatter
 from flowedu.fast.ops import conv_last, masked_softmax, moving, norm_clip
 from flowedu.ops import exact, linalg, scan, strided, update_adaptive

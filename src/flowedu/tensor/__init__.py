@@ -1,6 +1,6 @@
 """Chapter 2 and 5: tensors. One module per idea; `base` has the class, the others attach their methods to it."""
 from flowedu.core.ops.tensor import Tensor, attach
-from flowedu.core.ops.creation import empty, from_numpy, full, full_shape, ones_like, tensor, zeros_like
+from flowedu.tensor.creation import empty, from_numpy, full, full_shape, ones_like, tensor, zeros_like
 from flowedu.tensor import indexing, methods
 from flowedu.tensor import devices, global_methods, inplace_methods, interop
 from flowedu.tensor.autograd import grad, is_grad_enabled, no_grad, tensor_alias

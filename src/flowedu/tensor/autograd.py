@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from flowedu.core.grad.modes import is_grad_enabled, no_grad
 from flowedu.core.grad.nodes import Handle, hook_table
 from flowedu.core.grad.tape import accumulate_into, run_backward
+from flowedu.core.ops.arrays import tensor_alias
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import Rare, current_interpreter, labelled, scalar_tensor, set_data
+from flowedu.core.ops.dispatch import Rare, current_interpreter, scalar_tensor
 from flowedu.core.ops.tensor import Tensor, attach
-from flowedu.core.values.storage import view as _view
 from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError, told_value
 
 __all__ = ["Tensor", "backward", "grad", "is_grad_enabled", "no_grad", "tensor_alias"]
@@ -156,17 +156,6 @@ def _lazy_grad(outs: list, ins: list, grad_outputs, create_graph: bool) -> list:
 
 
 # ---- methods
-def tensor_alias(t: Tensor, cls: type = Tensor) -> Tensor:
-    """Another tensor of class `cls` over the same memory, without history."""
-    if t.lay is None:
-        return _view(t, t.shape_(), t.strides, 0, cls)
-    if cls is Tensor:
-        return labelled(t, t.lay)
-    y = _view(scalar_tensor(0, t.dtype), (), (), 0, cls)
-    set_data(y, t)
-    return y
-
-
 def detach(self) -> Tensor:
     """The same memory (or lazy value) without history."""
     if not self.has_memory:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from flowedu.core.grad.modes import no_grad
-from flowedu.core.ops.creation import from_numpy
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import (
     check_writable,
@@ -23,6 +22,7 @@ from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values.dtype import FLOATS
 from flowedu.errors import CallError, MissingAttributeError, ShapeError
 from flowedu.tensor import random
+from flowedu.tensor.creation import from_numpy
 from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.inplace import arithmetic, compute_into, write_into
 

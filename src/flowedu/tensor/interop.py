@@ -3,33 +3,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu.core.ops.arrays import from_numpy, tensor_alias
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import set_data
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dlpack
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
-from flowedu.core.values.storage import from_numpy as _from_numpy
-from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError, ShapeError
-from flowedu.tensor.autograd import tensor_alias
+from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError
 
 _COPY = REGISTRY["contiguous"]
-
-
-def from_numpy(a: np.ndarray) -> Tensor:
-    """A tensor over the memory of `a`, strides included: writes on one side show on the other. Of a read-only array a
-    tensor that in-place ops refuse to write. Raises DTypeError for element types flowedu has not, ShapeError for negative
-    strides."""
-    if not isinstance(a, np.ndarray):
-        raise CallError("from_numpy: expected an ndarray", expected="numpy.ndarray", got=type(a).__name__,
-                        fix="flow.tensor(data) takes numbers and lists")
-    if any(s < 0 for s in a.strides):
-        raise ShapeError("from_numpy: At least one stride in the given numpy array is negative, and tensors with negative "
-                         "strides are not supported", got=str(a.strides), fix="flow.from_numpy(a.copy())")
-    if not a.dtype.isnative:
-        raise ArgumentError("from_numpy: the array has not this machine's byte order", got=str(a.dtype),
-                            fix="a.astype(a.dtype.newbyteorder('='))")
-    return _from_numpy(a, dt.as_dtype(a.dtype, "from_numpy: a.dtype"), Tensor)
 
 
 def alike(a: np.ndarray) -> Tensor:

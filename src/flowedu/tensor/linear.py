@@ -246,7 +246,7 @@ def trace(input):
 
 def matrix_power(input, n: int):
     """x @ x @ ... @ x, n times; of the inverse for a negative n."""
-    from flowedu.core.ops.creation import eye
+    from flowedu.tensor.creation import eye
     check_tensor("matrix_power", input)
     if n < 0:
         input, n = _op("inverse")(input), -n

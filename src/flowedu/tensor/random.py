@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.core.ops.creation import finished, from_numpy, sizes, where
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import REDUCING, cast, default_float
 from flowedu.core.ops.tensor import Tensor
@@ -16,6 +15,7 @@ from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedErr
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
+from flowedu.tensor.creation import finished, from_numpy, sizes, where
 from flowedu.tensor.generator import default_generator, draw
 from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.memory_format import like

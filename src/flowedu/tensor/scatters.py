@@ -156,7 +156,7 @@ def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bo
         return scatter_add(input, dim, index, src)
     import numpy as np
 
-    from flowedu.core.ops.creation import from_numpy
+    from flowedu.tensor.creation import from_numpy
     from flowedu.tensor.search import data
     fold = {"sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": np.minimum}.get(reduce)
     if fold is None:

@@ -252,7 +252,7 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
                              got=repr(output_size), fix=f"output_size={found}, or leave it out")
         return y
     if repeats is None:
-        from flowedu.core.ops.creation import arange
+        from flowedu.tensor.creation import arange
         input, repeats, dim = arange(input.size_), input, 0
     if dim is None:
         input, dim = ravel(input), 0

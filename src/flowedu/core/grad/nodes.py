@@ -45,21 +45,6 @@ class AccumulateGrad:
         return self.variable.register_post_accumulate_grad_hook(lambda leaf: hook((), (leaf.grad,)))
 
 
-class LazyGrad:
-    """The grad_fn of a lazy tensor: a name."""
-
-    next_functions = ()
-
-    def __init__(self, name: str):
-        self._name = name
-
-    def name(self) -> str:
-        return self._name
-
-    def __repr__(self) -> str:
-        return f"<{self._name}>"
-
-
 class Handle:
     """What registering a hook returns: `remove()` takes it away, and so does leaving a `with` block."""
 

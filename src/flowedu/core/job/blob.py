@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowedu.core.buffers.tensor_list import TensorList
+from flowedu.core.job.values import is_list
 from flowedu.core.layers.frontend import front
+from flowedu.core.shelves import shelf
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.dtype import int8
 from flowedu.errors import CheckError
-from flowedu.oneflow04 import distribute as wishes
-from flowedu.oneflow04 import math
-from flowedu.oneflow04.distribute import AUTO
 
 
 class JobBlob(BlobDef):
@@ -26,11 +24,18 @@ class JobBlob(BlobDef):
 
     values: tuple
     disable_boxing = False
-    distribute = AUTO
-
     def __init__(self, value, op_name: str, blob_name: str, context, is_dynamic: bool = False):
         super().__init__(value, op_name, blob_name)
         self.context, self.is_dynamic, self.parallel_conf = context, is_dynamic, context.placement
+
+    @property
+    def distribute(self):
+        """What its readers are asked to take (by default nothing in particular)."""
+        return vars(self).get("_distribute", shelf("wishes of blobs").AUTO)
+
+    @distribute.setter
+    def distribute(self, wish) -> None:
+        self._distribute = wish
 
     @property
     def parallel_size(self) -> int:
@@ -46,7 +51,7 @@ class JobBlob(BlobDef):
 
     @property
     def is_tensor_list(self) -> bool:
-        return isinstance(self.value, TensorList) or self.value in self.context.lists
+        return is_list(self.value) or self.value in self.context.lists
 
     @property
     def batch_axis(self) -> int | None:
@@ -61,15 +66,15 @@ class JobBlob(BlobDef):
 
     def with_distribute(self, distribute) -> BlobDef:
         """A handle on the same blob that asks its readers for this distribution; no value changes."""
-        return wishes.hinted(self, distribute)
+        return shelf("wishes of blobs").hinted(self, distribute)
 
     def with_split_distribute(self, axis: int) -> BlobDef:
         """with_distribute(flow.distribute.split(axis)), as OneFlow 0.2 wrote it."""
-        return self.with_distribute(wishes.split(axis))
+        return self.with_distribute(shelf("wishes of blobs").split(axis))
 
     def with_broadcast_distribute(self) -> BlobDef:
         """with_distribute(flow.distribute.broadcast()), as OneFlow 0.2 wrote it."""
-        return self.with_distribute(wishes.broadcast())
+        return self.with_distribute(shelf("wishes of blobs").broadcast())
 
     def with_boxing_disabled(self, val: bool = True) -> BlobDef:
         """A handle with disable_boxing set. (Of OneFlow 0.2. Stored: boxing is done where it is needed.)"""
@@ -79,57 +84,57 @@ class JobBlob(BlobDef):
 
     def with_gradient_distribute(self, distribute) -> BlobDef:
         """The same blob, whose gradient has this distribution."""
-        return wishes.parallel_cast(self, gradient_distribute=distribute)
+        return shelf("wishes of blobs").parallel_cast(self, gradient_distribute=distribute)
 
     def __add__(self, other):
-        return math.add(self, other)
+        return shelf("operators of blobs").add(self, other)
 
     def __radd__(self, other):
-        return math.add(other, self)
+        return shelf("operators of blobs").add(other, self)
 
     def __sub__(self, other):
-        return math.subtract(self, other)
+        return shelf("operators of blobs").subtract(self, other)
 
     def __rsub__(self, other):
-        return math.subtract(other, self)
+        return shelf("operators of blobs").subtract(other, self)
 
     def __mul__(self, other):
-        return math.multiply(self, other)
+        return shelf("operators of blobs").multiply(self, other)
 
     def __rmul__(self, other):
-        return math.multiply(other, self)
+        return shelf("operators of blobs").multiply(other, self)
 
     def __truediv__(self, other):
-        return math.divide(self, other)
+        return shelf("operators of blobs").divide(self, other)
 
     def __rtruediv__(self, other):
-        return math.divide(other, self)
+        return shelf("operators of blobs").divide(other, self)
 
     __div__, __rdiv__ = __truediv__, __rtruediv__
 
     def __mod__(self, other):
-        return math.mod(self, other)
+        return shelf("operators of blobs").mod(self, other)
 
     def __rmod__(self, other):
-        return math.mod(other, self)
+        return shelf("operators of blobs").mod(other, self)
 
     def __eq__(self, other):
-        return math.equal(self, other)
+        return shelf("operators of blobs").equal(self, other)
 
     def __ne__(self, other):
-        return math.not_equal(self, other)
+        return shelf("operators of blobs").not_equal(self, other)
 
     def __lt__(self, other):
-        return math.less(self, other)
+        return shelf("operators of blobs").less(self, other)
 
     def __le__(self, other):
-        return math.less_equal(self, other)
+        return shelf("operators of blobs").less_equal(self, other)
 
     def __gt__(self, other):
-        return math.greater(self, other)
+        return shelf("operators of blobs").greater(self, other)
 
     def __ge__(self, other):
-        return math.greater_equal(self, other)
+        return shelf("operators of blobs").greater_equal(self, other)
 
     def __bool__(self):
         if self.dtype is int8:                 # if x > 0: ..., or x in blobs

@@ -10,7 +10,7 @@ from flowedu.core.graph import devices as many
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.program import Program
 from flowedu.core.layers.context import pushed
-from flowedu.core.ops.creation import tensor
+from flowedu.core.ops.arrays import copied
 
 
 class Compiled:
@@ -43,7 +43,7 @@ class Compiled:
 
     def link(self, session, on_step: Callable[[int, list[float]], None] | None = None) -> None:
         """Plan the graph over the session's variables. on_step: told every step of training and its rates (debug mode)."""
-        rates = [(schedule, tensor(np.zeros(1, np.float32)), value) for schedule, value in self.context.rates]
+        rates = [(schedule, copied(np.zeros(1, np.float32)), value) for schedule, value in self.context.rates]
         arrays: dict[GraphValue, object] = {v: session.variables[n].tensor for n, v in self.graph.variables.items()}
         arrays.update({value: rate for _, rate, value in rates})
         step = session.variables.get(f"System-Train-TrainStep-{self.context.name}")

@@ -11,12 +11,12 @@ from flowedu.core.job.placement import Placement
 from flowedu.core.job.recording import Call, flat, replay, shaped_like
 from flowedu.core.layers.context import BETWEEN_JOBS, Context, blobs_in
 from flowedu.core.ops.host import HostOp
+from flowedu.core.shelves import shelf
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.place import Place
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DTypeError, JobBuildAndInferError, UnsupportedError
 from flowedu.errors.once import say_once
-from flowedu.oneflow04.job.views import Views
 
 LEGACY = {"train.primary_lr", "train.secondary_lr", "train.model_update_conf"}
 
@@ -63,7 +63,7 @@ class JobContext(Context):
         self.legacy_losses: list[BlobDef] = []
         self.rates: list[tuple[object, GraphValue]] = []
         self.default_initializer = config.default_initializer if config else None
-        self.views = Views(self)
+        self.views = shelf("views of devices")(self)
         self.placements = [session.placement(config)]
 
     # ---- where things are
@@ -242,8 +242,8 @@ class JobContext(Context):
     def settle(self) -> None:
         """After the body: what the legacy configuration asked for becomes a goal."""
         if self.goal is None and self.legacy_losses:
-            from flowedu.oneflow04.optim.legacy import optimizer_from_conf
-            self.minimize(optimizer_from_conf(self.config.values if self.config else {}), self.legacy_losses)
+            values = self.config.values if self.config else {}
+            self.minimize(shelf("optimizer of a configuration")(values), self.legacy_losses)
         elif self.config:
             for name in LEGACY.intersection(self.config.values):
                 say_once(f"function_config.{name}", "this job's optimizer is given to minimize; the setting is for "

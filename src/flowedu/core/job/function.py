@@ -15,11 +15,9 @@ from flowedu.core.values.annotation import MISSING, CallbackOf
 from flowedu.core.values.signature import check_signature, convert, leaves
 from flowedu.core.values.typing import Numpy
 from flowedu.errors import CallError, CheckError
-from flowedu.oneflow04.job import debug, eager
-from flowedu.oneflow04.job.config import FunctionConfig
 
 
-def global_function(type: str = "predict", function_config: FunctionConfig | None = None) -> Callable:
+def global_function(type: str = "predict", function_config=None) -> Callable:
     """Decorator that makes a function a job: `@flow.global_function("train")`.
 
     Args:
@@ -30,7 +28,7 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
     The body runs once, on blobs, when the session starts; a call then runs the compiled plan. (In eager execution mode,
     flow.enable_eager_execution(True), every call runs the body, on data.)
     """
-    if isinstance(type, FunctionConfig):
+    if isinstance(type, shelf("settings of a job")):
         print("global_function: pass the config as the second argument: global_function(type, config)")
         type, function_config = type.job_type or "predict", type
     if callable(type):
@@ -40,7 +38,7 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
     if type not in ("train", "predict"):
         raise CheckError("global_function: unknown type", expected='"train" or "predict"', got=repr(type),
                          fix='@flow.global_function("train") to train, @flow.global_function() for anything else')
-    if not isinstance(function_config, (FunctionConfig, NoneType)):
+    if not isinstance(function_config, (shelf("settings of a job"), NoneType)):
         raise CheckError("global_function: function_config is not a configuration", expected="a flow.function_config()",
                          got=repr(function_config), fix='config = flow.function_config(); '
                          '@flow.global_function("predict", config)')
@@ -89,7 +87,7 @@ class JobFunction:
     Attributes: name; plan (after the first call), whose `show()` is also `job.show()`.
     """
 
-    def __init__(self, fn: Callable, type: str, config: FunctionConfig | None):
+    def __init__(self, fn: Callable, type: str, config):
         functools.update_wrapper(self, fn)
         self.fn, self.type, self.name = fn, type, fn.__name__
         self.config = config.copy() if config is not None else None     # what is set later is for later jobs
@@ -133,7 +131,7 @@ class JobFunction:
         compiled = self.compiled
         if compiled is None or kwargs:
             if not kwargs and self.session is not None and self.session.eager:
-                return self._value(*eager.run(self, args))
+                return self._value(*shelf("bodies run at every call")(self, args))
             self._start(kwargs)
             compiled = self.compiled
         if self.program.plain:                       # arrays in, one plan: the usual case
@@ -146,8 +144,8 @@ class JobFunction:
         else:
             first = compiled is None
             self.compiled, fetched = self.program.run(args)
-            if first and debug.enabled():            # now there is a plan to show
-                debug.start(self)
+            if first and shelf("debugging of jobs").enabled():            # now there is a plan to show
+                shelf("debugging of jobs").start(self)
         return self._value(self.program.result, fetched, self.program.dynamic)
 
     def _start(self, kwargs) -> None:

@@ -6,7 +6,7 @@ while the plan works on what was read before: the job waits for data only when t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from flowedu.core.grad.modes import no_grad
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.recording import Call, replay
 from flowedu.core.layers.context import pushed
+from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.ops.host import HostOp, States
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.shelves import shelf
 from flowedu.errors import FlowError
-from flowedu.tensor.interop import from_numpy
-
-if TYPE_CHECKING:                                # imported when a job reads ahead
-    from flowedu.oneflow04.data.prefetch import Prefetcher
 
 
 def needed_calls(calls: list[Call]) -> list[Call]:
@@ -51,7 +49,7 @@ class HostPart:
                 made.update(call.results)
         self.rest = [c for c in self.calls if c not in self.ahead]
         self.states = States(), States()
-        self.prefetcher: Prefetcher | None = None
+        self.prefetcher = None
 
     def run(self, feed: dict[GraphValue, Any]) -> dict[GraphValue, Any]:
         """All results of the calls, for these arguments of the job: tensors, TensorBuffers, TensorLists."""
@@ -68,9 +66,8 @@ class HostPart:
             if not self.depth:
                 return _run(self.ahead, {}, self.states[0])
             if self.prefetcher is None:
-                from flowedu.oneflow04.data.prefetch import Prefetcher
                 ahead, states = self.ahead, self.states[0]       # not self: whoever owns a Prefetcher is not for its thread
-                self.prefetcher = Prefetcher(lambda: _run(ahead, {}, states), self.depth)
+                self.prefetcher = shelf("reading ahead")(lambda: _run(ahead, {}, states), self.depth)
             prefetcher = self.prefetcher
         return prefetcher.get()
 

@@ -15,13 +15,13 @@ from flowedu.core.job.host_part import HostPart
 from flowedu.core.job.values import check_returned, fed, flat_array, given_back, per_device
 from flowedu.core.layers import context as contexts
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.shelves import shelf
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.annotation import MISSING
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.signature import check_return, convert, leaves
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError
-from flowedu.oneflow04.job import debug
 
 KEPT = 32                # plans of a job whose shapes vary
 
@@ -125,8 +125,8 @@ class CompiledJob:
             self._link(self.only)
 
     def _link(self, compiled: Compiled) -> None:
-        told = debug.enabled()
-        compiled.link(self.session, (lambda step, rates: debug.step(self.job, step, rates)) if told else None)
+        debug = shelf("debugging of jobs")
+        compiled.link(self.session, (lambda step, rates: debug.step(self.job, step, rates)) if debug.enabled() else None)
 
     def close(self) -> None:
         """End the thread that reads ahead."""

@@ -15,9 +15,10 @@ import numpy as np
 
 from flowedu.core.job.placement import Placement
 from flowedu.core.layers import context
-from flowedu.core.ops.creation import tensor
+from flowedu.core.ops.arrays import copied
 from flowedu.core.ops.host import forget_states
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError
 from flowedu.errors import nearest as similar
@@ -130,9 +131,9 @@ class Session:
             config = getattr(self.jobs.get(job), "config", None)
             path = config.values.get("default_initialize_with_snapshot_path") if config else None
             if path is not None:
-                from flowedu.oneflow04.job.checkpoint_files import initializer_from, snapshot
-                opened = self.snapshots[str(path)] = self.snapshots.get(str(path)) or snapshot(path)
-                initializer = initializer_from(opened, name, initializer)
+                snapshots = shelf("snapshots of variables")
+                opened = self.snapshots[str(path)] = self.snapshots.get(str(path)) or snapshots.snapshot(path)
+                initializer = snapshots.initializer_from(opened, name, initializer)
             if initializer is None:
                 raise context.missing_initializer(name)
             self.declared[name] = (spec, initializer, trainable, seed, job)
@@ -218,15 +219,14 @@ class Session:
         for name, (spec, initializer, trainable, seed, job) in self.declared.items():
             if name not in self.variables:
                 value = context.initial_value(initializer, spec, seed, name)
-                self.variables[name] = Variable(name, spec, trainable, tensor(value, dtype=spec.dtype), job)
+                self.variables[name] = Variable(name, spec, trainable, copied(value, spec.dtype), job)
         self.declared = {name: (found[0], None, *found[2:]) for name, found in self.declared.items()}
         for job in jobs:
             job.link(self)
         if self.config.get("enable_debug_mode"):
-            from flowedu.oneflow04.job import debug
             for job in jobs:
                 if job.compiled is not None:
-                    debug.start(job)
+                    shelf("debugging of jobs").start(job)
 
     def close(self) -> None:
         """End what jobs left running (threads that read ahead)."""
@@ -271,8 +271,7 @@ def clear_default_session() -> None:
 
 def sync_default_session() -> None:
     """Wait for launched jobs and callbacks. Jobs run inline here, so only the debug mode's last lines can be pending."""
-    from flowedu.oneflow04.job import debug
-    debug.flush()
+    shelf("debugging of jobs").flush()
 
 
 def get_all_variables() -> dict[str, Variable]:

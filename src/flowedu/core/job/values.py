@@ -3,9 +3,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.core.buffers.tensor_list import TensorList
 from flowedu.core.values import placeholder as ph
 from flowedu.errors import UnsupportedError
+
+_list_type: list[type] = []                # chapter 7 puts TensorList here
+
+
+def register_list_type(cls: type) -> None:
+    """The class of lists of arrays: cls(arrays, dtype, number of axes), with arrays()."""
+    _list_type[:] = [cls]
+
+
+def is_list(value) -> bool:
+    return isinstance(value, tuple(_list_type))
 
 
 def check_returned(job: str, values) -> None:
@@ -30,7 +40,7 @@ def per_device(d: ph.ArgBlobDef, value) -> list:
     """An argument as one array, or TensorList, per device (of a fixed one: the whole)."""
     if isinstance(d, ph.FixedTensorDef):
         return [value]
-    return [TensorList(v, d.dtype, len(d.shape)) for v in value] if d.is_tensor_list else value
+    return [_list_type[0](v, d.dtype, len(d.shape)) for v in value] if d.is_tensor_list else value
 
 
 def flat_array(a: np.ndarray) -> np.ndarray:
@@ -41,7 +51,7 @@ def flat_array(a: np.ndarray) -> np.ndarray:
 
 def given_back(value) -> object:
     """What the caller gets of a value: an array of its own, or the list of a TensorList's arrays."""
-    return value.arrays() if isinstance(value, TensorList) else np.array(value)
+    return value.arrays() if is_list(value) else np.array(value)
 
 
 def joined(arrays: list[np.ndarray]) -> np.ndarray:

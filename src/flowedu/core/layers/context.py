@@ -95,13 +95,13 @@ class Eager(Context):
 
     def get_variable(self, name, spec: Spec, initializer, trainable: bool, regularizer=None, reuse: bool = True,
                      seed: int | None = None):
-        from flowedu.core.ops.creation import tensor
+        from flowedu.core.ops.arrays import copied
         found = self.variables.get(name)
         if found is None:
             if initializer is None:
                 raise missing_initializer(name)
-            found = self.variables[name] = tensor(initial_value(initializer, spec, seed, name), dtype=spec.dtype,
-                                                  requires_grad=trainable and spec.dtype.is_floating_point)
+            found = self.variables[name] = copied(initial_value(initializer, spec, seed, name), spec.dtype)
+            found.requires_grad = trainable and spec.dtype.is_floating_point
         elif found.spec != spec:
             raise CheckError(f"variable {name!r} exists with another shape or dtype", expected=str(found.spec),
                              got=str(spec), fix="use another name, or flow.clear_default_session() to start over")

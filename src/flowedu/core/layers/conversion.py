@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.shelves import shelf
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError
-from flowedu.tensor.memory_format import checked, contiguous
 
 
 class Convertible:
@@ -33,7 +33,9 @@ class Convertible:
         A dtype (a floating one) goes to floating tensors only, memory_format=flow.channels_last to those of 4 axes (its
         sister to those of 5). Returns self.
         """
-        dtype, format = kwargs.pop("dtype", None), checked("nn.Module.to", kwargs.pop("memory_format", None))
+        dtype, format = kwargs.pop("dtype", None), kwargs.pop("memory_format", None)
+        if format is not None:
+            format = shelf("memory formats").checked("nn.Module.to", format)
         rest = []
         for a in args:
             if isinstance(a, Tensor):
@@ -49,7 +51,8 @@ class Convertible:
 
         def convert(t):
             t = t.to(*rest, **kwargs) if rest or kwargs else t
-            t = contiguous(t, format) if format.order is not None and len(format.order) == t.ndim else t
+            if format is not None and format.order is not None and len(format.order) == t.ndim:
+                t = shelf("memory formats").contiguous(t, format)
             return t.to(dtype) if dtype is not None and t.dtype.is_floating_point else t
 
         return self._apply(convert)

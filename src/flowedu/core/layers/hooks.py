@@ -5,6 +5,8 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Callable
 
+from flowedu.core.shelves import shelf
+
 _ids = itertools.count()
 
 
@@ -67,8 +69,7 @@ def call(module, args: tuple, kwargs: dict):
                 args = got if isinstance(got, tuple) else (got,)
     watch = None
     if hooks.backward or hooks.backward_pre:
-        from flowedu.nn.backward_hooks import Watch
-        watch = Watch(module, hooks)
+        watch = shelf("backward hooks")(module, hooks)
         args = watch.inputs(args)
     done: set[int] = set()
     try:
@@ -92,8 +93,7 @@ def call(module, args: tuple, kwargs: dict):
 def say_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
     """Raise an error that says why a call does not fit module.forward, where `error`, met in the caller, was that."""
     if error.__traceback__.tb_next is None:              # no line of forward ran
-        from flowedu.calls.explain import misfit
-        better = misfit(f"{type(module).__name__}.forward", module.forward, args, kwargs)
+        better = shelf("why a call does not fit")(f"{type(module).__name__}.forward", module.forward, args, kwargs)
         if better is not None:
             raise better
 

@@ -1,9 +1,11 @@
 """Parameter: a tensor that is learnt. A module that gets one as an attribute lists it in parameters()."""
 from __future__ import annotations
 
+from flowedu.core.ops.arrays import tensor_alias
+from flowedu.core.ops.promote import default_float
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values.storage import empty
 from flowedu.errors import DTypeError, LazyTensorError
-from flowedu.tensor.autograd import tensor_alias
 
 
 class _ParameterType(type(Tensor)):
@@ -11,8 +13,7 @@ class _ParameterType(type(Tensor)):
 
     def __call__(cls, data=None, requires_grad: bool = True):
         if data is None:
-            from flowedu.core.ops.creation import empty
-            data = empty(0)
+            data = empty((0,), default_float(), Tensor)
         if not isinstance(data, Tensor):
             raise DTypeError("Parameter: data is not a tensor", expected="a flow.Tensor", got=type(data).__name__,
                              fix="nn.Parameter(flow.tensor(data))")

@@ -9,11 +9,10 @@ import numpy as np
 
 from flowedu.core.grad.modes import no_grad
 from flowedu.core.layers.hooks import RemovableHandle
-from flowedu.core.ops.creation import tensor
+from flowedu.core.ops.arrays import copied
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.shelves import shelf
 from flowedu.errors import CallError, CheckpointError
-from flowedu.tensor.globals import from_logical
-from flowedu.tensor.interop import from_dlpack
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -33,9 +32,9 @@ def _as_tensor(value) -> Tensor | None:
         return value
     try:
         if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
-            return from_dlpack(value.detach() if hasattr(value, "detach") else value)
+            return shelf("tensors of other libraries")(value.detach() if hasattr(value, "detach") else value)
         array = np.asarray(value)
-        return tensor(array) if array.dtype.kind in "biuf" else None
+        return copied(array) if array.dtype.kind in "biuf" else None
     except (TypeError, ValueError, RuntimeError, BufferError):
         return None
 
@@ -158,7 +157,8 @@ class Stateful:
             elif local_metadata.get("assign"):
                 own.data = given.detach()
             elif own is not given:
-                own.copy_(given if own.lay is None or given.lay is not None else from_logical(given, own.lay))
+                spread = own.lay is not None and given.lay is None
+                own.copy_(shelf("a value, spread out")(given, own.lay) if spread else given)
         extra = f"{prefix}_extra_state"
         if type(self).set_extra_state is not Stateful.set_extra_state:
             if extra in state_dict:

@@ -119,8 +119,8 @@ class HostOp(Op):
 
     def run(self, inputs: tuple, attrs: tuple):
         """Run now. Tensors come in as arrays, and arrays go out as tensors."""
+        from flowedu.core.ops.arrays import from_numpy
         from flowedu.core.ops.tensor import Tensor
-        from flowedu.tensor.interop import from_numpy
         self._count(inputs)
         values = [x.numpy() if isinstance(x, Tensor) else x for x in inputs]
         specs = [spec_of(v, self.name) for v in values]

@@ -145,7 +145,7 @@ def as_tensors(what: str, a, b, dtype: dt.dtype | None = None):
         if isinstance(a, np.ndarray) and a.ndim or isinstance(b, np.ndarray) and b.ndim:
             if not (isinstance(a, TensorBase) or isinstance(b, TensorBase)):
                 return None
-            from flowedu.core.ops.creation import from_numpy
+            from flowedu.core.ops.arrays import from_numpy
             a, b = (from_numpy(x) if isinstance(x, np.ndarray) else x for x in (a, b))
             return as_tensors(what, a, b, dtype)
         a, b = (x.item() if isinstance(x, (np.generic, np.ndarray)) else x for x in (a, b))

@@ -7,12 +7,12 @@ import builtins
 
 import numpy as np
 
-from flowedu.core.grad.nodes import LazyGrad
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dims import real_dim
 from flowedu.core.ops.dispatch import TensorBase, connect, slots
 from flowedu.core.ops.promote import compare, operate, order
 from flowedu.core.ops.value import matmul
+from flowedu.core.shelves import shelf
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.device import CPU, device
 from flowedu.core.values.size import Size
@@ -27,13 +27,27 @@ def _operators(name: str, run=operate) -> tuple:
     return lambda self, other: run(op, self, other), lambda self, other: run(op, other, self)
 
 
+class LazyGrad:
+    """The grad_fn of a lazy tensor: a name."""
+
+    next_functions = ()
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def name(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<{self._name}>"
+
+
 class TensorType(type):
     """Calling the class makes a tensor: `flow.Tensor(2, 3)`, `flow.Tensor([1, 2])`. (The memory layer makes instances
     without a call.)"""
 
     def __call__(cls, *args, device=None):
-        from flowedu.core.ops.creation import construct
-        return construct("Tensor", None, args, device)
+        return shelf("tensors from sizes")("Tensor", None, args, device)
 
 
 class Tensor(TensorBase, metaclass=TensorType):

@@ -1,7 +1,7 @@
 """Chapter 6 answers what chapters 4 and 5 leave open (core/graph/devices.py). Nothing is imported before somebody asks."""
 from flowedu.core.graph.devices import connect
 from flowedu.core.graph.passes import SAME
-from flowedu.ops.distribute import distribute_hint
+from flowedu.core.sbp.distribute import distribute_hint
 
 
 def spread(graph, devices: int):

@@ -8,7 +8,7 @@ import numpy as np
 from flowedu.core.graph import updates
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.updates import Group, Member
-from flowedu.core.ops.creation import tensor
+from flowedu.core.ops.arrays import copied
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
@@ -27,7 +27,7 @@ class Rate:
     def __init__(self, optimizer, group: int, scheduler, name: str):
         self.optimizer, self.group, self.scheduler, self.name = optimizer, group, scheduler, name
         wide = any(p.dtype is dt.float64 for p in optimizer.param_groups[group]["params"])
-        self.tensor = tensor([0.0], dtype=dt.float64 if wide else dt.float32)
+        self.tensor = copied([0.0], dt.float64 if wide else dt.float32)
         self.array, self.now = self.tensor.numpy(), 0.0
         self.options = optimizer.param_groups[group]
 
@@ -105,7 +105,7 @@ def _state(tracer, states: dict, name: str, spec: Spec, initial: float, lay=None
         if found is not None:
             raise ArgumentError(f"nn.Graph.load_state_dict: {name} does not fit", expected=str(spec), got=str(found.spec),
                                 fix="load the state of a graph with the same model and optimizer")
-        found = tensor(np.full(spec.shape, initial, spec.dtype.numpy))
+        found = copied(np.full(spec.shape, initial, spec.dtype.numpy))
     if lay is not None and found.lay is not lay:
         found = tracer.placing.laid(found, lay)
     states[name] = tracer.variables[name] = found

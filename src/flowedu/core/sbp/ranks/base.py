@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flowedu.core.shelves import shelf
 from flowedu.core.values.dtype import uint8
 from flowedu.core.values.storage import empty as block
 from flowedu.errors import ArgumentError, CommError
@@ -215,9 +216,8 @@ def _start() -> Engine:
     with _lock:
         if _process is None:
             if launched():
-                from flowedu.distributed.mpi.process import start
 
-                _process = start()
+                _process = shelf("ranks that are processes")()
             else:
                 _process = _virtual(_devices())
         return _process

@@ -6,8 +6,8 @@ from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.ranks.base import current
 from flowedu.core.sbp.tensor.convert import from_logical
 from flowedu.core.sbp.tensor.lay import checked_lay
+from flowedu.core.shelves import shelf
 from flowedu.errors import ArgumentError, CheckError
-from flowedu.tensor.generator import Generator, default_generator
 
 
 def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
@@ -28,15 +28,16 @@ def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
     return from_logical(t, lay)
 
 
-def shared_generator(placement, generator: Generator | None) -> Generator | None:
+def shared_generator(placement, generator):
     """The generator for a global tensor: one that stands at the same place on every rank. Rank 0's default one decides."""
     engine = current()
     if placement is None or generator is not None or len(engine.owned) == engine.size:
         return generator
     comm = engine.comm(engine.rank)
     group = tuple(range(engine.size))
-    state = comm.broadcast(default_generator.get_state().numpy() if engine.rank == 0 else None, 0, group, "random numbers")
-    shared = Generator()
+    own = shelf("random numbers").default_generator
+    state = comm.broadcast(own.get_state().numpy() if engine.rank == 0 else None, 0, group, "random numbers")
+    shared = shelf("random numbers").Generator()
     shared._seed, shared._draws = (int(x) for x in state.copy().view("<u8"))
-    default_generator.next()                       # and moves on
+    own.next()                                     # and moves on
     return shared

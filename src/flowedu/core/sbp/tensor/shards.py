@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowedu.core.grad.custom import Custom
+from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import Lay, labelled
 from flowedu.core.ops.tensor import Tensor
@@ -19,7 +20,6 @@ from flowedu.core.sbp.tensor.interpreter import Parts, assembled, parts_of
 from flowedu.core.sbp.tensor.lay import check_placement, lay_of, with_texts
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, CheckError, DTypeError, UnsupportedError, user_line
-from flowedu.tensor.interop import from_numpy
 
 _COPY = REGISTRY["contiguous"]
 _DUAL = {"B": "P", "P": "B"}

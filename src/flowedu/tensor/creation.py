@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 
+from flowedu.core.ops.arrays import copied, from_numpy
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dims import reshaped, sizes
 from flowedu.core.ops.dispatch import current_interpreter
@@ -14,11 +15,9 @@ from flowedu.core.ops.promote import cast, default_float, number_type
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
-from flowedu.core.values.storage import from_numpy as _from_numpy
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
 from flowedu.errors.once import inert
 from flowedu.tensor.globals import spread_out
-from flowedu.tensor.interop import from_numpy
 from flowedu.tensor.memory_format import checked, like, order_of, out_of_order
 from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)
 
@@ -93,10 +92,7 @@ def _made(data, kind, copy):
     elif a.dtype.kind not in "biuf":
         raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type", got=repr(data)[:60],
                          expected="numbers", fix="pass numbers")
-    if kind.numpy is None:                                        # bfloat16: by way of float32
-        return cast(_made(np.asarray(a, np.float32), dt.float32, True), kind)
-    with np.errstate(all="ignore"):
-        return _from_numpy(np.array(a, dtype=kind.numpy, order="C", copy=True), kind, Tensor)
+    return copied(a, kind)
 
 
 def _holds_tensors(data, depth: int = 0) -> bool:
