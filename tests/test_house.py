@@ -77,14 +77,14 @@ def test_the_rule_can_fail(tmp_path, monkeypatch):
 def test_what_core_leaves_to_shelves_is_there():
     asked = {what for p in CORE for what in re.findall(r'shelf\("([^"]+)"\)', p.read_text())}
     assert asked == set(shelves._homes)
-    assert all(callable(shelves.shelf(what)) for what in shelves._homes)
+    assert all(shelves.shelf(what) is not None for what in shelves._homes)
     with pytest.raises(UnsupportedError, match="a picture nobody makes"):
         shelves.shelf("a picture nobody makes")
 
 
 def test_at_most_25_names_at_the_top():
     names = {p.name for p in ROOT.iterdir() if not p.name.startswith(("__pycache__", "."))}
-    assert len(names) <= 27, sorted(names)
+    assert len(names) <= 25, sorted(names)
 
 
 def test_an_import_brings_nothing_heavy_along():

@@ -125,7 +125,7 @@ from flowedu.core.ops.promote import can_cast, promote_types, result_type
 from flowedu import models, optim, utils, vision
 from flowedu.oneflow04 import names as _names
 from flowedu.calls.present import present_all as _present_all
-from flowedu.later import later as _later
+from flowedu.calls.later import later as _later
 
 # chapter 6: several devices
 from flowedu.oneflow04 import advanced
@@ -168,7 +168,7 @@ __getattr__, __dir__ = _later(__name__, {
     **{f"image_{n}": f"flowedu.oneflow04.image.image:{n}" for n in (
         "batch_align", "decode", "flip", "normalize", "random_crop", "resize", "target_resize")},
 })
-_PARTS = {"calls", "faces", "fast", "later", "oneflow04", "saving"}         # of the house, which users need not know
+_PARTS = {"calls", "faces", "fast", "oneflow04", "saving"}         # of the house, which users need not know
 __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name not in _PARTS]
 
 # what the course leaves to other shelves (core/shelves.py)

@@ -23,7 +23,6 @@ FACES = {
     "layers": "oneflow04.layers",
     "losses": "oneflow04.losses",
     "math": "oneflow04.math",
-    "nn.graph": "core.trace",
     "optimizer": "oneflow04.optimizer",
     "random": "oneflow04.random",
     "regularizers": "oneflow04.regularizers",

@@ -1,6 +1,6 @@
 """Gradients. `reverse` is the walk; `tape` the same walk over eager calls; the rest is what users call, as
 `flow.autograd.grad`, `flow.autograd.Function` and so on."""
-from flowedu.later import later
+from flowedu.calls.later import later
 
 __getattr__, __dir__ = later(__name__, {
     "grad": "flowedu.tensor.autograd", "backward": "flowedu.tensor.autograd:backward_all",

@@ -9,8 +9,7 @@ import importlib
 import types
 from collections.abc import Callable
 
-from flowedu import later
-from flowedu.calls import explain
+from flowedu.calls import explain, later
 from flowedu.calls.function import PublicFunction, register_explainer
 from flowedu.faces import face
 
@@ -18,7 +17,7 @@ _COMPILED = type(register_explainer)                     # a function of a Cytho
 _AS_IT_IS = {"forward", "build"}                         # what users define, and modules call
 PUBLIC = """flowedu nn nn.functional nn.init nn.utils nn.utils.rnn linalg math layers losses optim optim.lr_scheduler
     optimizer random regularizers autograd cuda utils vision models deprecated unittest advanced
-    oneflow04.job.env oneflow04.job.scope distribute"""      # and what is imported later (later.py)
+    oneflow04.job.env oneflow04.job.scope distribute"""      # and what is imported later (calls/later.py)
 _skins: dict[tuple[object, str, bool], PublicFunction] = {}
 _classes: set[type] = set()
 _choice: Callable = lambda path, value: None             # oneflow04/names.py has the one that is used

@@ -1,4 +1,4 @@
 """Networks that are not about pictures: flow.models.GPT. (flow.vision.models has the others.)"""
-from flowedu.later import later
+from flowedu.calls.later import later
 
 __getattr__, __dir__ = later(__name__, {"GPT": "flowedu.models.gpt", "gpt": "flowedu.models.gpt"})

@@ -3,14 +3,15 @@ from __future__ import annotations
 
 import os
 
+import flowedu
 from flowedu.core.ops import dispatch as core
 
-_PACKAGE = os.path.dirname(__file__)
+_PACKAGE = os.path.dirname(flowedu.__file__)
 
 
 def get_include() -> str:
     """The folder of abi.h, which describes a kernel's arguments."""
-    return os.path.join(_PACKAGE, "_kernels")
+    return os.path.join(_PACKAGE, "_kernels", "core")
 
 
 def get_lib() -> str:

@@ -1,4 +1,4 @@
 """flow.utils: what surrounds training. `flow.utils.data` feeds it."""
-from flowedu.later import later
+from flowedu.calls.later import later
 
 __getattr__, __dir__ = later(__name__, {"data": "flowedu.utils.data", "global_view": "flowedu.utils.global_view"})

@@ -2,7 +2,7 @@
 torchvision to PyTorch, small. A program for flowvision runs with `import flowedu.vision as flowvision`."""
 from __future__ import annotations
 
-from flowedu.later import later
+from flowedu.calls.later import later
 
 __all__ = ["datasets", "models", "transforms"]
 

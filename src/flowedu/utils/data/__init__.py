@@ -2,7 +2,7 @@
 from flowedu.utils.data.collate import default_collate, default_convert
 from flowedu.utils.data.dataset import (
     ChainDataset, ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split)
-from flowedu.later import imported
+from flowedu.calls.later import imported
 from flowedu.utils.data import distributed
 from flowedu.utils.data.distributed import DistributedSampler
 from flowedu.utils.data.loader import DataLoader
