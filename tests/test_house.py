@@ -75,7 +75,7 @@ def test_the_rule_can_fail(tmp_path, monkeypatch):
 
 
 def test_what_core_leaves_to_shelves_is_there():
-    asked = {what for p in CORE for what in re.findall(r'shelf\("([^"]+)"\)', p.read_text())}
+    asked = {what for p in CORE for what in re.findall(r'shelf\("([^"]+)"[,)]', p.read_text())}
     assert asked == set(shelves._homes)
     assert all(shelves.shelf(what) is not None for what in shelves._homes)
     with pytest.raises(UnsupportedError, match="a picture nobody makes"):

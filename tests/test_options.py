@@ -13,10 +13,11 @@ from test_settings import nothing_said, said  # noqa: F401
 ROOT = Path(flow.__file__)
 PROTOCOL = {"exc", "error", "memo", "protocol"}           # of __exit__, __deepcopy__, __reduce_ex__
 # What is called by a table or an interface
-INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/layers/context.py", "core/values/placeholder.py",
-          "core/graph/plan.py", "core/grad/custom.py", "core/trace/calls.py", "distributed/", "oneflow04/job/",
-          "oneflow04/custom/", "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py", "optim/lr_scheduler/",
-          "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/")    # called by a table or an interface
+INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/layers/context.py",
+          "core/values/placeholder.py", "core/graph/plan.py", "core/graph/devices.py", "core/layers/group.py",
+          "core/grad/custom.py", "core/trace/calls.py", "distributed/", "oneflow04/job/", "oneflow04/custom/",
+          "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py", "optim/lr_scheduler/",
+          "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/")
 USERS = ("core/ops/tensor.py", "core/ops/arrays.py", "distributed/comm.py")              # but these are called by users
 REASONS = {
     "core/values/blob.BlobDef.__array_ufunc__(options)": "NumPy's protocol; where the blob answers, there are none",

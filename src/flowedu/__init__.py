@@ -62,7 +62,7 @@ from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 
 # what chapter 6 does for chapters 4 and 5, and passes that know special kernels
 from flowedu.core.sbp import connect as _connect
-from flowedu.fast import passes as _fast
+from flowedu.fast import ops as _fast_ops, passes as _fast
 from flowedu.core.shelves import register_shelf as _register_shelf
 
 # chapter 5: tensors
@@ -187,7 +187,6 @@ _register_shelf({
     "a value, spread out": "flowedu.core.sbp.tensor.convert:from_logical",
     "tensors from sizes": "flowedu.tensor.creation:construct",
     "operators of blobs": "flowedu.oneflow04.math", "wishes of blobs": "flowedu.oneflow04.distribute",
-    "views of devices": "flowedu.oneflow04.job.views:Views",
     "settings of a job": "flowedu.oneflow04.job.config:FunctionConfig",
     "optimizer of a configuration": "flowedu.oneflow04.optim.legacy:optimizer_from_conf",
     "bodies run at every call": "flowedu.oneflow04.job.eager:run", "debugging of jobs": "flowedu.oneflow04.job.debug",

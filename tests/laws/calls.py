@@ -7,11 +7,12 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-import flowedu as flow
+from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.ops.axes import parse
-from flowedu.core.values.dtype import as_dtype
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.values.dtype import as_dtype, float32
+from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError
-from flowedu.ops import REGISTRY
 
 # For laws that hang less on the drawn values: a third of the profile's examples.
 few = settings(max_examples=max(5, settings().max_examples // 3))
@@ -96,14 +97,14 @@ def strided(x: np.ndarray, layout: int) -> np.ndarray:
 def resized(op, example: dict, sizes) -> dict:
     """The example with other sizes for its splittable letters, where the op takes them; else the example."""
     attrs = attributes(op, example)
-    specs = [flow.core.values.spec.Spec(tuple(s), flow.float32) for s in example["shapes"]]
+    specs = [Spec(tuple(s), float32) for s in example["shapes"]]
     try:
         ins, _ = parse(op.equation(specs, attrs), len(specs))
         new = {}
         shapes = [tuple(new.setdefault(c, sizes(c, n)) if c.islower() else n for c, n in zip(t, s))
                   for t, s in zip(ins, example["shapes"])]
         types = types_of(op, example, np.float32)
-        op.infer([flow.core.values.spec.Spec(s, as_dtype(t)) for s, t in zip(shapes, types)], attrs)
+        op.infer([Spec(s, as_dtype(t)) for s, t in zip(shapes, types)], attrs)
     except (FlowError, KeyError, IndexError, ZeroDivisionError):
         return example
     return {**example, "shapes": shapes}
@@ -139,7 +140,7 @@ def reference(op, arrays, attrs) -> tuple:
 
 def run(op, arrays, attrs) -> tuple:
     """The op eagerly, as a tuple of ndarrays."""
-    out = op.call(tuple(flow.from_numpy(a) for a in arrays), attrs)
+    out = op.call(tuple(from_numpy(a) for a in arrays), attrs)
     return tuple(y.numpy() for y in out) if isinstance(out, tuple) else (out.numpy(),)
 
 

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowedu._kernels import TABLE
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import get_num_threads
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
-from flowedu.ops import REGISTRY
 
 from .calls import attributes, call, cases, close, few, label, reference, run
 from .draws import EXACT, KINDS, agree, drawn, meaning, most_terms, supported
@@ -83,14 +84,13 @@ def test_infer_tells_shape_and_dtype_of_reference(case, data):
 @given(data=st.data())
 def test_threads_do_not_change_values(case, data):
     """Cutting work over threads gives the same numbers to rounding (sums may be added in another order)."""
-    import flowedu as flow
     op, example = case
     arrays, attrs = data.draw(call(op, example, dtypes=(np.float32,)))
     one = run_on(op, arrays, attrs, 1)
     for nt in (2, 3):
         for a, b in zip(run_on(op, arrays, attrs, nt), one):
             close(a, b, np.float32, scale=10.0)
-    assert flow.get_num_threads() >= 1
+    assert get_num_threads() >= 1
 
 
 def run_on(op, arrays, attrs, nt):

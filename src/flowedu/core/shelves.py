@@ -20,9 +20,11 @@ def register_shelf(homes: Mapping[str, str]) -> None:
     _homes.update(homes)
 
 
-def shelf(what: str) -> Any:
-    """The function, class or module that does it."""
+def shelf(what: str, otherwise: Any = None) -> Any:
+    """The function, class or module that does it; `otherwise` where there is none."""
     if what not in _homes:
+        if otherwise is not None:
+            return otherwise
         raise UnsupportedError(f"{what}: not in this package", expected="a shelf beside flowedu.core that does it",
                                got="none", fix="install all of flowedu")
     module, _, name = _homes[what].partition(":")

@@ -5,8 +5,7 @@ from flowedu.core.ops import concat, matmul, reduce, update
 from flowedu.core.sbp import distribute  # isort: skip
 from flowedu.ops import conv, index, norm, pool, random, resize, softmax
 from flowedu.ops import activations, ctc, order, scatter
-from flowedu.fast.ops import conv_last, masked_softmax, moving, norm_clip
-from flowedu.ops import exact, linalg, scan, strided, update_adaptive
+from flowedu.ops import linalg, scan, strided, update_adaptive
 from flowedu.core.ops import fused
 from flowedu.core.ops.define import REGISTRY, define
 from flowedu.core.ops.formula import elementwise as define_elementwise

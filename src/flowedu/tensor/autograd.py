@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from flowedu.core.grad.modes import is_grad_enabled, no_grad
 from flowedu.core.grad.nodes import Handle, hook_table
 from flowedu.core.grad.tape import accumulate_into, run_backward
-from flowedu.core.ops.arrays import tensor_alias
+from flowedu.core.ops.arrays import detach, tensor_alias
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import Rare, current_interpreter, scalar_tensor
 from flowedu.core.ops.tensor import Tensor, attach
@@ -156,14 +156,6 @@ def _lazy_grad(outs: list, ins: list, grad_outputs, create_graph: bool) -> list:
 
 
 # ---- methods
-def detach(self) -> Tensor:
-    """The same memory (or lazy value) without history."""
-    if not self.has_memory:
-        with no_grad():
-            return _IDENTITY.call((self,), ())
-    return tensor_alias(self)
-
-
 def requires_grad_(self, requires_grad: bool = True) -> Tensor:
     """Set requires_grad; returns the tensor itself."""
     self.requires_grad = requires_grad

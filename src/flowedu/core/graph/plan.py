@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from flowedu.core.graph.executor import scratch_bytes
 from flowedu.core.graph.ir import Graph, GraphValue, Node, base
 from flowedu.core.graph.memory import Buffer, lower_bound, place, total
+from flowedu.core.ops.arrays import row_by_row
 from flowedu.core.ops.dispatch import Entry
 from flowedu.core.ops.view import contiguous
 from flowedu.core.values.spec import Spec, row_major
@@ -200,7 +201,7 @@ def fold(graph: Graph) -> dict[GraphValue, object]:
             continue
         out = node.op.call(tuple(known[x] for x in node.inputs), node.attrs)
         for y, t in zip(node.outputs, out if isinstance(out, tuple) else (out,)):
-            known[y] = t.contiguous()
+            known[y] = row_by_row(t)
     return known
 
 

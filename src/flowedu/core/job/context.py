@@ -9,6 +9,7 @@ from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.job.blob import ConsistentBlob
 from flowedu.core.job.placement import Placement
 from flowedu.core.job.recording import Call, flat, replay, shaped_like
+from flowedu.core.job.views import Views
 from flowedu.core.layers.context import BETWEEN_JOBS, Context, blobs_in
 from flowedu.core.ops.host import HostOp
 from flowedu.core.shelves import shelf
@@ -63,7 +64,7 @@ class JobContext(Context):
         self.legacy_losses: list[BlobDef] = []
         self.rates: list[tuple[object, GraphValue]] = []
         self.default_initializer = config.default_initializer if config else None
-        self.views = shelf("views of devices")(self)
+        self.views = Views(self)
         self.placements = [session.placement(config)]
 
     # ---- where things are

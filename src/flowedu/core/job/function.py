@@ -8,7 +8,7 @@ from types import NoneType
 from flowedu.core.job.blob import LocalBlob
 from flowedu.core.job.program import CompiledJob
 from flowedu.core.job.session import default_session
-from flowedu.core.job.values import flat_array, joined
+from flowedu.core.job.values import Undebugged, flat_array, joined
 from flowedu.core.shelves import shelf
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.annotation import MISSING, CallbackOf
@@ -28,7 +28,7 @@ def global_function(type: str = "predict", function_config=None) -> Callable:
     The body runs once, on blobs, when the session starts; a call then runs the compiled plan. (In eager execution mode,
     flow.enable_eager_execution(True), every call runs the body, on data.)
     """
-    if isinstance(type, shelf("settings of a job")):
+    if isinstance(type, shelf("settings of a job", NoneType)):
         print("global_function: pass the config as the second argument: global_function(type, config)")
         type, function_config = type.job_type or "predict", type
     if callable(type):
@@ -38,7 +38,7 @@ def global_function(type: str = "predict", function_config=None) -> Callable:
     if type not in ("train", "predict"):
         raise CheckError("global_function: unknown type", expected='"train" or "predict"', got=repr(type),
                          fix='@flow.global_function("train") to train, @flow.global_function() for anything else')
-    if not isinstance(function_config, (shelf("settings of a job"), NoneType)):
+    if not isinstance(function_config, (shelf("settings of a job", NoneType), NoneType)):
         raise CheckError("global_function: function_config is not a configuration", expected="a flow.function_config()",
                          got=repr(function_config), fix='config = flow.function_config(); '
                          '@flow.global_function("predict", config)')
@@ -144,8 +144,8 @@ class JobFunction:
         else:
             first = compiled is None
             self.compiled, fetched = self.program.run(args)
-            if first and shelf("debugging of jobs").enabled():            # now there is a plan to show
-                shelf("debugging of jobs").start(self)
+            if first and shelf("debugging of jobs", Undebugged).enabled():            # now there is a plan to show
+                shelf("debugging of jobs", Undebugged).start(self)
         return self._value(self.program.result, fetched, self.program.dynamic)
 
     def _start(self, kwargs) -> None:

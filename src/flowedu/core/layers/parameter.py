@@ -1,7 +1,7 @@
 """Parameter: a tensor that is learnt. A module that gets one as an attribute lists it in parameters()."""
 from __future__ import annotations
 
-from flowedu.core.ops.arrays import tensor_alias
+from flowedu.core.ops.arrays import copy_of, tensor_alias
 from flowedu.core.ops.promote import default_float
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.storage import empty
@@ -38,7 +38,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
 
     def __deepcopy__(self, memo):
         if id(self) not in memo:
-            memo[id(self)] = new = type(self)(self.detach().clone(), self.requires_grad)
+            memo[id(self)] = new = type(self)(copy_of(self.detach()), self.requires_grad)
             new.__dict__.update(self.__dict__)
         return memo[id(self)]
 

@@ -3,13 +3,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.core.ops.dispatch import labelled, scalar_tensor, set_data
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import labelled, scalar_tensor, set_data, set_grad_enabled
 from flowedu.core.ops.promote import cast
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import from_numpy as over
 from flowedu.core.values.storage import view
 from flowedu.errors import ArgumentError, CallError, ShapeError
+
+_COPY, _IDENTITY = REGISTRY["contiguous"], REGISTRY["identity"]
 
 
 def from_numpy(a: np.ndarray) -> Tensor:
@@ -47,3 +50,27 @@ def tensor_alias(t: Tensor, cls: type = Tensor) -> Tensor:
     y = view(scalar_tensor(0, t.dtype), (), (), 0, cls)
     set_data(y, t)
     return y
+
+
+def detach(self) -> Tensor:
+    """The same memory (or lazy value) without history."""
+    if self.has_memory:
+        return tensor_alias(self)
+    old = set_grad_enabled(False)
+    try:
+        return _IDENTITY.call((self,), ())
+    finally:
+        set_grad_enabled(old)
+
+
+def copy_of(t: Tensor) -> Tensor:
+    """A copy, row by row, with t's history."""
+    return _COPY.call((t,), ())
+
+
+def row_by_row(t: Tensor) -> Tensor:
+    """t itself where its memory runs row by row, else a copy that does."""
+    return t if t.row_major_() else copy_of(t)
+
+
+attach(Tensor, {"detach": detach})

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import ArgumentError, CheckError
 
@@ -36,7 +37,7 @@ def load_state_dict(graph, state: dict, strict: bool = True) -> None:
         if name in graph._blocks:
             graph._blocks[name].origin.load_state_dict(value, strict=strict)
         elif isinstance(value, Tensor):
-            graph._states[name] = value.detach().clone()
+            graph._states[name] = copy_of(value.detach())
         elif strict and value:
             raise CheckError(f"load_state_dict: graph {graph.name} has no module {name!r}", got=name,
                              expected=", ".join(graph._blocks) or "no modules", fix="load the state of a graph whose "

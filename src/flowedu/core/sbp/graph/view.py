@@ -16,7 +16,7 @@ from flowedu.core.graph.plan import Plan
 from flowedu.core.graph.program import Program
 from flowedu.core.graph.rewrite import dead
 from flowedu.core.layers.parameter import Parameter
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.dispatch import labelled, take_parts
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.graph.lower import lower
@@ -124,14 +124,14 @@ class GlobalView:
             known = self.own.setdefault(name, {self.engine.rank: t})
             for r in self.engine.owned:
                 if r not in known:
-                    known[r] = t.detach().clone() if written else t
+                    known[r] = copy_of(t.detach()) if written else t
             return known
         if lay is not None and t.lay is not lay:     # ZeRO, or the automatic choice
             self._become(t, laid(t, lay))
         if t.has_memory:
             return {t.lay.layout.devices[0]: t}
         if written and self.own.get(name) is not t.rare.parts:
-            parts = {r: p.detach().clone() for r, p in parts_of(t).items()}
+            parts = {r: copy_of(p.detach()) for r, p in parts_of(t).items()}
             self._become(t, assembled(t.spec, t.lay, parts))
             self.own[name] = t.rare.parts
         return t.rare.parts
@@ -172,7 +172,7 @@ class GlobalView:
             for r in self.ranks:
                 if r in parts:
                     part = parts[r]
-                    arguments[r].append(part if part.is_contiguous() else REGISTRY["contiguous"](part.detach()))
+                    arguments[r].append(part if part.row_major_() else copy_of(part.detach()))
         return {r: tuple(a) for r, a in arguments.items()}
 
     def _output(self, i: int, value, found: dict[int, list]) -> Tensor:

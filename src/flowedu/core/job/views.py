@@ -14,10 +14,10 @@ from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.blob import ConsistentBlob, MirroredBlob
 from flowedu.core.job.recording import flat, shaped_like
 from flowedu.core.layers.context import unique
+from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.place import Place, parts
 from flowedu.errors import CheckError, UnsupportedError
-from flowedu.ops import REGISTRY
 
 
 class Views:

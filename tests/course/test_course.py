@@ -1,0 +1,126 @@
+"""What the chapters teach, with core alone: nothing here needs more of flowedu than flowedu.core. test_deletion.py runs
+this file in a package from which everything else was taken away."""
+import numpy as np
+import pytest
+
+from flowedu.core.buffers.tensor_buffer import TensorBuffer
+from flowedu.core.grad.tape import run_backward
+from flowedu.core.job.function import global_function
+from flowedu.core.job.session import clear_default_session
+from flowedu.core.layers.module import Module
+from flowedu.core.layers.parameter import Parameter
+from flowedu.core.ops.arrays import copied, tensor_alias
+from flowedu.core.ops.define import REGISTRY as OPS
+from flowedu.core.sbp.names import BROADCAST, PARTIAL, placement, split
+from flowedu.core.sbp.ranks import set_virtual_devices
+from flowedu.core.sbp.tensor.convert import logical
+from flowedu.core.sbp.tensor.methods import to_global
+from flowedu.core.trace.graph import Graph
+from flowedu.core.values import dtype as dt
+from flowedu.core.values import typing as tp
+from flowedu.core.values.spec import Spec, broadcast
+
+
+def numbers(*shape, seed=0):
+    return copied(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+class Net(Module):
+    def __init__(self, sizes=(4, 8, 3)):
+        super().__init__()
+        self.w0, self.w1 = (Parameter(numbers(a, b, seed=a)) for a, b in zip(sizes, sizes[1:]))
+        self.b0, self.b1 = (Parameter(copied(np.zeros(n, np.float32))) for n in sizes[1:])
+
+    def forward(self, x):
+        return OPS["relu"](x @ self.w0 + self.b0) @ self.w1 + self.b1
+
+
+def loss_of(y):
+    return OPS["sum"](y * y, axis=(0, 1), keepdims=False)
+
+
+def by_hand(net, x):
+    """The gradients of loss_of(net(x)), in NumPy."""
+    w0, w1, b0, b1 = (p.numpy() for p in (net.w0, net.w1, net.b0, net.b1))
+    h = x @ w0 + b0
+    a = np.maximum(h, 0)
+    dy = 2 * (a @ w1 + b1)
+    dh = (dy @ w1.T) * (h > 0)
+    return {"w0": x.T @ dh, "b0": dh.sum(0), "w1": a.T @ dy, "b1": dy.sum(0)}
+
+
+def test_chapter_1_shapes_and_memory():
+    assert broadcast((2, 1), (3,)) == (2, 3) and Spec((2, 3), dt.float32).nbytes == 24
+    x = numbers(2, 3)
+    assert x.numpy().base is not None and x.numpy().tolist() == x.tolist()
+
+
+def test_chapter_2_gradients():
+    x, net = numbers(5, 4, seed=9), Net()
+    loss = loss_of(net(x))
+    run_backward([loss], [copied(np.ones((), np.float32))])
+    for name, want in by_hand(net, x.numpy()).items():
+        np.testing.assert_allclose(getattr(net, name).grad.numpy(), want, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def test_chapter_3_an_update_makes_the_loss_smaller():
+    x, net, losses = numbers(5, 4, seed=9), Net(), []
+    for step in range(20):
+        loss = loss_of(net(x))
+        losses.append(loss.item())
+        run_backward([loss], [copied(np.ones((), np.float32))])
+        group = [t for p in net.parameters() for t in (tensor_alias(p), p.grad)]
+        OPS["sgd_update"](copied([0.001], dt.float32), copied([step], dt.int64), *group)
+        for p in net.parameters():
+            p.grad = None
+    assert losses == sorted(losses, reverse=True) and losses[-1] < losses[0] / 2
+
+
+def test_chapter_4_a_job_computes_what_its_body_says():
+    clear_default_session()
+
+    @global_function()
+    def job(x: tp.Numpy.Placeholder((5, 4)), w: tp.Numpy.Placeholder((4, 3))) -> tp.Numpy:
+        return OPS["relu"](OPS["matmul"](x, w))
+
+    x, w = numbers(5, 4, seed=1).numpy(), numbers(4, 3, seed=2).numpy()
+    for _ in range(2):
+        np.testing.assert_allclose(job(x, w), np.maximum(x @ w, 0), rtol=1e-5)
+    assert len(job.plan.steps) <= 2
+    clear_default_session()
+
+
+def test_chapter_5_a_graph_is_its_module():
+    net, x = Net(), numbers(5, 4, seed=3)
+
+    class Predict(Graph):
+        def __init__(self):
+            super().__init__()
+            self.net = net
+
+        def build(self, x):
+            return self.net(x)
+
+    graph = Predict()
+    for _ in range(2):
+        np.testing.assert_allclose(graph(x).numpy(), net(x).numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("x_sbp, w_sbp", [(split(0), BROADCAST), (BROADCAST, split(1)), (split(1), split(0)),
+                                          (BROADCAST, BROADCAST), (PARTIAL, BROADCAST)])
+def test_chapter_6_every_layout_gives_the_same(x_sbp, w_sbp):
+    set_virtual_devices(2)
+    on = placement("cpu", [0, 1])
+    x, w = numbers(4, 6, seed=4), numbers(6, 2, seed=5)
+
+    def lying(t, sbp):
+        return to_global(to_global(t, on, BROADCAST), on, sbp)
+
+    y = lying(x, x_sbp) @ lying(w, w_sbp)
+    np.testing.assert_allclose(logical(y).numpy(), x.numpy() @ w.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_chapter_7_buffers_of_any_shape():
+    arrays = [np.arange(n, dtype=np.float32) for n in (1, 3, 2)]
+    buffers = TensorBuffer(arrays)
+    assert buffers.shape == (3,)
