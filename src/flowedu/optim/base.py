@@ -215,7 +215,7 @@ class Optimizer(BaseOptimizer):
 
         To be called between backward and step; an nn.Graph does it by itself.
         """
-        from flowedu.nn.utils import clip_grad_norm_
+        from flowedu.optim.clip_grad import clip_grad_norm_
         for group in self.param_groups:
             if group.get(CLIP[0]) is not None:
                 clip_grad_norm_(group["params"], group[CLIP[0]], group[CLIP[1]], True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from flowedu.errors import FlowError
+from flowedu.ops.custom.op import LIBRARIES
 from flowedu.ops.custom.record import CUSTOM
-
-LIBRARIES: dict[str, set[str]] = {}        # {stem of a C++ library: op types that stand in for it}
 
 
 class LibraryError(FlowError, FileNotFoundError):

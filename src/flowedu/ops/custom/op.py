@@ -18,7 +18,6 @@ from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.core.ops.host import HOST
 from flowedu.core.ops.record import Effects, Laws, Meaning, Split
 from flowedu.errors import ArgumentError
-from flowedu.oneflow04.custom.libraries import LIBRARIES
 from flowedu.ops.custom.gradient import gradient_record, rule
 from flowedu.ops.custom.record import (
     CUSTOM,
@@ -31,6 +30,8 @@ from flowedu.ops.custom.record import (
     signature_of,
     whole,
 )
+
+LIBRARIES: dict[str, set[str]] = {}        # {stem of a C++ library: op types that stand in for it}
 
 
 def custom_op(name: str, forward: Callable | None = None, backward: Callable | None = None, infer: Callable | None = None,
