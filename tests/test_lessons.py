@@ -82,7 +82,7 @@ def test_what_the_readme_lists_is_there():
     for path in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
         assert (ROOT / path).exists(), path
     folders = re.search(r"\| folder in .*?\n\n", text, re.DOTALL)[0]
-    for path in re.findall(r"`(\w+/)`", folders):
+    for path in re.findall(r"`([\w/]+/)`", folders.partition("\n")[2]):
         assert (ROOT / "src" / "flowedu" / path).is_dir(), path
     for chapter in CHAPTERS:
         assert f"(chapters/{chapter.name}/README.md)" in text and f"`chapter-{int(chapter.name[:2])}`" in text
@@ -102,6 +102,32 @@ def test_a_lesson_points_to_files_and_names_that_exist(lesson):
             assert re.search(rf"\b{name}\b", source), f"{p} has no {name}"
     for p in re.findall(r"\]\(([^)#:\s]+)\)", text):
         assert (lesson.parent / p).exists(), f"a link to {p}"
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_a_page_names_files_that_exist(page):
+    """Paths in backticks: from the top, from src/flowedu, or a file's name alone; and the folders of the drawing."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    known = {p.name for p in (ROOT / "src").rglob("*")}
+    paths = [p for p in re.findall(r"`([\w./]+(?:/|\.(?:py|pyx|pxi|h|txt)))`", text) if "NN" not in p]
+    assert len(paths) > 5
+    for p in paths:
+        assert (ROOT / p).exists() or (ROOT / "src/flowedu" / p).exists() or p in known, p
+    for line in re.findall(r"^  (\w[\w. /]*?)(?:  .*)?$", text.partition("```")[2].partition("```")[0], re.MULTILINE):
+        for p in line.split():
+            assert (ROOT / "src/flowedu" / p).exists(), p
+    assert len(text.splitlines()) <= 150
+    for p in re.findall(r"\]\(([^)#:\s]+)\)", text):
+        assert (ROOT / p).exists(), p
+
+
+def test_every_chapter_points_to_its_folder_of_core():
+    folders = {"01": ["values"], "02": ["ops", "grad"], "03": ["layers"], "04": ["graph", "job"], "05": ["trace"],
+               "06": ["sbp"], "07": ["buffers"]}
+    for chapter in CHAPTERS:
+        text = (chapter / "README.md").read_text(encoding="utf-8")
+        for folder in folders.get(chapter.name[:2], []):
+            assert f"src/flowedu/core/{folder}/" in text, (chapter.name, folder)
 
 
 def test_make_runs_every_lesson_of_a_chapter():

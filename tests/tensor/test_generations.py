@@ -6,9 +6,8 @@ import pytest
 
 import flowedu as flow
 from flowedu import typing as tp
-from flowedu.core.ops import creation
 from flowedu.oneflow04.names import OLDER
-from flowedu.tensor import elementwise, joining, linear, scatters, search, shapes
+from flowedu.tensor import creation, elementwise, joining, linear, scatters, search, shapes
 
 SHARED = [n for n in OLDER if "." not in n]
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)

@@ -1,4 +1,6 @@
 """flow.onnx.export(graph, path): a graph for other runtimes."""
+from flowedu.calls.later import imported
 from flowedu.onnx.export import export
 
 __all__ = ["export"]
+imported(__name__)
