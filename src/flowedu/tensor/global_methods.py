@@ -1,4 +1,4 @@
-"""What a Tensor says of how it lies on devices (chapter 6). The work is done in dist/tensor/."""
+"""What a Tensor says of how it lies on devices (chapter 6). The work is done in core/sbp/tensor/."""
 from __future__ import annotations
 
 from flowedu.core.ops.tensor import Tensor, attach

@@ -6,8 +6,11 @@
     candidates all the ways a call may lie on a grid of devices
     boxing     from one layout to another: routes, who sends what to whom, bytes
     choose     the way of a call that moves the fewest bytes; rules: what wins among several; explain: in words
-    infer      where every value of a graph lies, and what is moved for its readers (row, bill: its record, as a table)
+    infer      where every value of a graph lies, and what is moved for its readers (row: its record)
     spread     a graph of logical values becomes one of their parts, in shared memory (job functions)
-    auto       the layouts of a whole graph that are cheapest together
-    graph      a graph of logical values becomes one for each rank (nn.Graph): ZeRO, pipelines
+    graph      a graph of logical values becomes one for each rank (nn.Graph)
+    tensor     global tensors: the interpreter, and the way in and out
+    ranks      who there is, and the messages between them
+
+On shelves: distributed/ (the search for a whole graph's cheapest layouts, ZeRO, pipelines, MPI), show/ (bills, pictures).
 """

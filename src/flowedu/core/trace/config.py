@@ -129,7 +129,7 @@ class GraphConfig:
                             fix="self.config.enable_zero(True, stage=1)")
 
     def enable_auto_parallel(self, mode: bool = True) -> None:
-        """Choose how every op is split for the whole step together (dist/auto), not op by op, so that the fewest
+        """Choose how every op is split for the whole step together (distributed/auto), not op by op, so that the fewest
         bytes are moved and little is computed twice. On one device there is nothing to choose."""
         self.auto_parallel = bool(mode)
 

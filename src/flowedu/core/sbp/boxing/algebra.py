@@ -124,7 +124,7 @@ class Route:
         nothing to do.
 
         Args:
-            comm: this rank's end of a communicator (dist/comm).
+            comm: this rank's end of a communicator (sbp/ranks).
             part: an array of the shape and dtype that this rank has under `src`; None where it has nothing.
             what: a few words for the communicator's messages.
         """

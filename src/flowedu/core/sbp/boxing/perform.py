@@ -1,4 +1,4 @@
-"""One rank's half of a hop, in NumPy, over a communicator (dist/comm): every rank works out the same messages from the two
+"""One rank's half of a hop, in NumPy, over a communicator (sbp/ranks): every rank works out the same messages from the two
 layouts, so nothing but the values travels.
 
 Where a hop is exactly a collective (all-gather, reduce-scatter, all-reduce, broadcast) the communicator's own does it,
