@@ -93,7 +93,7 @@ def test_chapter_4_a_job_computes_what_its_body_says():
 def test_chapter_5_a_graph_is_its_module():
     net, x = Net(), numbers(5, 4, seed=3)
 
-    class Predict(Graph):
+    class CoursePredict(Graph):
         def __init__(self):
             super().__init__()
             self.net = net
@@ -101,7 +101,7 @@ def test_chapter_5_a_graph_is_its_module():
         def build(self, x):
             return self.net(x)
 
-    graph = Predict()
+    graph = CoursePredict()
     for _ in range(2):
         np.testing.assert_allclose(graph(x).numpy(), net(x).numpy(), rtol=1e-5)
 
