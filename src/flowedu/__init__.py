@@ -60,8 +60,7 @@ from flowedu.core.job.watch import watch, watch_diff
 from flowedu.oneflow04 import deprecated, unittest
 from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 
-# what chapter 6 does for chapters 4 and 5, and passes that know special kernels
-from flowedu.core.sbp import connect as _connect
+# records and passes that know special kernels
 from flowedu.fast import ops as _fast_ops, passes as _fast
 from flowedu.core.shelves import register_shelf as _register_shelf
 

@@ -76,6 +76,11 @@ def test_chapter_3_an_update_makes_the_loss_smaller():
     assert losses == sorted(losses, reverse=True) and losses[-1] < losses[0] / 2
 
 
+def test_chapter_3_a_call_that_does_not_fit_is_a_type_error():
+    with pytest.raises(TypeError, match="forward"):
+        Net()()
+
+
 def test_chapter_4_a_job_computes_what_its_body_says():
     clear_default_session()
 

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from flowedu.core.ops.arrays import copied, from_numpy
+from flowedu.core.ops.arrays import copied, copy_of, from_numpy
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dims import reshaped, sizes
 from flowedu.core.ops.dispatch import current_interpreter
@@ -68,7 +68,7 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
 def _made(data, kind, copy):
     if isinstance(data, Tensor):
         data = data.detach()
-        return cast(data, kind) if kind is not None and kind is not data.dtype else REGISTRY["contiguous"](data)
+        return cast(data, kind) if kind is not None and kind is not data.dtype else copy_of(data)
     if isinstance(data, (list, tuple)) and _holds_tensors(data):
         return _from_tensors(data, kind)
     known = isinstance(data, (np.ndarray, np.generic))

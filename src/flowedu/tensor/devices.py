@@ -1,6 +1,7 @@
 """t.to(...), t.cpu(), t.cuda(): dtype and device of a tensor."""
 from __future__ import annotations
 
+from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
@@ -8,7 +9,7 @@ from flowedu.core.values.device import device, usable
 from flowedu.errors import CallError
 from flowedu.tensor.memory_format import checked, contiguous, copied, preserve_format
 
-_CAST, _COPY = REGISTRY["cast"], REGISTRY["contiguous"]
+_CAST = REGISTRY["cast"]
 
 
 def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_blocking: bool = False, copy: bool = False,
@@ -44,7 +45,7 @@ def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_bl
     y = _CAST.call((self,), (kind,)) if kind is not None and kind is not self.dtype else self
     if format is not None and format is not preserve_format:
         y = contiguous(y, format)
-    return y if y is not self or not copy else _COPY.call((self,), ()) if format is None else copied(self, format, "to")
+    return y if y is not self or not copy else copy_of(self) if format is None else copied(self, format, "to")
 
 
 _Device = device

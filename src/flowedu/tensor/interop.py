@@ -3,16 +3,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.core.ops.arrays import from_numpy, tensor_alias
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.arrays import copy_of, from_numpy, row_by_row, tensor_alias
 from flowedu.core.ops.dispatch import set_data
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dlpack
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError
-
-_COPY = REGISTRY["contiguous"]
 
 
 def alike(a: np.ndarray) -> Tensor:
@@ -43,7 +40,7 @@ def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None,
         raise BufferError("can't export tensors that require gradient; use tensor.detach()")
     if dl_device is not None and tuple(int(i) for i in dl_device) != (1, 0):
         raise BufferError(f"dlpack: this tensor is on the CPU, device (1, 0), not {tuple(dl_device)}")
-    t = self if not copy else _COPY.call((self.detach(),), ())
+    t = self if not copy else copy_of(self.detach())
     return dlpack.export(t, max_version is not None and tuple(max_version) >= (1, 0))
 
 
@@ -135,7 +132,7 @@ def _bits(t: Tensor):
 
 def __reduce_ex__(self, protocol):
     self._need_data("__reduce_ex__()")
-    whole = self.detach() if self.is_contiguous() else _COPY.call((self.detach(),), ())
+    whole = row_by_row(self.detach())
     array = np.ascontiguousarray(whole.numpy()).reshape(whole.shape_()) if self.dtype.numpy is not None \
         else bytes(_bits(whole))
     return _rebuilt, (type(self), array, self.dtype, self.shape_(), self.requires_grad)
@@ -154,7 +151,7 @@ def __deepcopy__(self, memo: dict) -> Tensor:
     if id(self) in memo:
         return memo[id(self)]
     self._need_data("__deepcopy__()")
-    y = tensor_alias(_COPY.call((self.detach(),), ()), type(self))
+    y = tensor_alias(copy_of(self.detach()), type(self))
     y.tracked = self.tracked and self.is_leaf
     if self.is_leaf and self.grad is not None:
         y.grad = self.grad.__deepcopy__(memo)

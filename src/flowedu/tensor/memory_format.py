@@ -5,11 +5,12 @@ Every function takes it, as it takes any view; results lie row by row again, unl
 """
 from __future__ import annotations
 
+from flowedu.core.ops.arrays import copy_of, row_by_row
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.errors import CallError, ShapeError
 
-_COPY, _TRANSPOSE = REGISTRY["contiguous"], REGISTRY["transpose"]
+_TRANSPOSE = REGISTRY["transpose"]
 
 
 class memory_format:
@@ -73,7 +74,7 @@ def out_of_order(x: Tensor, order: tuple[int, ...]) -> Tensor:
 def copied(x: Tensor, format: memory_format, what: str = "clone") -> Tensor:
     """A copy of x in this format; differentiable."""
     order = order_of(what, format, x.shape, x.stride())
-    return out_of_order(_COPY.call((in_order(x, order),), ()), order)
+    return out_of_order(copy_of(in_order(x, order)), order)
 
 
 def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
@@ -87,7 +88,7 @@ def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
 def contiguous(input, memory_format: memory_format | None = None):
     """x itself when its memory runs row by row (or as the format says), else a copy that does."""
     if memory_format is None:
-        return input if input.row_major_() else _COPY.call((input,), ())
+        return row_by_row(input)
     format = checked("contiguous", memory_format, preserve=False)
     order_of("contiguous", format, input.shape)
     return input if is_contiguous(input, format) else copied(input, format)
@@ -96,7 +97,7 @@ def contiguous(input, memory_format: memory_format | None = None):
 def clone(input, memory_format: memory_format | None = None):
     """A copy with memory of its own, row by row unless a format is given; differentiable."""
     if memory_format is None:
-        return _COPY.call((input,), ())
+        return copy_of(input)
     return copied(input, checked("clone", memory_format))
 
 
@@ -105,7 +106,7 @@ def like(what: str, made: Tensor, format: memory_format | None, input: Tensor) -
     if format is None:
         return made
     order = order_of(what, checked(what, format), input.shape, input.stride())
-    return out_of_order(_COPY.call((in_order(made, order),), ()), order)
+    return out_of_order(copy_of(in_order(made, order)), order)
 
 
 attach(Tensor, {"is_contiguous": is_contiguous})

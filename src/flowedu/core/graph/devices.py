@@ -1,17 +1,11 @@
-"""What a graph on one device leaves open, and chapter 6 fills in: how a graph runs on several.
-
-Jobs (chapter 4) and nn.Graph (chapter 5) ask here, and know no layouts. core/sbp/connect.py says who answers.
-"""
+"""Where the values of a graph lie, if they all lie on one device. Chapter 6 answers for several (core/sbp/graph)."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from flowedu.errors import UnsupportedError
+from collections.abc import Sequence
 
 
 class OneDevice:
-    """What a Tracer (nn/graph) asks about places, answered for tensors that all lie on one device.
+    """What a Tracer (core/trace) asks about places, answered for tensors that all lie on one device.
 
     Attributes: active, whether there are global tensors; homes, {id of a parameter: how it is kept}.
     """
@@ -41,18 +35,3 @@ class OneDevice:
     def lay_of(self, value) -> object:
         """Where a value lies; None: nowhere in particular."""
         return None
-
-
-def _none(*args) -> Any:
-    raise UnsupportedError("a graph on several devices", expected="flowedu's chapter 6, which says how it runs there",
-                           got="a package without it", fix="import flowedu")
-
-
-spread: Callable = _none          # (graph, number of devices): rewrites a job's graph; its record
-program: Callable = _none         # (a Compiled of nn.Graph with global tensors): what runs it, instead of a Program
-placing: Callable = OneDevice     # (tracer): what it asks about places
-
-
-def connect(**answers: Callable) -> None:
-    """Who answers: functions for `spread`, `program`, `placing`."""
-    globals().update(answers)

@@ -30,36 +30,7 @@ cdef enum:
 _here = local()              # depth: how many plans with Python kernels this thread is in
 
 
-cdef void fill_view(fe_view *v, place) except *:
-    cdef int d
-    v.ndim, v.dtype = len(place.spec.shape), place.spec.dtype.code
-    for d in range(v.ndim):
-        v.shape[d] = place.spec.shape[d]
-        v.stride[d] = place.strides[d]
-    v.data = NULL
-
-
-def scratch_bytes(Entry entry, places, int threads=0) -> int:
-    """Scratch that the kernel of `entry` asks for on these places, with this number of threads (0: the present one)."""
-    cdef fe_call call
-    cdef fe_view *args
-    cdef int i
-    cdef int64_t need
-    if entry.work == NULL:
-        return 0
-    args = <fe_view *>calloc(max(len(places), 1), sizeof(fe_view))
-    if args == NULL:
-        raise MemoryError
-    for i, p in enumerate(places):
-        fill_view(&args[i], p)
-    memset(&call, 0, sizeof(call))
-    call.args, call.nin, call.nargs = args, entry.nin, len(places)
-    call.ints, call.reals, call.extra = entry.ints, entry.reals, entry.extra
-    need = entry.work(&call, threads or get_num_threads())
-    free(args)
-    if need < 0:                                   # it does not fit into an int64
-        raise no_memory(entry.op.name, "scratch", LARGEST)
-    return need
+include "scratch.pxi"
 
 
 cdef struct Patch:           # a view that points into a job argument

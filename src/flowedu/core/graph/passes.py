@@ -6,7 +6,7 @@
     fuse      chains of elementwise ops become one kernel                      (fuse.py)
     update    plain SGD goes into the matrix product that makes the gradient
 
-Others register themselves, and say before which of these they run: those that know special kernels are in fast.py.
+Others register themselves, and say before which of these they run: those that know special kernels are in fast/passes.
 fuse_add and fuse_scale are parts of fuse; inplace and reuse are the planner's (memory.py). All can be switched off by name.
 """
 from __future__ import annotations

@@ -24,6 +24,7 @@ class JobBlob(BlobDef):
 
     values: tuple
     disable_boxing = False
+
     def __init__(self, value, op_name: str, blob_name: str, context, is_dynamic: bool = False):
         super().__init__(value, op_name, blob_name)
         self.context, self.is_dynamic, self.parallel_conf = context, is_dynamic, context.placement
@@ -86,56 +87,6 @@ class JobBlob(BlobDef):
         """The same blob, whose gradient has this distribution."""
         return shelf("wishes of blobs").parallel_cast(self, gradient_distribute=distribute)
 
-    def __add__(self, other):
-        return shelf("operators of blobs").add(self, other)
-
-    def __radd__(self, other):
-        return shelf("operators of blobs").add(other, self)
-
-    def __sub__(self, other):
-        return shelf("operators of blobs").subtract(self, other)
-
-    def __rsub__(self, other):
-        return shelf("operators of blobs").subtract(other, self)
-
-    def __mul__(self, other):
-        return shelf("operators of blobs").multiply(self, other)
-
-    def __rmul__(self, other):
-        return shelf("operators of blobs").multiply(other, self)
-
-    def __truediv__(self, other):
-        return shelf("operators of blobs").divide(self, other)
-
-    def __rtruediv__(self, other):
-        return shelf("operators of blobs").divide(other, self)
-
-    __div__, __rdiv__ = __truediv__, __rtruediv__
-
-    def __mod__(self, other):
-        return shelf("operators of blobs").mod(self, other)
-
-    def __rmod__(self, other):
-        return shelf("operators of blobs").mod(other, self)
-
-    def __eq__(self, other):
-        return shelf("operators of blobs").equal(self, other)
-
-    def __ne__(self, other):
-        return shelf("operators of blobs").not_equal(self, other)
-
-    def __lt__(self, other):
-        return shelf("operators of blobs").less(self, other)
-
-    def __le__(self, other):
-        return shelf("operators of blobs").less_equal(self, other)
-
-    def __gt__(self, other):
-        return shelf("operators of blobs").greater(self, other)
-
-    def __ge__(self, other):
-        return shelf("operators of blobs").greater_equal(self, other)
-
     def __bool__(self):
         if self.dtype is int8:                 # if x > 0: ..., or x in blobs
             raise self._no("truth value", "flow.where(x > 0, a, b) chooses element by element; `a is b` compares blobs, "
@@ -143,6 +94,23 @@ class JobBlob(BlobDef):
         return True
 
     __hash__ = object.__hash__
+
+
+def _operator(function: str, reflected: bool = False):
+    """The method for an operator: it calls a function of flow.math."""
+    def method(self, other):
+        operands = (other, self) if reflected else (self, other)
+        return getattr(shelf("operators of blobs"), function)(*operands)
+    return method
+
+
+for _name, _function in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "div": "divide",
+                         "mod": "mod"}.items():
+    setattr(JobBlob, f"__{_name}__", _operator(_function))
+    setattr(JobBlob, f"__r{_name}__", _operator(_function, reflected=True))
+for _name, _function in {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+                         "ge": "greater_equal"}.items():
+    setattr(JobBlob, f"__{_name}__", _operator(_function))
 
 
 class ConsistentBlob(JobBlob):

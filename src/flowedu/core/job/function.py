@@ -8,7 +8,7 @@ from types import NoneType
 from flowedu.core.job.blob import LocalBlob
 from flowedu.core.job.program import CompiledJob
 from flowedu.core.job.session import default_session
-from flowedu.core.job.values import Undebugged, flat_array, joined
+from flowedu.core.job.values import debugging, flat_array, joined
 from flowedu.core.shelves import shelf
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.annotation import MISSING, CallbackOf
@@ -144,8 +144,8 @@ class JobFunction:
         else:
             first = compiled is None
             self.compiled, fetched = self.program.run(args)
-            if first and shelf("debugging of jobs", Undebugged).enabled():            # now there is a plan to show
-                shelf("debugging of jobs", Undebugged).start(self)
+            if first and debugging().enabled():      # now there is a plan to show
+                debugging().start(self)
         return self._value(self.program.result, fetched, self.program.dynamic)
 
     def _start(self, kwargs) -> None:

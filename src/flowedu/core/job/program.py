@@ -12,10 +12,9 @@ from flowedu.core.job.blob import ConsistentBlob, JobBlob, MirroredBlob
 from flowedu.core.job.compiled import Compiled
 from flowedu.core.job.context import JobContext
 from flowedu.core.job.host_part import HostPart
-from flowedu.core.job.values import Undebugged, check_returned, fed, flat_array, given_back, per_device
+from flowedu.core.job.values import check_returned, debugging, fed, flat_array, given_back, per_device
 from flowedu.core.layers import context as contexts
 from flowedu.core.ops.tensor import Tensor
-from flowedu.core.shelves import shelf
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.annotation import MISSING
 from flowedu.core.values.dtype import as_dtype
@@ -125,7 +124,7 @@ class CompiledJob:
             self._link(self.only)
 
     def _link(self, compiled: Compiled) -> None:
-        debug = shelf("debugging of jobs", Undebugged)
+        debug = debugging()
         compiled.link(self.session, (lambda step, rates: debug.step(self.job, step, rates)) if debug.enabled() else None)
 
     def close(self) -> None:

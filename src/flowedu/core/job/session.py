@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flowedu.core.job.placement import Placement
-from flowedu.core.job.values import Undebugged
+from flowedu.core.job.values import debugging
 from flowedu.core.layers import context
 from flowedu.core.ops.arrays import copied
 from flowedu.core.ops.host import forget_states
@@ -227,7 +227,7 @@ class Session:
         if self.config.get("enable_debug_mode"):
             for job in jobs:
                 if job.compiled is not None:
-                    shelf("debugging of jobs", Undebugged).start(job)
+                    debugging().start(job)
 
     def close(self) -> None:
         """End what jobs left running (threads that read ahead)."""
@@ -272,7 +272,7 @@ def clear_default_session() -> None:
 
 def sync_default_session() -> None:
     """Wait for launched jobs and callbacks. Jobs run inline here, so only the debug mode's last lines can be pending."""
-    shelf("debugging of jobs", Undebugged).flush()
+    debugging().flush()
 
 
 def get_all_variables() -> dict[str, Variable]:

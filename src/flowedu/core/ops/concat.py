@@ -25,17 +25,14 @@ def _slice_shape(start, stop, step):
 
 slice = define(
     "slice(x, *, start, stop, step) -> y",
-    Meaning(lambda x, start, stop, step: (lambda s: s + "->" + s)(axes.same(x.ndim, [
-                i for i, n in enumerate(x.shape) if (start[i], stop[i], step[i]) != (0, n, 1)])),
+    Meaning(lambda x, start, stop, step: _bands(x.ndim, _full(x.shape, start, stop, step)),
             lambda x, start, stop, step: x[tuple(map(builtins.slice, start, stop, step))], shape=_slice_shape,
             check=_check_slice),
     View(lambda strides, start, step: (tuple(s * t for s, t in zip(strides, step)),
                                        sum(s * a for s, a in zip(strides, start)))),
     Split(linear=["x"], rising=["x"],
           spread=lambda x, start, stop, step: _slice_spread(x, start, stop, step, (0,) * x.ndim),
-          localize=lambda x, start, stop, step, full: {
-              "stop": tuple(n if (a, b, s) == (0, f, 1) else b
-                            for a, b, s, n, f in zip(start, stop, step, x.shape, full))}),
+          localize=lambda x, start, stop, step, full: _localize_slice(x, start, stop, step, full)),
     Laws([dict(shapes=[(6, 12)], start=(0, 2), stop=(6, 9), step=(1, 3)),
           dict(shapes=[(12,)], start=(3,), stop=(3,), step=(1,))], float_only=False),
     grad={"x": lambda dy, x_shape, start, stop, step: slice_grad(dy, shape=x_shape, start=start, stop=stop, step=step)})
@@ -46,9 +43,9 @@ def _full(shape, start, stop, step):
     return [i for i, n in enumerate(shape) if (start[i], stop[i], step[i]) == (0, n, 1)]
 
 
-def _slice_grad_axes(shape, start, stop, step):
-    keep = _full(shape, start, stop, step)
-    term = axes.same(len(shape), [i for i in range(len(shape)) if i not in keep])
+def _bands(rank, keep):
+    """The equation of what changes the size of all axes but those of `keep`."""
+    term = axes.same(rank, [i for i in range(rank) if i not in keep])
     return f"{term}->{term}"
 
 
@@ -76,7 +73,8 @@ def _localize_slice_grad(out, shape, start, stop, step):
 
 slice_grad = define(
     "slice_grad(dy, *, shape, start, stop, step) -> dx",
-    Meaning(_slice_grad_axes, _slice_grad_ref, shape=lambda shape: shape, check=_check_slice_grad),
+    Meaning(lambda shape, start, stop, step: _bands(len(shape), _full(shape, start, stop, step)), _slice_grad_ref,
+            shape=lambda shape: shape, check=_check_slice_grad),
     Kernel("slice_grad", pack=lambda start, step: ((*start, *step), ()), numbers=True, contiguous=False),
     Split(linear=["dy"], localize=_localize_slice_grad),
     Laws([dict(shapes=[(6, 3)], shape=(6, 12), start=(0, 2), stop=(6, 9), step=(1, 3)),
@@ -104,12 +102,6 @@ def _kept(x, start, stop, step, first):
     return [i for i in _full(x.shape, start, stop, step) if first[i] == 0]
 
 
-def _slice_part_axes(x, start, stop, step, first):
-    keep = _kept(x, start, stop, step, first)
-    term = axes.same(x.ndim, [i for i in range(x.ndim) if i not in keep])
-    return f"{term}->{term}"
-
-
 def _check_slice_part(x, start, stop, step, first):
     if not len(start) == len(stop) == len(step) == len(first) == x.ndim:
         raise ShapeError("slice_part: start, stop, step and first need an entry for every axis",
@@ -117,7 +109,7 @@ def _check_slice_part(x, start, stop, step, first):
                          got=f"{len(start)}, {len(stop)}, {len(step)} and {len(first)}")
 
 
-def _localize_slice_part(x, start, stop, step, full):
+def _localize_slice(x, start, stop, step, full):
     return {"stop": tuple(n if i in _full(full, start, stop, step) else b for i, (n, b) in enumerate(zip(x.shape, stop)))}
 
 
@@ -132,8 +124,9 @@ def _slice_spread(x, start, stop, step, first):
 
 slice_part = define(
     "slice_part(x, *, start, stop, step, first) -> y",
-    Meaning(_slice_part_axes, _slice_part_ref, shape=_slice_shape, check=_check_slice_part),
-    Split(linear=["x"], localize=_localize_slice_part, spread=_slice_spread),
+    Meaning(lambda x, start, stop, step, first: _bands(x.ndim, _kept(x, start, stop, step, first)), _slice_part_ref,
+            shape=_slice_shape, check=_check_slice_part),
+    Split(linear=["x"], localize=_localize_slice, spread=_slice_spread),
     Laws([dict(shapes=[(6, 6)], start=(0, 2), stop=(6, 9), step=(1, 3), first=(0, 4)),
           dict(shapes=[(6,)], start=(3,), stop=(11,), step=(1,), first=(6,))], float_only=False),
     doc="slice of an array of which x is the part from `first` on: zeros where the slice reads outside it.")

@@ -14,3 +14,9 @@
 
 On shelves: distributed/ (the search for a whole graph's cheapest layouts, ZeRO, pipelines, MPI), show/ (bills, pictures).
 """
+from flowedu.core.shelves import register_shelf
+
+# what chapters 4 and 5 leave to this one
+register_shelf({"a job on several devices": "flowedu.core.sbp.spread:spread",
+                "a graph of global tensors": "flowedu.core.sbp.graph.view:GlobalView",
+                "where global tensors lie": "flowedu.core.sbp.graph.placing:Placing"})

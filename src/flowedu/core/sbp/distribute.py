@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 
+from flowedu.core.graph.passes import SAME
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
 from flowedu.core.ops.record import Laws, Meaning, Split, View
@@ -39,3 +40,4 @@ distribute_hint = define(
         "sbp: one text, or one for each axis of a grid of devices. place: where it is from here on "
         "(dist.sbp.Place); its gradient goes to grad_place. restore: a name by which a forced hint knows the one of its "
         "gradient, which has no sbp: that goes to where x was.")
+SAME.add(distribute_hint)            # the pass `simplify`: a hint is its input

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from flowedu.core.graph import devices
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.graph.program import Program
 from flowedu.core.layers import trace
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import interpreter
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import GraphModule
 from flowedu.core.trace.calls import bound, unpacked
@@ -36,7 +36,7 @@ class Compiled:
     """One graph, compiled for one set of input shapes.
 
     Attributes: tracer; inputs and outputs, [(name, repr or None)] of the leaves; operators, the graph as it was traced;
-    program, which runs it; spread: where global tensors take part the same object (see core/graph/devices.py), else None;
+    program, which runs it; spread: where global tensors take part the same object (core/sbp/graph/view.py), else None;
     plain: the arguments of a call are the program's; alone: its one output is what a call gives.
     """
 
@@ -52,7 +52,7 @@ class Compiled:
         with self._stage("building graph with compile passes"):
             self._complete()
             several = self.tracer.placing.active
-            self.program = devices.program(self) if several else Program(self.graph, owner.config.off)
+            self.program = shelf("a graph of global tensors")(self) if several else Program(self.graph, owner.config.off)
             self.spread = self.program if several else None
             for line in self.program.report:
                 owner._say(1, f"[{owner.name}] pass {line}")

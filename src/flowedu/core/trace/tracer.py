@@ -9,14 +9,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from flowedu.core.graph import devices
 from flowedu.core.graph.backward import ones
+from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.layers.hooks import say_misfit
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import interpreter, is_grad_enabled, lazy_tensor
 from flowedu.core.ops.reverse import reverse
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import GraphModule
 from flowedu.core.trace.names import grad_name, op_type
@@ -59,7 +60,7 @@ class Tracer:
         self.checkpoint: Checkpoint | None = None        # the call whose activations are not kept, while it is traced
         self.checkpoints: dict[Node, Checkpoint] = {}
         self.passes: dict[Node, tuple[int, bool]] = {}   # of micro-batches: number, whether backward
-        self.placing = devices.placing(self)             # where values lie, for chapter 6
+        self.placing = shelf("where global tensors lie", OneDevice)(self)
 
     # ---- the interpreter
     def raw(self) -> interpreter:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.dispatch import Lay, copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
@@ -12,7 +12,6 @@ from flowedu.core.sbp.sbp import Layout
 from flowedu.core.sbp.tensor.interpreter import assembled, moved, parts_of
 from flowedu.core.sbp.tensor.lay import kept, with_texts
 
-_COPY = REGISTRY["contiguous"]
 _routes: dict[tuple, Route] = {}
 
 
@@ -37,7 +36,7 @@ def boxed_to(x: Tensor, lay: Lay) -> Tensor:
         own: dict[int, Tensor] = {}
         for t in new.values():
             if id(t) not in own:
-                own[id(t)] = _COPY.call((t,), ()) if any(t.shares_block(q) for q in old.values()) else t
+                own[id(t)] = copy_of(t) if any(t.shares_block(q) for q in old.values()) else t
         new = {rank: own[id(t)] for rank, t in new.items()}
     return assembled(r.spec, lay, new)
 

@@ -1,7 +1,7 @@
 """Tensor.to_global and its two halves, local_to_global and global_to_global."""
 from __future__ import annotations
 
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.dispatch import Lay, current_interpreter
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.names import as_sbp
@@ -68,7 +68,7 @@ def _to_global(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
         check_fits(x.lay.placement, grad_sbps, x.shape_(), "to_global: grad_sbp")
         grad_lay = lay_of(x.lay.placement, grad_sbps)
     y = boxed(x, lay, grad_lay)
-    return REGISTRY["contiguous"](y) if copy and y is x else y
+    return copy_of(y) if copy and y is x else y
 
 
 def _checked(x: Tensor, p, sbps) -> Lay:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import from_numpy
+from flowedu.core.ops.arrays import copy_of, from_numpy
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import Lay, labelled
 from flowedu.core.ops.tensor import Tensor
@@ -21,7 +21,6 @@ from flowedu.core.sbp.tensor.lay import check_placement, lay_of, with_texts
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, CheckError, DTypeError, UnsupportedError, user_line
 
-_COPY = REGISTRY["contiguous"]
 _DUAL = {"B": "P", "P": "B"}
 
 
@@ -60,7 +59,7 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
     spec = Spec(_logical_shape(shapes, sbps, tuple(p.hierarchy)), x.dtype)
     lay = lay_of(p, sbps)
     _check_balanced(lay.layout, spec.shape, shapes)
-    own = _COPY(x.detach()) if copy else x.detach()
+    own = copy_of(x.detach()) if copy else x.detach()
     parts = {d: own for d in p.devices if d in engine.owned}
     if "B" in lay.layout.sbp and len(parts) < len(p.devices):
         parts = _of_first(lay.layout, parts, spec)
@@ -192,7 +191,7 @@ def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Te
     if part is None:
         part = REGISTRY["constant"](shape=(0,) * self.ndim, value=0, dtype=self.dtype)
     elif copy or sum(q is part for q in parts.values()) > 1:      # devices of one process may share what they have alike
-        part = _COPY.call((part,), ())
+        part = copy_of(part)
         part = part.clone() if part is parts[rank] else part
     return recorded(labelled(part, None), self, Shard(self, rank))
 
