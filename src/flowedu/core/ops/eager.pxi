@@ -16,8 +16,9 @@ cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
         flags |= flags_of(<TensorBase>x)
     if not flags & (SPECIAL ^ TRACKED):
         e = find(op, inputs, attrs)
-        if e is not None and e.flags == 0:
-            y = run(e, inputs, flags & LOCAL_ONLY, drawn)
+        if e is not None and e.flags & ~VIEW == 0:
+            y = run(e, inputs, flags & LOCAL_ONLY, drawn) if e.flags == 0 else \
+                view_of(<TensorBase>inputs[0], op, attrs, e, flags)
             if flags & TRACKED and not fe_grad_off:
                 tape(op, inputs, e, y)
             return y

@@ -21,8 +21,9 @@ cdef Lay one_device(tuple inputs):
     """How the results lie if all inputs are in the memory of one device; None: `spread_call` has to see to it."""
     cdef Lay lay = None
     cdef TensorBase x
-    for o in inputs:
-        x = <TensorBase>o
+    cdef int i
+    for i in range(len(inputs)):
+        x = <TensorBase>inputs[i]
         if x.lay_ is None:
             if not x.flags & UNIFORM:              # it may differ from rank to rank: spread_call says what is wrong
                 return None
@@ -35,8 +36,11 @@ cdef Lay one_device(tuple inputs):
 
 cdef int label(result, Lay lay) except -1:
     """All results lie so."""
-    for y in result if isinstance(result, tuple) else (result,):
-        set_lay(<TensorBase>y, lay)
+    if isinstance(result, TensorBase):
+        set_lay(<TensorBase>result, lay)
+    else:
+        for y in result:
+            set_lay(<TensorBase>y, lay)
     return 0
 
 
