@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.core.grad.modes import no_grad
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import (
     check_writable,
@@ -25,6 +24,7 @@ from flowedu.tensor import random
 from flowedu.tensor.creation import from_numpy
 from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.inplace import arithmetic, compute_into, write_into
+from flowedu.tensor.modes import no_grad
 
 # One op, in x's own memory where that is safe (core/ops/inplace.pxi).
 _UNARY = ("floor ceil trunc abs neg exp expm1 log log1p sqrt rsqrt reciprocal sin cos tan tanh sinh cosh asin acos atan "

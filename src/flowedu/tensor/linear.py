@@ -5,7 +5,6 @@ import functools
 from math import prod
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import one_dim, reshaped, transposed
 from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.elementwise import nothing
 from flowedu.core.ops.promote import cast, check_tensor, result_type
@@ -14,6 +13,7 @@ from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeErro
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import one_dim, reshaped, transposed
 
 _op = REGISTRY.__getitem__
 _MATMUL, _EXPAND = _op("matmul"), _op("expand")

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import moved, one_dim, reshaped
 from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.promote import cast, check_tensor, is_number, scalar
 from flowedu.core.values import dtype as dt
@@ -11,6 +10,7 @@ from flowedu.errors.once import inert
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import moved, one_dim, reshaped
 
 _op = REGISTRY.__getitem__
 _GATHER, _DIM_GATHER, _UPDATE, _ADD_AT, _RANGE = map(_op, ("gather", "dim_gather", "scatter_nd_update", "scatter_nd",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.graph.rewrite import attributes, dead, replace
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.fused import fused
 from flowedu.core.ops.program import MAX_SLOTS, Formula
 from flowedu.core.ops.view import constant
 from flowedu.core.values.dtype import dtype
+from flowedu.fast.ops.fused import fused
 
 MAX_OPERANDS = 12
 
