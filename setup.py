@@ -26,7 +26,7 @@ ENGINE = ["flowedu.core.values.storage", "flowedu.tensor.dlpack", "flowedu.core.
           "flowedu.oneflow04.image._pixels", "flowedu.distributed.mpi.lanes"]
 EXACT = {"flowedu.oneflow04.image._pixels"}    # rounds where it is written: must give NumPy's bits
 # their bits must not depend on where arrays lie
-UPDATES = {"flowedu._kernels.core.update", "flowedu._kernels.ops.update_adaptive"}
+UPDATES = {"flowedu._kernels.core.update", "flowedu._kernels.ops.update_sgd", "flowedu._kernels.ops.update_adaptive"}
 
 DEBUG = os.environ.get("FLOWEDU_DEBUG") == "1"   # make build-debug: bounds checks, address sanitizer
 CYTHON_DIR = "build/cython-debug" if DEBUG else "build/cython"   # the two builds must not share generated C

@@ -1,13 +1,17 @@
-/* The inner loops of copy (layout.pyx): a short run, a tile transposed in registers, three channels (de)interleaved. */
-#ifndef FLOWEDU_LAYOUT_H
-#define FLOWEDU_LAYOUT_H
+/* The inner loops of copy (_kernels/core/layout.pyx) that know more than plain ones: a short run, a tile transposed in
+ * registers, three channels (de)interleaved. */
+#ifndef FLOWEDU_LAYOUT_TILES_H
+#define FLOWEDU_LAYOUT_TILES_H
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Copy n bytes. Short runs (a few elements of a concat along the last axis) are too short for a call to memcpy:
  * two possibly overlapping moves cover any length between 4 and 32. */
-static inline void fe_copy_run(char *d, const char *s, int64_t n) {
-    if (n > 32 || n < 4) { memcpy(d, s, (size_t)n); return; }
+static inline void fe_copy_run(void *to, const void *from, size_t n) {
+    char *d = (char *)to;
+    const char *s = (const char *)from;
+    if (n > 32 || n < 4) { memcpy(d, s, n); return; }
 #define FE_ENDS(T) { T a, b; memcpy(&a, s, sizeof a); memcpy(&b, s + n - sizeof b, sizeof b); \
                      memcpy(d, &a, sizeof a); memcpy(d + n - sizeof b, &b, sizeof b); }
     typedef struct { uint64_t x, y; } pair;
@@ -72,4 +76,46 @@ FE_THREE(uint8_t)
 FE_THREE(uint16_t)
 FE_THREE(uint32_t)
 FE_THREE(uint64_t)
+
+/* A transpose of n x m items: `n` is fast in the destination, `m` in the source. Blocks first, so that both sides stay in
+ * cache; tiles of N x N where both lie side by side; then what the tiles left over, to the right of them, and below. */
+#define FE_LEAST(a, b) ((a) < (b) ? (a) : (b))
+#define FE_TRANSPOSE(T, N)                                                                                     \
+    static void fe_transpose_##T(const T *s, T *d, int64_t n, int64_t ss, int64_t ds, int64_t m, int64_t st, int64_t dt) { \
+        const int unit = ds == 1 && st == 1;                                                                   \
+        for (int64_t jb = 0; jb < m; jb += 64) {                                                               \
+            const int64_t je = FE_LEAST(jb + 64, m), jt = unit ? je - (je - jb) % N : jb;                      \
+            for (int64_t ib = 0; ib < n; ib += 64) {                                                           \
+                const int64_t ie = FE_LEAST(ib + 64, n), it = unit ? ie - (ie - ib) % N : ib;                  \
+                for (int64_t j = jb; j < jt; j += N)                                                           \
+                    for (int64_t i = ib; i < it; i += N) fe_tile_##T(s + i * ss + j, ss, d + i + j * dt, dt);  \
+                for (int64_t j = jb; j < jt; j++)                                                              \
+                    for (int64_t i = it; i < ie; i++) d[i * ds + j * dt] = s[i * ss + j * st];                 \
+                for (int64_t i = ib; i < ie; i++)                                                              \
+                    for (int64_t j = jt; j < je; j++) d[i * ds + j * dt] = s[i * ss + j * st];                 \
+            }                                                                                                  \
+        }                                                                                                      \
+    }                                                                                                          \
+    static int fe_plane_##T(const T *s, T *d, int64_t n, int64_t ss, int64_t ds, int64_t m, int64_t st, int64_t dt) { \
+        if (ds == 1 && st == 1 && ss == 3 && m == 3) fe_split3_##T(s, d, dt, n);                               \
+        else if (ds == 1 && st == 1 && n == 3 && dt == 3) fe_merge3_##T(s, ss, d, m);                          \
+        else if (ss != 0 && llabs(st) < llabs(ss) && m > 1 && n > 1) fe_transpose_##T(s, d, n, ss, ds, m, st, dt); \
+        else return 0;                                                                                         \
+        return 1;                                                                                              \
+    }
+FE_TRANSPOSE(uint8_t, 16)
+FE_TRANSPOSE(uint16_t, 8)
+FE_TRANSPOSE(uint32_t, FE_N32)
+FE_TRANSPOSE(uint64_t, FE_N64)
+
+/* n x m items: of both axes the steps in the source and in the destination. 0: not one of these. */
+static inline int fe_plane(const void *s, void *d, int64_t n, int64_t ss, int64_t ds, int64_t m, int64_t st, int64_t dt,
+                           int item) {
+    switch (item) {
+    case 1: return fe_plane_uint8_t((const uint8_t *)s, (uint8_t *)d, n, ss, ds, m, st, dt);
+    case 2: return fe_plane_uint16_t((const uint16_t *)s, (uint16_t *)d, n, ss, ds, m, st, dt);
+    case 4: return fe_plane_uint32_t((const uint32_t *)s, (uint32_t *)d, n, ss, ds, m, st, dt);
+    default: return fe_plane_uint64_t((const uint64_t *)s, (uint64_t *)d, n, ss, ds, m, st, dt);
+    }
+}
 #endif

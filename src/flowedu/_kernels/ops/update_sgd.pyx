@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""Kernels that update parameters in place: SGD's. The engine is in update.h, the rules in update_sgd.h."""
-from flowedu._kernels.core.update cimport *
+"""Kernels that update parameters in place: SGD, with and without momentum. The engine is in update.h, the rules in update_sgd.h."""
+from flowedu._kernels.ops.update cimport *
 
 cdef extern from *:
     """
