@@ -10,7 +10,7 @@ from flowedu.core.values.dtype import (
     record, tensor_buffer, uint8)
 from flowedu.core.values.blob import BlobDef, BlobDesc
 from flowedu.core.values.placeholder import ArgBlobDef, FixedTensorDef, MirroredTensorDef, MirroredTensorListDef
-from flowedu.core.values.signature import enable_typing_check as _enable_typing_check
+from flowedu.oneflow04.job.signature import enable_typing_check as _enable_typing_check
 from flowedu.core.values.storage import empty_cache, memory_stats, set_cache
 from flowedu import errors
 from flowedu.errors import JobBuildAndInferError
@@ -187,6 +187,7 @@ _register_shelf({
     "a value, spread out": "flowedu.core.sbp.tensor.convert:from_logical",
     "tensors from sizes": "flowedu.tensor.creation:construct",
     "operators of blobs": "flowedu.oneflow04.math", "wishes of blobs": "flowedu.oneflow04.distribute",
+    "signature of a job": "flowedu.oneflow04.job.signature:job_signature",
     "settings of a job": "flowedu.oneflow04.job.config:FunctionConfig",
     "optimizer of a configuration": "flowedu.oneflow04.optim.legacy:optimizer_from_conf",
     "bodies run at every call": "flowedu.oneflow04.job.eager:run", "debugging of jobs": "flowedu.oneflow04.job.debug",

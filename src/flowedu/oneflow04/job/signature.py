@@ -1,20 +1,15 @@
-"""What a job takes and returns: checked at decoration and at compile, and used to shape the result of every call.
-
-    check_signature(fn) -> Signature      at decoration
-    signature.input_defs()                at compile: one tree of ArgBlobDefs per parameter
-    check_return(value, returns, ...)     at compile, on what the body returned
-    convert(value, returns, leaf)         at every call
-"""
+"""What a job takes and returns, beyond arrays in and one array out (core/values/signature.py): containers of them, lists of
+arrays per device, callbacks, and the style before flowedu.typing, where a parameter's default says what it takes."""
 from __future__ import annotations
 
 from collections.abc import Callable as Function
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from flowedu.core.values import placeholder as ph
-from flowedu.core.values.annotation import (
-    MISSING,
+from flowedu.core.values.signature import MISSING, Parameter, Signature, blob_advice
+from flowedu.core.values.typing import Numpy
+from flowedu.errors import CheckError, UnsupportedError
+from flowedu.oneflow04.job.annotation import (
     BundleOf,
     CallbackOf,
     DictOf,
@@ -25,28 +20,16 @@ from flowedu.core.values.annotation import (
     return_tree,
     show,
 )
-from flowedu.core.values.typing import Numpy, PlaceholderType
-from flowedu.errors import CheckError, UnsupportedError
 
 
-class Parameter(NamedTuple):
-    """`tree`: what parameter_tree made of its annotation; its default value where it has none (the style before tp)."""
+class JobSignature(Signature):
+    """What a job takes and returns (`returns`: a tree of annotation.py)."""
 
-    name: str
-    tree: Any
-    annotated: bool
-
-
-class Signature(NamedTuple):
-    """What a job takes and returns (`returns`: a tree of core/values/annotation.py)."""
-
-    name: str
-    parameters: tuple[Parameter, ...]
-    returns: Any
+    __slots__ = ()
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(p.name for p in self.parameters)
+    def calls_back(self) -> bool:
+        return isinstance(self.returns, CallbackOf)
 
     def input_defs(self) -> tuple:
         """Fresh definitions, one tree per parameter. Raises CheckError, or UnsupportedError (NotImplementedError)."""
@@ -55,23 +38,21 @@ class Signature(NamedTuple):
             raise UnsupportedError(f"{self.name}: All parameters of global function should be annotated",
                                    expected="a placeholder on every parameter", got=f"none on {', '.join(bare)}",
                                    fix=f"write {bare[0]}: tp.Numpy.Placeholder(shape, dtype)")
-        return tuple(self._defs(p.tree, p.name) for p in self.parameters)
+        return super().input_defs()
 
-    def _defs(self, tree: Any, name: str) -> Any:
-        if isinstance(tree, PlaceholderType):
-            return tree.NewInputBlobDef()
+    def definition(self, tree: Any, name: str) -> Any:
         if isinstance(tree, TupleOf):
-            return tuple(self._defs(t, name) for t in tree.items)
+            return tuple(self.definition(t, name) for t in tree.items)
         if isinstance(tree, ph.ArgBlobDef):
             return tree.clone()
         if isinstance(tree, dict):
-            return {k: self._defs(t, name) for k, t in tree.items()}
+            return {k: self.definition(t, name) for k, t in tree.items()}
         if isinstance(tree, (list, tuple)):
-            return type(tree)(self._defs(t, name) for t in tree)
-        raise UnsupportedError(f"{self.name}: parameter {name} does not say what it takes",
-                               expected="a placeholder as its annotation",
-                               got="no annotation" if tree is MISSING else f"the default value {tree!r}",
-                               fix=f"write {name}: tp.Numpy.Placeholder(shape, dtype); bring constants in from outside")
+            return type(tree)(self.definition(t, name) for t in tree)
+        return super().definition(tree, name)
+
+    def check_return(self, value: Any, is_blob: Function[[Any], bool]) -> None:
+        check_return(value, self.returns, is_blob, self.name)
 
 
 _strict = False
@@ -83,7 +64,7 @@ def enable_typing_check(value: bool = True) -> None:
     _strict = value
 
 
-def check_signature(fn: Function) -> Signature:
+def job_signature(fn: Function) -> JobSignature:
     """Reads and checks the annotations of a job's function, at decoration.
 
     Raises: UnsupportedError (a NotImplementedError) for an annotation of the wrong kind; CheckError (an AssertionError)
@@ -105,8 +86,8 @@ def check_signature(fn: Function) -> Signature:
                              expected="plain parameters, one per input", got=str(p),
                              fix="take a Tuple[...] of placeholders for a group of inputs")
     trees = [parameter_tree(p.annotation, f"{name}: parameter {p.name}") if written else p.default for p in parameters]
-    return Signature(name, tuple(Parameter(p.name, t, p.annotation is not MISSING) for p, t in zip(parameters, trees)),
-                     MISSING if returns is MISSING else return_tree(returns, name))
+    return JobSignature(name, tuple(Parameter(p.name, t, p.annotation is not MISSING) for p, t in zip(parameters, trees)),
+                        MISSING if returns is MISSING else return_tree(returns, name))
 
 
 def check_return(value: Any, annotation: Any, is_blob: Function[[Any], bool], where: str) -> None:
@@ -155,7 +136,7 @@ class _Check(NamedTuple):
                 self.need(type(k) is want.key, k, at, f"keys of type {show(want.key)}", "change it or the K of Dict")
                 self.value(v, want.item, f"{at}[{k!r}]")
         else:
-            self.need(self.is_blob(value), value, at, "a blob", _blob_advice(value))
+            self.need(self.is_blob(value), value, at, "a blob", blob_advice(value))
             self.need(want is not Numpy or not getattr(value, "is_dynamic", False), value, at, "a blob of fixed shape",
                       "annotate tp.ListNumpy: only fixed-shape blobs fit tp.Numpy")
 
@@ -168,7 +149,7 @@ class _Check(NamedTuple):
             for k, v in value.items() if type(value) is dict else enumerate(value):
                 self.nest(v, want, f"{at}[{k!r}]")
         else:
-            self.need(False, value, at, "a blob, or a list, tuple or dict of blobs", _blob_advice(value),
+            self.need(False, value, at, "a blob, or a list, tuple or dict of blobs", blob_advice(value),
                       UnsupportedError, "global_function returns RemoteBlob or list/tuple/dict nested RemoteBlob only")
 
     def need(self, holds: bool, value: Any, at: str, expected: str, fix: str, error: type = CheckError,
@@ -179,38 +160,3 @@ class _Check(NamedTuple):
                 got = "a blob of dynamic shape"
             raise error(f"{self.where}: {problem}", got=got + (f" at result{at}" if at else ""), fix=fix,
                         expected=f"{expected}, for {show(self.annotation)}")
-
-
-def _blob_advice(value: Any) -> str:
-    if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
-        return "the body runs once, at compile: return a blob, such as flow.constant(...), not a value"
-    return "forgot `return`?" if value is None else "return what flow's ops give"
-
-
-def convert(value: Any, annotation: Any, leaf: Function[[Any, Any], Any]) -> Any:
-    """`value`, which `check_return` accepted, with leaf(blob, kind) in place of each blob, in fresh containers.
-
-    `kind` is Numpy, ListNumpy or ListListNumpy; MISSING where there is no annotation.
-    """
-    if value is None:
-        return None
-    if isinstance(annotation, CallbackOf):
-        return convert(value, annotation.item, leaf)
-    if type(value) is dict:
-        item = annotation.item if isinstance(annotation, DictOf) else annotation
-        return {k: convert(v, item, leaf) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        items = annotation.items if isinstance(annotation, TupleOf) else \
-            [annotation.item if isinstance(annotation, ListOf) else annotation] * len(value)
-        parts = [convert(v, a, leaf) for v, a in zip(value, items)]
-        return type(value)._make(parts) if hasattr(value, "_fields") else type(value)(parts)
-    return leaf(value, annotation.item if isinstance(annotation, BundleOf) else annotation)
-
-
-def leaves(value: Any) -> list:
-    """The blobs of a returned value, in the order in which `convert` meets them."""
-    if value is None:
-        return []
-    if isinstance(value, (list, tuple, dict)):
-        return [x for v in (value.values() if isinstance(value, dict) else value) for x in leaves(v)]
-    return [value]
