@@ -20,7 +20,7 @@ KERNELS = {p.stem: f"flowedu._kernels.{p.parent.name}.{p.stem}"           # a ne
            for p in sorted(Path("src/flowedu/_kernels").glob("*/*.pyx"))}
 HEADERS = ["_kernels/core", "_kernels/ops", "_kernels/fast"]
 COMPILED = ["values", "ops", "graph", "grad"]      # folders of core with headers that other extensions read
-ENGINE = ["flowedu.core.values.storage", "flowedu.tensor.dlpack", "flowedu.core.ops.dispatch",
+ENGINE = ["flowedu.core.values.storage", "flowedu.tensor.dlpack", "flowedu.tensor.writing", "flowedu.core.ops.dispatch",
           "flowedu.core.ops.program", "flowedu.core.ops.pykernel", "flowedu.core.grad.tape", "flowedu.core.graph.executor",
           "flowedu.calls.function",
           "flowedu.oneflow04.image._pixels", "flowedu.distributed.mpi.lanes"]

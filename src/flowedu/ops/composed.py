@@ -21,7 +21,6 @@ from flowedu.core.ops.elementwise import (
     sigmoid,
     softplus,
     square,
-    tan,
     tanh,
     unary,
     where,
@@ -29,6 +28,7 @@ from flowedu.core.ops.elementwise import (
 from flowedu.core.ops.promote import scalar
 from flowedu.core.ops.record import Laws, Split
 from flowedu.ops.formula import elementwise
+from flowedu.ops.functions import tan
 
 log_sigmoid = elementwise("log_sigmoid(x) -> y", formula=lambda x: neg(softplus(neg(x))))
 relu6 = elementwise("relu6(x) -> y", Split(rising=["x"]), formula=lambda x: minimum(relu(x), 6.0),

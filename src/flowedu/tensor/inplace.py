@@ -13,20 +13,17 @@ from __future__ import annotations
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import (
     TensorBase,
-    check_writable,
     connect,
     copy_into,
     current_interpreter,
     custom_node,
     is_grad_enabled,
-    keep_old_values,
     run_into,
     scalar_tensor,
     set_history,
     slots,
     take_value,
     tape_position,
-    view_steps,
 )
 from flowedu.core.ops.promote import operate
 from flowedu.core.ops.tensor import Tensor
@@ -36,6 +33,7 @@ from flowedu.errors import ArgumentError, DTypeError, LazyTensorError, ShapeErro
 from flowedu.tensor.autograd import forget_grad, keep_grad
 from flowedu.tensor.overwriting import Overwritten, WroteIntoView
 from flowedu.tensor.promotion import can_cast
+from flowedu.tensor.writing import check_writable, keep_old_values, view_steps
 
 _CAST, _EXPAND, _IDENTITY = REGISTRY["cast"], REGISTRY["expand"], REGISTRY["identity"]
 

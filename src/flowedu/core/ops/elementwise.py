@@ -1,8 +1,6 @@
 """Elementwise ops. A new one is one record here, and one line in _kernels/core/formulas.h unless it is made of others."""
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from flowedu.core.ops.promote import DIVIDING, scalar
@@ -10,11 +8,6 @@ from flowedu.core.ops.record import Laws, Split
 from flowedu.core.ops.tiled import elementwise
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError
-
-_TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
-_DENSITY = 1 / math.sqrt(2 * math.pi)             # of the normal distribution, at 0
-_erf = np.vectorize(math.erf, otypes=[np.float64])
-_cdf = np.vectorize(lambda x: math.erfc(-x * math.sqrt(0.5)) / 2, otypes=[np.float64])
 
 
 def _pow(x, y):
@@ -52,10 +45,6 @@ def nothing(dz):
     return kept(greater(dz, dz), dz)
 
 
-def _not_zero(x):
-    return where(equal(x, 0.0), scalar(1, x.dtype), x)
-
-
 # ---- arithmetic
 add = elementwise("add(x, y) -> z", Split(linear=[("x", "y")]), Laws(float_only=False), tile="add",
                   ref=lambda x, y: np.add(x, y), grad={"x": lambda dz: dz, "y": lambda dz: dz})
@@ -84,12 +73,6 @@ floordiv = elementwise("floordiv(x, y) -> z", Laws(domain={"x": "unit", "y": "ab
 mod = elementwise("mod(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False), tile="mod",
                   ref=lambda x, y: np.mod(x, y), grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * floordiv(x, y))})
 DIVIDING.update({floordiv, mod})
-squared_difference = elementwise("squared_difference(x, y) -> z", Laws(float_only=False), tile="squared_difference",
-                                 ref=lambda x, y: np.square(x - y), grad={"x": lambda dz, x, y: dz * (x - y) * 2,
-                                                                          "y": lambda dz, x, y: dz * (y - x) * 2})
-atan2 = elementwise("atan2(x, y) -> z", Laws(domain={"y": "positive"}), tile="atan2", ref=lambda x, y: np.arctan2(x, y),
-                    grad={"x": lambda dz, x, y: dz * y / _not_zero(square(x) + square(y)),
-                          "y": lambda dz, x, y: neg(dz * x / _not_zero(square(x) + square(y)))})
 xdivy = elementwise("xdivy(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "nonzero"}), tile="xdivy",
                     ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x / y),
                     grad={"x": lambda dz, y: dz / y, "y": lambda dz, y, z: neg(dz * z / y)})
@@ -113,33 +96,13 @@ log1p = unary("log1p", lambda x: np.log1p(x), lambda dy, x: dy / (x + 1), domain
 sqrt = unary("sqrt", lambda x: np.sqrt(x), lambda dy, y: dy / (y * 2), domain="positive")
 rsqrt = unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda dy, x, y: dy * y / x * -0.5, domain="positive")
 reciprocal = unary("reciprocal", lambda x: 1 / x, lambda dy, y: neg(dy * square(y)), domain="nonzero")
-reciprocal_no_nan = unary("reciprocal_no_nan", lambda x: np.where(x == 0, x, 1 / np.where(x == 0, x + 1, x)),
-                          lambda dy, y: neg(dy * square(y)), domain="nonzero")
 sin = unary("sin", lambda x: np.sin(x), lambda dy, x: dy * cos(x))
 cos = unary("cos", lambda x: np.cos(x), lambda dy, x: neg(dy * sin(x)))
-tan = unary("tan", lambda x: np.tan(x), lambda dy, y: dy * (square(y) + 1), domain="unit")
-asin = unary("asin", lambda x: np.arcsin(x), lambda dy, x: dy * rsqrt(1 - square(x)), domain="unit")
-acos = unary("acos", lambda x: np.arccos(x), lambda dy, x: neg(dy * rsqrt(1 - square(x))), domain="unit")
-atan = unary("atan", lambda x: np.arctan(x), lambda dy, x: dy / (square(x) + 1))
-sinh = unary("sinh", lambda x: np.sinh(x), lambda dy, x: dy * cosh(x))
-cosh = unary("cosh", lambda x: np.cosh(x), lambda dy, x: dy * sinh(x))
 tanh = unary("tanh", lambda x: np.tanh(x), lambda dy, y: dy * (1 - square(y)), rising=["x"])
-asinh = unary("asinh", lambda x: np.arcsinh(x), lambda dy, x: dy * rsqrt(square(x) + 1))
-acosh = unary("acosh", lambda x: np.arccosh(x), lambda dy, x: dy * rsqrt(square(x) - 1), domain="above_one")
-atanh = unary("atanh", lambda x: np.arctanh(x), lambda dy, x: dy / (1 - square(x)), domain="unit")
-erf = unary("erf", _as(_erf), lambda dy, x: dy * exp(neg(square(x))) * _TWO_OVER_SQRT_PI)
-erfc = unary("erfc", _as(lambda x: 1 - _erf(x)), lambda dy, x: dy * exp(neg(square(x))) * -_TWO_OVER_SQRT_PI)
 ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: nothing(dy))
 floor = unary("floor", lambda x: np.floor(x), lambda dy: nothing(dy))
 round = unary("round", lambda x: np.rint(x), lambda dy: nothing(dy))
 sigmoid = unary("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda dy, y: dy * y * (1 - y), rising=["x"])
-gelu = unary("gelu", _as(lambda x: x * _cdf(x)), lambda dy, x: gelu_grad(dy, x))
-gelu_grad = elementwise("gelu_grad(dy, x) -> dx", Split(linear=["dy"]), tile="gelu_grad",
-                        ref=lambda dy, x: (dy * (_cdf(x) + x * np.exp(-x * x / 2) * _DENSITY)).astype(x.dtype),
-                        grad={"dy": lambda ddx, x: gelu_grad(ddx, x),
-                              "x": lambda ddx, dy, x: ddx * dy * (2 - square(x)) * exp(square(x) * -0.5)
-                              * _DENSITY},
-                        doc="dy times the slope of gelu at x: cdf(x) + x * density(x) of the normal distribution.")
 softplus = unary("softplus", lambda x: np.logaddexp(x, np.zeros_like(x)), lambda dy, x: dy * sigmoid(x))
 
 

@@ -25,7 +25,7 @@ MISSING = inspect.Signature.empty  # no annotation was written
 
 
 class Parameter(NamedTuple):
-    """`tree`: a placeholder class, or a tree of them; where nothing was annotated the default value (the style before tp)."""
+    """`tree`: a placeholder class, or a tree of them; the default value where nothing was annotated (before tp)."""
 
     name: str
     tree: Any
