@@ -77,7 +77,7 @@ class Tracer:
 
     def append(self, program: Formula, slots: dict[int, int], spec: Spec) -> Symbol:
         """The instructions of `program` with its inputs bound to our slots."""
-        self.count = program.inline_into(slots, self.instrs, self.consts, self.count)
+        self.count = inline(program, slots, self.instrs, self.consts, self.count)
         return Symbol(slots[program.outs[0]], spec)
 
 
@@ -93,6 +93,22 @@ def trace(formula: Callable, names: list[str]) -> Formula:
         raise ArgumentError("formula: too long for one kernel", expected=f"at most {MAX_SLOTS} slots",
                             got=str(tracer.count), fix="split it into two ops")
     return Formula(len(names), tracer.instrs, [out.slot], tracer.consts)
+
+
+def inline(formula: Formula, slots: dict[int, int], instrs: list, consts: dict, count: int) -> int:
+    """Append a formula to another one's `instrs` and `consts`, its own slots numbered from `count`.
+
+    slots: {own input slot: slot of the other}; completed here. Returns the count after.
+    """
+    for slot, value in formula.consts.items():
+        slots[slot] = count
+        consts[count] = value
+        count += 1
+    for name, out, operands in formula.instrs:
+        slots[out] = count
+        instrs.append((name, count, tuple([slots[o] for o in operands])))
+        count += 1
+    return count
 
 
 def formula_gradient(formula: Callable, names: list[str], output: str) -> Callable:

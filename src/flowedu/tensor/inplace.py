@@ -18,7 +18,6 @@ from flowedu.core.ops.dispatch import (
     current_interpreter,
     custom_node,
     is_grad_enabled,
-    run_into,
     scalar_tensor,
     set_history,
     slots,
@@ -33,7 +32,7 @@ from flowedu.errors import ArgumentError, DTypeError, LazyTensorError, ShapeErro
 from flowedu.tensor.autograd import forget_grad, keep_grad
 from flowedu.tensor.overwriting import Overwritten, WroteIntoView
 from flowedu.tensor.promotion import can_cast
-from flowedu.tensor.writing import check_writable, keep_old_values, view_steps
+from flowedu.tensor.writing import check_writable, keep_old_values, run_into, view_steps
 
 _CAST, _EXPAND, _IDENTITY = REGISTRY["cast"], REGISTRY["expand"], REGISTRY["identity"]
 

@@ -1,11 +1,13 @@
-"""Promotion, for those who ask: which dtype a result has, what may be written where; and functions made of several ops, on
-halves and on whole numbers. (The rules: core/ops/promote.py.)"""
+"""Promotion, for those who ask: which dtype a result has, what may be written where; functions made of several ops, on
+halves and whole numbers; and the check that something is a tensor at all. (The rules: core/ops/promote.py.)"""
 from __future__ import annotations
 
 import functools
 
+from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.promote import HALVES, cast, category, default_float, promote, run
 from flowedu.core.values import dtype as dt
+from flowedu.errors import NotATensorError
 
 
 def promote_types(type1: dt.dtype, type2: dt.dtype) -> dt.dtype:
@@ -16,6 +18,12 @@ def promote_types(type1: dt.dtype, type2: dt.dtype) -> dt.dtype:
 def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
     """Whether an in-place op may write a result of dtype `from_` into `to`: not from a higher category to a lower."""
     return category(from_) <= category(to)
+
+
+def check_tensor(what: str, x, name: str = "input") -> None:
+    """Raise NotATensorError (a TypeError) unless x is a tensor."""
+    if not isinstance(x, TensorBase):
+        raise NotATensorError(what, x, name)
 
 
 def wide(f):

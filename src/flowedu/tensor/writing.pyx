@@ -1,10 +1,10 @@
-"""Before a tensor is written in place: whether it may be, what of its old values backward still needs, and how a view comes
-from its base. (What a write means for histories: inplace.py.)"""
+"""Before a tensor is written in place: whether it may be, what of its old values backward still needs, how a view comes from
+its base; and the writes that need C. (What a write means for histories: inplace.py.)"""
 from libc.stdint cimport int64_t
 
 from flowedu._kernels.core.abi cimport fe_numel, fe_view
 from flowedu.core.ops.dispatch cimport (
-    GLOBAL, MAX_DEPTH, NO_HISTORY, TRACKED, Node, TensorBase, packed, raise_readonly, settle)
+    GLOBAL, MAX_DEPTH, NO_HISTORY, TRACKED, VIEW, Node, OpBase, TensorBase, packed, raise_readonly, settle, try_into)
 
 from flowedu.core.ops.dispatch import is_grad_enabled
 from flowedu.errors import GradientError
@@ -95,3 +95,24 @@ def view_steps(TensorBase x):
         t = t.link.parent
     steps.reverse()
     return steps
+
+
+def run_into(OpBase op, tuple inputs, tuple attrs, TensorBase x):
+    """try_into for Python: True if x now holds op(*inputs), history included."""
+    return try_into(op, inputs, attrs, x)
+
+
+def set_layout(TensorBase x, TensorBase y):
+    """x takes the shape and strides of y, a view of its twin. A view stays a view of its base, by more steps."""
+    x.v = y.v
+    if x.flags & VIEW:
+        x.link = y.link                            # and stays flagged as one
+    x.epoch += 1
+    if x.block != NULL:
+        x.block.version += 1
+
+
+def bump(TensorBase x):
+    """Count a write into x's memory that happened elsewhere."""
+    if x.block != NULL:
+        x.block.version += 1

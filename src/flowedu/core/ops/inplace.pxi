@@ -137,11 +137,6 @@ cdef bint fits(Entry e, TensorBase x) noexcept:
     return True
 
 
-def run_into(OpBase op, tuple inputs, tuple attrs, TensorBase x):
-    """try_into for Python: True if x now holds op(*inputs), history included."""
-    return try_into(op, inputs, attrs, x)
-
-
 cdef update(OpBase op, x, other):
     """`x op= other`."""
     cdef TensorBase t
@@ -171,19 +166,3 @@ def set_data(TensorBase x, TensorBase y):
     set_flag(x, UNIFORM, y.flags & UNIFORM)
     x.epoch += 1
     block_drop(old)
-
-
-def set_layout(TensorBase x, TensorBase y):
-    """x takes the shape and strides of y, a view of its twin. A view stays a view of its base, by more steps."""
-    x.v = y.v
-    if x.flags & VIEW:
-        set_link(x, y.link)
-    x.epoch += 1
-    if x.block != NULL:
-        x.block.version += 1
-
-
-def bump(TensorBase x):
-    """Count a write into x's memory that happened elsewhere."""
-    if x.block != NULL:
-        x.block.version += 1

@@ -117,12 +117,6 @@ def scalar(value, dtype: dt.dtype):
                          expected=f"a number of {dtype.name}", fix="convert the tensor: x.double()") from e
 
 
-def check_tensor(what: str, x, name: str = "input") -> None:
-    """Raise NotATensorError (a TypeError) unless x is a tensor."""
-    if not isinstance(x, TensorBase):
-        raise NotATensorError(what, x, name)
-
-
 def cast(x, dtype: dt.dtype):
     """x in this dtype; x itself when it has it."""
     return x if x.dtype is dtype else REGISTRY["cast"].call((x,), (dtype,))

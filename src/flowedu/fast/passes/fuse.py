@@ -10,6 +10,7 @@ from flowedu.core.ops.program import MAX_SLOTS, Formula
 from flowedu.core.ops.view import constant
 from flowedu.core.values.dtype import dtype
 from flowedu.fast.ops.fused import fused
+from flowedu.ops.formula import inline
 
 MAX_OPERANDS = 12
 
@@ -74,7 +75,7 @@ class Group:
                 slots[i] = self.enter(x.node)
             else:
                 slots[i] = self.operand(x, start)
-        self.count = program.inline_into(slots, self.instrs, self.consts, self.count)
+        self.count = inline(program, slots, self.instrs, self.consts, self.count)
         types = program.types(node.op.name, [x.dtype for x in node.inputs])
         self.dtypes.update({slots[s]: types[s] for s in program.consts})
         return slots[program.outs[0]]

@@ -8,11 +8,11 @@ import builtins
 import math
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import cast, check_tensor, default_float, run
+from flowedu.core.ops.promote import cast, default_float, run
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError, NotATensorError
 from flowedu.tensor.memory_format import clone  # noqa: F401  (one of this family)
-from flowedu.tensor.promotion import in_float
+from flowedu.tensor.promotion import check_tensor, in_float
 
 _op = REGISTRY.__getitem__
 
