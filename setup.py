@@ -20,13 +20,13 @@ KERNELS = {p.stem: f"flowedu._kernels.{p.parent.name}.{p.stem}"           # a ne
            for p in sorted(Path("src/flowedu/_kernels").glob("*/*.pyx"))}
 HEADERS = ["_kernels/core", "_kernels/ops", "_kernels/fast"]
 COMPILED = ["values", "ops", "graph", "grad"]      # folders of core with headers that other extensions read
-ENGINE = ["flowedu.core.values.storage", "flowedu.core.values.dlpack", "flowedu.core.ops.dispatch",
+ENGINE = ["flowedu.core.values.storage", "flowedu.tensor.dlpack", "flowedu.tensor.writing", "flowedu.core.ops.dispatch",
           "flowedu.core.ops.program", "flowedu.core.ops.pykernel", "flowedu.core.grad.tape", "flowedu.core.graph.executor",
           "flowedu.calls.function",
           "flowedu.oneflow04.image._pixels", "flowedu.distributed.mpi.lanes"]
 EXACT = {"flowedu.oneflow04.image._pixels"}    # rounds where it is written: must give NumPy's bits
 # their bits must not depend on where arrays lie
-UPDATES = {"flowedu._kernels.core.update", "flowedu._kernels.ops.update_adaptive"}
+UPDATES = {"flowedu._kernels.core.update", "flowedu._kernels.ops.update_sgd", "flowedu._kernels.ops.update_adaptive"}
 
 DEBUG = os.environ.get("FLOWEDU_DEBUG") == "1"   # make build-debug: bounds checks, address sanitizer
 CYTHON_DIR = "build/cython-debug" if DEBUG else "build/cython"   # the two builds must not share generated C

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import flowedu.typing as tp
-from flowedu.core.values import annotation as an
 from flowedu.core.values import dtype as dt
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values import signature as sg
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
+from flowedu.oneflow04.job import annotation as an
+from flowedu.oneflow04.job import signature as js
 
 X = tp.Numpy.Placeholder((4, 3))
 BATCH = 7  # for the annotations that are strings
@@ -188,7 +189,7 @@ def test_star_parameters_are_refused():
 
 
 def test_typing_check_can_be_made_strict():
-    sg.enable_typing_check()
+    js.enable_typing_check()
     try:
         with raises(NotImplementedError, "parameter x"):
             sg.check_signature(job({"x": sg.MISSING, "return": None}))
@@ -196,7 +197,7 @@ def test_typing_check_can_be_made_strict():
             sg.check_signature(job({"x": X}))
         sg.check_signature(job({"x": X, "return": None}))
     finally:
-        sg.enable_typing_check(False)
+        js.enable_typing_check(False)
     sg.check_signature(job({"x": sg.MISSING}))
 
 
@@ -278,7 +279,7 @@ def test_what_fits_is_accepted_and_convert_keeps_its_shape(annotation, data):
     returns = returning(annotation)
     inner = returns.item if isinstance(returns, an.CallbackOf) else returns
     value = example_of(inner, data.draw)
-    sg.check_return(value, returns, is_blob, "job")
+    js.check_return(value, returns, is_blob, "job")
     seen = []
 
     def leaf(blob, kind):
@@ -324,7 +325,7 @@ def test_whatever_differs_in_one_place_is_refused(annotation, data):
     value = example_of(returns, data.draw)
     for bad in spoil(value):
         with raises(AssertionError, "job", "return annotation"):
-            sg.check_return(bad, returns, is_blob, "job")
+            js.check_return(bad, returns, is_blob, "job")
 
 
 NESTS = st.recursive(st.builds(Blob), lambda inner: st.one_of(
@@ -334,29 +335,29 @@ NESTS = st.recursive(st.builds(Blob), lambda inner: st.one_of(
 
 @given(NESTS, st.sampled_from([sg.MISSING, an.BundleOf(tp.Numpy)]))
 def test_bundle_and_no_annotation_take_any_nesting_and_keep_it(nest, returns):
-    sg.check_return(nest, returns, is_blob, "job")
+    js.check_return(nest, returns, is_blob, "job")
     copy = sg.convert(nest, returns, lambda blob, kind: blob)
     assert copy == nest and type(copy) is type(nest)
     for bad in ([nest, 1.0], {"a": (nest, None)}, (np.zeros(2), nest), {1: "text"}, {nest if is_blob(nest) else 1}):
         with raises(NotImplementedError, "RemoteBlob"):
-            sg.check_return(bad, returns, is_blob, "job")
+            js.check_return(bad, returns, is_blob, "job")
 
 
 def test_the_place_is_named():
     returns = returning(Tuple[tp.Numpy, Dict[str, List[tp.Numpy]]])  # noqa: UP006
     with raises(AssertionError, "result[1]['loss'][2]", "float 0.5"):
-        sg.check_return((Blob(), {"loss": [Blob(), Blob(), 0.5]}), returns, is_blob, "train_job")
+        js.check_return((Blob(), {"loss": [Blob(), Blob(), 0.5]}), returns, is_blob, "train_job")
 
 
 def test_none_and_no_annotation():
-    sg.check_return(None, None, is_blob, "job")
-    sg.check_return(None, sg.MISSING, is_blob, "job")
+    js.check_return(None, None, is_blob, "job")
+    js.check_return(None, sg.MISSING, is_blob, "job")
     with raises(AssertionError, "None"):
-        sg.check_return(Blob(), None, is_blob, "job")
+        js.check_return(Blob(), None, is_blob, "job")
     with raises(AssertionError, "return"):
-        sg.check_return(None, tp.Numpy, is_blob, "job")
+        js.check_return(None, tp.Numpy, is_blob, "job")
     with raises(NotImplementedError):
-        sg.check_return(None, an.BundleOf(tp.Numpy), is_blob, "job")
+        js.check_return(None, an.BundleOf(tp.Numpy), is_blob, "job")
     assert sg.convert(None, None, None) is None
     assert sg.leaves(None) == []
 
@@ -364,9 +365,9 @@ def test_none_and_no_annotation():
 def test_a_dynamic_blob_is_no_numpy():
     for returns in (tp.Numpy, an.CallbackOf(tp.Numpy), an.BundleOf(tp.Numpy)):
         with raises(AssertionError, "dynamic", "ListNumpy"):
-            sg.check_return(Blob(is_dynamic=True), returns, is_blob, "job")
+            js.check_return(Blob(is_dynamic=True), returns, is_blob, "job")
     for returns in (tp.ListNumpy, tp.ListListNumpy, sg.MISSING, an.BundleOf(tp.ListNumpy)):
-        sg.check_return(Blob(is_dynamic=True), returns, is_blob, "job")
+        js.check_return(Blob(is_dynamic=True), returns, is_blob, "job")
 
 
 def test_a_namedtuple_survives_a_bundle():

@@ -10,7 +10,7 @@ from flowedu.core.values.dtype import (
     record, tensor_buffer, uint8)
 from flowedu.core.values.blob import BlobDef, BlobDesc
 from flowedu.core.values.placeholder import ArgBlobDef, FixedTensorDef, MirroredTensorDef, MirroredTensorListDef
-from flowedu.core.values.signature import enable_typing_check as _enable_typing_check
+from flowedu.oneflow04.job.signature import enable_typing_check as _enable_typing_check
 from flowedu.core.values.storage import empty_cache, memory_stats, set_cache
 from flowedu import errors
 from flowedu.errors import JobBuildAndInferError
@@ -71,8 +71,8 @@ from flowedu.tensor.creation import (
     arange, as_tensor, empty_like, eye, full_like, linspace, logspace, ones, ones_like, zeros, zeros_like)
 from flowedu import autograd, cuda
 from flowedu.core.values.dtype import bfloat16, get_default_dtype, set_default_dtype
-from flowedu.core.values.limits import finfo, iinfo
-from flowedu.core.values.device import device
+from flowedu.tensor.limits import finfo, iinfo
+from flowedu.tensor.device import device
 from flowedu.tensor import (
     Size, enable_grad, from_dlpack, inference_mode, is_grad_enabled, is_inference_mode_enabled, set_grad_enabled)
 from flowedu.tensor.memory_format import (
@@ -118,7 +118,8 @@ from flowedu.tensor.generator import (
 from flowedu.tensor.random import (
     bernoulli, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm)
 from flowedu.tensor.printing import set_printoptions
-from flowedu.core.ops.promote import can_cast, promote_types, result_type
+from flowedu.core.ops.promote import result_type
+from flowedu.tensor.promotion import can_cast, promote_types
 
 # chapter 5: training with tensors
 from flowedu import models, optim, utils, vision
@@ -186,6 +187,7 @@ _register_shelf({
     "a value, spread out": "flowedu.core.sbp.tensor.convert:from_logical",
     "tensors from sizes": "flowedu.tensor.creation:construct",
     "operators of blobs": "flowedu.oneflow04.math", "wishes of blobs": "flowedu.oneflow04.distribute",
+    "signature of a job": "flowedu.oneflow04.job.signature:job_signature",
     "settings of a job": "flowedu.oneflow04.job.config:FunctionConfig",
     "optimizer of a configuration": "flowedu.oneflow04.optim.legacy:optimizer_from_conf",
     "bodies run at every call": "flowedu.oneflow04.job.eager:run", "debugging of jobs": "flowedu.oneflow04.job.debug",

@@ -2,7 +2,7 @@
 emptying their cache and waiting for them have nothing to do."""
 from __future__ import annotations
 
-from flowedu.core.values.device import usable
+from flowedu.tensor.device import usable
 
 
 def is_available() -> bool:

@@ -7,8 +7,9 @@ import flowedu as flow
 from flowedu.core.graph import passes
 from flowedu.core.graph.backward import gradients
 from flowedu.core.graph.ir import Graph
-from flowedu.core.graph.passes import PASSES, cse, dead, fuse, run_passes, simplify, update
+from flowedu.core.graph.passes import PASSES, cse, dead, run_passes, simplify
 from flowedu.core.values.spec import Spec
+from flowedu.fast.passes import fuse, update
 from flowedu.ops import REGISTRY
 
 from .graphs import run_graph

@@ -5,7 +5,7 @@ from flowedu.calls.later import later
 __getattr__, __dir__ = later(__name__, {
     "grad": "flowedu.tensor.autograd", "backward": "flowedu.tensor.autograd:backward_all",
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled",
-                     "is_inference_mode_enabled"), "flowedu.core.grad.modes"),
+                     "is_inference_mode_enabled"), "flowedu.tensor.modes"),
     "Function": "flowedu.autograd.function", "function": "flowedu.autograd.function",
     "functional": "flowedu.autograd.functional", "graph": "flowedu.autograd.graph",
     **{name: f"flowedu.autograd.gradcheck:{name}" for name in ("gradcheck", "gradgradcheck", "GradcheckError")},

@@ -18,12 +18,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from flowedu.core.grad.custom import Custom, zeros
-from flowedu.core.grad.modes import no_grad
+from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.arrays import tensor_alias
-from flowedu.core.ops.dispatch import check_writable, current_interpreter, custom_node, is_grad_enabled, set_history, twin
+from flowedu.core.ops.dispatch import current_interpreter, custom_node, is_grad_enabled, set_history, twin
 from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import CallError, GradientError, LazyTensorError
+from flowedu.tensor.modes import no_grad
+from flowedu.tensor.overwriting import zeros
+from flowedu.tensor.writing import check_writable
 
 
 class Context:

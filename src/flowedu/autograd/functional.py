@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.core.grad.custom import zeros
-from flowedu.core.grad.modes import enable_grad
 from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import ArgumentError
 from flowedu.tensor.autograd import grad
+from flowedu.tensor.modes import enable_grad
+from flowedu.tensor.overwriting import zeros
 
 _IDENTITY, _RESHAPE = REGISTRY["identity"], REGISTRY["reshape"]
 

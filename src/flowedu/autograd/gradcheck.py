@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from flowedu.core.grad.modes import no_grad
 from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.dtype import float64
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.errors.once import inert
 from flowedu.tensor.autograd import grad
+from flowedu.tensor.modes import no_grad
 
 
 class GradcheckError(FlowError, RuntimeError):
@@ -102,7 +102,7 @@ def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, 
         return tuple(g for g in found if g is not None)
 
     def recorded(*values):
-        from flowedu.core.grad.modes import enable_grad
+        from flowedu.tensor.modes import enable_grad
         with enable_grad():
             return gradients(*values)
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowedu.core.ops.dispatch import bump
 from flowedu.core.sbp.ranks.base import Comm, current
 from flowedu.core.sbp.ranks.mirror import Mirror
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.device import usable
 from flowedu.errors import ArgumentError, CallError, ShapeError
 from flowedu.tensor import Tensor, from_numpy, no_grad
+from flowedu.tensor.device import usable
+from flowedu.tensor.writing import bump
 
 
 def _comm() -> Comm:

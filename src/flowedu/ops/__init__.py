@@ -1,12 +1,11 @@
 """Chapter 2: ops. Importing this package fills the registry (flow.ops.REGISTRY)."""
 # Records of other families are built from `view` and `elementwise`, so these come first.
 from flowedu.core.ops import view, elementwise  # isort: skip
-from flowedu.core.ops import concat, matmul, reduce, update
+from flowedu.core.ops import concat, matmul, update
 from flowedu.core.sbp import distribute  # isort: skip
-from flowedu.ops import conv, index, norm, pool, random, resize, softmax
+from flowedu.ops import argmax, bias, composed, conv, exact, functions, index, norm, pool, random, resize, softmax
 from flowedu.ops import activations, ctc, order, scatter
-from flowedu.ops import linalg, scan, strided, update_adaptive
-from flowedu.core.ops import fused
+from flowedu.ops import linalg, scan, strided, update_adaptive, update_sgd
 from flowedu.core.ops.define import REGISTRY, define
-from flowedu.core.ops.formula import elementwise as define_elementwise
+from flowedu.ops.formula import elementwise as define_elementwise
 from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, Split, View

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from flowedu.core.ops.elementwise import dropped, exp, expm1, greater, minimum, sigmoid, tanh, where
-from flowedu.core.ops.formula import elementwise
 from flowedu.core.ops.record import Laws
+from flowedu.ops.formula import elementwise
 
 leaky_relu = elementwise("leaky_relu(x, slope) -> y", formula=lambda x, slope: where(greater(x, 0.0), x, x * slope),
                          grad={"x": lambda dy, x, slope: where(greater(x, 0.0), dy, dy * slope),

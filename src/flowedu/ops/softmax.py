@@ -10,12 +10,12 @@ from flowedu._kernels import register
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
 from flowedu.core.ops.elementwise import exp, log, maximum, neg, not_equal, softplus
-from flowedu.core.ops.formula import elementwise
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.core.ops.reduce import sum
 from flowedu.core.ops.view import cast, constant, reshape
 from flowedu.core.values.dtype import int8, int32, int64, uint8
 from flowedu.errors import DTypeError, ShapeError
+from flowedu.ops.formula import elementwise
 from flowedu.ops.index import one_hot
 
 register("softmax", "cross_entropy")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.core.ops.update import define_update, momentum
+from flowedu.core.ops.update import define_update
+from flowedu.ops.update_sgd import momentum
 
 register("update_adaptive")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flowedu.core.graph.ir import GraphValue, Node
-from flowedu.core.ops.fused import fused
 from flowedu.core.trace.names import op_type
+from flowedu.fast.ops.fused import fused
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 150, 34, 14, 34, 20
 COLORS = {"input": "#ffffff", "variable": "#fff3c4", "forward": "#cfe3f2", "backward": "#f6d2ad", "update": "#d8ecc8",

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from flowedu.core.graph.ir import GraphValue, base
 from flowedu.core.graph.memory import Buffer, rounded
 from flowedu.core.graph.plan import Plan, Region, Step
-from flowedu.core.ops.fused import fused
-from flowedu.core.ops.matmul import matmul_update
+from flowedu.fast.ops.fused import fused
+from flowedu.fast.ops.matmul_update import matmul_update
 
 HEAD = ("step", "op", "result", "shape", "reads", "memory", "bytes", "live")
 CAPS = {"op": 20, "result": 22, "reads": 32}          # widest columns; what is longer is cut

@@ -4,7 +4,6 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import reshaped
 from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.promote import cast, is_number, scalar
 from flowedu.core.ops.tensor import Tensor
@@ -12,6 +11,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import reshaped
 from flowedu.tensor.indexing import Parts
 from flowedu.tensor.search import is_lazy
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 
-from flowedu.core.grad.modes import is_grad_enabled, no_grad
-from flowedu.core.grad.nodes import Handle, hook_table
 from flowedu.core.grad.tape import accumulate_into, run_backward
 from flowedu.core.ops.arrays import detach, tensor_alias
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import Rare, current_interpreter, scalar_tensor
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError, told_value
+from flowedu.tensor.hooks import Handle, hook_table
+from flowedu.tensor.modes import is_grad_enabled, no_grad
 
 __all__ = ["Tensor", "backward", "grad", "is_grad_enabled", "no_grad", "tensor_alias"]
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from flowedu.core.ops.arrays import copied, copy_of, from_numpy
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import reshaped, sizes
 from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.promote import cast, default_float, number_type
 from flowedu.core.ops.tensor import Tensor
@@ -17,6 +16,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
 from flowedu.errors.once import inert
+from flowedu.tensor.dims import reshaped, sizes
 from flowedu.tensor.globals import spread_out
 from flowedu.tensor.memory_format import checked, like, order_of, out_of_order
 from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)

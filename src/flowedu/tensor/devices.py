@@ -5,8 +5,8 @@ from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.device import device, usable
 from flowedu.errors import CallError
+from flowedu.tensor.device import device, usable
 from flowedu.tensor.memory_format import checked, contiguous, copied, preserve_format
 
 _CAST = REGISTRY["cast"]

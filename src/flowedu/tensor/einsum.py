@@ -4,11 +4,11 @@ from __future__ import annotations
 import string
 from math import prod
 
-from flowedu.core.ops.dims import reshaped, transposed
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import reshaped, transposed
 from flowedu.tensor.linear import matmul
 
 _LETTERS = string.ascii_letters

@@ -12,10 +12,10 @@ import numpy as np
 
 from flowedu.core.ops.dispatch import call_seeded, current_interpreter, slots
 from flowedu.core.ops.tensor import Tensor
-from flowedu.core.values.device import usable
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.errors.once import inert
 from flowedu.tensor.creation import from_numpy
+from flowedu.tensor.device import usable
 
 _MASK63 = 0x7FFFFFFFFFFFFFFF
 

@@ -11,13 +11,13 @@ import operator
 import numpy as np
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import transposed
 from flowedu.core.ops.promote import cast
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import transposed
 from flowedu.tensor.interop import alike
 from flowedu.tensor.search import data, is_lazy
 

@@ -10,31 +10,29 @@ it is with global tensors on several devices.
 """
 from __future__ import annotations
 
-from flowedu.core.grad.custom import Overwritten, WroteIntoView
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import (
     TensorBase,
-    check_writable,
     connect,
     copy_into,
     current_interpreter,
     custom_node,
     is_grad_enabled,
-    keep_old_values,
-    run_into,
     scalar_tensor,
     set_history,
     slots,
     take_value,
     tape_position,
-    view_steps,
 )
-from flowedu.core.ops.promote import can_cast, operate
+from flowedu.core.ops.promote import operate
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.dtype import FLOATS, int8
 from flowedu.core.values.spec import broadcast
 from flowedu.errors import ArgumentError, DTypeError, LazyTensorError, ShapeError
 from flowedu.tensor.autograd import forget_grad, keep_grad
+from flowedu.tensor.overwriting import Overwritten, WroteIntoView
+from flowedu.tensor.promotion import can_cast
+from flowedu.tensor.writing import check_writable, keep_old_values, run_into, view_steps
 
 _CAST, _EXPAND, _IDENTITY = REGISTRY["cast"], REGISTRY["expand"], REGISTRY["identity"]
 

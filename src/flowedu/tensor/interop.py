@@ -6,10 +6,10 @@ import numpy as np
 from flowedu.core.ops.arrays import copy_of, from_numpy, row_by_row, tensor_alias
 from flowedu.core.ops.dispatch import set_data
 from flowedu.core.ops.tensor import Tensor, attach
-from flowedu.core.values import dlpack
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError
+from flowedu.tensor import dlpack
 
 
 def alike(a: np.ndarray) -> Tensor:

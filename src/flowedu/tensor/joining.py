@@ -5,7 +5,6 @@ import functools
 from collections.abc import Sequence
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import one_dim, reshaped, transposed
 from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.promote import cast, promote, scalar
 from flowedu.core.values.dtype import bool_, int64
@@ -13,6 +12,7 @@ from flowedu.errors import ArgumentError, CallError, DTypeError, NotATensorError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import one_dim, reshaped, transposed
 
 _op = REGISTRY.__getitem__
 _CONCAT, _RANGE = _op("concat"), _op("range")

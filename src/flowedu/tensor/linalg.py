@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import one_dim
 from flowedu.core.ops.promote import cast
 from flowedu.errors import ArgumentError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import one_dim
 from flowedu.tensor.linear import cross, matmul, matrix_power
 from flowedu.tensor.pieces import diagonal
 from flowedu.tensor.reductions import vector_norm

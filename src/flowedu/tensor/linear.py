@@ -5,15 +5,16 @@ import functools
 from math import prod
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import one_dim, reshaped, transposed
 from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.elementwise import nothing
-from flowedu.core.ops.promote import cast, check_tensor, result_type
+from flowedu.core.ops.promote import cast, result_type
 from flowedu.core.values.dtype import FLOATS
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeError
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import one_dim, reshaped, transposed
+from flowedu.tensor.promotion import check_tensor
 
 _op = REGISTRY.__getitem__
 _MATMUL, _EXPAND = _op("matmul"), _op("expand")

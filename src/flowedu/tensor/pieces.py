@@ -5,12 +5,12 @@ import builtins
 from collections.abc import Sequence
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import dims as axes_of
-from flowedu.core.ops.dims import one_dim, real_dim, reshaped, sizes
 from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.values.dtype import int64
 from flowedu.errors import ArgumentError, AxisError, ShapeError
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.dims import dims as axes_of
+from flowedu.tensor.dims import one_dim, real_dim, reshaped, sizes
 from flowedu.tensor.shapes import ravel, transpose
 
 _op = REGISTRY.__getitem__

@@ -10,9 +10,10 @@ import numpy as np
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast
 from flowedu.core.values.dtype import as_dtype, int64
-from flowedu.core.values.spec import Spec, room_for
+from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor.interop import alike
+from flowedu.tensor.room import room_for
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype=int64, device=None):

@@ -5,13 +5,14 @@ import builtins
 import math
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import dims, kept, one_dim, reshaped
 from flowedu.core.ops.dispatch import TensorBase
-from flowedu.core.ops.promote import REDUCING, cast, default_float, run, wide
+from flowedu.core.ops.promote import REDUCING, cast, default_float, run
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, NotATensorError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
+from flowedu.tensor.dims import dims, kept, one_dim, reshaped
+from flowedu.tensor.promotion import wide
 
 _op = REGISTRY.__getitem__
 _SUM, _PROD, _MAX, _MIN, _ARGMAX = map(_op, ("sum", "prod", "max", "min", "argmax"))

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import moved, one_dim, reshaped
 from flowedu.core.ops.promote import REDUCING, cast, run
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
+from flowedu.tensor.dims import moved, one_dim, reshaped
 from flowedu.tensor.joining import cat
 from flowedu.tensor.reductions import amax, sum
 

@@ -2,15 +2,16 @@
 from __future__ import annotations
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import moved, one_dim, reshaped
 from flowedu.core.ops.dispatch import TensorBase
-from flowedu.core.ops.promote import cast, check_tensor, is_number, scalar
+from flowedu.core.ops.promote import cast, is_number, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from flowedu.errors.once import inert
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import moved, one_dim, reshaped
+from flowedu.tensor.promotion import check_tensor
 
 _op = REGISTRY.__getitem__
 _GATHER, _DIM_GATHER, _UPDATE, _ADD_AT, _RANGE = map(_op, ("gather", "dim_gather", "scatter_nd_update", "scatter_nd",

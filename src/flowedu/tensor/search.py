@@ -6,11 +6,10 @@ import math
 import numpy as np
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import moved, one_dim, real_dim, reshaped
 from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.promote import REDUCING, cast, result_type, scalar
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.spec import Spec, room_for
+from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, AxisError, DTypeError, LazyTensorError, ShapeError
 from flowedu.errors.once import inert
 from flowedu.tensor import elementwise as E
@@ -18,6 +17,8 @@ from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import return_types
 from flowedu.tensor import shapes as S
+from flowedu.tensor.dims import moved, one_dim, real_dim, reshaped
+from flowedu.tensor.room import room_for
 
 _op = REGISTRY.__getitem__
 _GATHER, _DIM_GATHER = _op("gather"), _op("dim_gather")

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from math import prod
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import dims, one_dim, real_dim, reshaped, sizes, transposed
 from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.promote import cast
 from flowedu.core.ops.view import reshape_strides
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.spec import Spec, room_for
+from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, CallError, ShapeError
+from flowedu.tensor.dims import dims, one_dim, real_dim, reshaped, sizes, transposed
 from flowedu.tensor.memory_format import contiguous  # noqa: F401  (one of this family)
+from flowedu.tensor.room import room_for
 
 _op = REGISTRY.__getitem__
 _RESHAPE, _TRANSPOSE, _EXPAND, _SLICE = map(_op, ("reshape", "transpose", "expand", "slice"))

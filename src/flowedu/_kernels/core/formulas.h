@@ -6,7 +6,6 @@
 #ifndef FLOWEDU_FORMULAS_H
 #define FLOWEDU_FORMULAS_H
 #include <math.h>
-#include "vecmath.h"
 #include "scalarmath.h"
 
 /* float and double versions under one name */

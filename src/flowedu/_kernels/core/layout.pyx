@@ -3,29 +3,27 @@
 
 `copy` is the workhorse: packing a strided view, `transpose().contiguous()`, NCHW <-> NHWC, concat and slices are all one
 N-d strided copy. It brings the axes into the destination's memory order, merges those that both sides step through
-evenly, and is left with one of three inner loops: a straight run of bytes, a transpose in register tiles, or a plain
-strided loop. Only the item's size matters, so one version serves every dtype of that size.
+evenly, and is left with one of two inner loops: a straight run of bytes, or a plain strided loop (transposes have a third
+one, in _kernels/fast/layout_tiles.h). Only the item's size matters, so one version serves every dtype of that size.
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.elements cimport item
 from flowedu._kernels.core.axes cimport *
 
-cdef extern from "layout.h" nogil:
-    enum: FE_N32, FE_N64
-    void fe_copy_run(char *, const char *, int64_t)
-    void fe_tile_uint8_t(const uint8_t *, int64_t, uint8_t *, int64_t)
-    void fe_split3_uint8_t(const uint8_t *, uint8_t *, int64_t, int64_t)
-    void fe_merge3_uint8_t(const uint8_t *, int64_t, uint8_t *, int64_t)
-    void fe_tile_uint16_t(const uint16_t *, int64_t, uint16_t *, int64_t)
-    void fe_split3_uint16_t(const uint16_t *, uint16_t *, int64_t, int64_t)
-    void fe_merge3_uint16_t(const uint16_t *, int64_t, uint16_t *, int64_t)
-    void fe_tile_uint32_t(const uint32_t *, int64_t, uint32_t *, int64_t)
-    void fe_split3_uint32_t(const uint32_t *, uint32_t *, int64_t, int64_t)
-    void fe_merge3_uint32_t(const uint32_t *, int64_t, uint32_t *, int64_t)
-    void fe_tile_uint64_t(const uint64_t *, int64_t, uint64_t *, int64_t)
-    void fe_split3_uint64_t(const uint64_t *, uint64_t *, int64_t, int64_t)
-    void fe_merge3_uint64_t(const uint64_t *, int64_t, uint64_t *, int64_t)
+cdef extern from *:
+    """
+    #if __has_include("layout_tiles.h")
+    #include "layout_tiles.h"                       /* _kernels/fast: short runs, transposes in registers */
+    #else
+    #include <string.h>
+    #define fe_copy_run memcpy
+    #define fe_plane(...) 0
+    #endif
+    """
+    void fe_copy_run(void *, const void *, size_t) nogil
+    # Copies n x m items: of both axes the size, the steps in source and destination. 0: that is left to us.
+    bint fe_plane(const void *, void *, int64_t n, int64_t ss, int64_t ds, int64_t m, int64_t st, int64_t dt, int item) nogil
 
 
 cdef int share(Axis *ax, int rank, const fe_team *team, int64_t *lo) noexcept nogil:
@@ -43,71 +41,6 @@ cdef int share(Axis *ax, int rank, const fe_team *team, int64_t *lo) noexcept no
     return k
 
 
-cdef void tiles(item *s, item *d, Axis a, Axis b) noexcept nogil:
-    """A transpose: `a` is fast in the destination, `b` in the source. Blocks first, so that both sides stay in cache."""
-    cdef int64_t i, j, ib, jb, ie, je, it, jt, n
-    if item is uint8_t:
-        n = 16
-    elif item is uint16_t:
-        n = 8
-    elif item is uint32_t:
-        n = FE_N32
-    else:
-        n = FE_N64
-    cdef bint unit = a.d == 1 and b.s == 1
-    for jb in range(0, b.n, 64):
-        je = min(jb + 64, b.n)
-        for ib in range(0, a.n, 64):
-            ie = min(ib + 64, a.n)
-            jt, it = jb, ib
-            if unit:
-                jt, it = je - (je - jb) % n, ie - (ie - ib) % n
-                j = jb
-                while j < jt:
-                    i = ib
-                    while i < it:
-                        if item is uint8_t:
-                            fe_tile_uint8_t(s + i * a.s + j, a.s, d + i + j * b.d, b.d)
-                        elif item is uint16_t:
-                            fe_tile_uint16_t(s + i * a.s + j, a.s, d + i + j * b.d, b.d)
-                        elif item is uint32_t:
-                            fe_tile_uint32_t(s + i * a.s + j, a.s, d + i + j * b.d, b.d)
-                        else:
-                            fe_tile_uint64_t(s + i * a.s + j, a.s, d + i + j * b.d, b.d)
-                        i += n
-                    j += n
-            for j in range(jb, jt):                          # what the tiles left over: to the right of them, and below
-                for i in range(it, ie):
-                    d[i * a.d + j * b.d] = s[i * a.s + j * b.s]
-            for i in range(ib, ie):
-                for j in range(jt, je):
-                    d[i * a.d + j * b.d] = s[i * a.s + j * b.s]
-
-
-cdef void pixels(item *s, item *d, Axis a, Axis b) noexcept nogil:
-    """Pixels of three channels to three planes, or the other way round."""
-    cdef bint split = b.n == 3 and a.s == 3
-    if item is uint8_t:
-        if split:
-            fe_split3_uint8_t(s, d, b.d, a.n)
-        else:
-            fe_merge3_uint8_t(s, a.s, d, b.n)
-    elif item is uint16_t:
-        if split:
-            fe_split3_uint16_t(s, d, b.d, a.n)
-        else:
-            fe_merge3_uint16_t(s, a.s, d, b.n)
-    elif item is uint32_t:
-        if split:
-            fe_split3_uint32_t(s, d, b.d, a.n)
-        else:
-            fe_merge3_uint32_t(s, a.s, d, b.n)
-    elif split:
-        fe_split3_uint64_t(s, d, b.d, a.n)
-    else:
-        fe_merge3_uint64_t(s, a.s, d, b.n)
-
-
 cdef void plane(item *s, item *d, Axis a, Axis b) noexcept nogil:
     """The two inner axes of a copy."""
     cdef int64_t i, j, n = a.n, ss = a.s, ds = a.d
@@ -116,12 +49,8 @@ cdef void plane(item *s, item *d, Axis a, Axis b) noexcept nogil:
     cdef item v
     if ss == 1 and ds == 1:
         for j in range(b.n):
-            fe_copy_run(<char *>(d + j * b.d), <char *>(s + j * b.s), n * <int64_t>sizeof(item))
-    elif ds == 1 and b.s == 1 and ((ss == 3 and b.n == 3) or (n == 3 and b.d == 3)):
-        pixels(s, d, a, b)
-    elif ss != 0 and size(b.s) < size(ss) and b.n > 1 and n > 1:
-        tiles(s, d, a, b)
-    else:
+            fe_copy_run(d + j * b.d, s + j * b.s, n * sizeof(item))
+    elif not fe_plane(s, d, n, ss, ds, b.n, b.s, b.d, sizeof(item)):
         for j in range(b.n):
             p, q = s + j * b.s, d + j * b.d
             if ss == 0 and ds == 1:

@@ -8,23 +8,7 @@ from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.table cimport *
 from flowedu._kernels.core.blas cimport *
-
-cdef struct Matrix:          # one operand as (rows, cols) with its strides
-    int64_t rows, cols, rs, cs
-
-
-cdef Matrix operand(const fe_view *v, bint transpose) noexcept nogil:
-    cdef Matrix m
-    cdef int d = v.ndim
-    m.rows, m.cols, m.rs, m.cs = v.shape[d - 2], v.shape[d - 1], v.stride[d - 2], v.stride[d - 1]
-    if transpose:
-        m.rows, m.cols, m.rs, m.cs = m.cols, m.rows, m.cs, m.rs
-    return m
-
-
-cdef bint blas_ready(Matrix m) noexcept nogil:
-    return (m.cs == 1 and m.rs >= m.cols) or (m.rs == 1 and m.cs >= m.rows)
-
+from flowedu._kernels.core.product cimport *
 
 cdef int64_t batch_offset(const fe_view *v, const fe_view *y, int64_t i) noexcept nogil:
     """Where batch i of operand v starts, in elements; v's batch axes are y's, or absent."""
@@ -35,41 +19,6 @@ cdef int64_t batch_offset(const fe_view *v, const fe_view *y, int64_t i) noexcep
         i //= y.shape[d]
         d -= 1
     return off
-
-
-cdef void small(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha, real beta) noexcept nogil:
-    """Plain loops: below a few thousand multiplications a BLAS call costs more than the work."""
-    cdef int64_t i, j, p
-    cdef real s
-    for i in range(A.rows):
-        if beta == 0:
-            for j in range(B.cols):
-                c[i * ldc + j] = 0
-        if B.cs == 1:
-            for p in range(A.cols):
-                s = alpha * a[i * A.rs + p * A.cs]
-                for j in range(B.cols):
-                    c[i * ldc + j] += s * b[p * B.rs + j]
-        else:
-            for j in range(B.cols):
-                s = 0
-                for p in range(A.cols):
-                    s += a[i * A.rs + p * A.cs] * b[p * B.rs + j * B.cs]
-                c[i * ldc + j] += alpha * s
-
-
-cdef void product(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha, real beta) noexcept nogil:
-    """c = alpha * a b + beta * c, with beta 0 or 1."""
-    cdef bint ta = A.cs != 1, tb = B.cs != 1
-    if A.rows == 0 or B.cols == 0:
-        return
-    if A.rows * B.cols * A.cols <= 4096 or A.cols == 0:
-        small(a, A, b, B, c, ldc, alpha, beta)
-        return
-    # a single row or column may carry any stride on its unit axis; BLAS only wants a valid leading dimension
-    cdef int64_t lda = max(A.rs if not ta else A.cs, A.cols if not ta else A.rows)
-    cdef int64_t ldb = max(B.rs if not tb else B.cs, B.cols if not tb else B.rows)
-    gemm(Product(ta, tb, A.rows, B.cols, A.cols, lda, ldb, ldc), a, b, alpha, beta, c)
 
 
 cdef void pack(real *src, Matrix *m, real *dst) noexcept nogil:
@@ -122,27 +71,6 @@ cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     return FE_OK
 
 
-cdef void band(real *a, Matrix A, real *b, Matrix B, real *c, real alpha, real beta, const fe_team *team) noexcept nogil:
-    """This thread's band of one product, cut along the longer side."""
-    cdef int64_t lo, hi, ldc = B.cols
-    if A.rows >= B.cols:
-        fe_split(A.rows, 8, team, &lo, &hi)
-        A.rows = hi - lo
-        product(a + lo * A.rs, A, b, B, c + lo * ldc, ldc, alpha, beta)
-    else:
-        fe_split(B.cols, 16, team, &lo, &hi)
-        B.cols = hi - lo
-        product(a, A, b + lo * B.cs, B, c + lo, ldc, alpha, beta)
-
-
-cdef int matmul_update(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """w -= lr * scale * (a b): args a, b, lr, w. The gradient of a weight is added where it belongs and never stored."""
-    cdef Matrix A = operand(&call.args[0], call.ints[0]), B = operand(&call.args[1], call.ints[1])
-    band(<real *>call.args[0].data, A, <real *>call.args[1].data, B, <real *>call.args[3].data,
-         <real>(-(<float *>call.args[2].data)[0] * call.reals[0]), 1, team)
-    return FE_OK
-
-
 cdef bint rows_flat(const fe_view *v) noexcept nogil:
     """True if all leading axes and the row axis step through memory evenly, as one long row axis."""
     cdef int d
@@ -165,8 +93,7 @@ cdef int64_t matmul_work(const fe_call *call, int nt) noexcept nogil:
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    return {"matmul": of_reals(<void *>matmul[float], <void *>matmul[double], <void *>matmul_work),
-            "matmul_update": of_reals(<void *>matmul_update[float], <void *>matmul_update[double], NULL)}
+    return {"matmul": of_reals(<void *>matmul[float], <void *>matmul[double], <void *>matmul_work)}
 
 
 def bind(size_t sgemm, size_t dgemm):

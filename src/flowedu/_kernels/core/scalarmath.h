@@ -1,4 +1,5 @@
-/* Scalar functions that C has not, or not as Python has them. They may branch: loops over them are not vector code. */
+/* Scalar functions that C has not, or not as Python has them. They may branch: loops over them are not vector code. Those of
+ * floats that should be vector code are in _kernels/fast/vecmath.h, if it is there. */
 #ifndef FLOWEDU_SCALARMATH_H
 #define FLOWEDU_SCALARMATH_H
 #include <math.h>
@@ -8,6 +9,27 @@
 #define FE_SLOW static __device__ __forceinline__
 #else
 #define FE_SLOW static inline
+#endif
+
+#define FE_LIBM(T, f)                                                          \
+    FE_SLOW T fe_exp##f(T x) { return exp##f(x); }                             \
+    FE_SLOW T fe_log##f(T x) { return log##f(x); }                             \
+    FE_SLOW T fe_tanh##f(T x) { return tanh##f(x); }                           \
+    FE_SLOW T fe_erf##f(T x) { return erf##f(x); }                             \
+    FE_SLOW T fe_cdf##f(T x) { return (T)0.5 * erfc##f(x * (T)-0.70710678118654752); } \
+    FE_SLOW T fe_gelu##f(T x) { return x * fe_cdf##f(x); }                     \
+    FE_SLOW T fe_gelu_slope##f(T x) {                                          \
+        return fe_cdf##f(x) + x * exp##f((T)-0.5 * x * x) * (T)0.39894228040143268; \
+    }                                                                          \
+    FE_SLOW T fe_sigmoid##f(T x) {                                             \
+        T e = exp##f(-fabs##f(x));                                             \
+        return (x < 0 ? e : 1) / (1 + e);                                      \
+    }
+FE_LIBM(double, )
+#if __has_include("vecmath.h")
+#include "vecmath.h"
+#else
+FE_LIBM(float, f)
 #endif
 
 /* a % b with the sign of b, exact; and floor(a / b) of the true quotient, not of the rounded one (so 1 // 0.1 is 9). */

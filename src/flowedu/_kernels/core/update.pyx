@@ -1,17 +1,52 @@
 # cython: language_level=3
-"""Kernels that update parameters in place: SGD's. The engine is in update.h, the rules in update_sgd.h."""
-from flowedu._kernels.core.update cimport *
+"""sgd_update: stochastic gradient descent, in place. (All other rules, and this one sooner: _kernels/ops/update.h.)
 
-cdef extern from *:
-    """
-    #include "update.h"
-    #include "update_sgd.h"
-    FE_UPDATE_TABLE(FE_SGD_RULES)
-    """
-    const fe_update_entry *FE_UPDATES
-    enum: FE_NUPDATES
+args: lr (1,), step (1,), then w and g of each parameter, as they lie. ints: not read. reals: [scale, -, -, -], then weight
+decay, l1 and l2 of each parameter. A step below 0 changes nothing.
+"""
+from libc.stdint cimport int64_t
+from flowedu._kernels.core.abi cimport *
+
+
+cdef int64_t place(const fe_view *v, int64_t i) noexcept nogil:
+    """Where element i, counted row by row, lies."""
+    cdef int64_t at = 0
+    cdef int d
+    for d in range(v.ndim - 1, -1, -1):
+        at += i % v.shape[d] * v.stride[d]
+        i //= v.shape[d]
+    return at
+
+
+cdef void descend(const fe_view *w, const fe_view *g, double lr, double scale, const double *own, const fe_team *team,
+                  real *tag) noexcept nogil:
+    """w -= lr * (slope + decay * w), where slope is the gradient, scaled, with those of the penalties."""
+    cdef int64_t lo, hi, i
+    cdef real *p
+    cdef real slope
+    fe_split(fe_numel(w), 64, team, &lo, &hi)
+    for i in range(lo, hi):
+        p = <real *>w.data + place(w, i)
+        slope = <real>scale * (<real *>g.data)[place(g, i)] + <real>own[1] * ((p[0] > 0) - (p[0] < 0)) + <real>own[2] * p[0]
+        p[0] -= <real>lr * slope + <real>(lr * own[0]) * p[0]
+
+
+cdef int sgd_update(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
+    cdef double lr = (<float *>call.args[0].data)[0] if call.args[0].dtype == FE_F32 else (<double *>call.args[0].data)[0]
+    cdef const double *own = call.reals + 4                    # of this parameter: weight decay, l1, l2
+    cdef int i
+    if fe_index(&call.args[1], 0) < 0:
+        return FE_OK
+    for i in range(2, call.nin, 2):
+        if call.args[i].dtype == FE_F32:
+            descend(&call.args[i], &call.args[i + 1], lr, call.reals[0], own, team, <float *>NULL)
+        else:
+            descend(&call.args[i], &call.args[i + 1], lr, call.reals[0], own, team, <double *>NULL)
+        own += 3
+    return FE_OK
 
 
 def table():
-    """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    return listed(FE_UPDATES, FE_NUPDATES)
+    """{kernel name: {dtype code: (kernel address, 0)}}; the key is lr's dtype, the parameters' is looked up."""
+    entry = <size_t><void *>sgd_update, 0
+    return {"sgd_update": {FE_F32: entry, FE_F64: entry}}

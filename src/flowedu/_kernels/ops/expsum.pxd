@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.fold cimport *
 
-cdef extern from "vecmath.h" nogil:
+cdef extern from "scalarmath.h" nogil:
     float fe_expf(float) noexcept
     float fe_logf(float) noexcept
     double fe_exp(double) noexcept

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """Kernels that update parameters in place: Adam and its relatives. The rules are in update_adaptive.h."""
-from flowedu._kernels.core.update cimport *
+from flowedu._kernels.ops.update cimport *
 
 cdef extern from *:
     """

@@ -54,10 +54,8 @@ cdef int deliver(Ends ends, TensorBase leaf, dx) except -1:
         if state[0] > 0 or state[1] is None:
             return 0
         dx = state[1]
-        for f in list((leaf.rare.hooks or {}).values()):
-            new = f(dx)
-            if new is not None:
-                dx = checked(new, dx)
+        if leaf.rare.hooks:
+            dx = filled.leaf_hooks(leaf, dx)
         accumulate(leaf, <TensorBase>dx, ends.create_graph)
         for f in list((leaf.rare.after or {}).values()):
             f(leaf)
@@ -118,7 +116,7 @@ cdef int pass_outputs(Ends ends, Node n) except -1:
     """The gradients of n's outputs are complete: hooks may change them, and wanted ones are results."""
     cdef int i
     if n.hooks is not None:
-        before_node(n, n.grads)
+        filled.before_node(n, n.grads)
     if ends.wanted is not None:
         for i in range(len(n.grads)):
             for k in ends.wanted.get((id(n), i), ()):
@@ -134,29 +132,6 @@ cdef int step_over(Ends ends, Node n) except -1:
     return 0
 
 
-cdef int before_node(Node n, list douts) except -1:
-    """Tensor hooks and retain_grad of the node's outputs, then its prehooks."""
-    cdef int slot
-    cdef TensorBase g
-    for slot in range(len(douts)):
-        if douts[slot] is None:
-            continue
-        for f in list(n.hooks.get(slot, {}).values()):
-            new = f(douts[slot])
-            if new is not None:
-                douts[slot] = checked(new, douts[slot])
-        weak = n.hooks.get(("keep", slot))
-        t = weak() if weak is not None else None
-        if t is not None:
-            g = COPY.call((douts[slot],), NO_ATTRS)
-            (<TensorBase>t).grad_ = g if (<TensorBase>t).grad_ is None else (<TensorBase>t).grad_ + g
-    for f in list(n.hooks.get("before", {}).values()):
-        new = f(tuple(douts))
-        if new is not None:
-            douts[:] = new if isinstance(new, (tuple, list)) else (new,)
-    return 0
-
-
 cdef list hooked_gradients(Node n, list douts, Ends ends):
     """`gradients`, seen by anomaly mode and the node's hooks."""
     cdef list grads
@@ -168,19 +143,4 @@ cdef list hooked_gradients(Node n, list douts, Ends ends):
         raise
     if filled.watch is not None:
         filled.watch(n, douts, grads, None)
-    if n.hooks is not None:
-        for f in list(n.hooks.get("after", {}).values()):
-            new = f(tuple(grads), tuple(douts))
-            if new is not None:
-                grads = list(new) if isinstance(new, (tuple, list)) else [new]
-    return grads
-
-
-cdef checked(new, old):
-    if not isinstance(new, TensorBase):
-        raise GradientError("register_hook: the hook returned something else than a tensor", expected="a tensor or None",
-                            got=type(new).__name__)
-    if (<TensorBase>new).shape_() != (<TensorBase>old).shape_():
-        raise GradientError("register_hook: the hook changed the shape of the gradient",
-                            expected=str((<TensorBase>old).shape_()), got=str((<TensorBase>new).shape_()))
-    return new
+    return grads if n.hooks is None else filled.after_node(n, grads, douts)

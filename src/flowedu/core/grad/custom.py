@@ -1,20 +1,9 @@
-"""Nodes that are not op calls: what writing into a view, or over a value, means for gradients."""
+"""Nodes that are not op calls: autograd.Function, writes into views, crossings between local and global tensors."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import TensorBase
-from flowedu.core.values.dtype import bool_, int64
-from flowedu.core.values.storage import from_numpy
-
-_WHERE, _CONSTANT = REGISTRY["where"], REGISTRY["constant"]
-
-
-def zeros(shape: tuple, dtype):
-    return _CONSTANT.call((), (tuple(shape), 0, dtype))
 
 
 class Custom:
@@ -31,44 +20,3 @@ class Custom:
     def release(self) -> bool:
         """Free what was kept for backward; whether a second backward is impossible then."""
         return False
-
-
-class Overwritten(Custom):
-    """y = x overwritten by values that do not depend on it: x's gradient is zero. Inputs: x, and the values if they have a
-    history."""
-
-    def backward(self, node, douts):
-        return [zeros(self.shapes[0], douts[0].dtype), douts[0]][:len(self.shapes)]
-
-
-class WroteIntoView(Custom):
-    """base' = base with `value` in the place that a chain of view ops shows. Inputs: base, and value if it has a history.
-
-    d value is the same view of d base'; d base is d base' with zeros there.
-    """
-
-    def __init__(self, inputs: Sequence[TensorBase], steps: list, cls: type):
-        super().__init__("copy_slices", inputs)
-        self.steps, self.cls = steps, cls
-
-    def look(self, t):
-        for op, attrs, _ in self.steps:
-            t = op.call((t,), attrs)
-        return t
-
-    def written(self):
-        """True where the view lies: a mask of the base's shape."""
-        size = int(np.prod(self.shapes[0]))
-        places = self.look(from_numpy(np.arange(size).reshape(self.shapes[0]), int64, self.cls)).numpy()
-        mask = np.zeros(size, bool)
-        mask[places.reshape(-1)] = True
-        return from_numpy(mask.reshape(self.shapes[0]), bool_, self.cls)
-
-    def backward(self, node, douts):
-        d, = douts
-        grads = [None] * len(self.shapes)
-        if node.edges[0] is not None:
-            grads[0] = _WHERE.call((self.written(), zeros((), d.dtype), d), ())
-        if len(grads) > 1:
-            grads[1] = self.look(d)
-        return grads

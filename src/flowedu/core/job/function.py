@@ -11,8 +11,7 @@ from flowedu.core.job.session import default_session
 from flowedu.core.job.values import debugging, flat_array, joined
 from flowedu.core.shelves import shelf
 from flowedu.core.values import placeholder as ph
-from flowedu.core.values.annotation import MISSING, CallbackOf
-from flowedu.core.values.signature import check_signature, convert, leaves
+from flowedu.core.values.signature import MISSING, check_signature, convert, leaves
 from flowedu.core.values.typing import Numpy
 from flowedu.errors import CallError, CheckError
 
@@ -176,7 +175,7 @@ class JobFunction:
             flags = iter(dynamic)
             return Future(convert(result, returns, lambda _, kind: LocalBlob(next(arrays), next(flags))))
         value = convert(result, returns, lambda _, kind: joined(next(arrays)) if kind is Numpy else next(arrays))
-        if not isinstance(returns, CallbackOf):
+        if not self.signature.calls_back:
             return value
 
         def register(callback: Callable) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from flowedu.core.grad.modes import no_grad
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.recording import Call, replay
 from flowedu.core.layers.context import pushed
 from flowedu.core.ops.arrays import from_numpy
+from flowedu.core.ops.dispatch import unrecorded
 from flowedu.core.ops.host import HostOp, States
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
@@ -56,7 +56,7 @@ class HostPart:
         known = self._read() if self.ahead else {}
         if self.rest:
             known.update({v: from_numpy(a) if isinstance(a, np.ndarray) else a for v, a in feed.items()})
-            with self.context.session.lock, pushed(self.context), no_grad():
+            with self.context.session.lock, pushed(self.context), unrecorded():
                 known = _run(self.rest, known, self.states[1], self.variable)
         return known
 

@@ -16,9 +16,8 @@ from flowedu.core.job.values import check_returned, debugging, fed, flat_array, 
 from flowedu.core.layers import context as contexts
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import placeholder as ph
-from flowedu.core.values.annotation import MISSING
 from flowedu.core.values.dtype import as_dtype
-from flowedu.core.values.signature import check_return, convert, leaves
+from flowedu.core.values.signature import MISSING, convert, leaves
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError
 
@@ -41,7 +40,7 @@ class CompiledJob:
             blobs = {id(d): self._input(d) for d in leaves(self.defs)}
             arguments = [convert(d, MISSING, lambda leaf, _: blobs[id(leaf)]) for d in self.defs]
             self.result = job.fn(*arguments)
-            check_return(self.result, job.signature.returns, lambda x: isinstance(x, JobBlob), job.name)
+            job.signature.check_return(self.result, lambda x: isinstance(x, JobBlob))
             returned = [context.owned(b) for b in leaves(self.result)]
             context.settle()
         self.dynamic = [b.is_dynamic for b in returned]

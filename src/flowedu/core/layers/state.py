@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from flowedu.core.grad.modes import no_grad
 from flowedu.core.layers.hooks import RemovableHandle
 from flowedu.core.ops.arrays import copied
+from flowedu.core.ops.dispatch import unrecorded
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.errors import CallError, CheckpointError
@@ -122,7 +122,7 @@ class Stateful:
             for hook in module._hooks_of("load"):
                 hook(module, found)
 
-        with no_grad():
+        with unrecorded():
             load(self, "")
         if strict:
             for words, keys in (("Missing", missing), ("Unexpected", unexpected)):

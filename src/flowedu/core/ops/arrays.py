@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import labelled, scalar_tensor, set_data, set_grad_enabled
+from flowedu.core.ops.dispatch import labelled, scalar_tensor, set_data, unrecorded
 from flowedu.core.ops.promote import cast
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
@@ -56,11 +56,8 @@ def detach(self) -> Tensor:
     """The same memory (or lazy value) without history."""
     if self.has_memory:
         return tensor_alias(self)
-    old = set_grad_enabled(False)
-    try:
+    with unrecorded():
         return _IDENTITY.call((self,), ())
-    finally:
-        set_grad_enabled(old)
 
 
 def copy_of(t: Tensor) -> Tensor:

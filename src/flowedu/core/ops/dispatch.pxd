@@ -20,6 +20,8 @@ cdef enum:                           # what of a tensor (TensorBase.flags), or o
 
 cdef enum:
     MAX_KEY = 160                    # numbers in the key of a call: shapes and strides of its inputs
+    MAX_DEPTH = 64                   # views of views that are followed
+    NO_HISTORY = -1                  # epoch of a view that was made under no_grad
 
 cdef class Entry:                    # one op on one set of input specs and attributes, ready to run
     cdef readonly object op
@@ -118,7 +120,7 @@ cdef class TensorBase(Array):
     cdef public Rare rare            # None: nothing rare
 
 cdef class Slots:                    # what later chapters give (open.pxi says who and what for)
-    cdef public object Tensor, Size, mixed, mixed_matmul, write, node_name, node_next, node_hook, pack, line, watch, seed
+    cdef public object Tensor, Size, mixed, mixed_matmul, write, node_name, node_next, node_hook, leaf_hooks, before_node, after_node, pack, line, watch, seed
     cdef public object run_global, bring, logical, write_parts
     cdef public OpBase add, sub, mul, div, matmul
 
@@ -138,3 +140,5 @@ cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
 cdef TensorBase new_tensor()
 cdef bint swap_grad(bint on) noexcept
 cdef TensorBase alias_of(TensorBase t)
+cdef TensorBase packed(TensorBase x)
+cdef raise_readonly(what)

@@ -51,8 +51,6 @@ cdef enum:
     MAX_INPUTS = 10                  # of them inputs
     MAX_DRAWN = 8                    # integers of a random op
     SMALL = 32768                    # below this cost one thread is faster
-    MAX_DEPTH = 64                   # views of views that are followed
-    NO_HISTORY = -1                  # epoch of a view that was made under no_grad
 
 cdef object here = local()           # here.stack: the interpreters of this thread; none: eager
 cdef int active = 0                  # how many there are in all threads

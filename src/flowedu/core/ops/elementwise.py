@@ -1,21 +1,13 @@
 """Elementwise ops. A new one is one record here, and one line in _kernels/core/formulas.h unless it is made of others."""
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from flowedu.core.ops.formula import elementwise
-from flowedu.core.ops.promote import scalar
+from flowedu.core.ops.promote import DIVIDING, scalar
 from flowedu.core.ops.record import Laws, Split
+from flowedu.core.ops.tiled import elementwise
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError
-
-_TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
-_DENSITY = 1 / math.sqrt(2 * math.pi)             # of the normal distribution, at 0
-_erf = np.vectorize(math.erf, otypes=[np.float64])
-_cdf = np.vectorize(lambda x: math.erfc(-x * math.sqrt(0.5)) / 2, otypes=[np.float64])
-_lgamma = np.vectorize(lambda x: math.inf if x <= 0 and x % 1 == 0 else math.lgamma(x), otypes=[np.float64])
 
 
 def _pow(x, y):
@@ -53,10 +45,6 @@ def nothing(dz):
     return kept(greater(dz, dz), dz)
 
 
-def _not_zero(x):
-    return where(equal(x, 0.0), scalar(1, x.dtype), x)
-
-
 # ---- arithmetic
 add = elementwise("add(x, y) -> z", Split(linear=[("x", "y")]), Laws(float_only=False), tile="add",
                   ref=lambda x, y: np.add(x, y), grad={"x": lambda dz: dz, "y": lambda dz: dz})
@@ -84,12 +72,7 @@ floordiv = elementwise("floordiv(x, y) -> z", Laws(domain={"x": "unit", "y": "ab
                        grad={"x": lambda dz: nothing(dz), "y": lambda dz: nothing(dz)})
 mod = elementwise("mod(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False), tile="mod",
                   ref=lambda x, y: np.mod(x, y), grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * floordiv(x, y))})
-squared_difference = elementwise("squared_difference(x, y) -> z", Laws(float_only=False), tile="squared_difference",
-                                 ref=lambda x, y: np.square(x - y), grad={"x": lambda dz, x, y: dz * (x - y) * 2,
-                                                                          "y": lambda dz, x, y: dz * (y - x) * 2})
-atan2 = elementwise("atan2(x, y) -> z", Laws(domain={"y": "positive"}), tile="atan2", ref=lambda x, y: np.arctan2(x, y),
-                    grad={"x": lambda dz, x, y: dz * y / _not_zero(square(x) + square(y)),
-                          "y": lambda dz, x, y: neg(dz * x / _not_zero(square(x) + square(y)))})
+DIVIDING.update({floordiv, mod})
 xdivy = elementwise("xdivy(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "nonzero"}), tile="xdivy",
                     ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x / y),
                     grad={"x": lambda dz, y: dz / y, "y": lambda dz, y, z: neg(dz * z / y)})
@@ -113,34 +96,13 @@ log1p = unary("log1p", lambda x: np.log1p(x), lambda dy, x: dy / (x + 1), domain
 sqrt = unary("sqrt", lambda x: np.sqrt(x), lambda dy, y: dy / (y * 2), domain="positive")
 rsqrt = unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda dy, x, y: dy * y / x * -0.5, domain="positive")
 reciprocal = unary("reciprocal", lambda x: 1 / x, lambda dy, y: neg(dy * square(y)), domain="nonzero")
-reciprocal_no_nan = unary("reciprocal_no_nan", lambda x: np.where(x == 0, x, 1 / np.where(x == 0, x + 1, x)),
-                          lambda dy, y: neg(dy * square(y)), domain="nonzero")
 sin = unary("sin", lambda x: np.sin(x), lambda dy, x: dy * cos(x))
 cos = unary("cos", lambda x: np.cos(x), lambda dy, x: neg(dy * sin(x)))
-tan = unary("tan", lambda x: np.tan(x), lambda dy, y: dy * (square(y) + 1), domain="unit")
-asin = unary("asin", lambda x: np.arcsin(x), lambda dy, x: dy * rsqrt(1 - square(x)), domain="unit")
-acos = unary("acos", lambda x: np.arccos(x), lambda dy, x: neg(dy * rsqrt(1 - square(x))), domain="unit")
-atan = unary("atan", lambda x: np.arctan(x), lambda dy, x: dy / (square(x) + 1))
-sinh = unary("sinh", lambda x: np.sinh(x), lambda dy, x: dy * cosh(x))
-cosh = unary("cosh", lambda x: np.cosh(x), lambda dy, x: dy * sinh(x))
 tanh = unary("tanh", lambda x: np.tanh(x), lambda dy, y: dy * (1 - square(y)), rising=["x"])
-asinh = unary("asinh", lambda x: np.arcsinh(x), lambda dy, x: dy * rsqrt(square(x) + 1))
-acosh = unary("acosh", lambda x: np.arccosh(x), lambda dy, x: dy * rsqrt(square(x) - 1), domain="above_one")
-atanh = unary("atanh", lambda x: np.arctanh(x), lambda dy, x: dy / (1 - square(x)), domain="unit")
-erf = unary("erf", _as(_erf), lambda dy, x: dy * exp(neg(square(x))) * _TWO_OVER_SQRT_PI)
-erfc = unary("erfc", _as(lambda x: 1 - _erf(x)), lambda dy, x: dy * exp(neg(square(x))) * -_TWO_OVER_SQRT_PI)
-lgamma = unary("lgamma", _as(_lgamma), lambda dy, x: dy * digamma(x), domain="positive")
 ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: nothing(dy))
 floor = unary("floor", lambda x: np.floor(x), lambda dy: nothing(dy))
 round = unary("round", lambda x: np.rint(x), lambda dy: nothing(dy))
 sigmoid = unary("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda dy, y: dy * y * (1 - y), rising=["x"])
-gelu = unary("gelu", _as(lambda x: x * _cdf(x)), lambda dy, x: gelu_grad(dy, x))
-gelu_grad = elementwise("gelu_grad(dy, x) -> dx", Split(linear=["dy"]), tile="gelu_grad",
-                        ref=lambda dy, x: (dy * (_cdf(x) + x * np.exp(-x * x / 2) * _DENSITY)).astype(x.dtype),
-                        grad={"dy": lambda ddx, x: gelu_grad(ddx, x),
-                              "x": lambda ddx, dy, x: ddx * dy * (2 - square(x)) * exp(square(x) * -0.5)
-                              * _DENSITY},
-                        doc="dy times the slope of gelu at x: cdf(x) + x * density(x) of the normal distribution.")
 softplus = unary("softplus", lambda x: np.logaddexp(x, np.zeros_like(x)), lambda dy, x: dy * sigmoid(x))
 
 
@@ -161,6 +123,18 @@ logical_or = comparison("logical_or", np.logical_or)
 logical_xor = comparison("logical_xor", np.logical_xor)
 
 
+# ---- comparisons of tensors: bools
+eq = comparison("eq", np.equal, dt.bool_)
+ne = comparison("ne", np.not_equal, dt.bool_)
+lt = comparison("lt", np.less, dt.bool_)
+le = comparison("le", np.less_equal, dt.bool_)
+gt = comparison("gt", np.greater, dt.bool_)
+ge = comparison("ge", np.greater_equal, dt.bool_)
+both = comparison("both", np.logical_and, dt.bool_)
+either = comparison("either", np.logical_or, dt.bool_)
+differ = comparison("differ", np.logical_xor, dt.bool_)
+
+
 def _where_type(cond, x):
     if cond.dtype.bytes != 1:
         raise DTypeError("where: the condition is not a mask", expected="int8, uint8 or bool", got=str(cond),
@@ -171,47 +145,3 @@ def _where_type(cond, x):
 where = elementwise("where(cond, x, y) -> z", Split(linear=[("x", "y")]), Laws(domain={"cond": "mask"}, float_only=False),
                     tile="where", ref=lambda cond, x, y: np.where(cond != 0, x, y), dtype=_where_type,
                     grad={"x": lambda dz, cond: kept(cond, dz), "y": lambda dz, cond: dropped(cond, dz)})
-
-# ---- made of the ones above: one formula each, one fused kernel each, gradients for free
-log_sigmoid = elementwise("log_sigmoid(x) -> y", formula=lambda x: neg(softplus(neg(x))))
-relu6 = elementwise("relu6(x) -> y", Split(rising=["x"]), formula=lambda x: minimum(relu(x), 6.0),
-                    grad={"x": lambda dy, y: relu6_grad(dy, y)})
-relu6_grad = elementwise("relu6_grad(dy, y) -> dx", Split(linear=["dy"]),
-                         formula=lambda dy, y: relu_grad(relu_grad(dy, y), 6.0 - y),
-                         grad={"dy": lambda ddx, y: relu6_grad(ddx, y)})
-swish = elementwise("swish(x) -> y", formula=lambda x: x * sigmoid(x))
-mish = elementwise("mish(x) -> y", formula=lambda x: x * tanh(softplus(x)))
-hardsigmoid = elementwise("hardsigmoid(x) -> y", formula=lambda x: relu6(x + 3) / 6)
-hardswish = elementwise("hardswish(x) -> y", formula=lambda x: x * relu6(x + 3) / 6)
-softsign = elementwise("softsign(x) -> y", formula=lambda x: x / (abs(x) + 1))
-
-# ---- digamma = lgamma', for x of 0.5 or more: by digamma(x + 1) = digamma(x) + 1 / x eight steps up, where the series
-# log x - 1/2x - sum of B2k / 2k x^2k is exact to rounding. Of eight reciprocals: 1/x + 1/(x+7) = (2x+7) / x(x+7), ...
-def _bernoulli(w):
-    y = w * (1 / 12)
-    for c in (-691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12):
-        y = w * (y + c)
-    return y
-
-
-def _four(u):
-    return reciprocal(u) + reciprocal(u + 6) + reciprocal(u + 10) + reciprocal(u + 12)
-
-
-digamma_series = elementwise("digamma_series(x) -> y", Laws(domain={"x": "above_one"}),
-                             formula=lambda x: log(x) - reciprocal(x) * 0.5 - _bernoulli(
-                                 square(reciprocal(x))), doc="digamma(x) for x of 8 or more.")
-digamma_steps = elementwise("digamma_steps(x) -> y", Laws(domain={"x": "positive"}),
-                            formula=lambda x: (x + (x + 7)) * _four(x * (x + 7)), doc="digamma(x + 8) - digamma(x).")
-
-
-def digamma(x):
-    """The derivative of lgamma, with derivatives of its own. Below 0.5 by digamma(x) = digamma(1 - x) - pi / tan(pi x). nan
-    at -1, -2, ..., where both sides of a pole meet."""
-    number = lambda value: scalar(value, x.dtype)
-    mirrored = less(x, 0.5)
-    up = where(mirrored, 1 - x, x)
-    y = digamma_series(up + 8) - digamma_steps(up)
-    y = y - where(mirrored, math.pi / tan(where(mirrored, x, number(0.25)) * math.pi), number(0.0))
-    y = where(equal(x, math.inf), x, y)
-    return where(less(x, 0.0), where(equal(floor(x), x), number(math.nan), y), y)

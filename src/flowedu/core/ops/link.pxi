@@ -105,26 +105,6 @@ cdef int renew(TensorBase x) except -1:
     return 0
 
 
-def view_steps(TensorBase x):
-    """[(op, attrs, shape of what it was applied to), ...] from the base of the view x to x."""
-    cdef list steps = []
-    cdef TensorBase t = x
-    while t.link is not None:
-        if t.link.parent is None:
-            raise GradientError("in-place: this view was made by too many view ops to follow the gradient",
-                                expected=f"fewer than {MAX_DEPTH} views of views, made outside no_grad()",
-                                fix="clone() the view when it is made")
-        steps.append((t.link.op, t.link.attrs, t.link.parent.shape_()))
-        t = t.link.parent
-    steps.reverse()
-    return steps
-
-
-def is_stale(TensorBase x):
-    """Whether the history of the view x will be made anew when it is used next."""
-    return x.link is not None and x.link.epoch != x.link.base.epoch
-
-
 def twin(TensorBase x):
     """x as it is now in another object: the same memory, history and base."""
     cdef TensorBase y = alias_of(x)

@@ -1,14 +1,11 @@
-"""Matrix product and bias."""
+"""The matrix product."""
 from __future__ import annotations
 
 import numpy as np
 
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
-from flowedu.core.ops.program import Formula
-from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, Split
-from flowedu.core.ops.reduce import sum
-from flowedu.core.values.dtype import float32
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.errors import DTypeError, ShapeError
 
 
@@ -17,7 +14,7 @@ def _axes(a, b, transpose_a, transpose_b):
     return f"{batch}{'km' if transpose_a else 'mk'},{batch if b.ndim > 2 else ''}{'nk' if transpose_b else 'kn'}->{batch}mn"
 
 
-def _check(a, b, transpose_a, transpose_b, name="matmul"):
+def check_matmul(a, b, transpose_a, transpose_b, name="matmul"):
     if a.dtype is not b.dtype:
         raise DTypeError(f"{name}: expected a and b to have the same dtype", expected="equal types", got=f"a {a}, b {b}",
                          fix="convert one with flow.cast (or .to)")
@@ -70,7 +67,7 @@ def flat(x):
 
 matmul = define(
     "matmul(a, b, *, transpose_a=False, transpose_b=False) -> y",
-    Meaning(_axes, _ref, check=lambda a, b, transpose_a, transpose_b: _check(a, b, transpose_a, transpose_b)),
+    Meaning(_axes, _ref, check=lambda a, b, transpose_a, transpose_b: check_matmul(a, b, transpose_a, transpose_b)),
     Kernel("matmul", pack=lambda transpose_a, transpose_b: ((transpose_a, transpose_b), ()), contiguous=False),
     Split(linear=["a", "b"]),
     Laws([dict(shapes=[(6, 12), (12, 18)]), dict(shapes=[(12, 6), (6, 18)], transpose_a=False),
@@ -78,53 +75,3 @@ matmul = define(
           dict(shapes=[(6, 6, 12), (6, 12, 6)]), dict(shapes=[(6, 6, 12), (12, 6)]),
           dict(shapes=[(6, 12), (6, 12)], transpose_b=True)]),
     grad={"a": _grad_a, "b": _grad_b})
-
-
-def _update_axes(a, b, transpose_a, transpose_b):
-    """The contracted axis is whole: a device that has a part of it has but an addend of what is subtracted."""
-    return f"{'Km' if transpose_a else 'mK'},{'nK' if transpose_b else 'Kn'},Z,mn->"
-
-
-def _check_update(a, b, lr, w, transpose_a, transpose_b):
-    _check(a, b, transpose_a, transpose_b, "matmul_update")
-    want = (a.shape[-1 if transpose_a else -2], b.shape[-2 if transpose_b else -1])
-    if a.ndim != 2 or w.shape != want or w.dtype is not a.dtype or lr.shape != (1,) or lr.dtype is not float32:
-        raise ShapeError("matmul_update: w or lr does not fit", expected=f"w {a.dtype.name}{list(want)}, lr float32[1]",
-                         got=f"w {w}, lr {lr}", fix="w has the shape of the product of two matrices")
-
-
-def _update_ref(a, b, lr, w, transpose_a, transpose_b, scale):
-    return ((w - w.dtype.type(lr[0] * scale) * _ref(a, b, transpose_a, transpose_b)).astype(w.dtype),)
-
-
-matmul_update = define(
-    "matmul_update(a, b, lr, w, *, transpose_a=False, transpose_b=False, scale=1.0) -> ()",
-    Meaning(_update_axes, _update_ref, shape=lambda: (), check=_check_update),
-    Kernel("matmul_update", pack=lambda transpose_a, transpose_b, scale: ((transpose_a, transpose_b), (scale,))),
-    Effects(mutates=lambda n: [3]),
-    Laws([dict(shapes=[(6, 12), (12, 18), (1,), (6, 18)], scale=0.5),
-          dict(shapes=[(12, 6), (12, 18), (1,), (6, 18)], transpose_a=True)]),
-    doc="A matrix product that goes straight into the weights: w -= lr * scale * a @ b.")
-
-
-def _check_bias(x, b, axis):
-    if b.ndim != 1 or not 0 <= axis < x.ndim or x.shape[axis] != b.shape[0]:
-        raise ShapeError("bias_add: the bias does not fit", expected=f"one axis as long as axis {axis} of x",
-                         got=f"x {x.shape}, b {b.shape}", fix="pass the axis the bias belongs to")
-
-
-def _broadcast_bias(x, b, axis):
-    return b.reshape((1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1))
-
-
-bias_add = define(
-    "bias_add(x, b, *, axis) -> y",
-    Meaning(lambda x, b, axis: (lambda s: f"{s},{s[axis]}->{s}")(axes.same(x.ndim)),
-            lambda x, b, axis: x + _broadcast_bias(x, b, axis), check=_check_bias),
-    Kernel("elementwise", program=Formula.single("add", 2), pack=lambda axis: ((1, 0, axis), ()), contiguous=False,
-           inplace=["x"]),
-    Split(linear=[("x", "b")]),
-    Laws([dict(shapes=[(6, 12), (12,)], axis=1), dict(shapes=[(6, 6, 2, 2), (6,)], axis=1),
-          dict(shapes=[(6, 12), (6,)], axis=0)], float_only=False),
-    grad={"x": lambda dy: dy, "b": lambda dy, axis: sum(
-        dy, axis=tuple(i for i in range(dy.ndim) if i != axis), keepdims=False)})

@@ -4,7 +4,7 @@
 cdef class Node:
     """One recorded call: what ran, where its inputs came from, and the values its gradient rules asked for.
 
-    Users meet it as `grad_fn`. The methods they see are in core/grad/nodes.py.
+    Users meet it as `grad_fn`. What its methods do is in core/grad/nodes.py and tensor/hooks.py.
     """
 
     @property

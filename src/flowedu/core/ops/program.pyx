@@ -47,21 +47,6 @@ class Formula:
         """The formula of one tile."""
         return cls(arity, [(name, arity, tuple(range(arity)))], [arity])
 
-    def inline_into(self, slots, instrs, consts, count):
-        """Append this formula to another one's `instrs` and `consts`, its own slots numbered from `count`.
-
-        slots: {own input slot: slot of the other}; completed here. Returns the count after.
-        """
-        for slot, value in self.consts.items():
-            slots[slot] = count
-            consts[count] = value
-            count += 1
-        for name, out, operands in self.instrs:
-            slots[out] = count
-            instrs.append((name, count, tuple([slots[o] for o in operands])))
-            count += 1
-        return count
-
     @property
     def nslots(self):
         return self.nin + len(self.instrs) + len(self.consts)

@@ -22,11 +22,14 @@ from flowedu.errors import DTypeError, KernelError, NotATensorError
 
 _ORDER = ("bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 _RANK = {name: i for i, name in enumerate(_ORDER)}
-_HALVES = {"float16": dt.float32, "bfloat16": dt.float32}
+HALVES = {"float16": dt.float32, "bfloat16": dt.float32}
 _SMALL = {"bool": dt.int32, "int8": dt.int32, "uint8": dt.int32}
-ELEMENTWISE = {**_HALVES, "bool": dt.uint8}          # carriers of elementwise ops
-COMPARING = _HALVES                                  # of comparisons, which give bools
-REDUCING = {**_HALVES, **_SMALL}                     # of everything else
+ELEMENTWISE = {**HALVES, "bool": dt.uint8}          # carriers of elementwise ops
+COMPARING = HALVES                                  # of comparisons, which give bools
+REDUCING = {**HALVES, **_SMALL}                     # of everything else
+
+
+DIVIDING: set = set()                                # ops that have no answer for whole numbers divided by 0
 
 
 def default_float() -> dt.dtype:
@@ -45,7 +48,7 @@ def promote(a: dt.dtype, b: dt.dtype) -> dt.dtype:
     return a if _RANK[a.name] >= _RANK[b.name] else b
 
 
-def _category(d: dt.dtype) -> int:
+def category(d: dt.dtype) -> int:
     return 2 if d.is_floating_point else 0 if d is dt.bool_ else 1
 
 
@@ -53,7 +56,7 @@ def _combine(high: dt.dtype | None, low: dt.dtype | None) -> dt.dtype | None:
     """`low` counts only when its category is higher."""
     if high is None or low is None:
         return low if high is None else high
-    return promote(high, low) if _category(low) > _category(high) else high
+    return promote(high, low) if category(low) > category(high) else high
 
 
 def number_type(x) -> dt.dtype:
@@ -89,19 +92,6 @@ def result_type(*operands) -> dt.dtype:
     return _combine(arrays, _combine(zeros, numbers))
 
 
-def promote_types(type1: dt.dtype, type2: dt.dtype) -> dt.dtype:
-    """The smallest dtype that holds both: promote_types(int32, float16) is float16."""
-    return promote(type1, type2)
-
-
-_KINDS = {"bool": 0, "uint8": 1, "int8": 1, "int32": 1, "int64": 1}
-
-
-def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
-    """Whether an in-place op may write a result of dtype `from_` into `to`: not from a higher category to a lower."""
-    return _category(from_) <= _category(to)
-
-
 # ---- numbers and other operands as tensors
 def scalar(value, dtype: dt.dtype):
     """A 0-dim tensor of this dtype; a constant node while a graph is being built."""
@@ -125,12 +115,6 @@ def scalar(value, dtype: dt.dtype):
     except (OverflowError, ValueError) as e:
         raise DTypeError(f"value cannot be converted to type {dtype.name} without overflow", got=f"{value!r}"[:40],
                          expected=f"a number of {dtype.name}", fix="convert the tensor: x.double()") from e
-
-
-def check_tensor(what: str, x, name: str = "input") -> None:
-    """Raise NotATensorError (a TypeError) unless x is a tensor."""
-    if not isinstance(x, TensorBase):
-        raise NotATensorError(what, x, name)
 
 
 def cast(x, dtype: dt.dtype):
@@ -173,28 +157,6 @@ def run(op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE):
     return REGISTRY["cast"].call((y,), (dtype,)) if y.dtype is carrier else y
 
 
-def wide(f):
-    """f, a reduction made of several ops, on halves: computed in float32 and rounded once. (A sum or a square on the way
-    may be more than a half holds.)"""
-    @functools.wraps(f)
-    def g(input, *args, dtype=None, **options):
-        kind = dtype or getattr(input, "dtype", None)
-        more = {} if dtype is None else {"dtype": dtype}
-        if getattr(kind, "name", None) not in _HALVES:
-            return f(input, *args, **options, **more)
-        y = f(cast(cast(input, kind), dt.float32), *args, **options)
-        return tuple([cast(t, kind) for t in y]) if isinstance(y, tuple) else cast(y, kind)
-
-    return g
-
-
-def in_float(op, x, attrs: tuple = ()):
-    """op(x) of an op for floats: whole numbers become floats first."""
-    if not x.dtype.is_floating_point:
-        x = cast(x, default_float())
-    return run(op, (x,), attrs)
-
-
 _NO_OPERATORS = (str, bytes, type(None), list, tuple, dict, set)
 
 
@@ -213,7 +175,7 @@ def operate(op, a, b):
     if isinstance(a, TensorBase) and (kind is float or kind is int):       # the usual case first: x * 2
         dtype = a.dtype
         if dtype in FLOATS or (dtype in NUMBERS and kind is int and op is not REGISTRY["div"] and (
-                b or not _needs_a_divisor(op))):
+                b or op not in DIVIDING)):
             return op.call((a, scalar(b, dtype)), ())
     elif isinstance(b, TensorBase) and (type(a) is float or type(a) is int) and b.dtype in FLOATS:
         return op.call((scalar(a, b.dtype), b), ())
@@ -223,17 +185,12 @@ def operate(op, a, b):
     if not pair[0].dtype.is_floating_point and op is REGISTRY["div"]:
         pair = as_tensors(op.name, a, b, default_float())      # from the operands: 256 as a uint8 would be 0
     a, b = pair
-    if not a.dtype.is_floating_point and _needs_a_divisor(op):
+    if not a.dtype.is_floating_point and op in DIVIDING:
         _no_zeros(op, b)
     if a.dtype is dt.bool_ and op is REGISTRY["sub"]:
         raise DTypeError("sub: the - of two bool tensors is not defined", expected="numbers", got="bool and bool",
                          fix="flow.logical_xor(a, b) tells where they differ; ~a negates")
     return run(op, (a, b))
-
-
-def _needs_a_divisor(op) -> bool:
-    """Whether whole numbers divided by 0 have no answer."""
-    return op in (REGISTRY["floordiv"], REGISTRY["mod"], REGISTRY["fmod"])
 
 
 def _no_zeros(op, divisor) -> None:

@@ -74,7 +74,7 @@ class Kernel(NamedTuple):
         names that must be contiguous.
     key: the input whose dtype picks the kernel version (default: the first; for sources, the output).
     inplace: inputs whose buffer the first output may reuse when nobody reads them later.
-    program: an elementwise formula (core/ops/formula.py), which lets the plan fuse this op.
+    program: an elementwise formula (ops/formula.py), which lets the plan fuse this op.
     range_help: which indices the kernel takes, for the message about one out of range.
     role: what messages call `ref` ("cube: backward"). trusted: `ref` may lend its inputs to other threads, and sees to it
         that they are done when it returns.

@@ -1,4 +1,4 @@
-"""Reductions: sum, max, min, prod over a set of axes, and argmax.
+"""Reductions: sum, max, min and prod over a set of axes.
 
 `axis` is a tuple of axes counted from the front; the empty tuple reduces nothing. With keepdims the reduced axes stay,
 with size 1.
@@ -16,7 +16,6 @@ from flowedu.core.ops.elementwise import equal
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.core.ops.reverse import vjp
 from flowedu.core.ops.view import cast, expand, reshape, transpose
-from flowedu.core.values.dtype import int64
 from flowedu.errors import ArgumentError, ShapeError
 
 
@@ -29,7 +28,7 @@ def _shape(x, axis, keepdims):
     return _kept(x.shape, axis) if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axis)
 
 
-def _terms(rank, axis, keepdims, whole):
+def terms(rank, axis, keepdims, whole):
     """"ab->a", or "aB->a" when the reduced axis must stay whole."""
     left = axes.same(rank, axis if whole else ())
     return left + "->" + "".join("1" if i in axis else c for i, c in enumerate(left) if keepdims or i not in axis)
@@ -52,10 +51,10 @@ def _check_axes(name):
 
 
 def _fold(name, numpy, grad, whole=True, linear=(), fold=""):
-    terms, check = (lambda x, axis, keepdims: _terms(x.ndim, axis, keepdims, whole)), _check_axes(name)
+    equation, check = (lambda x, axis, keepdims: terms(x.ndim, axis, keepdims, whole)), _check_axes(name)
     return define(
         f"{name}(x, *, axis, keepdims=False) -> y",
-        Meaning(terms, lambda x, axis, keepdims: (np.zeros(_shape(x, axis, keepdims)) if fold and not x.size else
+        Meaning(equation, lambda x, axis, keepdims: (np.zeros(_shape(x, axis, keepdims)) if fold and not x.size else
                                                   numpy(x, axis=axis, keepdims=keepdims)).astype(x.dtype), shape=_shape,
                 check=check),
         Kernel(name, pack=lambda x, axis: (tuple(i in axis for i in range(x.ndim)), ())), Split(linear=linear, fold=fold),
@@ -110,22 +109,3 @@ sum = _fold("sum", np.sum, _sum_grad, whole=False, linear=["x"])
 max = _fold("max", np.max, _extremum_grad, whole=False, fold="max")
 min = _fold("min", np.min, _extremum_grad, whole=False, fold="min")
 prod = _fold("prod", np.prod, _prod_grad)
-
-
-def _check_argmax(x, axis):
-    if not isinstance(axis, int) or not 0 <= axis < x.ndim:
-        raise ShapeError("argmax: axis is out of range", expected=f"an axis in [0, {x.ndim - 1}] of x {x.shape}",
-                         got=f"axis={axis!r}", fix="count axes from the front: the last one is x.ndim - 1")
-    if x.shape[axis] == 0:
-        raise ShapeError("argmax: there is no largest of zero elements", expected=f"size 1 or more on axis {axis}",
-                         got=f"x {x.shape}", fix="check that the input is not empty")
-
-
-argmax = define(
-    "argmax(x, *, axis) -> y",
-    Meaning(lambda x, axis: _terms(x.ndim, (axis,), False, True), lambda x, axis: np.argmax(x, axis=axis).astype(np.int64),
-            dtype=lambda x: int64, check=_check_argmax),
-    Kernel("argmax", pack=lambda axis: ((axis,), ())),
-    Laws([dict(shapes=[(6, 12)], axis=1), dict(shapes=[(6, 5, 6)], axis=1),
-          dict(shapes=[(6, 6)], axis=0)], float_only=False),
-    doc="Where the largest element along `axis` is: the first one of equals.")

@@ -54,6 +54,16 @@ def set_grad_enabled(bint on):
     return swap_grad(on)
 
 
+class unrecorded:
+    """Context manager: eager calls of this thread inside it are not recorded."""
+
+    def __enter__(self):
+        self.old = swap_grad(False)
+
+    def __exit__(self, *exc):
+        swap_grad(self.old)
+
+
 def is_grad_enabled():
     """Whether eager calls of this thread are recorded for backward."""
     return not fe_grad_off

@@ -8,15 +8,13 @@ import builtins
 import numpy as np
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import real_dim
 from flowedu.core.ops.dispatch import TensorBase, connect, slots
 from flowedu.core.ops.promote import compare, operate, order
 from flowedu.core.ops.value import matmul
 from flowedu.core.shelves import shelf
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.device import CPU, device
 from flowedu.core.values.size import Size
-from flowedu.errors import ArgumentError, DTypeError, GradientError, LazyTensorError, ShapeError
+from flowedu.errors import DTypeError, GradientError, LazyTensorError, ShapeError
 
 _op = REGISTRY.__getitem__
 
@@ -95,90 +93,11 @@ class Tensor(TensorBase, metaclass=TensorType):
             return LazyGrad(self.rare.grad_name)
         return self.node
 
-    @property
-    def output_nr(self) -> int:
-        """Which output of grad_fn it is."""
-        return self.out_index
-
-    @property
-    def _base(self) -> Tensor | None:
-        """The tensor whose memory this view looks at; None: not a view."""
-        return None if self.link is None else self.link.base
-
-    @property
-    def _version(self) -> int:
-        """How often this memory was written in place, through whichever tensor."""
-        return self.version_
-
-    def _is_view(self) -> bool:
-        return self.link is not None
-
-    def is_inference(self) -> bool:
-        """Whether it was made in inference mode."""
-        return self.inference
-
-    def size(self, dim: int | None = None):
-        """The shape, or one axis of it."""
-        return self.shape if dim is None else self.shape[real_dim(dim, self.ndim, "size")]
-
-    def dim(self) -> int:
-        return self.ndim
-
-    ndimension = dim
-
     def numel(self) -> int:
+        """The number of elements."""
         return self.size_
 
-    nelement = numel
-
-    def stride(self, dim: int | None = None):
-        """In elements: how far apart neighbours along each axis are."""
-        return self.strides if dim is None else self.strides[real_dim(dim, self.ndim, "stride")]
-
-    def storage_offset(self) -> int:
-        """Elements between the start of the memory block and the first element."""
-        return self.storage_offset_
-
-    def element_size(self) -> int:
-        """Bytes of one element."""
-        return self.dtype.bytes
-
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.bytes
-
-    @property
-    def nbytes(self) -> int:
-        return self.size_ * self.dtype.bytes
-
-    @property
-    def device(self) -> device:
-        if self.lay is not None:
-            raise ArgumentError("Only local tensors have 'device'. Please use '.placement' for global tensors.",
-                                expected="a local tensor", got="a global one", fix="x.placement")
-        return CPU
-
-    def get_device(self) -> int:
-        """-1: no GPU."""
-        return -1
-
-    is_cuda = property(lambda self: False, doc="Whether it is on a GPU.")
-    is_cpu = property(lambda self: True)
-    is_local = property(lambda self: self.lay is None, doc="Whether it lives in one process, on one device.")
     is_global = property(lambda self: self.lay is not None, doc="Whether it has a placement and an sbp.")
-    is_sparse = is_quantized = is_meta = property(lambda self: False)
-    layout = property(lambda self: "strided")
-
-    def is_floating_point(self) -> bool:
-        return self.dtype.is_floating_point
-
-    def is_complex(self) -> bool:
-        return False
-
-    @property
-    def T(self) -> Tensor:
-        """All axes reversed."""
-        return self.permute(*reversed(range(self.ndim)))
 
     # ---- its numbers
     def _need_data(self, what: str) -> None:
@@ -235,9 +154,6 @@ class Tensor(TensorBase, metaclass=TensorType):
             raise DTypeError("only integer tensors of a single element can be converted to an index",
                              got=f"{self.dtype.name}{list(self.shape)}")
         return int(self.item())
-
-    def __complex__(self):
-        return complex(self.item())
 
     def __bool__(self):
         self._need_data("__bool__()")

@@ -1,4 +1,4 @@
-"""Optimizer updates: ops that change their inputs and have no output. What one is, and SGD; others: update_adaptive.py.
+"""Optimizer updates: ops that change their inputs and have no output. What one is, and SGD; others: ops/update_*.py.
 
 One call updates every parameter of a model. The inputs are `lr` (one float), `step` (one int64: updates made so far),
 then for each parameter its group: the weight w, its gradient g, and what the rule remembers about it, such as
@@ -7,9 +7,7 @@ parameters, an empty one stands for zeros. Before the rule is applied, g becomes
 
 A step below 0 changes nothing: a training that looks for overflow passes it where it found one.
 
-Those called _update are of job functions (flow.optimizer), those called _step of tensors (flow.optim), where momentum does
-not contain the learning rate. SGD without momentum is the same in both. PyTorch's weight decay is `l2` here, AdamW's is
-`weight_decay`; maximize=True is scale=-1.
+PyTorch's weight decay is `l2` here, AdamW's is `weight_decay`; maximize=True is scale=-1.
 
 `op.mutates(n)` tells the graph which of n inputs are changed, in order; `ref` returns their new values in that order.
 """
@@ -138,17 +136,4 @@ def _sgd(w, g, state, lr, wd, t):
     return (w - lr * (g + wd * w),)
 
 
-def momentum(w, g, state, lr, wd, t, beta):
-    m = beta * state[0] - lr * g                  # OneFlow 0.4 keeps the learning rate inside m
-    return w + m - lr * wd * w, m
-
-
-def _dampened(w, g, state, lr, wd, t, beta, dampening, nesterov):
-    m = beta * state[0] + (1 - dampening) * g     # dampening from the first step on, as OneFlow
-    return w - lr * ((g + beta * m if nesterov else m) + wd * w), m
-
-
 sgd_update = define_update("sgd_update", "wg", _sgd)
-momentum_update = define_update("momentum_update", "wgm", momentum, {"beta": 0.9}, "beta")
-momentum_step = define_update("momentum_step", "wgm", _dampened, {"beta": 0.9, "dampening": 0.0, "nesterov": False},
-                              "beta dampening")

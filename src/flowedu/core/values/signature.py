@@ -1,36 +1,31 @@
 """What a job takes and returns: checked at decoration and at compile, and used to shape the result of every call.
 
-    check_signature(fn) -> Signature      at decoration
-    signature.input_defs()                at compile: one tree of ArgBlobDefs per parameter
-    check_return(value, returns, ...)     at compile, on what the body returned
-    convert(value, returns, leaf)         at every call
+    check_signature(fn) -> Signature           at decoration
+    signature.input_defs()                     at compile: a definition per parameter
+    signature.check_return(value, is_blob)     at compile, on what the body returned
+    convert(value, signature.returns, leaf)    at every call
+
+Here a job takes arrays, and returns one or none. Containers of them, lists of arrays per device, callbacks and old ways of
+saying so: oneflow04/job/signature.py.
 """
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable as Function
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from flowedu.core.shelves import shelf
 from flowedu.core.values import placeholder as ph
-from flowedu.core.values.annotation import (
-    MISSING,
-    BundleOf,
-    CallbackOf,
-    DictOf,
-    ListOf,
-    TupleOf,
-    annotations,
-    parameter_tree,
-    return_tree,
-    show,
-)
 from flowedu.core.values.typing import Numpy, PlaceholderType
 from flowedu.errors import CheckError, UnsupportedError
 
+MISSING = inspect.Signature.empty  # no annotation was written
+
 
 class Parameter(NamedTuple):
-    """`tree`: what parameter_tree made of its annotation; its default value where it has none (the style before tp)."""
+    """`tree`: a placeholder class, or a tree of them; the default value where nothing was annotated (before tp)."""
 
     name: str
     tree: Any
@@ -38,49 +33,46 @@ class Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What a job takes and returns (`returns`: a tree of core/values/annotation.py)."""
+    """What a job takes and returns (`returns`: Numpy, None, MISSING, or a tree of containers).
+
+    Attribute calls_back: the job returns a function that wants a handler of the result.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
     returns: Any
+    calls_back = False
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.parameters)
 
     def input_defs(self) -> tuple:
-        """Fresh definitions, one tree per parameter. Raises CheckError, or UnsupportedError (NotImplementedError)."""
-        bare = [p.name for p in self.parameters if not p.annotated]
-        if 0 < len(bare) < len(self.parameters):
-            raise UnsupportedError(f"{self.name}: All parameters of global function should be annotated",
-                                   expected="a placeholder on every parameter", got=f"none on {', '.join(bare)}",
-                                   fix=f"write {bare[0]}: tp.Numpy.Placeholder(shape, dtype)")
-        return tuple(self._defs(p.tree, p.name) for p in self.parameters)
+        """Fresh definitions, one per parameter. Raises UnsupportedError (a NotImplementedError)."""
+        return tuple(self.definition(p.tree, p.name) for p in self.parameters)
 
-    def _defs(self, tree: Any, name: str) -> Any:
+    def definition(self, tree: Any, name: str) -> Any:
+        """The definition of parameter `name`."""
         if isinstance(tree, PlaceholderType):
             return tree.NewInputBlobDef()
-        if isinstance(tree, TupleOf):
-            return tuple(self._defs(t, name) for t in tree.items)
-        if isinstance(tree, ph.ArgBlobDef):
-            return tree.clone()
-        if isinstance(tree, dict):
-            return {k: self._defs(t, name) for k, t in tree.items()}
-        if isinstance(tree, (list, tuple)):
-            return type(tree)(self._defs(t, name) for t in tree)
         raise UnsupportedError(f"{self.name}: parameter {name} does not say what it takes",
                                expected="a placeholder as its annotation",
                                got="no annotation" if tree is MISSING else f"the default value {tree!r}",
                                fix=f"write {name}: tp.Numpy.Placeholder(shape, dtype); bring constants in from outside")
 
+    def check_return(self, value: Any, is_blob: Function[[Any], bool]) -> None:
+        """Raise CheckError (an AssertionError) unless the body returned what it was annotated with."""
+        if not (value is None if self.returns is None else is_blob(value) or value is None and self.returns is MISSING):
+            raise CheckError(f"{self.name}: the returned value does not match the return annotation",
+                             expected="None" if self.returns is None else "a blob", got=ph.describe(value),
+                             fix=blob_advice(value))
 
-_strict = False
 
-
-def enable_typing_check(value: bool = True) -> None:
-    """From now on a missing annotation is a NotImplementedError at decoration."""
-    global _strict
-    _strict = value
+def blob_advice(value: Any) -> str:
+    """What to return instead of something that is no blob."""
+    if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
+        return "the body runs once, at compile: return a blob, such as flow.constant(...), not a value"
+    return "forgot `return`?" if value is None else "return what flow's ops give"
 
 
 def check_signature(fn: Function) -> Signature:
@@ -89,122 +81,34 @@ def check_signature(fn: Function) -> Signature:
     Raises: UnsupportedError (a NotImplementedError) for an annotation of the wrong kind; CheckError (an AssertionError)
     for *args, **kwargs, keyword-only parameters, and for Tuple, List, Dict, Bundle, Callback without their [T].
     """
-    name = fn.__name__
-    parameters, returns = annotations(fn)
-    if _strict and (missing := [p.name for p in parameters if p.annotation is MISSING]):
-        raise UnsupportedError(f"{name}: parameter {missing[0]} is not annotated", expected="an annotation on "
-                               "everything, after enable_typing_check()", got=f"none on {', '.join(missing)}",
-                               fix=f"write {missing[0]}: tp.Numpy.Placeholder(shape, dtype)")
-    if _strict and returns is MISSING:
-        raise UnsupportedError(f"{name}: no return annotation found", expected="one, after enable_typing_check()",
-                               got="none", fix="write -> tp.Numpy, say")
-    written = all(p.annotation is not MISSING for p in parameters)
-    for p in parameters if written else ():
-        if p.kind is not p.POSITIONAL_OR_KEYWORD:
-            raise CheckError(f"{name}: no parameters like *args or **kwargs supported",
-                             expected="plain parameters, one per input", got=str(p),
-                             fix="take a Tuple[...] of placeholders for a group of inputs")
-    trees = [parameter_tree(p.annotation, f"{name}: parameter {p.name}") if written else p.default for p in parameters]
-    return Signature(name, tuple(Parameter(p.name, t, p.annotation is not MISSING) for p, t in zip(parameters, trees)),
-                     MISSING if returns is MISSING else return_tree(returns, name))
+    return shelf("signature of a job", plain_signature)(fn)
 
 
-def check_return(value: Any, annotation: Any, is_blob: Function[[Any], bool], where: str) -> None:
-    """Checks what a body returned against its return annotation, at compile.
-
-    Args:
-        annotation: `Signature.returns`.
-        is_blob: tells a blob from anything else; a blob's `is_dynamic` is read.
-        where: starts the message: the job's name.
-
-    Raises: CheckError (an AssertionError); UnsupportedError (a NotImplementedError) for what is neither blob nor
-    container where there is no annotation, or a Bundle.
-    """
-    if annotation is not MISSING or value is not None:
-        _Check(is_blob, where, annotation).value(value, annotation, "")
-
-
-class _Check(NamedTuple):
-    is_blob: Function[[Any], bool]
-    where: str
-    annotation: Any
-
-    def value(self, value: Any, want: Any, at: str) -> None:
-        """`want` is the part of the annotation for `value`, which stands at `at` in the returned value."""
-        if want is None:
-            self.need(value is None, value, at, "None", "remove the `return`, or annotate -> tp.Numpy")
-        elif isinstance(want, CallbackOf):
-            self.value(value, want.item, at)
-        elif want is MISSING or isinstance(want, BundleOf):
-            self.nest(value, want, at)
-        elif isinstance(want, TupleOf):
-            n = len(want.items)
-            self.need(type(value) is tuple, value, at, f"a tuple of {n}",
-                      "return (a, b) with round brackets, or annotate what is returned")
-            self.need(len(value) == n, value, at, f"a tuple of {n}", "write one type in Tuple[...] per element")
-            for i, (v, w) in enumerate(zip(value, want.items)):
-                self.value(v, w, f"{at}[{i}]")
-        elif isinstance(want, ListOf):
-            self.need(type(value) is list, value, at, "a list",
-                      "return [a, b] with square brackets, or annotate Tuple[...]")
-            for i, v in enumerate(value):
-                self.value(v, want.item, f"{at}[{i}]")
-        elif isinstance(want, DictOf):
-            self.need(type(value) is dict, value, at, "a dict", "return {'loss': loss}, say, or annotate tp.Numpy")
-            for k, v in value.items():
-                self.need(type(k) is want.key, k, at, f"keys of type {show(want.key)}", "change it or the K of Dict")
-                self.value(v, want.item, f"{at}[{k!r}]")
-        else:
-            self.need(self.is_blob(value), value, at, "a blob", _blob_advice(value))
-            self.need(want is not Numpy or not getattr(value, "is_dynamic", False), value, at, "a blob of fixed shape",
-                      "annotate tp.ListNumpy: only fixed-shape blobs fit tp.Numpy")
-
-    def nest(self, value: Any, want: Any, at: str) -> None:
-        """Any nesting of list, tuple and dict; `want` is a BundleOf, or MISSING."""
-        if self.is_blob(value):
-            if want is not MISSING:
-                self.value(value, want.item, at)
-        elif isinstance(value, (list, tuple)) or type(value) is dict:
-            for k, v in value.items() if type(value) is dict else enumerate(value):
-                self.nest(v, want, f"{at}[{k!r}]")
-        else:
-            self.need(False, value, at, "a blob, or a list, tuple or dict of blobs", _blob_advice(value),
-                      UnsupportedError, "global_function returns RemoteBlob or list/tuple/dict nested RemoteBlob only")
-
-    def need(self, holds: bool, value: Any, at: str, expected: str, fix: str, error: type = CheckError,
-             problem: str = "the returned value does not match the return annotation") -> None:
-        if not holds:
-            got = "a blob" if self.is_blob(value) else ph.describe(value)
-            if self.is_blob(value) and getattr(value, "is_dynamic", False):
-                got = "a blob of dynamic shape"
-            raise error(f"{self.where}: {problem}", got=got + (f" at result{at}" if at else ""), fix=fix,
-                        expected=f"{expected}, for {show(self.annotation)}")
-
-
-def _blob_advice(value: Any) -> str:
-    if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
-        return "the body runs once, at compile: return a blob, such as flow.constant(...), not a value"
-    return "forgot `return`?" if value is None else "return what flow's ops give"
+def plain_signature(fn: Function) -> Signature:
+    """Of a job that takes arrays and returns one, or none."""
+    read = inspect.signature(fn)
+    if read.return_annotation not in (Numpy, None, MISSING):
+        raise UnsupportedError(f"{fn.__name__}: return annotation", expected="tp.Numpy or None", fix="write -> tp.Numpy",
+                               got=repr(read.return_annotation))
+    return Signature(fn.__name__, tuple(Parameter(p.name, p.annotation, p.annotation is not MISSING)
+                                        for p in read.parameters.values()), read.return_annotation)
 
 
 def convert(value: Any, annotation: Any, leaf: Function[[Any, Any], Any]) -> Any:
     """`value`, which `check_return` accepted, with leaf(blob, kind) in place of each blob, in fresh containers.
 
-    `kind` is Numpy, ListNumpy or ListListNumpy; MISSING where there is no annotation.
+    `kind` is Numpy, ListNumpy or ListListNumpy; MISSING where there is no annotation. An annotation of a container has
+    `part(key)`: that of what stands there (key None: of the value itself).
     """
     if value is None:
         return None
-    if isinstance(annotation, CallbackOf):
-        return convert(value, annotation.item, leaf)
+    part = getattr(annotation, "part", lambda key: annotation)
     if type(value) is dict:
-        item = annotation.item if isinstance(annotation, DictOf) else annotation
-        return {k: convert(v, item, leaf) for k, v in value.items()}
+        return {k: convert(v, part(k), leaf) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        items = annotation.items if isinstance(annotation, TupleOf) else \
-            [annotation.item if isinstance(annotation, ListOf) else annotation] * len(value)
-        parts = [convert(v, a, leaf) for v, a in zip(value, items)]
+        parts = [convert(v, part(i), leaf) for i, v in enumerate(value)]
         return type(value)._make(parts) if hasattr(value, "_fields") else type(value)(parts)
-    return leaf(value, annotation.item if isinstance(annotation, BundleOf) else annotation)
+    return leaf(value, part(None))
 
 
 def leaves(value: Any) -> list:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import contextmanager
 from math import prod
 from operator import index
 from typing import NamedTuple
@@ -55,20 +54,6 @@ def check_spec(what: str, spec: Spec) -> Spec:
                                got=f"{spec}, {extent * spec.dtype.bytes:,} bytes" + (", its sizes of 0 taken as 1" * (
                                    0 in spec.shape)), fix="check the sizes")
     return spec
-
-
-@contextmanager
-def room_for(what: str, spec: Spec):
-    """`with room_for("histc", spec):` around what NumPy computes there: raises OutOfMemoryError, before the work where the
-    result is too large for any memory, and where NumPy finds none."""
-    check_spec(what, spec)
-    try:
-        yield
-    except MemoryError as e:
-        if isinstance(e, OutOfMemoryError):
-            raise
-        raise OutOfMemoryError(f"{what}: out of memory", expected=f"room for {spec}", got=f"{spec.nbytes:,} bytes",
-                               fix="use smaller sizes, or del tensors that are no longer needed") from None
 
 
 def _whole(what, shape, n):

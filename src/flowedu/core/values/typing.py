@@ -12,7 +12,7 @@
 | `Bundle[T]` | any nesting of list, tuple, dict over T | - |
 | `Callback[T]` | a function that takes yours, and calls it with a T | - |
 
-core/values/annotation.py reads these annotations.
+core/values/signature.py reads these annotations, of one array; oneflow04/job/annotation.py the others.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """blend: what moves running statistics towards those of a batch, in one kernel."""
 from __future__ import annotations
 
-from flowedu.core.ops.formula import elementwise
 from flowedu.core.ops.record import Laws, Split
+from flowedu.ops.formula import elementwise
 
 blend = elementwise("blend(x, y, a, b) -> z", Split(linear=[("x", "y"), ("a", "b"), ("x", "b"), ("a", "y")]),
                     Laws([dict(shapes=[(6, 12), (6, 12), (), ()]), dict(shapes=[(6, 12), (12,), (6, 1), (12,)])]),

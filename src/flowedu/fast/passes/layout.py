@@ -19,10 +19,10 @@ from flowedu.core.graph.rewrite import attributes, rebuilt, replace
 from flowedu.core.ops import concat, reduce
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.elementwise import mul
-from flowedu.core.ops.matmul import bias_add
 from flowedu.core.ops.view import cast, constant, contiguous, expand, transpose
 from flowedu.fast.ops.conv_last import conv2d_last, conv2d_last_input_grad, conv2d_last_weight_grad
 from flowedu.fast.ops.norm_clip import batch_norm_clip, batch_norm_clip_grad
+from flowedu.ops.bias import bias_add
 from flowedu.ops.conv import conv2d, conv2d_input_grad, conv2d_weight_grad
 from flowedu.ops.norm import batch_norm, batch_norm_grad, batch_norm_infer
 from flowedu.ops.pool import avg_pool2d, avg_pool2d_grad

@@ -11,8 +11,9 @@ from math import inf
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.graph.rewrite import attributes, rebuilt, replace
-from flowedu.core.ops.elementwise import relu, relu6, relu6_grad, relu_grad
+from flowedu.core.ops.elementwise import relu, relu_grad
 from flowedu.fast.ops.norm_clip import batch_norm_clip, batch_norm_clip_grad
+from flowedu.ops.composed import relu6, relu6_grad
 from flowedu.ops.norm import batch_norm, batch_norm_grad
 
 LIMITS = {relu: (0.0, inf), relu6: (0.0, 6.0)}

@@ -11,7 +11,7 @@ from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.graph.rewrite import attributes, rebuilt, replace
 from flowedu.core.ops import reduce
 from flowedu.core.ops.elementwise import relu, relu_grad
-from flowedu.core.ops.matmul import bias_add
+from flowedu.ops.bias import bias_add
 from flowedu.ops.pool import max_pool2d, max_pool2d_grad
 
 OVER = (0, 2, 3)             # the axes over which the gradient of a channel's bias is summed

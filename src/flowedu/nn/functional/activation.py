@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import REDUCING, cast, in_float, run, scalar
+from flowedu.core.ops.promote import REDUCING, cast, run, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from flowedu.errors.once import inert
@@ -13,6 +13,7 @@ from flowedu.nn.functional.common import check_floats, check_tensor, reshaped
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.inplace import compute_into
+from flowedu.tensor.promotion import in_float
 
 _r = REGISTRY
 

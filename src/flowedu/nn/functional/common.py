@@ -5,8 +5,9 @@ import operator
 from collections.abc import Sequence
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import check_tensor, scalar
+from flowedu.core.ops.promote import scalar
 from flowedu.errors import ArgumentError, DTypeError
+from flowedu.tensor.promotion import check_tensor
 
 _SUM, _MUL, _RESHAPE = REGISTRY["sum"], REGISTRY["mul"], REGISTRY["reshape"]
 ALL_AXES = [tuple(range(n)) for n in range(9)]

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dims import one_dim, reshaped
 from flowedu.core.ops.promote import cast, scalar
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, times
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.dims import one_dim, reshaped
 from flowedu.tensor.reductions import vector_norm
 
 _r = REGISTRY

@@ -4,11 +4,12 @@ from __future__ import annotations
 from math import prod
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import bump, current_interpreter, run_into
+from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.promote import cast, scalar
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.nn.functional.common import check_floats, reshaped, times
 from flowedu.tensor import Tensor, no_grad
+from flowedu.tensor.writing import bump, run_into
 
 _BATCH_NORM, _INFER, _LAYER_NORM = REGISTRY["batch_norm"], REGISTRY["batch_norm_infer"], REGISTRY["layer_norm"]
 

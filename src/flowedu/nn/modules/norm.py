@@ -4,13 +4,13 @@ from __future__ import annotations
 from flowedu.core.layers import trace
 from flowedu.core.layers.module import Module
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.device import usable
 from flowedu.errors import ArgumentError, ShapeError, UnsupportedError
 from flowedu.nn import functional as F
 from flowedu.nn import init
 from flowedu.nn.functional.norm import count_up
 from flowedu.nn.modules.linear import new_parameter
 from flowedu.tensor import Tensor, full
+from flowedu.tensor.device import usable
 
 
 class _Norm(Module):

@@ -20,9 +20,8 @@ from flowedu.core.layers.context import EAGER, current, initial_value, pushed
 from flowedu.core.ops.dispatch import set_grad_enabled
 from flowedu.core.ops.host import States
 from flowedu.core.values import placeholder as ph
-from flowedu.core.values.annotation import MISSING
 from flowedu.core.values.place import Place
-from flowedu.core.values.signature import check_return, convert, leaves
+from flowedu.core.values.signature import MISSING, convert, leaves
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
 from flowedu.tensor import Tensor, no_grad, tensor
@@ -171,7 +170,7 @@ def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
     try:
         with pushed(context), _states(session, job.name):
             result = job.fn(*arguments)
-            check_return(result, job.signature.returns, lambda x: isinstance(x, JobBlob), job.name)
+            job.signature.check_return(result, lambda x: isinstance(x, JobBlob))
             context.settle()
             returned = [context.owned(b) for b in leaves(result)]
             check_returned(job.name, [v for b in returned for v in b.values])

@@ -4,10 +4,10 @@ from __future__ import annotations
 import math
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import in_float
 from flowedu.tensor.elementwise.arithmetic import clamp, minimum_number
 from flowedu.tensor.elementwise.conditions import eq, floated, gt, where
 from flowedu.tensor.elementwise.unary import exp, log, sin
+from flowedu.tensor.promotion import in_float
 
 _op = REGISTRY.__getitem__
 

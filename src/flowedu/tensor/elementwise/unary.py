@@ -8,10 +8,11 @@ import builtins
 import math
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import cast, check_tensor, default_float, in_float, run
+from flowedu.core.ops.promote import cast, default_float, run
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError, NotATensorError
 from flowedu.tensor.memory_format import clone  # noqa: F401  (one of this family)
+from flowedu.tensor.promotion import check_tensor, in_float
 
 _op = REGISTRY.__getitem__
 
@@ -45,7 +46,7 @@ gelu, mish, softsign = (_real(n) for n in ("gelu", "mish", "softsign"))
 
 def digamma(input):
     """The derivative of lgamma."""
-    from flowedu.core.ops.elementwise import digamma as series
+    from flowedu.ops.composed import digamma as series
     return series(input if input.dtype.is_floating_point else cast(input, default_float()))
 
 

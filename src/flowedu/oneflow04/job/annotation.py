@@ -17,16 +17,20 @@ from collections.abc import Callable as Function
 from dataclasses import dataclass
 from typing import Any
 
+from flowedu.core.values.signature import MISSING
 from flowedu.core.values.typing import LEAVES, Bundle, Callback, PlaceholderType
 from flowedu.errors import CheckError, FlowError, UnsupportedError
 
-MISSING = inspect.Signature.empty  # no annotation was written
-_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
 @dataclass(frozen=True)
 class TupleOf:
     items: tuple
+
+    def part(self, key) -> Any:
+        """The annotation of what stands there; see core/values/signature.py:convert."""
+        return self.items[key]
 
     def __repr__(self) -> str:
         return f"Tuple[{', '.join(map(show, self.items))}]"
@@ -35,6 +39,9 @@ class TupleOf:
 @dataclass(frozen=True)
 class _Of:
     item: Any
+
+    def part(self, key) -> Any:
+        return self.item
 
     def __repr__(self) -> str:
         return f"{type(self).__name__.removesuffix('Of')}[{show(self.item)}]"
@@ -47,15 +54,24 @@ class ListOf(_Of):
 class BundleOf(_Of):
     """`Bundle[item]`."""
 
+    def part(self, key) -> Any:
+        return self.item if key is None else self
+
 
 class CallbackOf(_Of):
     """`Callback[item]`."""
+
+    def part(self, key) -> Any:
+        return self.item.part(key) if hasattr(self.item, "part") else self.item
 
 
 @dataclass(frozen=True)
 class DictOf:
     key: Any
     item: Any
+
+    def part(self, key) -> Any:
+        return self.item
 
     def __repr__(self) -> str:
         return f"Dict[{show(self.key)}, {show(self.item)}]"

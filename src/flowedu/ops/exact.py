@@ -1,25 +1,14 @@
-"""Elementwise ops of the tensor generation: bool comparisons, bits, and functions OneFlow 0.4 lacks."""
+"""Elementwise ops of the tensor generation: bits, and functions OneFlow 0.4 lacks."""
 from __future__ import annotations
 
 import math
 
 import numpy as np
 
-from flowedu.core.ops.elementwise import _as, comparison, div, exp, neg, nothing, sign, square, unary
-from flowedu.core.ops.formula import elementwise
+from flowedu.core.ops.elementwise import _as, div, exp, neg, nothing, sign, square, unary
+from flowedu.core.ops.promote import DIVIDING
 from flowedu.core.ops.record import Laws
-from flowedu.core.values import dtype as dt
-
-# ---- comparisons that give bools. (equal, less, ... of elementwise.py give int8, as OneFlow 0.4 has them.)
-eq = comparison("eq", np.equal, dt.bool_)
-ne = comparison("ne", np.not_equal, dt.bool_)
-lt = comparison("lt", np.less, dt.bool_)
-le = comparison("le", np.less_equal, dt.bool_)
-gt = comparison("gt", np.greater, dt.bool_)
-ge = comparison("ge", np.greater_equal, dt.bool_)
-both = comparison("both", np.logical_and, dt.bool_)
-either = comparison("either", np.logical_or, dt.bool_)
-differ = comparison("differ", np.logical_xor, dt.bool_)
+from flowedu.core.ops.tiled import elementwise
 
 
 # ---- bits of whole numbers
@@ -56,5 +45,6 @@ erfinv = unary("erfinv", _as(_erfinv), lambda dy, y: dy * exp(square(y)) * (math
 fmod = elementwise("fmod(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False), tile="fmod",
                    ref=lambda x, y: np.fmod(x, y),
                    grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * trunc(div(x, y)))})
+DIVIDING.add(fmod)
 copysign = elementwise("copysign(x, y) -> z", tile="copysign", ref=lambda x, y: np.copysign(x, y),
                        grad={"x": lambda dz, x, z: dz * (sign(x) * sign(z))})

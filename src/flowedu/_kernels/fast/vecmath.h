@@ -1,6 +1,7 @@
 /* exp, log, tanh, sigmoid, erf and gelu for float, written without branches or calls, so that the compiler turns a plain
  * loop over them into vector instructions. (libm's own functions stop vectorisation: one call per element.)
- * The double versions are libm's: float64 serves exactness, not speed.
+ * (The double versions are libm's: float64 serves exactness, not speed. They are in _kernels/core/scalarmath.h, which
+ * includes this file where it is there.)
  *
  * Errors are below 3e-7 relative for every float input; limits as in C: exp overflows to inf and underflows through
  * denormals to 0, log(0) = -inf, log(x < 0) = NaN, NaN gives NaN. The polynomials are minimax fits.
@@ -163,17 +164,4 @@ FE_FN float fe_gelu_slopef(float x) {
 }
 
 #endif
-
-FE_FN double fe_exp(double x) { return exp(x); }
-FE_FN double fe_log(double x) { return log(x); }
-FE_FN double fe_tanh(double x) { return tanh(x); }
-FE_FN double fe_erf(double x) { return erf(x); }
-FE_FN double fe_gelu(double x) { return x * (0.5 * erfc(x * -0.70710678118654752)); }
-FE_FN double fe_gelu_slope(double x) {
-    return 0.5 * erfc(x * -0.70710678118654752) + x * exp(-0.5 * x * x) * 0.39894228040143268;
-}
-FE_FN double fe_sigmoid(double x) {
-    double e = exp(-fabs(x));
-    return (x < 0.0 ? e : 1.0) / (1.0 + e);
-}
 #endif

@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.graph.rewrite import attributes, dead, replace
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.fused import fused
 from flowedu.core.ops.program import MAX_SLOTS, Formula
 from flowedu.core.ops.view import constant
 from flowedu.core.values.dtype import dtype
+from flowedu.fast.ops.fused import fused
+from flowedu.ops.formula import inline
 
 MAX_OPERANDS = 12
 
@@ -74,7 +75,7 @@ class Group:
                 slots[i] = self.enter(x.node)
             else:
                 slots[i] = self.operand(x, start)
-        self.count = program.inline_into(slots, self.instrs, self.consts, self.count)
+        self.count = inline(program, slots, self.instrs, self.consts, self.count)
         types = program.types(node.op.name, [x.dtype for x in node.inputs])
         self.dtypes.update({slots[s]: types[s] for s in program.consts})
         return slots[program.outs[0]]

@@ -1,4 +1,4 @@
-"""Elementwise ops from one formula.
+"""Elementwise ops made of others, from one formula.
 
 `elementwise("softsign(x) -> y", formula=lambda x: x / (1 + abs_(x)))` is a whole op. The formula is run once under an
 interpreter that, instead of computing, writes down the tiles the ops would use: the result is one fused kernel, with no
@@ -6,17 +6,17 @@ compiler at run time. The gradient, unless given, is that of the ops the formula
 """
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.core.ops import axes
-from flowedu.core.ops.define import Op, define
+from flowedu.core.ops.define import Op
 from flowedu.core.ops.dispatch import interpreter
 from flowedu.core.ops.program import MAX_SLOTS, Formula
-from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.ops.record import Laws, Split
 from flowedu.core.ops.reverse import vjp
+from flowedu.core.ops.tiled import elementwise as tiled
+from flowedu.core.ops.tiled import function, inputs_of
 from flowedu.core.ops.value import Value
 from flowedu.core.ops.view import constant
 from flowedu.core.values import dtype as dt
@@ -30,35 +30,19 @@ def elementwise(signature: str, *parts: Split | Laws, tile: str | None = None, f
 
     Args:
         signature: `"softsign(x) -> y"`.
-        tile: its formula's name in _kernels/core/formulas.h; or
-        formula: a function of the inputs, written with operators and other elementwise ops.
-        parts: see core/ops/record.py. ref, grad: as in `define`. With `formula`, ref and grad may be left out.
+        formula: a function of the inputs, written with operators and other elementwise ops; or
+        tile: as in core/ops/tiled.py.
+        parts: see core/ops/record.py. ref, grad: as in `define`. With `formula`, both may be left out.
         dtype: output dtype rule; default: that of the inputs.
     """
-    head = signature.partition("->")[0]
-    names = [n.strip() for n in head[head.index("(") + 1:head.rindex(")")].split("*")[0].split(",") if n.strip()]
-    program = Formula.single(tile, len(names)) if tile else trace(formula, names)
-    scope = {"axes": axes, "what": head.split("(")[0]}
-    equation = function(f"lambda {', '.join(names)}: axes.elementwise({', '.join(names)})", scope)
-    shape = function(f"lambda {', '.join(names)}: axes.broadcast({', '.join(s + '.shape' for s in names)}, what=what)",
-                     scope)
-    if formula is not None and grad is None:
+    if formula is None:
+        return tiled(signature, *parts, tile=tile, ref=ref, grad=grad, dtype=dtype, doc=doc)
+    names = inputs_of(signature)
+    if grad is None:
         grad = formula_gradient(formula, names, signature.rpartition("->")[2].strip())
-    if formula is not None and ref is None:
+    if ref is None:
         ref = function(f"lambda {', '.join(names)}: run({', '.join(names)})", {"run": reference(formula)})
-    return define(signature, Meaning(equation, ref, shape=shape, dtype=dtype),
-                  Kernel("elementwise", program=program, contiguous=False, inplace=names if dtype is None else ()), *parts,
-                  grad=grad, doc=doc)
-
-
-def function(source: str, scope: dict) -> Callable:
-    """A function from its text; it counts as part of this file, so that errors do not take it for the user's line."""
-    return eval(_code(source), scope)
-
-
-@functools.cache                                                     # most ops differ in their names only
-def _code(source: str):
-    return compile(source, __file__, "eval")
+    return tiled(signature, *parts, tile=trace(formula, names), ref=ref, grad=grad, dtype=dtype, doc=doc)
 
 
 class Symbol(Value):
@@ -93,7 +77,7 @@ class Tracer:
 
     def append(self, program: Formula, slots: dict[int, int], spec: Spec) -> Symbol:
         """The instructions of `program` with its inputs bound to our slots."""
-        self.count = program.inline_into(slots, self.instrs, self.consts, self.count)
+        self.count = inline(program, slots, self.instrs, self.consts, self.count)
         return Symbol(slots[program.outs[0]], spec)
 
 
@@ -109,6 +93,22 @@ def trace(formula: Callable, names: list[str]) -> Formula:
         raise ArgumentError("formula: too long for one kernel", expected=f"at most {MAX_SLOTS} slots",
                             got=str(tracer.count), fix="split it into two ops")
     return Formula(len(names), tracer.instrs, [out.slot], tracer.consts)
+
+
+def inline(formula: Formula, slots: dict[int, int], instrs: list, consts: dict, count: int) -> int:
+    """Append a formula to another one's `instrs` and `consts`, its own slots numbered from `count`.
+
+    slots: {own input slot: slot of the other}; completed here. Returns the count after.
+    """
+    for slot, value in formula.consts.items():
+        slots[slot] = count
+        consts[count] = value
+        count += 1
+    for name, out, operands in formula.instrs:
+        slots[out] = count
+        instrs.append((name, count, tuple([slots[o] for o in operands])))
+        count += 1
+    return count
 
 
 def formula_gradient(formula: Callable, names: list[str], output: str) -> Callable:

@@ -1,4 +1,4 @@
-/* Optimizer updates: a table of rules, and the one engine that runs any of them over all parameters of a model.
+/* Optimizer updates: a table of rules (SGD's takes the place of the plain one in _kernels/core/update.pyx), and the one engine that runs any of them over all parameters of a model.
  *
  * Arguments of a call: lr (1,), step (1,) int64, then for each parameter its group: weight, gradient, and what the rule
  * remembers about it (core/ops/update.py). There are no outputs: the inputs are changed where they lie, in one pass over memory.

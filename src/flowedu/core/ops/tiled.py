@@ -1,0 +1,48 @@
+"""Elementwise ops from one line of C: the record of an op that the elementwise kernel runs tile by tile.
+
+(Elementwise ops made of others, with one fused kernel each: ops/formula.py.)
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import Op, define
+from flowedu.core.ops.program import Formula
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+
+
+def elementwise(signature: str, *parts: Split | Laws, tile: str | Formula, ref: Callable, grad: dict | None = None,
+                dtype: Callable | None = None, doc: str = "") -> Op:
+    """Define a broadcasting elementwise op.
+
+    Args:
+        signature: `"add(x, y) -> z"`.
+        tile: its formula's name in _kernels/core/formulas.h, or a Formula of several.
+        parts: see core/ops/record.py. ref, grad: as in `define`.
+        dtype: output dtype rule; default: that of the inputs.
+    """
+    names = inputs_of(signature)
+    listed, scope = ", ".join(names), {"axes": axes, "what": signature.partition("(")[0]}
+    equation = function(f"lambda {listed}: axes.elementwise({listed})", scope)
+    shape = function(f"lambda {listed}: axes.broadcast({', '.join(s + '.shape' for s in names)}, what=what)", scope)
+    return define(signature, Meaning(equation, ref, shape=shape, dtype=dtype),
+                  Kernel("elementwise", program=Formula.single(tile, len(names)) if isinstance(tile, str) else tile,
+                         contiguous=False, inplace=names if dtype is None else ()), *parts, grad=grad, doc=doc)
+
+
+def inputs_of(signature: str) -> list[str]:
+    """The names of the inputs of "add(x, y) -> z"."""
+    head = signature.partition("->")[0]
+    return [n.strip() for n in head[head.index("(") + 1:head.rindex(")")].split("*")[0].split(",") if n.strip()]
+
+
+def function(source: str, scope: dict) -> Callable:
+    """A function from its text; it counts as part of this file, so that errors do not take it for the user's line."""
+    return eval(_code(source), scope)
+
+
+@functools.cache                                                     # most ops differ in their names only
+def _code(source: str):
+    return compile(source, __file__, "eval")

@@ -1,0 +1,162 @@
+"""What a job takes and returns, beyond arrays in and one array out (core/values/signature.py): containers of them, lists of
+arrays per device, callbacks, and the style before flowedu.typing, where a parameter's default says what it takes."""
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from typing import Any, NamedTuple
+
+from flowedu.core.values import placeholder as ph
+from flowedu.core.values.signature import MISSING, Parameter, Signature, blob_advice
+from flowedu.core.values.typing import Numpy
+from flowedu.errors import CheckError, UnsupportedError
+from flowedu.oneflow04.job.annotation import (
+    BundleOf,
+    CallbackOf,
+    DictOf,
+    ListOf,
+    TupleOf,
+    annotations,
+    parameter_tree,
+    return_tree,
+    show,
+)
+
+
+class JobSignature(Signature):
+    """What a job takes and returns (`returns`: a tree of annotation.py)."""
+
+    __slots__ = ()
+
+    @property
+    def calls_back(self) -> bool:
+        return isinstance(self.returns, CallbackOf)
+
+    def input_defs(self) -> tuple:
+        """Fresh definitions, one tree per parameter. Raises CheckError, or UnsupportedError (NotImplementedError)."""
+        bare = [p.name for p in self.parameters if not p.annotated]
+        if 0 < len(bare) < len(self.parameters):
+            raise UnsupportedError(f"{self.name}: All parameters of global function should be annotated",
+                                   expected="a placeholder on every parameter", got=f"none on {', '.join(bare)}",
+                                   fix=f"write {bare[0]}: tp.Numpy.Placeholder(shape, dtype)")
+        return super().input_defs()
+
+    def definition(self, tree: Any, name: str) -> Any:
+        if isinstance(tree, TupleOf):
+            return tuple(self.definition(t, name) for t in tree.items)
+        if isinstance(tree, ph.ArgBlobDef):
+            return tree.clone()
+        if isinstance(tree, dict):
+            return {k: self.definition(t, name) for k, t in tree.items()}
+        if isinstance(tree, (list, tuple)):
+            return type(tree)(self.definition(t, name) for t in tree)
+        return super().definition(tree, name)
+
+    def check_return(self, value: Any, is_blob: Function[[Any], bool]) -> None:
+        check_return(value, self.returns, is_blob, self.name)
+
+
+_strict = False
+
+
+def enable_typing_check(value: bool = True) -> None:
+    """From now on a missing annotation is a NotImplementedError at decoration."""
+    global _strict
+    _strict = value
+
+
+def job_signature(fn: Function) -> JobSignature:
+    """Reads and checks the annotations of a job's function, at decoration.
+
+    Raises: UnsupportedError (a NotImplementedError) for an annotation of the wrong kind; CheckError (an AssertionError)
+    for *args, **kwargs, keyword-only parameters, and for Tuple, List, Dict, Bundle, Callback without their [T].
+    """
+    name = fn.__name__
+    parameters, returns = annotations(fn)
+    if _strict and (missing := [p.name for p in parameters if p.annotation is MISSING]):
+        raise UnsupportedError(f"{name}: parameter {missing[0]} is not annotated", expected="an annotation on "
+                               "everything, after enable_typing_check()", got=f"none on {', '.join(missing)}",
+                               fix=f"write {missing[0]}: tp.Numpy.Placeholder(shape, dtype)")
+    if _strict and returns is MISSING:
+        raise UnsupportedError(f"{name}: no return annotation found", expected="one, after enable_typing_check()",
+                               got="none", fix="write -> tp.Numpy, say")
+    written = all(p.annotation is not MISSING for p in parameters)
+    for p in parameters if written else ():
+        if p.kind is not p.POSITIONAL_OR_KEYWORD:
+            raise CheckError(f"{name}: no parameters like *args or **kwargs supported",
+                             expected="plain parameters, one per input", got=str(p),
+                             fix="take a Tuple[...] of placeholders for a group of inputs")
+    trees = [parameter_tree(p.annotation, f"{name}: parameter {p.name}") if written else p.default for p in parameters]
+    return JobSignature(name, tuple(Parameter(p.name, t, p.annotation is not MISSING) for p, t in zip(parameters, trees)),
+                        MISSING if returns is MISSING else return_tree(returns, name))
+
+
+def check_return(value: Any, annotation: Any, is_blob: Function[[Any], bool], where: str) -> None:
+    """Checks what a body returned against its return annotation, at compile.
+
+    Args:
+        annotation: `Signature.returns`.
+        is_blob: tells a blob from anything else; a blob's `is_dynamic` is read.
+        where: starts the message: the job's name.
+
+    Raises: CheckError (an AssertionError); UnsupportedError (a NotImplementedError) for what is neither blob nor
+    container where there is no annotation, or a Bundle.
+    """
+    if annotation is not MISSING or value is not None:
+        _Check(is_blob, where, annotation).value(value, annotation, "")
+
+
+class _Check(NamedTuple):
+    is_blob: Function[[Any], bool]
+    where: str
+    annotation: Any
+
+    def value(self, value: Any, want: Any, at: str) -> None:
+        """`want` is the part of the annotation for `value`, which stands at `at` in the returned value."""
+        if want is None:
+            self.need(value is None, value, at, "None", "remove the `return`, or annotate -> tp.Numpy")
+        elif isinstance(want, CallbackOf):
+            self.value(value, want.item, at)
+        elif want is MISSING or isinstance(want, BundleOf):
+            self.nest(value, want, at)
+        elif isinstance(want, TupleOf):
+            n = len(want.items)
+            self.need(type(value) is tuple, value, at, f"a tuple of {n}",
+                      "return (a, b) with round brackets, or annotate what is returned")
+            self.need(len(value) == n, value, at, f"a tuple of {n}", "write one type in Tuple[...] per element")
+            for i, (v, w) in enumerate(zip(value, want.items)):
+                self.value(v, w, f"{at}[{i}]")
+        elif isinstance(want, ListOf):
+            self.need(type(value) is list, value, at, "a list",
+                      "return [a, b] with square brackets, or annotate Tuple[...]")
+            for i, v in enumerate(value):
+                self.value(v, want.item, f"{at}[{i}]")
+        elif isinstance(want, DictOf):
+            self.need(type(value) is dict, value, at, "a dict", "return {'loss': loss}, say, or annotate tp.Numpy")
+            for k, v in value.items():
+                self.need(type(k) is want.key, k, at, f"keys of type {show(want.key)}", "change it or the K of Dict")
+                self.value(v, want.item, f"{at}[{k!r}]")
+        else:
+            self.need(self.is_blob(value), value, at, "a blob", blob_advice(value))
+            self.need(want is not Numpy or not getattr(value, "is_dynamic", False), value, at, "a blob of fixed shape",
+                      "annotate tp.ListNumpy: only fixed-shape blobs fit tp.Numpy")
+
+    def nest(self, value: Any, want: Any, at: str) -> None:
+        """Any nesting of list, tuple and dict; `want` is a BundleOf, or MISSING."""
+        if self.is_blob(value):
+            if want is not MISSING:
+                self.value(value, want.item, at)
+        elif isinstance(value, (list, tuple)) or type(value) is dict:
+            for k, v in value.items() if type(value) is dict else enumerate(value):
+                self.nest(v, want, f"{at}[{k!r}]")
+        else:
+            self.need(False, value, at, "a blob, or a list, tuple or dict of blobs", blob_advice(value),
+                      UnsupportedError, "global_function returns RemoteBlob or list/tuple/dict nested RemoteBlob only")
+
+    def need(self, holds: bool, value: Any, at: str, expected: str, fix: str, error: type = CheckError,
+             problem: str = "the returned value does not match the return annotation") -> None:
+        if not holds:
+            got = "a blob" if self.is_blob(value) else ph.describe(value)
+            if self.is_blob(value) and getattr(value, "is_dynamic", False):
+                got = "a blob of dynamic shape"
+            raise error(f"{self.where}: {problem}", got=got + (f" at result{at}" if at else ""), fix=fix,
+                        expected=f"{expected}, for {show(self.annotation)}")

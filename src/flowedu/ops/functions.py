@@ -1,0 +1,48 @@
+"""More functions of real numbers: of angles, hyperbolic ones, erf and gelu. Records as in core/ops/elementwise.py."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flowedu.core.ops.elementwise import _as, equal, exp, neg, rsqrt, square, unary, where
+from flowedu.core.ops.promote import scalar
+from flowedu.core.ops.record import Laws, Split
+from flowedu.core.ops.tiled import elementwise
+
+_TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
+_DENSITY = 1 / math.sqrt(2 * math.pi)             # of the normal distribution, at 0
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+_cdf = np.vectorize(lambda x: math.erfc(-x * math.sqrt(0.5)) / 2, otypes=[np.float64])
+
+
+def _not_zero(x):
+    return where(equal(x, 0.0), scalar(1, x.dtype), x)
+
+
+squared_difference = elementwise("squared_difference(x, y) -> z", Laws(float_only=False), tile="squared_difference",
+                                 ref=lambda x, y: np.square(x - y), grad={"x": lambda dz, x, y: dz * (x - y) * 2,
+                                                                          "y": lambda dz, x, y: dz * (y - x) * 2})
+atan2 = elementwise("atan2(x, y) -> z", Laws(domain={"y": "positive"}), tile="atan2", ref=lambda x, y: np.arctan2(x, y),
+                    grad={"x": lambda dz, x, y: dz * y / _not_zero(square(x) + square(y)),
+                          "y": lambda dz, x, y: neg(dz * x / _not_zero(square(x) + square(y)))})
+reciprocal_no_nan = unary("reciprocal_no_nan", lambda x: np.where(x == 0, x, 1 / np.where(x == 0, x + 1, x)),
+                          lambda dy, y: neg(dy * square(y)), domain="nonzero")
+tan = unary("tan", lambda x: np.tan(x), lambda dy, y: dy * (square(y) + 1), domain="unit")
+asin = unary("asin", lambda x: np.arcsin(x), lambda dy, x: dy * rsqrt(1 - square(x)), domain="unit")
+acos = unary("acos", lambda x: np.arccos(x), lambda dy, x: neg(dy * rsqrt(1 - square(x))), domain="unit")
+atan = unary("atan", lambda x: np.arctan(x), lambda dy, x: dy / (square(x) + 1))
+sinh = unary("sinh", lambda x: np.sinh(x), lambda dy, x: dy * cosh(x))
+cosh = unary("cosh", lambda x: np.cosh(x), lambda dy, x: dy * sinh(x))
+asinh = unary("asinh", lambda x: np.arcsinh(x), lambda dy, x: dy * rsqrt(square(x) + 1))
+acosh = unary("acosh", lambda x: np.arccosh(x), lambda dy, x: dy * rsqrt(square(x) - 1), domain="above_one")
+atanh = unary("atanh", lambda x: np.arctanh(x), lambda dy, x: dy / (1 - square(x)), domain="unit")
+erf = unary("erf", _as(_erf), lambda dy, x: dy * exp(neg(square(x))) * _TWO_OVER_SQRT_PI)
+erfc = unary("erfc", _as(lambda x: 1 - _erf(x)), lambda dy, x: dy * exp(neg(square(x))) * -_TWO_OVER_SQRT_PI)
+gelu = unary("gelu", _as(lambda x: x * _cdf(x)), lambda dy, x: gelu_grad(dy, x))
+gelu_grad = elementwise("gelu_grad(dy, x) -> dx", Split(linear=["dy"]), tile="gelu_grad",
+                        ref=lambda dy, x: (dy * (_cdf(x) + x * np.exp(-x * x / 2) * _DENSITY)).astype(x.dtype),
+                        grad={"dy": lambda ddx, x: gelu_grad(ddx, x),
+                              "x": lambda ddx, dy, x: ddx * dy * (2 - square(x)) * exp(square(x) * -0.5)
+                              * _DENSITY},
+                        doc="dy times the slope of gelu at x: cdf(x) + x * density(x) of the normal distribution.")

@@ -1,0 +1,125 @@
+"""Hooks: what users hang on tensors and on the tape's nodes, and what they see of those: next_functions. Backward asks here
+where it meets a hook (core/grad/arrive.pxi)."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import TensorBase, connect
+from flowedu.errors import CallError, GradientError
+
+_COPY = REGISTRY["contiguous"]
+_ids = itertools.count()
+
+
+class AccumulateGrad:
+    """The end of a path: where a leaf's gradient is added to its `.grad`. `variable` is the leaf."""
+
+    next_functions = ()
+
+    def __init__(self, variable):
+        self.variable = variable
+
+    def name(self) -> str:
+        return "accumulate_grad"
+
+    def __repr__(self) -> str:
+        return "<accumulate_grad>"
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, AccumulateGrad) and other.variable is self.variable
+
+    def __hash__(self) -> int:
+        return hash((AccumulateGrad, id(self.variable)))
+
+    def register_hook(self, hook: Callable) -> Handle:
+        """Call `hook(grad_inputs, grad_outputs)` when the leaf's gradient is there."""
+        return self.variable.register_post_accumulate_grad_hook(lambda leaf: hook((), (leaf.grad,)))
+
+
+class Handle:
+    """What registering a hook returns: `remove()` takes it away, and so does leaving a `with` block."""
+
+    def __init__(self, table: dict, hook: Callable, key: int | None = None):
+        if not callable(hook):
+            raise CallError("register_hook: the hook is not a function", expected="a function of the gradient",
+                            got=type(hook).__name__)
+        self.table, self.id = table, next(_ids) if key is None else key
+        table[self.id] = hook
+
+    def remove(self) -> None:
+        self.table.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.remove()
+
+
+def next_functions(node) -> tuple:
+    out = []
+    for i, e in enumerate(node.edges):
+        leaf = e is not None and type(e) is not type(node)
+        out.append((AccumulateGrad(e) if leaf else e, 0 if leaf or e is None else node.slot(i)))
+    return tuple(out)
+
+
+def hook_table(node, key) -> dict:
+    """The hooks of a node under `key`: an output's number, "before" or "after"."""
+    if node.hooks is None:
+        node.hooks = {}
+    return node.hooks.setdefault(key, {})
+
+
+# ---- during backward
+def leaf_hooks(leaf, gradient):
+    """What the hooks of a leaf make of its gradient."""
+    for f in list((leaf.rare.hooks or {}).values()):
+        gradient = _checked(f(gradient), gradient)
+    return gradient
+
+
+def before_node(node, douts: list) -> None:
+    """Tensor hooks and retain_grad of the node's outputs, then its prehooks."""
+    for slot, g in enumerate(douts):
+        if g is None:
+            continue
+        for f in list(node.hooks.get(slot, {}).values()):
+            douts[slot] = _checked(f(douts[slot]), douts[slot])
+        weak = node.hooks.get(("keep", slot))
+        t = weak() if weak is not None else None
+        if t is not None:
+            g = _COPY.call((douts[slot],), ())
+            t.grad_ = g if t.grad_ is None else t.grad_ + g
+    for f in list(node.hooks.get("before", {}).values()):
+        new = f(tuple(douts))
+        if new is not None:
+            douts[:] = new if isinstance(new, (tuple, list)) else (new,)
+
+
+def after_node(node, grads: list, douts: list) -> list:
+    """What the node's hooks make of its inputs' gradients."""
+    for f in list(node.hooks.get("after", {}).values()):
+        new = f(tuple(grads), tuple(douts))
+        if new is not None:
+            grads = list(new) if isinstance(new, (tuple, list)) else [new]
+    return grads
+
+
+def _checked(new, old):
+    """What a hook returned for the gradient `old`; None: it leaves that."""
+    if new is None:
+        return old
+    if not isinstance(new, TensorBase):
+        raise GradientError("register_hook: the hook returned something else than a tensor", expected="a tensor or None",
+                            got=type(new).__name__)
+    if new.shape_() != old.shape_():
+        raise GradientError("register_hook: the hook changed the shape of the gradient", expected=str(old.shape_()),
+                            got=str(new.shape_()))
+    return new
+
+
+connect(node_next=next_functions, node_hook=lambda node, key, hook: Handle(hook_table(node, key), hook),
+        leaf_hooks=leaf_hooks, before_node=before_node, after_node=after_node)

@@ -1,0 +1,48 @@
+"""Promotion, for those who ask: which dtype a result has, what may be written where; functions made of several ops, on
+halves and whole numbers; and the check that something is a tensor at all. (The rules: core/ops/promote.py.)"""
+from __future__ import annotations
+
+import functools
+
+from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.ops.promote import HALVES, cast, category, default_float, promote, run
+from flowedu.core.values import dtype as dt
+from flowedu.errors import NotATensorError
+
+
+def promote_types(type1: dt.dtype, type2: dt.dtype) -> dt.dtype:
+    """The smallest dtype that holds both: promote_types(int32, float16) is float16."""
+    return promote(type1, type2)
+
+
+def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
+    """Whether an in-place op may write a result of dtype `from_` into `to`: not from a higher category to a lower."""
+    return category(from_) <= category(to)
+
+
+def check_tensor(what: str, x, name: str = "input") -> None:
+    """Raise NotATensorError (a TypeError) unless x is a tensor."""
+    if not isinstance(x, TensorBase):
+        raise NotATensorError(what, x, name)
+
+
+def wide(f):
+    """f, a reduction made of several ops, on halves: computed in float32 and rounded once. (A sum or a square on the way
+    may be more than a half holds.)"""
+    @functools.wraps(f)
+    def g(input, *args, dtype=None, **options):
+        kind = dtype or getattr(input, "dtype", None)
+        more = {} if dtype is None else {"dtype": dtype}
+        if getattr(kind, "name", None) not in HALVES:
+            return f(input, *args, **options, **more)
+        y = f(cast(cast(input, kind), dt.float32), *args, **options)
+        return tuple([cast(t, kind) for t in y]) if isinstance(y, tuple) else cast(y, kind)
+
+    return g
+
+
+def in_float(op, x, attrs: tuple = ()):
+    """op(x) of an op for floats: whole numbers become floats first."""
+    if not x.dtype.is_floating_point:
+        x = cast(x, default_float())
+    return run(op, (x,), attrs)
