@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from flowedu.core.layers import hooks, trace
-from flowedu.core.layers.conversion import Convertible
-from flowedu.core.layers.hooks import Hooks, RemovableHandle
+from flowedu.core.layers import trace
+from flowedu.nn.methods import hooks
+from flowedu.nn.methods.conversion import Convertible
+from flowedu.nn.methods.hooks import Hooks, RemovableHandle
 from flowedu.core.layers.members import Members
 from flowedu.core.layers.parameter import Parameter
-from flowedu.core.layers.state import Stateful
+from flowedu.nn.methods.state import Stateful
 from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import CallError, DTypeError, MissingAttributeError, NameKeyError, UnsupportedError
 from flowedu.errors.nearest import UnknownNameError

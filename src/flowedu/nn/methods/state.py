@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from flowedu.core.grad.modes import no_grad
-from flowedu.core.layers.hooks import RemovableHandle
+from flowedu.nn.methods.hooks import RemovableHandle
 from flowedu.core.ops.arrays import copied
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
