@@ -12,7 +12,7 @@ from typing import NamedTuple
 from flowedu.core.graph.backward import ones
 from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import Graph, GraphValue, Node
-from flowedu.nn.methods.hooks import say_misfit
+from flowedu.core.layers.module import say_misfit
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import interpreter, is_grad_enabled, lazy_tensor
 from flowedu.core.ops.reverse import reverse
