@@ -48,7 +48,7 @@ from flowedu.oneflow04.variables import get_variable
 
 # chapter 4: job functions
 from flowedu.oneflow04.job import env, scope
-from flowedu.core.job.blob import ConsistentBlob, EagerConsistentBlob, LocalBlob, MirroredBlob
+from flowedu.oneflow04.job.blob import ConsistentBlob, EagerConsistentBlob, LocalBlob, MirroredBlob
 from flowedu.oneflow04.job.config import ExecutionConfig, FunctionConfig, config, function_config
 from flowedu.oneflow04.job.description import current_global_function_desc
 from flowedu.oneflow04.job.eager import eager_execution_enabled, enable_eager_execution
@@ -56,7 +56,7 @@ from flowedu.oneflow04.job.env import current_machine_id, current_resource
 from flowedu.core.job.function import global_function
 from flowedu.oneflow04.job.scope import cast_to_current_logical_view, current_scope, namespace as name_scope
 from flowedu.core.job.session import clear_default_session, get_all_variables, load_variables, sync_default_session
-from flowedu.core.job.watch import watch, watch_diff
+from flowedu.oneflow04.job.watch import watch, watch_diff
 from flowedu.oneflow04 import deprecated, unittest
 from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 

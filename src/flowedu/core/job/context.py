@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from flowedu.core.graph.backward import gradients
 from flowedu.core.graph.ir import Graph, GraphValue
-from flowedu.core.job.blob import ConsistentBlob
-from flowedu.core.job.placement import Placement
-from flowedu.core.job.recording import Call, flat, replay, shaped_like
-from flowedu.core.job.views import Views
+from flowedu.oneflow04.job.blob import ConsistentBlob
+from flowedu.oneflow04.job.placement import Placement
+from flowedu.oneflow04.job.recording import Call, flat, replay, shaped_like
+from flowedu.oneflow04.job.views import Views
 from flowedu.core.layers.context import BETWEEN_JOBS, Context, blobs_in
 from flowedu.core.ops.host import HostOp
 from flowedu.core.shelves import shelf

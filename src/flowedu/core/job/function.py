@@ -5,10 +5,10 @@ import functools
 from collections.abc import Callable
 from types import NoneType
 
-from flowedu.core.job.blob import LocalBlob
+from flowedu.oneflow04.job.blob import LocalBlob
 from flowedu.core.job.program import CompiledJob
 from flowedu.core.job.session import default_session
-from flowedu.core.job.values import debugging, flat_array, joined
+from flowedu.oneflow04.job.values import debugging, flat_array, joined
 from flowedu.core.shelves import shelf
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.annotation import MISSING, CallbackOf

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.job.blob import ConsistentBlob, JobBlob, MirroredBlob
+from flowedu.oneflow04.job.blob import ConsistentBlob, JobBlob, MirroredBlob
 from flowedu.core.job.compiled import Compiled
 from flowedu.core.job.context import JobContext
-from flowedu.core.job.host_part import HostPart
-from flowedu.core.job.values import check_returned, debugging, fed, flat_array, given_back, per_device
+from flowedu.oneflow04.job.host_part import HostPart
+from flowedu.oneflow04.job.values import check_returned, debugging, fed, flat_array, given_back, per_device
 from flowedu.core.layers import context as contexts
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import placeholder as ph

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowedu.core.job.placement import Placement
-from flowedu.core.job.values import debugging
+from flowedu.oneflow04.job.placement import Placement
+from flowedu.oneflow04.job.values import debugging
 from flowedu.core.layers import context
 from flowedu.core.ops.arrays import copied
 from flowedu.core.ops.host import forget_states

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flowedu.core.graph.passes import NAMES as PASSES
-from flowedu.core.job.placement import TAGS, Placement
+from flowedu.oneflow04.job.placement import TAGS, Placement
 from flowedu.core.job.session import default_session
 from flowedu.errors import CheckError
 from flowedu.errors.once import say_once

@@ -12,10 +12,10 @@ import numpy as np
 
 from flowedu.core.grad.tape import run_backward
 from flowedu.core.job import session as sessions
-from flowedu.core.job.blob import EagerConsistentBlob, JobBlob, MirroredBlob
+from flowedu.oneflow04.job.blob import EagerConsistentBlob, JobBlob, MirroredBlob
 from flowedu.core.job.context import JobContext
-from flowedu.core.job.recording import Call, flat
-from flowedu.core.job.values import check_returned, fed, given_back, per_device
+from flowedu.oneflow04.job.recording import Call, flat
+from flowedu.oneflow04.job.values import check_returned, fed, given_back, per_device
 from flowedu.core.layers.context import EAGER, current, initial_value, pushed
 from flowedu.core.ops.dispatch import set_grad_enabled
 from flowedu.core.ops.host import States

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.job.blob import ConsistentBlob, MirroredBlob
-from flowedu.core.job.recording import flat, shaped_like
+from flowedu.oneflow04.job.blob import ConsistentBlob, MirroredBlob
+from flowedu.oneflow04.job.recording import flat, shaped_like
 from flowedu.core.layers.context import unique
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.blob import BlobDef

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.core.job.blob import LocalBlob
-from flowedu.core.job.values import joined
+from flowedu.oneflow04.job.blob import LocalBlob
+from flowedu.oneflow04.job.values import joined
 from flowedu.core.layers import trace
 from flowedu.core.layers.context import current
 from flowedu.core.ops.tensor import Tensor

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowedu.core.job.values import is_list
+from flowedu.oneflow04.job.values import is_list
 from flowedu.core.layers.frontend import front
 from flowedu.core.shelves import shelf
 from flowedu.core.values.blob import BlobDef

@@ -12,7 +12,7 @@ import numpy as np
 
 from flowedu.core.grad.modes import no_grad
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.job.recording import Call, replay
+from flowedu.oneflow04.job.recording import Call, replay
 from flowedu.core.layers.context import pushed
 from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.ops.host import HostOp, States
