@@ -53,9 +53,10 @@ from flowedu.oneflow04.job.config import ExecutionConfig, FunctionConfig, config
 from flowedu.oneflow04.job.description import current_global_function_desc
 from flowedu.oneflow04.job.eager import eager_execution_enabled, enable_eager_execution
 from flowedu.oneflow04.job.env import current_machine_id, current_resource
-from flowedu.core.job.function import global_function
+from flowedu.oneflow04.job.function import global_function
 from flowedu.oneflow04.job.scope import cast_to_current_logical_view, current_scope, namespace as name_scope
-from flowedu.core.job.session import clear_default_session, get_all_variables, load_variables, sync_default_session
+from flowedu.core.job.session import clear_default_session, get_all_variables
+from flowedu.oneflow04.job.session import load_variables, sync_default_session
 from flowedu.oneflow04.job.watch import watch, watch_diff
 from flowedu.oneflow04 import deprecated, unittest
 from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
@@ -172,7 +173,7 @@ __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name n
 
 # what the course leaves to other shelves (core/shelves.py)
 _register_shelf({
-    "plan as text": "flowedu.show.plan:describe", "plan, timed": "flowedu.show.profile:profile",
+    "plan as text": "flowedu.show.plan:describe",
     "memory as a picture": "flowedu.show.picture:draw_memory", "graph as text": "flowedu.show.modules:describe",
     "what the passes did": "flowedu.show.modules:report", "graph, timed": "flowedu.show.modules:profile",
     "graph as a picture": "flowedu.show.graph:draw_graph", "layouts as text": "flowedu.show.bill:describe",
@@ -183,12 +184,7 @@ _register_shelf({
     "ranks that are processes": "flowedu.distributed.mpi.process:start", "random numbers": "flowedu.tensor.generator",
     "why a call does not fit": "flowedu.calls.explain:misfit",
     "tensors from sizes": "flowedu.tensor.creation:construct",
-    "operators of blobs": "flowedu.oneflow04.math", "wishes of blobs": "flowedu.oneflow04.distribute",
-    "settings of a job": "flowedu.oneflow04.job.config:FunctionConfig",
-    "optimizer of a configuration": "flowedu.oneflow04.optim.legacy:optimizer_from_conf",
-    "bodies run at every call": "flowedu.oneflow04.job.eager:run", "debugging of jobs": "flowedu.oneflow04.job.debug",
-    "reading ahead": "flowedu.oneflow04.data.prefetch:Prefetcher",
-    "snapshots of variables": "flowedu.oneflow04.job.checkpoint_files"})
+})
 
 __version__ = "0.1.0"
 

@@ -1,4 +1,4 @@
-"""Blobs of a job under construction, with the operators of OneFlow 0.4, and what a job returns."""
+"""Blobs of a job under construction, with the operators and layouts of OneFlow 0.4, and what a job returns."""
 from __future__ import annotations
 
 import copy
@@ -6,33 +6,33 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowedu.oneflow04.job.values import is_list
-from flowedu.core.layers.frontend import front
-from flowedu.core.shelves import shelf
+from flowedu.core.job.blob import JobBlob
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.dtype import int8
 from flowedu.errors import CheckError
+from flowedu.oneflow04 import distribute as wishes
+from flowedu.oneflow04 import math
+from flowedu.oneflow04.job.values import is_list
 
 
-class JobBlob(BlobDef):
+class PlacedBlob(JobBlob):
     """A blob of a job that is being built. + - * / % and comparisons build ops; comparisons give int8 blobs.
 
-    Attributes (beside those of BlobDef): context, the job; values, its value on each device; parallel_conf, the placement
-    where it was made; parallel_size, how many devices that are; location, the line of the body; is_tensor_list. Of OneFlow
-    0.3 and older: batch_axis, 0 for what is made from arguments or sources, None for the rest; disable_boxing.
+    Attributes (beside those of JobBlob): parallel_conf, the placement where it was made; parallel_size, how many devices
+    that are; is_tensor_list. Of OneFlow 0.3 and older: batch_axis, 0 for what is made from arguments or sources, None for
+    the rest; disable_boxing.
     """
 
-    values: tuple
     disable_boxing = False
 
     def __init__(self, value, op_name: str, blob_name: str, context, is_dynamic: bool = False):
-        super().__init__(value, op_name, blob_name)
-        self.context, self.is_dynamic, self.parallel_conf = context, is_dynamic, context.placement
+        super().__init__(value, op_name, blob_name, context, is_dynamic)
+        self.parallel_conf = context.placement
 
     @property
     def distribute(self):
         """What its readers are asked to take (by default nothing in particular)."""
-        return vars(self).get("_distribute", shelf("wishes of blobs").AUTO)
+        return vars(self).get("_distribute", wishes.AUTO)
 
     @distribute.setter
     def distribute(self, wish) -> None:
@@ -41,14 +41,6 @@ class JobBlob(BlobDef):
     @property
     def parallel_size(self) -> int:
         return len(self.parallel_conf.devices)
-
-    @property
-    def job_name(self) -> str:
-        return self.context.name
-
-    @property
-    def location(self) -> str:
-        return getattr(getattr(self.value, "node", None), "line", "")
 
     @property
     def is_tensor_list(self) -> bool:
@@ -61,21 +53,17 @@ class JobBlob(BlobDef):
     def has_batch_axis(self) -> bool:
         return self.batch_axis is not None
 
-    def call_op(self, op, inputs: tuple, attrs: tuple):
-        """An op record called on blobs: unwrap, append the node, wrap. (flow.math and friends also give it a name.)"""
-        return front(op.name.capitalize())(lambda *values: op.call(values, attrs))(*inputs)
-
     def with_distribute(self, distribute) -> BlobDef:
         """A handle on the same blob that asks its readers for this distribution; no value changes."""
-        return shelf("wishes of blobs").hinted(self, distribute)
+        return wishes.hinted(self, distribute)
 
     def with_split_distribute(self, axis: int) -> BlobDef:
         """with_distribute(flow.distribute.split(axis)), as OneFlow 0.2 wrote it."""
-        return self.with_distribute(shelf("wishes of blobs").split(axis))
+        return self.with_distribute(wishes.split(axis))
 
     def with_broadcast_distribute(self) -> BlobDef:
         """with_distribute(flow.distribute.broadcast()), as OneFlow 0.2 wrote it."""
-        return self.with_distribute(shelf("wishes of blobs").broadcast())
+        return self.with_distribute(wishes.broadcast())
 
     def with_boxing_disabled(self, val: bool = True) -> BlobDef:
         """A handle with disable_boxing set. (Of OneFlow 0.2. Stored: boxing is done where it is needed.)"""
@@ -85,7 +73,7 @@ class JobBlob(BlobDef):
 
     def with_gradient_distribute(self, distribute) -> BlobDef:
         """The same blob, whose gradient has this distribution."""
-        return shelf("wishes of blobs").parallel_cast(self, gradient_distribute=distribute)
+        return wishes.parallel_cast(self, gradient_distribute=distribute)
 
     def __bool__(self):
         if self.dtype is int8:                 # if x > 0: ..., or x in blobs
@@ -100,25 +88,21 @@ def _operator(function: str, reflected: bool = False):
     """The method for an operator: it calls a function of flow.math."""
     def method(self, other):
         operands = (other, self) if reflected else (self, other)
-        return getattr(shelf("operators of blobs"), function)(*operands)
+        return getattr(math, function)(*operands)
     return method
 
 
 for _name, _function in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "div": "divide",
                          "mod": "mod"}.items():
-    setattr(JobBlob, f"__{_name}__", _operator(_function))
-    setattr(JobBlob, f"__r{_name}__", _operator(_function, reflected=True))
+    setattr(PlacedBlob, f"__{_name}__", _operator(_function))
+    setattr(PlacedBlob, f"__r{_name}__", _operator(_function, reflected=True))
 for _name, _function in {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
                          "ge": "greater_equal"}.items():
-    setattr(JobBlob, f"__{_name}__", _operator(_function))
+    setattr(PlacedBlob, f"__{_name}__", _operator(_function))
 
 
-class ConsistentBlob(JobBlob):
+class ConsistentBlob(PlacedBlob):
     """A blob seen as one logical value, however it lies on the devices."""
-
-    @property
-    def values(self) -> tuple:
-        return (self.value,)
 
     @property
     def split_axis(self) -> int | None:
@@ -140,7 +124,7 @@ class EagerConsistentBlob(ConsistentBlob):
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
 
-class MirroredBlob(JobBlob):
+class MirroredBlob(PlacedBlob):
     """A blob with a value of its own on every device.
 
     Attributes: values, those values; shape and dtype are those on the first device.
@@ -148,7 +132,11 @@ class MirroredBlob(JobBlob):
 
     def __init__(self, values: tuple, op_name: str, blob_name: str, context, is_dynamic: bool):
         super().__init__(values[0], op_name, blob_name, context, is_dynamic)
-        self.values = tuple(values)
+        self._values = tuple(values)
+
+    @property
+    def values(self) -> tuple:
+        return self._values
 
     @property
     def sub_consistent_blob_list(self) -> list[ConsistentBlob]:

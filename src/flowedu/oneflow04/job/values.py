@@ -3,33 +3,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.core.shelves import shelf
+from flowedu.core.buffers.tensor_list import TensorList
 from flowedu.core.values import placeholder as ph
 from flowedu.errors import UnsupportedError
 
 
-class Undebugged:
-    """What a job asks of its debugging where there is none."""
-
-    enabled = staticmethod(lambda: False)
-    flush = staticmethod(lambda: None)
-
-
-def debugging():
-    """Who is told what jobs do: OneFlow 0.4's debug mode, where it is there."""
-    return shelf("debugging of jobs", Undebugged)
-
-
-_list_type: list[type] = []                # chapter 7 puts TensorList here
-
-
-def register_list_type(cls: type) -> None:
-    """The class of lists of arrays: cls(arrays, dtype, number of axes), with arrays()."""
-    _list_type[:] = [cls]
-
-
 def is_list(value) -> bool:
-    return isinstance(value, tuple(_list_type))
+    return isinstance(value, TensorList)
 
 
 def check_returned(job: str, values) -> None:
@@ -54,13 +34,7 @@ def per_device(d: ph.ArgBlobDef, value) -> list:
     """An argument as one array, or TensorList, per device (of a fixed one: the whole)."""
     if isinstance(d, ph.FixedTensorDef):
         return [value]
-    return [_list_type[0](v, d.dtype, len(d.shape)) for v in value] if d.is_tensor_list else value
-
-
-def flat_array(a: np.ndarray) -> np.ndarray:
-    """Contiguous and aligned, as plans want it."""
-    a = np.asarray(a, order="C")
-    return a if a.flags.aligned else a.copy()
+    return [TensorList(v, d.dtype, len(d.shape)) for v in value] if d.is_tensor_list else value
 
 
 def given_back(value) -> object:

@@ -1,0 +1,32 @@
+"""JobBlob: a value of a job that is being built."""
+from __future__ import annotations
+
+from flowedu.core.layers.frontend import front
+from flowedu.core.values.blob import BlobDef
+
+
+class JobBlob(BlobDef):
+    """What the body of a job gets, and what ops and layers give it.
+
+    Attributes (beside those of BlobDef): context, the job; values, its value on each device; location, where in the body.
+    """
+
+    def __init__(self, value, op_name: str, blob_name: str, context, is_dynamic: bool = False):
+        super().__init__(value, op_name, blob_name)
+        self.context, self.is_dynamic = context, is_dynamic
+
+    @property
+    def values(self) -> tuple:
+        return (self.value,)
+
+    @property
+    def job_name(self) -> str:
+        return self.context.name
+
+    @property
+    def location(self) -> str:
+        return getattr(getattr(self.value, "node", None), "line", "")
+
+    def call_op(self, op, inputs: tuple, attrs: tuple):
+        """An op record called on blobs: unwrap, append the node, wrap. (flow.math and friends also give it a name.)"""
+        return front(op.name.capitalize())(lambda *values: op.call(values, attrs))(*inputs)
