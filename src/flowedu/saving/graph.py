@@ -15,9 +15,9 @@ from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.program import Program
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import ProxyState
+from flowedu.nn.graph.proxies import ProxyState
 from flowedu.core.trace.graph import Graph as TracedGraph
-from flowedu.core.trace.state import refuse_proxy_state
+from flowedu.nn.graph.state import refuse_proxy_state
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckpointError, GraphError, UnsupportedError

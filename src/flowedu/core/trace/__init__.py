@@ -1,4 +1,4 @@
 """Chapter 5: nn.Graph."""
-from flowedu.core.trace.blocks import GraphModule, GraphTensor, ProxyModule, ProxyState
-from flowedu.core.trace.config import GraphConfig
+from flowedu.nn.graph.proxies import GraphModule, GraphTensor, ProxyModule, ProxyState
+from flowedu.nn.graph.config import GraphConfig
 from flowedu.core.trace.graph import Graph

@@ -13,12 +13,12 @@ from flowedu.core.ops.dispatch import interpreter
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import GraphModule
+from flowedu.nn.graph.proxies import GraphModule
 from flowedu.core.trace.calls import bound, unpacked
 from flowedu.core.trace.effects import attributes_kept, check_aliases
-from flowedu.core.trace.state import load_free_tensors
+from flowedu.nn.graph.state import load_free_tensors
 from flowedu.core.trace.tracer import Tracer, meta
-from flowedu.core.trace.unroll import joined, micro_slices, over_micro_batches
+from flowedu.nn.graph.unroll import joined, micro_slices, over_micro_batches
 from flowedu.core.trace.update import STEP, append_updates, check_members
 from flowedu.core.values.spec import Spec
 from flowedu.errors import JobBuildAndInferError, told_line

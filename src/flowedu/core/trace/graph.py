@@ -19,9 +19,9 @@ from flowedu.core.layers.module import Module
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.trace import io, state
-from flowedu.core.trace.blocks import GraphModule, ProxyModule, make_block
+from flowedu.nn.graph.proxies import GraphModule, ProxyModule, make_block
 from flowedu.core.trace.compiled import Compiled
-from flowedu.core.trace.config import GraphConfig
+from flowedu.nn.graph.config import GraphConfig
 from flowedu.core.trace.update import check_disjoint
 from flowedu.errors import ArgumentError, CallError, CheckError, GraphAttributeError, GraphError, UnsupportedError
 from flowedu.errors.once import inert, say_once

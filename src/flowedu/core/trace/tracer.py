@@ -19,10 +19,10 @@ from flowedu.core.ops.reverse import reverse
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import GraphModule
+from flowedu.nn.graph.proxies import GraphModule
 from flowedu.core.trace.names import grad_name, op_type
-from flowedu.core.trace.state import FREE
-from flowedu.core.trace.unroll import Checkpoint
+from flowedu.nn.graph.state import FREE
+from flowedu.nn.graph.unroll import Checkpoint
 from flowedu.core.values import dtype as dt
 from flowedu.errors import GradientError, JobBuildAndInferError, ShapeError, UnsupportedError
 
