@@ -10,8 +10,8 @@ import flowedu as flow
 from common import constant, f32, fresh_session, job, refused, run  # noqa: F401
 from flowedu import nn
 from flowedu.core.graph.passes import NAMES
-from flowedu.nn.graph.config import GraphConfig
 from flowedu.errors import once
+from flowedu.nn.graph.config import GraphConfig
 from flowedu.oneflow04.job.settings import ACTS, GONE, JOB, REFUSED, SESSION, SWITCHES, WARNS
 
 x = f32(4, 6)

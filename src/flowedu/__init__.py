@@ -174,9 +174,7 @@ __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name n
 # what the course leaves to other shelves (core/shelves.py)
 _register_shelf({
     "plan as text": "flowedu.show.plan:describe",
-    "memory as a picture": "flowedu.show.picture:draw_memory", "graph as text": "flowedu.show.modules:describe",
-    "what the passes did": "flowedu.show.modules:report", "graph, timed": "flowedu.show.modules:profile",
-    "graph as a picture": "flowedu.show.graph:draw_graph", "layouts as text": "flowedu.show.bill:describe",
+    "layouts as text": "flowedu.show.bill:describe",
     "route as a picture": "flowedu.show.boxing:draw", "ZeRO": "flowedu.distributed.zero:zero",
     "ZeRO's layout": "flowedu.distributed.zero:shard", "trained parameters": "flowedu.distributed.auto.search:trained",
     "search for layouts": "flowedu.distributed.auto.search:automatic",

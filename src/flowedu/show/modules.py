@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flowedu.core.graph.ir import GraphValue, Node
-from flowedu.nn.graph.proxies import GraphModule
+from flowedu.core.trace.blocks import GraphModule
 from flowedu.core.trace.io import line
 from flowedu.core.trace.names import output_name
 from flowedu.core.trace.tracer import meta

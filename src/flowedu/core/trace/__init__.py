@@ -1,4 +1,2 @@
-"""Chapter 5: nn.Graph."""
-from flowedu.nn.graph.proxies import GraphModule, GraphTensor, ProxyModule, ProxyState
-from flowedu.nn.graph.config import GraphConfig
+"""Chapter 5: modules traced into graphs."""
 from flowedu.core.trace.graph import Graph

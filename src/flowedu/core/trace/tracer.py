@@ -19,12 +19,12 @@ from flowedu.core.ops.reverse import reverse
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
-from flowedu.nn.graph.proxies import GraphModule
+from flowedu.core.trace.blocks import GraphModule
 from flowedu.core.trace.names import grad_name, op_type
-from flowedu.nn.graph.state import FREE
-from flowedu.nn.graph.unroll import Checkpoint
 from flowedu.core.values import dtype as dt
 from flowedu.errors import GradientError, JobBuildAndInferError, ShapeError, UnsupportedError
+
+FREE = "FreeEagerTensor-"            # then a number: the name of a tensor that build uses and no module has
 
 
 class Watch(NamedTuple):
@@ -57,8 +57,7 @@ class Tracer:
         self.called: set[int] = set()
         self.hooked = False                              # whether it was said that hooks are not run
         self.count = self.free = 0
-        self.checkpoint: Checkpoint | None = None        # the call whose activations are not kept, while it is traced
-        self.checkpoints: dict[Node, Checkpoint] = {}
+        self.checkpoints: dict[Node, object] = {}        # of nodes whose activations are not kept: what makes them again
         self.passes: dict[Node, tuple[int, bool]] = {}   # of micro-batches: number, whether backward
         self.placing = shelf("where global tensors lie", OneDevice)(self)
 
@@ -92,9 +91,6 @@ class Tracer:
         self.graph.rename(node, name or (f"{block.path}-{kind}-{self.count}" if block else f"{kind}-{self.count}"))
         self.count += 1
         self.owner[node] = block
-        if self.checkpoint is not None:
-            self.checkpoint.nodes.append(node)
-            self.checkpoints[node] = self.checkpoint
         if block is not None:
             block.nodes.append(node)
         return outputs
@@ -171,9 +167,6 @@ class Tracer:
             warnings.warn(f"the hooks of {block.path} are not run in a nn.Graph, nor those of other modules", stacklevel=3)
         self.called.add(id(module))
         self.scope.append(block)
-        mine = self.checkpoint is None and block.activation_checkpointing
-        if mine:
-            self.checkpoint = Checkpoint(self)
         try:
             if first:
                 self.say(1, f"(MODULE:{block.path}:{module._shallow_repr()})", block)
@@ -182,14 +175,16 @@ class Tracer:
                     for key, t in table.items():
                         if t is not None:
                             self.say(1, f"({kind}:{block.path}.{key}:{meta(t)})", block)
-            out = _forward(module, args, kwargs)
+            out = self.forward(block, args, kwargs)
             if first:
                 block.outputs = self.seen("OUTPUT", f"_{block.path}_output", _as_args(out), {}, block)
             return out
         finally:
             self.scope.pop()
-            if mine:
-                self.checkpoint = None
+
+    def forward(self, block: GraphModule, args: tuple, kwargs: dict):
+        """forward of the module, in its scope."""
+        return _forward(block.origin, args, kwargs)
 
     def seen(self, kind: str, prefix: str, args: tuple, kwargs: dict, block) -> list[str]:
         """A line on each of the arguments, said aloud at debug level 1."""

@@ -1,4 +1,4 @@
-"""flow.global_function of OneFlow 0.4: jobs with settings, sources, sizes that vary, several devices, results of any kind."""
+"""flow.global_function of 0.4: jobs with settings, sources, sizes that vary, several devices, results of any kind."""
 from __future__ import annotations
 
 from collections.abc import Callable
