@@ -13,7 +13,7 @@ from flowedu.core.ops.dispatch import interpreter
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import GraphModule
+from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.calls import bound, unpacked
 from flowedu.core.trace.effects import attributes_kept, check_aliases
 from flowedu.core.trace.tracer import Tracer, meta
@@ -27,7 +27,7 @@ class Operator(NamedTuple):
 
     node: Node
     inputs: tuple[GraphValue, ...]
-    block: GraphModule | None
+    block: Block | None
 
 
 class Compiled:

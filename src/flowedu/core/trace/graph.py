@@ -16,7 +16,7 @@ from flowedu.core.layers.group import BaseOptimizer
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import GraphModule, make_block
+from flowedu.core.trace.blocks import Block, make_block
 from flowedu.core.trace.compiled import Compiled
 from flowedu.core.trace.options import Options
 from flowedu.core.trace.update import check_disjoint
@@ -35,7 +35,7 @@ class Graph:
     Attributes: name; config (Options); training, is_compiled.
     """
 
-    options_type, compiled_type = Options, Compiled
+    options_type, block_type, compiled_type = Options, Block, Compiled
 
     def __init__(self):
         put = object.__setattr__.__get__(self)
@@ -53,7 +53,7 @@ class Graph:
     def __setattr__(self, name: str, value) -> None:
         self._need_init(f"self.{name} = ...")
         if isinstance(value, Module):
-            self._blocks[name] = make_block(name, "", value)
+            self._blocks[name] = make_block(self.block_type, name, "", value)
             object.__setattr__(self, name, self.handle(self._blocks[name]))
         elif isinstance(value, Tensor):
             raise GraphAttributeError(f"{self.class_name} is not allowed to set Tensor attribute named '{name}'",
@@ -65,7 +65,7 @@ class Graph:
         else:
             object.__setattr__(self, name, value)
 
-    def handle(self, block: GraphModule):
+    def handle(self, block: Block):
         """What the attribute is that a module was assigned to."""
         return block.origin
 
@@ -180,5 +180,5 @@ class Graph:
                              expected="calls of modules in build; eager tensors outside", got=f"{self.name}(...)",
                              fix="call the module that the inner graph holds")
 
-    def _say(self, level: int, text: str, block: GraphModule | None = None) -> None:
+    def _say(self, level: int, text: str, block: Block | None = None) -> None:
         """What is done, for graphs that are asked to say it."""

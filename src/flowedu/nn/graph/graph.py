@@ -7,13 +7,12 @@ import re
 from pathlib import Path
 
 from flowedu.core.trace import graph as core
-from flowedu.core.trace.blocks import GraphModule
 from flowedu.core.trace.compiled import Compiled
 from flowedu.errors import ArgumentError, CallError, CheckError, GraphError
 from flowedu.errors.once import say_once
 from flowedu.nn.graph import state
 from flowedu.nn.graph.config import GraphConfig
-from flowedu.nn.graph.proxies import ProxyModule
+from flowedu.nn.graph.proxies import GraphModule, ProxyModule
 from flowedu.nn.graph.repeat import RepeatingCompiled
 from flowedu.show.modules import describe, profile, report
 
@@ -51,7 +50,7 @@ class Graph(core.Graph):
     Attributes: name; config (GraphConfig); training, is_compiled.
     """
 
-    options_type, compiled_type = GraphConfig, RepeatingCompiled
+    options_type, block_type, compiled_type = GraphConfig, GraphModule, RepeatingCompiled
     _level = -1
 
     def __init__(self, *, debug_v_level: int = -1, debug_ranks=None, **options):

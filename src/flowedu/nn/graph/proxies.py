@@ -8,8 +8,47 @@ from dataclasses import dataclass
 from flowedu.core.layers import trace
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.tensor import Tensor
-from flowedu.core.trace.blocks import GraphModule
+from flowedu.core.trace.blocks import Block
+from flowedu.errors import ArgumentError
 from flowedu.saving.graph import ProxyState
+
+
+class GraphModule(Block):
+    """A module's place in a graph, as users see it: `graph.model.to(nn.graph.GraphModule)`.
+
+    Attributes: those of Block: name, origin, stage_id, placement, activation_checkpointing ...
+    """
+
+    type = "MODULE"
+
+    @property
+    def name_prefix(self) -> str:
+        return self.prefix
+
+    def set_stage(self, stage_id: int | None = None, placement=None) -> None:
+        """Which stage of a pipeline this module is, and on which devices: what it is called on is brought there, where it
+        is a global tensor. (The parameters are placed with to_global.)"""
+        if stage_id is not None and (not isinstance(stage_id, int) or stage_id < 0):
+            raise ArgumentError(f"set_stage of {self.path}: stage_id", expected="0, 1, 2, ...", got=repr(stage_id))
+        if placement is not None and not hasattr(placement, "hierarchy"):
+            raise ArgumentError(f"set_stage of {self.path}: placement", expected="flow.placement(type, ranks)",
+                                got=repr(placement), fix='flow.placement("cpu", [0, 1])')
+        self.stage_id, self.placement = stage_id, placement
+
+    def debug(self, v_level: int = 0, **options) -> None:
+        """Graph.debug for this module and those below it."""
+        for block in self.walk():
+            block.debug_level = v_level
+
+    def __repr__(self) -> str:
+        return f"({self.handle_repr})"
+
+    @property
+    def handle_repr(self) -> str:
+        """`GraphModule:model(stage_id=0)`, as print(graph) shows it."""
+        said = ([f"stage_id={self.stage_id}, "] if self.stage_id is not None else [])
+        said += ["activation_checkpointing=True, "] if self.activation_checkpointing else []
+        return f"GraphModule:{self.path}({''.join(said)})"
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowedu.core.graph.ir import GraphValue
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.reverse import reverse
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import GraphModule
+from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.compiled import Compiled
-from flowedu.core.trace.tracer import Tracer
+from flowedu.core.trace.names import grad_name
+from flowedu.core.trace.tracer import Tracer, check_seed
 from flowedu.nn.graph.state import load_free_tensors
 from flowedu.nn.graph.unroll import Checkpoint, joined, micro_slices, over_micro_batches
 
 
 class ForgetfulTracer(Tracer):
-    """A Tracer that knows modules with activation_checkpointing."""
+    """A Tracer that knows modules with activation_checkpointing, and flow.autograd.grad in build."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -28,7 +31,7 @@ class ForgetfulTracer(Tracer):
             self.checkpoints[node] = self.checkpoint
         return outputs
 
-    def forward(self, block: GraphModule, args: tuple, kwargs: dict):
+    def forward(self, block: Block, args: tuple, kwargs: dict):
         if self.checkpoint is not None or not block.activation_checkpointing:
             return super().forward(block, args, kwargs)
         self.checkpoint = Checkpoint(self)
@@ -36,6 +39,21 @@ class ForgetfulTracer(Tracer):
             return super().forward(block, args, kwargs)
         finally:
             self.checkpoint = None
+
+    def grad(self, outputs: list, inputs: list, gradients: list, create_graph: bool) -> list:
+        """`flow.autograd.grad` in build: the backward nodes are appended here and now. None where there is no path."""
+        seeds, one = [], REGISTRY["constant"]
+        for y, g in zip(outputs, gradients):
+            check_seed("grad", y, g)
+            seeds.append((self.value_of(y), self.value_of(g) if g is not None else self.append(
+                one, (), one.complete(dict(shape=tuple(y.shape), value=1.0, dtype=y.dtype)))[0]))
+        targets, before = [self.value_of(x) for x in inputs], len(self.graph.nodes)
+        nodes = [n for n in self.graph.nodes if n not in self.frozen]
+        with self.raw():
+            found = reverse(nodes, seeds, targets, self._again)
+        if not create_graph:
+            self.frozen.update(self.graph.nodes[before:])
+        return [None if g is None else self.lazy(g, create_graph, grad_name(g.node) if g.node else "") for g in found]
 
 
 class RepeatingCompiled(Compiled):
