@@ -90,11 +90,6 @@ class Job04(JobFunction):
             debug.start(self)
         return self.value(self.program.result, fetched, self.program.dynamic)
 
-    def start(self, kwargs: dict) -> None:
-        super().start(kwargs)
-        if self.name in self.session.failed:
-            raise self.session.failed[self.name][1]
-
     def value(self, result, fetched: list[list], dynamic: list[bool]):
         """What the caller gets. `fetched`: for each returned blob its arrays, one per device."""
         returns = self.signature.returns

@@ -86,6 +86,8 @@ class Session04(Session):
             for job in [self.jobs[name] for name, (old, _) in self.failed.items() if self.jobs[name] is not old]:
                 if asked is None or asked is job:
                     self._start_late(job)
+        if asked is not None and asked.name in self.failed:
+            raise self.failed[asked.name][1]
 
     def compile(self, asked: object) -> None:
         self.failed = {}
