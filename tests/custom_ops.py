@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-import flowedu.core.trace.unroll  # noqa: F401  (defines a record: there before a test's own are taken away again)
+import flowedu.nn.graph.unroll  # noqa: F401  (defines a record: there before a test's own are taken away again)
 from flowedu.core.ops.define import REGISTRY
 from flowedu.custom.libraries import LIBRARIES
 from flowedu.ops.custom.record import CUSTOM

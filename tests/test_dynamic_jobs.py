@@ -67,7 +67,7 @@ def test_a_batch_that_varies_trains_as_jobs_of_those_very_sizes_do(sizes):
 
 
 def test_plans_of_shapes_long_gone_are_dropped():
-    from flowedu.core.job.program import KEPT
+    from flowedu.oneflow04.job.program import KEPT
 
     @flow.global_function("predict", mirrored())
     def job(x: tp.ListNumpy.Placeholder((100, 2))) -> tp.ListNumpy:

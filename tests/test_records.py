@@ -14,8 +14,9 @@ from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.core.ops.host import HOST
 from flowedu.core.ops.record import DEFAULTS, Kernel, Laws, Meaning, Signature, Split, View, read
 from flowedu.core.sbp.graph import records
-from flowedu.core.trace import names, unroll  # noqa: F401  (unroll: a record of its own)
+from flowedu.core.trace import names
 from flowedu.errors import ArgumentError, MissingAttributeError
+from flowedu.nn.graph import unroll  # noqa: F401  (a record of its own)
 
 ROOT = Path(flowedu.__file__).parent
 EVERY = [*REGISTRY.values(), *HOST.values(), *(x for x in vars(records).values() if isinstance(x, Op))]

@@ -10,8 +10,8 @@ import flowedu as flow
 from common import constant, f32, fresh_session, job, refused, run  # noqa: F401
 from flowedu import nn
 from flowedu.core.graph.passes import NAMES
-from flowedu.core.trace.config import GraphConfig
 from flowedu.errors import once
+from flowedu.nn.graph.config import GraphConfig
 from flowedu.oneflow04.job.settings import ACTS, GONE, JOB, REFUSED, SESSION, SWITCHES, WARNS
 
 x = f32(4, 6)
@@ -194,7 +194,7 @@ def test_a_switch_of_a_graph_that_does_nothing_says_so_once(name):
 
 
 def test_graphs_and_jobs_know_the_same_passes():
-    from flowedu.core.trace.config import PASSES as GRAPH_PASSES
+    from flowedu.nn.graph.config import PASSES as GRAPH_PASSES
     from flowedu.oneflow04.job.config import PASSES
     assert PASSES is GRAPH_PASSES is NAMES
     results = trained()[2]

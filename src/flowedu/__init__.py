@@ -48,15 +48,16 @@ from flowedu.oneflow04.variables import get_variable
 
 # chapter 4: job functions
 from flowedu.oneflow04.job import env, scope
-from flowedu.core.job.blob import ConsistentBlob, EagerConsistentBlob, LocalBlob, MirroredBlob
+from flowedu.oneflow04.job.blob import ConsistentBlob, EagerConsistentBlob, LocalBlob, MirroredBlob
 from flowedu.oneflow04.job.config import ExecutionConfig, FunctionConfig, config, function_config
 from flowedu.oneflow04.job.description import current_global_function_desc
 from flowedu.oneflow04.job.eager import eager_execution_enabled, enable_eager_execution
 from flowedu.oneflow04.job.env import current_machine_id, current_resource
-from flowedu.core.job.function import global_function
+from flowedu.oneflow04.job.function import global_function
 from flowedu.oneflow04.job.scope import cast_to_current_logical_view, current_scope, namespace as name_scope
-from flowedu.core.job.session import clear_default_session, get_all_variables, load_variables, sync_default_session
-from flowedu.core.job.watch import watch, watch_diff
+from flowedu.core.job.session import clear_default_session, get_all_variables
+from flowedu.oneflow04.job.session import load_variables, sync_default_session
+from flowedu.oneflow04.job.watch import watch, watch_diff
 from flowedu.oneflow04 import deprecated, unittest
 from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 
@@ -173,26 +174,16 @@ __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name n
 
 # what the course leaves to other shelves (core/shelves.py)
 _register_shelf({
-    "plan as text": "flowedu.show.plan:describe", "plan, timed": "flowedu.show.profile:profile",
-    "memory as a picture": "flowedu.show.picture:draw_memory", "graph as text": "flowedu.show.modules:describe",
-    "what the passes did": "flowedu.show.modules:report", "graph, timed": "flowedu.show.modules:profile",
-    "graph as a picture": "flowedu.show.graph:draw_graph", "layouts as text": "flowedu.show.bill:describe",
+    "plan as text": "flowedu.show.plan:describe",
+    "layouts as text": "flowedu.show.bill:describe",
     "route as a picture": "flowedu.show.boxing:draw", "ZeRO": "flowedu.distributed.zero:zero",
     "ZeRO's layout": "flowedu.distributed.zero:shard", "trained parameters": "flowedu.distributed.auto.search:trained",
     "search for layouts": "flowedu.distributed.auto.search:automatic",
     "order of micro-batches": "flowedu.distributed.pipeline:one_forward_one_backward",
     "ranks that are processes": "flowedu.distributed.mpi.process:start", "random numbers": "flowedu.tensor.generator",
-    "backward hooks": "flowedu.nn.backward_hooks:Watch", "why a call does not fit": "flowedu.calls.explain:misfit",
-    "memory formats": "flowedu.tensor.memory_format", "tensors of other libraries": "flowedu.tensor.interop:from_dlpack",
-    "a value, spread out": "flowedu.core.sbp.tensor.convert:from_logical",
+    "why a call does not fit": "flowedu.calls.explain:misfit",
     "tensors from sizes": "flowedu.tensor.creation:construct",
-    "operators of blobs": "flowedu.oneflow04.math", "wishes of blobs": "flowedu.oneflow04.distribute",
-    "signature of a job": "flowedu.oneflow04.job.signature:job_signature",
-    "settings of a job": "flowedu.oneflow04.job.config:FunctionConfig",
-    "optimizer of a configuration": "flowedu.oneflow04.optim.legacy:optimizer_from_conf",
-    "bodies run at every call": "flowedu.oneflow04.job.eager:run", "debugging of jobs": "flowedu.oneflow04.job.debug",
-    "reading ahead": "flowedu.oneflow04.data.prefetch:Prefetcher",
-    "snapshots of variables": "flowedu.oneflow04.job.checkpoint_files"})
+    "signature of a job": "flowedu.oneflow04.job.signature:job_signature"})
 
 __version__ = "0.1.0"
 

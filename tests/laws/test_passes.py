@@ -103,7 +103,7 @@ def test_random_numbers_are_drawn_as_often_as_they_are_asked_for():
 
 
 def test_what_is_computed_anew_is_not_taken_for_what_was_computed():
-    import flowedu.core.trace.unroll  # noqa: F401  (enters `recompute` in the registry)
+    import flowedu.nn.graph.unroll  # noqa: F401  (enters `recompute` in the registry)
     g = traced(lambda x: [R["exp"](R["recompute"](x)), R["exp"](R["recompute"](x)), R["exp"](x)], F64)
     run_passes(g)
     assert names(g).count("exp") == 3 and names(g).count("recompute") == 2

@@ -9,6 +9,7 @@ from flowedu.oneflow04.matrix_ops import tril
 from flowedu.oneflow04.nn.losses import *
 
 # chapter 5: modules
+from flowedu.nn import methods
 from flowedu.nn import functional, init, modules, utils
 from flowedu.nn.containers import ModuleDict, ModuleList, Sequential
 from flowedu.core.layers.module import Module

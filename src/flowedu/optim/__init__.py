@@ -2,6 +2,7 @@
 from flowedu.optim.adam import LAMB, Adam, AdamW
 from flowedu.optim.adaptive import Adadelta, Adagrad, RMSprop
 from flowedu.optim.base import Optimizer
-from flowedu.core.layers.group import ParamGroup, UpdateRule
+from flowedu.core.layers.group import UpdateRule
+from flowedu.optim.group import ParamGroup
 from flowedu.optim.sgd import SGD
 from flowedu.optim import lr_scheduler

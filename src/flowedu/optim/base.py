@@ -11,13 +11,14 @@ from copy import deepcopy
 from typing import Any
 
 from flowedu.core.layers import trace
-from flowedu.core.layers.group import BaseOptimizer, ParamGroup, State
+from flowedu.core.layers.group import BaseOptimizer, State
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.dispatch import set_grad_enabled
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CallError, HyperparameterError, StateError, UnsupportedError
 from flowedu.errors.once import say_once
 from flowedu.optim.clipping import ByNorm
+from flowedu.optim.group import ParamGroup
 from flowedu.tensor import Tensor, full, tensor
 from flowedu.tensor.globals import from_logical, shards
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections import OrderedDict
 from pathlib import Path
 
 from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.program import Program
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import ProxyState
 from flowedu.core.trace.graph import Graph as TracedGraph
-from flowedu.core.trace.state import refuse_proxy_state
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
-from flowedu.errors import CheckpointError, GraphError, UnsupportedError
+from flowedu.errors import CheckError, CheckpointError, GraphError, UnsupportedError
 from flowedu.saving.state import register_saver
 from flowedu.tensor import Tensor, from_numpy
 
@@ -32,6 +31,17 @@ NAMED = {d.name: d for d in SHORT}
 LINE = re.compile(r'^\s*(?:(?P<results>%[\w, %]+) = )?"flowedu\.(?P<op>\w+)"\((?P<inputs>[%\w, ]*)\) '
                   r"(?P<attrs>\{.*\}) : \(.*\) -> (?P<types>.+)$")
 HEAD = re.compile(r'^\s*flowedu\.job @(?P<name>\w+) attributes (?P<attrs>\{.*\}) \{$')
+
+
+class ProxyState(OrderedDict):
+    """The state_dict of a proxy. flow.save refuses it: a graph's state is more than its modules'."""
+
+
+def refuse_proxy_state(state, path) -> None:
+    """flow.save(graph.model.state_dict(), path): half the state of a graph, and almost always a slip."""
+    raise CheckError("flow.save: this state_dict is that of a module inside an nn.Graph (a proxy), not the graph's",
+                     expected="the graph's own state", got="graph.<module>.state_dict()", fix="flow.save("
+                     "graph.state_dict(), path), which keeps the optimizers' states too; or save the module's own")
 
 
 # ---- to text

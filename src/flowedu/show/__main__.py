@@ -20,7 +20,7 @@ class Compiled(BaseException):
     """Ends the script. Not an Exception, so that no `except Exception` of the script holds it."""
 
 
-class PlanOnly(sessions.Session):
+class PlanOnly(type(sessions.default_session())):
     """A session that stops where others start to run."""
 
     def start(self, *what: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flowedu.core.graph.ir import GraphValue, Node
-from flowedu.core.trace.blocks import GraphModule
+from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.io import line
 from flowedu.core.trace.names import output_name
 from flowedu.core.trace.tracer import meta
@@ -53,7 +53,7 @@ def describe(graph, stacks: bool = False) -> str:
     return f"(GRAPH:{graph.name}:{graph.class_name}): (\n{_indented(lines)}\n)"
 
 
-def _block(block: GraphModule, compiled, used: set[int], owned: dict, stacks: bool, where: Where) -> list[str]:
+def _block(block: Block, compiled, used: set[int], owned: dict, stacks: bool, where: Where) -> list[str]:
     module, inner = block.origin, list(block.inputs)
     for kind, table in (("PARAMETER", module._parameters), ("BUFFER", module._buffers)):
         for key, t in table.items():
@@ -70,7 +70,7 @@ def _block(block: GraphModule, compiled, used: set[int], owned: dict, stacks: bo
     return [_parenthesised(f"(MODULE:{block.path}:{module._shallow_repr()})", inner)]
 
 
-def _with_variables(block: GraphModule, operators: list, stacks: bool, where: Where) -> list[str]:
+def _with_variables(block: Block, operators: list, stacks: bool, where: Where) -> list[str]:
     """The block's operators in order, its variables where they are first used."""
     table, lines, seen = {o.node: o for o in operators}, [], set()
     for item in block.nodes:

@@ -2,6 +2,3 @@
 from flowedu.core.buffers.tensor_buffer import Block, TensorBuffer
 from flowedu.core.buffers.tensor_list import TensorList
 from flowedu.core.buffers import ops
-from flowedu.core.job.values import register_list_type
-
-register_list_type(TensorList)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -26,23 +26,23 @@ class Compiled:
     handler); spread, how the graph was laid on several devices.
     """
 
-    def __init__(self, context, returned: Sequence[GraphValue], off: Sequence[str], devices: int):
+    def __init__(self, context, returned: Sequence[GraphValue], off: Sequence[str] = (), devices: int = 1):
         self.context = context
         self.graph = graph = context.graph
         with pushed(context), graph.building():
             watched = context.finish()
-        unique = list(dict.fromkeys([*returned, *(v for d in watched for v in d.values)]))
+        unique = list(dict.fromkeys([*returned, *(v for values, _ in watched for v in values)]))
         graph.outputs = list(unique)
         self.returned = [unique.index(v) for v in returned]
-        self.deliveries = [(tuple(map(unique.index, d.values)), d.handler) for d in watched]
+        self.deliveries = [(tuple(map(unique.index, values)), handler) for values, handler in watched]
         asked = Counter([*self.returned, *(i for where, _ in self.deliveries for i in where)])
         self.shared = {i for i, n in asked.items() if n > 1}      # every receiver gets an array of its own
         self.spread = shelf("a job on several devices")(graph, devices) if devices > 1 else None
         # Jobs share variables: one runs at a time, whatever thread calls it.
         self.program = Program(graph, off, tensors=False, lock=context.session.lock)
 
-    def link(self, session, on_step: Callable[[int, list[float]], None] | None = None) -> None:
-        """Plan the graph over the session's variables. on_step: told every step of training and its rates (debug mode)."""
+    def link(self, session) -> None:
+        """Plan the graph over the session's variables."""
         rates = [(schedule, copied(np.zeros(1, np.float32)), value) for schedule, value in self.context.rates]
         arrays: dict[GraphValue, object] = {v: session.variables[n].tensor for n, v in self.graph.variables.items()}
         arrays.update({value: rate for _, rate, value in rates})
@@ -54,8 +54,7 @@ class Compiled:
             rate[0] = schedule(0)
         self.varying = [(schedule, rate) for schedule, rate in self.schedules if not schedule.is_constant]
         self.program.link(arrays, counter, [self._write_rates] if self.varying and step is not None else ())
-        self.on_step = on_step if step is not None else None
-        if self.on_step is None and not self.deliveries:
+        if not self.deliveries:
             self.run = self.program.run                          # a call needs nothing else
 
     def _write_rates(self) -> None:
@@ -64,16 +63,12 @@ class Compiled:
 
     def run(self, args: tuple) -> list[np.ndarray]:
         """One step on arrays that the executor accepts; the outputs. Watch handlers have been called when it returns."""
-        outputs = self.program.run(args) if self.on_step is None else self._told(args)
+        return self.deliver(self.program.run(args))
+
+    def deliver(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
+        """Hand the watched ones among the outputs to their handlers."""
         for where, handler in self.deliveries:
             handler([outputs[i].copy() if i in self.shared else outputs[i] for i in where])
-        return outputs
-
-    def _told(self, args: tuple) -> list[np.ndarray]:
-        """A step of which the debug mode is told."""
-        with self.program.lock:
-            outputs = self.program.run(args)
-            self.on_step(int(self.step[0]) - 1, [float(rate[0]) for _, rate in self.schedules])
         return outputs
 
     def fetch(self, outputs: list[np.ndarray], number: int) -> np.ndarray:

@@ -1,169 +1,54 @@
-"""CompiledJob: a job after its body ran. It knows what a call has to do: arguments, host part, plan, results.
-
-Where all shapes are known there is one plan. Where a shape varies from call to call (tp.ListNumpy arguments, images that
-were just decoded) a plan is made for each combination that comes, and the last ones used are kept.
-"""
+"""CompiledJob: a job after its body ran, once, on blobs."""
 from __future__ import annotations
 
-from collections import OrderedDict
-
-from flowedu.core.graph.ir import GraphValue
-from flowedu.core.job.blob import ConsistentBlob, JobBlob, MirroredBlob
+from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.compiled import Compiled
 from flowedu.core.job.context import JobContext
-from flowedu.core.job.host_part import HostPart
-from flowedu.core.job.values import check_returned, debugging, fed, flat_array, given_back, per_device
 from flowedu.core.layers import context as contexts
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import placeholder as ph
-from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.signature import MISSING, convert, leaves
 from flowedu.core.values.spec import Spec
-from flowedu.errors import CheckError
-
-KEPT = 32                # plans of a job whose shapes vary
+from flowedu.errors import UnsupportedError
 
 
 class CompiledJob:
     """One compiled job.
 
-    Attributes: context; defs, the tree of input definitions; result, what the body returned; dynamic, per returned blob
-    whether its size varies; plain: arrays in, one plan, nothing else; only: the plan, where there is only one.
+    Attributes: context; defs, the tree of input definitions; result, what the body returned; fetched, the values of each
+    returned blob; plain: arrays in, one plan, nothing else; only: the plan, where there is only one.
     """
+
+    context_type = JobContext
+    plain = True
 
     def __init__(self, job, session):
         self.job, self.session = job, session
-        self.context = context = JobContext(session, job.name, job.type == "train", job.config)
+        self.context = context = self.context_type(session, job.name, job.type == "train", job.config)
         self.defs = job.signature.input_defs()
-        self.fed: list[tuple[ph.ArgBlobDef, tuple[GraphValue, ...]]] = []      # per definition its value on each device
         with contexts.pushed(context), context.graph.building():
-            blobs = {id(d): self._input(d) for d in leaves(self.defs)}
+            blobs = {id(d): self.input(d) for d in leaves(self.defs)}
             arguments = [convert(d, MISSING, lambda leaf, _: blobs[id(leaf)]) for d in self.defs]
             self.result = job.fn(*arguments)
             job.signature.check_return(self.result, lambda x: isinstance(x, JobBlob))
             returned = [context.owned(b) for b in leaves(self.result)]
             context.settle()
-        self.dynamic = [b.is_dynamic for b in returned]
         self.fetched = [b.values for b in returned]
+        self.dynamic = [b.is_dynamic for b in returned]
         self.off = tuple(job.config.passes_off) if job.config else ()
-        self.host = HostPart(context, lambda n: session.variables[n].tensor, self._prefetch_depth())
-        self._hoist()
-        self.plain = not self.host.calls and not self.varying and all(
-            type(d) is ph.FixedTensorDef for d, _ in self.fed) and all(len(v) == 1 for v in self.fetched)
-        self.runs = 0
-        self.kept: OrderedDict[tuple, Compiled] = OrderedDict()
-        # Where shapes vary this one is for the largest: errors show at once, and the optimizer's variables are declared.
-        self.only = self._compile({})
+        self.complete()
 
-    # ---- building
-    def _input(self, d: ph.ArgBlobDef):
-        context, spec = self.context, Spec(d.shape, d.dtype)
-        if isinstance(d, ph.FixedTensorDef):
-            value = context.graph.input(d.op_name, spec)
-            self.fed.append((d, (value,)))
-            blob = ConsistentBlob(value, d.op_name, "out", context)
-            blob = blob if d.distribute is None else blob.with_distribute(d.distribute)
-            return context.views.cast(blob) if context.views.micro_batches > 1 else blob
-        if not context.views.mirrored:
-            raise CheckError(f"{context.name}: {type(d).__name__} needs flow.scope.mirrored_view", got=repr(d),
-                             expected="tp.Numpy placeholders in a consistent view",
-                             fix="config.default_logical_view(flow.scope.mirrored_view()), or use tp.Numpy.Placeholder")
-        devices = context.placement.devices
-        values = tuple(context.graph.input(d.op_name if len(devices) == 1 else f"{d.op_name}_{i}", spec)
-                       for i in range(len(devices)))
-        self.fed.append((d, values))
-        if d.is_tensor_list:
-            context.lists.update(values)
-        return MirroredBlob(values, d.op_name, "out", context, True)
+    def input(self, d: ph.ArgBlobDef) -> JobBlob:
+        """The blob of an argument."""
+        if not isinstance(d, ph.FixedTensorDef):
+            raise UnsupportedError(f"{self.context.name}: {type(d).__name__} as an argument", got=repr(d),
+                                   expected="tp.Numpy placeholders", fix="tp.Numpy.Placeholder(shape)")
+        return self.context.blob_type(self.context.graph.input(d.op_name, Spec(d.shape, d.dtype)), d.op_name, "out",
+                                      self.context)
 
-    def _prefetch_depth(self) -> int:
-        config = self.job.config
-        return int(config.values.get("prefetch", 2)) if config else 2
-
-    def _hoist(self) -> None:
-        """Take the host calls out of the graph; what they give that the plan reads becomes an input of it."""
-        context, graph = self.context, self.context.graph
-        host = [c for c in context.calls if c.is_host]
-        made = {r for c in host for r in c.results}
-        read = {v for c in context.calls if not c.is_host for v in c.inputs()}
-        read.update(v for values, _, _ in context.watches for v in values)
-        if context.goal:
-            read.update(v for values in context.goal.losses for v in values)
-            read.update(context.blobs[n] for n in context.goal.training.rate_names() if n in context.blobs)
-        varies = self._varying_values()
-        nodes = {n for c in host for n in c.nodes}
-        graph.nodes = [n for n in graph.nodes if n not in nodes]
-        for value in [v for v in graph.inputs.values() if v in context.lists]:
-            del graph.inputs[value.name]
-        for value in made & read:
-            value.kind, value.node = "input", None
-            graph.inputs[value.name] = value
-        self.varying = [v for v in graph.inputs.values() if v in varies]
-        self.direct = {v for values in self.fetched for v in values if v in made or v in context.lists}
-        check_returned(context.name, self.direct)
-
-    def _varying_values(self) -> set[GraphValue]:
-        """The values whose size may differ from call to call."""
-        found = {v for d, values in self.fed if d.is_dynamic for v in values}
-        for call in self.context.calls:
-            if not found.isdisjoint(call.inputs()):
-                found.update(call.results)
-            found.update(r for r in call.results if self.context.is_dynamic(r, ()))
-        return found
-
-    def _compile(self, specs: dict[GraphValue, Spec]) -> Compiled:
-        context, table = self.context.resized(specs) if self.varying else (self.context, lambda v: v)
-        planned = [table(v) for values in self.fetched for v in values if v not in self.direct]
-        return Compiled(context, planned, self.off, self.session.device_count)
+    def complete(self) -> None:
+        """The graph of the body becomes one that can be planned."""
+        self.only = Compiled(self.context, [v for values in self.fetched for v in values], self.off)
 
     def link(self) -> None:
-        if self.varying:
-            self.only = None
-        else:
-            self._link(self.only)
-
-    def _link(self, compiled: Compiled) -> None:
-        debug = debugging()
-        compiled.link(self.session, (lambda step, rates: debug.step(self.job, step, rates)) if debug.enabled() else None)
-
-    def close(self) -> None:
-        """End the thread that reads ahead."""
-        self.host.close()
-
-    # ---- running
-    def run(self, args: tuple) -> tuple[Compiled, list[list]]:
-        """One call: the plan that ran, and for each returned blob its arrays, one per device."""
-        feed = self._feed(args)
-        known = {**feed, **self.host.run(feed)} if self.host.calls else feed
-        value = lambda v: known[v].numpy() if isinstance(known[v], Tensor) else known[v]
-        compiled = self.only
-        if compiled is None:
-            specs = {v: Spec(a.shape, as_dtype(a.dtype)) for v in self.varying for a in [value(v)]}
-            with self.session.lock:
-                compiled = self._plan_for(specs)
-                compiled.program.executor.runs = self.runs     # no plan draws the random numbers of another
-                self.runs += 1
-        outputs = compiled.run(tuple(flat_array(value(v)) for v in self.context.graph.inputs.values()))
-        numbers = iter(range(len(compiled.returned)))
-        return compiled, [[given_back(value(v)) if v in self.direct else compiled.fetch(outputs, next(numbers))
-                           for v in values] for values in self.fetched]
-
-    def _plan_for(self, specs: dict[GraphValue, Spec]) -> Compiled:
-        key = tuple(specs.values())
-        found = self.kept.pop(key, None)
-        if found is None:
-            found = self._compile(specs)
-            self._link(found)
-        self.kept[key] = found
-        if len(self.kept) > KEPT:
-            self.kept.popitem(last=False)
-        return found
-
-    def _feed(self, args: tuple) -> dict[GraphValue, object]:
-        """{input of the graph: array or TensorList}"""
-        job, devices = self.job, self.context.devices
-        trees = ph.check_arguments(job.name, job.signature.names, self.defs, args, devices)
-        feed = {}
-        for (d, values), array in zip(self.fed, fed(self.defs, trees)):
-            feed.update(zip(values, per_device(d, array)))
-        return feed
+        """Plan it over the session's variables."""
+        self.only.link(self.session)

@@ -1,60 +1,9 @@
-"""Between what users pass and get and what programs run on: small conversions of arrays and lists of them."""
+"""Small conversions of arrays, and of the containers that values come in."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-
-from flowedu.core.shelves import shelf
-from flowedu.core.values import placeholder as ph
-from flowedu.errors import UnsupportedError
-
-
-class Undebugged:
-    """What a job asks of its debugging where there is none."""
-
-    enabled = staticmethod(lambda: False)
-    flush = staticmethod(lambda: None)
-
-
-def debugging():
-    """Who is told what jobs do: OneFlow 0.4's debug mode, where it is there."""
-    return shelf("debugging of jobs", Undebugged)
-
-
-_list_type: list[type] = []                # chapter 7 puts TensorList here
-
-
-def register_list_type(cls: type) -> None:
-    """The class of lists of arrays: cls(arrays, dtype, number of axes), with arrays()."""
-    _list_type[:] = [cls]
-
-
-def is_list(value) -> bool:
-    return isinstance(value, tuple(_list_type))
-
-
-def check_returned(job: str, values) -> None:
-    """NumPy can hold these returned values; UnsupportedError (NotImplementedError) otherwise."""
-    for value in values:
-        if value.dtype.numpy is None:
-            raise UnsupportedError(f"{job}: a {value.dtype.name} is returned", expected="blobs of numbers", got=repr(value),
-                                   fix="flow.tensor_buffer_to_tensor, or flow.tensor_buffer_to_list_of_tensors, makes "
-                                   "something that can be returned")
-
-
-def fed(defs, values) -> list:
-    """What belongs to each definition of a tree of them, in the order of blob.signature.leaves."""
-    if isinstance(defs, ph.ArgBlobDef):
-        return [values]
-    if isinstance(defs, dict):
-        return [x for k, d in defs.items() for x in fed(d, values[k])]
-    return [x for d, v in zip(defs, values) for x in fed(d, v)]
-
-
-def per_device(d: ph.ArgBlobDef, value) -> list:
-    """An argument as one array, or TensorList, per device (of a fixed one: the whole)."""
-    if isinstance(d, ph.FixedTensorDef):
-        return [value]
-    return [_list_type[0](v, d.dtype, len(d.shape)) for v in value] if d.is_tensor_list else value
 
 
 def flat_array(a: np.ndarray) -> np.ndarray:
@@ -63,11 +12,15 @@ def flat_array(a: np.ndarray) -> np.ndarray:
     return a if a.flags.aligned else a.copy()
 
 
-def given_back(value) -> object:
-    """What the caller gets of a value: an array of its own, or the list of a TensorList's arrays."""
-    return value.arrays() if is_list(value) else np.array(value)
+def flat(result: Any) -> tuple:
+    """The values a front-end function gave, as a tuple."""
+    if result is None:
+        return ()
+    return tuple(result) if isinstance(result, (list, tuple)) else (result,)
 
 
-def joined(arrays: list[np.ndarray]) -> np.ndarray:
-    """The devices' arrays as one."""
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+def shaped_like(result, blobs: list):
+    """The blobs in the container the values came in."""
+    if isinstance(result, (list, tuple)):
+        return type(result)(blobs)
+    return blobs[0] if blobs else None

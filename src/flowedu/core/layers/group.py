@@ -1,7 +1,7 @@
-"""What optimizers are made of: groups of parameters with options, update rules, the states they want."""
+"""What optimizers are made of: update rules, the states they want, and what a graph asks of an optimizer."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from flowedu.core.ops.define import Op
@@ -28,46 +28,13 @@ class UpdateRule(NamedTuple):
     states: tuple[State, ...] = ()
 
 
-class ParamGroup(dict):
-    """{"params": list of parameters, "lr": ..., ...}. Options may be changed between steps."""
-
-    ready = None                    # what `step` worked out from the options; None: to be done (again)
-
-    def __reduce__(self):
-        return ParamGroup, (dict(self),)
-
-
-def _forgetting(name: str) -> Callable:
-    plain = getattr(dict, name)
-
-    def method(self, *args, **kwargs):
-        self.ready = None
-        return plain(self, *args, **kwargs)
-
-    method.__name__, method.__doc__ = name, plain.__doc__
-    return method
-
-
-for _name in ("__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update"):
-    setattr(ParamGroup, _name, _forgetting(_name))
-
-
-def _set(self, key, value):
-    if key != "lr":                 # a schedule sets it at every step; `step` reads it itself
-        self.ready = None
-    dict.__setitem__(self, key, value)
-
-
-ParamGroup.__setitem__ = _set
-
-
 class BaseOptimizer:
     """What an nn.Graph asks of an optimizer.
 
-    Attributes: param_groups, the parameters with their options.
+    Attributes: param_groups, the parameters with their options: [{"params": list of parameters, "lr": ...}].
     """
 
-    param_groups: list[ParamGroup]
+    param_groups: list[dict]
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         """The update of a group with these options."""

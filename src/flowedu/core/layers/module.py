@@ -2,26 +2,24 @@
 
 Assigning a Parameter or a Module as an attribute registers it; everything else is an ordinary attribute. The order of
 parameters(), buffers() and state_dict() is: a module's own, in the order they were assigned, then those of its children.
+State dicts, conversions, hooks and registration by name are nn/methods.
 """
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Iterator
 
-from flowedu.core.layers import hooks, trace
-from flowedu.core.layers.conversion import Convertible
-from flowedu.core.layers.hooks import Hooks, RemovableHandle
-from flowedu.core.layers.members import Members
+from flowedu.core.layers import trace
 from flowedu.core.layers.parameter import Parameter
-from flowedu.core.layers.state import Stateful
 from flowedu.core.ops.tensor import Tensor
-from flowedu.errors import CallError, DTypeError, MissingAttributeError, NameKeyError, UnsupportedError
+from flowedu.core.shelves import shelf
+from flowedu.errors import CallError, DTypeError, MissingAttributeError, UnsupportedError
 from flowedu.errors.nearest import UnknownNameError
 
 _set = object.__setattr__
 
 
-class Module(Members, Convertible, Stateful):
+class Module:
     """Base class of all modules.
 
         class Net(nn.Module):
@@ -36,7 +34,7 @@ class Module(Members, Convertible, Stateful):
     """
 
     training: bool
-    _hooks: Hooks | None = None
+    _hooks = None                                        # what is called around forward, if anything (nn/methods/hooks.py)
 
     def __init__(self):
         _set(self, "training", True)
@@ -54,11 +52,11 @@ class Module(Members, Convertible, Stateful):
         if trace.current is not None:                    # nn.Graph is being built: it gives ops the module's name
             return trace.current.call_module(self, args, kwargs)
         if self._hooks is not None:
-            return hooks.call(self, args, kwargs)
+            return self._hooks.call(self, args, kwargs)
         try:
             return self.forward(*args, **kwargs)
         except TypeError as e:
-            hooks.say_misfit(self, args, kwargs, e)
+            say_misfit(self, args, kwargs, e)
             raise
 
     # ---- registration
@@ -74,20 +72,20 @@ class Module(Members, Convertible, Stateful):
             own["_modules"][name] = value
         elif name in own.get("_parameters", ()):
             if value is not None:
-                raise DTypeError(f"cannot assign '{_name_of(value)}' as parameter '{name}' (nn.Parameter or None expected)",
-                                 expected="an nn.Parameter or None", got=_name_of(value),
+                raise DTypeError(f"cannot assign '{name_of(value)}' as parameter '{name}' (nn.Parameter or None expected)",
+                                 expected="an nn.Parameter or None", got=name_of(value),
                                  fix=f"self.{name} = nn.Parameter(value); to change its values: "
                                      f"with flow.no_grad(): self.{name}.copy_(value)")
             own["_parameters"][name] = None
         elif name in own.get("_modules", ()):
             if value is not None:
-                raise DTypeError(f"cannot assign '{_name_of(value)}' as child module '{name}' (nn.Module or None expected)",
-                                 expected="an nn.Module or None", got=_name_of(value), fix=f"del self.{name} first")
+                raise DTypeError(f"cannot assign '{name_of(value)}' as child module '{name}' (nn.Module or None expected)",
+                                 expected="an nn.Module or None", got=name_of(value), fix=f"del self.{name} first")
             own["_modules"][name] = None
         elif name in own.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
-                raise DTypeError(f"cannot assign '{_name_of(value)}' as buffer '{name}' (flowedu.Tensor or None expected)",
-                                 expected="a tensor or None", got=_name_of(value), fix=f"del self.{name} first")
+                raise DTypeError(f"cannot assign '{name_of(value)}' as buffer '{name}' (flowedu.Tensor or None expected)",
+                                 expected="a tensor or None", got=name_of(value), fix=f"del self.{name} first")
             own["_buffers"][name] = value
         else:
             _set(self, name, value)
@@ -120,62 +118,66 @@ class Module(Members, Convertible, Stateful):
                                         f"as the first line of {type(self).__name__}.__init__", fix="add that line",
                                         got=type(self).__name__)
 
-    def _check_name(self, what: str, kind: str, name, table: dict) -> None:
-        self._need_init(what)
-        if not isinstance(name, str):
-            raise DTypeError(f"{kind} name should be a string. Got {type(name).__name__}", expected="a str",
-                             got=repr(name), fix="str(name)")
-        if "." in name:
-            raise NameKeyError(f'{kind} name can\'t contain ".", got: {name!r}', expected="a name without dots",
-                               fix=f"{name.replace('.', '_')!r}", got=name)
-        if not name:
-            raise NameKeyError(f'{kind} name can\'t be empty string ""', expected="a name",
-                               got="an empty string", fix="a name such as 'weight'")
-        if name not in table and (hasattr(type(self), name) or name in self.__dict__ or any(
-                name in self.__dict__[t] for t in ("_parameters", "_buffers", "_modules"))):
-            raise NameKeyError(f"attribute '{name}' already exists", expected="a name that is not in use", got=name,
-                               fix="another name, or del the attribute first")
+    # ---- what it is made of; a thing that is shared counts once, at its first place
+    def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
+                      ) -> Iterator[tuple[str, Module]]:
+        """(path, module) of this module and all below it, each once."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, child in self._modules.items():
+            if child is not None:
+                yield from child.named_modules(memo, f"{prefix}{'.' if prefix else ''}{name}", remove_duplicate)
 
-    def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter, or None as a place for one. Raises NameKeyError (a KeyError), DTypeError (a TypeError)."""
-        self._check_name("parameters", "parameter", name, self.__dict__.get("_parameters", {}))
-        if param is not None and not isinstance(param, Parameter):
-            raise DTypeError(f"cannot assign '{_name_of(param)}' object to parameter '{name}' (nn.Parameter or None "
-                             "required)", expected="an nn.Parameter or None", got=_name_of(param),
-                             fix="nn.Parameter(tensor)")
-        if param is not None and not param.is_leaf:
-            raise DTypeError(f"cannot assign a non-leaf Tensor to parameter '{name}': model parameters must be created "
-                             "explicitly", expected="a leaf", fix=f"compute '{name}' in forward from another parameter",
-                             got=f"a result of {param.grad_fn}")
-        self._parameters[name] = param
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        return (m for _, m in self.named_modules())
 
-    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is state but not learnt. persistent: whether state_dict has it."""
-        self._check_name("buffers", "buffer", name, self.__dict__.get("_buffers", {}))
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise DTypeError(f"cannot assign '{_name_of(tensor)}' object to buffer '{name}' (flowedu.Tensor or None "
-                             "required)", expected="a tensor or None", got=_name_of(tensor), fix="flow.tensor(value)")
-        self._buffers[name] = tensor
-        (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """(name, module) of the direct children, each once."""
+        seen = set()
+        for name, child in self._modules.items():
+            if child is not None and child not in seen:
+                seen.add(child)
+                yield name, child
 
-    def add_module(self, name: str, module: Module | None) -> None:
-        """Add a child under a name. Raises NameKeyError (a KeyError), DTypeError (a TypeError)."""
-        if module is not None and not isinstance(module, Module):
-            raise DTypeError(f"{_name_of(module)} is not a Module subclass", expected="an nn.Module or None",
-                             got=repr(module)[:60], fix="pass an instance, such as nn.ReLU()")
-        self._check_name("module", "module", name, self.__dict__.get("_modules", {}))
-        self._modules[name] = module
+    def children(self) -> Iterator[Module]:
+        """The direct children, each once."""
+        return (m for _, m in self.named_children())
 
-    register_module = add_module
+    def _named(self, table: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
+        seen = set()
+        parts = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in parts:
+            for name, t in module.__dict__[table].items():
+                if t is None or id(t) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(t))
+                yield (f"{path}.{name}" if path else name), t
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+                         ) -> Iterator[tuple[str, Parameter]]:
+        """(path, parameter) of this module and, with recurse, of those below it. A shared one counts once."""
+        return self._named("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters: what an optimizer gets."""
+        return (p for _, p in self.named_parameters(recurse=recurse))
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+                      ) -> Iterator[tuple[str, Tensor]]:
+        """(path, buffer), as named_parameters."""
+        return self._named("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers."""
+        return (b for _, b in self.named_buffers(recurse=recurse))
 
     # ---- changing all
-    def apply(self, fn: Callable[[Module], None]) -> Module:
-        """fn(module) for every module below this one and then for itself. Returns self."""
-        for child in self.children():
-            child.apply(fn)
-        fn(self)
-        return self
-
     def train(self, mode: bool = True) -> Module:
         """Say that this is training (or not): dropout and batch norm behave accordingly. The children are told by their own
         `train`, which may do more. Returns self."""
@@ -191,50 +193,12 @@ class Module(Members, Convertible, Stateful):
         """train(False)."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Module:
-        """Let all parameters be learnt, or none. Returns self."""
-        for p in self.parameters():
-            p.requires_grad = requires_grad
-        return self
-
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients (set_to_none=False: fill them with zeros, as OneFlow 0.9 does by default)."""
         for p in self.parameters():
             if p.grad is None:
                 continue
             p.grad = None if set_to_none else p.grad.detach() * 0
-
-    # ---- hooks
-    def _hook(self, kind: str, hook: Callable, **options) -> RemovableHandle:
-        if not callable(hook):
-            raise CallError("a hook is not callable", expected="a function", got=repr(hook)[:60],
-                            fix="pass the function itself, without ()")
-        if self._hooks is None:
-            _set(self, "_hooks", Hooks())
-        return self._hooks.add(kind, hook, **options)
-
-    def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
-                                  ) -> RemovableHandle:
-        """hook(module, args) before forward; what it returns takes the place of args. with_kwargs: hook(module, args,
-        kwargs), which may return (args, kwargs)."""
-        return self._hook("pre", hook, prepend=prepend, with_kwargs=with_kwargs)
-
-    def register_forward_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False,
-                              always_call: bool = False) -> RemovableHandle:
-        """hook(module, args, output) after forward; what it returns takes the place of the output. with_kwargs:
-        hook(module, args, kwargs, output). always_call: also when forward raises, with output None."""
-        return self._hook("post", hook, prepend=prepend, with_kwargs=with_kwargs, always=always_call)
-
-    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """hook(module, grad_output) before backward goes through the module; it may return another grad_output."""
-        return self._hook("backward_pre", hook, prepend=prepend)
-
-    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """hook(module, grad_input, grad_output) when the gradients of the module's inputs are there; it may return other
-        ones. Both are tuples."""
-        return self._hook("backward", hook, prepend=prepend)
-
-    register_backward_hook = register_full_backward_hook
 
     # ---- printing
     def extra_repr(self) -> str:
@@ -258,6 +222,15 @@ class Module(Members, Convertible, Stateful):
         return f"{self._get_name()}(" + ("\n  " + "\n  ".join(body) + "\n" if body else "") + ")"
 
 
+def say_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
+    """Raise an error that says why a call does not fit module.forward, where `error`, met in the caller, was that."""
+    if error.__traceback__.tb_next is None:              # no line of forward ran
+        explain = shelf("why a call does not fit", lambda *call: None)
+        better = explain(f"{type(module).__name__}.forward", module.forward, args, kwargs)
+        if better is not None:
+            raise better
+
+
 def _forget(own: dict, name: str, keep: str) -> None:
     """Before `name` goes into the table `keep`: take it out of the others and of the ordinary attributes."""
     for table in ("_parameters", "_buffers", "_modules"):
@@ -267,6 +240,6 @@ def _forget(own: dict, name: str, keep: str) -> None:
     own["_non_persistent_buffers_set"].discard(name)
 
 
-def _name_of(value) -> str:
+def name_of(value) -> str:
     return f"{type(value).__module__.split('.')[0]}.{type(value).__name__}" if type(value).__module__ != "builtins" \
         else type(value).__name__

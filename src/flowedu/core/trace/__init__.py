@@ -1,4 +1,2 @@
-"""Chapter 5: nn.Graph."""
-from flowedu.core.trace.blocks import GraphModule, GraphTensor, ProxyModule, ProxyState
-from flowedu.core.trace.config import GraphConfig
+"""Chapter 5: modules traced into graphs."""
 from flowedu.core.trace.graph import Graph

@@ -1,7 +1,7 @@
 """Compiled: what a graph's first call makes: build traced, backward and updates appended, passes, plan, executor."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -13,12 +13,10 @@ from flowedu.core.ops.dispatch import interpreter
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import GraphModule
+from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.calls import bound, unpacked
 from flowedu.core.trace.effects import attributes_kept, check_aliases
-from flowedu.core.trace.state import load_free_tensors
 from flowedu.core.trace.tracer import Tracer, meta
-from flowedu.core.trace.unroll import joined, micro_slices, over_micro_batches
 from flowedu.core.trace.update import STEP, append_updates, check_members
 from flowedu.core.values.spec import Spec
 from flowedu.errors import JobBuildAndInferError, told_line
@@ -29,7 +27,7 @@ class Operator(NamedTuple):
 
     node: Node
     inputs: tuple[GraphValue, ...]
-    block: GraphModule | None
+    block: Block | None
 
 
 class Compiled:
@@ -40,13 +38,15 @@ class Compiled:
     plain: the arguments of a call are the program's; alone: its one output is what a call gives.
     """
 
+    tracer_type = Tracer
+
     def __init__(self, owner, args: tuple, kwargs: dict):
         self.owner = owner
         check_members(owner._optimizers, owner._paths())
         for part in (p for block in owner._blocks.values() for p in block.walk()):
             part.inputs, part.outputs, part.nodes = [], [], []        # of a build that failed
         with self._stage("building graph builders of parameters and buffers"):
-            self.tracer = Tracer(owner.name, owner._blocks, owner._paths(), owner._say)
+            self.tracer = self.tracer_type(owner.name, owner._blocks, owner._paths(), owner._say)
             self.graph = self.tracer.graph
         self._trace(*self._enter(args, kwargs))
         with self._stage("building graph with compile passes"):
@@ -72,11 +72,8 @@ class Compiled:
         placing, config = self.tracer.placing, self.owner.config
         self.specs: list[tuple[str, Spec | None]] = []
         self.inputs: list[tuple[str, str]] = []
-        self.cuts: list[list[GraphValue]] = []               # every input's micro-batches
         self.tree_is_flat = not kwargs and all(isinstance(x, Tensor) for x in args)
         with self._stage("building graph inputs"):
-            xs = [x for _, x in io.leaves("", args, kwargs) if isinstance(x, Tensor)]
-            self.batch_parts = placing.batch_parts(xs, config.accumulation)
             lazy = io.map_leaves(f"_{self.owner.name}_input", args, kwargs, self._input)
         placing.keep([p for optimizer, _ in self.owner._optimizers for g in optimizer.param_groups for p in g["params"]],
                      config)
@@ -124,12 +121,13 @@ class Compiled:
         text = meta(x)
         self.inputs.append((name, text))
         self.owner._say(1, io.line("INPUT", name, text))
-        value, k = self.graph.input(name, x.spec), self.owner.config.accumulation
+        value = self.graph.input(name, x.spec)
         self.tracer.placing.enter(value, x)
-        if k > 1:
-            self.cuts.append(micro_slices(self.tracer, value, k, name, self.batch_parts))
-            value = self.cuts[-1][0]
-        return self.tracer.lazy(value, x.requires_grad)
+        return self.tracer.lazy(self.entered(value), x.requires_grad)
+
+    def entered(self, value: GraphValue) -> GraphValue:
+        """What build gets for an input of the graph."""
+        return value
 
     def _output(self, name: str, x):
         io.check_leaf(self.owner, "OUTPUT", name, x)
@@ -165,63 +163,48 @@ class Compiled:
                                         fix="add an optimizer, or leave backward out to predict")
 
     def _train(self) -> tuple[list, list[tuple[GraphValue, Callable]]]:
-        """Append backward passes (one for every micro-batch) and updates: learning rates, and what to hand to whom."""
-        tracer, entries, k = self.tracer, self.owner._optimizers, self.owner.config.accumulation
+        """Append the backward pass and updates: learning rates, and what to hand to whom."""
+        tracer, entries = self.tracer, self.owner._optimizers
         members = [p for optimizer, _ in entries for g in optimizer.param_groups for p in g["params"] if p.requires_grad]
         leaves = {id(t): self.graph.variables[n] for n, t in tracer.variables.items()}
         trained = [p for p in members if id(p) in leaves]
-        targets = [leaves[id(p)] for p in trained]
-        differentiated = [w.value for w in tracer.watches if w.gradient]
-        loss, gradient = tracer.goal or (None, None)
-
-        def differentiate(nodes, table):
-            wanted = [*targets, *(table.get(v, v) for v in differentiated)]
-            if loss is None:
-                return [None] * len(wanted)
-            return tracer.gradients(nodes, table.get(loss, loss), gradient, wanted)
-
-        parts = over_micro_batches(tracer, self.cuts, differentiate, k)
-        self.fetched = [joined(tracer, [table.get(v, v) for table, _ in parts], self.batch_parts) for v in self.fetched]
-        diffs = iter(range(len(targets), len(targets) + len(differentiated)))
-        watchers = []
-        for w in tracer.watches:
-            if not w.gradient:
-                values = [table.get(w.value, w.value) for table, _ in parts]
-            else:
-                position = next(diffs)
-                values = [grads[position] for _, grads in parts]
-            if None not in values:
-                watchers.append((joined(tracer, values, self.batch_parts), w.handler))
+        grads, diffs = self.differentiated([leaves[id(p)] for p in trained],
+                                           [w.value for w in tracer.watches if w.gradient])
+        diffs = iter(diffs)
+        watched = [(next(diffs) if w.gradient else self.whole(w.value), w.handler) for w in tracer.watches]
+        watchers = [(value, handler) for value, handler in watched if value is not None]
         if not entries:
             return [], watchers
+        found = {id(p): g for p, g in zip(trained, grads) if g is not None}
         with tracer.raw():
-            total = parts[0][1][:len(targets)]
-            for _, grads in parts[1:]:
-                total = [a if b is None else b if a is None else a + b for a, b in zip(total, grads)]
-            found = {id(p): g for p, g in zip(trained, total) if g is not None}
-            return append_updates(tracer, entries, found, self.owner._states, 1.0 / k,
+            return append_updates(tracer, entries, found, self.owner._states, 1.0 / self.owner.config.accumulation,
                                   self.owner.config.one_update), watchers
+
+    def differentiated(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+        """Append the backward pass: the gradients of the parameters, and of the watched values."""
+        grads = self.backward([*self.graph.nodes], {}, [*targets, *watched])
+        return grads[:len(targets)], grads[len(targets):]
+
+    def backward(self, nodes: Sequence[Node], table: dict[GraphValue, GraphValue], wanted: Sequence[GraphValue]) -> list:
+        """Append the backward pass of `nodes`, where the table's values stand for those of build; the gradients wanted."""
+        loss, gradient = self.tracer.goal or (None, None)
+        if loss is None:
+            return [None] * len(wanted)
+        return self.tracer.gradients(nodes, table.get(loss, loss), gradient, [table.get(v, v) for v in wanted])
+
+    def whole(self, value: GraphValue) -> GraphValue:
+        """A value of build, for all of the batch."""
+        return value
 
     # ---- running
     def link(self) -> None:
         """Plan the graph over the memory of its variables."""
         tracer = self.tracer
-        load_free_tensors(self.owner._states, tracer.variables)
         arrays = {self.graph.variables[n]: t for n, t in tracer.variables.items() if n in self.graph.variables}
         arrays.update({rate.value: rate.tensor for rate in self.rates})
         self.program.link(arrays, tracer.variables.get(STEP), [rate.write for rate in self.rates])
 
-    def __call__(self, args: tuple, kwargs: dict):
-        try:
-            if not (self.plain and not kwargs and self.program.executor.takes(args)):
-                args = self.bind(args, kwargs)
-            out = self.program.run(args)
-        except Exception as e:
-            print(f"[ERROR](GRAPH:{self.owner.name}:{self.owner.class_name}) run got error: {type(e).__name__}")
-            raise
-        return out[0] if self.alone else self._given(out)
-
-    def _given(self, out: list):
+    def given(self, out: list):
         """What the caller gets; watchers get theirs."""
         for i, (_, handler) in enumerate(self.watchers, len(self.fetched)):
             handler([out[self.where[i]].numpy()])

@@ -12,19 +12,19 @@ from typing import NamedTuple
 from flowedu.core.graph.backward import ones
 from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import Graph, GraphValue, Node
-from flowedu.core.layers.hooks import say_misfit
+from flowedu.core.layers.module import say_misfit
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import interpreter, is_grad_enabled, lazy_tensor
 from flowedu.core.ops.reverse import reverse
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import GraphModule
+from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.names import grad_name, op_type
-from flowedu.core.trace.state import FREE
-from flowedu.core.trace.unroll import Checkpoint
 from flowedu.core.values import dtype as dt
 from flowedu.errors import GradientError, JobBuildAndInferError, ShapeError, UnsupportedError
+
+FREE = "FreeEagerTensor-"            # then a number: the name of a tensor that build uses and no module has
 
 
 class Watch(NamedTuple):
@@ -42,7 +42,7 @@ class Tracer:
     watches; said, called with every line of debug output.
     """
 
-    def __init__(self, name: str, blocks: dict[str, GraphModule], paths: dict[int, str], say: Callable[[int, str], None]):
+    def __init__(self, name: str, blocks: dict[str, Block], paths: dict[int, str], say: Callable[[int, str], None]):
         self.graph = Graph(name)
         self.blocks = {id(b.origin): b for top in blocks.values() for b in reversed(list(top.walk()))}
         self.paths, self.say = paths, say
@@ -51,14 +51,13 @@ class Tracer:
         self.written: dict[GraphValue, GraphValue] = {}  # variable -> its value at the end of a run
         self.goal: tuple[GraphValue, GraphValue | None] | None = None
         self.watches: list[Watch] = []
-        self.scope: list[GraphModule] = []
-        self.owner: dict[Node, GraphModule | None] = {}
+        self.scope: list[Block] = []
+        self.owner: dict[Node, Block | None] = {}
         self.frozen: set[Node] = set()                   # made under no_grad
         self.called: set[int] = set()
         self.hooked = False                              # whether it was said that hooks are not run
         self.count = self.free = 0
-        self.checkpoint: Checkpoint | None = None        # the call whose activations are not kept, while it is traced
-        self.checkpoints: dict[Node, Checkpoint] = {}
+        self.checkpoints: dict[Node, object] = {}        # of nodes whose activations are not kept: what makes them again
         self.passes: dict[Node, tuple[int, bool]] = {}   # of micro-batches: number, whether backward
         self.placing = shelf("where global tensors lie", OneDevice)(self)
 
@@ -92,9 +91,6 @@ class Tracer:
         self.graph.rename(node, name or (f"{block.path}-{kind}-{self.count}" if block else f"{kind}-{self.count}"))
         self.count += 1
         self.owner[node] = block
-        if self.checkpoint is not None:
-            self.checkpoint.nodes.append(node)
-            self.checkpoints[node] = self.checkpoint
         if block is not None:
             block.nodes.append(node)
         return outputs
@@ -136,7 +132,7 @@ class Tracer:
                 block.nodes.append(value)                # variables are listed where they are first used
         return value
 
-    def block_of_path(self, name: str) -> GraphModule | None:
+    def block_of_path(self, name: str) -> Block | None:
         parent = name.rpartition(".")[0]
         return next((b for b in self.blocks.values() if b.path == parent), None)
 
@@ -171,9 +167,6 @@ class Tracer:
             warnings.warn(f"the hooks of {block.path} are not run in a nn.Graph, nor those of other modules", stacklevel=3)
         self.called.add(id(module))
         self.scope.append(block)
-        mine = self.checkpoint is None and block.activation_checkpointing
-        if mine:
-            self.checkpoint = Checkpoint(self)
         try:
             if first:
                 self.say(1, f"(MODULE:{block.path}:{module._shallow_repr()})", block)
@@ -182,14 +175,16 @@ class Tracer:
                     for key, t in table.items():
                         if t is not None:
                             self.say(1, f"({kind}:{block.path}.{key}:{meta(t)})", block)
-            out = _forward(module, args, kwargs)
+            out = self.forward(block, args, kwargs)
             if first:
                 block.outputs = self.seen("OUTPUT", f"_{block.path}_output", _as_args(out), {}, block)
             return out
         finally:
             self.scope.pop()
-            if mine:
-                self.checkpoint = None
+
+    def forward(self, block: Block, args: tuple, kwargs: dict):
+        """forward of the module, in its scope."""
+        return _forward(block.origin, args, kwargs)
 
     def seen(self, kind: str, prefix: str, args: tuple, kwargs: dict, block) -> list[str]:
         """A line on each of the arguments, said aloud at debug level 1."""
@@ -202,26 +197,11 @@ class Tracer:
     # ---- what tensors ask for
     def backward(self, loss: Tensor, gradient: Tensor | None = None) -> None:
         """`loss.backward()` in build: remembered; the backward nodes are appended when build is done."""
-        _check_seed("backward", loss, gradient)
+        check_seed("backward", loss, gradient)
         if self.goal is not None:
             raise JobBuildAndInferError("nn.Graph: backward is called twice in one build", expected="one backward()",
                                         got="a second one", fix="add the losses up: (loss1 + loss2).backward()")
         self.goal = self.value_of(loss), None if gradient is None else self.value_of(gradient)
-
-    def grad(self, outputs: list, inputs: list, gradients: list, create_graph: bool) -> list:
-        """`flow.autograd.grad` in build: the backward nodes are appended here and now. None where there is no path."""
-        seeds, one = [], REGISTRY["constant"]
-        for y, g in zip(outputs, gradients):
-            _check_seed("grad", y, g)
-            seeds.append((self.value_of(y), self.value_of(g) if g is not None else self.append(
-                one, (), one.complete(dict(shape=tuple(y.shape), value=1.0, dtype=y.dtype)))[0]))
-        targets, before = [self.value_of(x) for x in inputs], len(self.graph.nodes)
-        nodes = [n for n in self.graph.nodes if n not in self.frozen]
-        with self.raw():
-            found = reverse(nodes, seeds, targets, self._again)
-        if not create_graph:
-            self.frozen.update(self.graph.nodes[before:])
-        return [None if g is None else self.lazy(g, create_graph, grad_name(g.node) if g.node else "") for g in found]
 
     def gradients(self, nodes: Sequence[Node], loss: GraphValue, gradient: GraphValue | None,
                   targets: Sequence[GraphValue]) -> list[GraphValue | None]:
@@ -273,7 +253,7 @@ def _forward(module, args: tuple, kwargs: dict):
         raise
 
 
-def _check_seed(what: str, loss: Tensor, gradient: Tensor | None) -> None:
+def check_seed(what: str, loss: Tensor, gradient: Tensor | None) -> None:
     if not loss.requires_grad:
         raise GradientError(f"{what}: element 0 of tensors does not require grad and does not have a grad_fn",
                             expected="a loss computed from parameters", got="a loss without a history",

@@ -1,1 +1,1 @@
-"""Settings of jobs and sessions: configuration, environment, views, checkpoints, eager execution."""
+"""Jobs as OneFlow 0.4 had them: settings, environment, placements, views, watches, sources, checkpoints, eager runs."""

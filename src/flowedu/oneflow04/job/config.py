@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flowedu.core.graph.passes import NAMES as PASSES
-from flowedu.core.job.placement import TAGS, Placement
 from flowedu.core.job.session import default_session
 from flowedu.errors import CheckError
 from flowedu.errors.once import say_once
 from flowedu.oneflow04.job import env
 from flowedu.oneflow04.job.initializer_conf import initializer_of
+from flowedu.oneflow04.job.placement import TAGS, Placement
 from flowedu.oneflow04.job.scope import consistent_view, mirrored_view
 from flowedu.oneflow04.job.settings import JOB, SESSION, SWITCHES, Settable, described
 

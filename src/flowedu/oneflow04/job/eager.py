@@ -12,10 +12,8 @@ import numpy as np
 
 from flowedu.core.grad.tape import run_backward
 from flowedu.core.job import session as sessions
-from flowedu.core.job.blob import EagerConsistentBlob, JobBlob, MirroredBlob
-from flowedu.core.job.context import JobContext
-from flowedu.core.job.recording import Call, flat
-from flowedu.core.job.values import check_returned, fed, given_back, per_device
+from flowedu.core.job.blob import JobBlob
+from flowedu.core.job.values import flat
 from flowedu.core.layers.context import EAGER, current, initial_value, pushed
 from flowedu.core.ops.dispatch import set_grad_enabled
 from flowedu.core.ops.host import States
@@ -24,6 +22,9 @@ from flowedu.core.values.place import Place
 from flowedu.core.values.signature import MISSING, convert, leaves
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
+from flowedu.oneflow04.job.blob import EagerConsistentBlob, MirroredBlob
+from flowedu.oneflow04.job.context import Context04
+from flowedu.oneflow04.job.values import check_returned, fed, given_back, per_device
 from flowedu.tensor import Tensor, no_grad, tensor
 
 
@@ -82,7 +83,7 @@ class Rates(list):
         value.numpy()[0] = scheduler(self.step())
 
 
-class EagerContext(JobContext):
+class EagerContext(Context04):
     """The surroundings of a body that runs on data."""
 
     blob_type = EagerConsistentBlob
@@ -96,12 +97,12 @@ class EagerContext(JobContext):
         found = self.session.variables.get(f"System-Train-TrainStep-{self.name}")
         return int(found.tensor.numpy()[0]) if found else 0
 
-    def call(self, f: Callable, args: tuple, kwargs: dict, label: str, placement: Place):
+    def call(self, f: Callable, args: tuple, kwargs: dict, label: str, placement: Place | None = None):
         result = f(*args, **kwargs)
         values = flat(result)
         labels = (label,) if not isinstance(result, (list, tuple)) else tuple(f"{label}_{i}" for i in range(len(values)))
         self.blobs.update(zip(labels, values))
-        return result, Call(f, (), {}, values, labels, placement, ())
+        return result, labels
 
     def is_dynamic(self, value, given) -> bool:
         return any(b.is_dynamic for b in given)

@@ -7,12 +7,11 @@ flow.clear_default_session() keeps its settings, and opens it for changes.
 """
 from __future__ import annotations
 
-import sys
 import weakref
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from flowedu.core.job.session import default_session, register_surroundings
+from flowedu.core.job.session import default_session
 from flowedu.core.sbp.ranks import current
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 from flowedu.oneflow04.job.settings import SESSION
@@ -222,6 +221,3 @@ def current_resource() -> Resource:
         if name != "machine_num":
             setattr(getattr(resource, group) if group else resource, last, set_to)
     return resource
-
-
-register_surroundings(sys.modules[__name__])              # machine_num and settle, above

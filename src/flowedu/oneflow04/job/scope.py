@@ -1,9 +1,9 @@
 """flow.scope: where ops run (placement), how devices are seen (view), and how things are called (namespace)."""
 from __future__ import annotations
 
-from flowedu.core.job.placement import Placement
 from flowedu.core.layers.context import current
 from flowedu.errors import CheckError, UnsupportedError
+from flowedu.oneflow04.job.placement import Placement
 
 
 class namespace:

@@ -2,27 +2,14 @@
 from __future__ import annotations
 
 from flowedu.core.graph.passes import NAMES as PASSES
+from flowedu.core.trace.options import Options
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
 from flowedu.errors.once import say_once
 
 
-class GraphConfig:
-    """Switches of a graph; set them before the first call.
-
-    Attributes: training, whether the graph has an optimizer; accumulation, micro-batches in one call; amp, the dtype of
-    enable_amp or None; off, names of passes that are switched off.
-    """
-
-    def __init__(self):
-        self.training = False
-        self.accumulation = 1
-        self.amp: dt.dtype | None = None
-        self.off: set[str] = set()
-        self.zero_stage, self.zero_min_size = 0, 1024
-        self.auto_parallel, self.auto_parameters, self.auto_ratio = False, False, 1.0
-        self.outputs_buffer_size = 2
-        self.one_update = True                     # of all parameters of a group, by one call
+class GraphConfig(Options):
+    """Switches of a graph; set them before the first call."""
 
     # ---- what flowedu acts on
     def set_gradient_accumulation_steps(self, value: int) -> None:

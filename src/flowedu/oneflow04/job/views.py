@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.job.blob import ConsistentBlob, MirroredBlob
-from flowedu.core.job.recording import flat, shaped_like
+from flowedu.core.job.values import flat, shaped_like
 from flowedu.core.layers.context import unique
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.place import Place, parts
 from flowedu.errors import CheckError, UnsupportedError
+from flowedu.oneflow04.job.blob import ConsistentBlob, MirroredBlob
 
 
 class Views:

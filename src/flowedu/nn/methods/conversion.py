@@ -1,12 +1,12 @@
-"""Parameters and buffers in another dtype or on another device. A base class of Module."""
+"""Parameters and buffers in another dtype or on another device."""
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from flowedu.core.ops.tensor import Tensor
-from flowedu.core.shelves import shelf
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError
+from flowedu.tensor import memory_format as formats
 
 
 class Convertible:
@@ -35,7 +35,7 @@ class Convertible:
         """
         dtype, format = kwargs.pop("dtype", None), kwargs.pop("memory_format", None)
         if format is not None:
-            format = shelf("memory formats").checked("nn.Module.to", format)
+            format = formats.checked("nn.Module.to", format)
         rest = []
         for a in args:
             if isinstance(a, Tensor):
@@ -52,7 +52,7 @@ class Convertible:
         def convert(t):
             t = t.to(*rest, **kwargs) if rest or kwargs else t
             if format is not None and format.order is not None and len(format.order) == t.ndim:
-                t = shelf("memory formats").contiguous(t, format)
+                t = formats.contiguous(t, format)
             return t.to(dtype) if dtype is not None and t.dtype.is_floating_point else t
 
         return self._apply(convert)

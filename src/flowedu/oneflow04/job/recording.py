@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from flowedu.core.graph.ir import GraphValue
+from flowedu.core.job.values import flat
 from flowedu.core.ops.host import HostOp
 from flowedu.core.values.place import Place
 from flowedu.errors import FlowError
@@ -65,13 +66,6 @@ def swapped(x: Any, table: Callable[[GraphValue], Any]) -> Any:
     return x
 
 
-def flat(result: Any) -> tuple:
-    """The values a front-end function gave, as a tuple."""
-    if result is None:
-        return ()
-    return tuple(result) if isinstance(result, (list, tuple)) else (result,)
-
-
 def replay(call: Call, table: Callable[[GraphValue], Any]) -> tuple:
     """Run `call` again on table(value) for each value; the results, in the order of call.results.
 
@@ -85,10 +79,3 @@ def replay(call: Call, table: Callable[[GraphValue], Any]) -> tuple:
     except Exception as e:
         e.add_note(f"in {call.labels[0]}, made at {call.line}")
         raise
-
-
-def shaped_like(result, blobs: list):
-    """The blobs in the container the values came in."""
-    if isinstance(result, (list, tuple)):
-        return type(result)(blobs)
-    return blobs[0] if blobs else None

@@ -1,4 +1,4 @@
-"""What a module saves and loads: state_dict and load_state_dict, a base class of Module."""
+"""What a module saves and loads: state_dict and load_state_dict."""
 from __future__ import annotations
 
 import itertools
@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from flowedu.core.layers.hooks import RemovableHandle
+from flowedu.core.layers.module import Module
 from flowedu.core.ops.arrays import copied
 from flowedu.core.ops.dispatch import unrecorded
 from flowedu.core.ops.tensor import Tensor
-from flowedu.core.shelves import shelf
 from flowedu.errors import CallError, CheckpointError
+from flowedu.nn.methods.hooks import RemovableHandle
+from flowedu.tensor.globals import from_logical
+from flowedu.tensor.interop import from_dlpack
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -32,7 +34,7 @@ def _as_tensor(value) -> Tensor | None:
         return value
     try:
         if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
-            return shelf("tensors of other libraries")(value.detach() if hasattr(value, "detach") else value)
+            return from_dlpack(value.detach() if hasattr(value, "detach") else value)
         array = np.asarray(value)
         return copied(array) if array.dtype.kind in "biuf" else None
     except (TypeError, ValueError, RuntimeError, BufferError):
@@ -74,7 +76,7 @@ class Stateful:
         """Put this module's own tensors into `destination`."""
         for name, t in self._own_tensors():
             destination[prefix + name] = t if keep_vars else t.detach()
-        if type(self).get_extra_state is not Stateful.get_extra_state:
+        if type(self).get_extra_state is not Module.get_extra_state:
             destination[f"{prefix}_extra_state"] = self.get_extra_state()
 
     def _own_tensors(self) -> Iterator[tuple[str, Tensor]]:
@@ -157,10 +159,9 @@ class Stateful:
             elif local_metadata.get("assign"):
                 own.data = given.detach()
             elif own is not given:
-                spread = own.lay is not None and given.lay is None
-                own.copy_(shelf("a value, spread out")(given, own.lay) if spread else given)
+                own.copy_(from_logical(given, own.lay) if own.lay is not None and given.lay is None else given)
         extra = f"{prefix}_extra_state"
-        if type(self).set_extra_state is not Stateful.set_extra_state:
+        if type(self).set_extra_state is not Module.set_extra_state:
             if extra in state_dict:
                 self.set_extra_state(state_dict[extra])
             else:
@@ -203,4 +204,3 @@ class Stateful:
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
         """hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors) may rename keys."""
         return self._add_state_hook("load_pre", lambda *args: hook(self, *args))
-

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.job.recording import Call, replay
 from flowedu.core.layers.context import pushed
 from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.ops.dispatch import unrecorded
 from flowedu.core.ops.host import HostOp, States
 from flowedu.core.ops.tensor import Tensor
-from flowedu.core.shelves import shelf
 from flowedu.errors import FlowError
+from flowedu.oneflow04.job.recording import Call, replay
 
 
 def needed_calls(calls: list[Call]) -> list[Call]:
@@ -67,7 +66,8 @@ class HostPart:
                 return _run(self.ahead, {}, self.states[0])
             if self.prefetcher is None:
                 ahead, states = self.ahead, self.states[0]       # not self: whoever owns a Prefetcher is not for its thread
-                self.prefetcher = shelf("reading ahead")(lambda: _run(ahead, {}, states), self.depth)
+                from flowedu.oneflow04.data.prefetch import Prefetcher  # data is imported by those who read some
+                self.prefetcher = Prefetcher(lambda: _run(ahead, {}, states), self.depth)
             prefetcher = self.prefetcher
         return prefetcher.get()
 

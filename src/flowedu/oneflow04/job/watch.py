@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.core.job.blob import LocalBlob
-from flowedu.core.job.values import joined
 from flowedu.core.layers import trace
 from flowedu.core.layers.context import current
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.typing import ListNumpy, Numpy
 from flowedu.errors import CheckError, UnsupportedError
+from flowedu.oneflow04.job.blob import LocalBlob
+from flowedu.oneflow04.job.values import joined
 
 
 def watch(blob_watched, handler_or_prompt: Callable | str | None = None) -> None:

@@ -5,9 +5,8 @@ from collections import OrderedDict
 
 from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.trace.tracer import FREE
 from flowedu.errors import ArgumentError, CheckError
-
-FREE = "FreeEagerTensor-"            # then a number: the name of a tensor that build uses and no module has
 
 
 def state_dict(graph, destination: dict | None = None) -> dict:
@@ -53,10 +52,3 @@ def load_free_tensors(states: dict[str, Tensor], variables: dict[str, Tensor]) -
                                 got=str(value.spec), fix="load the state of a graph whose build uses the same tensors, in "
                                 "the same order")
         own.numpy()[...] = value.numpy()
-
-
-def refuse_proxy_state(state, path) -> None:
-    """flow.save(graph.model.state_dict(), path): half the state of a graph, and almost always a slip."""
-    raise CheckError("flow.save: this state_dict is that of a module inside an nn.Graph (a proxy), not the graph's",
-                     expected="the graph's own state", got="graph.<module>.state_dict()", fix="flow.save("
-                     "graph.state_dict(), path), which keeps the optimizers' states too; or save the module's own")

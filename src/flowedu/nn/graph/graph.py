@@ -1,0 +1,173 @@
+"""flow.nn.Graph, as users of OneFlow 1.0 know it."""
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from pathlib import Path
+
+from flowedu.core.trace import graph as core
+from flowedu.core.trace.compiled import Compiled
+from flowedu.errors import ArgumentError, CallError, CheckError, GraphError
+from flowedu.errors.once import say_once
+from flowedu.nn.graph import state
+from flowedu.nn.graph.config import GraphConfig
+from flowedu.nn.graph.proxies import GraphModule, ProxyModule
+from flowedu.nn.graph.repeat import RepeatingCompiled
+from flowedu.show.modules import describe, profile, report
+
+DEBUG_OPTIONS = ("max_py_stack_depth", "only_user_py_stack", "op_repr_with_py_stack")
+
+
+def check_debug_options(options: dict) -> None:
+    """Of nn.Graph(...) and debug(...): those of OneFlow say once that they do nothing, others are refused."""
+    for name in options:
+        if name not in DEBUG_OPTIONS:
+            raise CallError(f"nn.Graph.debug: unknown option {name!r}", expected=", ".join(DEBUG_OPTIONS), got=name,
+                            fix="debug(v_level, ranks=None, mode=True)")
+        say_once(f"nn.Graph.debug({name})", "level 3 shows the user's own line of every operator", 4)
+
+
+class Graph(core.Graph):
+    """A static graph. Subclass it, assign modules to attributes in `__init__`, describe one step in `build`.
+
+        class Train(flow.nn.Graph):
+            def __init__(self):
+                super().__init__()
+                self.model, self.loss_fn = model, nn.CrossEntropyLoss()
+                self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+
+            def build(self, x, y):
+                loss = self.loss_fn(self.model(x), y)
+                loss.backward()
+                return loss
+
+        loss = Train()(x, y)
+
+    The first call traces build and compiles; every call runs the whole step, updates included. Parameters stay those of
+    the module: what a step writes, the module sees. (OneFlow 0.9.)
+
+    Attributes: name; config (GraphConfig); training, is_compiled.
+    """
+
+    options_type, block_type, compiled_type = GraphConfig, GraphModule, RepeatingCompiled
+    _level = -1
+
+    def __init__(self, *, debug_v_level: int = -1, debug_ranks=None, **options):
+        check_debug_options(options)
+        super().__init__()
+        if debug_v_level >= 0:
+            self.debug(debug_v_level, ranks=debug_ranks)
+
+    def __setattr__(self, name: str, value) -> None:
+        super().__setattr__(name, value._block.origin if isinstance(value, ProxyModule) else value)
+
+    def handle(self, block: GraphModule) -> ProxyModule:
+        return ProxyModule(block)
+
+    def _compile(self, *args, **kwargs) -> Compiled:
+        compiled = super()._compile(*args, **kwargs)
+        if self._level >= 2:
+            print(f"{self.name} with operators:", describe(self, stacks=self._level >= 3), sep="\n")
+        return compiled
+
+    # ---- looking
+    def debug(self, v_level: int = 0, *, ranks=None, mode: bool = True, **options) -> None:
+        """Say what happens while the graph is built: 0 stages and seconds, 1 every module, parameter, buffer, input and
+        output as it is traced, 2 also all operators, 3 also where in the code they come from; -1 nothing."""
+        check_debug_options(options)
+        if not isinstance(v_level, int) or v_level > 3:
+            raise CheckError("debug: The max verbose debug info level is 3", expected="-1, 0, 1, 2 or 3",
+                                 got=repr(v_level))
+        if ranks is not None and not isinstance(ranks, int) and not (
+                isinstance(ranks, list) and all(isinstance(r, int) for r in ranks)):
+            raise ArgumentError("debug: ranks must be int or List[int].", expected="None, an int or a list of ints",
+                                   got=repr(ranks))
+        here = ranks is None or ranks in (-1, 0) or isinstance(ranks, list) and 0 in ranks
+        object.__setattr__(self, "_level", v_level if mode and here else -1)
+        for block in self._blocks.values():
+            block.debug(self._level)
+
+    def _say(self, level: int, text: str, block: GraphModule | None = None) -> None:
+        if (self._level if block is None else block.debug_level) >= level:
+            print(text if text.startswith(("(", "[")) else f"(GRAPH:{self.name}:{self.class_name}) {text}")
+
+    def __repr__(self) -> str:
+        return describe(self)
+
+    def report(self) -> str:
+        """What each pass did, one line per pass, and the memory the plan needs."""
+        return report(self._need_compiled("report"))
+
+    def explain(self) -> str:
+        """Of global tensors: how each op is split over the devices, what is moved for it, and the bill of one step."""
+        return self._need_global("explain").explain()
+
+    @property
+    def bytes(self) -> int:
+        """What one step moves between devices; 0 for local tensors."""
+        compiled = self._need_compiled("bytes")
+        return 0 if compiled.spread is None else compiled.spread.bytes
+
+    def memory(self) -> dict:
+        """{rank: what it needs, in bytes}: arena, parameters, states, other, total (core/sbp/graph/run.py, Memory)."""
+        return self._need_global("memory").memory()
+
+    def _need_global(self, what: str):
+        spread = self._need_compiled(what).spread
+        if spread is None:
+            raise GraphError(f"{what}: graph {self.name} has no global tensors", got="local tensors",
+                             expected="parameters or inputs on a placement", fix="graph.report() says what the passes did")
+        return spread
+
+    def profile(self, *args, **kwargs) -> str:
+        """The calls of one step, slowest first, with their share of the time. Runs the step several times."""
+        return profile(self._need_compiled("profile"), args, kwargs)
+
+    def draw(self, path: str | os.PathLike, what: str = "graph") -> Path:
+        """Draw into the file `path`; returns it.
+
+        Args:
+            what: "graph", the ops as they were traced (SVG); "optimized", what the passes made of them (SVG); "memory",
+                the plan's memory over its steps (PNG or SVG; needs matplotlib: `pip install flowedu[plot]`).
+        """
+        compiled = self._need_compiled("draw")
+        if what not in ("graph", "optimized", "memory"):
+            raise ArgumentError("draw: what", expected='"graph", "optimized" or "memory"', got=repr(what))
+        if what == "memory":
+            from flowedu.show.picture import draw_memory
+            return draw_memory(compiled.program.plan, path)
+        from flowedu.show.graph import draw_graph
+        return draw_graph(compiled, path, what == "optimized")
+
+    def _need_compiled(self, what: str) -> Compiled:
+        if self._compiled is None:
+            raise GraphError(f"{what}: graph {self.name} is not compiled yet", expected="a graph that was called once",
+                             got="a new graph", fix="call it on a batch first")
+        return self._compiled
+
+    # ---- state
+    def state_dict(self, destination=None) -> dict:
+        """The state of the modules, one dict each, then what the optimizers remember and the number of steps."""
+        return state.state_dict(self, destination)
+
+    def load_state_dict(self, state_dict: dict, strict: bool = True) -> None:
+        """Take over a state that `state_dict` gave. Before the first call of the graph."""
+        state.load_state_dict(self, state_dict, strict)
+
+    @staticmethod
+    def trace(f):
+        """Decorator: a function of tensors as a graph named `<f>_graph_0`."""
+        return traced(f)
+
+
+def traced(f):
+    if not inspect.isfunction(f):
+        raise CheckError("nn.Graph.trace: only functions can be traced", expected="a function", got=type(f).__name__)
+
+    class FunctionGraph(Graph):
+        def build(self, *args, **kwargs):
+            return f(*args, **kwargs)
+
+    FunctionGraph.__name__ = FunctionGraph.__qualname__ = re.sub(r"\W", "_", f"{f.__name__}_graph")
+    return FunctionGraph()

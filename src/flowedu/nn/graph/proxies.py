@@ -1,0 +1,130 @@
+"""The modules of a graph. A module assigned to a graph becomes a ProxyModule: called, it is the module; asked for
+`.to(GraphModule)` it gives the block, which knows what only the graph knows: its path, its stage, what the trace saw.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowedu.core.layers import trace
+from flowedu.core.layers.module import Module
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.trace.blocks import Block
+from flowedu.errors import ArgumentError
+from flowedu.saving.graph import ProxyState
+
+
+class GraphModule(Block):
+    """A module's place in a graph, as users see it: `graph.model.to(nn.graph.GraphModule)`.
+
+    Attributes: those of Block: name, origin, stage_id, placement, activation_checkpointing ...
+    """
+
+    type = "MODULE"
+
+    @property
+    def name_prefix(self) -> str:
+        return self.prefix
+
+    def set_stage(self, stage_id: int | None = None, placement=None) -> None:
+        """Which stage of a pipeline this module is, and on which devices: what it is called on is brought there, where it
+        is a global tensor. (The parameters are placed with to_global.)"""
+        if stage_id is not None and (not isinstance(stage_id, int) or stage_id < 0):
+            raise ArgumentError(f"set_stage of {self.path}: stage_id", expected="0, 1, 2, ...", got=repr(stage_id))
+        if placement is not None and not hasattr(placement, "hierarchy"):
+            raise ArgumentError(f"set_stage of {self.path}: placement", expected="flow.placement(type, ranks)",
+                                got=repr(placement), fix='flow.placement("cpu", [0, 1])')
+        self.stage_id, self.placement = stage_id, placement
+
+    def debug(self, v_level: int = 0, **options) -> None:
+        """Graph.debug for this module and those below it."""
+        for block in self.walk():
+            block.debug_level = v_level
+
+    def __repr__(self) -> str:
+        return f"({self.handle_repr})"
+
+    @property
+    def handle_repr(self) -> str:
+        """`GraphModule:model(stage_id=0)`, as print(graph) shows it."""
+        said = ([f"stage_id={self.stage_id}, "] if self.stage_id is not None else [])
+        said += ["activation_checkpointing=True, "] if self.activation_checkpointing else []
+        return f"GraphModule:{self.path}({''.join(said)})"
+
+
+@dataclass(frozen=True)
+class GraphTensor:
+    """What the graph knows of a parameter or buffer: its path and which of the two it is."""
+
+    name: str
+    type: str
+
+
+class ProxyModule:
+    """What `graph.model` gives: the module, with `.to(GraphModule)` besides."""
+
+    def __init__(self, block: GraphModule):
+        object.__setattr__(self, "_block", block)
+
+    def to(self, *args, **kwargs):
+        """to(nn.Module): the module itself; to(GraphModule): its block; anything else goes to the module."""
+        if len(args) == 1 and isinstance(args[0], type):
+            if issubclass(args[0], GraphModule):
+                return self._block
+            if issubclass(args[0], Module):
+                return self._block.origin
+        self._block.origin.to(*args, **kwargs)
+        return self
+
+    def __call__(self, *args, **kwargs):
+        return self._block.origin(*args, **kwargs)
+
+    def __getattr__(self, name: str):
+        block = self._block
+        value = getattr(block.origin, name)
+        if isinstance(value, Module) and name in block.children:
+            return ProxyModule(block.children[name])
+        if isinstance(value, Tensor) and trace.current is None:
+            for kind, table in (("PARAMETER", block.origin._parameters), ("BUFFER", block.origin._buffers)):
+                if name in table:
+                    return ProxyTensor(value, GraphTensor(f"{block.path}.{name}", kind))
+        return value
+
+    def __setattr__(self, name: str, value) -> None:
+        setattr(self._block.origin, name, value)
+
+    def __getitem__(self, key):
+        keys = list(self._block.children)
+        if isinstance(key, slice):
+            return [ProxyModule(self._block.children[k]) for k in keys[key]]
+        return ProxyModule(self._block.children[key if isinstance(key, str) else keys[key]])
+
+    def __len__(self) -> int:
+        return len(self._block.origin)
+
+    def __iter__(self):
+        return (ProxyModule(b) for b in self._block.children.values())
+
+    def state_dict(self, *args, **kwargs) -> ProxyState:
+        return ProxyState(self._block.origin.state_dict(*args, **kwargs))
+
+    def __repr__(self) -> str:
+        return f"(PROXY:{self._block.path}:{self._block.origin._shallow_repr()})"
+
+
+class ProxyTensor:
+    """What `graph.model.weight` gives outside build: `.to(flow.Tensor)` is the tensor, `.to(GraphTensor)` its name and
+    kind. All else is asked of the tensor."""
+
+    def __init__(self, tensor: Tensor, handle: GraphTensor):
+        self._tensor, self._handle = tensor, handle
+
+    def to(self, *args, **kwargs):
+        if len(args) == 1 and isinstance(args[0], type):
+            return self._handle if issubclass(args[0], GraphTensor) else self._tensor
+        return self._tensor.to(*args, **kwargs)
+
+    def __getattr__(self, name: str):
+        return getattr(self._tensor, name)
+
+    def __repr__(self) -> str:
+        return f"({self._handle.type}:{self._handle.name}:{self._tensor!r})"

@@ -1,0 +1,99 @@
+"""A compiled nn.Graph parts of which run again: micro-batches, and modules whose activations are not kept (unroll.py)."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowedu.core.graph.ir import GraphValue
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.reverse import reverse
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.trace import io
+from flowedu.core.trace.blocks import Block
+from flowedu.core.trace.compiled import Compiled
+from flowedu.core.trace.names import grad_name
+from flowedu.core.trace.tracer import Tracer, check_seed
+from flowedu.nn.graph.state import load_free_tensors
+from flowedu.nn.graph.unroll import Checkpoint, joined, micro_slices, over_micro_batches
+
+
+class ForgetfulTracer(Tracer):
+    """A Tracer that knows modules with activation_checkpointing, and flow.autograd.grad in build."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.checkpoint: Checkpoint | None = None        # the call whose activations are not kept, while it is traced
+
+    def append(self, op, values, attrs: tuple, name: str | None = None, reseed: bool = True) -> tuple[GraphValue, ...]:
+        outputs = super().append(op, values, attrs, name, reseed)
+        if self.checkpoint is not None:
+            node = self.graph.nodes[-1]
+            self.checkpoint.nodes.append(node)
+            self.checkpoints[node] = self.checkpoint
+        return outputs
+
+    def forward(self, block: Block, args: tuple, kwargs: dict):
+        if self.checkpoint is not None or not block.activation_checkpointing:
+            return super().forward(block, args, kwargs)
+        self.checkpoint = Checkpoint(self)
+        try:
+            return super().forward(block, args, kwargs)
+        finally:
+            self.checkpoint = None
+
+    def grad(self, outputs: list, inputs: list, gradients: list, create_graph: bool) -> list:
+        """`flow.autograd.grad` in build: the backward nodes are appended here and now. None where there is no path."""
+        seeds, one = [], REGISTRY["constant"]
+        for y, g in zip(outputs, gradients):
+            check_seed("grad", y, g)
+            seeds.append((self.value_of(y), self.value_of(g) if g is not None else self.append(
+                one, (), one.complete(dict(shape=tuple(y.shape), value=1.0, dtype=y.dtype)))[0]))
+        targets, before = [self.value_of(x) for x in inputs], len(self.graph.nodes)
+        nodes = [n for n in self.graph.nodes if n not in self.frozen]
+        with self.raw():
+            found = reverse(nodes, seeds, targets, self._again)
+        if not create_graph:
+            self.frozen.update(self.graph.nodes[before:])
+        return [None if g is None else self.lazy(g, create_graph, grad_name(g.node) if g.node else "") for g in found]
+
+
+class RepeatingCompiled(Compiled):
+    """A Compiled that cuts the batch into micro-batches (config.set_gradient_accumulation_steps).
+
+    Attributes: cuts, every input's micro-batches; parts, for each micro-batch its values by those of the first, and its
+    gradients; batch_parts, in how many parts the batch lies on its devices.
+    """
+
+    tracer_type = ForgetfulTracer
+
+    def _enter(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        xs = [x for _, x in io.leaves("", args, kwargs) if isinstance(x, Tensor)]
+        self.batch_parts = self.tracer.placing.batch_parts(xs, self.owner.config.accumulation)
+        self.cuts: list[list[GraphValue]] = []
+        return super()._enter(args, kwargs)
+
+    def entered(self, value: GraphValue) -> GraphValue:
+        k = self.owner.config.accumulation
+        if k == 1:
+            return value
+        self.cuts.append(micro_slices(self.tracer, value, k, value.name, self.batch_parts))
+        return self.cuts[-1][0]
+
+    def differentiated(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+        """A backward pass for every micro-batch; the parameters' gradients are sums."""
+        wanted = [*targets, *watched]
+        self.parts = over_micro_batches(self.tracer, self.cuts, lambda nodes, table: self.backward(nodes, table, wanted),
+                                        self.owner.config.accumulation)
+        self.fetched = [self.whole(v) for v in self.fetched]
+        with self.tracer.raw():
+            total = self.parts[0][1][:len(targets)]
+            for _, grads in self.parts[1:]:
+                total = [a if b is None else b if a is None else a + b for a, b in zip(total, grads)]
+        diffs = [[grads[i] for _, grads in self.parts] for i in range(len(targets), len(wanted))]
+        return total, [None if None in values else joined(self.tracer, values, self.batch_parts) for values in diffs]
+
+    def whole(self, value: GraphValue) -> GraphValue:
+        return joined(self.tracer, [table.get(value, value) for table, _ in self.parts], self.batch_parts)
+
+    def link(self) -> None:
+        load_free_tensors(self.owner._states, self.tracer.variables)
+        super().link()

@@ -1,0 +1,11 @@
+"""What PyTorch users do with a module besides calling it. Importing this makes it methods of core's Module."""
+from flowedu.core.layers.module import Module
+from flowedu.core.ops.tensor import attach
+from flowedu.nn.methods.conversion import Convertible
+from flowedu.nn.methods.hooks import Hooked
+from flowedu.nn.methods.registration import Registering
+from flowedu.nn.methods.state import Stateful
+
+for _part in (Registering, Hooked, Convertible, Stateful):
+    attach(Module, {name: value for name, value in vars(_part).items() if name not in vars(object) and name not in (
+        "__module__", "__dict__", "__weakref__", "__annotations__")})

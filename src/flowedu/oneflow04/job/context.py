@@ -1,0 +1,204 @@
+"""What surrounds the body of a job of OneFlow 0.4 besides: placements and views, watches, sources, a configured optimizer.
+
+Every call of a front-end function is remembered (recording.py): the host part runs some of them before the plan, and where
+shapes vary the body is done again on the sizes that came.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from flowedu.core.graph.ir import GraphValue
+from flowedu.core.job.context import JobContext
+from flowedu.core.job.values import flat
+from flowedu.core.layers.context import blobs_in, pushed
+from flowedu.core.ops.host import HostOp
+from flowedu.core.values.blob import BlobDef
+from flowedu.core.values.place import Place
+from flowedu.core.values.spec import Spec
+from flowedu.errors import DTypeError, JobBuildAndInferError, UnsupportedError
+from flowedu.errors.once import say_once
+from flowedu.oneflow04.job.blob import ConsistentBlob
+from flowedu.oneflow04.job.placement import Placement
+from flowedu.oneflow04.job.recording import Call, replay
+from flowedu.oneflow04.job.views import Views
+
+LEGACY = {"train.primary_lr", "train.secondary_lr", "train.model_update_conf"}
+
+
+class Delivery(NamedTuple):
+    """A watched value (on every device) and the function that takes it."""
+
+    values: tuple[GraphValue, ...]
+    handler: Callable
+
+
+class Context04(JobContext):
+    """Attributes, besides those of JobContext: calls, what the body did; watches, (values, is_diff, handler); views;
+    placements, those entered; lists, the inputs that are TensorLists.
+    """
+
+    blob_type = ConsistentBlob
+
+    def __init__(self, session, name: str, training: bool, config):
+        super().__init__(session, name, training, config)
+        self.calls: list[Call] = []
+        self.watches: list[tuple[tuple[GraphValue, ...], bool, Callable]] = []
+        self.lists: set[GraphValue] = set()
+        self.legacy_losses: list[BlobDef] = []
+        self.views = Views(self)
+        self.placements = [session.placement(config)]
+
+    # ---- where things are
+    @property
+    def placement(self) -> Placement:
+        return self.placements[-1]
+
+    @property
+    def devices(self) -> int:
+        return len(self.placement.devices)
+
+    @property
+    def home(self) -> Place:
+        return self.placements[0].place
+
+    def value_of(self, blob: BlobDef) -> GraphValue:
+        if not isinstance(blob, ConsistentBlob) or blob.context is not self:
+            blob = self.views.consistent(self.owned(blob))
+        return blob.value
+
+    # ---- calls of front-end functions
+    def apply(self, f: Callable, args: tuple, kwargs: dict, label: str, blob_name: str):
+        if self.views.mirrored:
+            given = [self.owned(b) for b in blobs_in((*args, *kwargs.values()))]
+            return self.views.apply(f, args, kwargs, label, blob_name, given)
+        return super().apply(f, args, kwargs, label, blob_name)
+
+    def call(self, f: Callable, args: tuple, kwargs: dict, label: str, placement: Place | None = None
+             ) -> tuple[object, tuple[str, ...]]:
+        """The same on the devices of `placement` (None: of this place in the body), and remembered."""
+        graph, start = self.graph, len(self.graph.nodes)
+        placement = placement or self.placement.place
+        old, graph.placement = graph.placement, placement
+        try:
+            result, labels = super().call(f, args, kwargs, label)
+        finally:
+            graph.placement = old
+        call = Call(f, args, kwargs, flat(result), labels, placement, tuple(graph.nodes[start:]))
+        if call.nodes:
+            self._check_kinds(call, label)
+            self.calls.append(call)
+        return result, labels
+
+    def _check_kinds(self, call: Call, label: str) -> None:
+        if call.is_host:
+            for node in [n for n in call.nodes if isinstance(n.op, HostOp)]:
+                self.lists.update(v for v, name in zip(node.outputs, node.op.outputs) if name in node.op.lists)
+        else:
+            for value in call.inputs():
+                if value in self.lists:
+                    raise DTypeError(f"{label}: an input is a tensor list", expected="a blob of numbers", got=repr(value),
+                                     fix="flow.tensor_list_to_tensor_buffer or flow.tensor_list_split takes it apart")
+                if value.dtype.numpy is None:
+                    raise DTypeError(f"{label}: an input is a {value.dtype.name}", expected="a blob of numbers",
+                                     got=repr(value), fix="flow.tensor_buffer_to_tensor makes a tensor of buffers of one "
+                                     "shape; records are read by flow.data.OFRecordRawDecoder and its family")
+
+    def is_dynamic(self, value: GraphValue, given: Sequence[BlobDef]) -> bool:
+        node = value.node
+        if node is not None and isinstance(node.op, HostOp):
+            on = node.op.outputs[value.index] in node.op.dynamic
+            return on and dict(zip(node.op.attrs, node.attrs)).get("dynamic_out", True)
+        return super().is_dynamic(value, given)
+
+    def is_data(self, value: GraphValue) -> bool:
+        """Whether the value depends on what a run brings: on an argument of the job, or on a source that is read."""
+        seen, todo = set(), [value]
+        while todo:
+            v = todo.pop()
+            if v.kind == "input" or (v.node is not None and isinstance(v.node.op, HostOp)):
+                return True
+            if v.node is not None and v.node not in seen:
+                seen.add(v.node)
+                todo += v.node.inputs
+        return False
+
+    # ---- wishes
+    def add_loss(self, loss: BlobDef) -> None:
+        """flow.losses.add_loss: the loss of an optimizer that the function_config describes."""
+        if not self.training:
+            raise JobBuildAndInferError(f"{self.name}: add_loss in a predict job", expected='a job of type "train"',
+                                        got='"predict"', fix='@flow.global_function("train")')
+        self.legacy_losses.append(self.owned(loss))
+
+    def watch(self, blob, handler, diff: bool) -> None:
+        if not isinstance(blob, BlobDef):
+            raise UnsupportedError("watch: not a blob", expected="a blob of this job", got=type(blob).__name__,
+                                   fix="watch what an op or a layer returned")
+        values = self.owned(blob).values
+        if values[0].dtype.numpy is None or not self.lists.isdisjoint(values):
+            raise UnsupportedError("watch: the blob holds no numbers", expected="a blob of numbers", got=repr(blob),
+                                   fix="flow.tensor_buffer_to_tensor or flow.tensor_list_split first")
+        self.watches.append((values, diff, handler))
+
+    # ---- after the body
+    def settle(self) -> None:
+        """What the legacy configuration asked for becomes a goal."""
+        if self.goal is None and self.legacy_losses:
+            from flowedu.oneflow04.optim.legacy import optimizer_from_conf  # it knows all optimizers
+            self.minimize(optimizer_from_conf(self.config.values if self.config else {}), self.legacy_losses)
+        elif self.config:
+            for name in LEGACY.intersection(self.config.values):
+                say_once(f"function_config.{name}", "this job's optimizer is given to minimize; the setting is for "
+                         "flow.losses.add_loss", 4)
+        super().settle()
+
+    def finish(self) -> list[Delivery]:
+        learned = self._learned()
+        wanted = [v for values, diff, _ in self.watches if diff for v in values if v in learned]
+        found = dict(zip(wanted, self.train(wanted))) if self.training else {}
+        deliveries = []
+        for values, diff, handler in self.watches:
+            sources = tuple(found.get(v) for v in values) if diff else values
+            if all(s is not None for s in sources):
+                deliveries.append(Delivery(sources, handler))
+        return deliveries
+
+    def _learned(self) -> set[GraphValue]:
+        """Values that a trainable variable has a part in: OneFlow computes gradients of these only."""
+        found = {value for value, _ in self.trainable.values()}
+        for node in self.graph.nodes:
+            if not found.isdisjoint(node.inputs):
+                found.update(node.outputs)
+        return found
+
+    # ---- the same body on other shapes
+    def resized(self, specs: dict[GraphValue, Spec]) -> tuple[Context04, Callable[[GraphValue], GraphValue]]:
+        """The same job where the given inputs of the graph have other shapes: (context, old value -> new)."""
+        new = Context04(self.session, self.name, self.training, self.config)
+        known: dict[GraphValue, GraphValue] = {}
+
+        def table(value: GraphValue) -> GraphValue:
+            if value not in known and value.kind == "variable":
+                known[value] = new.graph.variables.get(value.name) or new.graph.variable(value.name, value.spec)
+            return known[value]
+
+        for value in self.graph.inputs.values():
+            known[value] = new.graph.input(value.name, specs.get(value, value.spec))
+        new.trainable = {n: (table(v), r) for n, (v, r) in self.trainable.items()}
+        new.model_names = self.model_names
+        with pushed(new), new.graph.building():
+            for call in self.calls:
+                if call.is_host:                   # what it gives is an input by now
+                    continue
+                new.graph.placement = call.placement
+                start = len(new.graph.nodes)
+                results = replay(call, table)
+                for node in new.graph.nodes[start:]:
+                    node.line = call.line
+                known.update(zip(call.results, results))
+                new.name_nodes(results, call.labels, new.graph.nodes[start:])
+        if self.goal is not None:
+            new.goal = self.goal._replace(losses=[tuple(map(table, values)) for values in self.goal.losses])
+        new.watches = [(tuple(map(table, values)), diff, handler) for values, diff, handler in self.watches]
+        return new, table

@@ -1,0 +1,121 @@
+"""flow.global_function of 0.4: jobs with settings, sources, sizes that vary, several devices, results of any kind."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import NoneType
+
+from flowedu.core.job import function
+from flowedu.core.job.function import JobFunction
+from flowedu.core.values.signature import MISSING, convert
+from flowedu.core.values.typing import Numpy
+from flowedu.errors import CheckError
+from flowedu.oneflow04.job import debug
+from flowedu.oneflow04.job.blob import LocalBlob
+from flowedu.oneflow04.job.config import FunctionConfig
+from flowedu.oneflow04.job.program import Program04
+from flowedu.oneflow04.job.values import joined
+
+
+def global_function(type: str = "predict", function_config=None) -> Callable:
+    """Decorator that makes a function a job: `@flow.global_function("train")`.
+
+    Args:
+        type: "predict", or "train" (the body must call an optimizer's minimize).
+        function_config: a flow.function_config().
+
+    The parameters are annotated with placeholders, the return value with tp.Numpy, tp.ListNumpy and containers of them.
+    The body runs once, on blobs, when the session starts; a call then runs the compiled plan. (In eager execution mode,
+    flow.enable_eager_execution(True), every call runs the body, on data.)
+    """
+    if isinstance(type, FunctionConfig):
+        print("global_function: pass the config as the second argument: global_function(type, config)")
+        type, function_config = type.job_type or "predict", type
+    if not isinstance(function_config, (FunctionConfig, NoneType)):
+        raise CheckError("global_function: function_config is not a configuration", expected="a flow.function_config()",
+                         got=repr(function_config), fix='config = flow.function_config(); '
+                         '@flow.global_function("predict", config)')
+
+    return function.global_function(type, function_config, Job04)
+
+
+def check_callback(callback) -> None:
+    """Raises CheckError (an AssertionError) unless it can be called."""
+    if not callable(callback):
+        raise CheckError("a job's callback cannot be called", expected="a function that takes the result",
+                         got=repr(callback), fix="job(x)(print), say")
+
+
+class Future:
+    """Result of a job without return annotation."""
+
+    def __init__(self, value):
+        self._value, self._taken = value, False
+
+    def get(self):
+        """The result, once."""
+        if self._taken:
+            raise CheckError("get: the result was taken already", expected="one get() per call of the job",
+                             got="a second one", fix="keep what the first get() returned")
+        self._taken = True
+        return self._value
+
+    def async_get(self, callback: Callable) -> None:
+        """Call `callback` with the result."""
+        check_callback(callback)
+        callback(self.get())
+
+
+class Job04(JobFunction):
+    """A job that knows what OneFlow 0.4 knew."""
+
+    program_type = Program04
+
+    def reset(self) -> None:
+        if self.program is not None:
+            self.program.close()
+        super().reset()
+
+    def call(self, args: tuple, kwargs: dict):
+        if self.compiled is None or kwargs:
+            if not kwargs and self.session is not None and self.session.eager:
+                from flowedu.oneflow04.job.eager import run  # eager execution mode: seldom, and much to import
+                return self.value(*run(self, args))
+            self.start(kwargs)
+        if self.program.plain:
+            return self(*args)
+        first = self.compiled is None
+        self.compiled, fetched = self.program.run(args)
+        if first and debug.enabled():                # now there is a plan to show
+            debug.start(self)
+        return self.value(self.program.result, fetched, self.program.dynamic)
+
+    def value(self, result, fetched: list[list], dynamic: list[bool]):
+        """What the caller gets. `fetched`: for each returned blob its arrays, one per device."""
+        returns = self.signature.returns
+        arrays = iter(fetched)
+        if result is None:
+            return None
+        if returns is MISSING:
+            flags = iter(dynamic)
+            return Future(convert(result, returns, lambda _, kind: LocalBlob(next(arrays), next(flags))))
+        value = convert(result, returns, lambda _, kind: joined(next(arrays)) if kind is Numpy else next(arrays))
+        if not self.signature.calls_back:
+            return value
+
+        def register(callback: Callable) -> None:
+            check_callback(callback)
+            callback(value)
+        return register
+
+    def profile(self, *args, repeats: int = 10):
+        """Where the time of a call goes: a flowedu.show.profile.Profile, to be printed. Variables end as they were.
+
+        Calls the job once (which trains, if it is a training job), then times every call of its plan `repeats` times.
+        """
+        self(*args)
+        if not self.program.plain or not self.executor.accepts(args):
+            raise CheckError(f"{self.name}: this job cannot be profiled", got="another", expected="tp.Numpy arguments, as "
+                             "C-contiguous arrays of their dtype, one device, and nothing that runs before the plan",
+                             fix="profile a job around the part that has arrays as arguments")
+        from flowedu.show.profile import profile
+        return profile(self.executor, args, repeats)

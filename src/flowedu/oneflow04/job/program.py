@@ -1,0 +1,172 @@
+"""A job of OneFlow 0.4 after its body ran: what a call has to do: arguments, host part, plan, results.
+
+Where all shapes are known there is one plan. Where a shape varies from call to call (tp.ListNumpy arguments, images that
+were just decoded) a plan is made for each combination that comes, and the last ones used are kept.
+"""
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+
+from flowedu.core.graph.ir import GraphValue
+from flowedu.core.job.blob import JobBlob
+from flowedu.core.job.compiled import Compiled
+from flowedu.core.job.program import CompiledJob
+from flowedu.core.job.values import flat_array
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values import placeholder as ph
+from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.spec import Spec
+from flowedu.errors import CheckError
+from flowedu.oneflow04.job import debug
+from flowedu.oneflow04.job.blob import ConsistentBlob, MirroredBlob
+from flowedu.oneflow04.job.context import Context04
+from flowedu.oneflow04.job.host_part import HostPart
+from flowedu.oneflow04.job.values import check_returned, fed, given_back, per_device
+
+KEPT = 32                # plans of a job whose shapes vary
+
+
+class Told(Compiled):
+    """A plan, every step of which the debug mode is told, with its rates."""
+
+    def link(self, session, job) -> None:
+        super().link(session)
+        if self.step is not None and debug.enabled():
+            self.job, self.run = job, self.told
+
+    def told(self, args: tuple) -> list[np.ndarray]:
+        with self.program.lock:
+            outputs = self.program.run(args)
+            debug.step(self.job, int(self.step[0]) - 1, [float(rate[0]) for _, rate in self.schedules])
+        return self.deliver(outputs)
+
+
+class Program04(CompiledJob):
+    """Attributes, besides those of CompiledJob: fed, for each argument its value on each device; host, what runs
+    before the plan; varying, the inputs whose sizes vary; kept, the plans for sizes that came.
+    """
+
+    context_type = Context04
+
+    def __init__(self, job, session):
+        self.fed: list[tuple[ph.ArgBlobDef, tuple[GraphValue, ...]]] = []
+        super().__init__(job, session)
+
+    # ---- building
+    def input(self, d: ph.ArgBlobDef) -> JobBlob:
+        context, spec = self.context, Spec(d.shape, d.dtype)
+        if isinstance(d, ph.FixedTensorDef):
+            value = context.graph.input(d.op_name, spec)
+            self.fed.append((d, (value,)))
+            blob = ConsistentBlob(value, d.op_name, "out", context)
+            blob = blob if d.distribute is None else blob.with_distribute(d.distribute)
+            return context.views.cast(blob) if context.views.micro_batches > 1 else blob
+        if not context.views.mirrored:
+            raise CheckError(f"{context.name}: {type(d).__name__} needs flow.scope.mirrored_view", got=repr(d),
+                             expected="tp.Numpy placeholders in a consistent view",
+                             fix="config.default_logical_view(flow.scope.mirrored_view()), or use tp.Numpy.Placeholder")
+        devices = context.placement.devices
+        values = tuple(context.graph.input(d.op_name if len(devices) == 1 else f"{d.op_name}_{i}", spec)
+                       for i in range(len(devices)))
+        self.fed.append((d, values))
+        if d.is_tensor_list:
+            context.lists.update(values)
+        return MirroredBlob(values, d.op_name, "out", context, True)
+
+    def complete(self) -> None:
+        context, config = self.context, self.job.config
+        depth = int(config.values.get("prefetch", 2)) if config else 2
+        self.host = HostPart(context, lambda n: self.session.variables[n].tensor, depth)
+        self._hoist()
+        self.plain = not self.host.calls and not self.varying and all(
+            type(d) is ph.FixedTensorDef for d, _ in self.fed) and all(len(v) == 1 for v in self.fetched)
+        self.runs = 0
+        self.kept: OrderedDict[tuple, Told] = OrderedDict()
+        # Where shapes vary this one is for the largest: errors show at once, and the optimizer's variables are declared.
+        self.only = self._compile({})
+
+    def _hoist(self) -> None:
+        """Take the host calls out of the graph; what they give that the plan reads becomes an input of it."""
+        context, graph = self.context, self.context.graph
+        host = [c for c in context.calls if c.is_host]
+        made = {r for c in host for r in c.results}
+        read = {v for c in context.calls if not c.is_host for v in c.inputs()}
+        read.update(v for values, _, _ in context.watches for v in values)
+        if context.goal:
+            read.update(v for values in context.goal.losses for v in values)
+            read.update(context.blobs[n] for n in context.goal.training.rate_names() if n in context.blobs)
+        varies = self._varying_values()
+        nodes = {n for c in host for n in c.nodes}
+        graph.nodes = [n for n in graph.nodes if n not in nodes]
+        for value in [v for v in graph.inputs.values() if v in context.lists]:
+            del graph.inputs[value.name]
+        for value in made & read:
+            value.kind, value.node = "input", None
+            graph.inputs[value.name] = value
+        self.varying = [v for v in graph.inputs.values() if v in varies]
+        self.direct = {v for values in self.fetched for v in values if v in made or v in context.lists}
+        check_returned(context.name, self.direct)
+
+    def _varying_values(self) -> set[GraphValue]:
+        """The values whose size may differ from call to call."""
+        found = {v for d, values in self.fed if d.is_dynamic for v in values}
+        for call in self.context.calls:
+            if not found.isdisjoint(call.inputs()):
+                found.update(call.results)
+            found.update(r for r in call.results if self.context.is_dynamic(r, ()))
+        return found
+
+    def _compile(self, specs: dict[GraphValue, Spec]) -> Told:
+        context, table = self.context.resized(specs) if self.varying else (self.context, lambda v: v)
+        planned = [table(v) for values in self.fetched for v in values if v not in self.direct]
+        return Told(context, planned, self.off, self.session.device_count)
+
+    def link(self) -> None:
+        if self.varying:
+            self.only = None
+        else:
+            self.only.link(self.session, self.job)
+
+    def close(self) -> None:
+        """End the thread that reads ahead."""
+        self.host.close()
+
+    # ---- running
+    def run(self, args: tuple) -> tuple[Told, list[list]]:
+        """One call: the plan that ran, and for each returned blob its arrays, one per device."""
+        feed = self._feed(args)
+        known = {**feed, **self.host.run(feed)} if self.host.calls else feed
+        value = lambda v: known[v].numpy() if isinstance(known[v], Tensor) else known[v]
+        compiled = self.only
+        if compiled is None:
+            specs = {v: Spec(a.shape, as_dtype(a.dtype)) for v in self.varying for a in [value(v)]}
+            with self.session.lock:
+                compiled = self._plan_for(specs)
+                compiled.program.executor.runs = self.runs     # no plan draws the random numbers of another
+                self.runs += 1
+        outputs = compiled.run(tuple(flat_array(value(v)) for v in self.context.graph.inputs.values()))
+        numbers = iter(range(len(compiled.returned)))
+        return compiled, [[given_back(value(v)) if v in self.direct else compiled.fetch(outputs, next(numbers))
+                           for v in values] for values in self.fetched]
+
+    def _plan_for(self, specs: dict[GraphValue, Spec]) -> Told:
+        key = tuple(specs.values())
+        found = self.kept.pop(key, None)
+        if found is None:
+            found = self._compile(specs)
+            found.link(self.session, self.job)
+        self.kept[key] = found
+        if len(self.kept) > KEPT:
+            self.kept.popitem(last=False)
+        return found
+
+    def _feed(self, args: tuple) -> dict[GraphValue, object]:
+        """{input of the graph: array or TensorList}"""
+        job, devices = self.job, self.context.devices
+        trees = ph.check_arguments(job.name, job.signature.names, self.defs, args, devices)
+        feed = {}
+        for (d, values), array in zip(self.fed, fed(self.defs, trees)):
+            feed.update(zip(values, per_device(d, array)))
+        return feed

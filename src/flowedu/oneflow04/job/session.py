@@ -1,0 +1,193 @@
+"""The session of OneFlow 0.4: settings, machines and virtual devices, snapshots that variables start from, jobs that fail
+alone. Importing this makes one the default session."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from flowedu.core.job.session import Session, default_session, in_a_body, use_session
+from flowedu.core.values.spec import Spec
+from flowedu.errors import CheckError, JobBuildAndInferError
+from flowedu.errors import nearest as similar
+from flowedu.oneflow04.job import debug, env
+from flowedu.oneflow04.job.placement import Placement
+
+
+class Session04(Session):
+    """Attributes, besides those of Session: config, what flow.config was told; eager: whether bodies run at every call;
+    failed {name: (job, error)}, the jobs that were left out, and what they raised."""
+
+    def __init__(self):
+        super().__init__()
+        self.snapshots: dict[str, object] = {}    # open directories that variables start from, while jobs are compiled
+        self.failed: dict[str, tuple] = {}
+        self.config: dict[str, object] = {}
+        self.eager = False
+        self.states: dict[str, object] = {}       # of host ops, in eager execution mode
+
+    # ---- devices
+    @property
+    def machines(self) -> int:
+        return env.machine_num()
+
+    @property
+    def per_machine(self) -> int:
+        """Virtual devices of one machine."""
+        return int(self.config.get("cpu_device_num", 1))
+
+    @property
+    def device_count(self) -> int:
+        return self.machines * self.per_machine
+
+    def located(self, placement: Placement) -> Placement:
+        """The placement with the numbers of its devices."""
+        return placement.located(self.machines, self.per_machine)
+
+    def placement(self, config=None) -> Placement:
+        """Where a job runs: its config's default placement, or all devices."""
+        wanted = config.values.get("default_placement_scope") if config else None
+        if isinstance(wanted, str):                # the deprecated device tag
+            wanted = None
+        last = self.per_machine - 1
+        return self.located(wanted or Placement("cpu", [f"{m}:0-{last}" for m in range(self.machines)]))
+
+    # ---- jobs
+    def replaceable(self, job) -> bool:
+        return job.name in self.failed
+
+    def declare(self, name: str, spec: Spec, initializer, trainable: bool, seed: int | None, job: str) -> None:
+        config = getattr(self.jobs.get(job), "config", None)
+        path = config.values.get("default_initialize_with_snapshot_path") if config else None
+        if path is not None and name not in self.declared:
+            from flowedu.oneflow04.job import checkpoint_files
+            opened = self.snapshots[str(path)] = self.snapshots.get(str(path)) or checkpoint_files.snapshot(path)
+            initializer = checkpoint_files.initializer_from(opened, name, initializer)
+        super().declare(name, spec, initializer, trainable, seed, job)
+
+    def start(self, what: str = "a function that needs the variables", asked: object = None) -> None:
+        """Compile all jobs and make the variables, once.
+
+        A job that raises is left out, with a warning: the others run without it, and without the variables that only it
+        has, and it may be defined again. Where that job is asked for, or the variables are, its error is raised and the
+        session stays OPEN.
+
+        In eager execution mode there is nothing to do: bodies make their variables when they run.
+        """
+        if self.eager:
+            return
+        super().start(what, asked)
+        if not self.failed:
+            return
+        with self.lock:
+            if self.compiling:
+                raise in_a_body(what)
+            for job in [self.jobs[name] for name, (old, _) in self.failed.items() if self.jobs[name] is not old]:
+                if asked is None or asked is job:
+                    self._start_late(job)
+        if asked is not None and asked.name in self.failed:
+            raise self.failed[asked.name][1]
+
+    def compile(self, asked: object) -> None:
+        self.failed = {}
+        try:
+            super().compile(asked)
+        except BaseException:
+            self.failed = {}
+            raise
+        finally:
+            self.snapshots = {}
+
+    def built(self, asked: object) -> list:
+        env.settle()
+        for job in self.jobs.values():
+            self._build(job)
+        for job, error in self.failed.values():
+            if asked is None or asked is job:
+                raise error
+            warnings.warn(f"job {job.name} is left out, for its body raised {type(error).__name__}: {error}", stacklevel=10)
+        return [job for name, job in self.jobs.items() if name not in self.failed]
+
+    def _start_late(self, job) -> None:
+        """Compile a job that was defined in the place of one that was left out."""
+        known, self.compiling = set(self.variables), True
+        failed = self.failed.pop(job.name)
+        try:
+            self._build(job)
+            if job.name in self.failed:
+                raise self.failed[job.name][1]
+            self.link([job])
+        except BaseException:
+            job.reset()
+            self.variables = {name: v for name, v in self.variables.items() if name in known}
+            self.failed[job.name] = failed
+            raise
+        finally:
+            self.compiling, self.snapshots = False, {}
+
+    def _build(self, job) -> None:
+        """Run the body of a job. What it raises is kept in `failed`, and then it leaves no variables."""
+        before = dict(self.declared)
+        try:
+            job.build(self)
+        except Exception as error:
+            error.add_note(f"in the body of job {job.name}")
+            self.failed[job.name], self.declared = (job, error), before
+            job.reset()
+
+    def link(self, jobs: Iterable) -> None:
+        super().link(jobs)
+        if self.config.get("enable_debug_mode"):
+            for job in jobs:
+                if job.compiled is not None:
+                    debug.start(job)
+
+    def close(self) -> None:
+        debug.flush()
+        super().close()
+
+
+use_session(Session04())
+
+
+def sync_default_session() -> None:
+    """Wait for launched jobs and callbacks. Jobs run inline here, so only the debug mode's last lines can be pending."""
+    debug.flush()
+
+
+def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
+    """Copy values into variables of the same name. Starts the session.
+
+    Unknown names are ignored, or with ignore_mismatch=False a RuntimeError that names the nearest variable. Shapes and
+    dtypes must agree (AssertionError). Nothing is changed unless everything fits.
+    """
+    session = default_session()
+    session.start()
+    if not isinstance(value_dict, Mapping):
+        raise CheckError("load_variables: value_dict is not a dictionary", expected="{name: array}", got=repr(value_dict),
+                         fix='load_variables(flow.checkpoint.get(path)), or load_variables({"dense1-weight": array})')
+    pairs = []
+    for name, value in value_dict.items():
+        variable = session.variables.get(name)
+        if variable is None:
+            if not ignore_mismatch:
+                raise JobBuildAndInferError(f'"{name}" is not a variable name', expected=nearest(name, session.variables),
+                                            got=name, fix="rename the entry, or pass ignore_mismatch=True")
+            continue
+        array = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
+        if array.shape != variable.shape or array.dtype != variable.dtype.numpy:
+            raise CheckError(f"load_variables: {name}: {array.shape} {array.dtype} vs {variable.shape} "
+                             f"{variable.dtype.name}", expected=str(variable.spec), got=f"{array.dtype}{list(array.shape)}",
+                             fix="the layer that made the checkpoint had other sizes" if array.shape != variable.shape
+                             else f"array.astype(np.{variable.dtype.name})")
+        pairs.append((variable, array))
+    with session.lock:
+        for variable, array in pairs:
+            variable.tensor.numpy()[...] = array
+
+
+def nearest(name: str, names) -> str:
+    """A hint: the most similar of `names`."""
+    close = similar.nearest(name, names)
+    return f"one of the session's variables; the nearest is {close!r}" if close else "one of the session's variables"

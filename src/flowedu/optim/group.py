@@ -1,0 +1,37 @@
+"""Groups of parameters with options: what an optimizer's param_groups holds."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class ParamGroup(dict):
+    """{"params": list of parameters, "lr": ..., ...}. Options may be changed between steps."""
+
+    ready = None                    # what `step` worked out from the options; None: to be done (again)
+
+    def __reduce__(self):
+        return ParamGroup, (dict(self),)
+
+
+def _forgetting(name: str) -> Callable:
+    plain = getattr(dict, name)
+
+    def method(self, *args, **kwargs):
+        self.ready = None
+        return plain(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, plain.__doc__
+    return method
+
+
+for _name in ("__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update"):
+    setattr(ParamGroup, _name, _forgetting(_name))
+
+
+def _set(self, key, value):
+    if key != "lr":                 # a schedule sets it at every step; `step` reads it itself
+        self.ready = None
+    dict.__setitem__(self, key, value)
+
+
+ParamGroup.__setitem__ = _set
