@@ -180,7 +180,7 @@ _register_shelf({
     "ZeRO's layout": "flowedu.distributed.zero:shard", "trained parameters": "flowedu.distributed.auto.search:trained",
     "search for layouts": "flowedu.distributed.auto.search:automatic",
     "order of micro-batches": "flowedu.distributed.pipeline:one_forward_one_backward",
-    "ranks that are processes": "flowedu.distributed.mpi.process:start", "random numbers": "flowedu.tensor.generator",
+    "ranks of this process": "flowedu.distributed.ranks.base:start", "random numbers": "flowedu.tensor.generator",
     "backward hooks": "flowedu.nn.backward_hooks:Watch", "why a call does not fit": "flowedu.calls.explain:misfit",
     "memory formats": "flowedu.tensor.memory_format", "tensors of other libraries": "flowedu.tensor.interop:from_dlpack",
     "a value, spread out": "flowedu.core.sbp.tensor.convert:from_logical",

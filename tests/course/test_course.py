@@ -12,7 +12,7 @@ from flowedu.core.layers.parameter import Parameter
 from flowedu.core.ops.arrays import copied, tensor_alias
 from flowedu.core.ops.define import REGISTRY as OPS
 from flowedu.core.sbp.names import BROADCAST, PARTIAL, placement, split
-from flowedu.core.sbp.ranks import set_virtual_devices
+from flowedu.core.sbp.ranks import VirtualEngine, set_virtual_devices
 from flowedu.core.sbp.tensor.convert import logical
 from flowedu.core.sbp.tensor.methods import to_global
 from flowedu.core.trace.graph import Graph
@@ -123,6 +123,38 @@ def test_chapter_6_every_layout_gives_the_same(x_sbp, w_sbp):
 
     y = lying(x, x_sbp) @ lying(w, w_sbp)
     np.testing.assert_allclose(logical(y).numpy(), x.numpy() @ w.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("x_sbp", [split(0), BROADCAST])
+def test_chapter_6_a_graph_runs_on_every_rank(x_sbp):
+    """Each rank has a graph of its own; where they need each other's parts they meet."""
+    set_virtual_devices(2)
+    on = placement("cpu", [0, 1])
+    net, x = Net(), numbers(6, 4, seed=3)
+    want = net(x).numpy()
+    for name, cut in (("w0", split(1)), ("b0", split(0)), ("w1", split(0)), ("b1", BROADCAST)):
+        setattr(net, name, Parameter(to_global(to_global(getattr(net, name).detach(), on, BROADCAST), on, cut)))
+
+    class CourseSpread(Graph):
+        def __init__(self):
+            super().__init__()
+            self.net = net
+
+        def build(self, x):
+            return self.net(x)
+
+    graph = CourseSpread()
+    x = to_global(to_global(x, on, BROADCAST), on, x_sbp)
+    for _ in range(2):
+        np.testing.assert_allclose(logical(graph(x)).numpy(), want, rtol=1e-4, atol=1e-5)
+
+
+def test_chapter_6_ranks_that_wait_in_vain_are_told():
+    engine = VirtualEngine(2)
+    summed = engine.run({r: lambda comm: comm.all_reduce(np.full(3, comm.rank + 1.0)) for r in range(2)})
+    assert [a.tolist() for a in summed.values()] == [[3.0] * 3] * 2
+    with pytest.raises(ZeroDivisionError):
+        engine.run({0: lambda comm: comm.exchange([], [(1, (1,), np.float32)]), 1: lambda comm: 1 // 0})
 
 
 def test_chapter_7_buffers_of_any_shape():

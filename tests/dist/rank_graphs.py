@@ -6,8 +6,8 @@ from flowedu.core.graph.program import Program
 from flowedu.core.sbp.graph.lower import lower
 from flowedu.core.sbp.graph.run import RankPrograms
 from flowedu.core.sbp.infer import Inference, unread
-from flowedu.core.sbp.ranks.workers import VirtualEngine
 from flowedu.core.values.place import Place
+from flowedu.distributed.ranks.workers import VirtualEngine
 from flowedu.tensor import tensor
 
 

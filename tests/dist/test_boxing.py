@@ -12,10 +12,10 @@ from common import refused
 from flowedu.core.sbp.boxing import explain_route, geometry, inops, perform, route
 from flowedu.core.sbp.boxing.algebra import ANY
 from flowedu.core.sbp.boxing.primitives import DIRECT, stops
-from flowedu.core.sbp.ranks.workers import VirtualEngine
 from flowedu.core.sbp.sbp import fits, layout, local_shape, pretty
 from flowedu.core.values.place import bounds, parts
 from flowedu.core.values.spec import Spec
+from flowedu.distributed.ranks.workers import VirtualEngine
 from flowedu.errors import ArgumentError
 
 from .boxing_common import bound, gather, layouts, pairs, scatter, values

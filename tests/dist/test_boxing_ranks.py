@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import flowedu as flow
 from flowedu.core.graph.ir import Graph
 from flowedu.core.sbp.boxing import route
-from flowedu.core.sbp.ranks.workers import VirtualEngine
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.values.place import bounds
 from flowedu.core.values.spec import Spec
+from flowedu.distributed.ranks.workers import VirtualEngine
 
 from .boxing_common import gather, layouts, pairs, scatter, values
 

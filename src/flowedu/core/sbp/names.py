@@ -52,7 +52,7 @@ class placement:
     @staticmethod
     def all(type: str = "cpu") -> placement:
         """All ranks of the world, in a row."""
-        from flowedu.core.sbp.ranks.base import current
+        from flowedu.core.sbp.ranks import current
         return placement(type, range(current().size))
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, read
-from flowedu.core.sbp.ranks.base import Comm
+from flowedu.core.sbp.ranks import Comm
 
 
 class End:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from flowedu.core.graph.program import Program
 from flowedu.core.sbp.graph.lower import RankGraph
-from flowedu.core.sbp.ranks.base import Engine
+from flowedu.core.sbp.ranks import Engine
 
 
 @dataclass

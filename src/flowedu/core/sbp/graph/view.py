@@ -23,7 +23,7 @@ from flowedu.core.sbp.graph.lower import lower
 from flowedu.core.sbp.graph.placing import laid, lay_at, world
 from flowedu.core.sbp.graph.run import Memory, RankPrograms
 from flowedu.core.sbp.infer import Inference, places, unread
-from flowedu.core.sbp.ranks.base import current
+from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import pretty
 from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
 from flowedu.core.shelves import shelf

@@ -7,7 +7,7 @@ from flowedu.core.ops.dispatch import Lay, copy_into, custom_node, is_grad_enabl
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
-from flowedu.core.sbp.ranks.base import current
+from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout
 from flowedu.core.sbp.tensor.interpreter import assembled, moved, parts_of
 from flowedu.core.sbp.tensor.lay import kept, with_texts

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.tensor import Tensor
-from flowedu.core.sbp.ranks.base import current
+from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import from_logical
 from flowedu.core.sbp.tensor.lay import checked_lay
 from flowedu.core.shelves import shelf

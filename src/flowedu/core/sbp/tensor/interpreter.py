@@ -17,7 +17,7 @@ from flowedu.core.sbp.boxing.primitives import route as route_of
 from flowedu.core.sbp.choose import Choice, choose
 from flowedu.core.sbp.local import LocalCall
 from flowedu.core.sbp.names import world_error
-from flowedu.core.sbp.ranks.base import current
+from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.rules import RULES
 from flowedu.core.sbp.tensor.lay import kept, with_texts
 from flowedu.core.values import dtype as dt

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from flowedu.core.ops.dispatch import Lay
 from flowedu.core.sbp.names import as_sbp, of_text, placement, sbp, world_error
-from flowedu.core.sbp.ranks.base import current
+from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout
 from flowedu.errors import ArgumentError, DTypeError, UnsupportedError
 

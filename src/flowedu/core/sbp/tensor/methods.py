@@ -5,7 +5,7 @@ from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.dispatch import Lay, current_interpreter
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.names import as_sbp
-from flowedu.core.sbp.ranks.base import current
+from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import boxed
 from flowedu.core.sbp.tensor.lay import check_fits, check_placement, kept, lay_of
 from flowedu.core.sbp.tensor.shards import from_local

@@ -13,7 +13,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import Lay, labelled
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.names import as_sbp, placement, sbp
-from flowedu.core.sbp.ranks.base import current
+from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout
 from flowedu.core.sbp.tensor.convert import brought, recorded
 from flowedu.core.sbp.tensor.interpreter import Parts, assembled, parts_of
