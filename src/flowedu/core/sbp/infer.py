@@ -2,7 +2,8 @@
 
 A graph is built as if there were one device. For each node in order: where it runs (a Place), the best signature
 (choose.py), and the layout of every input under it; what it takes to bring an input there is billed (boxing.py). Nothing
-is made here: spread.py turns the rows into one graph over shared memory, graph/lower.py into one graph for every rank.
+is made here: graph/lower.py turns the rows into one graph for every rank, distributed/spread.py into one over
+shared memory.
 """
 from __future__ import annotations
 

@@ -170,26 +170,3 @@ def _misfit(at: Layout, shape: Shape) -> ArgumentError:
                          expected=f"an axis of {k} or more" if len(at.sbp) == 1 else
                          f"at least {k} of axis {axis} where it is cut for {k} devices, not {least[axis]}",
                          fix="B, another axis, or fewer devices")
-
-
-def explain_route(src: Layout, dst: Layout, spec: Spec, most: int = 6) -> str:
-    """The route, and what the other ways would have cost.
-
-    Args:
-        most: how many other ways to list, the cheapest first.
-    """
-    best = route(src, dst, spec)
-    a, b = merged(src.plain, spec.shape), merged(dst.plain, spec.shape)
-    others: dict[str, int] = {}
-    if not best.hops:
-        return best.describe()
-    direct = [p.boxing.best(a, b, spec, ANY) for p in PRIMITIVES]
-    through = [via(lambda *_, m=m: [m], DIRECT, DIRECT).best(a, b, spec, ANY) for m in stops(a, b, spec)]
-    for r in direct + through:
-        if r is not None and len(r.hops) and r.hops != best.hops:
-            others.setdefault(f"{r.name}" + (f" (via {r.hops[0].dst})" if len(r.hops) > 1 else ""), r.bytes)
-    text = best.describe() + f"\n  the value has {spec.nbytes} bytes: {spec}"
-    if others:
-        text += "\nother ways:" + "".join(f"\n  {n} bytes: {name}" for name, n in
-                                          sorted(others.items(), key=lambda t: t[1])[:most])
-    return text

@@ -10,14 +10,12 @@ from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.update import HEAD
 from flowedu.core.sbp.boxing.algebra import Route
-from flowedu.core.sbp.boxing.primitives import ALL_REDUCE
-from flowedu.core.sbp.boxing.primitives import groups as reducing
-from flowedu.core.sbp.graph.records import End, all_reduce, box, box_in, box_out
+from flowedu.core.sbp.graph.records import End, box, box_in, box_out
 from flowedu.core.sbp.infer import Boxed, Inference, Row, groups
 from flowedu.core.sbp.sbp import Layout
+from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 
-SMALL = 1 << 16                      # bytes of a value up to which the message costs more than its copy
 PER_PARAMETER = ("weight_decay", "l1", "l2")           # attributes of updates with a number for each parameter
 
 
@@ -65,7 +63,9 @@ class RankGraph:
     # ---- rows
     def _row(self, row: Row) -> None:
         brought = {}
-        together = self._together(row) if row.node is not None and row.node.mutates else {}
+        together = {}
+        if row.node is not None and row.node.mutates:
+            together = shelf("small gradients in one message", otherwise=lambda *_: {})(self, row)
         for b in row.boxed:
             part = together.get(b.value) or self._carry(b, row.node.line if row.node is not None else "")
             if part is not None and row.shared:
@@ -133,33 +133,6 @@ class RankGraph:
         node = Node(op, inputs, attrs, specs, f"{b.value.name}:{''.join(route.dst.sbp)}", line)
         self.graph.nodes.append(node)
         return node.outputs[0] if specs else None
-
-    def _together(self, row: Row) -> dict[GraphValue, GraphValue]:
-        """Small gradients that are all-reduced in one group take one message instead of many."""
-        sets: dict[tuple, list[Boxed]] = {}
-        for b in row.boxed:
-            r = b.route
-            if len(r.hops) == 1 and r.hops[0].primitive is ALL_REDUCE and b.value.spec.nbytes <= SMALL:
-                key = r.src, b.value.dtype, reducing(r.src, r.dst, b.value.shape)
-                sets.setdefault(key, []).append(b)
-        made = {}
-        for (src, dtype, lines), found in sets.items():
-            group = next((tuple(sorted(line)) for line in lines if self.rank in line), None)
-            if group is None or len(found) == 1:
-                continue
-            parts = [self.find(b.value, src) for b in found]
-            size = sum(p.spec.size for p in parts)
-            node = Node(all_reduce, parts, (group, src.reducer, self.end), [Spec((size,), dtype)],
-                        f"{len(parts)} gradients", row.node.line)
-            self.graph.nodes.append(node)
-            self.sent += sum(n for b in found for sender, _, n in b.route.messages() if sender == self.rank)
-            at = 0
-            with self.graph.building():
-                for b, p in zip(found, parts):
-                    y = REGISTRY["slice"](node.outputs[0], start=(at,), stop=(at + p.spec.size,), step=(1,))
-                    made[b.value] = REGISTRY["reshape"](y, shape=p.shape)
-                    at += p.spec.size
-        return made
 
     def _carve(self, route: Route, part: GraphValue | None) -> GraphValue:
         """A route without messages: what this rank needs is in its own part, or zeros. Where others have the same part it

@@ -5,8 +5,6 @@ where they are in the order of a graph, and are never merged or left out: their 
 """
 from __future__ import annotations
 
-import numpy as np
-
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, read
 from flowedu.core.sbp.ranks import Comm
@@ -23,13 +21,13 @@ class End:
         return f"rank {self.rank}"
 
 
-def _record(signature: str, meaning: Meaning, doc: str) -> Op:
+def record(signature: str, meaning: Meaning, doc: str) -> Op:
     """A record that is not in the registry, whose laws try each op by itself: these need partners."""
     return Op(read(signature), meaning, Kernel(trusted=True), Effects(fresh=True, effect=True), Laws(float_only=False),
               doc=doc)
 
 
-def _letters(n: int, first: str) -> str:
+def letters(n: int, first: str) -> str:
     return "".join(chr(ord(first) + i) for i in range(n))
 
 
@@ -39,26 +37,14 @@ def _sent(x, route, end):
 
 
 SPEC = dict(shape=lambda spec: spec.shape, dtype=lambda spec: spec.dtype)
-box = _record("box(x, *, route, end, spec) -> y",
-              Meaning(lambda x, spec: f"{_letters(x.ndim, 'A')}->{_letters(len(spec.shape), 'N')}",
+box = record("box(x, *, route, end, spec) -> y",
+              Meaning(lambda x, spec: f"{letters(x.ndim, 'A')}->{letters(len(spec.shape), 'N')}",
                       lambda x, route, end: route.perform(end.comm, x), **SPEC),
               doc="This rank's part of a value, brought into another layout.")
-box_in = _record("box_in(*, route, end, spec) -> y",
-                 Meaning(lambda spec: f"->{_letters(len(spec.shape), 'N')}",
+box_in = record("box_in(*, route, end, spec) -> y",
+                 Meaning(lambda spec: f"->{letters(len(spec.shape), 'N')}",
                          lambda route, end: route.perform(end.comm, None), **SPEC),
                  doc="A part of a value that other ranks have.")
-box_out = _record("box_out(x, *, route, end) -> ()",
-                  Meaning(lambda x: f"{_letters(x.ndim, 'A')}->", _sent, shape=lambda: ()),
+box_out = record("box_out(x, *, route, end) -> ()",
+                  Meaning(lambda x: f"{letters(x.ndim, 'A')}->", _sent, shape=lambda: ()),
                   doc="This rank's part of a value, for other ranks.")
-
-
-def _summed(xs, group, reducer, end):
-    flat = np.concatenate([x.reshape(-1) for x in xs])
-    return end.comm.all_reduce(flat, group, op=reducer, what="gradients together", out=flat)
-
-
-all_reduce = _record(
-    "all_reduce(*xs, group, reducer, end) -> y",
-    Meaning(lambda xs: ",".join(_letters(x.ndim, "A") for x in xs) + "->Z", _summed,
-            shape=lambda xs: (sum(x.size for x in xs),)),
-    doc="Small arrays of one dtype all-reduced together: the results, one after the other.")

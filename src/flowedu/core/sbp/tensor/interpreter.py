@@ -18,7 +18,6 @@ from flowedu.core.sbp.choose import Choice, choose
 from flowedu.core.sbp.local import LocalCall
 from flowedu.core.sbp.names import world_error
 from flowedu.core.sbp.ranks import current
-from flowedu.core.sbp.rules import RULES
 from flowedu.core.sbp.tensor.lay import kept, with_texts
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
@@ -27,7 +26,8 @@ from flowedu.errors import ArgumentError, user_line
 
 Parts = dict[int, Tensor]                # {rank: what it has}, of the ranks this thread owns
 _plans: dict[tuple, Plan] = {}
-_here = threading.local()                # .strict: no boxing by itself; .heard: choices are told to it
+here = threading.local()                 # switches, set in flowedu/boxing.py. strict: no boxing by itself; rule: which of
+                                         # sbp/rules.py; heard: choices are told to it
 
 
 class Plan(NamedTuple):
@@ -45,13 +45,13 @@ def run(op: Op, inputs: tuple, attrs: tuple):
     """Answer the call `op(*inputs)`: a tensor without history, or a tuple of them."""
     home = _home(op, inputs)
     names = attrs[:-2] if op.random else attrs            # without seed and draw, which are new in every call
-    strict, rule = getattr(_here, "strict", False), getattr(_here, "rule", "bytes")
+    strict, rule = getattr(here, "strict", False), getattr(here, "rule", "bytes")
     lays = tuple(home if x.lay is None else x.lay for x in inputs)
     key = (op, names, lays, strict, rule, *[(x.shape_(), x.dtype) for x in inputs])
     plan = _plans.get(key)
     if plan is None:
         plan = kept(_plans, key, _planned(op, [x.spec for x in inputs], attrs, home, lays, strict, rule))
-    heard = getattr(_here, "heard", None)
+    heard = getattr(here, "heard", None)
     if heard is not None:
         heard.append(plan.choice)
     return _carried_out(op, plan, inputs, attrs)
@@ -175,42 +175,3 @@ def moved(route: Route, parts: Parts, spec: Spec) -> Parts:
         if y is not None:
             made[rank] = over(y, spec.dtype, Tensor)
     return made
-
-
-# ---- switches
-class _Set:
-    """Context manager: sets one of the interpreter's switches in this thread."""
-
-    def __init__(self, name: str, value):
-        self.name, self.value = name, value
-
-    def __enter__(self):
-        self.old = getattr(_here, self.name, None)
-        setattr(_here, self.name, self.value)
-        return self.value
-
-    def __exit__(self, *exc) -> None:
-        if self.old is None:
-            delattr(_here, self.name)
-        else:
-            setattr(_here, self.name, self.old)
-
-
-def strict() -> _Set:
-    """Context manager: inside it nothing is boxed by itself. An op whose inputs do not lie as one of its signatures says is
-    refused, with the signatures that would do: for finding out where bytes go."""
-    return _Set("strict", True)
-
-
-def rule(name: str) -> _Set:
-    """Context manager: how signatures are chosen inside it: "bytes" (the fewest moved; the default) or "oneflow" (OneFlow
-    0.9's own order and prices; see core/sbp/rules.py for where the two differ)."""
-    if name not in RULES:
-        raise ArgumentError(f"boxing.rule: no such rule: {name!r}", expected=" or ".join(RULES), got=repr(name),
-                            fix='flow.boxing.rule("oneflow")')
-    return _Set("rule", name)
-
-
-def heard() -> _Set:
-    """Context manager: the list of all choices made inside, in order."""
-    return _Set("heard", [])
