@@ -134,7 +134,7 @@ from flowedu.tensor.globals import global_to_global, local_to_global, to_global,
 
 # chapter 7: data whose size is known only when it is there
 from flowedu.core.buffers import TensorBuffer, TensorList
-from flowedu.core.buffers.ops import (
+from flowedu.oneflow04.buffers import (
     gen_tensor_buffer, tensor_buffer_to_list_of_tensors, tensor_buffer_to_tensor, tensor_buffer_to_tensor_list,
     tensor_list_split, tensor_list_to_tensor_buffer, tensor_to_tensor_buffer)
 

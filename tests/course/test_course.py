@@ -3,6 +3,7 @@ this file in a package from which everything else was taken away."""
 import numpy as np
 import pytest
 
+from flowedu.core.buffers import ops
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.grad.tape import run_backward
 from flowedu.core.job.function import global_function
@@ -161,3 +162,8 @@ def test_chapter_7_buffers_of_any_shape():
     arrays = [np.arange(n, dtype=np.float32) for n in (1, 3, 2)]
     buffers = TensorBuffer(arrays)
     assert buffers.shape == (3,)
+    rows = np.arange(6, dtype=np.float32).reshape(3, 2)
+    again = ops.buffer_to_tensor(ops.tensor_to_buffer(copied(rows), instance_dims=1), dtype=dt.float32, instance_shape=(2,))
+    assert again.numpy().tolist() == rows.tolist()
+    joined = ops.buffer_to_list(buffers, shape=(3,), dtype=dt.float32)
+    assert [a.tolist() for a in ops.list_to_buffer(joined).items] == [a.tolist() for a in arrays]

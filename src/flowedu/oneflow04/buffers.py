@@ -1,6 +1,6 @@
-"""Ops between tensors, TensorBuffers and TensorLists (OneFlow 0.4; those on tensor lists up to 0.3.4).
+"""Ops between tensors, TensorBuffers and TensorLists, as users of OneFlow 0.4 type them.
 
-They are host ops: in a job they run in Python before the plan, since no plan can hold what has no fixed size.
+Those on tensor lists: up to 0.3.4. Four of the records are core/buffers/ops.py's.
 """
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from flowedu.core.buffers.ops import buffer_to_list, buffer_to_tensor, check_one_each, list_to_buffer, tensor_to_buffer
 from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
 from flowedu.core.buffers.tensor_list import TensorList
 from flowedu.core.layers.frontend import front
@@ -62,14 +63,6 @@ def number_type(what: str, name: str, d) -> dt.dtype:
 
 
 # ---- tensors and buffers
-_split = define_host("tensor_to_tensor_buffer(x, *, instance_dims) -> y", dtype=lambda: dt.tensor_buffer,
-                     shape=lambda x, instance_dims: x.shape[:x.ndim - instance_dims],
-                     host=lambda x, instance_dims: TensorBuffer.from_array(x, instance_dims))
-_join = define_host("tensor_buffer_to_tensor(x, *, dtype, instance_shape) -> y", dtype=lambda dtype: dtype,
-                    shape=lambda x, instance_shape: x.shape + instance_shape,
-                    host=lambda x, dtype, instance_shape: x.to_array(dtype, instance_shape, "tensor_buffer_to_tensor"))
-
-
 @front("TensorToTensorBuffer")
 def tensor_to_tensor_buffer(x, instance_dims: int):
     """The last `instance_dims` axes of `x` into buffers: a TensorBuffer of shape `x.shape[:-instance_dims]`."""
@@ -77,7 +70,7 @@ def tensor_to_tensor_buffer(x, instance_dims: int):
     if type(instance_dims) is not int or not 0 <= instance_dims < rank:
         raise ArgumentError("tensor_to_tensor_buffer: instance_dims is out of range", got=repr(instance_dims),
                             expected=f"an int below {rank}, the rank of x", fix="at least one axis must count the buffers")
-    return _split(x, instance_dims=instance_dims)
+    return tensor_to_buffer(x, instance_dims=instance_dims)
 
 
 @front("TensorBufferToTensor")
@@ -85,7 +78,8 @@ def tensor_buffer_to_tensor(x, dtype: dt.dtype, instance_shape: Sequence[int]):
     """One tensor of shape `x.shape + instance_shape`. Every buffer must have just that shape and dtype."""
     what = "tensor_buffer_to_tensor"
     need_buffer(what, x)
-    return _join(x, dtype=number_type(what, "dtype", dtype), instance_shape=sizes(what, "instance_shape", instance_shape))
+    return buffer_to_tensor(x, dtype=number_type(what, "dtype", dtype),
+                            instance_shape=sizes(what, "instance_shape", instance_shape))
 
 
 _FILLED = (dt.int32, dt.int64, dt.float32, dt.float64)
@@ -151,46 +145,11 @@ def need_list(what: str, x, fix: str) -> Spec:
     return spec
 
 
-def check_one_each(what: str, x) -> None:
-    """Raise ShapeError unless every tensor of a list is one sample: has a first axis of 1. (The rows of an array are.)"""
-    bad = np.flatnonzero(x.shapes[:, 0] != 1) if isinstance(x, TensorList) else ()
-    if len(bad):
-        i = int(bad[0])
-        raise ShapeError(f"{what}: tensor {i} of the list is not one sample", expected="a first axis of 1, such as "
-                         f"{(1, *x[i].shape)}", got=str(x[i].shape), fix="x[None] puts an axis of 1 before the others")
-
-
-def _list_to_buffer(x) -> TensorBuffer:
-    check_one_each("tensor_list_to_tensor_buffer", x)
-    return TensorBuffer([a[0] for a in x] if isinstance(x, TensorList) else x)
-
-
-_from_list = define_host("tensor_list_to_tensor_buffer(x) -> y", host=_list_to_buffer, shape=lambda x: x.shape[:1],
-                         dtype=lambda: dt.tensor_buffer)
-
-
 @front("TensorListToBuffer")
 def tensor_list_to_tensor_buffer(input):
     """A tensor list of N tensors (1, ...) as a TensorBuffer of shape (N,); the axes of 1 are dropped."""
     need_list("tensor_list_to_tensor_buffer", input, "pass a TensorBuffer on as it is")
-    return _from_list(input)
-
-
-def _to_list(x: TensorBuffer, shape: tuple, dtype: dt.dtype) -> TensorList:
-    what = "tensor_buffer_to_tensor_list"
-    for i, a in enumerate(x.items):
-        if a.ndim != len(shape):
-            raise ShapeError(f"{what}: {x.where(i)} has another rank", expected=f"rank {len(shape)}, as shape={shape}",
-                             got=f"rank {a.ndim}, {a.shape}", fix="give shape as many axes as the tensors have")
-        if a.size > prod(shape):
-            raise ShapeError(f"{what}: {x.where(i)} is larger than shape", got=f"{a.size} elements, {a.shape}",
-                             expected=f"at most {prod(shape)} elements, {shape}",
-                             fix="shape is the most a tensor may have: raise it")
-    return TensorList([a[None] for a in x.items], dtype, rank=len(shape) + 1)
-
-
-_as_list = define_host("tensor_buffer_to_tensor_list(x, *, shape, dtype) -> y", host=_to_list, dynamic=["y"], lists=["y"],
-                       shape=lambda x, shape: x.shape + shape, dtype=lambda dtype: dtype)
+    return list_to_buffer(input)
 
 
 @front("TensorBufferToList")
@@ -201,7 +160,7 @@ def tensor_buffer_to_tensor_list(input, shape: Sequence[int], dtype: dt.dtype):
     """
     what = "tensor_buffer_to_tensor_list"
     need_buffer(what, input, rank=1)
-    return _as_list(input, shape=sizes(what, "shape", shape), dtype=number_type(what, "dtype", dtype))
+    return buffer_to_list(input, shape=sizes(what, "shape", shape), dtype=number_type(what, "dtype", dtype))
 
 
 def _list_item(x, index: int) -> np.ndarray:
