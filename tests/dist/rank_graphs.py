@@ -4,7 +4,7 @@ import numpy as np
 import flowedu as flow
 from flowedu.core.graph.program import Program
 from flowedu.core.sbp.graph.lower import lower
-from flowedu.core.sbp.graph.run import RankPrograms
+from flowedu.core.sbp.graph.view import RankPrograms
 from flowedu.core.sbp.infer import Inference, unread
 from flowedu.core.values.place import Place
 from flowedu.distributed.ranks.workers import VirtualEngine

@@ -222,23 +222,6 @@ class Inference:
         return shelf("layouts as text")(self)
 
 
-def places(graph: Graph, sources: Mapping[GraphValue, Layout]) -> dict[Node, Place | None]:
-    """Where every node runs, without looking at signatures; None: nowhere in particular."""
-    at: dict[GraphValue, Place] = {v: place_of(x) for v, x in sources.items()}
-    found: dict[Node, Place | None] = {}
-    for node in graph.nodes:
-        place = None if node.placement is None else place_of(node.placement)
-        if node.op is HINT:
-            there = node.attrs[HINT.attr_index["place"]]
-            place = place if there is None else place_of(there)
-        if place is None:
-            place = next((at[x] for x in node.inputs if x in at), None)
-        found[node] = place
-        if place is not None:
-            at.update(dict.fromkeys(node.outputs, place))
-    return found
-
-
 def groups(node: Node) -> list[list[int]]:
     """Of a node that writes variables, the numbers of the inputs that belong together, the variable first."""
     size = node.op.group

@@ -20,6 +20,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from flowedu.core.shelves import shelf
+from flowedu.core.values.place import Place
 from flowedu.errors import ArgumentError, CommError
 
 REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
@@ -189,6 +190,12 @@ def set_virtual_devices(k: int) -> None:
     if k != here.size:
         raise ArgumentError(f"set_virtual_devices: this is rank {here.rank} of a world of {here.size}", got=str(k),
                             expected=str(here.size), fix=f"start it with --nproc_per_node {k}, or without the launcher")
+
+
+def world() -> Place:
+    """All ranks, in a row."""
+    size = current().size
+    return Place(tuple(range(size)), (size,))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from flowedu.core.sbp.boxing import inops, perform
 from flowedu.core.sbp.boxing.algebra import ANY, Boxing, Primitive, Route, via
 from flowedu.core.sbp.boxing.geometry import Shape, aligned, equivalent, lines, merged, messages, moved, size
-from flowedu.core.sbp.sbp import Layout, boxes, split_axis
+from flowedu.core.sbp.sbp import Layout, boxes, misfit
 from flowedu.core.values.place import bounds
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError
@@ -154,19 +154,12 @@ def route(src: Layout, dst: Layout, spec: Spec) -> Route:
 
 def _misfit(at: Layout, shape: Shape) -> ArgumentError:
     """The first axis that cannot be split."""
-    least = list(shape)
-    for s, k in zip(at.sbp, at.hierarchy):
-        axis = split_axis(s)
-        if axis is None or k == 1:
-            continue
-        if axis >= len(shape):
-            return ArgumentError(f"boxing: {at} splits axis {axis} of a value of shape {shape}", got=f"S({axis})",
-                                 expected=f"an axis of {len(shape)}" if shape else "B: a number cannot be split",
-                                 fix="B, or another axis")
-        if least[axis] < k:
-            break
-        least[axis] //= k
+    axis, least, k = misfit(at.sbp, shape, at.hierarchy)
+    if least is None:
+        return ArgumentError(f"boxing: {at} splits axis {axis} of a value of shape {shape}", got=f"S({axis})",
+                             expected=f"an axis of {len(shape)}" if shape else "B: a number cannot be split",
+                             fix="B, or another axis")
     return ArgumentError(f"boxing: {at} does not suit the shape {shape}: a device would get nothing", got=str(shape),
                          expected=f"an axis of {k} or more" if len(at.sbp) == 1 else
-                         f"at least {k} of axis {axis} where it is cut for {k} devices, not {least[axis]}",
+                         f"at least {k} of axis {axis} where it is cut for {k} devices, not {least}",
                          fix="B, another axis, or fewer devices")

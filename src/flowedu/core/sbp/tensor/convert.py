@@ -3,12 +3,21 @@ from __future__ import annotations
 
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.dispatch import Lay, copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
+from flowedu.core.ops.dispatch import (
+    Lay,
+    copy_into,
+    custom_node,
+    interpreter,
+    is_grad_enabled,
+    labelled,
+    set_history,
+    take_parts,
+)
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
-from flowedu.core.sbp.ranks import current
-from flowedu.core.sbp.sbp import Layout
+from flowedu.core.sbp.ranks import current, world
+from flowedu.core.sbp.sbp import layout
 from flowedu.core.sbp.tensor.interpreter import assembled, moved, parts_of
 from flowedu.core.sbp.tensor.lay import kept, with_texts
 
@@ -86,6 +95,12 @@ def from_logical(t: Tensor, lay: Lay) -> Tensor:
     return boxed_to(whole, lay)
 
 
+def laid(x: Tensor, lay: Lay) -> Tensor:
+    """A tensor's value in this layout; a local one is the whole value. Eagerly, also while a graph is being built."""
+    with interpreter(None):
+        return from_logical(x, lay) if x.lay is None else boxed_to(x, lay)
+
+
 def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
     """x takes the value of z, boxed to x's own layout; history: and came about as z did."""
     z = brought(z, x.lay)
@@ -102,7 +117,6 @@ def logical(x: Tensor) -> Tensor:
     engine = current()
     if x.has_memory and len(engine.owned) == engine.size:
         return labelled(x, None)
-    world = Layout(("B",), tuple(range(engine.size)), (engine.size,))
-    r = route(x.lay.layout, world.plain, x.spec)
+    r = route(x.lay.layout, layout("B", world()), x.spec)
     parts = moved(r, parts_of(x), x.spec)
     return next(iter(parts.values()))

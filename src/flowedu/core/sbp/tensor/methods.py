@@ -1,13 +1,12 @@
-"""Tensor.to_global and its two halves, local_to_global and global_to_global."""
+"""Tensor.to_global. (Its two halves, local_to_global and global_to_global: tensor/global_creation.py.)"""
 from __future__ import annotations
 
 from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.dispatch import Lay, current_interpreter
 from flowedu.core.ops.tensor import Tensor
-from flowedu.core.sbp.names import as_sbp
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import boxed
-from flowedu.core.sbp.tensor.lay import check_fits, check_placement, kept, lay_of
+from flowedu.core.sbp.tensor.lay import check_placement, checked_lay, kept
 from flowedu.core.sbp.tensor.shards import from_local
 from flowedu.errors import ArgumentError, UnsupportedError
 
@@ -40,19 +39,10 @@ def to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_me
         return top.to_global(self, placement, sbp, grad_sbp)
     if self.lay is None:
         return from_local(self, placement, sbp, check_meta is not False, copy)
-    return _to_global(self, placement, sbp, grad_sbp, copy)
+    return box_to(self, placement, sbp, grad_sbp, copy)
 
 
-def global_to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_meta: bool | None = None,
-                     copy: bool = False) -> Tensor:
-    """A global tensor in another placement or sbp. See Tensor.to_global."""
-    if self.lay is None:
-        raise ArgumentError("global_to_global: input must be a global tensor", expected="a global tensor",
-                            got="a local one", fix="local_to_global, or to_global, which does both")
-    return _to_global(self, placement, sbp, grad_sbp, copy)
-
-
-def _to_global(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
+def box_to(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
     if p is None and sbps is None and grad_sbp is None:
         return x
     key = (x.lay, p, tuple(sbps) if type(sbps) is list else sbps, x.shape_(), current().size)
@@ -64,9 +54,7 @@ def _to_global(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
         lay = kept(_asked, key, _checked(x, p, sbps))
     grad_lay = None
     if grad_sbp is not None:
-        grad_sbps = as_sbp(grad_sbp, len(x.lay.sbp), "to_global: grad_sbp")
-        check_fits(x.lay.placement, grad_sbps, x.shape_(), "to_global: grad_sbp")
-        grad_lay = lay_of(x.lay.placement, grad_sbps)
+        grad_lay = checked_lay(x.lay.placement, grad_sbp, x.shape_(), "to_global: grad_sbp")
     y = boxed(x, lay, grad_lay)
     return copy_of(y) if copy and y is x else y
 
@@ -78,15 +66,4 @@ def _checked(x: Tensor, p, sbps) -> Lay:
     if sbps is None and len(p.hierarchy) != len(x.lay.sbp):
         raise ArgumentError("to_global: another hierarchy needs an sbp", expected=f"{len(p.hierarchy)} of them",
                             got=f"sbp=None, and the present one is {x.lay.sbp}", fix="pass sbp=")
-    sbps = x.lay.sbp if sbps is None else as_sbp(sbps, len(p.hierarchy), "to_global")
-    check_fits(p, sbps, x.shape_(), "to_global")
-    return lay_of(p, sbps)
-
-
-def local_to_global(self: Tensor, placement=None, sbp=None, *, check_meta: bool | None = True,
-                    copy: bool = False) -> Tensor:
-    """The global tensor whose shard on this rank is this local one. See Tensor.to_global."""
-    if self.lay is not None:
-        raise ArgumentError("local_to_global: input must be a local tensor", expected="a local tensor", got="a global one",
-                            fix="global_to_global, or to_global, which does both")
-    return from_local(self, placement, sbp, check_meta is not False, copy)
+    return checked_lay(p, x.lay.sbp if sbps is None else sbps, x.shape_(), "to_global")
