@@ -181,7 +181,6 @@ _register_shelf({
     "ZeRO, pipelines, searches": "flowedu.distributed.global_graph:prepared",
     "ZeRO's layout": "flowedu.distributed.zero:shard", "a job on several devices": "flowedu.distributed.spread:spread",
     "ranks of this process": "flowedu.distributed.ranks.base:start",
-    "hops that are one collective": "flowedu.distributed.collective:program",
     "small gradients in one message": "flowedu.distributed.together:together",
     "shards of other ranks": "flowedu.distributed.shards",
     "backward hooks": "flowedu.nn.backward_hooks:Watch", "why a call does not fit": "flowedu.calls.explain:misfit",

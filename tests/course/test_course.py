@@ -12,14 +12,17 @@ from flowedu.core.layers.module import Module
 from flowedu.core.layers.parameter import Parameter
 from flowedu.core.ops.arrays import copied, tensor_alias
 from flowedu.core.ops.define import REGISTRY as OPS
+from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.names import BROADCAST, PARTIAL, placement, split
 from flowedu.core.sbp.ranks import VirtualEngine, set_virtual_devices
+from flowedu.core.sbp.sbp import layout
 from flowedu.core.sbp.tensor.convert import logical
-from flowedu.core.sbp.tensor.methods import to_global
+from flowedu.core.sbp.tensor.shards import to_global
 from flowedu.core.trace.graph import Graph
 from flowedu.core.values import dtype as dt
 from flowedu.core.values import typing as tp
 from flowedu.core.values.spec import Spec, broadcast
+from flowedu.errors import CommError
 
 
 def numbers(*shape, seed=0):
@@ -151,11 +154,14 @@ def test_chapter_6_a_graph_runs_on_every_rank(x_sbp):
 
 
 def test_chapter_6_ranks_that_wait_in_vain_are_told():
-    engine = VirtualEngine(2)
-    summed = engine.run({r: lambda comm: comm.all_reduce(np.full(3, comm.rank + 1.0)) for r in range(2)})
-    assert [a.tolist() for a in summed.values()] == [[3.0] * 3] * 2
+    engine, part = VirtualEngine(2), np.ones(3, np.float32)
+    summing = route(layout("P", (0, 1)), layout("B", (0, 1)), Spec((3,), dt.float32))
+    summed = engine.run({r: lambda comm: summing.perform(comm, part) for r in range(2)})
+    assert [a.tolist() for a in summed.values()] == [[2.0] * 3] * 2
     with pytest.raises(ZeroDivisionError):
-        engine.run({0: lambda comm: comm.exchange([], [(1, (1,), np.float32)]), 1: lambda comm: 1 // 0})
+        engine.run({0: lambda comm: summing.perform(comm, part), 1: lambda comm: 1 // 0})
+    with pytest.raises(CommError, match="waits in boxing P on 0-1 -> B on 0-1 for a rank that has ended"):
+        engine.run({0: lambda comm: summing.perform(comm, part), 1: lambda comm: None})
 
 
 def test_chapter_7_buffers_of_any_shape():

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from common import refused
-from flowedu.core.sbp.boxing import geometry, inops, perform, route
+from flowedu.core.sbp.boxing import geometry, inops, route
 from flowedu.core.sbp.boxing.algebra import ANY
 from flowedu.core.sbp.boxing.primitives import DIRECT, stops
 from flowedu.core.sbp.sbp import fits, layout, local_shape, pretty
 from flowedu.core.values.place import bounds, parts
 from flowedu.core.values.spec import Spec
+from flowedu.distributed import perform
 from flowedu.distributed.ranks.workers import VirtualEngine
 from flowedu.errors import ArgumentError
 from flowedu.show.routes import explain_route

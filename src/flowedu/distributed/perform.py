@@ -1,8 +1,9 @@
-"""One rank's half of a hop, in NumPy, over a communicator (sbp/ranks): every rank works out the same messages from the two
-layouts, so nothing but the values travels.
+"""One rank's half of a hop, in NumPy, over a communicator (ranks/base.py).
 
-A hop is an exchange of packed pieces; an all-reduce is the communicator's own. (Others that are exactly one collective are
-too, with distributed/collective.py.)
+Every rank works out the same messages from the two layouts, so nothing but the values travels.
+
+Where a hop is exactly a collective (all-gather, reduce-scatter, all-reduce, broadcast) the communicator's own does it,
+without a copy when the parts lie one after the other in memory. Everything else is an exchange of packed pieces.
 """
 from __future__ import annotations
 
@@ -12,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flowedu.core.sbp.boxing.geometry import Shape, inside, shape_of, transfer
+from flowedu.core.sbp.boxing.algebra import Hop, Route
+from flowedu.core.sbp.boxing.geometry import Shape, aligned, inside, lines, shape_of, transfer
 from flowedu.core.sbp.boxing.inops import identity
-from flowedu.core.sbp.sbp import Layout
-from flowedu.core.shelves import shelf
+from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, groups
+from flowedu.core.sbp.sbp import Layout, boxes, split_axis
 from flowedu.core.values.spec import Spec
 
 COMBINE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
@@ -49,6 +51,22 @@ class Script(NamedTuple):
     holes: bool
 
 
+def perform(comm, route: Route, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
+    """What the rank of `comm` does of a route: Route.perform."""
+    programs = route.programs.get(comm.rank)
+    if programs is None:
+        programs = route.programs[comm.rank] = [_program(h, comm.rank) for h in route.hops]
+    for program in programs:
+        part = program(comm, part, what or route.what)
+    return part
+
+
+def _program(hop: Hop, rank: int) -> Program:
+    if hop.primitive is ALL_REDUCE:
+        return all_reduced(hop.src, groups(hop.src, hop.dst, hop.spec.shape), rank)
+    return transferred(hop.src, hop.dst, hop.spec, rank)
+
+
 def script(src: Layout, dst: Layout, shape: Shape, rank: int) -> Script:
     """This rank's messages and what becomes of them. Pieces between two ranks go in the order of the receiver's cells."""
     have = {d: src.box(shape, i) for i, d in enumerate(src.devices)}
@@ -80,9 +98,9 @@ def script(src: Layout, dst: Layout, shape: Shape, rank: int) -> Script:
 
 def transferred(src: Layout, dst: Layout, spec: Spec, rank: int) -> Program:
     """Move, reduce or fill."""
-    found = shelf("hops that are one collective", otherwise=nothing)(src, dst, spec.shape, rank)
+    found = collective(src, dst, spec.shape)
     if found is not None:
-        return found
+        return _collected(found, dst, spec.shape, rank)
     kind, todo, reducer = _dtype(spec), script(src, dst, spec.shape, rank), src.reducer or dst.reducer or "sum"
     combine, fill, receives = COMBINE[reducer], identity(reducer, spec.dtype), [(p, (n,), kind) for p, n in todo.receives]
 
@@ -112,11 +130,11 @@ def all_reduced(src: Layout, groups: Sequence[tuple[int, ...]], rank: int) -> Pr
     """All-reduce in this rank's group."""
     group, op = next((tuple(sorted(g)) for g in groups if rank in g), None), src.reducer
     if group is None:
-        return nothing
+        return _nothing
     return lambda comm, part, what: comm.all_reduce(part, group, op, what)
 
 
-def nothing(*given) -> None:
+def _nothing(comm, part, what) -> None:
     """A rank outside takes no part."""
 
 
@@ -130,3 +148,76 @@ def _packed(part: np.ndarray, at: tuple[Index, ...]) -> np.ndarray:
 def _dtype(spec: Spec) -> np.dtype:
     """bfloat16 travels as float32: NumPy has no such type."""
     return np.dtype(np.float32) if spec.dtype.numpy is None else spec.dtype.numpy
+
+
+# ---- hops that are one collective
+class Collective(NamedTuple):
+    """all_gather and reduce_scatter: along `axis`, in each of `groups`. broadcast: from the first of the only group."""
+
+    kind: str
+    axis: int
+    groups: tuple[tuple[int, ...], ...]
+    reducer: str | None
+
+
+def collective(src: Layout, dst: Layout, shape: Shape) -> Collective | None:
+    """The collective that does this hop: equal parts, in the order of the ranks."""
+    if src.k == 1 and dst.whole and dst.k > 1:
+        return Collective("broadcast", 0, ((src.devices[0], *(d for d in dst.devices if d != src.devices[0])),), None)
+    pair = aligned(src, dst, shape)
+    if pair is None:
+        return None
+    a, b = pair
+    axes = tuple(i for i, (x, y) in enumerate(zip(a.sbp, b.sbp)) if x != y)
+    before, after = {a.sbp[i] for i in axes}, {b.sbp[i] for i in axes}
+    if len(before) != 1 or len(after) != 1:
+        return None
+    (x,), (y,) = before, after
+    if x[0] == "S" and y == "B":
+        kind, cut, full = "all_gather", a, b
+    elif x[0] == "P" and y[0] == "S":
+        kind, cut, full = "reduce_scatter", b, a
+    else:
+        return None
+    axis, found = split_axis(x if kind == "all_gather" else y), lines(a, axes)
+    parts, wholes = boxes(cut.sbp, cut.hierarchy, shape), boxes(full.sbp, full.hierarchy, shape)
+    for line in found:
+        if list(line) != sorted(line, key=lambda i: src.devices[i]) or not all(
+                _tiles([parts[i] for i in line], wholes[i], axis) for i in line):
+            return None
+    return Collective(kind, axis, tuple(tuple(src.devices[i] for i in line) for line in found), src.reducer)
+
+
+def _tiles(parts: list, whole: tuple, axis: int) -> bool:
+    """Whether the parts, equal and one after the other along `axis`, are the whole."""
+    start, stop = whole[axis]
+    step, rest = divmod(stop - start, len(parts))
+    return rest == 0 and all(
+        p == tuple((start + i * step, start + (i + 1) * step) if d == axis else w for d, w in enumerate(whole))
+        for i, p in enumerate(parts))
+
+
+def _collected(found: Collective, dst: Layout, shape: Shape, rank: int) -> Program:
+    group = next((g for g in found.groups if rank in g), None)
+    if group is None:
+        return _nothing
+    k, axis, reducer = len(group), found.axis, found.reducer
+    if found.kind == "broadcast":
+        root, group, mine = group[0], tuple(sorted(group)), rank in dst.devices
+
+        def broadcast(comm, part, what):
+            value = comm.broadcast(None if part is None else np.asarray(part, order="C"), root, group, what)
+            return value if mine else None
+        return broadcast
+
+    shape = shape_of(dst.box(shape, dst.devices.index(rank)))
+
+    def all_gather(comm, part, what):
+        found = comm.all_gather(part, group, what)
+        return np.concatenate(list(found), axis=axis) if axis else found.reshape(shape)
+
+    def reduce_scatter(comm, part, what):
+        pieces = np.stack(np.split(part, k, axis=axis)) if axis else \
+            np.asarray(part, order="C").reshape(k, part.shape[0] // k, *part.shape[1:])
+        return comm.reduce_scatter(pieces, group, reducer, what)
+    return all_gather if found.kind == "all_gather" else reduce_scatter

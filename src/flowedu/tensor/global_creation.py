@@ -11,8 +11,7 @@ from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import from_logical
 from flowedu.core.sbp.tensor.interpreter import parts_of
 from flowedu.core.sbp.tensor.lay import checked_lay
-from flowedu.core.sbp.tensor.methods import box_to
-from flowedu.core.sbp.tensor.shards import from_local
+from flowedu.core.sbp.tensor.shards import box_to, from_local
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.tensor.generator import Generator, default_generator
 

@@ -30,7 +30,7 @@ spread_out, shared_generator = _later(_OWN, "spread_out"), _later(_OWN, "shared_
 from_logical, parts_of = _later(_TENSOR + "convert", "from_logical"), _later(_TENSOR + "interpreter", "parts_of")
 shards, to_local = _later(_OWN, "shards"), _later(_TENSOR + "shards", "to_local")
 check_meta_consistency = _later(_OWN, "check_meta_consistency")
-to_global, local_to_global = _later(_TENSOR + "methods", "to_global"), _later(_OWN, "local_to_global")
+to_global, local_to_global = _later(_TENSOR + "shards", "to_global"), _later(_OWN, "local_to_global")
 global_to_global = _later(_OWN, "global_to_global")
 save_global, load_global = _later("saving.global_state", "save_global"), _later("saving.global_state", "load_global")
 

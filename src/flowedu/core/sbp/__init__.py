@@ -6,7 +6,7 @@
     candidates all the ways a call may lie on a grid of devices
     boxing     from one layout to another: routes, who sends what to whom, bytes
     choose     the way of a call that moves the fewest bytes; rules: what wins among several
-    infer      where every value of a graph lies, and what is moved for its readers (row: its record)
+    infer      where every value of a graph lies, and what is moved for its readers
     graph      a graph of logical values becomes one for each rank (nn.Graph)
     tensor     global tensors: the interpreter, and the way in and out
     ranks      who there is, and the messages between them

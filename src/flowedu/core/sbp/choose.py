@@ -128,14 +128,6 @@ def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Presen
     raise shelf("why no layout will do", otherwise=_refusal)(question, found, name or op.name, line)
 
 
-def refuse(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Sequence[Layout], name: str = "",
-           line: str = "") -> Choice:
-    """The Choice that takes the inputs exactly as they lie. Raises JobBuildAndInferError, with the legal partners, where
-    there is none."""
-    at = layouts[0]
-    return choose(op, specs, attrs, [(x,) for x in layouts], at.devices, at.hierarchy, name=name, line=line, strict=True)
-
-
 @functools.lru_cache(maxsize=8192)
 def _chosen(question: Question) -> Choice | list[Candidate]:
     """The Choice, or all candidates where none will do."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.ops.axes import parse
@@ -16,9 +17,9 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.update import HEAD
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.candidates import Way
-from flowedu.core.sbp.choose import cheapest, choose, is_present
+from flowedu.core.sbp.choose import Choice, cheapest, choose, is_present
 from flowedu.core.sbp.distribute import distribute_hint as HINT
-from flowedu.core.sbp.row import Boxed, Row
+from flowedu.core.sbp.local import LocalCall
 from flowedu.core.sbp.sbp import Layout, layout, place_of, pretty
 from flowedu.core.sbp.signature import text, whole
 from flowedu.core.shelves import shelf
@@ -26,6 +27,44 @@ from flowedu.core.values.place import Place
 from flowedu.errors import JobBuildAndInferError, UnsupportedError
 
 _text = functools.lru_cache(maxsize=4096)(text)
+
+
+@dataclass
+class Boxed:
+    """A value that a reader wants in another layout than it has."""
+
+    value: GraphValue
+    route: Route
+
+
+@dataclass
+class Row:
+    """What becomes of one node, or of one fetched value: the signature, and what has to be moved for it.
+
+    Attributes: choice, None where there was none; node, None for a fetch; reads and makes, the layouts of inputs and
+    outputs; calls, one per device of `place` (None: everybody makes the whole call); shared: what was boxed here serves
+    later readers too.
+    """
+
+    name: str
+    op: str
+    place: Place
+    signature: str
+    boxed: list[Boxed] = field(default_factory=list)
+    choice: Choice | None = None
+    node: Node | None = None
+    reads: tuple[Layout, ...] = ()
+    makes: tuple[Layout, ...] = ()
+    calls: Sequence[LocalCall] | None = None
+    shared: bool = True
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        return self.place.devices
+
+    @property
+    def bytes(self) -> int:
+        return sum(b.route.bytes for b in self.boxed)
 
 
 class Inference:
@@ -207,15 +246,6 @@ class Inference:
             row.boxed.append(Boxed(value, route or cheapest(have, wanted, value.spec)))
             if row.shared:
                 have.append(wanted)
-
-    def fetch(self, value: GraphValue, wanted: Layout) -> Row:
-        """A row for a value that the caller gets, in this layout."""
-        row = Row(value.name, "(fetch)", place_of(wanted), pretty(wanted.sbp))
-        if not (self.fed and value.kind == "input"):
-            self.bill(row, value, wanted)
-        row.reads = (wanted,)
-        self.rows.append(row)
-        return row
 
     def describe(self) -> str:
         """A table: op, devices, signature, bytes moved; below each op what was boxed. Totals at the end."""

@@ -3,49 +3,35 @@
 A world has `size` ranks. An engine *owns* those whose work this thread does: all of them (virtual devices, below), or one
 (a thread of flow.distributed.spawn, a process of MPI: distributed/ranks, distributed/mpi).
 
-The engine below is the simplest that runs: a thread for each rank, and a queue from each to each. The one in
-distributed/ranks that takes its place also notices at once when ranks wait for each other in vain, and moves large arrays
-without copies.
+The engine below is the simplest that runs: a thread for each rank, and one place where they meet. The one of
+distributed/ranks, which takes its place, sends messages, and notices at once when ranks wait for each other in vain.
 """
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from queue import SimpleQueue
 
 import numpy as np
 
+from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.shelves import shelf
 from flowedu.core.values.place import Place
 from flowedu.errors import ArgumentError, CommError
 
-REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
-
 
 class Comm(ABC):
-    """One rank's end of a world. Arrays are NumPy's; groups are sorted tuples of ranks that contain this one.
-
-    Every rank of a group must make the same calls in the same order.
-    """
+    """One rank's end of a world. Every rank of a group must make the same calls in the same order."""
 
     rank: int
     size: int
 
     @abstractmethod
-    def exchange(self, sends: Sequence[tuple[int, np.ndarray]], recvs: Sequence[tuple[int, tuple, np.dtype]],
-                 what: str = "") -> list[np.ndarray]:
-        """Send each (to, array), then wait for each (from, shape, dtype). Messages of a pair keep their order; sending
-        never waits, and the arrays may change as soon as this returns."""
-
-    @abstractmethod
-    def all_reduce(self, a: np.ndarray, group: Sequence[int] | None = None, op: str = "sum", what: str = "",
-                   out: np.ndarray | None = None) -> np.ndarray:
-        """The sum ("max", "min", "prod") of the group's arrays, the same to the last bit on each rank. out: where to put
-        it, contiguous; may be `a`."""
+    def box(self, route, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
+        """This rank's part at the end of a route, from the one it has at the start: see Route.perform (boxing/algebra.py),
+        which calls it. Every rank of both ends must come by here."""
 
 
 class Engine(ABC):
@@ -78,33 +64,52 @@ class Engine(ABC):
 
 
 # ---- the simplest engine
-class QueueComm(Comm):
-    """Rank `rank` of a world with these queues, {(from, to): arrays}. None in a queue: its sender has ended."""
+class Meeting:
+    """What the ranks of one route have brought, and what has been made of it."""
 
-    def __init__(self, rank: int, size: int, queues: Mapping[tuple[int, int], SimpleQueue]):
-        self.rank, self.size, self.queues = rank, size, queues
+    def __init__(self):
+        self.given, self.made = {}, None
 
-    def exchange(self, sends, recvs, what=""):
-        for to, a in sends:
-            self.queues[self.rank, to].put(np.array(a))
-        found = [self.queues[source, self.rank].get() for source, _, _ in recvs]
-        for a, (source, _, _) in zip(found, recvs):
-            if a is None:
-                raise CommError(f"rank {self.rank} waits for rank {source}, which has ended", expected="an array",
-                                got=what, at="", fix="every rank of a group must make the same calls, in the same order")
-        return found
 
-    def all_reduce(self, a, group=None, op="sum", what="", out=None):
-        group = range(self.size) if group is None else group
-        others = [r for r in group if r != self.rank]
-        got = dict(zip(others, self.exchange([(r, a) for r in others], [(r, a.shape, a.dtype) for r in others], what)))
-        total = np.array(a if group[0] == self.rank else got[group[0]])
-        for r in group[1:]:                                  # in the same order on every rank
-            REDUCTIONS[op](total, a if r == self.rank else got[r], out=total)
-        if out is None:
-            return total
-        np.copyto(out, total)
-        return out
+class World:
+    """Where ranks that share memory meet: the last to come does the work of all."""
+
+    def __init__(self):
+        self.bell, self.meetings, self.ended = threading.Condition(), {}, set()
+
+    def meet(self, rank: int, route, part: np.ndarray | None) -> np.ndarray | None:
+        """This rank's part at the end of the route."""
+        src, dst = route.src.devices, route.dst.devices
+        ranks = {*src, *dst}
+        with self.bell:
+            m = self.meetings.setdefault(route, Meeting())
+            m.given[rank] = part
+            if m.given.keys() == ranks:
+                del self.meetings[route]
+                parts = route.run([from_numpy(m.given[d]) for d in src])
+                m.made = {d: np.array(y) for d, y in zip(dst, parts)}
+                self.bell.notify_all()
+            self.bell.wait_for(lambda: m.made is not None or ranks & self.ended)
+        if m.made is None:
+            raise CommError(f"rank {rank} waits in {route.what} for a rank that has ended", at="", expected="all of them",
+                            got=f"ranks {sorted(m.given)}", fix="every rank must make the same calls, in the same order")
+        return m.made.get(rank)
+
+    def end(self, rank: int) -> None:
+        """Who waits for this rank hears that it will not come."""
+        with self.bell:
+            self.ended.add(rank)
+            self.bell.notify_all()
+
+
+class VirtualComm(Comm):
+    """An end of a world whose ranks share memory."""
+
+    def __init__(self, world: World, rank: int, size: int):
+        self.world, self.rank, self.size = world, rank, size
+
+    def box(self, route, part, what=""):
+        return self.world.meet(self.rank, route, part)
 
 
 class VirtualEngine(Engine):
@@ -113,23 +118,20 @@ class VirtualEngine(Engine):
     name = "virtual"
 
     def __init__(self, k: int):
-        self.size, self.owned = k, tuple(range(k))
-        self.queues: dict[tuple[int, int], SimpleQueue] = {}
+        self.size, self.owned, self.world = k, tuple(range(k)), World()
 
     def comm(self, rank: int) -> Comm:
-        return QueueComm(rank, self.size, self.queues)
+        return VirtualComm(self.world, rank, self.size)
 
     def run(self, programs):
-        results, errors = {}, {}
-        self.queues = {pair: SimpleQueue() for pair in itertools.product(self.owned, self.owned)}
+        results, errors, self.world = {}, {}, World()
 
         def work(rank: int) -> None:
             try:
                 results[rank] = programs[rank](self.comm(rank))
             except BaseException as error:
                 errors[rank] = error
-                for to in self.owned:
-                    self.queues[rank, to].put(None)
+            self.world.end(rank)
 
         threads = [threading.Thread(target=work, args=(rank,), name=f"rank {rank}") for rank in programs]
         for t in threads:

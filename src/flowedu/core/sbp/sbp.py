@@ -35,13 +35,6 @@ def is_sbp(sbp: object) -> bool:
     return isinstance(sbp, str) and _FORM.fullmatch(sbp) is not None
 
 
-def check_sbp(sbp: object, what: str) -> None:
-    """Raises ArgumentError when `sbp` is not the text of a layout."""
-    if not is_sbp(sbp):
-        raise ArgumentError(f"{what}: not a layout", expected='"B", "P", "S0", "S1" ...', got=repr(sbp),
-                            fix='"S0" splits along axis 0')
-
-
 def _axes(sbp: str | tuple, hierarchy: int | tuple) -> zip:
     """(SBP, devices) of each axis of the hierarchy."""
     return zip((sbp,) if isinstance(sbp, str) else sbp, (hierarchy,) if isinstance(hierarchy, int) else hierarchy)
@@ -199,7 +192,9 @@ def layout(sbp: str | Sequence[str], devices: Sequence[int] | Place, hierarchy: 
     sbp, devices = (sbp,) if isinstance(sbp, str) else tuple(sbp), tuple(devices)
     hierarchy = (len(devices),) if hierarchy is None else tuple(hierarchy)
     for s in sbp:
-        check_sbp(s, "layout")
+        if not is_sbp(s):
+            raise ArgumentError("layout: not a layout", expected='"B", "P", "S0", "S1" ...', got=repr(s),
+                                fix='"S0" splits along axis 0')
     if len(sbp) != len(hierarchy):
         raise ArgumentError(f"layout: {len(sbp)} SBPs for a hierarchy of {len(hierarchy)} axes ({len(sbp)} vs "
                             f"{len(hierarchy)})", expected=f"{len(hierarchy)}, one for each axis of {hierarchy}",

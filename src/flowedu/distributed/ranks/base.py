@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flowedu.core.sbp.ranks import REDUCTIONS, Engine
 from flowedu.core.sbp.ranks import Comm as Simple
+from flowedu.core.sbp.ranks import Engine
 from flowedu.core.values.dtype import uint8
 from flowedu.core.values.storage import empty as block
+from flowedu.distributed.perform import perform
 from flowedu.errors import ArgumentError, CommError
 
+REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 SMALL = 1 << 16                     # bytes up to which one meeting costs more than the data
 LARGE = 1 << 18                     # bytes from which an array lies in a block of tensors' memory
 
@@ -61,6 +63,15 @@ class Comm(Simple):
     A rank that does not make the same calls as the others of its group is told so, as are they: CommError.
     """
 
+    @abstractmethod
+    def exchange(self, sends: Sequence[tuple[int, np.ndarray]], recvs: Sequence[tuple[int, tuple, np.dtype]],
+                 what: str = "") -> list[np.ndarray]:
+        """Send each (to, array), then wait for each (from, shape, dtype). Messages of a pair keep their order; sending
+        never waits, and the arrays may change as soon as this returns."""
+
+    def box(self, route, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
+        return perform(self, route, part, what)
+
     def send(self, to: int, a: np.ndarray, what: str = "") -> None:
         """Send `a`; does not wait."""
         self.exchange([(to, a)], [], what)
@@ -68,6 +79,12 @@ class Comm(Simple):
     def recv(self, source: int, shape: tuple, dtype, what: str = "") -> np.ndarray:
         """The next array from `source`, which must have this shape and dtype."""
         return self.exchange([], [(source, shape, dtype)], what)[0]
+
+    @abstractmethod
+    def all_reduce(self, a: np.ndarray, group: Sequence[int] | None = None, op: str = "sum", what: str = "",
+                   out: np.ndarray | None = None) -> np.ndarray:
+        """The sum ("max", "min", "prod") of the group's arrays, the same to the last bit on each rank. out: where to put
+        it, contiguous; may be `a`."""
 
     def start_all_reduce(self, a: np.ndarray, what: str = "") -> Callable[[], np.ndarray]:
         """Begin the sum of all ranks' `a`, in place, and return a function that waits for it. Until then leave `a` alone.

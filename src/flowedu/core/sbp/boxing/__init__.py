@@ -4,7 +4,6 @@
     algebra      Hop, Route; `a | b`, `via(middle, a, b)`
     primitives   move, reduce, all-reduce, fill; the expression that reaches every layout; route()
     inops        a hop written in ops, on all parts at once
-    perform      one rank's half of a hop, over a communicator
 
 (In words and as a picture: show/routes.py, show/boxing.py.)
 

@@ -28,7 +28,7 @@ class Primitive:
 
     Attributes: label, what it is called between two layouts; when, whether it applies; messages, {(from, to): elements};
     elements, how many those are, found without them; in_ops(src, dst, spec), in ops, on all parts: a function parts ->
-    parts; program(src, dst, spec, rank), one rank's half, in NumPy: a function (comm, part, what) -> part.
+    parts. (One rank's half, over a communicator: distributed/perform.py.)
     """
 
     kind: str
@@ -37,7 +37,6 @@ class Primitive:
     messages: Callable[[Layout, Layout, Shape], dict[tuple[int, int], int]]
     elements: Callable[[Layout, Layout, Shape], int]
     in_ops: Callable[[Layout, Layout, Spec], Callable[[Sequence], Sequence]]
-    program: Callable[[Layout, Layout, Spec, int], Callable]
 
     @property
     def boxing(self) -> Boxing:
@@ -128,21 +127,15 @@ class Route:
             part: an array of the shape and dtype that this rank has under `src`; None where it has nothing.
             what: a few words for the communicator's messages.
         """
-        programs = self._programs.get(comm.rank)
-        if programs is None:
-            programs = [h.primitive.program(h.src, h.dst, h.spec, comm.rank) for h in self.hops]
-            self._programs[comm.rank] = programs
-        for program in programs:
-            part = program(comm, part, what or self._what)
-        return part
+        return comm.box(self, part, what)
 
     @functools.cached_property
-    def _programs(self) -> dict[int, list[Callable]]:
-        """{rank: what it does for each hop}, worked out when it is first asked for."""
+    def programs(self) -> dict[int, list[Callable]]:
+        """{rank: what it does for each hop}, as its engine keeps it."""
         return {}
 
     @functools.cached_property
-    def _what(self) -> str:
+    def what(self) -> str:
         return f"boxing {self.src} -> {self.dst}"
 
     def describe(self) -> str:

@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable
 
-from flowedu.core.sbp.boxing import inops, perform
+from flowedu.core.sbp.boxing import inops
 from flowedu.core.sbp.boxing.algebra import ANY, Boxing, Primitive, Route, via
 from flowedu.core.sbp.boxing.geometry import Shape, aligned, equivalent, lines, merged, messages, moved, size
 from flowedu.core.sbp.sbp import Layout, boxes, misfit
@@ -85,18 +85,14 @@ def _reduced_in_ops(src, dst, spec):
     return inops.all_reduced(src, groups(src, dst, spec.shape))
 
 
-def _reduced_program(src, dst, spec, rank):
-    return perform.all_reduced(src, groups(src, dst, spec.shape), rank)
-
-
-_carry = (messages, moved, inops.transferred, perform.transferred)
+_carry = (messages, moved, inops.transferred)
 MOVE = Primitive("move", _move_label, _moves, *_carry)
 REDUCE = Primitive("reduce", lambda src, dst, shape: "reduce-scatter" if src.devices == dst.devices else "reduce", _reduces,
                    *_carry)
 FILL = Primitive("fill", _fill_label, _fills, *_carry)
 ALL_REDUCE = Primitive("all-reduce", lambda src, dst, shape: "all-reduce",
                        lambda src, dst, shape: groups(src, dst, shape) is not None,
-                       _reduced, _reduced_elements, _reduced_in_ops, _reduced_program)
+                       _reduced, _reduced_elements, _reduced_in_ops)
 PRIMITIVES = (MOVE, REDUCE, FILL, ALL_REDUCE)
 
 NOTHING = Boxing(lambda src, dst, spec, limit: Route(src, dst, (), spec) if equivalent(src, dst, spec.shape) else None)
