@@ -115,9 +115,6 @@ class sbp:
     def __deepcopy__(self, memo) -> sbp:
         return self
 
-    def _is_split(self) -> bool:
-        return self.text[0] == "S"
-
 
 class _Split(sbp):
     __slots__ = ()
