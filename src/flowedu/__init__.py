@@ -176,6 +176,7 @@ _register_shelf({
     "memory as a picture": "flowedu.show.picture:draw_memory", "graph as text": "flowedu.show.modules:describe",
     "what the passes did": "flowedu.show.modules:report", "graph, timed": "flowedu.show.modules:profile",
     "graph as a picture": "flowedu.show.graph:draw_graph", "layouts as text": "flowedu.show.bill:describe",
+    "route as text": "flowedu.show.routes:describe", "hop as text": "flowedu.show.routes:hop",
     "route as a picture": "flowedu.show.boxing:draw", "choice of a layout": "flowedu.show.choice:explained",
     "why no layout will do": "flowedu.show.choice:refusal", "memory of ranks": "flowedu.show.ranks:memory",
     "ZeRO, pipelines, searches": "flowedu.distributed.global_graph:prepared",

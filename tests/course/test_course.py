@@ -5,6 +5,7 @@ import pytest
 
 from flowedu.core.buffers import ops
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
+from flowedu.core.buffers.tensor_list import TensorList
 from flowedu.core.grad.tape import run_backward
 from flowedu.core.job.function import global_function
 from flowedu.core.job.session import clear_default_session
@@ -171,5 +172,5 @@ def test_chapter_7_buffers_of_any_shape():
     rows = np.arange(6, dtype=np.float32).reshape(3, 2)
     again = ops.buffer_to_tensor(ops.tensor_to_buffer(copied(rows), instance_dims=1), dtype=dt.float32, instance_shape=(2,))
     assert again.numpy().tolist() == rows.tolist()
-    joined = ops.buffer_to_list(buffers, shape=(3,), dtype=dt.float32)
-    assert [a.tolist() for a in ops.list_to_buffer(joined).items] == [a.tolist() for a in arrays]
+    joined = TensorList([a[None] for a in arrays])
+    assert joined.shape == (3, 3) and [a[0].tolist() for a in joined] == [a.tolist() for a in buffers]

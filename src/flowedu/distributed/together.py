@@ -10,7 +10,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.record import Meaning
 from flowedu.core.sbp.boxing.primitives import ALL_REDUCE
 from flowedu.core.sbp.boxing.primitives import groups as reducing
-from flowedu.core.sbp.graph.records import letters, record
+from flowedu.core.sbp.graph.lower import letters, record
 from flowedu.core.sbp.infer import Boxed, Row
 from flowedu.core.values.spec import Spec
 

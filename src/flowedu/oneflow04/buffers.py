@@ -1,6 +1,6 @@
 """Ops between tensors, TensorBuffers and TensorLists, as users of OneFlow 0.4 type them.
 
-Those on tensor lists: up to 0.3.4. Four of the records are core/buffers/ops.py's.
+Those on tensor lists: up to 0.3.4. Two of the records are core/buffers/ops.py's.
 """
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from flowedu.core.buffers.ops import buffer_to_list, buffer_to_tensor, check_one_each, list_to_buffer, tensor_to_buffer
+from flowedu.core.buffers.ops import buffer_to_tensor, tensor_to_buffer
 from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
 from flowedu.core.buffers.tensor_list import TensorList
 from flowedu.core.layers.frontend import front
@@ -145,11 +145,47 @@ def need_list(what: str, x, fix: str) -> Spec:
     return spec
 
 
+def check_one_each(what: str, x) -> None:
+    """Raise ShapeError unless every tensor of a list is one sample: has a first axis of 1. (The rows of an array are.)"""
+    bad = np.flatnonzero(x.shapes[:, 0] != 1) if isinstance(x, TensorList) else ()
+    if len(bad):
+        i = int(bad[0])
+        raise ShapeError(f"{what}: tensor {i} of the list is not one sample", expected="a first axis of 1, such as "
+                         f"{(1, *x[i].shape)}", got=str(x[i].shape), fix="x[None] puts an axis of 1 before the others")
+
+
+def _to_buffer(x) -> TensorBuffer:
+    check_one_each("tensor_list_to_tensor_buffer", x)
+    return TensorBuffer([a[0] for a in x] if isinstance(x, TensorList) else x)
+
+
+_list_to_buffer = define_host("tensor_list_to_tensor_buffer(x) -> y", host=_to_buffer, shape=lambda x: x.shape[:1],
+                             dtype=lambda: dt.tensor_buffer)
+
+
 @front("TensorListToBuffer")
 def tensor_list_to_tensor_buffer(input):
     """A tensor list of N tensors (1, ...) as a TensorBuffer of shape (N,); the axes of 1 are dropped."""
     need_list("tensor_list_to_tensor_buffer", input, "pass a TensorBuffer on as it is")
-    return list_to_buffer(input)
+    return _list_to_buffer(input)
+
+
+def _to_list(x: TensorBuffer, shape: tuple, dtype: dt.dtype) -> TensorList:
+    what = "tensor_buffer_to_tensor_list"
+    for i, a in enumerate(x.items):
+        if a.ndim != len(shape):
+            raise ShapeError(f"{what}: {x.where(i)} has another rank", expected=f"rank {len(shape)}, as shape={shape}",
+                             got=f"rank {a.ndim}, {a.shape}", fix="give shape as many axes as the tensors have")
+        if a.size > prod(shape):
+            raise ShapeError(f"{what}: {x.where(i)} is larger than shape", got=f"{a.size} elements, {a.shape}",
+                             expected=f"at most {prod(shape)} elements, {shape}",
+                             fix="shape is the most a tensor may have: raise it")
+    return TensorList([a[None] for a in x.items], dtype, rank=len(shape) + 1)
+
+
+_buffer_to_list = define_host(
+    "tensor_buffer_to_tensor_list(x, *, shape, dtype) -> y", host=_to_list, dynamic=["y"], lists=["y"],
+    shape=lambda x, shape: x.shape + shape, dtype=lambda dtype: dtype)
 
 
 @front("TensorBufferToList")
@@ -160,7 +196,7 @@ def tensor_buffer_to_tensor_list(input, shape: Sequence[int], dtype: dt.dtype):
     """
     what = "tensor_buffer_to_tensor_list"
     need_buffer(what, input, rank=1)
-    return buffer_to_list(input, shape=sizes(what, "shape", shape), dtype=number_type(what, "dtype", dtype))
+    return _buffer_to_list(input, shape=sizes(what, "shape", shape), dtype=number_type(what, "dtype", dtype))
 
 
 def _list_item(x, index: int) -> np.ndarray:

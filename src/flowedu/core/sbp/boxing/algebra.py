@@ -9,14 +9,12 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
 from flowedu.core.sbp.boxing.geometry import Shape
-from flowedu.core.sbp.sbp import Layout, pretty
+from flowedu.core.sbp.sbp import Layout
 from flowedu.core.shelves import shelf
-from flowedu.core.values.place import ids
 from flowedu.core.values.spec import Spec
 
 Message = tuple[int, int, int]       # from device, to device, bytes
@@ -71,13 +69,7 @@ class Hop:
         return [(a, b, n * self.spec.dtype.bytes) for (a, b), n in found.items()]
 
     def __str__(self) -> str:
-        if self.src.devices == self.dst.devices and self.src.hierarchy == self.dst.hierarchy:
-            text = f"{pretty(self.src.sbp)} -> {self.dst}"
-        elif len(self.src.hierarchy) == len(self.dst.hierarchy) == 1:
-            text = f"{pretty(self.src.sbp)} -> {pretty(self.dst.sbp)} on {ids(self.src.devices)} to {ids(self.dst.devices)}"
-        else:
-            text = f"{self.src} -> {self.dst}"
-        return f"{text}: {self.name}, {self.bytes} bytes"
+        return shelf("hop as text", otherwise=repr)(self)
 
 
 @dataclass(frozen=True)
@@ -140,12 +132,7 @@ class Route:
 
     def describe(self) -> str:
         """Path, bytes, and who sends what to whom."""
-        lines = [f"{self.src} -> {self.dst}: {self.name}, {self.bytes} bytes"]
-        for h in self.hops:
-            lines.append(f"  {h}")
-            for sender, sent in groupby(sorted(h.messages()), key=lambda m: m[0]):
-                lines.append(f"    device {sender} sends " + ", ".join(f"{n} to {to}" for _, to, n in sent))
-        return "\n".join(lines)
+        return shelf("route as text")(self)
 
     def draw(self, path=None) -> str:
         """The route as a picture: the blocks on each device before, between and after the hops. SVG text, which is also

@@ -1,7 +1,7 @@
 """GlobalView: a graph of global tensors. The logical graph that build described becomes one graph for each rank.
 
-After the trace: the layouts of all values (core/sbp/infer.py), the ranks' graphs
-(lower.py) and their plans. A step runs the plans of all ranks this thread owns at once.
+After the trace: the layouts of all values (core/sbp/infer.py), the ranks' graphs (lower.py) and their plans. A step runs
+the plans of all ranks this thread owns at once.
 """
 from __future__ import annotations
 
@@ -135,19 +135,14 @@ class GlobalView:
                     known[r] = copy_of(t.detach()) if written else t
             return known
         if lay is not None and t.lay is not lay:     # ZeRO, or the automatic choice
-            self._become(t, laid(t, lay))
+            take_parts(t, laid(t, lay), False)
         if t.has_memory:
             return {t.lay.layout.devices[0]: t}
         if written and self.own.get(name) is not t.rare.parts:
             parts = {r: copy_of(p.detach()) for r, p in parts_of(t).items()}
-            self._become(t, assembled(t.spec, t.lay, parts))
+            take_parts(t, assembled(t.spec, t.lay, parts), False)
             self.own[name] = t.rare.parts
         return t.rare.parts
-
-    @staticmethod
-    def _become(t: Tensor, z: Tensor) -> None:
-        """t lies as z does from here on."""
-        take_parts(t, z, False)
 
     def stale(self) -> bool:
         """Whether a variable was given other memory since the plans were made, or there is another number of threads."""
