@@ -25,6 +25,7 @@ REASONS = {
         "Finder.find_spec(folders)", "Finder.find_spec(target)", "Loader.create_module(spec)", "Loader.get_code(name)")},
     "cuda.memory_allocated(device)": "there is no GPU: 0", "cuda.max_memory_allocated(device)": "likewise",
     "autograd/graph.save_on_cpu.__init__(device_type)": "whatever the device, tensors are in main memory",
+    "tensor/global_creation.global_to_global(check_meta)": "the ranks agree on a global tensor already",
     "core/trace/blocks.GraphModule.debug(options)": "checked by Graph.debug, which calls it",
     "nn/modules/linear.Identity.__init__(args)": "its meaning is to take anything",
     "nn/modules/linear.Identity.__init__(kwargs)": "its meaning is to take anything",

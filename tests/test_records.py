@@ -15,12 +15,12 @@ from flowedu.core.ops.host import HOST
 from flowedu.core.ops.record import DEFAULTS, Kernel, Laws, Meaning, Signature, Split, View, read
 from flowedu.core.sbp.graph import lower
 from flowedu.core.trace import names, unroll  # noqa: F401  (unroll: a record of its own)
-from flowedu.distributed import together
+from flowedu.distributed import rank_graphs
 from flowedu.errors import ArgumentError, MissingAttributeError
 
 ROOT = Path(flowedu.__file__).parent
 EVERY = [*REGISTRY.values(), *HOST.values(),
-         *(x for module in (lower, together) for x in vars(module).values() if isinstance(x, Op))]
+         *(x for module in (lower, rank_graphs) for x in vars(module).values() if isinstance(x, Op))]
 FIELDS = sorted({*Signature._fields, *Meaning._fields, *DEFAULTS})
 
 

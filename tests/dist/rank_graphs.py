@@ -5,9 +5,10 @@ import flowedu as flow
 from flowedu.core.graph.program import Program
 from flowedu.core.sbp.graph.lower import lower
 from flowedu.core.sbp.graph.view import RankPrograms
-from flowedu.core.sbp.infer import Inference, unread
+from flowedu.core.sbp.infer import Inference
 from flowedu.core.values.place import Place
 from flowedu.distributed.perform import perform
+from flowedu.distributed.rank_graphs import unread
 from flowedu.distributed.ranks.workers import VirtualEngine
 from flowedu.tensor import tensor
 

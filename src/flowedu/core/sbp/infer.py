@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.ops.axes import parse
-from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.update import HEAD
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.candidates import Way
@@ -273,20 +272,3 @@ def wish(value: GraphValue, place: Place) -> tuple[str, ...] | None:
     if names["forced"] or sbp is None:
         return None
     return (sbp,) * axes if isinstance(sbp, str) else sbp if len(sbp) == axes else None
-
-
-def unread(graph: Graph) -> None:
-    """Random ops ask an input for its shape only: zeros of that shape, without memory, spare bringing it whole."""
-    nodes, graph.nodes = graph.nodes, []
-    old = graph.placement
-    with graph.building():
-        for node in nodes:
-            if node.op.random and node.inputs:
-                graph.placement = node.placement
-                for x in dict.fromkeys(node.inputs):
-                    zero = REGISTRY["constant"](shape=(), value=0, dtype=x.dtype)
-                    y = REGISTRY["expand"](zero, shape=x.shape)
-                    y.name = f"{x.name} (shape)"
-                    node.inputs = tuple(y if i is x else i for i in node.inputs)
-            graph.nodes.append(node)
-    graph.placement = old

@@ -79,15 +79,19 @@ class World:
 
     def meet(self, rank: int, route, part: np.ndarray | None) -> np.ndarray | None:
         """This rank's part at the end of the route."""
-        src, dst = route.src.devices, route.dst.devices
-        ranks = {*src, *dst}
+        src, dst = route.src, route.dst
+        ranks = {*dst.devices, *(sender for sender, _, _ in route.messages())}
+        if rank not in ranks:                                # what it has is not asked for
+            return None
         with self.bell:
             m = self.meetings.setdefault(route, Meeting())
             m.given[rank] = part
             if m.given.keys() == ranks:
                 del self.meetings[route]
-                parts = route.run([from_numpy(m.given[d]) for d in src])
-                m.made = {d: np.array(y) for d, y in zip(dst, parts)}
+                parts = [m.given.get(d) for d in src.devices]
+                parts = [np.zeros(src.local_shape(route.spec.shape, i), route.spec.dtype.numpy) if a is None else a
+                         for i, a in enumerate(parts)]       # what nobody asks for stands for itself
+                m.made = dict(zip(dst.devices, map(np.array, route.run(list(map(from_numpy, parts))))))
                 self.bell.notify_all()
             self.bell.wait_for(lambda: m.made is not None or ranks & self.ended)
         if m.made is None:

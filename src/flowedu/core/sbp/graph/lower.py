@@ -5,16 +5,15 @@ Boxing is a node of it: a call of `Route.perform` on what the rank has. A rank t
 never merged or left out: their partners on other ranks wait for them.
 
 Every rank goes through the same rows (sbp/infer.py) in the same order, and keeps what is its own: the call of its shard,
-the shards of its variables and inputs, its end of every boxing. So all ranks meet in the same order, and as sending does
-not wait, none waits in vain.
+the shards of its variables and inputs, its end of every boxing. So all ranks meet in the same order, and none
+waits in vain.
 """
 from __future__ import annotations
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
-from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.ops.define import Op
 from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, read
 from flowedu.core.ops.update import HEAD
-from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.infer import Boxed, Inference, Row, groups
 from flowedu.core.sbp.ranks import Comm
 from flowedu.core.sbp.sbp import Layout
@@ -53,16 +52,15 @@ def _sent(x, route, end):
 
 SPEC = dict(shape=lambda spec: spec.shape, dtype=lambda spec: spec.dtype)
 box = record("box(x, *, route, end, spec) -> y",
-              Meaning(lambda x, spec: f"{letters(x.ndim, 'A')}->{letters(len(spec.shape), 'N')}",
-                      lambda x, route, end: route.perform(end.comm, x), **SPEC),
-              doc="This rank's part of a value, brought into another layout.")
+             Meaning(lambda x, spec: f"{letters(x.ndim, 'A')}->{letters(len(spec.shape), 'N')}",
+                     lambda x, route, end: route.perform(end.comm, x), **SPEC),
+             doc="This rank's part of a value, brought into another layout.")
 box_in = record("box_in(*, route, end, spec) -> y",
-                 Meaning(lambda spec: f"->{letters(len(spec.shape), 'N')}",
-                         lambda route, end: route.perform(end.comm, None), **SPEC),
-                 doc="A part of a value that other ranks have.")
-box_out = record("box_out(x, *, route, end) -> ()",
-                  Meaning(lambda x: f"{letters(x.ndim, 'A')}->", _sent, shape=lambda: ()),
-                  doc="This rank's part of a value, for other ranks.")
+                Meaning(lambda spec: f"->{letters(len(spec.shape), 'N')}",
+                        lambda route, end: route.perform(end.comm, None), **SPEC),
+                doc="A part of a value that other ranks have.")
+box_out = record("box_out(x, *, route, end) -> ()", Meaning(lambda x: f"{letters(x.ndim, 'A')}->", _sent, shape=lambda: ()),
+                 doc="This rank's part of a value, for other ranks.")
 
 
 # ---- one rank
@@ -168,8 +166,12 @@ class RankGraph:
         part = self.find(b.value, route.src) if has else None
         spec = self.local(b.value, route.dst) if wants else None
         messages = route.messages()
-        if not messages or not wants and not any(rank in m[:2] for m in messages):
-            return self._carve(route, part) if wants else None
+        if not wants and not any(rank == sender for sender, _, _ in messages):
+            return None
+        if not messages:
+            made = shelf("hops without messages", otherwise=lambda *_: None)(self, route, part)
+            if made is not None:
+                return made
         self.sent += sum(n for sender, _, n in messages if sender == rank)
         if not has:
             op, inputs, attrs, specs = box_in, (), (route, self.end, spec), [spec]
@@ -180,27 +182,6 @@ class RankGraph:
         node = Node(op, inputs, attrs, specs, f"{b.value.name}:{''.join(route.dst.sbp)}", line)
         self.graph.nodes.append(node)
         return node.outputs[0] if specs else None
-
-    def _carve(self, route: Route, part: GraphValue | None) -> GraphValue:
-        """A route without messages: what this rank needs is in its own part, or zeros. Where others have the same part it
-        stands for theirs; what they have besides is not looked at, and what is made for them is taken out again."""
-        if not route.hops:
-            return part
-        graph, src, spec = self.graph, route.src, route.hops[0].spec
-        before = len(graph.nodes)
-        with graph.building():
-            same = lambda i: (src.box(spec.shape, i), src.slot(i))
-            mine = None if part is None else same(src.devices.index(self.rank))
-            parts = [part if same(i) == mine else REGISTRY["constant"](
-                shape=src.local_shape(spec.shape, i), value=0, dtype=spec.dtype) for i in range(src.k)]
-            out = route.run(parts)[route.dst.devices.index(self.rank)]
-        needed, kept = {out}, []
-        for node in reversed(graph.nodes[before:]):
-            if not needed.isdisjoint(node.outputs):
-                needed.update(node.inputs)
-                kept.append(node)
-        graph.nodes[before:] = kept[::-1]
-        return out
 
 
 def lower(inferred: Inference, ranks) -> dict[int, RankGraph]:

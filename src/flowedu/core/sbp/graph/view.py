@@ -17,7 +17,7 @@ from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.dispatch import labelled, take_parts
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.graph.lower import RankGraph, lower
-from flowedu.core.sbp.infer import Inference, unread
+from flowedu.core.sbp.infer import Inference
 from flowedu.core.sbp.ranks import Engine, current, world
 from flowedu.core.sbp.tensor.convert import laid
 from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
@@ -79,7 +79,7 @@ class GlobalView:
         for f in (cse, dead):
             if f.__name__ not in config.off:
                 f(graph)
-        unread(graph)
+        shelf("inputs that are not read", otherwise=lambda graph: None)(graph)
         self.lays, self.found = dict(tracer.placing.sources), None
         told = {"sources": {v: lay.layout for v, lay in self.lays.items()}}
         if config.zero_stage or config.accumulation > 1 or config.auto_parallel:
