@@ -209,26 +209,27 @@ class Inference:
     def _choose(self, node: Node, place: Place, strict: bool) -> None:
         """The best signature. A gradient for which the hints leave none does without them."""
         way = self.ways.get(node)
-        if way is not None:
-            row = Row(node.name, node.op.name, place, _text(node.op, way.signature), [], None, node,
-                      calls=None if way.whole else way.calls)
-            layouts = [Layout(s, *place) for s in way.signature]
-            for x, at in zip(node.inputs, layouts):
-                self.bill(row, x, at)
-            self._done(row, layouts)
-            return
+        if way is None:
+            found = self._cheapest(node, place, strict)
+            routes, calls = found.routes, found.calls
+        else:
+            found, routes, calls = None, [None] * len(node.inputs), None if way.whole else way.calls
+        signature = (found or way).signature
+        row = Row(node.name, node.op.name, place, _text(node.op, signature), [], found, node, calls=calls)
+        layouts = [Layout(s, *place) for s in signature]
+        for x, at, route in zip(node.inputs, layouts, routes):
+            self.bill(row, x, at, route)
+        self._done(row, layouts)
+
+    def _cheapest(self, node: Node, place: Place, strict: bool) -> Choice:
         present = [self.layouts[x] for x in node.inputs]
         call = (node.op, [x.spec for x in node.inputs], node.attrs, present, *place)
         try:
-            choice = choose(*call, hints=[wish(x, place) for x in node.inputs], name=node.name, line=node.line)
+            return choose(*call, hints=[wish(x, place) for x in node.inputs], name=node.name, line=node.line)
         except JobBuildAndInferError:
             if strict:
                 raise
-            choice = choose(*call, name=node.name, line=node.line)
-        row = Row(node.name, node.op.name, place, text(node.op, choice.signature), [], choice, node, calls=choice.calls)
-        for x, at, route in zip(node.inputs, choice.layouts, choice.routes):
-            self.bill(row, x, at, route)
-        self._done(row, choice.layouts)
+            return choose(*call, name=node.name, line=node.line)
 
     def _done(self, row: Row, layouts: Sequence[Layout]) -> None:
         n = len(row.node.inputs)

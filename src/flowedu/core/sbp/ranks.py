@@ -13,6 +13,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -64,15 +65,9 @@ class Engine(ABC):
 
 
 # ---- the simplest engine
-class Meeting:
-    """What the ranks of one route have brought, and what has been made of it."""
-
-    def __init__(self):
-        self.given, self.made = {}, None
-
-
 class World:
-    """Where ranks that share memory meet: the last to come does the work of all."""
+    """Where ranks that share memory meet: the last to come does the work of all. A meeting has what the ranks of one route
+    have given, and what has been made of it."""
 
     def __init__(self):
         self.bell, self.meetings, self.ended = threading.Condition(), {}, set()
@@ -84,7 +79,7 @@ class World:
         if rank not in ranks:                                # what it has is not asked for
             return None
         with self.bell:
-            m = self.meetings.setdefault(route, Meeting())
+            m = self.meetings.setdefault(route, SimpleNamespace(given={}, made=None))
             m.given[rank] = part
             if m.given.keys() == ranks:
                 del self.meetings[route]

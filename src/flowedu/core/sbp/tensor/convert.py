@@ -3,23 +3,14 @@ from __future__ import annotations
 
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.dispatch import (
-    Lay,
-    copy_into,
-    custom_node,
-    interpreter,
-    is_grad_enabled,
-    labelled,
-    set_history,
-    take_parts,
-)
+from flowedu.core.ops.dispatch import copy_into, custom_node, interpreter, is_grad_enabled, labelled, set_history, take_parts
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.ranks import current, world
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.sbp.tensor.interpreter import assembled, moved, parts_of
-from flowedu.core.sbp.tensor.lay import kept, with_texts
+from flowedu.core.sbp.tensor.lay import Lay, kept, with_texts
 
 _routes: dict[tuple, Route] = {}
 

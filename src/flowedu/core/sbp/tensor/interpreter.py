@@ -18,6 +18,7 @@ from flowedu.core.sbp.choose import Choice, choose
 from flowedu.core.sbp.local import LocalCall
 from flowedu.core.sbp.names import world_error
 from flowedu.core.sbp.ranks import current
+from flowedu.core.sbp.signature import names_of
 from flowedu.core.sbp.tensor.lay import kept, with_texts
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
@@ -63,24 +64,21 @@ def _home(op: Op, inputs: tuple) -> Lay:
     for i, x in enumerate(inputs):
         if x.lay is None:
             if not x.uniform:
-                j = next(j for j, y in enumerate(inputs) if y.lay is not None)
+                j, names = next(j for j, y in enumerate(inputs) if y.lay is not None), names_of(op, len(inputs))
                 raise ArgumentError(
                     f"{op.name}: Got input tensors with inconsistent attributes! op_type_name: {op.name}, attributes of "
                     f"inputs is: {', '.join('local' if y.lay is None else 'global' for y in inputs)}",
-                    expected="all inputs local, or all global", got=f"{_input(op, i)} is local, {_input(op, j)} is global",
-                    fix=f"{_input(op, i)}.to_global(placement, sbp), or {_input(op, j)}.to_local()")
+                    expected="all inputs local, or all global", got=f"{names[i]} is local, {names[j]} is global",
+                    fix=f"{names[i]}.to_global(placement, sbp), or {names[j]}.to_local()")
         elif home is None:
             home, first = x.lay.whole, i
         elif x.lay.whole is not home:
             raise ArgumentError(
                 f"{op.name}: Expected all tensors to be on the same placement, but found at least two placements, "
                 f"{home.placement} (positional {first}) and {x.lay.placement} (positional {i})!",
-                expected="one placement", got="two", fix=f"{_input(op, i)}.to_global(placement={home.placement}, sbp=...)")
+                expected="one placement", got="two", fix=f"{names_of(op, len(inputs))[i]}.to_global("
+                f"placement={home.placement}, sbp=...)")
     return home
-
-
-def _input(op: Op, i: int) -> str:
-    return f"{op.inputs[0]}[{i}]" if op.variadic else op.inputs[i]
 
 
 def _planned(op: Op, specs: list[Spec], attrs: tuple, home: Lay, lays: tuple[Lay, ...], strict: bool,
