@@ -74,8 +74,7 @@ class World:
 
     def meet(self, rank: int, route, part: np.ndarray | None) -> np.ndarray | None:
         """This rank's part at the end of the route."""
-        src, dst = route.src, route.dst
-        ranks = {*dst.devices, *(sender for sender, _, _ in route.messages())}
+        ranks = {*route.dst.devices, *(sender for sender, _, _ in route.messages())}
         if rank not in ranks:                                # what it has is not asked for
             return None
         with self.bell:
@@ -83,10 +82,7 @@ class World:
             m.given[rank] = part
             if m.given.keys() == ranks:
                 del self.meetings[route]
-                parts = [m.given.get(d) for d in src.devices]
-                parts = [np.zeros(src.local_shape(route.spec.shape, i), route.spec.dtype.numpy) if a is None else a
-                         for i, a in enumerate(parts)]       # what nobody asks for stands for itself
-                m.made = dict(zip(dst.devices, map(np.array, route.run(list(map(from_numpy, parts))))))
+                m.made = _boxed(route, m.given)
                 self.bell.notify_all()
             self.bell.wait_for(lambda: m.made is not None or ranks & self.ended)
         if m.made is None:
@@ -99,6 +95,14 @@ class World:
         with self.bell:
             self.ended.add(rank)
             self.bell.notify_all()
+
+
+def _boxed(route, given: dict[int, np.ndarray | None]) -> dict[int, np.ndarray]:
+    """All ranks' parts at the end of a route. Where nobody asks for what a rank has, zeros stand for it."""
+    src, spec = route.src, route.spec
+    nothing = lambda i: np.zeros(src.local_shape(spec.shape, i), spec.dtype.numpy)
+    parts = [from_numpy(np.asarray(given[d] if d in given else nothing(i))) for i, d in enumerate(src.devices)]
+    return {d: np.array(y) for d, y in zip(route.dst.devices, route.run(parts))}
 
 
 class VirtualComm(Comm):

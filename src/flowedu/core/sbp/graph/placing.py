@@ -102,7 +102,7 @@ class Placing(OneDevice):
 
     def laid(self, x: Tensor, lay) -> Tensor:
         """A tensor's value in this layout; a local one is the whole value."""
-        from flowedu.core.sbp.tensor.convert import laid
+        from flowedu.core.sbp.tensor.shards import laid
         return laid(x, lay)
 
     # ---- to_global in build

@@ -14,14 +14,14 @@ from flowedu.core.graph.plan import Plan
 from flowedu.core.graph.program import Program
 from flowedu.core.graph.rewrite import dead
 from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.dispatch import labelled, take_parts
+from flowedu.core.ops.dispatch import take_parts
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.graph.lower import RankGraph, lower
 from flowedu.core.sbp.infer import Inference
 from flowedu.core.sbp.ranks import Engine, current, world
-from flowedu.core.sbp.tensor.convert import laid
 from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
 from flowedu.core.sbp.tensor.lay import lay_at
+from flowedu.core.sbp.tensor.shards import laid
 from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 from flowedu.errors import GraphError
@@ -170,8 +170,7 @@ class GlobalView:
                 raise GraphError(f"nn.Graph {self.owner.name}: {value.name} lies otherwise than in the first call",
                                  expected=_said(lay), got=_said(x.lay),
                                  fix="x.to_global(placement, sbp) as in the first call")
-            parts = dict.fromkeys(self.ranks, x) if lay is None else {lay.layout.devices[0]: x} if x.has_memory else \
-                x.rare.parts
+            parts = dict.fromkeys(self.ranks, x) if lay is None else parts_of(x)
             for r in self.ranks:
                 if r in parts:
                     part = parts[r]
@@ -182,10 +181,7 @@ class GlobalView:
         parts = {r: found[r][g.outputs.index(i)] for r, g in self.ranks.items() if i in g.outputs}
         if self.inferred.base(value) in self.inferred.loose:
             return parts[self.engine.rank]
-        lay = lay_at(self.inferred.own(value))
-        if lay.single and parts:
-            return labelled(next(iter(parts.values())), lay)
-        return assembled(Spec(value.shape, value.dtype), lay, parts)
+        return assembled(Spec(value.shape, value.dtype), lay_at(self.inferred.own(value)), parts)
 
     # ---- looking
     @property

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.dispatch import copy_into, custom_node, interpreter, is_grad_enabled, labelled, set_history, take_parts
+from flowedu.core.ops.dispatch import copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
@@ -75,8 +75,7 @@ class Boxed(Custom):
             return [boxed(g, self.grad_lay)]
         if g.lay.placement == self.src.placement:
             return [g]
-        texts = [s.text for s in self.src.sbp]
-        return [boxed(g, with_texts(self.src, ["B" if t[0] == "P" else t for t in texts]))]
+        return [boxed(g, with_texts(self.src, ["B" if s[0] == "P" else s for s in self.src.layout.sbp]))]
 
 
 def from_logical(t: Tensor, lay: Lay) -> Tensor:
@@ -84,12 +83,6 @@ def from_logical(t: Tensor, lay: Lay) -> Tensor:
     here = [d for d in lay.layout.devices if d in current().owned]
     whole = assembled(t.spec, lay.whole, dict.fromkeys(here, labelled(t, None)))
     return boxed_to(whole, lay)
-
-
-def laid(x: Tensor, lay: Lay) -> Tensor:
-    """A tensor's value in this layout; a local one is the whole value. Eagerly, also while a graph is being built."""
-    with interpreter(None):
-        return from_logical(x, lay) if x.lay is None else boxed_to(x, lay)
 
 
 def write_parts(x: Tensor, z: Tensor, history: bool) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import Lay, current_interpreter, labelled
+from flowedu.core.ops.dispatch import Lay, current_interpreter, interpreter, labelled
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.names import as_sbp
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import DUAL, Layout, split_axis
-from flowedu.core.sbp.tensor.convert import boxed, brought, recorded
+from flowedu.core.sbp.tensor.convert import boxed, boxed_to, brought, from_logical, recorded
 from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
 from flowedu.core.sbp.tensor.lay import check_placement, checked_lay, kept, lay_of, no_axis, with_texts
 from flowedu.core.shelves import shelf
@@ -179,3 +179,9 @@ def _checked(x: Tensor, p, sbps) -> Lay:
         raise ArgumentError("to_global: another hierarchy needs an sbp", expected=f"{len(p.hierarchy)} of them",
                             got=f"sbp=None, and the present one is {x.lay.sbp}", fix="pass sbp=")
     return checked_lay(p, x.lay.sbp if sbps is None else sbps, x.shape_(), "to_global")
+
+
+def laid(x: Tensor, lay: Lay) -> Tensor:
+    """A tensor's value in this layout; a local one is the whole value. Eagerly, also while a graph is being built."""
+    with interpreter(None):
+        return from_logical(x, lay) if x.lay is None else boxed_to(x, lay)
