@@ -26,6 +26,7 @@ REASONS = {
     "cuda.memory_allocated(device)": "there is no GPU: 0", "cuda.max_memory_allocated(device)": "likewise",
     "autograd/graph.save_on_cpu.__init__(device_type)": "whatever the device, tensors are in main memory",
     "nn/graph/proxies.GraphModule.debug(options)": "checked by Graph.debug, which calls it",
+    "tensor/global_creation.global_to_global(check_meta)": "the ranks agree on a global tensor already",
     "nn/modules/linear.Identity.__init__(args)": "its meaning is to take anything",
     "nn/modules/linear.Identity.__init__(kwargs)": "its meaning is to take anything",
     "saving/state.load(support_pytorch_format)": "files of PyTorch are refused in any case",

@@ -136,7 +136,7 @@ from flowedu.tensor.globals import global_to_global, local_to_global, to_global,
 
 # chapter 7: data whose size is known only when it is there
 from flowedu.core.buffers import TensorBuffer, TensorList
-from flowedu.core.buffers.ops import (
+from flowedu.oneflow04.buffers import (
     gen_tensor_buffer, tensor_buffer_to_list_of_tensors, tensor_buffer_to_tensor, tensor_buffer_to_tensor_list,
     tensor_list_split, tensor_list_to_tensor_buffer, tensor_to_tensor_buffer)
 
@@ -159,7 +159,7 @@ __getattr__, __dir__ = _later(__name__, {
     "onnx": "flowedu.onnx",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.boxing",
-    "explain": "flowedu.core.sbp.tensor.explaining",
+    "explain": "flowedu.show.explaining",
     "comm": "flowedu.distributed.comm", "distributed": "flowedu.distributed",
     # chapter 7
     "detection": "flowedu.oneflow04.image.detection", "image": "flowedu.oneflow04.image.image",
@@ -174,13 +174,17 @@ __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name n
 
 # what the course leaves to other shelves (core/shelves.py)
 _register_shelf({
-    "plan as text": "flowedu.show.plan:describe",
-    "layouts as text": "flowedu.show.bill:describe",
-    "route as a picture": "flowedu.show.boxing:draw", "ZeRO": "flowedu.distributed.zero:zero",
-    "ZeRO's layout": "flowedu.distributed.zero:shard", "trained parameters": "flowedu.distributed.auto.search:trained",
-    "search for layouts": "flowedu.distributed.auto.search:automatic",
-    "order of micro-batches": "flowedu.distributed.pipeline:one_forward_one_backward",
-    "ranks that are processes": "flowedu.distributed.mpi.process:start", "random numbers": "flowedu.tensor.generator",
+    "plan as text": "flowedu.show.plan:describe", "layouts as text": "flowedu.show.bill:describe",
+    "route as text": "flowedu.show.routes:describe", "hop as text": "flowedu.show.routes:hop",
+    "route as a picture": "flowedu.show.boxing:draw", "choice of a layout": "flowedu.show.choice:explained",
+    "why no layout will do": "flowedu.show.choice:refusal", "memory of ranks": "flowedu.show.ranks:memory",
+    "ZeRO, pipelines, searches": "flowedu.distributed.global_graph:prepared",
+    "ZeRO's layout": "flowedu.distributed.zero:shard", "a job on several devices": "flowedu.distributed.spread:spread",
+    "ranks of this process": "flowedu.distributed.ranks.base:start",
+    "small gradients in one message": "flowedu.distributed.rank_graphs:together",
+    "hops without messages": "flowedu.distributed.rank_graphs:carve",
+    "inputs that are not read": "flowedu.distributed.rank_graphs:unread",
+    "shards of other ranks": "flowedu.distributed.shards", "random numbers": "flowedu.tensor.generator",
     "why a call does not fit": "flowedu.calls.explain:misfit",
     "tensors from sizes": "flowedu.tensor.creation:construct",
     "signature of a job": "flowedu.oneflow04.job.signature:job_signature"})

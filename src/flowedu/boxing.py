@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing import Route
 from flowedu.core.sbp.boxing import route as _route
-from flowedu.core.sbp.tensor.interpreter import rule, strict
+from flowedu.core.sbp.rules import RULES
+from flowedu.core.sbp.tensor.interpreter import here
 from flowedu.core.sbp.tensor.lay import checked_lay
 from flowedu.core.values.dtype import as_dtype, float32
 from flowedu.core.values.spec import Spec
@@ -47,3 +48,42 @@ def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtyp
     to = checked_lay(at.placement if placement is None else placement, at.sbp if sbp is None else sbp, spec.shape,
                      "boxing.route")
     return _route(at.layout, to.layout, spec)
+
+
+# ---- switches
+class _Set:
+    """Context manager: sets one of the interpreter's switches in this thread."""
+
+    def __init__(self, name: str, value):
+        self.name, self.value = name, value
+
+    def __enter__(self):
+        self.old = getattr(here, self.name, None)
+        setattr(here, self.name, self.value)
+        return self.value
+
+    def __exit__(self, *exc) -> None:
+        if self.old is None:
+            delattr(here, self.name)
+        else:
+            setattr(here, self.name, self.old)
+
+
+def strict() -> _Set:
+    """Context manager: inside it nothing is boxed by itself. An op whose inputs do not lie as one of its signatures says is
+    refused, with the signatures that would do: for finding out where bytes go."""
+    return _Set("strict", True)
+
+
+def rule(name: str) -> _Set:
+    """Context manager: how signatures are chosen inside it: "bytes" (the fewest moved; the default) or "oneflow" (OneFlow
+    0.9's own order and prices; see core/sbp/rules.py for where the two differ)."""
+    if name not in RULES:
+        raise ArgumentError(f"boxing.rule: no such rule: {name!r}", expected=" or ".join(RULES), got=repr(name),
+                            fix='flow.boxing.rule("oneflow")')
+    return _Set("rule", name)
+
+
+def heard() -> _Set:
+    """Context manager: the list of all choices made inside, in order."""
+    return _Set("heard", [])

@@ -3,7 +3,9 @@ this file in a package from which everything else was taken away."""
 import numpy as np
 import pytest
 
+from flowedu.core.buffers import ops
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
+from flowedu.core.buffers.tensor_list import TensorList
 from flowedu.core.grad.tape import run_backward
 from flowedu.core.job.function import global_function
 from flowedu.core.job.session import clear_default_session
@@ -11,14 +13,17 @@ from flowedu.core.layers.module import Module
 from flowedu.core.layers.parameter import Parameter
 from flowedu.core.ops.arrays import copied, tensor_alias
 from flowedu.core.ops.define import REGISTRY as OPS
+from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.names import BROADCAST, PARTIAL, placement, split
-from flowedu.core.sbp.ranks import set_virtual_devices
+from flowedu.core.sbp.ranks import VirtualEngine, set_virtual_devices
+from flowedu.core.sbp.sbp import layout
 from flowedu.core.sbp.tensor.convert import logical
-from flowedu.core.sbp.tensor.methods import to_global
+from flowedu.core.sbp.tensor.shards import to_global
 from flowedu.core.trace.graph import Graph
 from flowedu.core.values import dtype as dt
 from flowedu.core.values import typing as tp
 from flowedu.core.values.spec import Spec, broadcast
+from flowedu.errors import CommError
 
 
 def numbers(*shape, seed=0):
@@ -125,7 +130,47 @@ def test_chapter_6_every_layout_gives_the_same(x_sbp, w_sbp):
     np.testing.assert_allclose(logical(y).numpy(), x.numpy() @ w.numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("x_sbp", [split(0), BROADCAST])
+def test_chapter_6_a_graph_runs_on_every_rank(x_sbp):
+    """Each rank has a graph of its own; where they need each other's parts they meet."""
+    set_virtual_devices(2)
+    on = placement("cpu", [0, 1])
+    net, x = Net(), numbers(6, 4, seed=3)
+    want = net(x).numpy()
+    for name, cut in (("w0", split(1)), ("b0", split(0)), ("w1", split(0)), ("b1", BROADCAST)):
+        setattr(net, name, Parameter(to_global(to_global(getattr(net, name).detach(), on, BROADCAST), on, cut)))
+
+    class CourseSpread(Graph):
+        def __init__(self):
+            super().__init__()
+            self.net = net
+
+        def build(self, x):
+            return self.net(x)
+
+    graph = CourseSpread()
+    x = to_global(to_global(x, on, BROADCAST), on, x_sbp)
+    for _ in range(2):
+        np.testing.assert_allclose(logical(graph(x)).numpy(), want, rtol=1e-4, atol=1e-5)
+
+
+def test_chapter_6_ranks_that_wait_in_vain_are_told():
+    engine, part = VirtualEngine(2), np.ones(3, np.float32)
+    summing = route(layout("P", (0, 1)), layout("B", (0, 1)), Spec((3,), dt.float32))
+    summed = engine.run({r: lambda comm: summing.perform(comm, part) for r in range(2)})
+    assert [a.tolist() for a in summed.values()] == [[2.0] * 3] * 2
+    with pytest.raises(ZeroDivisionError):
+        engine.run({0: lambda comm: summing.perform(comm, part), 1: lambda comm: 1 // 0})
+    with pytest.raises(CommError, match="waits in boxing P on 0-1 -> B on 0-1 for a rank that has ended"):
+        engine.run({0: lambda comm: summing.perform(comm, part), 1: lambda comm: None})
+
+
 def test_chapter_7_buffers_of_any_shape():
     arrays = [np.arange(n, dtype=np.float32) for n in (1, 3, 2)]
     buffers = TensorBuffer(arrays)
     assert buffers.shape == (3,)
+    rows = np.arange(6, dtype=np.float32).reshape(3, 2)
+    again = ops.buffer_to_tensor(ops.tensor_to_buffer(copied(rows), instance_dims=1), dtype=dt.float32, instance_shape=(2,))
+    assert again.numpy().tolist() == rows.tolist()
+    joined = TensorList([a[None] for a in arrays])
+    assert joined.shape == (3, 3) and [a[0].tolist() for a in joined] == [a.tolist() for a in buffers]

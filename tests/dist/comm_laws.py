@@ -111,7 +111,7 @@ def check_all(c):
 
 if __name__ == "__main__":
     from flowedu import distributed
-    from flowedu.core.sbp.ranks.base import current
+    from flowedu.core.sbp.ranks import current
 
     distributed.debug("debug" in sys.argv)
     engine = current()

@@ -4,10 +4,12 @@ import numpy as np
 import flowedu as flow
 from flowedu.core.graph.program import Program
 from flowedu.core.sbp.graph.lower import lower
-from flowedu.core.sbp.graph.run import RankPrograms
-from flowedu.core.sbp.infer import Inference, unread
-from flowedu.core.sbp.ranks.workers import VirtualEngine
+from flowedu.core.sbp.graph.view import RankPrograms
+from flowedu.core.sbp.infer import Inference
 from flowedu.core.values.place import Place
+from flowedu.distributed.perform import perform
+from flowedu.distributed.rank_graphs import unread
+from flowedu.distributed.ranks.workers import VirtualEngine
 from flowedu.tensor import tensor
 
 
@@ -17,6 +19,9 @@ class Counting:
 
     def __init__(self, comm):
         self.comm, self.rank, self.size, self.sent = comm, comm.rank, comm.size, 0
+
+    def box(self, route, part, what=""):
+        return perform(self, route, part, what)
 
     def exchange(self, sends, recvs, what=""):
         self.sent += sum(a.nbytes for _, a in sends)

@@ -10,7 +10,7 @@ import pytest
 
 import flowedu
 from common import HANGS
-from flowedu.core.sbp.ranks.base import current
+from flowedu.core.sbp.ranks import current
 from flowedu.distributed import spawn
 
 SRC = str(Path(flowedu.__file__).parents[1])

@@ -4,6 +4,7 @@ import random
 import numpy as np
 
 import flowedu as flow
+from flowedu.core.sbp.choose import choose
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
@@ -77,3 +78,10 @@ def some(items, most, seed):
     """At most so many of them."""
     items = list(items)
     return items if len(items) <= most else random.Random(seed).sample(items, most)
+
+
+def refuse(op, specs, attrs, layouts, name="", line=""):
+    """The Choice that takes the inputs exactly as they lie. Raises JobBuildAndInferError, with the legal partners, where
+    there is none."""
+    at = layouts[0]
+    return choose(op, specs, attrs, [(x,) for x in layouts], at.devices, at.hierarchy, name=name, line=line, strict=True)

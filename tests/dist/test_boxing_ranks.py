@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 import flowedu as flow
 from flowedu.core.graph.ir import Graph
 from flowedu.core.sbp.boxing import route
-from flowedu.core.sbp.ranks.workers import VirtualEngine
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.values.place import bounds
 from flowedu.core.values.spec import Spec
+from flowedu.distributed.perform import perform
+from flowedu.distributed.ranks.workers import VirtualEngine
 
 from .boxing_common import gather, layouts, pairs, scatter, values
 
@@ -30,6 +31,9 @@ class Spy:
     def note(self, to, n):
         if to != self.rank and n:
             self.sent[self.rank, to] += n
+
+    def box(self, route, part, what=""):
+        return perform(self, route, part, what)
 
     def exchange(self, sends, recvs, what=""):
         self.calls.append("exchange")

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from dist.signature_common import refuse
 from flowedu.core.sbp import choose as module
 from flowedu.core.sbp import rules
-from flowedu.core.sbp.choose import cheapest, choose, refuse
+from flowedu.core.sbp.choose import cheapest, choose
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.sbp.signature import signatures
 from flowedu.core.values.spec import Spec

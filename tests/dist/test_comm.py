@@ -11,9 +11,10 @@ import flowedu as flow
 from common import HANGS
 from dist import comm_laws
 from dist.ranks import comm, on_threads
-from flowedu.core.sbp.ranks import base
-from flowedu.core.sbp.ranks.mirror import Mirror
+from flowedu.core.sbp import ranks
 from flowedu.distributed import set_virtual_devices, spawn
+from flowedu.distributed.ranks import base
+from flowedu.distributed.ranks.mirror import Mirror
 from flowedu.errors import ArgumentError, CommError
 
 
@@ -144,14 +145,14 @@ def test_arguments(call, message):
 
 # ---- engines
 def test_engines():
-    assert base.current().name == "virtual"
+    assert ranks.current().name == "virtual"
 
     def f():
-        e = base.current()
+        e = ranks.current()
         return e.name, e.size, e.owned, e.rank, flow.env.get_rank(), flow.env.get_world_size(), flow.env.get_local_rank()
 
     assert spawn(f, 3) == [("threads", 3, (r,), r, r, 3, r) for r in range(3)]
-    assert base.current().name == "virtual"             # of this thread
+    assert ranks.current().name == "virtual"             # of this thread
     with pytest.raises(ArgumentError, match="this is rank [01] of a world of 2"):
         spawn(lambda: set_virtual_devices(3), 2)
     for bad in (0, -1, 2.0, True):
@@ -163,10 +164,10 @@ def test_engines():
 
 @pytest.fixture
 def three():
-    before = base._process
+    before = ranks._process
     set_virtual_devices(3)
-    yield base.current()
-    base._process = before
+    yield ranks.current()
+    ranks._process = before
 
 
 def test_virtual_devices(three):
@@ -182,10 +183,10 @@ def test_virtual_devices(three):
 
 def test_devices_from_the_environment(monkeypatch):
     monkeypatch.setenv("FLOWEDU_DEVICES", "4")
-    assert base._devices() == 4
+    assert ranks._devices() == 4
     monkeypatch.setenv("FLOWEDU_DEVICES", "two")
     with pytest.raises(ArgumentError, match="FLOWEDU_DEVICES"):
-        base._devices()
+        ranks._devices()
 
 
 def test_another_launcher(monkeypatch):

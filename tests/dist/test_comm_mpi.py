@@ -11,7 +11,7 @@ LAWS = Path(comm_laws.__file__).read_text()
 START = """
     import os, signal, sys, time
     import numpy as np
-    from flowedu.core.sbp.ranks.base import current
+    from flowedu.core.sbp.ranks import current
     c = current().comm(current().rank)
     ones = np.ones(4, "f4")
 """

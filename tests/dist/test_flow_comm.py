@@ -4,7 +4,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import comm
-from flowedu.core.sbp.ranks import base
+from flowedu.core.sbp import ranks
 from flowedu.distributed import set_virtual_devices, spawn
 from flowedu.errors import ArgumentError, CallError, CommError, ShapeError
 
@@ -95,10 +95,10 @@ def test_in_place_through_a_view_and_without_gradient():
 
 @pytest.fixture
 def virtual():
-    before = base._process
+    before = ranks._process
     set_virtual_devices(3)
     yield
-    base._process = before
+    ranks._process = before
 
 
 def test_one_controller_of_three_devices(virtual):

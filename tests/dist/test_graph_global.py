@@ -8,9 +8,9 @@ import pytest
 import flowedu as flow
 from custom_ops import own_registry  # noqa: F401
 from flowedu import nn
-from flowedu.core.sbp.graph.run import Memory
 from flowedu.core.sbp.ranks import current, set_virtual_devices
 from flowedu.errors import ArgumentError, FlowError
+from flowedu.show.ranks import Memory
 
 B, S0, S1, P = flow.sbp.broadcast, flow.sbp.split(0), flow.sbp.split(1), flow.sbp.partial_sum
 STEPS = 4

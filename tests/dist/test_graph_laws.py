@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 import flowedu as flow
 from flowedu.core.graph.backward import gradients
 from flowedu.core.graph.ir import Graph
-from flowedu.core.sbp.ranks import options
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.values.place import Place
 from flowedu.core.values.spec import Spec
+from flowedu.distributed.ranks.base import options
 from flowedu.ops import REGISTRY
 from laws.test_modes import evaluate, expression
 

@@ -4,6 +4,7 @@ import pytest
 
 from flowedu.core.sbp.sbp import layout
 from flowedu.distributed.zero import shard, zero
+from flowedu.show.ranks import of_programs
 
 from .rank_graphs import Run, Single
 from .test_graph_lower import mlp, row, weights
@@ -49,7 +50,7 @@ def test_the_stages(k, rule):
         for n in g.variables:
             np.testing.assert_allclose(run.variable(n), alone.variable(n), rtol=3e-4, atol=1e-5, err_msg=n)
         states = [n for n in g.variables if "-" in n]
-        memory = run.programs.memory(list(weights(SIZES)), states)
+        memory = of_programs(run.programs, list(weights(SIZES)), states)
         need.append(memory[0])
         moved.append(run.inferred.bytes)
         assert sum(r.sent for r in run.ranks.values()) == run.inferred.bytes

@@ -11,10 +11,10 @@ import flowedu.typing as tp
 from common import constant, constant_rate, f32, fresh_session, job, refused  # noqa: F401
 from flowedu.core.graph.backward import gradients
 from flowedu.core.graph.ir import Graph
-from flowedu.core.sbp import spread as spreading
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.values.place import Place
 from flowedu.core.values.spec import Spec
+from flowedu.distributed import spread as spreading
 from flowedu.errors import ArgumentError, CheckError, JobBuildAndInferError, UnsupportedError
 from flowedu.ops import REGISTRY
 from laws.graphs import run_graph

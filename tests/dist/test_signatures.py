@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dist.signature_common import CALLS, arrays_of, drawable, gather, layouts_of, scatter, sizes, some, specs_of
+from dist.signature_common import CALLS, arrays_of, drawable, gather, layouts_of, refuse, scatter, sizes, some, specs_of
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.record import Laws, Meaning, Split, read
 from flowedu.core.sbp.candidates import ways
-from flowedu.core.sbp.choose import choose, refuse
+from flowedu.core.sbp.choose import choose
 from flowedu.core.sbp.sbp import fits
 from flowedu.core.sbp.signature import extra, signatures
 from flowedu.errors import JobBuildAndInferError

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from flowedu.boxing import strict
 from flowedu.core.sbp.candidates import ways
 from flowedu.core.sbp.names import of_text
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import boxes, pretty
 from flowedu.core.sbp.signature import extra, names_of
-from flowedu.core.sbp.tensor.interpreter import assembled, strict
+from flowedu.core.sbp.tensor.interpreter import assembled
 from flowedu.core.sbp.tensor.lay import lay_of
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec

@@ -14,9 +14,9 @@ from flowedu.core.graph.ir import Graph
 from flowedu.core.sbp.local import logical_call, split_call
 from flowedu.core.sbp.sbp import fits
 from flowedu.core.sbp.signature import signatures
-from flowedu.core.sbp.spread import spread
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
+from flowedu.distributed.spread import spread
 from flowedu.errors import JobBuildAndInferError
 from flowedu.ops import REGISTRY
 

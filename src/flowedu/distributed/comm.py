@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowedu.core.sbp.ranks.base import Comm, current
-from flowedu.core.sbp.ranks.mirror import Mirror
+from flowedu.core.sbp.ranks import current
 from flowedu.core.values import dtype as dt
+from flowedu.distributed.ranks.base import Comm
+from flowedu.distributed.ranks.mirror import Mirror
 from flowedu.errors import ArgumentError, CallError, ShapeError
 from flowedu.tensor import Tensor, from_numpy, no_grad
 from flowedu.tensor.device import usable

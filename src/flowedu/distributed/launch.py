@@ -195,7 +195,7 @@ def _threads(o: argparse.Namespace) -> int:
     os.environ.update(env)
     set_num_threads(int(env["FLOWEDU_NUM_THREADS"]))
     if o.debug:
-        from flowedu.core.sbp.ranks import options
+        from flowedu.distributed.ranks.base import options
 
         options.debug = True
     return run(o.nproc_per_node, o.script, o.module, o.args)

@@ -18,8 +18,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from flowedu.core.sbp.ranks.base import options
 from flowedu.distributed.letters import Correspondent, NotSealed, shared_secret, without_secret
+from flowedu.distributed.ranks.base import options
 from flowedu.errors import ArgumentError, CommError
 
 PROXY = "hydra_pmi_proxy"

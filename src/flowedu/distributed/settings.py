@@ -1,7 +1,7 @@
 """How long ranks wait for each other, and what they check."""
 from __future__ import annotations
 
-from flowedu.core.sbp.ranks.base import options
+from flowedu.distributed.ranks.base import options
 from flowedu.errors import ArgumentError
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from flowedu.core.sbp.ranks.base import use
-from flowedu.core.sbp.ranks.meet import World
-from flowedu.core.sbp.ranks.workers import ThreadEngine, Workers
+from flowedu.core.sbp.ranks import use
+from flowedu.distributed.ranks.meet import World
+from flowedu.distributed.ranks.workers import ThreadEngine, Workers
 from flowedu.errors import ArgumentError
 from flowedu.tensor.generator import own_generator
 

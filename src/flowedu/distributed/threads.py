@@ -6,11 +6,11 @@ import sys
 import threading
 from collections.abc import Callable
 
-from flowedu.core.sbp.ranks import base
-from flowedu.core.sbp.ranks.meet import World
-from flowedu.core.sbp.ranks.workers import Ended, ThreadEngine, Workers
+from flowedu.core.sbp.ranks import use
 from flowedu.distributed import script
 from flowedu.distributed.mpi.process import report
+from flowedu.distributed.ranks.meet import World
+from flowedu.distributed.ranks.workers import Ended, ThreadEngine, Workers
 from flowedu.errors import CommError
 from flowedu.tensor.generator import own_generator
 
@@ -51,7 +51,7 @@ def run(k: int, name: str, module: bool, args: list[str]) -> int:
 
     def program(rank: int) -> Callable[[], None]:
         def work() -> None:
-            with base.use(ThreadEngine(world, rank)), own_generator():
+            with use(ThreadEngine(world, rank)), own_generator():
                 try:
                     exec(code, modules[rank].__dict__)
                 except Ended:

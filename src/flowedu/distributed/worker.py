@@ -7,9 +7,10 @@ import os
 import socket
 import sys
 
-from flowedu.core.sbp.ranks import base
+from flowedu.core.sbp import ranks
 from flowedu.distributed import script
 from flowedu.distributed.mpi.process import report, start
+from flowedu.distributed.ranks.base import options
 
 MARK = b"\x1eflowedu "              # lines for the launcher: "start" or "end", rank, process, machine
 
@@ -24,7 +25,7 @@ def main() -> None:
     os.write(to_launcher, MARK + b"start " + about)
     atexit.register(lambda: os.write(to_launcher, MARK + b"end " + about))       # after what start() registers
     engine = start()
-    base._process = engine
+    ranks._process = engine
     os.environ.update(RANK=str(engine.rank), LOCAL_RANK=str(engine.local_rank), WORLD_SIZE=str(engine.size))
     if settings["logdir"]:
         folder = os.path.join(settings["logdir"], f"local_rank_{engine.local_rank}")
@@ -32,7 +33,7 @@ def main() -> None:
         if settings["redirect"]:
             redirect(folder)
     if settings["debug"]:
-        base.options.debug = True
+        options.debug = True
     try:
         script.arguments(name, settings["module"], args)
         code, start_with = script.load(name, settings["module"])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from flowedu.core.graph.ir import GraphValue, Node
+from flowedu.core.sbp.sbp import pretty
 from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.io import line
 from flowedu.core.trace.names import output_name
 from flowedu.core.trace.tracer import meta
 from flowedu.errors import UnsupportedError
 from flowedu.show.profile import profile as measured
+from flowedu.show.ranks import text
 
 
 class Where:
@@ -20,11 +24,14 @@ class Where:
         self.spread = None if compiled is None else compiled.spread
 
     def placement(self, *values: GraphValue) -> str:
-        ranks = self.spread.ranks_of(values) if self.spread is not None else None
+        layouts = {} if self.spread is None else self.spread.inferred.layouts
+        found = next((layouts[v][0] for v in values if v in layouts), None)      # of the first that lies somewhere
+        ranks = found and np.array(found.devices).reshape(found.hierarchy).tolist()
         return f'placement=(flowedu.placement(type="cpu", ranks={ranks or [0]}))'
 
     def meta(self, value: GraphValue) -> str:
-        sbp = self.spread.sbp_of(value) if self.spread is not None else None
+        layouts = {} if self.spread is None else self.spread.inferred.layouts
+        sbp = ", ".join(map(pretty, layouts[value][0].sbp)) if value in layouts else None
         shape = f"({value.shape[0]})" if len(value.shape) == 1 else str(value.shape)
         return f"sbp=({sbp or 'B'}), size={shape}, dtype=({value.dtype!r})"
 
@@ -107,7 +114,7 @@ def _indented(lines: Iterable[str]) -> str:
 # ---- what the compiler did
 def report(compiled) -> str:
     if compiled.spread is not None:
-        return "\n".join([*compiled.spread.report, compiled.spread.text()])
+        return "\n".join([*compiled.spread.report, text(compiled.spread)])
     plan = compiled.program.plan
     saved = 100 * (1 - plan.arena / plan.sum_bytes) if plan.sum_bytes else 0.0
     return "\n".join([*plan.report, f"memory    {plan.arena / 1e6:.2f} MB for {len(plan.buffers)} buffers; without sharing "

@@ -25,12 +25,13 @@ def _later(module: str, name: str):
 
 
 _TENSOR = "core.sbp.tensor."
-spread_out, shared_generator = _later(_TENSOR + "create", "spread_out"), _later(_TENSOR + "create", "shared_generator")
+_OWN = "tensor.global_creation"
+spread_out, shared_generator = _later(_OWN, "spread_out"), _later(_OWN, "shared_generator")
 from_logical, parts_of = _later(_TENSOR + "convert", "from_logical"), _later(_TENSOR + "interpreter", "parts_of")
-shards, to_local = _later(_TENSOR + "shards", "shards"), _later(_TENSOR + "shards", "to_local")
-check_meta_consistency = _later(_TENSOR + "shards", "check_meta_consistency")
-to_global, local_to_global = _later(_TENSOR + "methods", "to_global"), _later(_TENSOR + "methods", "local_to_global")
-global_to_global = _later(_TENSOR + "methods", "global_to_global")
+shards, to_local = _later(_OWN, "shards"), _later(_TENSOR + "shards", "to_local")
+check_meta_consistency = _later(_OWN, "check_meta_consistency")
+to_global, local_to_global = _later(_TENSOR + "shards", "to_global"), _later(_OWN, "local_to_global")
+global_to_global = _later(_OWN, "global_to_global")
 save_global, load_global = _later("saving.global_state", "save_global"), _later("saving.global_state", "load_global")
 
 

@@ -18,12 +18,13 @@ from flowedu.core.ops.define import Op
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.candidates import GridSignature, Way, ways
-from flowedu.core.sbp.explain import explained, refusal
 from flowedu.core.sbp.local import UNEVEN, LocalCall
 from flowedu.core.sbp.rules import RULES, Asked
 from flowedu.core.sbp.sbp import Layout, pretty
-from flowedu.core.sbp.signature import names_of
+from flowedu.core.sbp.signature import names_of, text
+from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
+from flowedu.errors import JobBuildAndInferError
 
 Present = Sequence[Layout]           # the layouts a value is in already
 
@@ -71,7 +72,7 @@ class Choice:
 
     def explain(self) -> str:
         """All candidates with their bytes, the winner, and what decided."""
-        return explained(self)
+        return shelf("choice of a layout")(self)
 
 
 def cheapest(present: Present, dst: Layout, spec: Spec) -> Route:
@@ -124,15 +125,7 @@ def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Presen
     found = _chosen(question)
     if isinstance(found, Choice):
         return replace(found, name=name) if name and name != found.name else found
-    raise refusal(question, found, name or op.name, line)
-
-
-def refuse(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Sequence[Layout], name: str = "",
-           line: str = "") -> Choice:
-    """The Choice that takes the inputs exactly as they lie. Raises JobBuildAndInferError, with the legal partners, where
-    there is none."""
-    at = layouts[0]
-    return choose(op, specs, attrs, [(x,) for x in layouts], at.devices, at.hierarchy, name=name, line=line, strict=True)
+    raise shelf("why no layout will do", otherwise=_refusal)(question, found, name or op.name, line)
 
 
 @functools.lru_cache(maxsize=8192)
@@ -207,6 +200,13 @@ class _Judge:
                     r = cheapest(sources, dst, self.specs[i])
             self.known[i, sbp] = dst, there, r
         return self.known[i, sbp]
+
+
+def _refusal(question: Question, found: Sequence[Candidate], name: str, line: str) -> JobBuildAndInferError:
+    """The error of a call for which none of the candidates will do. show/choice.py says it better."""
+    said = "; ".join(f"{text(question.op, c.signature)}: {c.fault}" for c in found)
+    return JobBuildAndInferError(f"{name}: no signature of {question.op.name} will do", expected="one that is legal here",
+                                 got=said, fix="bring an input into another layout before the op", at=line)
 
 
 def _sum_or(sbp) -> str:

@@ -1,22 +1,21 @@
 """distribute_hint: a value, with a wish for how it lies on devices."""
 from __future__ import annotations
 
-import re
-
 from flowedu.core.graph.passes import SAME
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
 from flowedu.core.ops.record import Laws, Meaning, Split, View
+from flowedu.core.sbp.sbp import is_sbp, split_axis
 from flowedu.errors import ArgumentError
 
 
 def _check(x, sbp, grad_sbp):
     for name, value in (("sbp", sbp), ("grad_sbp", grad_sbp)):
         for s in value if isinstance(value, tuple) else () if value is None else (value,):
-            if not isinstance(s, str) or not re.fullmatch(r"B|P|Pmax|Pmin|S\d+", s):
+            if not is_sbp(s):
                 raise ArgumentError(f"distribute_hint: {name} is not a layout", expected='"B", "P", "S0", "S1" ... or None',
                                     got=repr(s), fix="flow.distribute.split(0).sbp is S0")
-            if s[0] == "S" and int(s[1:]) >= x.ndim:
+            if s[0] == "S" and split_axis(s) >= x.ndim:
                 raise ArgumentError(f"distribute_hint: {name} splits an axis that x does not have", got=s,
                                     expected=f"an axis of x {x.shape}", fix="count axes from 0")
 

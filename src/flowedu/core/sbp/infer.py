@@ -2,22 +2,23 @@
 
 A graph is built as if there were one device. For each node in order: where it runs (a Place), the best signature
 (choose.py), and the layout of every input under it; what it takes to bring an input there is billed (boxing.py). Nothing
-is made here: spread.py turns the rows into one graph over shared memory, graph/lower.py into one graph for every rank.
+is made here: graph/lower.py turns the rows into one graph for every rank, distributed/spread.py into one over
+shared memory.
 """
 from __future__ import annotations
 
 import functools
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.ops.axes import parse
-from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.update import HEAD
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.candidates import Way
-from flowedu.core.sbp.choose import cheapest, choose, is_present
+from flowedu.core.sbp.choose import Choice, cheapest, choose, is_present
 from flowedu.core.sbp.distribute import distribute_hint as HINT
-from flowedu.core.sbp.row import Boxed, Row
+from flowedu.core.sbp.local import LocalCall
 from flowedu.core.sbp.sbp import Layout, layout, place_of, pretty
 from flowedu.core.sbp.signature import text, whole
 from flowedu.core.shelves import shelf
@@ -25,6 +26,44 @@ from flowedu.core.values.place import Place
 from flowedu.errors import JobBuildAndInferError, UnsupportedError
 
 _text = functools.lru_cache(maxsize=4096)(text)
+
+
+@dataclass
+class Boxed:
+    """A value that a reader wants in another layout than it has."""
+
+    value: GraphValue
+    route: Route
+
+
+@dataclass
+class Row:
+    """What becomes of one node, or of one fetched value: the signature, and what has to be moved for it.
+
+    Attributes: choice, None where there was none; node, None for a fetch; reads and makes, the layouts of inputs and
+    outputs; calls, one per device of `place` (None: everybody makes the whole call); shared: what was boxed here serves
+    later readers too.
+    """
+
+    name: str
+    op: str
+    place: Place
+    signature: str
+    boxed: list[Boxed] = field(default_factory=list)
+    choice: Choice | None = None
+    node: Node | None = None
+    reads: tuple[Layout, ...] = ()
+    makes: tuple[Layout, ...] = ()
+    calls: Sequence[LocalCall] | None = None
+    shared: bool = True
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        return self.place.devices
+
+    @property
+    def bytes(self) -> int:
+        return sum(b.route.bytes for b in self.boxed)
 
 
 class Inference:
@@ -170,26 +209,27 @@ class Inference:
     def _choose(self, node: Node, place: Place, strict: bool) -> None:
         """The best signature. A gradient for which the hints leave none does without them."""
         way = self.ways.get(node)
-        if way is not None:
-            row = Row(node.name, node.op.name, place, _text(node.op, way.signature), [], None, node,
-                      calls=None if way.whole else way.calls)
-            layouts = [Layout(s, *place) for s in way.signature]
-            for x, at in zip(node.inputs, layouts):
-                self.bill(row, x, at)
-            self._done(row, layouts)
-            return
+        if way is None:
+            found = self._cheapest(node, place, strict)
+            routes, calls = found.routes, found.calls
+        else:
+            found, routes, calls = None, [None] * len(node.inputs), None if way.whole else way.calls
+        signature = (found or way).signature
+        row = Row(node.name, node.op.name, place, _text(node.op, signature), [], found, node, calls=calls)
+        layouts = [Layout(s, *place) for s in signature]
+        for x, at, route in zip(node.inputs, layouts, routes):
+            self.bill(row, x, at, route)
+        self._done(row, layouts)
+
+    def _cheapest(self, node: Node, place: Place, strict: bool) -> Choice:
         present = [self.layouts[x] for x in node.inputs]
         call = (node.op, [x.spec for x in node.inputs], node.attrs, present, *place)
         try:
-            choice = choose(*call, hints=[wish(x, place) for x in node.inputs], name=node.name, line=node.line)
+            return choose(*call, hints=[wish(x, place) for x in node.inputs], name=node.name, line=node.line)
         except JobBuildAndInferError:
             if strict:
                 raise
-            choice = choose(*call, name=node.name, line=node.line)
-        row = Row(node.name, node.op.name, place, text(node.op, choice.signature), [], choice, node, calls=choice.calls)
-        for x, at, route in zip(node.inputs, choice.layouts, choice.routes):
-            self.bill(row, x, at, route)
-        self._done(row, choice.layouts)
+            return choose(*call, name=node.name, line=node.line)
 
     def _done(self, row: Row, layouts: Sequence[Layout]) -> None:
         n = len(row.node.inputs)
@@ -207,35 +247,9 @@ class Inference:
             if row.shared:
                 have.append(wanted)
 
-    def fetch(self, value: GraphValue, wanted: Layout) -> Row:
-        """A row for a value that the caller gets, in this layout."""
-        row = Row(value.name, "(fetch)", place_of(wanted), pretty(wanted.sbp))
-        if not (self.fed and value.kind == "input"):
-            self.bill(row, value, wanted)
-        row.reads = (wanted,)
-        self.rows.append(row)
-        return row
-
     def describe(self) -> str:
         """A table: op, devices, signature, bytes moved; below each op what was boxed. Totals at the end."""
         return shelf("layouts as text")(self)
-
-
-def places(graph: Graph, sources: Mapping[GraphValue, Layout]) -> dict[Node, Place | None]:
-    """Where every node runs, without looking at signatures; None: nowhere in particular."""
-    at: dict[GraphValue, Place] = {v: place_of(x) for v, x in sources.items()}
-    found: dict[Node, Place | None] = {}
-    for node in graph.nodes:
-        place = None if node.placement is None else place_of(node.placement)
-        if node.op is HINT:
-            there = node.attrs[HINT.attr_index["place"]]
-            place = place if there is None else place_of(there)
-        if place is None:
-            place = next((at[x] for x in node.inputs if x in at), None)
-        found[node] = place
-        if place is not None:
-            at.update(dict.fromkeys(node.outputs, place))
-    return found
 
 
 def groups(node: Node) -> list[list[int]]:
@@ -259,20 +273,3 @@ def wish(value: GraphValue, place: Place) -> tuple[str, ...] | None:
     if names["forced"] or sbp is None:
         return None
     return (sbp,) * axes if isinstance(sbp, str) else sbp if len(sbp) == axes else None
-
-
-def unread(graph: Graph) -> None:
-    """Random ops ask an input for its shape only: zeros of that shape, without memory, spare bringing it whole."""
-    nodes, graph.nodes = graph.nodes, []
-    old = graph.placement
-    with graph.building():
-        for node in nodes:
-            if node.op.random and node.inputs:
-                graph.placement = node.placement
-                for x in dict.fromkeys(node.inputs):
-                    zero = REGISTRY["constant"](shape=(), value=0, dtype=x.dtype)
-                    y = REGISTRY["expand"](zero, shape=x.shape)
-                    y.name = f"{x.name} (shape)"
-                    node.inputs = tuple(y if i is x else i for i in node.inputs)
-            graph.nodes.append(node)
-    graph.placement = old

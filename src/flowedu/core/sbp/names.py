@@ -52,7 +52,7 @@ class placement:
     @staticmethod
     def all(type: str = "cpu") -> placement:
         """All ranks of the world, in a row."""
-        from flowedu.core.sbp.ranks.base import current
+        from flowedu.core.sbp.ranks import current
         return placement(type, range(current().size))
 
     @property
@@ -114,9 +114,6 @@ class sbp:
 
     def __deepcopy__(self, memo) -> sbp:
         return self
-
-    def _is_split(self) -> bool:
-        return self.text[0] == "S"
 
 
 class _Split(sbp):

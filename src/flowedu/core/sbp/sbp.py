@@ -21,6 +21,7 @@ from flowedu.core.values.place import Place, bounds, ids
 from flowedu.errors import ArgumentError
 
 _FORM = re.compile(r"B|P|Pmax|Pmin|S\d+")
+DUAL = {"B": "P", "P": "B"}              # how the gradient of what lies so lies; others lie as the value does
 REDUCERS = {"P": "sum", "Pmax": "max", "Pmin": "min"}
 Box = tuple[tuple[int, int], ...]        # [start, stop) along every axis
 
@@ -34,28 +35,30 @@ def is_sbp(sbp: object) -> bool:
     return isinstance(sbp, str) and _FORM.fullmatch(sbp) is not None
 
 
-def check_sbp(sbp: object, what: str) -> None:
-    """Raises ArgumentError when `sbp` is not the text of a layout."""
-    if not is_sbp(sbp):
-        raise ArgumentError(f"{what}: not a layout", expected='"B", "P", "S0", "S1" ...', got=repr(sbp),
-                            fix='"S0" splits along axis 0')
-
-
 def _axes(sbp: str | tuple, hierarchy: int | tuple) -> zip:
     """(SBP, devices) of each axis of the hierarchy."""
     return zip((sbp,) if isinstance(sbp, str) else sbp, (hierarchy,) if isinstance(hierarchy, int) else hierarchy)
 
 
-def fits(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...]) -> bool:
-    """Whether a value of this shape may lie so: every split axis exists and every device gets something of it."""
+def misfit(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...],
+           alone: bool = False) -> tuple[int, int | None, int] | None:
+    """The first split that leaves a device nothing: the axis, its shortest part until then (None: there is no such axis),
+    and how many devices cut it. alone: a device for itself is to have something, too."""
     least = list(shape)                                    # the smallest part along each axis, so far
     for s, k in _axes(sbp, hierarchy):
         axis = split_axis(s)
-        if axis is not None and k > 1:
-            if axis >= len(shape) or least[axis] < k:
-                return False
+        if axis is not None and (k > 1 or alone):
+            if axis >= len(shape):
+                return axis, None, k
+            if least[axis] < k:
+                return axis, least[axis], k
             least[axis] //= k
-    return True
+    return None
+
+
+def fits(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...]) -> bool:
+    """Whether a value of this shape may lie so: every split axis exists and every device gets something of it."""
+    return misfit(sbp, shape, hierarchy) is None
 
 
 @functools.lru_cache(maxsize=16384)
@@ -189,7 +192,9 @@ def layout(sbp: str | Sequence[str], devices: Sequence[int] | Place, hierarchy: 
     sbp, devices = (sbp,) if isinstance(sbp, str) else tuple(sbp), tuple(devices)
     hierarchy = (len(devices),) if hierarchy is None else tuple(hierarchy)
     for s in sbp:
-        check_sbp(s, "layout")
+        if not is_sbp(s):
+            raise ArgumentError("layout: not a layout", expected='"B", "P", "S0", "S1" ...', got=repr(s),
+                                fix='"S0" splits along axis 0')
     if len(sbp) != len(hierarchy):
         raise ArgumentError(f"layout: {len(sbp)} SBPs for a hierarchy of {len(hierarchy)} axes ({len(sbp)} vs "
                             f"{len(hierarchy)})", expected=f"{len(hierarchy)}, one for each axis of {hierarchy}",

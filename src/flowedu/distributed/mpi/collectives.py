@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 
-from flowedu.core.sbp.ranks.base import REDUCTIONS, SMALL, check_lead, check_out, check_root, reduction
 from flowedu.distributed.mpi.mpi import NATIVE, TEXT, Group, Messages, flat
 from flowedu.distributed.mpi.near import CAPACITY, Lanes, Near
+from flowedu.distributed.ranks.base import REDUCTIONS, SMALL, check_lead, check_out, check_root, reduction
 
 AGREE = 1 << 18                     # bytes from which ranks compare calls first: waiting for a rank is then cheap
 CALLS = 1024                        # small calls that are remembered

@@ -15,8 +15,8 @@ from collections import Counter
 
 import numpy as np
 
-from flowedu.core.sbp.ranks.base import Call, Comm, check_group, check_peer, options
 from flowedu.distributed.mpi.watch import CLOSING, Wait, Watch
+from flowedu.distributed.ranks.base import Call, Comm, check_group, check_peer, options
 from flowedu.errors import CommError, user_line
 
 SPIN = 400                          # tests before a rank lets others have the processor

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.core.sbp.ranks.base import options
 from flowedu.distributed.mpi.lanes import HEAD, Lane
 from flowedu.distributed.mpi.mpi import Group
+from flowedu.distributed.ranks.base import options
 
 CAPACITY = 1 << 13                  # bytes of an array; above, one copy by MPI is cheaper than two
 RANKS = 8

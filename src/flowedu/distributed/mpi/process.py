@@ -8,7 +8,7 @@ import time
 import traceback
 from pathlib import Path
 
-from flowedu.core.sbp.ranks.base import Comm, Engine
+from flowedu.core.sbp.ranks import Comm, Engine
 from flowedu.distributed.mpi.collectives import MpiComm
 from flowedu.errors import CommError
 

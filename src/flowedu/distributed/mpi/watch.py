@@ -13,7 +13,7 @@ import json
 from collections import Counter, deque
 from typing import NamedTuple
 
-from flowedu.core.sbp.ranks.base import Call
+from flowedu.distributed.ranks.base import Call
 from flowedu.errors import CommError, user_line
 
 

@@ -110,7 +110,7 @@ class Graph(core.Graph):
         return 0 if compiled.spread is None else compiled.spread.bytes
 
     def memory(self) -> dict:
-        """{rank: what it needs, in bytes}: arena, parameters, states, other, total (core/sbp/graph/run.py, Memory)."""
+        """{rank: what it needs, in bytes}: arena, parameters, states, other, total (show/ranks.py, Memory)."""
         return self._need_global("memory").memory()
 
     def _need_global(self, what: str):

@@ -17,7 +17,7 @@ from flowedu.autograd.function import Function
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.dispatch import is_grad_enabled
 from flowedu.core.sbp.ranks import current
-from flowedu.core.sbp.ranks.base import Comm
+from flowedu.distributed.ranks.base import Comm
 from flowedu.errors import ArgumentError, CommError, DTypeError
 from flowedu.tensor import Tensor, full
 from flowedu.tensor.writing import bump

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.core.buffers.ops import need_value, number_type
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.oneflow04.buffers import need_value, number_type
 
 _PIXELS = (dt.uint8, dt.float32)
 

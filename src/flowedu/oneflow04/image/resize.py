@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowedu.core.buffers.ops import need_buffer
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.layers.frontend import front
 from flowedu.core.ops.host import define_host
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
+from flowedu.oneflow04.buffers import need_buffer
 from flowedu.oneflow04.image import resample
 from flowedu.oneflow04.image.decode import check_color_space
 from flowedu.oneflow04.image.pictures import check_pictures, pixel_type

@@ -1,7 +1,7 @@
 """The two views of several devices in one job.
 
-Consistent: a blob is one logical value; core/sbp/spread.py lays it on the devices when the graph is complete. Mirrored: a
-blob is one value per device; a call of a front-end function in the body runs its function once for each.
+Consistent: a blob is one logical value; distributed/spread.py lays it on the devices when the graph is complete. Mirrored:
+a blob is one value per device; a call of a front-end function in the body runs its function once for each.
 
 Gradient accumulation is the same thing on one device: the body runs once for each micro-batch, and the gradients of all
 of them meet at the variables.

@@ -4,8 +4,8 @@
     algebra      Hop, Route; `a | b`, `via(middle, a, b)`
     primitives   move, reduce, all-reduce, fill; the expression that reaches every layout; route()
     inops        a hop written in ops, on all parts at once
-    perform      one rank's half of a hop, over a communicator
-    draw         the picture of a route
+
+(In words and as a picture: show/routes.py, show/boxing.py.)
 
 Bytes moved on k devices, n bytes of the logical value (spec/tensor_graph_global.md §6.8):
 
@@ -19,7 +19,7 @@ Bytes moved on k devices, n bytes of the logical value (spec/tensor_graph_global
 Between different devices every device gets what it lacks, and a partial sum is summed where that is cheapest.
 """
 from flowedu.core.sbp.boxing.algebra import Boxing, Hop, Message, Primitive, Route, via
-from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, BOXING, FILL, MOVE, PRIMITIVES, REDUCE, explain_route, route
+from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, BOXING, FILL, MOVE, PRIMITIVES, REDUCE, route
 
 __all__ = ["ALL_REDUCE", "BOXING", "FILL", "MOVE", "PRIMITIVES", "REDUCE", "Boxing", "Hop", "Message", "Primitive", "Route",
-           "explain_route", "route", "via"]
+           "route", "via"]

@@ -9,14 +9,12 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
 from flowedu.core.sbp.boxing.geometry import Shape
-from flowedu.core.sbp.sbp import Layout, pretty
+from flowedu.core.sbp.sbp import Layout
 from flowedu.core.shelves import shelf
-from flowedu.core.values.place import ids
 from flowedu.core.values.spec import Spec
 
 Message = tuple[int, int, int]       # from device, to device, bytes
@@ -28,7 +26,7 @@ class Primitive:
 
     Attributes: label, what it is called between two layouts; when, whether it applies; messages, {(from, to): elements};
     elements, how many those are, found without them; in_ops(src, dst, spec), in ops, on all parts: a function parts ->
-    parts; program(src, dst, spec, rank), one rank's half, in NumPy: a function (comm, part, what) -> part.
+    parts. (One rank's half, over a communicator: distributed/perform.py.)
     """
 
     kind: str
@@ -37,7 +35,6 @@ class Primitive:
     messages: Callable[[Layout, Layout, Shape], dict[tuple[int, int], int]]
     elements: Callable[[Layout, Layout, Shape], int]
     in_ops: Callable[[Layout, Layout, Spec], Callable[[Sequence], Sequence]]
-    program: Callable[[Layout, Layout, Spec, int], Callable]
 
     @property
     def boxing(self) -> Boxing:
@@ -72,13 +69,7 @@ class Hop:
         return [(a, b, n * self.spec.dtype.bytes) for (a, b), n in found.items()]
 
     def __str__(self) -> str:
-        if self.src.devices == self.dst.devices and self.src.hierarchy == self.dst.hierarchy:
-            text = f"{pretty(self.src.sbp)} -> {self.dst}"
-        elif len(self.src.hierarchy) == len(self.dst.hierarchy) == 1:
-            text = f"{pretty(self.src.sbp)} -> {pretty(self.dst.sbp)} on {ids(self.src.devices)} to {ids(self.dst.devices)}"
-        else:
-            text = f"{self.src} -> {self.dst}"
-        return f"{text}: {self.name}, {self.bytes} bytes"
+        return shelf("hop as text", otherwise=repr)(self)
 
 
 @dataclass(frozen=True)
@@ -128,31 +119,20 @@ class Route:
             part: an array of the shape and dtype that this rank has under `src`; None where it has nothing.
             what: a few words for the communicator's messages.
         """
-        programs = self._programs.get(comm.rank)
-        if programs is None:
-            programs = [h.primitive.program(h.src, h.dst, h.spec, comm.rank) for h in self.hops]
-            self._programs[comm.rank] = programs
-        for program in programs:
-            part = program(comm, part, what or self._what)
-        return part
+        return comm.box(self, part, what)
 
     @functools.cached_property
-    def _programs(self) -> dict[int, list[Callable]]:
-        """{rank: what it does for each hop}, worked out when it is first asked for."""
+    def programs(self) -> dict[int, list[Callable]]:
+        """{rank: what it does for each hop}, as its engine keeps it."""
         return {}
 
     @functools.cached_property
-    def _what(self) -> str:
+    def what(self) -> str:
         return f"boxing {self.src} -> {self.dst}"
 
     def describe(self) -> str:
         """Path, bytes, and who sends what to whom."""
-        lines = [f"{self.src} -> {self.dst}: {self.name}, {self.bytes} bytes"]
-        for h in self.hops:
-            lines.append(f"  {h}")
-            for sender, sent in groupby(sorted(h.messages()), key=lambda m: m[0]):
-                lines.append(f"    device {sender} sends " + ", ".join(f"{n} to {to}" for _, to, n in sent))
-        return "\n".join(lines)
+        return shelf("route as text")(self)
 
     def draw(self, path=None) -> str:
         """The route as a picture: the blocks on each device before, between and after the hops. SVG text, which is also

@@ -6,10 +6,10 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable
 
-from flowedu.core.sbp.boxing import inops, perform
+from flowedu.core.sbp.boxing import inops
 from flowedu.core.sbp.boxing.algebra import ANY, Boxing, Primitive, Route, via
 from flowedu.core.sbp.boxing.geometry import Shape, aligned, equivalent, lines, merged, messages, moved, size
-from flowedu.core.sbp.sbp import Layout, boxes, split_axis
+from flowedu.core.sbp.sbp import Layout, boxes, misfit
 from flowedu.core.values.place import bounds
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError
@@ -85,18 +85,14 @@ def _reduced_in_ops(src, dst, spec):
     return inops.all_reduced(src, groups(src, dst, spec.shape))
 
 
-def _reduced_program(src, dst, spec, rank):
-    return perform.all_reduced(src, groups(src, dst, spec.shape), rank)
-
-
-_carry = (messages, moved, inops.transferred, perform.transferred)
+_carry = (messages, moved, inops.transferred)
 MOVE = Primitive("move", _move_label, _moves, *_carry)
 REDUCE = Primitive("reduce", lambda src, dst, shape: "reduce-scatter" if src.devices == dst.devices else "reduce", _reduces,
                    *_carry)
 FILL = Primitive("fill", _fill_label, _fills, *_carry)
 ALL_REDUCE = Primitive("all-reduce", lambda src, dst, shape: "all-reduce",
                        lambda src, dst, shape: groups(src, dst, shape) is not None,
-                       _reduced, _reduced_elements, _reduced_in_ops, _reduced_program)
+                       _reduced, _reduced_elements, _reduced_in_ops)
 PRIMITIVES = (MOVE, REDUCE, FILL, ALL_REDUCE)
 
 NOTHING = Boxing(lambda src, dst, spec, limit: Route(src, dst, (), spec) if equivalent(src, dst, spec.shape) else None)
@@ -154,42 +150,12 @@ def route(src: Layout, dst: Layout, spec: Spec) -> Route:
 
 def _misfit(at: Layout, shape: Shape) -> ArgumentError:
     """The first axis that cannot be split."""
-    least = list(shape)
-    for s, k in zip(at.sbp, at.hierarchy):
-        axis = split_axis(s)
-        if axis is None or k == 1:
-            continue
-        if axis >= len(shape):
-            return ArgumentError(f"boxing: {at} splits axis {axis} of a value of shape {shape}", got=f"S({axis})",
-                                 expected=f"an axis of {len(shape)}" if shape else "B: a number cannot be split",
-                                 fix="B, or another axis")
-        if least[axis] < k:
-            break
-        least[axis] //= k
+    axis, least, k = misfit(at.sbp, shape, at.hierarchy)
+    if least is None:
+        return ArgumentError(f"boxing: {at} splits axis {axis} of a value of shape {shape}", got=f"S({axis})",
+                             expected=f"an axis of {len(shape)}" if shape else "B: a number cannot be split",
+                             fix="B, or another axis")
     return ArgumentError(f"boxing: {at} does not suit the shape {shape}: a device would get nothing", got=str(shape),
                          expected=f"an axis of {k} or more" if len(at.sbp) == 1 else
-                         f"at least {k} of axis {axis} where it is cut for {k} devices, not {least[axis]}",
+                         f"at least {k} of axis {axis} where it is cut for {k} devices, not {least}",
                          fix="B, another axis, or fewer devices")
-
-
-def explain_route(src: Layout, dst: Layout, spec: Spec, most: int = 6) -> str:
-    """The route, and what the other ways would have cost.
-
-    Args:
-        most: how many other ways to list, the cheapest first.
-    """
-    best = route(src, dst, spec)
-    a, b = merged(src.plain, spec.shape), merged(dst.plain, spec.shape)
-    others: dict[str, int] = {}
-    if not best.hops:
-        return best.describe()
-    direct = [p.boxing.best(a, b, spec, ANY) for p in PRIMITIVES]
-    through = [via(lambda *_, m=m: [m], DIRECT, DIRECT).best(a, b, spec, ANY) for m in stops(a, b, spec)]
-    for r in direct + through:
-        if r is not None and len(r.hops) and r.hops != best.hops:
-            others.setdefault(f"{r.name}" + (f" (via {r.hops[0].dst})" if len(r.hops) > 1 else ""), r.bytes)
-    text = best.describe() + f"\n  the value has {spec.nbytes} bytes: {spec}"
-    if others:
-        text += "\nother ways:" + "".join(f"\n  {n} bytes: {name}" for name, n in
-                                          sorted(others.items(), key=lambda t: t[1])[:most])
-    return text

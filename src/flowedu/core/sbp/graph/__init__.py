@@ -1,8 +1,6 @@
 """Graphs of global values: one logical graph becomes one ordinary graph for each rank.
 
-    records    boxing as nodes: ops whose kernel calls a communicator
-    lower      the rows of core/sbp/infer.py -> {rank: Graph}
-    zero       ZeRO: parameters that are split while they are not used
-    pipeline   the order of micro-batches over the stages
-    run        the ranks' plans, and one step of all of them
+    placing    what a graph under construction knows of where its values lie
+    lower      the rows of core/sbp/infer.py -> {rank: Graph}; boxing as nodes
+    view       the ranks' plans, and one step of all of them
 """

@@ -1,26 +1,69 @@
 """lower: what one rank does of a logical graph, as an ordinary graph over its shards.
 
+Boxing is a node of it: a call of `Route.perform` on what the rank has. A rank that has no part of the value receives only
+(`box_in`), one that needs none sends only (`box_out`). All of them stay where they are in the order of a graph, and are
+never merged or left out: their partners on other ranks wait for them.
+
 Every rank goes through the same rows (sbp/infer.py) in the same order, and keeps what is its own: the call of its shard,
-the shards of its variables and inputs, its end of every boxing. So all ranks meet in the same order, and as sending does
-not wait, none waits in vain.
+the shards of its variables and inputs, its end of every boxing. So all ranks meet in the same order, and none
+waits in vain.
 """
 from __future__ import annotations
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.define import Op
+from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, read
 from flowedu.core.ops.update import HEAD
-from flowedu.core.sbp.boxing.algebra import Route
-from flowedu.core.sbp.boxing.primitives import ALL_REDUCE
-from flowedu.core.sbp.boxing.primitives import groups as reducing
-from flowedu.core.sbp.graph.records import End, all_reduce, box, box_in, box_out
 from flowedu.core.sbp.infer import Boxed, Inference, Row, groups
+from flowedu.core.sbp.ranks import Comm
 from flowedu.core.sbp.sbp import Layout
+from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 
-SMALL = 1 << 16                      # bytes of a value up to which the message costs more than its copy
 PER_PARAMETER = ("weight_decay", "l1", "l2")           # attributes of updates with a number for each parameter
 
 
+# ---- boxing as nodes
+class End:
+    """A rank's end of the world, as nodes hold it: whoever runs the graph puts the communicator in."""
+
+    def __init__(self, rank: int):
+        self.rank = rank
+        self.comm: Comm | None = None
+
+    def __repr__(self) -> str:
+        return f"rank {self.rank}"
+
+
+def record(signature: str, meaning: Meaning, doc: str) -> Op:
+    """A record that is not in the registry, whose laws try each op by itself: these need partners."""
+    return Op(read(signature), meaning, Kernel(trusted=True), Effects(fresh=True, effect=True), Laws(float_only=False),
+              doc=doc)
+
+
+def letters(n: int, first: str) -> str:
+    return "".join(chr(ord(first) + i) for i in range(n))
+
+
+def _sent(x, route, end):
+    route.perform(end.comm, x)
+    return ()
+
+
+SPEC = dict(shape=lambda spec: spec.shape, dtype=lambda spec: spec.dtype)
+box = record("box(x, *, route, end, spec) -> y",
+             Meaning(lambda x, spec: f"{letters(x.ndim, 'A')}->{letters(len(spec.shape), 'N')}",
+                     lambda x, route, end: route.perform(end.comm, x), **SPEC),
+             doc="This rank's part of a value, brought into another layout.")
+box_in = record("box_in(*, route, end, spec) -> y",
+                Meaning(lambda spec: f"->{letters(len(spec.shape), 'N')}",
+                        lambda route, end: route.perform(end.comm, None), **SPEC),
+                doc="A part of a value that other ranks have.")
+box_out = record("box_out(x, *, route, end) -> ()", Meaning(lambda x: f"{letters(x.ndim, 'A')}->", _sent, shape=lambda: ()),
+                 doc="This rank's part of a value, for other ranks.")
+
+
+# ---- one rank
 class RankGraph:
     """One rank's part of a logical graph.
 
@@ -65,7 +108,9 @@ class RankGraph:
     # ---- rows
     def _row(self, row: Row) -> None:
         brought = {}
-        together = self._together(row) if row.node is not None and row.node.mutates else {}
+        together = {}
+        if row.node is not None and row.node.mutates:
+            together = shelf("small gradients in one message", otherwise=lambda *_: {})(self, row)
         for b in row.boxed:
             part = together.get(b.value) or self._carry(b, row.node.line if row.node is not None else "")
             if part is not None and row.shared:
@@ -121,8 +166,12 @@ class RankGraph:
         part = self.find(b.value, route.src) if has else None
         spec = self.local(b.value, route.dst) if wants else None
         messages = route.messages()
-        if not messages or not wants and not any(rank in m[:2] for m in messages):
-            return self._carve(route, part) if wants else None
+        if not wants and not any(rank == sender for sender, _, _ in messages):
+            return None
+        if not messages:
+            made = shelf("hops without messages", otherwise=lambda *_: None)(self, route, part)
+            if made is not None:
+                return made
         self.sent += sum(n for sender, _, n in messages if sender == rank)
         if not has:
             op, inputs, attrs, specs = box_in, (), (route, self.end, spec), [spec]
@@ -133,54 +182,6 @@ class RankGraph:
         node = Node(op, inputs, attrs, specs, f"{b.value.name}:{''.join(route.dst.sbp)}", line)
         self.graph.nodes.append(node)
         return node.outputs[0] if specs else None
-
-    def _together(self, row: Row) -> dict[GraphValue, GraphValue]:
-        """Small gradients that are all-reduced in one group take one message instead of many."""
-        sets: dict[tuple, list[Boxed]] = {}
-        for b in row.boxed:
-            r = b.route
-            if len(r.hops) == 1 and r.hops[0].primitive is ALL_REDUCE and b.value.spec.nbytes <= SMALL:
-                key = r.src, b.value.dtype, reducing(r.src, r.dst, b.value.shape)
-                sets.setdefault(key, []).append(b)
-        made = {}
-        for (src, dtype, lines), found in sets.items():
-            group = next((tuple(sorted(line)) for line in lines if self.rank in line), None)
-            if group is None or len(found) == 1:
-                continue
-            parts = [self.find(b.value, src) for b in found]
-            size = sum(p.spec.size for p in parts)
-            node = Node(all_reduce, parts, (group, src.reducer, self.end), [Spec((size,), dtype)],
-                        f"{len(parts)} gradients", row.node.line)
-            self.graph.nodes.append(node)
-            self.sent += sum(n for b in found for sender, _, n in b.route.messages() if sender == self.rank)
-            at = 0
-            with self.graph.building():
-                for b, p in zip(found, parts):
-                    y = REGISTRY["slice"](node.outputs[0], start=(at,), stop=(at + p.spec.size,), step=(1,))
-                    made[b.value] = REGISTRY["reshape"](y, shape=p.shape)
-                    at += p.spec.size
-        return made
-
-    def _carve(self, route: Route, part: GraphValue | None) -> GraphValue:
-        """A route without messages: what this rank needs is in its own part, or zeros. Where others have the same part it
-        stands for theirs; what they have besides is not looked at, and what is made for them is taken out again."""
-        if not route.hops:
-            return part
-        graph, src, spec = self.graph, route.src, route.hops[0].spec
-        before = len(graph.nodes)
-        with graph.building():
-            same = lambda i: (src.box(spec.shape, i), src.slot(i))
-            mine = None if part is None else same(src.devices.index(self.rank))
-            parts = [part if same(i) == mine else REGISTRY["constant"](
-                shape=src.local_shape(spec.shape, i), value=0, dtype=spec.dtype) for i in range(src.k)]
-            out = route.run(parts)[route.dst.devices.index(self.rank)]
-        needed, kept = {out}, []
-        for node in reversed(graph.nodes[before:]):
-            if not needed.isdisjoint(node.outputs):
-                needed.update(node.inputs)
-                kept.append(node)
-        graph.nodes[before:] = kept[::-1]
-        return out
 
 
 def lower(inferred: Inference, ranks) -> dict[int, RankGraph]:

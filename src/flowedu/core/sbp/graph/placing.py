@@ -1,5 +1,6 @@
 """Placing: what a graph under construction knows of global tensors: where its values lie, and that none is mixed with local
-ones. (What it needs of the rest of this chapter is imported when the first global tensor comes.)"""
+ones. (What it needs of the rest of this chapter is imported when the first global tensor comes.)
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,10 +8,12 @@ from math import prod
 
 from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.ops.dispatch import interpreter
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.distribute import distribute_hint as HINT
+from flowedu.core.sbp.names import BROADCAST
+from flowedu.core.sbp.ranks import world
 from flowedu.core.shelves import shelf
+from flowedu.core.values.place import Place
 from flowedu.errors import ArgumentError, UnsupportedError
 
 
@@ -57,6 +60,7 @@ class Placing(OneDevice):
 
     def keep(self, members: Sequence[Tensor], config) -> None:
         """Find the `homes` of the optimizers' parameters. Under ZeRO they are split along axis 0."""
+        from flowedu.core.sbp.tensor.lay import lay_at
         for p in members:
             if p.lay is not None:
                 split = at = p.lay.layout
@@ -80,6 +84,7 @@ class Placing(OneDevice):
         inferred = self._up_to_date()
         if inferred.base(value) in self.sources:
             return self.sources[inferred.base(value)]
+        from flowedu.core.sbp.tensor.lay import lay_at
         return None if value in inferred.loose else lay_at(inferred.own(value))
 
     def _up_to_date(self):
@@ -96,17 +101,15 @@ class Placing(OneDevice):
         return self.inferred
 
     def laid(self, x: Tensor, lay) -> Tensor:
-        """A tensor's value in this layout."""
+        """A tensor's value in this layout; a local one is the whole value."""
+        from flowedu.core.sbp.tensor.shards import laid
         return laid(x, lay)
 
     # ---- to_global in build
     def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
         """Tensor.to_global of a lazy tensor, or of an eager global one: from here on it lies so."""
-        from flowedu.core.sbp.names import as_sbp
-        from flowedu.core.sbp.tensor.lay import check_fits, check_placement
-        from flowedu.core.values.place import Place
-        value = self.tracer.value_of(x)
-        have = x.lay
+        from flowedu.core.sbp.tensor.lay import check_placement, checked_lay
+        value, have = self.tracer.value_of(x), x.lay
         if have is None and (placement is None or sbp is None or value in self.apart):
             raise UnsupportedError("to_global: a local tensor does not become global inside build", got=repr(x),
                                    expected="a global tensor, or a constant with placement and sbp",
@@ -114,23 +117,17 @@ class Placing(OneDevice):
         if placement is None and sbp is None and grad_sbp is None:
             return x
         p = have.placement if placement is None else placement
+        back = p if have is None else have.placement
         check_placement(p, "to_global")
         attrs = dict(sbp=None, forced=True)
         if sbp is not None:
-            sbps = as_sbp(sbp, len(p.hierarchy), "to_global")
-            check_fits(p, sbps, x.shape_(), "to_global")
-            attrs["sbp"] = tuple(s.text for s in sbps)
-        if have is None or p != have.placement:
-            attrs["place"] = Place(p.devices, tuple(p.hierarchy))
-            attrs["grad_place"] = attrs["place"] if have is None else Place(have.placement.devices,
-                                                                            tuple(have.placement.hierarchy))
-        elif sbp is None:
-            attrs["sbp"] = tuple(s.text for s in have.sbp)
+            attrs["sbp"] = checked_lay(p, sbp, x.shape_(), "to_global").layout.sbp
+        elif p == back:
+            attrs["sbp"] = have.layout.sbp
+        if have is None or p != back:
+            attrs["place"], attrs["grad_place"] = (Place(q.devices, tuple(q.hierarchy)) for q in (p, back))
         if grad_sbp is not None:
-            back = have.placement if have is not None else p
-            grads = as_sbp(grad_sbp, len(back.hierarchy), "to_global: grad_sbp")
-            check_fits(back, grads, x.shape_(), "to_global: grad_sbp")
-            attrs["grad_sbp"] = tuple(s.text for s in grads)
+            attrs["grad_sbp"] = checked_lay(back, grad_sbp, x.shape_(), "to_global: grad_sbp").layout.sbp
         self.active = True
         return self.tracer.run(HINT, (x,), HINT.complete(attrs))
 
@@ -138,34 +135,5 @@ class Placing(OneDevice):
         """An argument of a module that set_stage put on `placement`."""
         if not isinstance(x, Tensor) or x.lay is None or x.lay.placement == placement:
             return x
-        return self.to_global(x, placement, None if len(placement.hierarchy) == len(x.lay.sbp) else _whole(placement))
-
-
-def _whole(placement):
-    from flowedu.core.sbp.names import BROADCAST
-    return (BROADCAST,) * len(placement.hierarchy)
-
-
-def world():
-    """All devices."""
-    from flowedu.core.sbp.ranks.base import current
-    from flowedu.core.values.place import Place
-    size = current().size
-    return Place(tuple(range(size)), (size,))
-
-
-def lay_at(layout):
-    """The Lay whose layout this is."""
-    import numpy as np
-
-    from flowedu.core.sbp.names import of_text, placement
-    from flowedu.core.sbp.tensor.lay import lay_of
-    ranks = np.array(layout.devices).reshape(layout.hierarchy).tolist()
-    return lay_of(placement("cpu", ranks), tuple(map(of_text, layout.sbp)))
-
-
-def laid(x: Tensor, lay) -> Tensor:
-    """A tensor's value in this layout; a local one is the whole value."""
-    from flowedu.core.sbp.tensor.convert import boxed_to, from_logical
-    with interpreter(None):                                  # eagerly, also while a graph is being built
-        return from_logical(x, lay) if x.lay is None else boxed_to(x, lay)
+        axes = len(placement.hierarchy)
+        return self.to_global(x, placement, None if axes == len(x.lay.sbp) else (BROADCAST,) * axes)

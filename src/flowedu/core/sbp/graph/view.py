@@ -1,34 +1,68 @@
 """GlobalView: a graph of global tensors. The logical graph that build described becomes one graph for each rank.
 
-After the trace: casts for ZeRO, the order of a pipeline, the layouts of all values (core/sbp/infer.py), the ranks' graphs
-(lower.py) and their plans (run.py). A step runs the plans of all ranks this thread owns at once.
+After the trace: the layouts of all values (core/sbp/infer.py), the ranks' graphs (lower.py) and their plans. A step runs
+the plans of all ranks this thread owns at once.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 
-import numpy as np
-
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.passes import cse
 from flowedu.core.graph.plan import Plan
 from flowedu.core.graph.program import Program
 from flowedu.core.graph.rewrite import dead
-from flowedu.core.layers.parameter import Parameter
 from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.dispatch import labelled, take_parts
+from flowedu.core.ops.dispatch import take_parts
 from flowedu.core.ops.tensor import Tensor
-from flowedu.core.sbp.graph.lower import lower
-from flowedu.core.sbp.graph.placing import laid, lay_at, world
-from flowedu.core.sbp.graph.run import Memory, RankPrograms
-from flowedu.core.sbp.infer import Inference, places, unread
-from flowedu.core.sbp.ranks.base import current
-from flowedu.core.sbp.sbp import pretty
+from flowedu.core.sbp.graph.lower import RankGraph, lower
+from flowedu.core.sbp.infer import Inference
+from flowedu.core.sbp.ranks import Engine, current, world
 from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
+from flowedu.core.sbp.tensor.lay import lay_at
+from flowedu.core.sbp.tensor.shards import laid
 from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 from flowedu.errors import GraphError
+
+
+class RankPrograms:
+    """A Program for every rank.
+
+    Args:
+        engine: whose owned ranks these are.
+        ranks: {rank: its graph}; passes have not run yet.
+        off: passes that are switched off.
+
+    Attributes: programs, {rank: Program}.
+    """
+
+    def __init__(self, engine: Engine, ranks: Mapping[int, RankGraph], off: Sequence[str] = ()):
+        self.engine, self.ranks = engine, dict(ranks)
+        together = engine.local_size if engine.name == "threads" else len(self.ranks)
+        self.programs = {r: Program(g.graph, off, share=together) for r, g in self.ranks.items()}
+
+    def link(self, arrays: Mapping[int, Mapping[str, object]], counter: str = "") -> None:
+        """Lay out over these tensors: {rank: {name of a variable or host value: tensor}}. counter: the variable that holds
+        the number of steps made."""
+        for rank, program in self.programs.items():
+            graph, mine = program.graph, arrays[rank]
+            program.link({v: mine[n] for t in (graph.variables, graph.hosts) for n, v in t.items()}, mine.get(counter))
+
+    def stale(self) -> bool:
+        """Whether a rank's layout does not hold any more."""
+        return any(p.stale() for p in self.programs.values())
+
+    def run(self, arguments: Mapping[int, tuple]) -> dict[int, list]:
+        """One step of every rank, at the same time: {rank: its inputs} -> {rank: its outputs}. What one rank raises ends
+        the step of all."""
+        def program(rank):
+            def step(comm):
+                self.ranks[rank].end.comm = comm
+                return self.programs[rank].run(arguments[rank])
+            return step
+        return self.engine.run({rank: program(rank) for rank in self.ranks})
 
 
 class GlobalView:
@@ -40,22 +74,17 @@ class GlobalView:
 
     def __init__(self, compiled):
         self.owner, self.tracer, self.graph = compiled.owner, compiled.tracer, compiled.graph
-        tracer, graph = self.tracer, self.graph
-        placing, config = tracer.placing, self.owner.config
+        tracer, graph, config = self.tracer, self.graph, self.owner.config
         strict = set(graph.nodes[:graph.forward])
         for f in (cse, dead):
             if f.__name__ not in config.off:
                 f(graph)
-        unread(graph)
-        self.lays = dict(placing.sources)
-        alone = self._zero(tracer, graph) if config.zero_stage else set()
-        sources = {v: lay.layout for v, lay in self.lays.items()}
-        if config.accumulation > 1:
-            shelf("order of micro-batches")(graph, tracer.passes, places(graph, sources))
-        self.found, ways = None, {}
-        if config.auto_parallel:
-            sources, ways = self._searched(graph, sources, alone)
-        self.inferred = Inference(graph, world(), sources, unshared=alone, ways=ways).run(strict)
+        shelf("inputs that are not read", otherwise=lambda graph: None)(graph)
+        self.lays, self.found = dict(tracer.placing.sources), None
+        told = {"sources": {v: lay.layout for v, lay in self.lays.items()}}
+        if config.zero_stage or config.accumulation > 1 or config.auto_parallel:
+            told = shelf("ZeRO, pipelines, searches")(self)
+        self.inferred = Inference(graph, world(), **told).run(strict)
         self.engine = current()
         self.ranks = lower(self.inferred, self.engine.owned)
         self.programs = RankPrograms(self.engine, self.ranks, sorted(config.off))
@@ -74,27 +103,6 @@ class GlobalView:
     @property
     def plan(self) -> Plan:
         return self.first.plan
-
-    def _zero(self, tracer, graph) -> set:
-        """Casts around the parameters that are split."""
-        split = {}
-        for name, t in tracer.variables.items():
-            home, value = tracer.placing.homes.get(id(t)), graph.variables.get(name)
-            if home is not None and value is not None and home is not t.lay:
-                split[value] = t.lay.layout
-                self.lays[value] = home
-        return shelf("ZeRO")(graph, split, self.owner.config.zero_stage, tracer.passes)
-
-    def _searched(self, graph, sources: dict, alone: set) -> tuple[dict, dict]:
-        """Layouts and ways that are cheapest together; parameters are laid so when they are linked. ZeRO's stay."""
-        config, free = self.owner.config, {}
-        if config.auto_parameters and not config.zero_stage:
-            free = {w: states for w, states in shelf("trained parameters")(graph).items() if w in self.lays}
-        self.found = shelf("search for layouts")(graph, world(), sources, free, unshared=alone, ratio=config.auto_ratio)
-        for v, at in self.found.best.sources.items():
-            if v in self.lays and at != self.lays[v].layout:
-                self.lays[v] = lay_at(at)
-        return self.found.best.sources, self.found.best.ways
 
     # ---- memory
     def link(self, arrays: Mapping[GraphValue, Tensor], counter: Tensor | None = None,
@@ -127,19 +135,14 @@ class GlobalView:
                     known[r] = copy_of(t.detach()) if written else t
             return known
         if lay is not None and t.lay is not lay:     # ZeRO, or the automatic choice
-            self._become(t, laid(t, lay))
+            take_parts(t, laid(t, lay), False)
         if t.has_memory:
             return {t.lay.layout.devices[0]: t}
         if written and self.own.get(name) is not t.rare.parts:
             parts = {r: copy_of(p.detach()) for r, p in parts_of(t).items()}
-            self._become(t, assembled(t.spec, t.lay, parts))
+            take_parts(t, assembled(t.spec, t.lay, parts), False)
             self.own[name] = t.rare.parts
         return t.rare.parts
-
-    @staticmethod
-    def _become(t: Tensor, z: Tensor) -> None:
-        """t lies as z does from here on."""
-        take_parts(t, z, False)
 
     def stale(self) -> bool:
         """Whether a variable was given other memory since the plans were made, or there is another number of threads."""
@@ -167,8 +170,7 @@ class GlobalView:
                 raise GraphError(f"nn.Graph {self.owner.name}: {value.name} lies otherwise than in the first call",
                                  expected=_said(lay), got=_said(x.lay),
                                  fix="x.to_global(placement, sbp) as in the first call")
-            parts = dict.fromkeys(self.ranks, x) if lay is None else {lay.layout.devices[0]: x} if x.has_memory else \
-                x.rare.parts
+            parts = dict.fromkeys(self.ranks, x) if lay is None else parts_of(x)
             for r in self.ranks:
                 if r in parts:
                     part = parts[r]
@@ -179,44 +181,21 @@ class GlobalView:
         parts = {r: found[r][g.outputs.index(i)] for r, g in self.ranks.items() if i in g.outputs}
         if self.inferred.base(value) in self.inferred.loose:
             return parts[self.engine.rank]
-        lay = lay_at(self.inferred.own(value))
-        if lay.single and parts:
-            return labelled(next(iter(parts.values())), lay)
-        return assembled(Spec(value.shape, value.dtype), lay, parts)
+        return assembled(Spec(value.shape, value.dtype), lay_at(self.inferred.own(value)), parts)
 
     # ---- looking
-    def ranks_of(self, values: Sequence[GraphValue]) -> list | None:
-        """The devices of the first of these values that lies somewhere, as a grid."""
-        found = next((self.inferred.own(v) for v in values if v in self.inferred.layouts), None)
-        return None if found is None else np.array(found.devices).reshape(found.hierarchy).tolist()
-
-    def sbp_of(self, value: GraphValue) -> str | None:
-        """How a value lies, as OneFlow writes it."""
-        return ", ".join(map(pretty, self.inferred.own(value).sbp)) if value in self.inferred.layouts else None
-
     @property
     def bytes(self) -> int:
         """What one step moves between ranks."""
         return self.inferred.bytes
 
-    def memory(self) -> dict[int, Memory]:
+    def memory(self) -> dict:
         """Bytes each owned rank needs."""
-        variables = self.tracer.variables
-        parameters = {n for n, t in variables.items() if isinstance(t, Parameter)}
-        return self.programs.memory(parameters, {n for n, t in variables.items()
-                                                 if n in self.owner._states and t is not self.counter})
+        return shelf("memory of ranks")(self)
 
     def explain(self) -> str:
         """The bill, op by op."""
         return "\n".join([*([self.found.describe()] if self.found else []), self.inferred.describe()])
-
-    def text(self) -> str:
-        """Bytes and memory, rank by rank."""
-        lines = [f"moved in one step: {self.bytes:,} bytes"]
-        for r, m in self.memory().items():
-            lines.append(f"rank {r}: {m.total:,} bytes: arena {m.arena:,}, parameters {m.parameters:,}, states "
-                         f"{m.states:,}, other {m.other:,}; sends {self.ranks[r].sent:,} bytes in a step")
-        return "\n".join(lines)
 
 
 def _said(lay) -> str:

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.dispatch import Lay, copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
+from flowedu.core.ops.dispatch import copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
-from flowedu.core.sbp.ranks.base import current
-from flowedu.core.sbp.sbp import Layout
+from flowedu.core.sbp.ranks import current, world
+from flowedu.core.sbp.sbp import layout
 from flowedu.core.sbp.tensor.interpreter import assembled, moved, parts_of
-from flowedu.core.sbp.tensor.lay import kept, with_texts
+from flowedu.core.sbp.tensor.lay import Lay, kept, with_texts
 
 _routes: dict[tuple, Route] = {}
 
@@ -75,8 +75,7 @@ class Boxed(Custom):
             return [boxed(g, self.grad_lay)]
         if g.lay.placement == self.src.placement:
             return [g]
-        texts = [s.text for s in self.src.sbp]
-        return [boxed(g, with_texts(self.src, ["B" if t[0] == "P" else t for t in texts]))]
+        return [boxed(g, with_texts(self.src, ["B" if s[0] == "P" else s for s in self.src.layout.sbp]))]
 
 
 def from_logical(t: Tensor, lay: Lay) -> Tensor:
@@ -102,7 +101,6 @@ def logical(x: Tensor) -> Tensor:
     engine = current()
     if x.has_memory and len(engine.owned) == engine.size:
         return labelled(x, None)
-    world = Layout(("B",), tuple(range(engine.size)), (engine.size,))
-    r = route(x.lay.layout, world.plain, x.spec)
+    r = route(x.lay.layout, layout("B", world()), x.spec)
     parts = moved(r, parts_of(x), x.spec)
     return next(iter(parts.values()))

@@ -17,8 +17,8 @@ from flowedu.core.sbp.boxing.primitives import route as route_of
 from flowedu.core.sbp.choose import Choice, choose
 from flowedu.core.sbp.local import LocalCall
 from flowedu.core.sbp.names import world_error
-from flowedu.core.sbp.ranks.base import current
-from flowedu.core.sbp.rules import RULES
+from flowedu.core.sbp.ranks import current
+from flowedu.core.sbp.signature import names_of
 from flowedu.core.sbp.tensor.lay import kept, with_texts
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
@@ -27,7 +27,8 @@ from flowedu.errors import ArgumentError, user_line
 
 Parts = dict[int, Tensor]                # {rank: what it has}, of the ranks this thread owns
 _plans: dict[tuple, Plan] = {}
-_here = threading.local()                # .strict: no boxing by itself; .heard: choices are told to it
+here = threading.local()                 # switches, set in flowedu/boxing.py. strict: no boxing by itself; rule: which of
+                                         # sbp/rules.py; heard: choices are told to it
 
 
 class Plan(NamedTuple):
@@ -45,13 +46,13 @@ def run(op: Op, inputs: tuple, attrs: tuple):
     """Answer the call `op(*inputs)`: a tensor without history, or a tuple of them."""
     home = _home(op, inputs)
     names = attrs[:-2] if op.random else attrs            # without seed and draw, which are new in every call
-    strict, rule = getattr(_here, "strict", False), getattr(_here, "rule", "bytes")
+    strict, rule = getattr(here, "strict", False), getattr(here, "rule", "bytes")
     lays = tuple(home if x.lay is None else x.lay for x in inputs)
     key = (op, names, lays, strict, rule, *[(x.shape_(), x.dtype) for x in inputs])
     plan = _plans.get(key)
     if plan is None:
         plan = kept(_plans, key, _planned(op, [x.spec for x in inputs], attrs, home, lays, strict, rule))
-    heard = getattr(_here, "heard", None)
+    heard = getattr(here, "heard", None)
     if heard is not None:
         heard.append(plan.choice)
     return _carried_out(op, plan, inputs, attrs)
@@ -63,24 +64,21 @@ def _home(op: Op, inputs: tuple) -> Lay:
     for i, x in enumerate(inputs):
         if x.lay is None:
             if not x.uniform:
-                j = next(j for j, y in enumerate(inputs) if y.lay is not None)
+                j, names = next(j for j, y in enumerate(inputs) if y.lay is not None), names_of(op, len(inputs))
                 raise ArgumentError(
                     f"{op.name}: Got input tensors with inconsistent attributes! op_type_name: {op.name}, attributes of "
                     f"inputs is: {', '.join('local' if y.lay is None else 'global' for y in inputs)}",
-                    expected="all inputs local, or all global", got=f"{_input(op, i)} is local, {_input(op, j)} is global",
-                    fix=f"{_input(op, i)}.to_global(placement, sbp), or {_input(op, j)}.to_local()")
+                    expected="all inputs local, or all global", got=f"{names[i]} is local, {names[j]} is global",
+                    fix=f"{names[i]}.to_global(placement, sbp), or {names[j]}.to_local()")
         elif home is None:
             home, first = x.lay.whole, i
         elif x.lay.whole is not home:
             raise ArgumentError(
                 f"{op.name}: Expected all tensors to be on the same placement, but found at least two placements, "
                 f"{home.placement} (positional {first}) and {x.lay.placement} (positional {i})!",
-                expected="one placement", got="two", fix=f"{_input(op, i)}.to_global(placement={home.placement}, sbp=...)")
+                expected="one placement", got="two", fix=f"{names_of(op, len(inputs))[i]}.to_global("
+                f"placement={home.placement}, sbp=...)")
     return home
-
-
-def _input(op: Op, i: int) -> str:
-    return f"{op.inputs[0]}[{i}]" if op.variadic else op.inputs[i]
 
 
 def _planned(op: Op, specs: list[Spec], attrs: tuple, home: Lay, lays: tuple[Lay, ...], strict: bool,
@@ -175,42 +173,3 @@ def moved(route: Route, parts: Parts, spec: Spec) -> Parts:
         if y is not None:
             made[rank] = over(y, spec.dtype, Tensor)
     return made
-
-
-# ---- switches
-class _Set:
-    """Context manager: sets one of the interpreter's switches in this thread."""
-
-    def __init__(self, name: str, value):
-        self.name, self.value = name, value
-
-    def __enter__(self):
-        self.old = getattr(_here, self.name, None)
-        setattr(_here, self.name, self.value)
-        return self.value
-
-    def __exit__(self, *exc) -> None:
-        if self.old is None:
-            delattr(_here, self.name)
-        else:
-            setattr(_here, self.name, self.old)
-
-
-def strict() -> _Set:
-    """Context manager: inside it nothing is boxed by itself. An op whose inputs do not lie as one of its signatures says is
-    refused, with the signatures that would do: for finding out where bytes go."""
-    return _Set("strict", True)
-
-
-def rule(name: str) -> _Set:
-    """Context manager: how signatures are chosen inside it: "bytes" (the fewest moved; the default) or "oneflow" (OneFlow
-    0.9's own order and prices; see core/sbp/rules.py for where the two differ)."""
-    if name not in RULES:
-        raise ArgumentError(f"boxing.rule: no such rule: {name!r}", expected=" or ".join(RULES), got=repr(name),
-                            fix='flow.boxing.rule("oneflow")')
-    return _Set("rule", name)
-
-
-def heard() -> _Set:
-    """Context manager: the list of all choices made inside, in order."""
-    return _Set("heard", [])

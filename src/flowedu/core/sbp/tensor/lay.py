@@ -3,10 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from flowedu.core.ops.dispatch import Lay
-from flowedu.core.sbp.names import as_sbp, of_text, placement, sbp, world_error
-from flowedu.core.sbp.ranks.base import current
-from flowedu.core.sbp.sbp import Layout
+from flowedu.core.sbp.names import as_sbp, of_text, placement, sbp, split, world_error
+from flowedu.core.sbp.ranks import current
+from flowedu.core.sbp.sbp import Layout, misfit
 from flowedu.errors import ArgumentError, DTypeError, UnsupportedError
 
 _known: dict[tuple, Lay] = {}
@@ -31,6 +33,12 @@ def lay_of(p: placement, sbps: tuple[sbp, ...]) -> Lay:
         layout = Layout(key[1], p.devices, tuple(p.hierarchy))
         lay = _known.setdefault(key, Lay(p, sbps, layout, whole))
     return lay
+
+
+def lay_at(layout: Layout) -> Lay:
+    """The Lay whose layout this is."""
+    ranks = np.array(layout.devices).reshape(layout.hierarchy).tolist()
+    return lay_of(placement("cpu", ranks), tuple(map(of_text, layout.sbp)))
 
 
 def with_texts(lay: Lay, texts: Sequence[str]) -> Lay:
@@ -61,17 +69,19 @@ def check_placement(p, what: str) -> None:
 
 def check_fits(p: placement, sbps: tuple[sbp, ...], shape: Sequence[int], what: str) -> None:
     """Every split axis exists, and every device gets something."""
-    left = list(shape)
-    for s, n in zip(sbps, p.hierarchy):
-        if s.text[0] != "S":
-            continue
-        axis = int(s.text[1:])
-        if axis >= len(left):
-            raise ArgumentError(f"{what}: Split axis out of range (expected to be in range of [0, {len(left)}), but got "
-                                f"{axis}!)", expected=f"an axis of {tuple(shape)}", got=repr(s),
-                                fix="flow.sbp.split(0)" if left else "flow.sbp.broadcast: the tensor has no axis")
-        if left[axis] < n:
-            raise ArgumentError(f"{what}: axis {axis} is too short to be split over {n} devices ({left[axis]} vs {n})",
-                             expected=f"{n} elements or more", got=f"shape {tuple(shape)}, sbp {tuple(sbps)}",
-                             fix="split another axis, or flow.sbp.broadcast")
-        left[axis] //= n                             # the shortest part
+    found = misfit(tuple(s.text for s in sbps), shape, tuple(p.hierarchy), alone=True)
+    if found is None:
+        return
+    axis, least, n = found
+    if least is None:
+        raise no_axis(what, axis, shape, f"an axis of {tuple(shape)}",
+                      "flow.sbp.split(0)" if shape else "flow.sbp.broadcast: the tensor has no axis")
+    raise ArgumentError(f"{what}: axis {axis} is too short to be split over {n} devices ({least} vs {n})",
+                        expected=f"{n} elements or more", got=f"shape {tuple(shape)}, sbp {tuple(sbps)}",
+                        fix="split another axis, or flow.sbp.broadcast")
+
+
+def no_axis(what: str, axis: int, shape: Sequence[int], expected: str, fix: str = "flow.sbp.split(0)") -> ArgumentError:
+    """A split of an axis that is not there."""
+    return ArgumentError(f"{what}: Split axis out of range (expected to be in range of [0, {len(shape)}), but got {axis}!)",
+                         expected=expected, got=repr(split(axis)), fix=fix)

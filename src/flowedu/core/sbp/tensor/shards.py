@@ -5,23 +5,20 @@ layout: what was split is split, the gradient of what was broadcast is partial, 
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import copy_of, from_numpy
+from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import Lay, labelled
+from flowedu.core.ops.dispatch import Lay, current_interpreter, interpreter, labelled
 from flowedu.core.ops.tensor import Tensor
-from flowedu.core.sbp.names import as_sbp, placement, sbp
-from flowedu.core.sbp.ranks.base import current
-from flowedu.core.sbp.sbp import Layout
-from flowedu.core.sbp.tensor.convert import brought, recorded
-from flowedu.core.sbp.tensor.interpreter import Parts, assembled, parts_of
-from flowedu.core.sbp.tensor.lay import check_placement, lay_of, with_texts
+from flowedu.core.sbp.names import as_sbp
+from flowedu.core.sbp.ranks import current
+from flowedu.core.sbp.sbp import DUAL, Layout, split_axis
+from flowedu.core.sbp.tensor.convert import boxed, boxed_to, brought, from_logical, recorded
+from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
+from flowedu.core.sbp.tensor.lay import check_placement, checked_lay, kept, lay_of, no_axis, with_texts
+from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
-from flowedu.errors import ArgumentError, CheckError, DTypeError, UnsupportedError, user_line
-
-_DUAL = {"B": "P", "P": "B"}
+from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 
 
 # ---- from local
@@ -33,7 +30,7 @@ class Joined(Custom):
         self.lay, self.spec = lay, spec
 
     def backward(self, node, douts):
-        g = brought(douts[0], with_texts(self.lay, [_DUAL.get(s.text, s.text) for s in self.lay.sbp]))
+        g = brought(douts[0], with_texts(self.lay, [DUAL.get(s, s) for s in self.lay.layout.sbp]))
         parts = list(parts_of(g).values())
         if not parts:                                  # a rank outside the placement: its tensor was not used
             return [REGISTRY["constant"](shape=self.shapes[0], value=0, dtype=self.spec.dtype)]
@@ -49,99 +46,27 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
                          expected="both", got=f"placement={p!r}, sbp={sbps!r}",
                          fix='x.to_global(placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.split(0))')
     check_placement(p, "to_global")
-    sbps = as_sbp(sbps, len(p.hierarchy), "to_global")
-    engine = current()
-    shape = x.shape_()
-    if any(d not in engine.owned for d in p.devices) or len(engine.owned) < engine.size:
-        shapes = _shapes_of_all(x, p, check_meta)
-    else:
-        shapes = [shape] * len(p.devices)
-    spec = Spec(_logical_shape(shapes, sbps, tuple(p.hierarchy)), x.dtype)
-    lay = lay_of(p, sbps)
-    _check_balanced(lay.layout, spec.shape, shapes)
+    lay, engine = lay_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
+    alone = len(engine.owned) == engine.size           # all shards are here, and alike
+    others = None if alone else shelf("shards of other ranks")
+    spec = Spec(_logical_shape(x.shape_(), lay.layout) if alone else others.logical_shape(x, lay, check_meta), x.dtype)
     own = copy_of(x.detach()) if copy else x.detach()
     parts = {d: own for d in p.devices if d in engine.owned}
-    if "B" in lay.layout.sbp and len(parts) < len(p.devices):
-        parts = _of_first(lay.layout, parts, spec)
+    if "B" in lay.layout.sbp and not alone:
+        parts = others.of_first(lay.layout, parts)
     return recorded(assembled(spec, lay, parts), x, Joined(x, lay, spec))
 
 
-def _shapes_of_all(x: Tensor, p: placement, check: bool) -> list[tuple[int, ...]]:
-    """The local shapes on the placement's devices: every rank of the world must come by here."""
-    engine = current()
-    mine = [list(x.shape_()), x.dtype.name]
-    all_meta = engine.comm(engine.rank).all_gather_object(mine)
-    on = [all_meta[d] for d in p.devices]
-    types = sorted({m[1] for m in on})
-    if check and len(types) > 1:
-        raise DTypeError("to_global: Expected all tensors on each rank to be the same dtype, but found at least two "
-                         f"dtypes, {' and '.join(types)}!", expected="one dtype on all ranks", fix="x.to(flow.float32)",
-                         got=", ".join(f"rank {d}: {m[1]}" for d, m in zip(p.devices, on)))
-    return [tuple(m[0]) for m in on]
-
-
-def _logical_shape(shapes: list[tuple[int, ...]], sbps: tuple[sbp, ...], hierarchy: tuple[int, ...]) -> tuple[int, ...]:
-    """Put together axis by axis of the grid, the innermost first."""
-    for s, n in zip(reversed(sbps), reversed(hierarchy)):
-        groups = [shapes[i:i + n] for i in range(0, len(shapes), n)]
-        shapes = [_joined_shape(g, s) for g in groups]
-    return shapes[0]
-
-
-def _joined_shape(group: list[tuple[int, ...]], s: sbp) -> tuple[int, ...]:
-    axis = int(s.text[1:]) if s.text[0] == "S" else None
-    first = group[0]
-    if axis is not None and axis >= len(first):
-        raise ArgumentError(f"to_global: Split axis out of range (expected to be in range of [0, {len(first)}), but got "
-                            f"{axis}!)", expected=f"an axis of the local shape {first}", got=repr(s),
-                            fix="flow.sbp.split(0)")
-    rest = [tuple(n for d, n in enumerate(shape) if d != axis) for shape in group]
-    if any(r != rest[0] or len(shape) != len(first) for r, shape in zip(rest, group)):
-        raise ArgumentError("to_global: Expected input of each rank must have the same size, but got at least two size, "
-                            + " and ".join(str(s) for s in dict.fromkeys(group)), got=str(group), expected="equal shapes" +
-                            (f" but for axis {axis}" if axis is not None else ""), fix="look at x.shape on every rank")
-    if axis is None:
-        return first
-    return tuple(sum(shape[d] for shape in group) if d == axis else n for d, n in enumerate(first))
-
-
-def _check_balanced(layout: Layout, shape: tuple[int, ...], shapes: list[tuple[int, ...]]) -> None:
-    want = [layout.local_shape(shape, i) for i in range(layout.k)]
-    if [tuple(w) for w in want] != [tuple(s) for s in shapes]:
-        axis = next(d for w, s in zip(want, shapes) for d in range(len(w)) if w[d] != s[d])
-        raise ArgumentError(f"to_global: Sizes of tensors in dimension {axis} must be same or match balanced split "
-                            "distribution", expected=f"shards {', '.join(map(str, want))}",
-                            got=", ".join(map(str, shapes)), fix="move rows between the ranks: the first have one more")
-
-
-def _of_first(layout: Layout, parts: Parts, spec: Spec) -> Parts:
-    """Along the broadcast axes of the grid everybody takes what the first one has."""
-    engine, out = current(), dict(parts)
-    for rank in parts:
-        at = layout.coords(layout.devices.index(rank))
-        group = tuple(d for i, d in enumerate(layout.devices)
-                      if all(a == b for a, b, s in zip(layout.coords(i), at, layout.sbp) if s != "B"))
-        first = group[0]
-        mine = parts[rank].numpy() if rank == first else None
-        got = engine.comm(rank).broadcast(mine, first, tuple(sorted(group)), f"to_global at {user_line()}")
-        out[rank] = parts[rank] if rank == first else from_numpy(got)
-    return out
-
-
-def check_meta_consistency(self: Tensor) -> None:
-    """Raise on every rank where the ranks' tensors differ in dtype, or in shape (of local ones) or placement and sbp. All
-    ranks must call it."""
-    engine = current()
-    if len(engine.owned) == engine.size:
-        return
-    at = "local" if self.lay is None else f"{self.placement}, {self.sbp}"
-    mine = [self.dtype.name, str(tuple(self.shape)), at]
-    everyone = engine.comm(engine.rank).all_gather_object(mine)
-    if any(m != everyone[0] for m in everyone):
-        raise ArgumentError("check_meta_consistency: the ranks' tensors differ",
-                            expected="the same dtype, shape and layout",
-                            got="; ".join(f"rank {r}: {', '.join(m)}" for r, m in enumerate(everyone)),
-                            fix="look at x.dtype, x.shape, x.placement and x.sbp on every rank")
+def _logical_shape(shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
+    """The shape of a value all of whose parts have this one."""
+    sizes = list(shape)
+    for s, n in zip(layout.sbp, layout.hierarchy):
+        axis = split_axis(s)
+        if axis is not None:
+            if axis >= len(shape):
+                raise no_axis("to_global", axis, shape, f"an axis of the local shape {shape}")
+            sizes[axis] *= n
+    return tuple(sizes)
 
 
 # ---- to local
@@ -153,7 +78,7 @@ class Shard(Custom):
         self.lay, self.rank, self.spec = x.lay, rank, x.spec
 
     def backward(self, node, douts):
-        texts = [_DUAL.get(s.text, s.text) for s in self.lay.sbp]
+        texts = [DUAL.get(s, s) for s in self.lay.layout.sbp]
         parts = {self.rank: labelled(douts[0], None)}
         layout = self.lay.layout
         for i, d in enumerate(layout.devices):         # virtual devices: what was not taken out has no gradient
@@ -196,12 +121,67 @@ def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Te
     return recorded(labelled(part, None), self, Shard(self, rank))
 
 
-def shards(xs: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
-    """The parts of tensors of one layout that lie here, rank by rank; devices that share memory once."""
-    found, seen = [], set()
-    tables = [parts_of(x) for x in xs]
-    for rank, part in tables[0].items():
-        if id(part) not in seen:
-            seen.add(id(part))
-            found.append(tuple(t[rank] for t in tables))
-    return found
+# ---- both
+_asked: dict[tuple, Lay] = {}           # what was asked for before, checked
+
+
+def to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_meta: bool | None = None,
+              copy: bool = False) -> Tensor:
+    """A local tensor becomes this rank's shard of a global one; a global one is brought to another placement or sbp.
+
+    Args:
+        placement: flow.placement; of a local tensor required, of a global one the present one by default.
+        sbp: one flow.sbp, or one for each axis of the placement's hierarchy; as placement.
+        grad_sbp: of a global tensor: how its gradient is to lie.
+        check_meta: whether the ranks compare shapes and dtypes (local tensors; default: they do).
+        copy: memory of its own, even where nothing has to be moved.
+
+    From local: split(i) makes shards parts along axis i (sizes equal, or those of the balanced split), of broadcast rank
+    0's numbers win, with partial_sum the shards are summed. Every rank of the world must call it. A process that owns
+    several virtual devices stands for all of them: the tensor is the shard of each.
+
+    Raises ArgumentError (a RuntimeError) for shapes, axes and ranks that do not fit; CheckError where placement or sbp is
+    missing.
+    """
+    if self.lay is None and self.is_lazy or current_interpreter() is not None:
+        top = current_interpreter()
+        if not hasattr(top, "to_global"):
+            raise UnsupportedError("to_global: not inside a job function", expected="nn.Graph or eager tensors",
+                                   got="a lazy tensor", fix="flow.parallel_cast, or scopes")
+        return top.to_global(self, placement, sbp, grad_sbp)
+    if self.lay is None:
+        return from_local(self, placement, sbp, check_meta is not False, copy)
+    return box_to(self, placement, sbp, grad_sbp, copy)
+
+
+def box_to(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
+    if p is None and sbps is None and grad_sbp is None:
+        return x
+    key = (x.lay, p, tuple(sbps) if type(sbps) is list else sbps, x.shape_(), current().size)
+    try:
+        lay = _asked.get(key)
+    except TypeError:                              # something unhashable: no placement or sbp
+        lay = _checked(x, p, sbps)
+    if lay is None:
+        lay = kept(_asked, key, _checked(x, p, sbps))
+    grad_lay = None
+    if grad_sbp is not None:
+        grad_lay = checked_lay(x.lay.placement, grad_sbp, x.shape_(), "to_global: grad_sbp")
+    y = boxed(x, lay, grad_lay)
+    return copy_of(y) if copy and y is x else y
+
+
+def _checked(x: Tensor, p, sbps) -> Lay:
+    """The layout that to_global is asked for."""
+    p = x.lay.placement if p is None else p
+    check_placement(p, "to_global")
+    if sbps is None and len(p.hierarchy) != len(x.lay.sbp):
+        raise ArgumentError("to_global: another hierarchy needs an sbp", expected=f"{len(p.hierarchy)} of them",
+                            got=f"sbp=None, and the present one is {x.lay.sbp}", fix="pass sbp=")
+    return checked_lay(p, x.lay.sbp if sbps is None else sbps, x.shape_(), "to_global")
+
+
+def laid(x: Tensor, lay: Lay) -> Tensor:
+    """A tensor's value in this layout; a local one is the whole value. Eagerly, also while a graph is being built."""
+    with interpreter(None):
+        return from_logical(x, lay) if x.lay is None else boxed_to(x, lay)

@@ -1,5 +1,6 @@
-"""One rank's half of a hop, in NumPy, over a communicator (sbp/ranks): every rank works out the same messages from the two
-layouts, so nothing but the values travels.
+"""One rank's half of a hop, in NumPy, over a communicator (ranks/base.py).
+
+Every rank works out the same messages from the two layouts, so nothing but the values travels.
 
 Where a hop is exactly a collective (all-gather, reduce-scatter, all-reduce, broadcast) the communicator's own does it,
 without a copy when the parts lie one after the other in memory. Everything else is an exchange of packed pieces.
@@ -12,8 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flowedu.core.sbp.boxing.algebra import Hop, Route
 from flowedu.core.sbp.boxing.geometry import Shape, aligned, inside, lines, shape_of, transfer
 from flowedu.core.sbp.boxing.inops import identity
+from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, groups
 from flowedu.core.sbp.sbp import Layout, boxes, split_axis
 from flowedu.core.values.spec import Spec
 
@@ -46,6 +49,22 @@ class Script(NamedTuple):
     cells: tuple[tuple[Index, tuple[Piece, ...]], ...] | None
     shape: Shape
     holes: bool
+
+
+def perform(comm, route: Route, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
+    """What the rank of `comm` does of a route: Route.perform."""
+    programs = route.programs.get(comm.rank)
+    if programs is None:
+        programs = route.programs[comm.rank] = [_program(h, comm.rank) for h in route.hops]
+    for program in programs:
+        part = program(comm, part, what or route.what)
+    return part
+
+
+def _program(hop: Hop, rank: int) -> Program:
+    if hop.primitive is ALL_REDUCE:
+        return all_reduced(hop.src, groups(hop.src, hop.dst, hop.spec.shape), rank)
+    return transferred(hop.src, hop.dst, hop.spec, rank)
 
 
 def script(src: Layout, dst: Layout, shape: Shape, rank: int) -> Script:

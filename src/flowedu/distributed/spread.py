@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.choose import cheapest
-from flowedu.core.sbp.infer import HINT, Inference, Row, unread
-from flowedu.core.sbp.sbp import Layout, layout, place_of
+from flowedu.core.sbp.infer import HINT, Inference, Row
+from flowedu.core.sbp.sbp import Layout, layout, place_of, pretty
 from flowedu.core.values.place import Place
+from flowedu.distributed.rank_graphs import unread
 
 Key = tuple[tuple[str, ...], tuple[int, ...]]
 WHOLE: Key = (("B",), (1,))          # the key of a value that is made once, for all devices
@@ -74,7 +75,12 @@ class Spread:
             node.placement = place_of(node.placement or self.all)
         self.inferred = Inference(graph, Place(self.all, (devices,)), self._sources(), fed=True).run(forward)
         for v in graph.outputs:                                # users see logical values, whole
-            self.inferred.fetch(v, layout("B", self.inferred.own(v).devices[:1]))
+            wanted = layout("B", self.inferred.own(v).devices[:1])
+            row = Row(v.name, "(fetch)", place_of(wanted), pretty(wanted.sbp))
+            if v.kind != "input":
+                self.inferred.bill(row, v, wanted)
+            row.reads = (wanted,)
+            self.inferred.rows.append(row)
         self._spread()
 
     @property

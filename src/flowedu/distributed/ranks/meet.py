@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from flowedu.core.sbp.ranks.base import Call, options
+from flowedu.distributed.ranks.base import Call, options
 from flowedu.errors import CommError, user_line
 
 

@@ -7,9 +7,9 @@ import time
 from _queue import SimpleQueue
 from collections.abc import Callable, Mapping
 
-from flowedu.core.sbp.ranks.base import Comm, Engine
-from flowedu.core.sbp.ranks.meet import World
-from flowedu.core.sbp.ranks.threads import ThreadComm
+from flowedu.core.sbp.ranks import Comm, Engine
+from flowedu.distributed.ranks.meet import World
+from flowedu.distributed.ranks.threads import ThreadComm
 from flowedu.errors import CommError
 
 GRACE = 1.0             # seconds that ranks have, once one has failed, to notice at their next meeting

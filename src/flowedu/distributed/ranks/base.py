@@ -1,17 +1,16 @@
-"""Engine and Comm: what global tensors, graphs and flow.comm need to know of ranks and messages."""
+"""Comm with every collective, its checks and options; and which engine a process has."""
 from __future__ import annotations
 
 import math
 import os
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from flowedu.core.shelves import shelf
+from flowedu.core.sbp.ranks import Comm as Simple
+from flowedu.core.sbp.ranks import Engine
 from flowedu.core.values.dtype import uint8
 from flowedu.core.values.storage import empty as block
 from flowedu.errors import ArgumentError, CommError
@@ -57,21 +56,21 @@ class Call(NamedTuple):
         return " ".join(w for w in (*words, ranks, f"[{self.what}]" if self.what else "") if w)
 
 
-class Comm(ABC):
-    """One rank's end of a world. Arrays are NumPy's; groups are sorted tuples of ranks that contain this one.
+class Comm(Simple):
+    """A rank's end with all that flow.comm, global tensors and DistributedDataParallel ask for.
 
-    Every rank of a group must make the same calls in the same order. A rank that does not is told so, as are the others:
-    CommError.
+    A rank that does not make the same calls as the others of its group is told so, as are they: CommError.
     """
-
-    rank: int
-    size: int
 
     @abstractmethod
     def exchange(self, sends: Sequence[tuple[int, np.ndarray]], recvs: Sequence[tuple[int, tuple, np.dtype]],
                  what: str = "") -> list[np.ndarray]:
         """Send each (to, array), then wait for each (from, shape, dtype). Messages of a pair keep their order; sending
         never waits, and the arrays may change as soon as this returns."""
+
+    def box(self, route, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
+        from flowedu.distributed.perform import perform  # who only asks for the rank needs no boxing
+        return perform(self, route, part, what)
 
     def send(self, to: int, a: np.ndarray, what: str = "") -> None:
         """Send `a`; does not wait."""
@@ -169,60 +168,6 @@ def check_root(a: np.ndarray | None, root: int, rank: int, call: Call) -> None:
                             expected="the root, one of the group, passes an array", got=str(call), fix="root=group[0]")
 
 
-class Engine(ABC):
-    """A world, and the part of it that this thread does the work of.
-
-    Attributes: name ("virtual", "threads" or "mpi"), size (ranks), owned (ranks whose shards this thread has), local_rank,
-    local_size (ranks on this machine), node_rank, node_size (machines).
-    """
-
-    name: str
-    size: int
-    owned: tuple[int, ...]
-    local_rank = 0
-    local_size = 1
-    node_rank = 0
-    node_size = 1
-
-    @property
-    def rank(self) -> int:
-        return self.owned[0]
-
-    @abstractmethod
-    def comm(self, rank: int) -> Comm:
-        """The end of an owned rank. With several owned, each is for a thread of its own (see `run`)."""
-
-    def run(self, programs: Mapping[int, Callable[[Comm], object]]) -> dict[int, object]:
-        """Run `programs[rank](comm)` of owned ranks, at the same time, and return what each returned. What one raises ends
-        the others and is raised here."""
-        return {rank: program(self.comm(rank)) for rank, program in programs.items()}
-
-
-# ---- which engine a thread works with
-_here = threading.local()
-_process: Engine | None = None
-_lock = threading.RLock()
-
-
-def current() -> Engine:
-    """The engine of this thread: the one it was started with (flow.distributed.spawn), else that of the process, which is
-    MPI's in a process that mpiexec started, and otherwise virtual devices."""
-    found = getattr(_here, "engine", None) or _process
-    return found if found is not None else _start()
-
-
-def _start() -> Engine:
-    global _process
-    with _lock:
-        if _process is None:
-            if launched():
-
-                _process = shelf("ranks that are processes")()
-            else:
-                _process = _virtual(_devices())
-        return _process
-
-
 def launched() -> bool:
     """Whether this process is one of several that mpiexec started. CommError where a launcher of another kind did."""
     for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE"):
@@ -235,47 +180,10 @@ def launched() -> bool:
                         fix=f"python -m flowedu.distributed.launch --nproc_per_node {world} script.py", at="")
     return False
 
-
-def _devices() -> int:
-    text = os.environ.get("FLOWEDU_DEVICES") or "1"
-    if not text.isdigit() or int(text) < 1:
-        raise ArgumentError("FLOWEDU_DEVICES: not a number of devices", expected="1 or more", got=text, at="",
-                            fix="FLOWEDU_DEVICES=2")
-    return int(text)
-
-
-def _virtual(k: int) -> Engine:
-    from flowedu.core.sbp.ranks.workers import VirtualEngine
-
-    return VirtualEngine(k)
-
-
-def set_virtual_devices(k: int) -> None:
-    """Let this process have `k` virtual devices, ranks 0 to k-1 (default: FLOWEDU_DEVICES, else 1).
-
-    Under the launcher the world is the launcher's: another `k` than its size is an ArgumentError.
-    """
-    global _process
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-        raise ArgumentError("set_virtual_devices: not a number of devices", expected="1 or more", got=repr(k), fix="2")
-    here = getattr(_here, "engine", None) or _process
-    if here is None and launched():
-        here = _start()
-    if here is not None and here.name != "virtual":
-        if k != here.size:
-            raise ArgumentError(f"set_virtual_devices: this is rank {here.rank} of a world of {here.size}", got=str(k),
-                                expected=str(here.size), fix=f"start it with --nproc_per_node {k}, or without the launcher")
-        return
-    with _lock:
-        _process = _virtual(k)
-
-
-@contextmanager
-def use(engine: Engine) -> Iterator[Engine]:
-    """Let this thread work with `engine` inside the block."""
-    before = getattr(_here, "engine", None)
-    _here.engine = engine
-    try:
-        yield engine
-    finally:
-        _here.engine = before
+def start(devices: Callable[[], int]) -> Engine:
+    """The engine of this process: MPI's where mpiexec started it, otherwise so many virtual devices."""
+    if launched():
+        from flowedu.distributed.mpi.process import start
+        return start()
+    from flowedu.distributed.ranks.workers import VirtualEngine
+    return VirtualEngine(devices())

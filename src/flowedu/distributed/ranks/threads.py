@@ -9,7 +9,7 @@ import json
 
 import numpy as np
 
-from flowedu.core.sbp.ranks.base import (
+from flowedu.distributed.ranks.base import (
     SMALL,
     Call,
     Comm,
@@ -20,7 +20,7 @@ from flowedu.core.sbp.ranks.base import (
     check_root,
     reduction,
 )
-from flowedu.core.sbp.ranks.meet import World
+from flowedu.distributed.ranks.meet import World
 
 BLOCK = 1 << 15                     # elements worked on at a time, so that they are read from memory once
 

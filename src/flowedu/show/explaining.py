@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flowedu.boxing import heard
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.tensor import Tensor
-from flowedu.core.sbp.explain import size
-from flowedu.core.sbp.tensor.interpreter import heard
 from flowedu.errors import CallError
+from flowedu.show.choice import size
 
 
 def explain(x, *args, **kwargs) -> None:

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 
-from flowedu.core.sbp.ranks.base import Comm, check_group, check_out, reduction
+from flowedu.distributed.ranks.base import Comm, check_group, check_out, reduction
 from flowedu.errors import CommError
 
 

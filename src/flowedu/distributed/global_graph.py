@@ -1,0 +1,70 @@
+"""What nn.Graph over global tensors may ask for before its layouts are inferred: ZeRO, the order of a pipeline, the layouts
+that are cheapest together. core/sbp/graph/view.py asks here where the graph's configuration does.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flowedu.core.graph.ir import Graph, GraphValue, Node
+from flowedu.core.sbp.infer import HINT
+from flowedu.core.sbp.ranks import world
+from flowedu.core.sbp.sbp import Layout, place_of
+from flowedu.core.sbp.tensor.lay import lay_at
+from flowedu.core.values.place import Place
+from flowedu.distributed.auto.search import automatic, trained
+from flowedu.distributed.pipeline import one_forward_one_backward
+from flowedu.distributed.zero import zero
+
+
+def prepared(view) -> dict:
+    """Put into view.graph what its configuration wants. view.lays becomes where variables and inputs lie from now on, and
+    view.found what the search found. Returns what an Inference of the graph is told."""
+    graph, config, passes = view.graph, view.owner.config, view.tracer.passes
+    alone = _split(view) if config.zero_stage else set()
+    sources = {v: lay.layout for v, lay in view.lays.items()}
+    if config.accumulation > 1:
+        one_forward_one_backward(graph, passes, places(graph, sources))
+    ways = {}
+    if config.auto_parallel:
+        sources, ways = _searched(view, sources, alone)
+    return {"sources": sources, "unshared": alone, "ways": ways}
+
+
+def _split(view) -> set[Node]:
+    """ZeRO: casts around the parameters that are split."""
+    split, tracer, graph = {}, view.tracer, view.graph
+    for name, t in tracer.variables.items():
+        home, value = tracer.placing.homes.get(id(t)), graph.variables.get(name)
+        if home is not None and value is not None and home is not t.lay:
+            split[value] = t.lay.layout
+            view.lays[value] = home
+    return zero(graph, split, view.owner.config.zero_stage, tracer.passes)
+
+
+def _searched(view, sources: dict[GraphValue, Layout], alone: set[Node]) -> tuple[dict, dict]:
+    """Layouts and ways that are cheapest together; parameters are laid so when they are linked. ZeRO's stay."""
+    graph, config, free = view.graph, view.owner.config, {}
+    if config.auto_parameters and not config.zero_stage:
+        free = {w: states for w, states in trained(graph).items() if w in view.lays}
+    view.found = automatic(graph, world(), sources, free, unshared=alone, ratio=config.auto_ratio)
+    for v, at in view.found.best.sources.items():
+        if v in view.lays and at != view.lays[v].layout:
+            view.lays[v] = lay_at(at)
+    return view.found.best.sources, view.found.best.ways
+
+
+def places(graph: Graph, sources: Mapping[GraphValue, Layout]) -> dict[Node, Place | None]:
+    """Where every node runs, without looking at signatures; None: nowhere in particular."""
+    at: dict[GraphValue, Place] = {v: place_of(x) for v, x in sources.items()}
+    found: dict[Node, Place | None] = {}
+    for node in graph.nodes:
+        place = None if node.placement is None else place_of(node.placement)
+        if node.op is HINT:
+            there = node.attrs[HINT.attr_index["place"]]
+            place = place if there is None else place_of(there)
+        if place is None:
+            place = next((at[x] for x in node.inputs if x in at), None)
+        found[node] = place
+        if place is not None:
+            at.update(dict.fromkeys(node.outputs, place))
+    return found

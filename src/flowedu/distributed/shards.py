@@ -1,0 +1,78 @@
+"""Shards on other ranks: what the ranks tell each other when each brings one.
+
+core/sbp/tensor/shards.py asks here where not all ranks are this thread's."""
+from __future__ import annotations
+
+from flowedu.core.ops.arrays import from_numpy
+from flowedu.core.ops.dispatch import Lay
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.sbp.names import placement
+from flowedu.core.sbp.ranks import current
+from flowedu.core.sbp.sbp import Layout, split_axis
+from flowedu.core.sbp.tensor.interpreter import Parts
+from flowedu.core.sbp.tensor.lay import no_axis
+from flowedu.errors import ArgumentError, DTypeError, user_line
+
+
+def logical_shape(x: Tensor, lay: Lay, check: bool) -> tuple[int, ...]:
+    """The shape of the value whose parts the ranks bring. check: whether their dtypes are compared."""
+    layout = lay.layout
+    found = shapes = _shapes_of_all(x, lay.placement, check)
+    for s, n in zip(reversed(layout.sbp), reversed(layout.hierarchy)):      # axis by axis of the grid, the innermost first
+        groups = [shapes[i:i + n] for i in range(0, len(shapes), n)]
+        shapes = [_joined_shape(g, s) for g in groups]
+    _check_balanced(layout, shapes[0], found)
+    return shapes[0]
+
+
+def _shapes_of_all(x: Tensor, p: placement, check: bool) -> list[tuple[int, ...]]:
+    """The local shapes on the placement's devices: every rank of the world must come by here."""
+    engine = current()
+    mine = [list(x.shape_()), x.dtype.name]
+    all_meta = engine.comm(engine.rank).all_gather_object(mine)
+    on = [all_meta[d] for d in p.devices]
+    types = sorted({m[1] for m in on})
+    if check and len(types) > 1:
+        raise DTypeError("to_global: Expected all tensors on each rank to be the same dtype, but found at least two "
+                         f"dtypes, {' and '.join(types)}!", expected="one dtype on all ranks", fix="x.to(flow.float32)",
+                         got=", ".join(f"rank {d}: {m[1]}" for d, m in zip(p.devices, on)))
+    return [tuple(m[0]) for m in on]
+
+
+def _joined_shape(group: list[tuple[int, ...]], s: str) -> tuple[int, ...]:
+    axis, first = split_axis(s), group[0]
+    if axis is not None and axis >= len(first):
+        raise no_axis("to_global", axis, first, f"an axis of the local shape {first}")
+    rest = [tuple(n for d, n in enumerate(shape) if d != axis) for shape in group]
+    if any(r != rest[0] or len(shape) != len(first) for r, shape in zip(rest, group)):
+        raise ArgumentError("to_global: Expected input of each rank must have the same size, but got at least two size, "
+                            + " and ".join(str(s) for s in dict.fromkeys(group)), got=str(group), expected="equal shapes" +
+                            (f" but for axis {axis}" if axis is not None else ""), fix="look at x.shape on every rank")
+    if axis is None:
+        return first
+    return tuple(sum(shape[d] for shape in group) if d == axis else n for d, n in enumerate(first))
+
+
+def _check_balanced(layout: Layout, shape: tuple[int, ...], shapes: list[tuple[int, ...]]) -> None:
+    want = [layout.local_shape(shape, i) for i in range(layout.k)]
+    if [tuple(w) for w in want] != [tuple(s) for s in shapes]:
+        axis = next(d for w, s in zip(want, shapes) for d in range(len(w)) if w[d] != s[d])
+        raise ArgumentError(f"to_global: Sizes of tensors in dimension {axis} must be same or match balanced split "
+                            "distribution", expected=f"shards {', '.join(map(str, want))}",
+                            got=", ".join(map(str, shapes)), fix="move rows between the ranks: the first have one more")
+
+
+def of_first(layout: Layout, parts: Parts) -> Parts:
+    """Along the broadcast axes of the grid everybody takes what the first one has."""
+    if len(parts) == layout.k:
+        return parts
+    engine, out = current(), dict(parts)
+    for rank in parts:
+        at = layout.coords(layout.devices.index(rank))
+        group = tuple(d for i, d in enumerate(layout.devices)
+                      if all(a == b for a, b, s in zip(layout.coords(i), at, layout.sbp) if s != "B"))
+        first = group[0]
+        mine = parts[rank].numpy() if rank == first else None
+        got = engine.comm(rank).broadcast(mine, first, tuple(sorted(group)), f"to_global at {user_line()}")
+        out[rank] = parts[rank] if rank == first else from_numpy(got)
+    return out

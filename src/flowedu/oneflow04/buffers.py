@@ -1,0 +1,222 @@
+"""Ops between tensors, TensorBuffers and TensorLists, as users of OneFlow 0.4 type them.
+
+Those on tensor lists: up to 0.3.4. Two of the records are core/buffers/ops.py's.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from flowedu.core.buffers.ops import buffer_to_tensor, tensor_to_buffer
+from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
+from flowedu.core.buffers.tensor_list import TensorList
+from flowedu.core.layers.frontend import front
+from flowedu.core.ops.host import define_host
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.blob import BlobDef
+from flowedu.core.values.spec import Spec
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
+
+
+# ---- what the functions below ask of their arguments
+def need_value(what: str, x) -> Spec:
+    """The Spec of a tensor, blob, TensorBuffer or TensorList. Raises DTypeError for anything else."""
+    if isinstance(x, BlobDef):
+        return Spec(x.shape, x.dtype)
+    if not hasattr(x, "spec"):
+        raise DTypeError(f"{what}: the input is a {type(x).__name__}", expected="a blob in a job; else a tensor, "
+                         "TensorBuffer or TensorList", got=type(x).__name__,
+                         fix="flow.tensor(x) for an array, flow.TensorBuffer([...]) for arrays of different shapes")
+    return x.spec
+
+
+def need_buffer(what: str, x, rank: int | None = None) -> Spec:
+    """The Spec of a TensorBuffer, with `rank` axes. Raises DTypeError or ShapeError for anything else."""
+    spec = need_value(what, x)
+    if spec.dtype is not dt.tensor_buffer:
+        raise DTypeError(f"{what}: the input is not a TensorBuffer", expected="dtype flow.tensor_buffer", got=str(spec),
+                         fix="flow.tensor_to_tensor_buffer(x, instance_dims) or flow.tensor_list_to_tensor_buffer(x) makes "
+                             "one")
+    if rank not in (None, len(spec.shape)):
+        raise ShapeError(f"{what}: the TensorBuffer has {len(spec.shape)} axes", expected="one axis that counts the "
+                         "tensors: shape (N,)", got=str(spec), fix="make it of one axis")
+    return spec
+
+
+def sizes(what: str, name: str, shape) -> tuple[int, ...]:
+    """`shape` as a tuple of ints of at least 1. Raises ArgumentError."""
+    if not isinstance(shape, (list, tuple)) or not all(isinstance(n, (int, np.integer)) and n > 0 for n in shape):
+        raise ArgumentError(f"{what}: {name} is not a shape", expected="a list or tuple of ints > 0", got=repr(shape),
+                            fix=f"{name}=(100, 100), say")
+    return tuple(map(int, shape))
+
+
+def number_type(what: str, name: str, d) -> dt.dtype:
+    """`d` as a dtype arrays can have. Raises DTypeError."""
+    d = dt.as_dtype(d, f"{what}: {name}")
+    if d.numpy is None:
+        raise DTypeError(f"{what}: {name} must be a type of numbers", expected="flow.float32, flow.uint8, ...", got=d.name,
+                         fix=f"{name}=flow.float32, say")
+    return d
+
+
+# ---- tensors and buffers
+@front("TensorToTensorBuffer")
+def tensor_to_tensor_buffer(x, instance_dims: int):
+    """The last `instance_dims` axes of `x` into buffers: a TensorBuffer of shape `x.shape[:-instance_dims]`."""
+    rank = len(need_value("tensor_to_tensor_buffer", x).shape)
+    if type(instance_dims) is not int or not 0 <= instance_dims < rank:
+        raise ArgumentError("tensor_to_tensor_buffer: instance_dims is out of range", got=repr(instance_dims),
+                            expected=f"an int below {rank}, the rank of x", fix="at least one axis must count the buffers")
+    return tensor_to_buffer(x, instance_dims=instance_dims)
+
+
+@front("TensorBufferToTensor")
+def tensor_buffer_to_tensor(x, dtype: dt.dtype, instance_shape: Sequence[int]):
+    """One tensor of shape `x.shape + instance_shape`. Every buffer must have just that shape and dtype."""
+    what = "tensor_buffer_to_tensor"
+    need_buffer(what, x)
+    return buffer_to_tensor(x, dtype=number_type(what, "dtype", dtype),
+                            instance_shape=sizes(what, "instance_shape", instance_shape))
+
+
+_FILLED = (dt.int32, dt.int64, dt.float32, dt.float64)
+_gen = define_host("gen_tensor_buffer(*, shape, shape_list, value_list, data_type, dynamic_out=False) -> y",
+                   shape=lambda shape: shape, dtype=lambda: dt.tensor_buffer, dynamic=["y"],
+                   host=lambda shape, shape_list, value_list, data_type: TensorBuffer(
+                       [np.full(s, v, data_type.numpy) for s, v in zip(shape_list, value_list)], shape))
+
+
+@front("GenTensorBuffer")
+def gen_tensor_buffer(shape: Sequence[int], shape_list: Sequence[Sequence[int]], value_list: Sequence[float],
+                      data_type: dt.dtype = dt.float32, dynamic_out: bool = False):
+    """A TensorBuffer of `shape`; buffer i has the shape `shape_list[i]` and holds `value_list[i]` everywhere."""
+    what = "gen_tensor_buffer"
+    shape, data_type = sizes(what, "shape", shape), dt.as_dtype(data_type, f"{what}: data_type")
+    if not prod(shape) == len(shape_list) == len(value_list):
+        raise ArgumentError(f"{what}: one shape and one value per buffer are needed", expected=f"{prod(shape)} of each, "
+                            f"for the shape {shape}", got=f"{len(shape_list)} shapes and {len(value_list)} values",
+                            fix="make shape_list and value_list as long as the product of shape")
+    if data_type not in _FILLED:
+        raise DTypeError(f"{what}: data_type is not supported", expected=", ".join(d.name for d in _FILLED),
+                         got=data_type.name, fix="leave it out for float32")
+    return _gen(shape=shape, shape_list=tuple(sizes(what, f"shape_list[{i}]", s) for i, s in enumerate(shape_list)),
+                value_list=tuple(value_list), data_type=data_type, dynamic_out=bool(dynamic_out))
+
+
+def _item(x: TensorBuffer, index: int, out_shape: tuple, out_dtype: dt.dtype, dynamic_out: bool) -> np.ndarray:
+    what, a = "tensor_buffer_to_list_of_tensors", x.items[index]
+    if a.dtype != out_dtype.numpy:
+        raise wrong_dtype(what, x.where(index), out_dtype, a.dtype)
+    if a.size > prod(out_shape) or not dynamic_out and a.size != prod(out_shape):
+        raise ShapeError(f"{what}: {x.where(index)} does not fit into out_shape", got=f"{a.size} elements, {a.shape}",
+                         expected=f"{'at most' if dynamic_out else 'just'} {prod(out_shape)} elements, {out_shape}",
+                         fix="raise out_shape" if dynamic_out else "dynamic_out=True keeps the real shapes")
+    return a.copy() if dynamic_out else a.reshape(out_shape).copy()
+
+
+_take = define_host("tensor_buffer_item(x, *, index, out_shape, out_dtype, dynamic_out) -> y", host=_item, dynamic=["y"],
+                    shape=lambda out_shape: out_shape, dtype=lambda out_dtype: out_dtype)
+
+
+@front("TensorBufferToListOfTensors")
+def tensor_buffer_to_list_of_tensors(x, out_shape: Sequence[int], out_dtype: dt.dtype, dynamic_out: bool = False):
+    """Every buffer as a blob of its own: a tuple of `prod(x.shape)`.
+
+    Each must have as many elements as `out_shape`, and is given that shape. With `dynamic_out` it keeps its own shape and
+    may have fewer elements; the blobs are dynamic (tp.ListNumpy).
+    """
+    what = "tensor_buffer_to_list_of_tensors"
+    count = need_buffer(what, x).size
+    attrs = {"out_shape": sizes(what, "out_shape", out_shape), "out_dtype": number_type(what, "out_dtype", out_dtype),
+             "dynamic_out": bool(dynamic_out)}
+    return tuple(_take(x, index=i, **attrs) for i in range(count))
+
+
+# ---- lists
+def need_list(what: str, x, fix: str) -> Spec:
+    """The Spec of a tensor list, or of an array whose rows count as one. Raises DTypeError for anything else."""
+    spec = need_value(what, x)
+    if spec.dtype.numpy is None or not spec.shape:
+        raise DTypeError(f"{what}: the input is not a tensor list", expected="a tp.ListListNumpy of a job, or a "
+                         "flow.TensorList", got=str(spec), fix=fix)
+    return spec
+
+
+def check_one_each(what: str, x) -> None:
+    """Raise ShapeError unless every tensor of a list is one sample: has a first axis of 1. (The rows of an array are.)"""
+    bad = np.flatnonzero(x.shapes[:, 0] != 1) if isinstance(x, TensorList) else ()
+    if len(bad):
+        i = int(bad[0])
+        raise ShapeError(f"{what}: tensor {i} of the list is not one sample", expected="a first axis of 1, such as "
+                         f"{(1, *x[i].shape)}", got=str(x[i].shape), fix="x[None] puts an axis of 1 before the others")
+
+
+def _to_buffer(x) -> TensorBuffer:
+    check_one_each("tensor_list_to_tensor_buffer", x)
+    return TensorBuffer([a[0] for a in x] if isinstance(x, TensorList) else x)
+
+
+_list_to_buffer = define_host("tensor_list_to_tensor_buffer(x) -> y", host=_to_buffer, shape=lambda x: x.shape[:1],
+                             dtype=lambda: dt.tensor_buffer)
+
+
+@front("TensorListToBuffer")
+def tensor_list_to_tensor_buffer(input):
+    """A tensor list of N tensors (1, ...) as a TensorBuffer of shape (N,); the axes of 1 are dropped."""
+    need_list("tensor_list_to_tensor_buffer", input, "pass a TensorBuffer on as it is")
+    return _list_to_buffer(input)
+
+
+def _to_list(x: TensorBuffer, shape: tuple, dtype: dt.dtype) -> TensorList:
+    what = "tensor_buffer_to_tensor_list"
+    for i, a in enumerate(x.items):
+        if a.ndim != len(shape):
+            raise ShapeError(f"{what}: {x.where(i)} has another rank", expected=f"rank {len(shape)}, as shape={shape}",
+                             got=f"rank {a.ndim}, {a.shape}", fix="give shape as many axes as the tensors have")
+        if a.size > prod(shape):
+            raise ShapeError(f"{what}: {x.where(i)} is larger than shape", got=f"{a.size} elements, {a.shape}",
+                             expected=f"at most {prod(shape)} elements, {shape}",
+                             fix="shape is the most a tensor may have: raise it")
+    return TensorList([a[None] for a in x.items], dtype, rank=len(shape) + 1)
+
+
+_buffer_to_list = define_host(
+    "tensor_buffer_to_tensor_list(x, *, shape, dtype) -> y", host=_to_list, dynamic=["y"], lists=["y"],
+    shape=lambda x, shape: x.shape + shape, dtype=lambda dtype: dtype)
+
+
+@front("TensorBufferToList")
+def tensor_buffer_to_tensor_list(input, shape: Sequence[int], dtype: dt.dtype):
+    """A TensorBuffer of shape (N,) as a tensor list: N tensors (1, ...), cast to `dtype`, in one piece of memory.
+
+    `shape` has the rank of the tensors and says how many elements each has at most.
+    """
+    what = "tensor_buffer_to_tensor_list"
+    need_buffer(what, input, rank=1)
+    return _buffer_to_list(input, shape=sizes(what, "shape", shape), dtype=number_type(what, "dtype", dtype))
+
+
+def _list_item(x, index: int) -> np.ndarray:
+    check_one_each("tensor_list_split", x)
+    if index >= len(x):
+        raise ShapeError("tensor_list_split: the list has fewer tensors than outputs", expected=f"{index + 1} or more, the "
+                         "first axis of the placeholder", got=str(len(x)), fix="feed as many as the placeholder says")
+    return (x[index][0] if isinstance(x, TensorList) else x[index]).copy()
+
+
+_pick = define_host("tensor_list_item(x, *, index) -> y", shape=lambda x: x.shape[1:], dtype=lambda x: x.dtype,
+                    host=_list_item, dynamic=["y"])
+
+
+@front("TensorListSplit")
+def tensor_list_split(input_tensor_list):
+    """The tensors of a list, each a dynamic blob, without their first axis of 1: a tuple of N."""
+    spec = need_list("tensor_list_split", input_tensor_list, "flow.tensor_buffer_to_list_of_tensors splits a TensorBuffer")
+    return tuple(_pick(input_tensor_list, index=i) for i in range(spec.shape[0]))
+
+
+__all__ = ["gen_tensor_buffer", "tensor_buffer_to_list_of_tensors", "tensor_buffer_to_tensor",
+           "tensor_buffer_to_tensor_list", "tensor_list_split", "tensor_list_to_tensor_buffer", "tensor_to_tensor_buffer"]

@@ -1,0 +1,56 @@
+"""A route in words, and beside what the other ways would have cost."""
+from __future__ import annotations
+
+from itertools import groupby
+
+from flowedu.core.sbp.boxing.algebra import ANY, Hop, Route, via
+from flowedu.core.sbp.boxing.geometry import merged
+from flowedu.core.sbp.boxing.primitives import DIRECT, PRIMITIVES, stops
+from flowedu.core.sbp.boxing.primitives import route as route_of
+from flowedu.core.sbp.sbp import Layout, pretty
+from flowedu.core.values.place import ids
+from flowedu.core.values.spec import Spec
+
+
+def describe(route: Route) -> str:
+    """Path, bytes, and who sends what to whom."""
+    lines = [f"{route.src} -> {route.dst}: {route.name}, {route.bytes} bytes"]
+    for h in route.hops:
+        lines.append(f"  {h}")
+        for sender, sent in groupby(sorted(h.messages()), key=lambda m: m[0]):
+            lines.append(f"    device {sender} sends " + ", ".join(f"{n} to {to}" for _, to, n in sent))
+    return "\n".join(lines)
+
+
+def hop(h: Hop) -> str:
+    """From where to where, how, and bytes."""
+    if h.src.devices == h.dst.devices and h.src.hierarchy == h.dst.hierarchy:
+        text = f"{pretty(h.src.sbp)} -> {h.dst}"
+    elif len(h.src.hierarchy) == len(h.dst.hierarchy) == 1:
+        text = f"{pretty(h.src.sbp)} -> {pretty(h.dst.sbp)} on {ids(h.src.devices)} to {ids(h.dst.devices)}"
+    else:
+        text = f"{h.src} -> {h.dst}"
+    return f"{text}: {h.name}, {h.bytes} bytes"
+
+
+def explain_route(src: Layout, dst: Layout, spec: Spec, most: int = 6) -> str:
+    """The route, and what the other ways would have cost.
+
+    Args:
+        most: how many other ways to list, the cheapest first.
+    """
+    best = route_of(src, dst, spec)
+    a, b = merged(src.plain, spec.shape), merged(dst.plain, spec.shape)
+    others: dict[str, int] = {}
+    if not best.hops:
+        return best.describe()
+    direct = [p.boxing.best(a, b, spec, ANY) for p in PRIMITIVES]
+    through = [via(lambda *_, m=m: [m], DIRECT, DIRECT).best(a, b, spec, ANY) for m in stops(a, b, spec)]
+    for r in direct + through:
+        if r is not None and len(r.hops) and r.hops != best.hops:
+            others.setdefault(f"{r.name}" + (f" (via {r.hops[0].dst})" if len(r.hops) > 1 else ""), r.bytes)
+    text = best.describe() + f"\n  the value has {spec.nbytes} bytes: {spec}"
+    if others:
+        text += "\nother ways:" + "".join(f"\n  {n} bytes: {name}" for name, n in
+                                          sorted(others.items(), key=lambda t: t[1])[:most])
+    return text

@@ -1,0 +1,94 @@
+"""Making global tensors: flow.ones(2, 3, placement=..., sbp=...). The logical value does not depend on the devices.
+
+And what is asked of those there are: their shards, and whether all ranks agree."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowedu.core.ops.dispatch import current_interpreter
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.sbp.ranks import current
+from flowedu.core.sbp.tensor.convert import from_logical
+from flowedu.core.sbp.tensor.interpreter import parts_of
+from flowedu.core.sbp.tensor.lay import checked_lay
+from flowedu.core.sbp.tensor.shards import box_to, from_local
+from flowedu.errors import ArgumentError, CheckError
+from flowedu.tensor.generator import Generator, default_generator
+
+
+def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
+    """The global tensor whose logical value is t, which every rank made alike.
+
+    Raises CheckError unless placement and sbp are both given, ArgumentError if device is too.
+    """
+    if placement is None or sbp is None:
+        raise CheckError(f"a global tensor needs placement and sbp: {'sbp' if sbp is None else 'placement'}: None",
+                         expected="both", got=f"placement={placement!r}, sbp={sbp!r}",
+                         fix='placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.broadcast')
+    if device is not None:
+        raise ArgumentError("device and placement together", expected="one of them", got=f"device={device!r}",
+                            fix="leave device out: the placement says where it lies")
+    if current_interpreter() is not None:
+        return t.to_global(placement, sbp)
+    lay = checked_lay(placement, sbp, t.shape_(), "placement, sbp")
+    return from_logical(t, lay)
+
+
+def shared_generator(placement, generator):
+    """The generator for a global tensor: one that stands at the same place on every rank. Rank 0's default one decides."""
+    engine = current()
+    if placement is None or generator is not None or len(engine.owned) == engine.size:
+        return generator
+    comm = engine.comm(engine.rank)
+    group = tuple(range(engine.size))
+    own = default_generator
+    state = comm.broadcast(own.get_state().numpy() if engine.rank == 0 else None, 0, group, "random numbers")
+    shared = Generator()
+    shared._seed, shared._draws = (int(x) for x in state.copy().view("<u8"))
+    own.next()                                     # and moves on
+    return shared
+
+
+def check_meta_consistency(self: Tensor) -> None:
+    """Raise on every rank where the ranks' tensors differ in dtype, or in shape (of local ones) or placement and sbp. All
+    ranks must call it."""
+    engine = current()
+    if len(engine.owned) == engine.size:
+        return
+    at = "local" if self.lay is None else f"{self.placement}, {self.sbp}"
+    mine = [self.dtype.name, str(tuple(self.shape)), at]
+    everyone = engine.comm(engine.rank).all_gather_object(mine)
+    if any(m != everyone[0] for m in everyone):
+        raise ArgumentError("check_meta_consistency: the ranks' tensors differ",
+                            expected="the same dtype, shape and layout",
+                            got="; ".join(f"rank {r}: {', '.join(m)}" for r, m in enumerate(everyone)),
+                            fix="look at x.dtype, x.shape, x.placement and x.sbp on every rank")
+
+
+def shards(xs: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
+    """The parts of tensors of one layout that lie here, rank by rank; devices that share memory once."""
+    found, seen = [], set()
+    tables = [parts_of(x) for x in xs]
+    for rank, part in tables[0].items():
+        if id(part) not in seen:
+            seen.add(id(part))
+            found.append(tuple(t[rank] for t in tables))
+    return found
+
+
+def global_to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_meta: bool | None = None,
+                     copy: bool = False) -> Tensor:
+    """A global tensor in another placement or sbp. See Tensor.to_global."""
+    if self.lay is None:
+        raise ArgumentError("global_to_global: input must be a global tensor", expected="a global tensor",
+                            got="a local one", fix="local_to_global, or to_global, which does both")
+    return box_to(self, placement, sbp, grad_sbp, copy)
+
+
+def local_to_global(self: Tensor, placement=None, sbp=None, *, check_meta: bool | None = True,
+                    copy: bool = False) -> Tensor:
+    """The global tensor whose shard on this rank is this local one. See Tensor.to_global."""
+    if self.lay is not None:
+        raise ArgumentError("local_to_global: input must be a local tensor", expected="a local tensor", got="a global one",
+                            fix="global_to_global, or to_global, which does both")
+    return from_local(self, placement, sbp, check_meta is not False, copy)
