@@ -12,6 +12,7 @@ import numpy as np
 
 from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.errors import UnsupportedError
+from flowedu.nn.graph import unroll  # noqa: F401  (its record, recompute, has a rule below)
 
 OPSET = 18
 RULES: dict[Op, Callable] = {}
