@@ -48,6 +48,23 @@ def test_a_face_may_be_the_first_that_is_imported():
     assert ast.literal_eval(said.stdout) == [*map(home, PATHS)]
 
 
+def test_a_function_with_the_name_of_its_file_stays_a_function():
+    """Whoever imports flowedu.autograd.gradcheck sets flow.autograd.gradcheck, unless that was imported before."""
+    paths = [".".join(("flowedu", *p.relative_to(ROOT).with_suffix("").parts)) for p in ROOT.rglob("*.py")
+             if p.parts[len(ROOT.parts)] not in ("core", "oneflow04", "_kernels") and p.name[0] != "_"]
+    script = ("import importlib, sys, types; found = []\n"
+              "for path in sys.argv[2].split():\n"
+              "    parent, _, name = path.rpartition('.')\n"
+              "    parent = importlib.import_module(parent)\n"
+              "    if sys.argv[1] == 'imported': importlib.import_module(path)\n"
+              "    found += [path] * (not isinstance(getattr(parent, name, types), types.ModuleType))\n"
+              "print(found)")
+    asked, imported = (ast.literal_eval(subprocess.run(
+        [sys.executable, "-c", script, how, " ".join(paths)], capture_output=True, text=True, timeout=HANGS, check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT.parent)}).stdout) for how in ("asked", "imported"))
+    assert "flowedu.autograd.gradcheck" in asked and {*asked} <= {*imported}
+
+
 def test_functions_of_a_face_have_their_skin_however_it_was_imported():
     """In a process of its own, by the path: flow.data may not have been asked for."""
     script = ("import importlib, sys, types; ms = [importlib.import_module(p) for p in sys.argv[1].split()]; "

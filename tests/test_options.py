@@ -15,14 +15,15 @@ PROTOCOL = {"exc", "error", "memo", "protocol"}           # of __exit__, __deepc
 # What is called by a table or an interface
 INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/layers/context.py",
           "core/values/placeholder.py", "core/graph/plan.py", "core/graph/devices.py", "core/layers/group.py",
-          "core/grad/custom.py", "core/trace/calls.py", "distributed/", "oneflow04/job/", "oneflow04/custom/",
-          "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py", "optim/lr_scheduler/",
+          "core/grad/custom.py", "tensor/overwriting.py", "core/trace/calls.py", "distributed/", "oneflow04/job/",
+          "oneflow04/custom/", "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py", "optim/lr_scheduler/",
           "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/")
 USERS = ("core/ops/tensor.py", "core/ops/arrays.py", "distributed/comm.py")              # but these are called by users
 REASONS = {
     "core/values/blob.BlobDef.__array_ufunc__(options)": "NumPy's protocol; where the blob answers, there are none",
     **{f"faces._{f}": "Python's protocol of imports" for f in (
         "Finder.find_spec(folders)", "Finder.find_spec(target)", "Loader.create_module(spec)", "Loader.get_code(name)")},
+    "tensor/modes.set_grad_enabled.__new__(mode)": "its __init__ reads it",
     "cuda.memory_allocated(device)": "there is no GPU: 0", "cuda.max_memory_allocated(device)": "likewise",
     "autograd/graph.save_on_cpu.__init__(device_type)": "whatever the device, tensors are in main memory",
     "nn/graph/proxies.GraphModule.debug(options)": "checked by Graph.debug, which calls it",

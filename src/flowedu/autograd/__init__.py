@@ -8,7 +8,9 @@ __getattr__, __dir__ = later(__name__, {
                      "is_inference_mode_enabled"), "flowedu.tensor.modes"),
     "Function": "flowedu.autograd.function", "function": "flowedu.autograd.function",
     "functional": "flowedu.autograd.functional", "graph": "flowedu.autograd.graph",
-    **{name: f"flowedu.autograd.gradcheck:{name}" for name in ("gradcheck", "gradgradcheck", "GradcheckError")},
     **dict.fromkeys(("set_detect_anomaly", "detect_anomaly", "is_anomaly_enabled"), "flowedu.autograd.anomaly"),
 })
+# at once: whoever imports a submodule sets its name here, and this one has the name of its function
+from flowedu.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402, F401
+
 __all__ = [name for name in __dir__() if not name.startswith("_") and name != "later"]
