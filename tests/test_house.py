@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 import flowedu
 from common import HANGS
 from flowedu.core import shelves
+from flowedu.core.values import here as ambient
+from flowedu.core.values.here import during, here
 from flowedu.errors import UnsupportedError
 
 ROOT = Path(flowedu.__file__).parent
@@ -72,6 +75,28 @@ def test_the_rule_can_fail(tmp_path, monkeypatch):
     bad.write_text("def f():\n    from flowedu.core.job.function import global_function\nimport flowedu.nn.init\n"
                    "from flowedu.core.ops import define\nfrom flowedu.errors import FlowError\n")
     assert [*steps_out(bad)] == ["core.graph.bad -> flowedu.nn.init", "core.graph.bad -> flowedu.core.job.function"]
+
+
+def test_what_surrounds_a_line_is_in_one_place():
+    """One thread-local, core/values/here.py; a thread of work elsewhere keeps what is its own in an object of its own."""
+    found = {str(p.relative_to(ROOT)) for p in FILES if re.search(r"threading\.local|import local|ContextVar", p.read_text())}
+    assert found == {"core/values/here.py", "distributed/threads.py"}
+
+
+def test_here_is_set_for_a_block_and_for_one_thread():
+    seen = []
+    with pytest.raises(KeyError), during(strict=True, rule="oneflow"):
+        with during(rule="bytes", tracer="a tracer"):
+            assert (here.strict, here.rule, ambient.building) == (True, "bytes", 1)
+            assert repr(here) == "here: strict = True, tracer = 'a tracer'"
+            other = threading.Thread(target=lambda: seen.extend([here.strict, here.tracer, repr(here)]))
+            other.start()
+            other.join()
+        assert (here.rule, here.tracer, ambient.building) == ("oneflow", None, 0)
+        raise KeyError
+    assert (here.strict, here.rule, seen) == (False, "bytes", [False, None, "here: nothing special"])
+    with pytest.raises(AttributeError, match="strikt"), during(strikt=True):
+        pass
 
 
 def test_what_core_leaves_to_shelves_is_there():

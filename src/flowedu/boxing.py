@@ -13,9 +13,9 @@ from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing import Route
 from flowedu.core.sbp.boxing import route as _route
 from flowedu.core.sbp.rules import RULES
-from flowedu.core.sbp.tensor.interpreter import here
 from flowedu.core.sbp.tensor.lay import checked_lay
 from flowedu.core.values.dtype import as_dtype, float32
+from flowedu.core.values.here import during
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError
 
@@ -51,22 +51,16 @@ def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtyp
 
 
 # ---- switches
-class _Set:
-    """Context manager: sets one of the interpreter's switches in this thread."""
+class _Set(during):
+    """Context manager: sets one of the switches of `here`; gives what it was set to."""
 
     def __init__(self, name: str, value):
-        self.name, self.value = name, value
+        super().__init__(**{name: value})
+        self.value = value
 
     def __enter__(self):
-        self.old = getattr(here, self.name, None)
-        setattr(here, self.name, self.value)
+        super().__enter__()
         return self.value
-
-    def __exit__(self, *exc) -> None:
-        if self.old is None:
-            delattr(here, self.name)
-        else:
-            setattr(here, self.name, self.old)
 
 
 def strict() -> _Set:

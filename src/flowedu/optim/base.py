@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from flowedu.core.layers import trace
 from flowedu.core.layers.group import BaseOptimizer, State
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.dispatch import set_grad_enabled
 from flowedu.core.values import dtype as dt
+from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, CallError, HyperparameterError, StateError, UnsupportedError
 from flowedu.errors.once import say_once
 from flowedu.optim.clipping import ByNorm
@@ -154,7 +154,7 @@ class Optimizer(BaseOptimizer):
                 loss = closure()
             finally:
                 set_grad_enabled(old)
-        if trace.current is not None:
+        if here.tracer is not None:
             self._eager_only("step")
         old = set_grad_enabled(False)
         try:
@@ -207,7 +207,7 @@ class Optimizer(BaseOptimizer):
         return self.state[p].values()
 
     def _eager_only(self, what: str) -> None:
-        if trace.current is not None:
+        if here.tracer is not None:
             raise ArgumentError(f"optim.{type(self).__name__}.{what}: eager tensors supported only", got="a call in "
                                 "build() of an nn.Graph", expected="loss.backward() alone", fix="leave it to the graph")
 

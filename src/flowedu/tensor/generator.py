@@ -6,12 +6,12 @@ numbers, whatever the number of threads.
 from __future__ import annotations
 
 import os
-import threading
 
 import numpy as np
 
 from flowedu.core.ops.dispatch import call_seeded, current_interpreter, slots
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values.here import during, here
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.errors.once import inert
 from flowedu.tensor.creation import from_numpy
@@ -101,7 +101,7 @@ class _Default(Generator):
         self.device, self._shared = "cpu", [_fresh_seed(), 0]
 
     def _row(self) -> list[int]:
-        return getattr(_here, "row", self._shared)
+        return here.draws or self._shared
 
     @property
     def _seed(self) -> int:
@@ -120,19 +120,13 @@ class _Default(Generator):
         self._row()[1] = draws
 
 
-_here = threading.local()
 default_generator = _Default()
 
 
-class own_generator:
+def own_generator() -> during:
     """Context manager: inside it this thread has its own row of the default generator, which starts where the row of all
     threads stands."""
-
-    def __enter__(self) -> None:
-        _here.row = list(default_generator._shared)
-
-    def __exit__(self, *exc) -> None:
-        del _here.row
+    return during(draws=list(default_generator._shared))
 
 
 def manual_seed(seed: int) -> Generator:

@@ -5,7 +5,7 @@ from libc.string cimport memcpy, memset
 from cpython.object cimport PyObject
 cimport numpy as cnp
 
-from threading import Lock, local
+from threading import Lock
 from time import perf_counter
 
 import numpy as np
@@ -14,6 +14,7 @@ from flowedu._kernels.core.abi cimport *
 from flowedu.core.values.storage cimport Array, Block, block_drop, block_try, itemsize, view_contiguous
 from flowedu.core.ops.dispatch cimport Entry, TensorBase, fe_run, new_tensor
 
+from flowedu.core.values.here import here
 from flowedu.core.values.dtype import BY_CODE, uint8
 from flowedu.core.values.spec import LARGEST
 from flowedu.core.values.storage import cache_enabled, empty, from_numpy, no_memory
@@ -26,8 +27,6 @@ cnp.import_array()
 
 cdef enum:
     SPLIT = 65536            # calls that cost less (some 10 us of work) run on one thread
-
-_here = local()              # depth: how many plans with Python kernels this thread is in
 
 
 include "scratch.pxi"
@@ -230,16 +229,16 @@ cdef class Executor:
 
     cdef list guarded(self, tuple arguments):
         """A step with Python kernels, which might call this very plan."""
-        depth = getattr(_here, "depth", 0)
+        depth = here.plans
         if not self.lock.acquire(blocking=depth == 0):         # who is inside a job waits for none: two could for each other
             raise UnsupportedError(f"job {self.plan.graph.name} was called by a Python kernel while it runs",
                                    expected="a kernel that calls other jobs, or none", got="a call of a job that runs",
                                    fix="write that loop outside the job")
-        _here.depth = depth + 1
+        here.plans = depth + 1
         try:
             return self.step(arguments)
         finally:
-            _here.depth = depth
+            here.plans = depth
             self.lock.release()
 
     cdef int own(self, owner) except -1:

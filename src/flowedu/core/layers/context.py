@@ -5,12 +5,12 @@ Eagerly that is a store of tensors (`Eager`). While a job is compiled, the job p
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterator
 
 import numpy as np
 
 from flowedu.core.values.blob import BlobDef
+from flowedu.core.values.here import during, here
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, JobBuildAndInferError
 
@@ -18,32 +18,14 @@ _ids = itertools.count()
 _draws = itertools.count()
 
 
-class _Here(threading.local):
-    """The context in charge, each thread's own: while one compiles a job, others compute eagerly."""
-
-    context = None
-
-
-_here = _Here()
-
-
 def current():
     """The context in charge."""
-    return _here.context or EAGER
+    return here.context or EAGER
 
 
-class pushed:
-    """`with pushed(context):`"""
-
-    def __init__(self, context):
-        self.context = context
-
-    def __enter__(self):
-        self.outer, _here.context = _here.context, self.context
-        return self.context
-
-    def __exit__(self, *exc):
-        _here.context = self.outer
+def pushed(context) -> during:
+    """`with pushed(context):` it is in charge, in this thread: while one compiles a job, others compute eagerly."""
+    return during(context=context)
 
 
 def unique(prefix: str) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from flowedu.core.layers import trace
 from flowedu.core.layers.parameter import Parameter
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
+from flowedu.core.values import here as ambient
 from flowedu.errors import CallError, DTypeError, MissingAttributeError, UnsupportedError
 from flowedu.errors.nearest import UnknownNameError
 
@@ -49,8 +49,8 @@ class Module:
                                expected="def forward(self, x): ... in the class", fix="define it", got=type(self).__name__)
 
     def __call__(self, *args, **kwargs):
-        if trace.current is not None:                    # nn.Graph is being built: it gives ops the module's name
-            return trace.current.call_module(self, args, kwargs)
+        if ambient.building and ambient.here.tracer is not None:      # nn.Graph is being built: ops get the module's name
+            return ambient.here.tracer.call_module(self, args, kwargs)
         if self._hooks is not None:
             return self._hooks.call(self, args, kwargs)
         try:

@@ -16,10 +16,10 @@ from flowedu.core.values.storage cimport Array, Block, block_drop, block_new, bl
 
 import os
 import warnings
-from threading import local
 
 from flowedu._kernels import TABLE
 from flowedu.core.values.blob import BlobDef
+from flowedu.core.values.here import here as _here
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.storage import no_memory
 from flowedu.errors import (ArgumentError, DTypeError, FlowError, GradientError, KernelError,
@@ -52,7 +52,7 @@ cdef enum:
     MAX_DRAWN = 8                    # integers of a random op
     SMALL = 32768                    # below this cost one thread is faster
 
-cdef object here = local()           # here.stack: the interpreters of this thread; none: eager
+cdef object here = _here             # here.interpreters: none in this thread, and it is eager
 cdef int active = 0                  # how many there are in all threads
 cdef int threads = 1
 cdef int64_t sequence = 0

@@ -15,7 +15,6 @@ this call was first reached: a source keeps its place in a file there.
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ import numpy as np
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.record import Effects, Meaning, Signature, parameters, read
+from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DTypeError
 
@@ -49,11 +49,11 @@ class States:
 
     def __enter__(self) -> States:
         self.count = itertools.count()
-        self.outer, _here.states = _here.states, self
+        self.outer, here.states = here.states, self
         return self
 
     def __exit__(self, *exc) -> None:
-        _here.states = self.outer
+        here.states = self.outer
 
     def of(self, op: HostOp, attrs: tuple) -> Any:
         """The state of this call, made on first use."""
@@ -66,15 +66,6 @@ class States:
 
 
 _eager = States(eager=True)         # outside programs a call is told by its op and attributes
-
-
-class _Here(threading.local):
-    """The states in use: each thread's own, since the host part of a job may run ahead in another thread."""
-
-    states = _eager
-
-
-_here = _Here()
 
 
 def forget_states() -> None:
@@ -129,7 +120,7 @@ class HostOp(Op):
         if self.check is not None:
             self.ask(self.check, {**names, **self.bind(specs, ())})
         if self.state is not None:
-            names["state"] = _here.states.of(self, attrs)
+            names["state"] = (here.states or _eager).of(self, attrs)
         out = self.ask(self.host, names)
         wrap = lambda y: from_numpy(np.ascontiguousarray(y)) if isinstance(y, np.ndarray) else y
         return tuple(map(wrap, out)) if isinstance(out, tuple) else wrap(out)

@@ -8,13 +8,13 @@ class interpreter:
 
     def __enter__(self):
         global active
-        here.stack = (*getattr(here, "stack", ()), self.handler)
+        here.interpreters = (*here.interpreters, self.handler)
         active += 1
         return self.handler
 
     def __exit__(self, *exc):
         global active
-        here.stack = here.stack[:-1]
+        here.interpreters = here.interpreters[:-1]
         active -= 1
 
 
@@ -23,7 +23,7 @@ def current_interpreter():
     cdef tuple stack
     if active == 0:                      # in any thread: the usual case costs nothing
         return None
-    stack = getattr(here, "stack", ())
+    stack = here.interpreters
     return stack[len(stack) - 1] if stack else None
 
 
@@ -34,12 +34,12 @@ cdef inline bint lazy_mode():
 
 def call_below(op, inputs, attrs):
     """Answer a call with the interpreter under the one in charge (for interpreters that watch and pass on)."""
-    stack = here.stack
-    here.stack = stack[:-1]
+    stack = here.interpreters
+    here.interpreters = stack[:-1]
     try:
         return op.call(inputs, attrs)
     finally:
-        here.stack = stack
+        here.interpreters = stack
 
 
 cdef bint swap_grad(bint on) noexcept:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 
 import numpy as np
 
 from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.shelves import shelf
+from flowedu.core.values.here import during, here
 from flowedu.core.values.place import Place
 from flowedu.errors import ArgumentError, CommError
 
@@ -147,7 +147,6 @@ class VirtualEngine(Engine):
 
 
 # ---- which engine a thread works with
-_here = threading.local()
 _process: Engine | None = None
 _lock = threading.RLock()
 
@@ -155,7 +154,7 @@ _lock = threading.RLock()
 def current() -> Engine:
     """The engine of this thread: the one it was started with (flow.distributed.spawn), else that of the process, which is
     MPI's in a process that mpiexec started, and otherwise virtual devices."""
-    found = getattr(_here, "engine", None) or _process
+    found = here.engine or _process
     return found if found is not None else _start()
 
 
@@ -188,13 +187,13 @@ def set_virtual_devices(k: int) -> None:
     global _process
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise ArgumentError("set_virtual_devices: not a number of devices", expected="1 or more", got=repr(k), fix="2")
-    here = getattr(_here, "engine", None) or _process
-    if here is None or here.name == "virtual":
+    engine = here.engine or _process
+    if engine is None or engine.name == "virtual":
         with _lock:
-            here = _process = _made(lambda: k)
-    if k != here.size:
-        raise ArgumentError(f"set_virtual_devices: this is rank {here.rank} of a world of {here.size}", got=str(k),
-                            expected=str(here.size), fix=f"start it with --nproc_per_node {k}, or without the launcher")
+            engine = _process = _made(lambda: k)
+    if k != engine.size:
+        raise ArgumentError(f"set_virtual_devices: this is rank {engine.rank} of a world of {engine.size}", got=str(k),
+                            expected=str(engine.size), fix=f"start it with --nproc_per_node {k}, or without the launcher")
 
 
 def world() -> Place:
@@ -203,12 +202,6 @@ def world() -> Place:
     return Place(tuple(range(size)), (size,))
 
 
-@contextmanager
-def use(engine: Engine) -> Iterator[Engine]:
-    """Let this thread work with `engine` inside the block."""
-    before = getattr(_here, "engine", None)
-    _here.engine = engine
-    try:
-        yield engine
-    finally:
-        _here.engine = before
+def use(engine: Engine) -> during:
+    """`with use(engine):` this thread works with it."""
+    return during(engine=engine)

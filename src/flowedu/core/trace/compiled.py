@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.graph.program import Program
-from flowedu.core.layers import trace
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import interpreter
 from flowedu.core.ops.tensor import Tensor
@@ -18,6 +17,7 @@ from flowedu.core.trace.calls import bound, unpacked
 from flowedu.core.trace.effects import attributes_kept, check_aliases
 from flowedu.core.trace.tracer import Tracer, meta
 from flowedu.core.trace.update import STEP, append_updates, check_members
+from flowedu.core.values.here import during
 from flowedu.core.values.spec import Spec
 from flowedu.errors import JobBuildAndInferError, told_line
 
@@ -84,17 +84,13 @@ class Compiled:
         owner, tracer = self.owner, self.tracer
         self.fetched: list[GraphValue] = []
         self.outputs: list[tuple[str, str | None]] = []
-        trace.begin(tracer)
-        try:
-            with interpreter(tracer), attributes_kept(tracer, owner._blocks.values()):
-                with self._stage("building graph modules"):
-                    out = owner.build(*args, **kwargs)
-                with self._stage("building graph outputs"):
-                    self.single = type(out) is not tuple
-                    out = (out,) if self.single else out
-                    self.tree, _ = io.map_leaves(f"_{owner.name}_output", out, {}, self._output)
-        finally:
-            trace.end()
+        with during(tracer=tracer), interpreter(tracer), attributes_kept(tracer, owner._blocks.values()):
+            with self._stage("building graph modules"):
+                out = owner.build(*args, **kwargs)
+            with self._stage("building graph outputs"):
+                self.single = type(out) is not tuple
+                out = (out,) if self.single else out
+                self.tree, _ = io.map_leaves(f"_{owner.name}_output", out, {}, self._output)
         check_aliases(tracer)
 
     def _complete(self) -> None:

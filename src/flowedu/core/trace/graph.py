@@ -11,7 +11,6 @@ from __future__ import annotations
 from itertools import count
 from time import perf_counter
 
-from flowedu.core.layers import trace
 from flowedu.core.layers.group import BaseOptimizer
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.tensor import Tensor
@@ -20,6 +19,7 @@ from flowedu.core.trace.blocks import Block, make_block
 from flowedu.core.trace.compiled import Compiled
 from flowedu.core.trace.options import Options
 from flowedu.core.trace.update import check_disjoint
+from flowedu.core.values.here import here
 from flowedu.errors import CheckError, GraphAttributeError, GraphError, UnsupportedError
 from flowedu.errors.once import inert
 
@@ -175,7 +175,7 @@ class Graph:
 
     def _outside(self, args: tuple, kwargs: dict) -> None:
         """Raise when this is a call inside a build, or one with tensors without data."""
-        if trace.current is not None or any(isinstance(x, Tensor) and x.is_lazy for _, x in io.leaves("", args, kwargs)):
+        if here.tracer is not None or any(isinstance(x, Tensor) and x.is_lazy for _, x in io.leaves("", args, kwargs)):
             raise GraphError(f"nn.Graph {self.name} is called inside the build of a graph, or with a lazy tensor",
                              expected="calls of modules in build; eager tensors outside", got=f"{self.name}(...)",
                              fix="call the module that the inner graph holds")

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flowedu.core.layers import trace
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace.blocks import Block
+from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError
 from flowedu.saving.graph import ProxyState
 
@@ -83,7 +83,7 @@ class ProxyModule:
         value = getattr(block.origin, name)
         if isinstance(value, Module) and name in block.children:
             return ProxyModule(block.children[name])
-        if isinstance(value, Tensor) and trace.current is None:
+        if isinstance(value, Tensor) and here.tracer is None:
             for kind, table in (("PARAMETER", block.origin._parameters), ("BUFFER", block.origin._buffers)):
                 if name in table:
                     return ProxyTensor(value, GraphTensor(f"{block.path}.{name}", kind))

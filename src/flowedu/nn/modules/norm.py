@@ -1,9 +1,9 @@
 """BatchNorm, InstanceNorm, GroupNorm, LayerNorm, RMSNorm, LocalResponseNorm."""
 from __future__ import annotations
 
-from flowedu.core.layers import trace
 from flowedu.core.layers.module import Module
 from flowedu.core.values import dtype as dt
+from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, ShapeError, UnsupportedError
 from flowedu.nn import functional as F
 from flowedu.nn import init
@@ -79,7 +79,7 @@ class _BatchNorm(_Norm):
         own = self._buffers
         if self.training and self.track_running_stats:
             counter = own["num_batches_tracked"]
-            if trace.current is None and counter is not None:      # nn.Graph leaves the counter alone, as in OneFlow
+            if here.tracer is None and counter is not None:      # nn.Graph leaves the counter alone, as in OneFlow
                 n = count_up(counter)
                 momentum = 1.0 / n if momentum is None else momentum
             elif momentum is None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.core.layers import trace
 from flowedu.core.layers.context import current
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values.here import here
 from flowedu.core.values.typing import ListNumpy, Numpy
 from flowedu.errors import CheckError, UnsupportedError
 from flowedu.oneflow04.job.blob import LocalBlob
@@ -36,7 +36,7 @@ def watch_diff(blob_watched, handler_or_prompt: Callable | str | None = None) ->
 
 
 def _context(what: str, watched):
-    context = trace.current if trace.current is not None and isinstance(watched, Tensor) else current()
+    context = here.tracer if here.tracer is not None and isinstance(watched, Tensor) else current()
     if not hasattr(context, "watch"):
         raise UnsupportedError(f"{what}: not inside a job", expected="a call in the body of a job "
                                "function, or in the build of an nn.Graph", got="a call outside",

@@ -6,7 +6,6 @@ repeated call finds its plan in a table. The gradient is not its business: the c
 """
 from __future__ import annotations
 
-import threading
 from typing import NamedTuple
 
 from flowedu.core.ops.define import REGISTRY, Op
@@ -21,14 +20,13 @@ from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.signature import names_of
 from flowedu.core.sbp.tensor.lay import kept, with_texts
 from flowedu.core.values import dtype as dt
+from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.storage import from_numpy as over
 from flowedu.errors import ArgumentError, user_line
 
 Parts = dict[int, Tensor]                # {rank: what it has}, of the ranks this thread owns
 _plans: dict[tuple, Plan] = {}
-here = threading.local()                 # switches, set in flowedu/boxing.py. strict: no boxing by itself; rule: which of
-                                         # sbp/rules.py; heard: choices are told to it
 
 
 class Plan(NamedTuple):
@@ -46,15 +44,14 @@ def run(op: Op, inputs: tuple, attrs: tuple):
     """Answer the call `op(*inputs)`: a tensor without history, or a tuple of them."""
     home = _home(op, inputs)
     names = attrs[:-2] if op.random else attrs            # without seed and draw, which are new in every call
-    strict, rule = getattr(here, "strict", False), getattr(here, "rule", "bytes")
+    strict, rule = here.strict, here.rule
     lays = tuple(home if x.lay is None else x.lay for x in inputs)
     key = (op, names, lays, strict, rule, *[(x.shape_(), x.dtype) for x in inputs])
     plan = _plans.get(key)
     if plan is None:
         plan = kept(_plans, key, _planned(op, [x.spec for x in inputs], attrs, home, lays, strict, rule))
-    heard = getattr(here, "heard", None)
-    if heard is not None:
-        heard.append(plan.choice)
+    if here.heard is not None:
+        here.heard.append(plan.choice)
     return _carried_out(op, plan, inputs, attrs)
 
 
