@@ -15,8 +15,8 @@ PROTOCOL = {"exc", "error", "memo", "protocol"}           # of __exit__, __deepc
 # What is called by a table or an interface
 INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/layers/context.py",
           "core/values/placeholder.py", "core/graph/plan.py", "core/graph/devices.py", "core/layers/group.py",
-          "core/grad/custom.py", "core/trace/calls.py", "distributed/", "oneflow04/job/", "oneflow04/custom/",
-          "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py", "optim/lr_scheduler/",
+          "core/grad/custom.py", "tensor/overwriting.py", "core/trace/calls.py", "distributed/", "oneflow04/job/",
+          "oneflow04/custom/", "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py", "optim/lr_scheduler/",
           "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/")
 USERS = ("core/ops/tensor.py", "core/ops/arrays.py", "distributed/comm.py")              # but these are called by users
 REASONS = {
@@ -37,7 +37,7 @@ REASONS = {
     "tensor/devices.type_(non_blocking)": "likewise", "tensor/inplace_methods.copy_(non_blocking)": "likewise",
     "tensor/devices.pin_memory(device)": "there is no GPU to pin for",
     "tensor/creation._made(copy)": "data are always copied",
-    "core/grad/modes.set_grad_enabled.__new__(mode)": "read by __init__",
+    "tensor/modes.set_grad_enabled.__new__(mode)": "read by __init__",
     "vision/models/alexnet.alexnet(progress)": "nothing is downloaded",
     **{f"vision/models/{m}(progress)": "nothing is downloaded" for m in (
         "alexnet.lenet5", "mobilenet.mobilenet_v2", "neural_style_transfer/stylenet.neural_style_transfer",
