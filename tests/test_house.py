@@ -79,7 +79,8 @@ def test_the_rule_can_fail(tmp_path, monkeypatch):
 
 def test_what_surrounds_a_line_is_in_one_place():
     """One thread-local, core/values/here.py; a thread of work elsewhere keeps what is its own in an object of its own."""
-    found = {str(p.relative_to(ROOT)) for p in FILES if re.search(r"threading\.local|import local|ContextVar", p.read_text())}
+    found = {str(p.relative_to(ROOT)) for p in FILES
+             if re.search(r"threading\.local|import local|ContextVar", p.read_text())}
     assert found == {"core/values/here.py", "distributed/threads.py"}
 
 

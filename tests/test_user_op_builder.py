@@ -345,4 +345,4 @@ def test_what_a_folder_lacks(tmp_path):
 
 
 def test_experimental_has_the_typing_check():
-    assert flow.experimental.enable_typing_check.function is flow.core.values.signature.enable_typing_check
+    assert flow.experimental.enable_typing_check.function is flow.oneflow04.job.signature.enable_typing_check

@@ -107,7 +107,7 @@ def divide(x, y):
         x, y = _operands("math.divide", x, 0 if y == 0 else 1 / y)
         return x * y
     if not hasattr(x, "spec") and hasattr(y, "spec"):
-        return _operands("math.divide", x, y)[0] * _e.reciprocal_no_nan(y)
+        return _operands("math.divide", x, y)[0] * REGISTRY["reciprocal_no_nan"](y)
     return _e.div(*_operands("math.divide", x, y))
 
 

@@ -97,6 +97,16 @@ static inline int64_t fe_numel(const fe_view *v) {
     return n;
 }
 
+/* Where element i, counted row by row, lies: elements from the first. */
+static inline int64_t fe_place(const fe_view *v, int64_t i) {
+    int64_t at = 0;
+    for (int d = v->ndim - 1; d >= 0; d--) {
+        at += i % v->shape[d] * v->stride[d];
+        i /= v->shape[d];
+    }
+    return at;
+}
+
 /* Integer element i of a contiguous label or index array, int32 or int64. */
 static inline int64_t fe_index(const fe_view *v, int64_t i) {
     switch (v->dtype) {

@@ -43,6 +43,7 @@ cdef extern from "abi.h" nogil:
     void fe_wait(const fe_team *) noexcept
     void fe_split(int64_t, int64_t, const fe_team *, int64_t *, int64_t *) noexcept
     int64_t fe_numel(const fe_view *) noexcept
+    int64_t fe_place(const fe_view *, int64_t) noexcept
     int64_t fe_index(const fe_view *, int64_t) noexcept
 
 ctypedef fused real:

@@ -8,16 +8,6 @@ from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 
 
-cdef int64_t place(const fe_view *v, int64_t i) noexcept nogil:
-    """Where element i, counted row by row, lies."""
-    cdef int64_t at = 0
-    cdef int d
-    for d in range(v.ndim - 1, -1, -1):
-        at += i % v.shape[d] * v.stride[d]
-        i //= v.shape[d]
-    return at
-
-
 cdef void descend(const fe_view *w, const fe_view *g, double lr, double scale, const double *own, const fe_team *team,
                   real *tag) noexcept nogil:
     """w -= lr * (slope + decay * w), where slope is the gradient, scaled, with those of the penalties."""
@@ -26,8 +16,9 @@ cdef void descend(const fe_view *w, const fe_view *g, double lr, double scale, c
     cdef real slope
     fe_split(fe_numel(w), 64, team, &lo, &hi)
     for i in range(lo, hi):
-        p = <real *>w.data + place(w, i)
-        slope = <real>scale * (<real *>g.data)[place(g, i)] + <real>own[1] * ((p[0] > 0) - (p[0] < 0)) + <real>own[2] * p[0]
+        p = <real *>w.data + fe_place(w, i)
+        slope = <real>scale * (<real *>g.data)[fe_place(g, i)]
+        slope += <real>own[1] * ((p[0] > 0) - (p[0] < 0)) + <real>own[2] * p[0]
         p[0] -= <real>lr * slope + <real>(lr * own[0]) * p[0]
 
 

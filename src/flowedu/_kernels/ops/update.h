@@ -107,14 +107,8 @@ static inline int fe_flat(const fe_view *v) {
     return 1;
 }
 
-/* Where element i, counted in row-major order, lies. */
 static inline void *fe_address(const fe_view *v, int64_t i) {
-    int64_t at = 0;
-    for (int d = v->ndim - 1; d >= 0; d--) {
-        at += i % v->shape[d] * v->stride[d];
-        i /= v->shape[d];
-    }
-    return v->data + at * (v->dtype == FE_F32 ? 4 : 8);
+    return v->data + fe_place(v, i) * (v->dtype == FE_F32 ? 4 : 8);
 }
 
 /* Copy n numbers that lie `from` and are to lie `to` elements apart. */

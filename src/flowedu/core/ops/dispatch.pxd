@@ -82,7 +82,7 @@ cdef class Node:                     # one call on the tape
     cdef list more_versions
     cdef public list grads           # filled during backward
     cdef bint needed, wanted         # during backward: whether a wanted gradient lies below; below or here
-    cdef public object hooks         # None, or a dict (autograd/hooks.py)
+    cdef public object hooks         # None, or a dict (tensor/hooks.py)
     cdef public object line          # in anomaly mode: where the forward call was
     cdef object __weakref__
 

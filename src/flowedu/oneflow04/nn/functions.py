@@ -114,7 +114,7 @@ def hardtanh(x, min_val: float = -1.0, max_val: float = 1.0):
 @front("Swish")
 def swish(x, beta: float = 1.0):
     """x * sigmoid(beta * x)."""
-    return _e.swish(x) if beta == 1.0 else x * _e.sigmoid(x * float(beta))
+    return ops.REGISTRY["swish"](x) if beta == 1.0 else x * _e.sigmoid(x * float(beta))
 
 
 def _activation(name: str, prefix: str):

@@ -66,7 +66,7 @@ def L1Loss(input, target, reduction: str = "mean"):
 def MSELoss(input, target, reduction: str = "mean"):
     """(target - input)^2"""
     _check("MSELoss", reduction, input=input, target=target)
-    return _reduced(_e.squared_difference(target, input), reduction)
+    return _reduced(_o["squared_difference"](target, input), reduction)
 
 
 @front("BCELoss")
