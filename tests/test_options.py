@@ -39,7 +39,6 @@ REASONS = {
     "tensor/devices.type_(non_blocking)": "likewise", "tensor/inplace_methods.copy_(non_blocking)": "likewise",
     "tensor/devices.pin_memory(device)": "there is no GPU to pin for",
     "tensor/creation._made(copy)": "data are always copied",
-    "tensor/modes.set_grad_enabled.__new__(mode)": "read by __init__",
     "vision/models/alexnet.alexnet(progress)": "nothing is downloaded",
     **{f"vision/models/{m}(progress)": "nothing is downloaded" for m in (
         "alexnet.lenet5", "mobilenet.mobilenet_v2", "neural_style_transfer/stylenet.neural_style_transfer",
