@@ -89,7 +89,7 @@ def test_here_is_set_for_a_block_and_for_one_thread():
     with pytest.raises(KeyError), during(strict=True, rule="oneflow"):
         with during(rule="bytes", tracer="a tracer"):
             assert (here.strict, here.rule, ambient.building) == (True, "bytes", 1)
-            assert repr(here) == "here: strict = True, tracer = 'a tracer'"
+            assert repr(here) == "here: tracer = 'a tracer', strict = True"
             other = threading.Thread(target=lambda: seen.extend([here.strict, here.tracer, repr(here)]))
             other.start()
             other.join()

@@ -154,7 +154,7 @@ def fronts():
     found = {}
     for space, prefix in ((flow, ""), (math, "math."), (nn, "nn."), (layers, "layers.")):
         for name, f in vars(space).items():
-            if getattr(f, "choice", None) is not None:           # of two meanings the older one counts here
+            if callable(f) and getattr(f, "choice", None) is not None:           # of two meanings the older one counts here
                 f = f.choice.older
             f = getattr(f, "function", f)                        # without the skin for users
             if is_front(f) and not name.startswith("_"):

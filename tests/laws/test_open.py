@@ -1,12 +1,16 @@
 """What ops leave open (core/ops/open.pxi): slots that later chapters fill with `connect`; and calls with more arguments
 than the plain eager path has room for."""
+import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import flowedu as flow
+from common import HANGS
 from flowedu.core.ops import dispatch
 from flowedu.core.ops.define import REGISTRY, define
 from flowedu.core.ops.dispatch import connect, slots
@@ -37,6 +41,14 @@ def test_every_slot_is_filled_by_the_module_that_the_table_names(name, module):
     __import__(module)
     if name not in ("pack", "line", "watch"):                        # what somebody switches on
         assert getattr(slots, name) is not None and type(getattr(slots, name)).__name__ != "Vacant"
+
+
+def test_after_the_import_only_chapter_6_has_slots_to_fill():
+    """In a process of its own: here, other tests have imported whatever fills them."""
+    script = ("import flowedu; from flowedu.core.ops.dispatch import slots; "
+              "print([n for n in dir(slots) if type(getattr(slots, n)).__name__.startswith('Vacant')])")
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True)
+    assert ast.literal_eval(said.stdout) == ["bring", "logical", "run_global", "write_parts"]
 
 
 @pytest.mark.parametrize("name, module, use", [

@@ -27,7 +27,7 @@ class Here(threading.local):
     heard: list | None = None        # chapter 6: choices of layouts are told to it
 
     def __repr__(self) -> str:
-        special = [f"{k} = {v!r}" for k, v in vars(self).items() if v != getattr(Here, k)]
+        special = [f"{k} = {getattr(self, k)!r}" for k in Here.__annotations__ if getattr(self, k) != getattr(Here, k)]
         return f"here: {', '.join(special) or 'nothing special'}"
 
 
