@@ -19,7 +19,7 @@ def translate(source: str, *, variant: str, options: str = "", original: str | N
         original: the source before the preprocessor, which the module keeps: for its second variant and for reports.
     """
     kernels = signatures(source)
-    body = _DYNAMIC.sub(lambda m: f"static {m['type']}* const {m['name']} = ({m['type']}*)cudasim_dynamic_shared();", source)
+    body = _DYNAMIC.sub(lambda m: f"{m['type']}* const {m['name']} = ({m['type']}*)cudasim_dynamic_shared();", source)
     body = _SWAPPED.sub(lambda m: "__shared__ " + m[0].replace("__shared__", "").replace("static", ""), body)
     body = _CONSTANT.sub("__constant__", body)
     rows = [f"CUDASIM_KERNEL(({name}), {quoted(name)}, {quoted(chr(10).join(p.text for p in k.parameters))})"

@@ -238,10 +238,13 @@ void barrier(const void* at) {
     if (is_overdue()) stop_overdue();
     if (launch->checking) checks_barrier(at);
     if (!block.arrived) block.barrier_at = at;
-    if (++block.arrived == block.live)
+    if (++block.arrived == block.live) {
         release_barrier();
-    else
+        block.turn = 0;
+        if (launch->checking) make_room();              // so that what is reported is what the first thread does
+    } else {
         wait(AT_BARRIER, at, "__syncthreads()");
+    }
 }
 
 Meeting& Warp::meeting(unsigned mask) {

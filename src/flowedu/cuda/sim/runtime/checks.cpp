@@ -81,7 +81,7 @@ void access(uintptr_t a, unsigned size, bool write, How how, const void* at) {
     }
     if (where & IN_CONSTANT) return;
     bool shared = where & IN_SHARED;
-    check_race(r, a, size, write, how == VOLATILE && !shared, at);
+    check_race(r, a, size, write, how == VOLATILE && !shared, shared, at);
     if (launch->counting) count_access(a, size, write, shared, at);
 }
 
@@ -193,7 +193,7 @@ void checks_atomic(uintptr_t a, unsigned size, bool reads, const void* at) {
     if (state == FRESH && reads) wrong(UNWRITTEN, a, size, false, at);
     memset(m, (*m & ~STATE) | WRITTEN, size);
     races_atomic();
-    check_race(r, a, size, true, true, at);
+    check_race(r, a, size, true, true, *m & IN_SHARED, at);
     if (launch->counting) count_atomic();
 }
 

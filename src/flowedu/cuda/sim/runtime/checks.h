@@ -20,7 +20,8 @@ void checks_atomic(uintptr_t address, unsigned size, bool reads, const void* at)
 void checks_fence();
 
 // Whether an access and one before it to the same four bytes are a race: in races.cpp.
-void check_race(const Region& region, uintptr_t address, unsigned size, bool write, bool atomic, const void* at);
+void check_race(const Region& region, uintptr_t address, unsigned size, bool write, bool atomic, bool shared,
+                const void* at);
 void races_begin_launch();
 void races_fence();
 void races_atomic();

@@ -19,10 +19,9 @@ enum Mark : uint8_t { NOTHING, FRESH, WRITTEN, FREED, STATE = 3, IN_SHARED = 4, 
 // Who touched four bytes, and when. `block` is the number of a block of any launch; 0: nobody.
 struct Touch {
     uint32_t block, at, when;                           // `at`: address in the image
-    uint16_t thread;
-    uint8_t bytes, atomic;                              // which of the four; by an atomic operation
+    uint16_t thread, bytes;                             // which of the four
 };
-struct Cell { Touch write, read, other_read; };         // the readers are two different threads
+struct Cell { Touch write, atomic, read, other_read; }; // the readers are two different threads
 
 // A stretch of memory and what is known of it.
 struct Region {

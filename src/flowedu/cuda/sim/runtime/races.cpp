@@ -31,10 +31,11 @@ bool met_in_warp(const Touch& before, const Thread& me) {
 }
 
 // Whether what `before` did is certain to have happened before what this thread does now.
-bool ordered(const Touch& before) {
+bool ordered(const Touch& before, bool shared) {
     if (before.block < launch->first_block) return true;
     if (before.block == block.number)
         return before.thread == here->index || before.when < block.barrier_when || met_in_warp(before, *here);
+    if (shared) return true;                            // every block has its own, one after the other at the same place
     const Published &writer = published(before.block), &reader = published(block.number);
     return writer.done > before.when && writer.told < reader.heard;
 }
@@ -59,26 +60,27 @@ void races_atomic() {
     if (p.fence) p.done = p.fence, p.told = now;
 }
 
-void check_race(const Region& region, uintptr_t a, unsigned size, bool write, bool atomic, const void* at) {
+void check_race(const Region& region, uintptr_t a, unsigned size, bool write, bool atomic, bool shared,
+                const void* at) {
     for (uintptr_t word = a & ~(uintptr_t)3; word < a + size; word += 4) {
         unsigned bytes = 15;
         if (word < a) bytes &= 15u << (a - word);
         if (word + 4 > a + size) bytes &= 15u >> (word + 4 - a - size);
         Cell& c = *region.cell(word);
-        auto races_with = [&](const Touch& t) {
-            return t.bytes & bytes && !(atomic && t.atomic) && !ordered(t);
-        };
-        if (races_with(c.write)) race(c.write, true, a, size, write, at);
-        Touch me = {block.number, uint32_t((uintptr_t)at - launch->image->begin), now, uint16_t(here->index), uint8_t(bytes), atomic};
-        if (write) {
-            if (races_with(c.read)) race(c.read, false, a, size, write, at);
-            if (races_with(c.other_read)) race(c.other_read, false, a, size, write, at);
+        auto not_after = [&](const Touch& t) { return t.bytes & bytes && !ordered(t, shared); };
+        if (not_after(c.write)) race(c.write, true, a, size, write, at);
+        if (!atomic && not_after(c.atomic)) race(c.atomic, true, a, size, write, at);
+        if (write && not_after(c.read)) race(c.read, false, a, size, write, at);
+        if (write && not_after(c.other_read)) race(c.other_read, false, a, size, write, at);
+        Touch me = {block.number, uint32_t((uintptr_t)at - launch->image->begin), now, uint16_t(here->index), uint16_t(bytes)};
+        if (atomic)
+            c.atomic = me;
+        else if (write)
             c.write = me;
-        } else if ((c.read.block == block.number && c.read.thread == here->index) || ordered(c.read)) {
+        else if ((c.read.block == block.number && c.read.thread == here->index) || ordered(c.read, shared))
             c.read = me;
-        } else {
+        else
             c.other_read = me;
-        }
     }
 }
 

@@ -254,7 +254,7 @@ void compose_report() {
     Words w = words();
     int line = line_of(*launch->image, fault.at), other = fault.other_at ? line_of(*launch->image, (const void*)fault.other_at) : 0;
     std::string where = place(line), also = other && other != line ? place(other) : "";
-    bool pair = fault.kind == RACE || fault.kind == DIVERGED || fault.other_at;
+    bool pair = fault.kind == RACE || fault.kind == DIVERGED || (fault.kind == LANES_MISSING && fault.other_thread != fault.thread);
     row("kind", w.kind);
     row("kernel", launch->entry->name);
     row("problem", w.problem);
