@@ -25,16 +25,26 @@ def element(kind: str) -> tuple[np.dtype, int] | None:
     return (np.dtype(VECTORS[kind][0]), VECTORS[kind][1]) if kind in VECTORS else None
 
 
+def alignment(p: Parameter, value) -> int:
+    """Where a kernel looks for an argument: at a multiple of this."""
+    known = element(p.type)
+    if known is None or known[1] in (1, 3):
+        return value.dtype.alignment
+    return min(16, known[0].itemsize * known[1])
+
+
 class Packed:
-    """The arguments of one call. `values` is what PyCUDA's kernels take; `finish()` copies back what kernels may have written."""
+    """The arguments of one call. `bytes` is what a launch takes; `finish()` copies back what the kernel may have written."""
 
     def __init__(self, signature: Signature, arguments: tuple, machine):
         if len(arguments) != len(signature.parameters):
             raise CallError(f"{signature.name}: {len(arguments)} arguments for {len(signature.parameters)} parameters",
                             expected=str(signature), got=", ".join(map(told_value, arguments)) or "nothing")
         self.machine, self.back = machine, []
-        self.values = [self._array(signature, p, a) if p.is_pointer else scalar(signature, p, a)
-                       for p, a in zip(signature.parameters, arguments)]
+        self.bytes = b""
+        for p, a in zip(signature.parameters, arguments):
+            value = self._array(signature, p, a) if p.is_pointer else scalar(signature, p, a)
+            self.bytes += bytes(-len(self.bytes) % alignment(p, value)) + value.tobytes()
 
     def _array(self, signature: Signature, p: Parameter, x):
         """The address of an array on the device. NumPy's are copied there, and back unless the parameter is const."""

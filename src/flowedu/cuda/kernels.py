@@ -98,7 +98,7 @@ class Launch:
             packed = Packed(self.signature, arguments, m)
             if self.shared > 48 << 10:
                 f.set_attribute(m.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, self.shared)
-            f(*packed.values, grid=self.grid, block=self.block, shared=self.shared)
+            f._launch_kernel(self.grid, self.block, packed.bytes, self.shared, None)
             m.driver.Context.synchronize()
             packed.finish()
         except m.driver.Error as e:

@@ -17,7 +17,7 @@ INCLUDE = HERE / "include"
 COMMON = ["-std=c++17", "-w", "-fPIC", "-shared", "-fno-strict-aliasing", "-fno-gnu-unique", "-fno-semantic-interposition",
           "-Wl,-Bsymbolic", "-march=native", "-D__CUDA_ARCH_LIST__=900", f"-I{INCLUDE}", f"-I{INCLUDE / 'empty'}"]
 VARIANTS = {
-    "plain": ["-O3", "-g1", "-fno-math-errno", "-fno-trapping-math"],
+    "plain": ["-O3", "-g1", "-fno-optimize-sibling-calls", "-fno-math-errno", "-fno-trapping-math"],
     # Every access stays as it is written: not split, not joined, not left out.
     "checked": ["-O1", "-g", "-fsanitize=thread", "--param", "tsan-distinguish-volatile=1", "-fsanitize-coverage=trace-pc",
                 "-fno-tree-sra", "-fno-ipa-sra", "-fno-toplevel-reorder", "-fno-omit-frame-pointer", "-DCUDASIM_CHECKED",

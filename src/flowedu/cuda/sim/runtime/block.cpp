@@ -22,6 +22,7 @@ Block block;
 Thread* here = nullptr;
 uint32_t now = 0;
 Launch* launch = nullptr;
+bool running = false;
 Fault fault;
 
 namespace {
@@ -221,27 +222,27 @@ void wait(State state, const void* at, const char* what) {
 
 }  // namespace
 
-void stop_overdue() {
+void stop_overdue(const void* at) {
     Fault f;
-    f.kind = OVERDUE;
+    f.kind = OVERDUE, f.at = at;
     stop(f);
 }
 
-void make_room() {
+void make_room(const void* at) {
     here->patience = PATIENCE;
-    if (is_overdue()) stop_overdue();
+    if (is_overdue()) stop_overdue(at);
     Thread *self = here, *t = next_thread();
     if (t && t != self) change_to(t, &self->context);
 }
 
 void barrier(const void* at) {
-    if (is_overdue()) stop_overdue();
+    if (is_overdue()) stop_overdue(at);
     if (launch->checking) checks_barrier(at);
     if (!block.arrived) block.barrier_at = at;
     if (++block.arrived == block.live) {
         release_barrier();
         block.turn = 0;
-        if (launch->checking) make_room();              // so that what is reported is what the first thread does
+        if (launch->checking) make_room(at);              // so that what is reported is what the first thread does
     } else {
         wait(AT_BARRIER, at, "__syncthreads()");
     }
@@ -296,6 +297,7 @@ bool run(Launch& l) {
     block.number = 0;
     now = 1;
     l.first_block = numbers + 1;
+    running = true;
     if (!setjmp(stopped)) {
         next_block();
         Thread* t = next_thread();
@@ -306,6 +308,7 @@ bool run(Launch& l) {
     } else {
         after_stop();
     }
+    running = false;
     launch = nullptr;
     return fault.kind == NONE;
 }

@@ -57,7 +57,7 @@ extern uint32_t now;                                    // counts barriers, meet
 // Runs all blocks of a launch. Returns false when one of them went wrong; the fault is in `fault` then.
 struct Launch;
 bool run(Launch&);
-void make_room();                                       // let other threads of the block run
+void make_room(const void* at);                         // let other threads of the block run
 void barrier(const void* at);                           // wait for all threads of the block
 unsigned meet(Meeting& m, uint64_t value, const void* at, const char* what);        // wait for the lanes of a mask
 

@@ -61,7 +61,7 @@ enum How { PLAIN, VOLATILE, RANGE, UNALIGNED };
 // One access of the running thread. `how`: RANGE is a copy of a struct, whose padding nobody writes.
 void access(uintptr_t a, unsigned size, bool write, How how, const void* at) {
     if (stacks.holds(a) || !launch || !launch->checking || !size) return;      // its own variables
-    if (--here->patience <= 0) make_room();
+    if (--here->patience <= 0) make_room(at);
     if (how <= VOLATILE && a & (size - 1)) wrong(MISALIGNED, a, size, write, at);
     const Region& r = memory.holds(a) ? memory : own;
     if (!r.holds(a) || !r.holds(a + size - 1)) return elsewhere(a, size, write, at);
@@ -252,6 +252,6 @@ HOOK void* __wrap_memset(void* to, int value, size_t n) {
 
 HOOK void __sanitizer_cov_trace_pc() {
     if (!launch || !launch->checking) return;
-    if (--here->patience <= 0) make_room();
+    if (--here->patience <= 0) make_room(AT);
     if (launch->counting) count_step(AT);
 }

@@ -29,7 +29,7 @@ extern Fault fault;
 [[noreturn]] void stop(Fault f);
 
 bool is_overdue();                                      // the launch has run for longer than it may (launch.cpp)
-[[noreturn]] void stop_overdue();
+[[noreturn]] void stop_overdue(const void* at);
 
 // The report of `fault` as "key\tvalue" lines, and as a text for people. To be called after the launch has ended.
 void compose_report();

@@ -45,7 +45,7 @@ const void* place_of(void* context) {
 // A kernel without hooks that touches what is no memory, divides by zero, or uses up its stack: the launch ends, the
 // process goes on. Of the kernel's own code only: the simulator's must not be left in the middle.
 void caught(int signal, siginfo_t* info, void* context) {
-    bool ours = launch && pthread_equal(pthread_self(), launcher);
+    bool ours = running && pthread_equal(pthread_self(), launcher);
     const void* at = place_of(context);
     bool in_kernel = ours && (uintptr_t)at >= launch->image->begin && (uintptr_t)at < launch->image->end;
     if (signal == WAKE) {
@@ -186,8 +186,8 @@ CUresult start(Kernel& k, dim3 grid, dim3 block, size_t dynamic, void** params, 
     started = milliseconds();
     bool good = run(l);
     started = 0;
+    launch = &l;
     if (checking) {
-        launch = &l;
         checks_end_launch();
         if (both) carry_globals(k.module->checked, k.module->plain);
     }

@@ -55,7 +55,8 @@ struct Launch {
     bool checking, counting;
     uint32_t first_block;
 };
-extern Launch* launch;                                  // the one that runs; null between launches
+extern Launch* launch;                                  // the last one; null between launches
+extern bool running;                                    // its blocks run now
 
 // Modules (module.cpp)
 bool load(Image& image, std::string bytes, std::string& problem);

@@ -84,6 +84,7 @@ uintptr_t allocate(size_t size, int device) {
         allocations[a] = {size, room, device};
         most_used[owner] = std::max(most_used[owner], used[owner] += size);
         if (size <= FILLED) memset((void*)a, 0xff, size);       // NaN for floats: who reads it unwritten will notice
+        set_marks(a, room, NOTHING);
         set_marks(a, size, device < 0 ? WRITTEN : FRESH);       // the host writes to pinned memory where nobody sees it
         return a;
     }

@@ -97,7 +97,7 @@ int64_t cudasim_reduce(unsigned mask, int64_t value, int what) {
 void cudasim_atomic(const volatile void* address, unsigned size, int reads) {
     const void* at = CALLER;
     if (launch->checking) checks_atomic((uintptr_t)address, size, reads, at);
-    if (--here->patience <= 0) make_room();
+    if (--here->patience <= 0) make_room(at);
 }
 
 long long cudasim_clock() {
