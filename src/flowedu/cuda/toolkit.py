@@ -1,0 +1,38 @@
+"""CUDA's compiler and headers on this machine: of an installed toolkit, else of the wheels that tools/setup_cuda.py installs."""
+from __future__ import annotations
+
+import os
+import shutil
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+# All four of one version: a newer nvvm makes code that an older ptxas refuses.
+WHEELS = ("nvidia-cuda-nvcc==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-cuda-runtime==13.0.96")
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    """The folder of a toolkit; its nvcc (None: headers alone) and its headers."""
+    folder: Path
+    nvcc: Path | None
+    headers: Path
+
+
+def candidates() -> list[Path]:
+    """Folders where a toolkit may be, the user's choice first. CUDA_HOME="" means: none that is installed."""
+    home = os.environ.get("CUDA_HOME")
+    wheels = [p for key in ("purelib", "platlib") for p in sorted(Path(sysconfig.get_path(key), "nvidia").glob("cu[0-9]*"))]
+    if home is not None:
+        return [*([Path(home)] if home else []), *wheels]
+    nvcc = shutil.which("nvcc")
+    return [Path("/usr/local/cuda"), *([Path(nvcc).resolve().parents[1]] if nvcc else []), *wheels]
+
+
+def toolkit() -> Toolkit | None:
+    """The first that has the driver's header, or None."""
+    for folder in candidates():
+        nvcc = folder / "bin" / "nvcc"
+        if (folder / "include" / "cuda.h").exists():
+            return Toolkit(folder, nvcc if nvcc.exists() else None, folder / "include")
+    return None
