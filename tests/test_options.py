@@ -23,7 +23,6 @@ REASONS = {
     "core/values/blob.BlobDef.__array_ufunc__(options)": "NumPy's protocol; where the blob answers, there are none",
     **{f"faces._{f}": "Python's protocol of imports" for f in (
         "Finder.find_spec(folders)", "Finder.find_spec(target)", "Loader.create_module(spec)", "Loader.get_code(name)")},
-    "cuda.memory_allocated(device)": "there is no GPU: 0", "cuda.max_memory_allocated(device)": "likewise",
     "autograd/graph.save_on_cpu.__init__(device_type)": "whatever the device, tensors are in main memory",
     "core/trace/blocks.GraphModule.debug(options)": "checked by Graph.debug, which calls it",
     "nn/modules/linear.Identity.__init__(args)": "its meaning is to take anything",
