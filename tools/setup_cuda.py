@@ -1,9 +1,9 @@
-"""`setup_cuda.py`: what `make test-cuda` needs in .venv. CUDA's headers, the simulator, PyCUDA. No GPU, driver or toolkit is
-needed; what is there already is not done again.
+"""`setup_cuda.py`: what `make test-cuda` needs in .venv. CUDA's headers, the simulator, PyCUDA. It takes no GPU, no driver
+and no toolkit; what is there already is not done again.
 
 PyCUDA comes as a source that wants CUDA's headers and a libcuda to be linked with. The headers are those of an installed
-toolkit (CUDA_HOME, /usr/local/cuda, nvcc on the PATH), else of NVIDIA's wheels; the libcuda is the simulator's. The wheel that
-comes out works with a real driver, too, and is kept in the cache: another .venv gets it in a second.
+toolkit (CUDA_HOME, /usr/local/cuda, nvcc on the PATH), else of NVIDIA's wheels; the libcuda is the simulator's. The wheel
+that comes out works with a real driver, too, and is kept in the cache: another .venv gets it in a second.
 """
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ def run(command: list[str], what: str, remedy: str, **more) -> None:
 def check_compiler() -> None:
     compiler = (os.environ.get("CXX") or "g++").split()[0]
     if not shutil.which(compiler):
-        sys.exit(f"There is no C++ compiler ('{compiler}' not found). Install one: on Debian or Ubuntu `apt-get install g++`, "
-                 "on Fedora `dnf install gcc-c++`; or say which one to use: CXX=/path/to/g++ make test-cuda")
+        sys.exit(f"There is no C++ compiler ('{compiler}' not found). Install one: on Debian or Ubuntu "
+                 "`apt-get install g++`, on Fedora `dnf install gcc-c++`; or say which one to use: CXX=/path/to/g++")
     header = Path(sysconfig.get_path("include"), "Python.h")
     if not header.exists():
-        sys.exit(f"Python's C headers are missing ({header}). Install them: on Debian or Ubuntu `apt-get install python3-dev`.")
+        sys.exit(f"Python's C headers are missing ({header}). Install them: on Debian or Ubuntu "
+                 "`apt-get install python3-dev`.")
 
 
 def find_toolkit():
@@ -56,7 +57,7 @@ def find_toolkit():
         run([*PIP, "install", "-q", *WHEELS], "the wheels of nvcc", "Or install CUDA's toolkit and set CUDA_HOME.")
     found = toolkit()
     if found is None:
-        sys.exit("There are no CUDA headers, although NVIDIA's wheels are installed: set CUDA_HOME to the folder of a toolkit.")
+        sys.exit("NVIDIA's wheels are installed, but CUDA's headers are not found: set CUDA_HOME to a toolkit's folder.")
     say(f"CUDA's headers: {found.headers}")
     return found
 
@@ -88,7 +89,8 @@ def wheel_of_pycuda(version: str, headers: Path, libcuda: Path) -> Path:
             "Its source needs a C++ compiler, Python's and CUDA's headers.",
             env={**os.environ, "HOME": home, **({"PIP_CACHE_DIR": cache} if cache else {})})
         file = next(Path(made).glob("*.whl"))
-        return Path(os.replace(file, folder / file.name) or folder / file.name)
+        os.replace(file, folder / file.name)
+        return folder / file.name
 
 
 def main() -> None:

@@ -17,7 +17,8 @@ __global__ void __launch_bounds__(256, 2) scale(const float* __restrict__ x, flo
 // __global__ void not_a_kernel(int n);
 __global__ void shapes(int* out) {
     if (threadIdx.x + threadIdx.y + threadIdx.z + blockIdx.x + blockIdx.y + blockIdx.z == 0)
-        out[0] = blockDim.x, out[1] = blockDim.y, out[2] = blockDim.z, out[3] = gridDim.x, out[4] = gridDim.y, out[5] = gridDim.z;
+        out[0] = blockDim.x, out[1] = blockDim.y, out[2] = blockDim.z, out[3] = gridDim.x, out[4] = gridDim.y,
+        out[5] = gridDim.z;
 }
 __global__ void numbers(unsigned char c, double d, long long l, unsigned int u, bool b, float4 v, pair p, double* out) {
     out[0] = c, out[1] = d, out[2] = l, out[3] = u, out[4] = b, out[5] = v.w, out[6] = p.a, out[7] = p.b;
@@ -32,9 +33,12 @@ def ks():
 def test_the_signatures_of_a_source():
     found = signatures(SOURCE)
     assert list(found) == ["scale", "shapes", "numbers"]
-    assert [(p.type, p.name) for p in found["scale"].parameters] == [("float*", "x"), ("float*", "y"), ("float", "factor"), ("int", "n")]
-    assert [p.type for p in found["numbers"].parameters][:5] == ["unsigned char", "double", "long long", "unsigned int", "bool"]
-    template = signatures("template <class T> __global__ void f(T* x, int n) {}\ntemplate __global__ void f<float>(float*, int);")
+    named = [(p.type, p.name) for p in found["scale"].parameters]
+    assert named == [("float*", "x"), ("float*", "y"), ("float", "factor"), ("int", "n")]
+    types = [p.type for p in found["numbers"].parameters]
+    assert types[:5] == ["unsigned char", "double", "long long", "unsigned int", "bool"]
+    template = signatures("template <class T> __global__ void f(T* x, int n) {}\n"
+                          "template __global__ void f<float>(float*, int);")
     assert [(p.type, p.name) for p in template["f<float>"].parameters] == [("float*", "x"), ("int", "n")]
 
 
@@ -76,8 +80,10 @@ def test_numbers_of_every_kind(ks):
 x = np.zeros(4, np.float32)
 WRONG = {
     "few": (CallError, ("scale", 1, 1), (x, x, 1.0), ["3 arguments for 4 parameters", "scale(const float* __restrict__ x"]),
-    "int for an array": (DTypeError, ("scale", 1, 1), (x, 3, 1.0, 4), ["y must be an array", "float *y", "float32", "the int 3"]),
-    "dtype": (DTypeError, ("scale", 1, 1), (x.astype(float), x, 1.0, 4), ["x has the wrong dtype", "float32", "float64", "astype"]),
+    "int for an array": (DTypeError, ("scale", 1, 1), (x, 3, 1.0, 4),
+                         ["y must be an array", "float *y", "float32", "the int 3"]),
+    "dtype": (DTypeError, ("scale", 1, 1), (x.astype(float), x, 1.0, 4),
+              ["x has the wrong dtype", "float32", "float64", "astype"]),
     "float for int": (DTypeError, ("scale", 1, 1), (x, x, 1.0, 4.0), ["n must be an integer", "the float 4.0", "int(n)"]),
     "array for float": (DTypeError, ("scale", 1, 1), (x, x, x, 4), ["factor must be a number", "float32[4]"]),
     "large int": (DTypeError, ("scale", 1, 1), (x, x, 1.0, 2**31), ["n does not fit", "2147483647"]),

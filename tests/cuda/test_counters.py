@@ -1,11 +1,11 @@
 """What flow.cuda.profile counts, against numbers worked out by hand."""
 import io
 
+import kernels
 import numpy as np
 import pytest
 
 import flowedu as flow
-import kernels
 from common import in_simulator
 
 pytestmark = in_simulator
@@ -52,7 +52,7 @@ def test_wide_and_common_accesses():
 
 @pytest.mark.parametrize("pad, conflicts", [(0, 32 * 31), (1, 0)])
 def test_bank_conflicts_of_a_transpose(pad, conflicts):
-    """A column of a 32x32 tile lies in one bank: 32 turns instead of 1, for each of 32 warps. One more float a row: none."""
+    """A column of a 32x32 tile lies in one bank: 32 turns instead of 1, for each of 32 warps. Rows of 33 floats: none."""
     c = counted(kernels.TRANSPOSE, f"transpose<{pad}>", 1, (32, 32), f32(32, 32), f32(32, 32), 32, 32)
     assert c["conflicts"] == conflicts and c["barriers"] == 1
     assert c["shared_loads"] == c["shared_stores"] == c["global_loads"] == c["global_stores"] == 32

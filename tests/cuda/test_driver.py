@@ -24,8 +24,10 @@ def test_gpuarray_arithmetic():
 
 
 def test_source_modules_and_their_errors():
-    module = SourceModule("__constant__ float c[4];\n__device__ int n = 7;\n"
-                          "__global__ void f(float* y, int* m) { y[threadIdx.x] = c[threadIdx.x]; if (threadIdx.x == 0) *m = n; }")
+    module = SourceModule("""
+__constant__ float c[4];
+__device__ int n = 7;
+__global__ void f(float* y, int* m) { y[threadIdx.x] = c[threadIdx.x]; if (threadIdx.x == 0) *m = n; }""")
     address, size = module.get_global("c")
     assert size == 16
     drv.memcpy_htod(address, np.arange(4, dtype=np.float32))
@@ -40,7 +42,8 @@ def test_source_modules_and_their_errors():
 
 
 def test_streams_events_and_prepared_calls():
-    f = SourceModule("__global__ void add(float* x, float v, int n) { if (threadIdx.x < n) x[threadIdx.x] += v; }").get_function("add")
+    source = "__global__ void add(float* x, float v, int n) { if (threadIdx.x < n) x[threadIdx.x] += v; }"
+    f = SourceModule(source).get_function("add")
     x, stream = gpuarray.zeros(20, np.float32), drv.Stream()
     begin, end = drv.Event(), drv.Event()
     begin.record(stream)
@@ -84,7 +87,8 @@ def test_wrong_copies_and_launches_are_refused():
     with pytest.raises(drv.Error, match="too few bytes of arguments"):
         f(block=(1, 1, 1), grid=(1, 1))
     with pytest.raises(drv.LaunchError, match=r"(?s)thread \(25, 0, 0\).*beyond the end of x.*kernel\.cu:\d+: x\["):
-        SourceModule("__global__ void f(int* x) {\n x[threadIdx.x] = 1; }").get_function("f")(a, block=(32, 1, 1), grid=(1, 1))
+        f = SourceModule("__global__ void f(int* x) {\n x[threadIdx.x] = 1; }").get_function("f")
+        f(a, block=(32, 1, 1), grid=(1, 1))
 
 
 DEVICES = """
@@ -150,7 +154,8 @@ said("__global__ void f(int* x) {\\n x[1ll << 40] = 1; }", x)
 said("__global__ void f(int* x) {\\n if (threadIdx.x > 30) x[0] = x[2] / x[1]; }", x)
 said("__global__ void f(int* x) { \\n volatile int y = 1; while (y); x[0] = 1; }", x)
 said("__global__ void f(int* x) {\\n while (atomicAdd(x, 0) == 0); }", x)
-said("__device__ int g(int n, int* x) { volatile int a[100]; a[n % 100] = n; return n < 0 ? 0 : g(n + 1, x) + a[n % 7]; }\\n"
+said("__device__ int g(int n, int* x) { volatile int a[100]; a[n % 100] = n; "
+     "return n < 0 ? 0 : g(n + 1, x) + a[n % 7]; }\\n"
      "__global__ void f(int* x) { x[0] = g(0, x); }", x)
 said("__global__ void f(int* x) {\\n if (threadIdx.x < 16) __shfl_sync(0xffffffff, 1, 0); else __syncthreads(); }", x)
 k = flow.cuda.kernel("__global__ void f(int* x) { x[threadIdx.x] = threadIdx.x; }")
@@ -169,11 +174,19 @@ def test_the_process_survives(checked):
     assert said[5] == "lanes missing 2" and said[-1] == "0 1 2 3"
 
 
+OFF = """
+import flowedu as flow
+try:
+    print(flow.cuda.is_available(), flow.cuda.device_count())
+    flow.cuda.kernel("__global__ void f() {}")
+except RuntimeError as e:
+    print("make test-cuda" in str(e) or e)
+"""
+
+
 def test_off_and_not_set_up():
-    script = ("import flowedu as flow\nfrom flowedu.errors import DeviceError\nprint(flow.cuda.is_available(), flow.cuda.device_count())\n"
-              "try:\n    flow.cuda.kernel('__global__ void f() {}')\nexcept DeviceError as e:\n    print('make test-cuda' in str(e))\n")
-    assert alone(script, FLOWEDU_CUDA="off") == "False 0\nTrue\n"
-    said = alone("import flowedu as flow\ntry:\n    flow.cuda.is_available()\nexcept RuntimeError as e:\n    print(e)\n", FLOWEDU_CUDA="no")
+    assert alone(OFF, FLOWEDU_CUDA="off") == "False 0\nTrue\n"
+    said = alone(OFF, FLOWEDU_CUDA="no")
     assert "gpu, sim or off" in said and "'no'" in said
 
 

@@ -1,10 +1,9 @@
-"""Faults that a GPU hides, one of each kind: the report names kernel, block, thread and line, and the correct kernel, in five
-orders of threads, reports nothing."""
+"""Faults that a GPU hides, one of each kind: the report names kernel, block, thread and line, and a mended kernel, in five
+orders of threads, gives no report."""
 import numpy as np
 import pytest
 
-import flowedu as flow
-from common import alone, faulty, in_simulator, line_with
+from common import faulty, in_simulator, line_with
 
 pytestmark = in_simulator
 f32 = lambda *shape: np.ones(shape, np.float32)

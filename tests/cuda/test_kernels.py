@@ -1,11 +1,11 @@
-"""Kernels against NumPy: matrix products, row sums, softmax, histograms, transposes, over sizes that do not fit the blocks."""
+"""Kernels against NumPy: matrix products, row sums, softmax, histograms, transposes, of sizes that fit no block."""
+import kernels
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
-import kernels
 from common import alone, in_simulator
 
 sizes = st.integers(1, 40)

@@ -1,10 +1,10 @@
-"""CUDA C itself: warp functions, atomics of all kinds, vector types, halves, intrinsics, memory of modules; against NumPy or
-by hand. nvcc, where it is installed, has to accept every source, too."""
+"""CUDA C itself: warp functions, atomics of all kinds, vectors, halves, intrinsics, variables of modules; against NumPy or
+by hand. nvcc has to accept every source, too."""
+import kernels
 import numpy as np
 import pytest
 
 import flowedu as flow
-import kernels
 from common import in_simulator
 from flowedu.cuda.source import cubin, prepared
 from flowedu.cuda.toolkit import toolkit
@@ -27,7 +27,8 @@ __global__ void warp(const int* x, int* out) {
     out[9 * 32 + lane] = (int)(2 * d);
     int same;
     out[10 * 32 + lane] = __match_all_sync(all, lane / 32, &same) == all && same;
-    out[11 * 32 + lane] = __syncthreads_count(v % 4 == 0) + 100 * __syncthreads_and(v >= 0) + 1000 * __syncthreads_or(v > 99);
+    out[11 * 32 + lane] = __syncthreads_count(v % 4 == 0) + 100 * __syncthreads_and(v >= 0);
+    out[11 * 32 + lane] += 1000 * __syncthreads_or(v > 99);
 }"""
 
 
@@ -46,14 +47,15 @@ def test_warp_functions():
 
 ATOMICS = """
 template <class T> __device__ void all(T* y, T v) {
-    atomicAdd(&y[0], v), atomicSub(&y[1], v), atomicMin(&y[2], v), atomicMax(&y[3], v), atomicAnd(&y[4], v), atomicOr(&y[5], v);
-    atomicXor(&y[6], v);
+    atomicAdd(&y[0], v), atomicSub(&y[1], v), atomicMin(&y[2], v), atomicMax(&y[3], v), atomicAnd(&y[4], v);
+    atomicOr(&y[5], v), atomicXor(&y[6], v);
 }
 __global__ void ints(int* y, unsigned int* u, unsigned long long* l) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     all<int>(y, i), all<unsigned int>(u, i);
     atomicInc(&u[7], 9u), atomicDec(&u[8], 9u);
-    atomicAdd(&l[0], 1ull << 32), atomicMax(&l[1], (unsigned long long)i << 40), atomicCAS(&l[2], (unsigned long long)i, i + 1ull);
+    atomicAdd(&l[0], 1ull << 32), atomicMax(&l[1], (unsigned long long)i << 40);
+    atomicCAS(&l[2], (unsigned long long)i, i + 1ull);
     if (i == 5) atomicExch(&y[7], 55);
 }
 __global__ void floats(float* y, double* d) {
@@ -103,7 +105,10 @@ struct __align__(8) item { float weight; short id; };
 __constant__ float table[3] = {1, 2, 4};
 __device__ float4 total;
 __device__ int calls = 0;
-template <typename T, int N> struct Row { T v[N]; __device__ T sum() const { T s = 0; for (int i = 0; i < N; ++i) s += v[i]; return s; } };
+template <typename T, int N> struct Row {
+    T v[N];
+    __device__ T sum() const { T s = 0; for (int i = 0; i < N; ++i) s += v[i]; return s; }
+};
 __global__ void types(const float4* x, double2* d, float3* f3, uchar4* c, __half* h, item* items, float* out) {
     extern __shared__ __align__(16) unsigned char raw[];
     float4* part = (float4*)raw;
@@ -148,12 +153,14 @@ __global__ void numbers(const float* x, float* y, int* i) {
     float v = x[threadIdx.x];
     float* o = y + threadIdx.x * 12;
     o[0] = __expf(v), o[1] = rsqrtf(v), o[2] = __fmaf_rn(v, 2.0f, 1.0f), o[3] = fminf(v, 1.0f), o[4] = fmaxf(v, 1.0f);
-    o[5] = __fdividef(1.0f, v), o[6] = __logf(v), o[7] = powf(v, 3.0f), o[8] = min(v, 2.0f) + max(1, 2), o[9] = __ldg(x + threadIdx.x);
+    o[5] = __fdividef(1.0f, v), o[6] = __logf(v), o[7] = powf(v, 3.0f), o[8] = min(v, 2.0f) + max(1, 2);
+    o[9] = __ldg(x + threadIdx.x);
     o[10] = __saturatef(v - 1.0f), o[11] = tanhf(v) + erff(v) + log1pf(v) + fabsf(-v) + floorf(v) + ::sqrtf(v);
     if (threadIdx.x == 0) {
         i[0] = __popc(0xf0f0u), i[1] = __ffs(8), i[2] = __clz(1), i[3] = __float2int_rn(2.5f), i[4] = __float2int_rz(-2.9f);
         i[5] = __brev(1u) >> 31, i[6] = __mulhi(1 << 20, 1 << 20), i[7] = __float_as_int(1.0f), i[8] = __popcll(~0ull);
-        i[9] = __float2int_rn(1e20f), i[10] = __byte_perm(0x33221100, 0x77665544, 0x7410) == 0x77441100, i[11] = clock64() > 0;
+        i[9] = __float2int_rn(1e20f), i[10] = __byte_perm(0x33221100, 0x77665544, 0x7410) == 0x77441100;
+        i[11] = clock64() > 0;
         i[12] = __umulhi(1u << 31, 4u), i[13] = warpSize, i[14] = __clzll(1ll), i[15] = __ffsll(1ll << 40);
     }
 }"""
@@ -177,12 +184,14 @@ def test_lanes_that_are_not_there_give_nan_and_fresh_memory_is_nan():
     from pycuda import gpuarray
 
     y = np.zeros(16, np.float32)
-    flow.cuda.kernel("__global__ void f(float* y) { y[threadIdx.x] = __shfl_down_sync(0xffffffffu, 1.0f, 8); }")("f", 1, 16)(y)
+    k = flow.cuda.kernel("__global__ void f(float* y) { y[threadIdx.x] = __shfl_down_sync(0xffffffffu, 1.0f, 8); }")
+    k("f", 1, 16)(y)
     assert y[:8].tolist() == [1.0] * 8 and np.isnan(y[8:]).all()
     assert np.isnan(gpuarray.empty(100, np.float32).get()).all()
 
 
-SOURCES = [WARP, ATOMICS, TYPES, NUMBERS, kernels.SGEMM, kernels.ROWS, kernels.HISTOGRAM, kernels.TRANSPOSE, kernels.LAST_BLOCK]
+SOURCES = [WARP, ATOMICS, TYPES, NUMBERS, kernels.SGEMM, kernels.ROWS, kernels.HISTOGRAM, kernels.TRANSPOSE,
+           kernels.LAST_BLOCK]
 
 
 @pytest.mark.slow

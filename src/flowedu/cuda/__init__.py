@@ -1,7 +1,7 @@
 """flow.cuda: the questions programs ask about GPUs, answered truthfully, and kernels of one's own.
 
-FLOWEDU_CUDA=gpu|sim|off chooses where they run; without it on a GPU, if there is one. Tensors stay on the CPU in this build:
-seeding all devices, emptying their cache and waiting for tensors have nothing to do.
+FLOWEDU_CUDA=gpu|sim|off chooses where they run; without it on a GPU, if there is one. Tensors stay on the CPU in this
+build: seeding all devices, emptying their cache and waiting for tensors have nothing to do.
 """
 from __future__ import annotations
 

@@ -8,8 +8,9 @@ from flowedu.errors import CallError, DTypeError, told_value
 
 # C's types in NumPy's; vectors by their elements.
 SCALARS = {
-    "float": "f4", "double": "f8", "half": "f2", "__half": "f2", "bool": "?", "char": "i1", "signed char": "i1", "short": "i2",
-    "short int": "i2", "int": "i4", "long": "i8", "long int": "i8", "long long": "i8", "long long int": "i8", "unsigned": "u4",
+    "float": "f4", "double": "f8", "half": "f2", "__half": "f2", "bool": "?", "char": "i1", "signed char": "i1",
+    "short": "i2", "short int": "i2", "int": "i4", "long": "i8", "long int": "i8", "long long": "i8", "long long int": "i8",
+    "unsigned": "u4",
     "unsigned char": "u1", "unsigned short": "u2", "unsigned int": "u4", "unsigned long": "u8", "unsigned long long": "u8",
     "uchar": "u1", "ushort": "u2", "uint": "u4", "ulong": "u8", "size_t": "u8", "ptrdiff_t": "i8",
     **{f"{sign}int{bits}_t": f"{sign or 'i'}{bits // 8}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
@@ -34,7 +35,7 @@ def alignment(p: Parameter, value) -> int:
 
 
 class Packed:
-    """The arguments of one call. `bytes` is what a launch takes; `finish()` copies back what the kernel may have written."""
+    """The arguments of one call. `bytes` is what a launch takes; finish() copies back what the kernel may have written."""
 
     def __init__(self, signature: Signature, arguments: tuple, machine):
         if len(arguments) != len(signature.parameters):
@@ -54,8 +55,9 @@ class Packed:
             _check_dtype(signature, p, x.dtype, x.size, x)
             writes = not p.text.lstrip().startswith("const ")
             if writes and not x.flags.writeable:
-                raise DTypeError(f"{signature.name}: {p.name} is written by the kernel", expected=f"a writable array for `{p.text}`",
-                                 got="a read-only one", fix=f"x.copy(), or `const {p.text}` in the kernel")
+                raise DTypeError(f"{signature.name}: {p.name} is written by the kernel", got="a read-only one",
+                                 expected=f"a writable array for `{p.text}`",
+                                 fix=f"x.copy(), or `const {p.text}` in the kernel")
             return self._copied(x, writes)
         interface = getattr(x, "__cuda_array_interface__", None)
         if interface is not None:
@@ -63,8 +65,8 @@ class Packed:
             return np.uint64(interface["data"][0])
         if isinstance(x, (self.machine.driver.DeviceAllocation, self.machine.driver.PooledDeviceAllocation)):
             return np.uint64(int(x))
-        raise DTypeError(f"{signature.name}: {p.name} must be an array", expected=f"`{p.text}`: {_told_type(p)}", got=told_value(x),
-                         fix="np.array([...], dtype), or an array on the device")
+        raise DTypeError(f"{signature.name}: {p.name} must be an array", expected=f"`{p.text}`: {_told_type(p)}",
+                         got=told_value(x), fix="np.array([...], dtype), or an array on the device")
 
     def _copied(self, x: np.ndarray, writes: bool):
         if x.size == 0:
@@ -101,8 +103,8 @@ def _check_dtype(signature: Signature, p: Parameter, dtype: np.dtype, size: int,
         return
     wanted, width = known
     if dtype != wanted and not (dtype.kind == "c" and dtype.itemsize == wanted.itemsize * width):
-        raise DTypeError(f"{signature.name}: {p.name} has the wrong dtype", expected=f"`{p.text}`: {_told_type(p)}", got=told_value(x),
-                         fix=f"{p.name}.astype(np.{wanted.name})")
+        raise DTypeError(f"{signature.name}: {p.name} has the wrong dtype", expected=f"`{p.text}`: {_told_type(p)}",
+                         got=told_value(x), fix=f"{p.name}.astype(np.{wanted.name})")
     if size * dtype.itemsize % (wanted.itemsize * width):
         raise DTypeError(f"{signature.name}: {p.name} has no whole number of {p.type[:-1]}",
                          expected=f"`{p.text}`: a multiple of {width} numbers", got=f"{size} numbers")
@@ -132,5 +134,6 @@ def scalar(signature: Signature, p: Parameter, x):
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         if not info.min <= int(x) <= info.max:
-            raise DTypeError(f"{signature.name}: {p.name} does not fit", expected=f"`{p.text}`: {info.min} to {info.max}", got=str(x))
+            raise DTypeError(f"{signature.name}: {p.name} does not fit", got=str(x),
+                             expected=f"`{p.text}`: {info.min} to {info.max}")
     return dtype.type(x)

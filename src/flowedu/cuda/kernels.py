@@ -29,8 +29,9 @@ class Kernels:
         Raises NameKeyError: there is no such kernel; ArgumentError: more than a device can do."""
         if name not in self.signatures:
             near = nearest(name, self.signatures)
-            raise NameKeyError(f"kernel: the source has no kernel {name!r}", expected=", ".join(self.signatures), got=repr(name),
-                               fix=f"did you mean {near!r}?" if near else "templates must be instantiated in the source")
+            raise NameKeyError(f"kernel: the source has no kernel {name!r}", expected=", ".join(self.signatures),
+                               got=repr(name), fix=f"did you mean {near!r}?" if near else
+                               "templates must be instantiated in the source")
         return Launch(self, self.signatures[name], _shape("grid", grid), _shape("block", block), shared)
 
     def function(self, name: str):
@@ -84,8 +85,8 @@ class Launch:
         for what, shape, key in (("block", self.block, "MAX_BLOCK_DIM_"), ("grid", self.grid, "MAX_GRID_DIM_")):
             for axis, n in zip("XYZ", shape):
                 if n > of[key + axis]:
-                    raise ArgumentError(f"{name}: the {what} is too large along {axis.lower()}", expected=f"at most {of[key + axis]}",
-                                        got=f"{what}={shape}")
+                    raise ArgumentError(f"{name}: the {what} is too large along {axis.lower()}",
+                                        expected=f"at most {of[key + axis]}", got=f"{what}={shape}")
         if not 0 <= self.shared <= of["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"]:
             raise ArgumentError(f"{name}: {self.shared} bytes of shared memory", expected="0 to "
                                 f"{of['MAX_SHARED_MEMORY_PER_BLOCK_OPTIN']} bytes", got=f"shared={self.shared}")
@@ -111,7 +112,8 @@ class Launch:
 def _shape(what: str, n) -> tuple[int, int, int]:
     """A number or up to three of them as three."""
     numbers = tuple(n) if isinstance(n, (tuple, list)) else (n,)
-    good = 1 <= len(numbers) <= 3 and all(isinstance(i, int) and not isinstance(i, bool) or hasattr(i, "__index__") for i in numbers)
-    if not good or any(int(i) < 1 for i in numbers):
-        raise ArgumentError(f"kernel: {what} is no shape of threads", expected="a positive number, or up to three", got=f"{what}={n!r}")
+    whole = all(hasattr(i, "__index__") and not isinstance(i, bool) for i in numbers)
+    if not whole or not 1 <= len(numbers) <= 3 or any(int(i) < 1 for i in numbers):
+        raise ArgumentError(f"kernel: {what} is no shape of threads", expected="a positive number, or up to three",
+                            got=f"{what}={n!r}")
     return (*map(int, numbers), 1, 1)[:3]

@@ -57,8 +57,9 @@ class Machine:
         if held and held.index == index:
             return index
         if not 0 <= index < self.count:
-            raise DeviceError(f"there is no device cuda:{index}", expected=f"an index from 0 to {self.count - 1}", got=str(index),
-                              fix="FLOWEDU_CUDA_DEVICES says how many the simulator has" if self.kind == "sim" else "")
+            raise DeviceError(f"there is no device cuda:{index}", expected=f"an index from 0 to {self.count - 1}",
+                              got=str(index), fix="FLOWEDU_CUDA_DEVICES says how many the simulator has"
+                              if self.kind == "sim" else "")
         if index not in self._contexts:
             self._contexts[index] = self.driver.Device(index).retain_primary_context()
         if held:
@@ -160,7 +161,8 @@ def _load_simulator() -> ctypes.CDLL:
 
     if "pycuda._driver" in sys.modules:
         raise DeviceError("PyCUDA was imported before the simulator was there", expected="flow.cuda first, then pycuda",
-                          got="import pycuda.driver before it", fix="call flow.cuda.is_available() before you import pycuda")
+                          got="import pycuda.driver before it",
+                          fix="call flow.cuda.is_available() before you import pycuda")
     path = library()
     if not path.exists():
         found = toolkit()

@@ -23,8 +23,8 @@ class Profile:
         return self.kernels[kernel]
 
     def __str__(self) -> str:
-        head = ("kernel", "launches", "loads", "stores", "sectors/access", "shared loads", "shared stores", "conflicts", "barriers",
-                "atomics", "divergent")
+        head = ("kernel", "launches", "loads", "stores", "sectors/access", "shared loads", "shared stores", "conflicts",
+                "barriers", "atomics", "divergent")
         rows = [head]
         for name, c in self.kernels.items():
             accesses = c["global_loads"] + c["global_stores"]
@@ -32,7 +32,8 @@ class Profile:
                          f"{c['sectors'] / accesses:.2f}" if accesses else "-", c["shared_loads"], c["shared_stores"],
                          c["conflicts"], c["barriers"], c["atomics"], c["divergent"]))
         widths = [max(len(str(r[i])) for r in rows) for i in range(len(head))]
-        return "\n".join("  ".join(f"{r[i]!s:<{w}}" if i == 0 else f"{r[i]!s:>{w}}" for i, w in enumerate(widths)) for r in rows)
+        return "\n".join("  ".join(f"{x!s:>{w}}" if i else f"{x!s:<{w}}" for i, (x, w) in enumerate(zip(r, widths)))
+                         for r in rows)
 
 
 @contextmanager

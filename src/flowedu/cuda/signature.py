@@ -9,7 +9,7 @@ _KERNEL = re.compile(r"""__global__\s*
     (?:(?:static|inline|void|extern|__forceinline__|__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)|
         __attribute__\s*\(\(.*?\)\))\s*)*
     (?P<name>[A-Za-z_]\w*)\s*(?P<arguments><[^;{(]*>)?\s*\(""", re.X)
-_WORDS = re.compile(r"\b(?:const|volatile|struct|class|typename|__restrict__|__restrict|restrict|__grid_constant__|signed)\b")
+_WORDS = re.compile(r"\b(?:const|volatile|struct|class|typename|__restrict__|__restrict|__grid_constant__|signed)\b")
 
 
 @dataclass(frozen=True)

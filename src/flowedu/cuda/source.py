@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import re
 import struct
 import subprocess
@@ -13,7 +12,8 @@ from pathlib import Path
 from flowedu.cuda.folders import cache_folder, keep
 from flowedu.errors import DeviceError, KernelError
 
-_LINE = re.compile(r"kernel\.cu(?::(\d+)(?::\d+)?: (?:fatal )?error: |\((\d+)\): (?:catastrophic )?error:? ?(?:#\d+-D)?:? ?)(.*)")
+_LINE = re.compile(r"kernel\.cu(?::(\d+)(?::\d+)?: (?:fatal )?error: |"                        # g++
+                   r"\((\d+)\): (?:catastrophic )?error:? ?(?:#\d+-D)?:? ?)(.*)")             # nvcc
 
 
 def compiled(source: str, machine, options: tuple[str, ...] = ()) -> bytes:
@@ -23,7 +23,7 @@ def compiled(source: str, machine, options: tuple[str, ...] = ()) -> bytes:
         from flowedu.cuda.sim import compiler
 
         try:
-            return compiler.compiled(text, checked=os.environ.get("FLOWEDU_CUDA_CHECK", "0") not in ("", "0"), options=options)
+            return compiler.compiled(text, checked=compiler.wants_checks(), options=options)
         except compiler.CompileError as e:
             raise told(str(e), source) from None
     major, minor = machine.driver.Device(machine.use()).compute_capability()
@@ -91,8 +91,8 @@ def symbols(module: bytes) -> list[str]:
     return names
 
 
-_LETTERS = {"float": "f", "double": "d", "int": "i", "unsigned int": "j", "unsigned": "j", "char": "c", "bool": "b", "short": "s",
-            "long": "l", "long long": "x", "unsigned char": "h", "unsigned long long": "y"}
+_LETTERS = {"float": "f", "double": "d", "int": "i", "unsigned int": "j", "unsigned": "j", "char": "c", "bool": "b",
+            "short": "s", "long": "l", "long long": "x", "unsigned char": "h", "unsigned long long": "y"}
 
 
 def symbol(name: str, module: bytes) -> str:

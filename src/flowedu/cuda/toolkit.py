@@ -1,4 +1,4 @@
-"""CUDA's compiler and headers on this machine: of an installed toolkit, else of the wheels that tools/setup_cuda.py installs."""
+"""CUDA's compiler and headers: of a toolkit on this machine, else of the wheels that tools/setup_cuda.py installs."""
 from __future__ import annotations
 
 import os

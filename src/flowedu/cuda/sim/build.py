@@ -1,7 +1,6 @@
 """Builds the simulator: g++ makes `libcuda.so.1` of runtime/, once for each version of its files."""
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -19,7 +18,8 @@ FLAGS = ["-std=c++17", "-O2", "-g1", "-fPIC", "-Wall", "-fvisibility=hidden", "-
 DECLARED = re.compile(r"\bCUresult\s+(?:\w+\s+)?(cu[A-Z]\w+)\s*\(")
 NVCC = """#!/bin/sh
 # Stands in for nvcc where PyCUDA looks for it: in PATH, before the real one.
-PYTHONPATH="${FLOWEDU_CUDA_PATH}${PYTHONPATH:+:$PYTHONPATH}" exec "${FLOWEDU_CUDA_PYTHON:-python3}" -m flowedu.cuda.sim.nvcc "$@"
+export PYTHONPATH="${FLOWEDU_CUDA_PATH}${PYTHONPATH:+:$PYTHONPATH}"
+exec "${FLOWEDU_CUDA_PYTHON:-python3}" -m flowedu.cuda.sim.nvcc "$@"
 """
 
 
@@ -30,8 +30,8 @@ def library() -> Path:
 
 def unsupported(headers: Path) -> str:
     """C of all functions of the driver, as far as nobody defines them better: each says that it is not supported."""
-    text = subprocess.run([*gxx(), "-E", "-P", "-x", "c++", "-", f"-I{headers}"], capture_output=True, text=True, check=True,
-                          input="#include <cuda.h>\n#include <cudaProfiler.h>\n").stdout
+    text = subprocess.run([*gxx(), "-E", "-P", "-x", "c++", "-", f"-I{headers}"], check=True, capture_output=True,
+                          text=True, input="#include <cuda.h>\n#include <cudaProfiler.h>\n").stdout
     names = sorted(set(DECLARED.findall(text)) | {"cuCtxAttach", "cuCtxDetach", "cuProfilerInitialize"})
     return "".join(f"__attribute__((weak)) int {name}(void) {{ return 801; }}\n" for name in names)
 
@@ -56,8 +56,8 @@ def build(headers: Path) -> Path:
         commands.append([*compiler, "-w", "-x", "c", "-fPIC", "-c", str(folder / "rest.c"), "-o", str(folder / "rest.o")])
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(pool.map(_run, commands))
-        _run([*compiler, "-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic-functions", "-o", str(folder / "libcuda.so.1"),
-              *(c[-1] for c in commands), "-ldl", "-lpthread"])
+        _run([*compiler, "-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic-functions",
+              "-o", str(folder / "libcuda.so.1"), *(c[-1] for c in commands), "-ldl", "-lpthread"])
         for o in folder.glob("*.[oc]"):
             o.unlink()
         (folder / "libcuda.so").symlink_to("libcuda.so.1")         # what PyCUDA is linked with

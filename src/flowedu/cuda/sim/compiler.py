@@ -23,7 +23,8 @@ VARIANTS = {
                 "-fno-tree-sra", "-fno-ipa-sra", "-fno-toplevel-reorder", "-fno-omit-frame-pointer", "-DCUDASIM_CHECKED",
                 "-Wl,--wrap=memcpy,--wrap=memset,--wrap=memmove"],
 }
-BEFORE = ["-D__CUDACC__=1", "-D__CUDA_ARCH__=900", "-D__CUDASIM__=1", f"-I{INCLUDE / 'empty'}"]      # while macros are replaced
+# While macros are replaced, before the header is there:
+BEFORE = ["-D__CUDACC__=1", "-D__CUDA_ARCH__=900", "-D__CUDASIM__=1", f"-I{INCLUDE / 'empty'}"]
 
 
 class CompileError(Exception):
@@ -39,6 +40,11 @@ def run(command: list[str], text: str = "", folder: Path | None = None) -> subpr
     return subprocess.run(command, input=text, capture_output=True, text=True, cwd=folder or tempfile.gettempdir())
 
 
+def wants_checks() -> bool:
+    """FLOWEDU_CUDA_CHECK=1: kernels are compiled with hooks from the beginning."""
+    return os.environ.get("FLOWEDU_CUDA_CHECK", "0") not in ("", "0")
+
+
 @functools.cache
 def identity() -> str:
     """What the result depends on beside source and options: the simulator's files, the compiler, the processor."""
@@ -46,7 +52,8 @@ def identity() -> str:
     for p in sorted([*HERE.rglob("*.h"), *HERE.rglob("*.cpp"), *HERE.rglob("*.hpp"), *HERE.glob("*.py"),
                      HERE.parent / "signature.py"]):
         h.update(p.name.encode() + p.read_bytes())
-    h.update(run([*gxx(), "-march=native", "-Q", "--help=target", "--version"]).stdout.encode() + platform.machine().encode())
+    h.update(run([*gxx(), "-march=native", "-Q", "--help=target", "--version"]).stdout.encode())
+    h.update(platform.machine().encode())
     return h.hexdigest()[:16]
 
 

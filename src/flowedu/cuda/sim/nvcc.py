@@ -1,7 +1,6 @@
 """What PyCUDA calls in nvcc's place: `nvcc --cubin -I... kernel.cu` writes kernel.cubin, a module for the simulator."""
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +22,7 @@ def kept(arguments: list[str]) -> tuple[str, ...]:
 
 def main(arguments: list[str]) -> int:
     """Returns the exit status."""
-    checked = "--checked" in arguments or os.environ.get("FLOWEDU_CUDA_CHECK", "0") not in ("", "0")
+    checked = "--checked" in arguments or compiler.wants_checks()
     if "--version" in arguments:
         print(f"nvcc: flowedu's CUDA simulator {compiler.identity()} {'checked' if checked else 'plain'}")
         return 0

@@ -5,9 +5,10 @@ import re
 
 from flowedu.cuda.signature import signatures
 
-_DYNAMIC = re.compile(r"\bextern\s+(?:__shared__\s+((?:__align__|alignas)\s*\([^)]*\)\s*)?|(?:__align__|alignas)\s*\([^)]*\)\s*"
-                      r"__shared__\s+)(?P<type>[\w:]+(?:\s*<[^;]*>)?(?:\s+\w+)*?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;")
-_SWAPPED = re.compile(r"\b((?:static|volatile|(?:__align__|alignas)\s*\([^)]*\))\s+)+__shared__\b")
+_ALIGN = r"(?:__align__|alignas)\s*\([^)]*\)"
+_DYNAMIC = re.compile(rf"\bextern\s+(?:__shared__\s+(?:{_ALIGN}\s*)?|{_ALIGN}\s*__shared__\s+)"
+                      r"(?P<type>[\w:]+(?:\s*<[^;]*>)?(?:\s+\w+)*?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;")
+_SWAPPED = re.compile(rf"\b((?:static|volatile|{_ALIGN})\s+)+__shared__\b")
 _CONSTANT = re.compile(r"\b(?:static\s+)?(?:const\s+__constant__|__constant__\s+const)\b|\bstatic\s+__constant__\b")
 
 

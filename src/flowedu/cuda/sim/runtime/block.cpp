@@ -110,7 +110,8 @@ Thread* next_thread() {
     stop(f);
 }
 
-// Nobody can go on. A barrier lets go of all who are left, so somebody waits in a warp function, for lanes that wait elsewhere.
+// Nobody can go on. A barrier lets go of all who are left, so somebody waits in a warp function, for lanes that are
+// elsewhere.
 [[noreturn]] void stuck() {
     Fault f;
     f.kind = LANES_MISSING;

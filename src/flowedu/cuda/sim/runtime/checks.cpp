@@ -1,5 +1,5 @@
-// The hooks that g++ puts before every access (-fsanitize=thread, without its library), and what they look at: whether there
-// is memory, whether it has been written, and how threads meet at barriers and in warp functions. Races are in races.cpp.
+// The hooks that g++ puts before every access (-fsanitize=thread, without its library), and what they look at: whether
+// there is memory, whether it has been written, how threads meet at barriers and in warp functions. Races: races.cpp.
 #include "checks.h"
 
 #include <string.h>
@@ -16,8 +16,6 @@ namespace {
 struct Watched { Image* image; Region region; };
 std::vector<Watched> watched;                           // the data of modules
 Region own;                                             // those of the module that runs
-
-constexpr size_t SHARED_END = DYNAMIC_ROOM;             // where dynamic shared memory ends, from the beginning of all memory
 
 void set_marks(const Region& r, uintptr_t a, size_t n, int m) { memset(r.mark(a), m, n); }
 
@@ -101,7 +99,7 @@ void unwatch(Image& image) {
 
 void checks_begin_launch() {
     own = watch(*launch->image);
-    set_marks(memory, memory.begin, SHARED_END, NOTHING);
+    set_marks(memory, memory.begin, DYNAMIC_ROOM, NOTHING);
     races_begin_launch();
     if (launch->counting) counts_begin_launch();
 }
@@ -167,7 +165,8 @@ bool only_orders(const char* what) { return !strcmp(what, "__syncwarp()"); }
 
 }  // namespace
 
-// __syncwarp orders memory and gives nothing back: it may be called in several places, and lanes that have left are no loss.
+// __syncwarp orders memory and gives nothing back: it may be called in several places, and lanes that have left are no
+// loss.
 void checks_meeting(const Meeting& m, const void* at, const char* what) {
     if (only_orders(what)) return;
     const Warp& w = *here->warp;

@@ -189,7 +189,9 @@ API cuMemsetD8Async(CUdeviceptr p, unsigned char v, size_t n, CUstream) { return
 API cuMemsetD16Async(CUdeviceptr p, unsigned short v, size_t n, CUstream) { return fill(p, v, n); }
 API cuMemsetD32Async(CUdeviceptr p, unsigned v, size_t n, CUstream) { return fill(p, v, n); }
 API cuMemsetD2D8(CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h) { return fill_rows(p, pitch, v, w, h); }
-API cuMemsetD2D16(CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h) { return fill_rows(p, pitch, v, w, h); }
+API cuMemsetD2D16(CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h) {
+    return fill_rows(p, pitch, v, w, h);
+}
 API cuMemsetD2D32(CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h) { return fill_rows(p, pitch, v, w, h); }
 API cuMemsetD2D8Async(CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h, CUstream) {
     return fill_rows(p, pitch, v, w, h);

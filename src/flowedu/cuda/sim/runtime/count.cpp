@@ -17,8 +17,8 @@ namespace sim {
 namespace {
 
 struct Counts {
-    uint64_t launches, global_loads, global_stores, shared_loads, shared_stores, global_bytes, shared_bytes, sectors, conflicts,
-        barriers, atomics, divergent;
+    uint64_t launches, global_loads, global_stores, shared_loads, shared_stores, global_bytes, shared_bytes, sectors,
+        conflicts, barriers, atomics, divergent;
 };
 std::map<std::string, Counts> totals;
 Counts* counts = nullptr;                               // of the kernel that runs
@@ -62,8 +62,10 @@ unsigned turns_for_banks(const Together& t) {
 
 unsigned sectors(const Together& t) {
     std::vector<uintptr_t> touched;
-    for (unsigned lane = 0; lane < LANES; ++lane)
-        for (uintptr_t s = t.value[lane] / 32; t.lanes >> lane & 1 && s <= (t.value[lane] + t.size - 1) / 32; ++s) touched.push_back(s);
+    for (unsigned lane = 0; lane < LANES; ++lane) {
+        if (!(t.lanes >> lane & 1)) continue;
+        for (uintptr_t s = t.value[lane] / 32; s <= (t.value[lane] + t.size - 1) / 32; ++s) touched.push_back(s);
+    }
     std::sort(touched.begin(), touched.end());
     return std::unique(touched.begin(), touched.end()) - touched.begin();
 }
@@ -154,12 +156,13 @@ extern "C" __attribute__((visibility("default"))) const char* cudasim_profile_st
     text.clear();
     active = false;
     for (auto& [name, c] : totals) {
+        const std::pair<const char*, uint64_t> named[] = {
+            {"launches", c.launches}, {"global_loads", c.global_loads}, {"global_stores", c.global_stores},
+            {"shared_loads", c.shared_loads}, {"shared_stores", c.shared_stores}, {"global_bytes", c.global_bytes},
+            {"shared_bytes", c.shared_bytes}, {"sectors", c.sectors}, {"conflicts", c.conflicts}, {"barriers", c.barriers},
+            {"atomics", c.atomics}, {"divergent", c.divergent}};
         text += name;
-        for (auto& [what, n] : {std::pair<const char*, uint64_t>{"launches", c.launches}, {"global_loads", c.global_loads},
-                                {"global_stores", c.global_stores}, {"shared_loads", c.shared_loads}, {"shared_stores", c.shared_stores},
-                                {"global_bytes", c.global_bytes}, {"shared_bytes", c.shared_bytes}, {"sectors", c.sectors},
-                                {"conflicts", c.conflicts}, {"barriers", c.barriers}, {"atomics", c.atomics}, {"divergent", c.divergent}})
-            text += std::string("\t") + what + "=" + std::to_string(n);
+        for (auto& [what, n] : named) text += std::string("\t") + what + "=" + std::to_string(n);
         text += "\n";
     }
     return text.c_str();

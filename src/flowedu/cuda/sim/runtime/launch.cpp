@@ -223,8 +223,8 @@ API cuFuncGetAttribute(int* v, CUfunction_attribute what, CUfunction f) {
 }
 API cuFuncSetAttribute(CUfunction f, CUfunction_attribute what, int v) {
     if (what != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_SUCCESS;
-    if (v < 0 || (size_t)v > MOST_SHARED) return bad(*(Kernel*)f, std::to_string(v) + " bytes of shared memory; there are " +
-                                                     std::to_string(MOST_SHARED));
+    if (v < 0 || (size_t)v > MOST_SHARED)
+        return bad(*(Kernel*)f, std::to_string(v) + " bytes of shared memory; there are " + std::to_string(MOST_SHARED));
     return ((Kernel*)f)->most_dynamic = v, CUDA_SUCCESS;
 }
 API cuFuncSetBlockShape(CUfunction, int, int, int) { return CUDA_SUCCESS; }

@@ -64,6 +64,6 @@ Image* image_at(uintptr_t address);                     // the one that an addre
 bool make_checked(Module& module, std::string& problem);
 void carry_globals(const Image& from, const Image& to); // what __device__ and __constant__ variables hold
 void unwatch(Image& image);                             // give back what is known of its data (checks.cpp)
-const Variable* variable_at(const Image& image, uintptr_t address);     // the last that begins at or before it
+
 
 }  // namespace sim

@@ -45,7 +45,7 @@ void open_memory();
 uintptr_t allocate(size_t size, int device);            // 0: no room
 bool release(uintptr_t address, bool of_host);
 const std::pair<const uintptr_t, Allocation>* allocation_at(uintptr_t a);       // the last that begins at or before `a`
-int device_of(uintptr_t a);                             // which part of the memory, allocated or not; -1: of the host, -2: none
+int device_of(uintptr_t a);                             // whose part of the memory; -1: the host's, -2: nobody's
 bool is_memory(uintptr_t a, size_t n);                  // all of it inside one allocation, or one variable of a module
 void wrote(uintptr_t a, size_t n);                      // by a copy from the host, a memset
 void copied(uintptr_t to, uintptr_t from, size_t n);

@@ -214,7 +214,7 @@ API cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
     if (it == kernels.end()) {
         std::string there;
         for (auto& k : kernels) there += (there.empty() ? "" : ", ") + k.first;
-        return error(CUDA_ERROR_NOT_FOUND, std::string("there is no kernel ") + name + " in this module; there is: " + there);
+        return error(CUDA_ERROR_NOT_FOUND, std::string("there is no kernel ") + name + " in this module; it has " + there);
     }
     return *f = (CUfunction)&it->second, CUDA_SUCCESS;
 }

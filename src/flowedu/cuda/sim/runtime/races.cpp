@@ -1,7 +1,7 @@
 // Races: two threads, the same bytes, one writes, and nothing orders them.
 //
-// What orders: a barrier of the block; __syncwarp of both lanes; the end of a launch; and between blocks, an atomic operation
-// of the writer's block after a fence, followed by one of the reader's block. Two atomic operations are never a race.
+// What orders: a barrier of the block; __syncwarp of both lanes; the end of a launch; and between blocks, an atomic
+// operation of the writer's block after a fence, followed by one of the reader's block. Two atomic operations are no race.
 #include "block.h"
 #include "checks.h"
 #include "fault.h"
@@ -72,7 +72,8 @@ void check_race(const Region& region, uintptr_t a, unsigned size, bool write, bo
         if (!atomic && not_after(c.atomic)) race(c.atomic, true, a, size, write, at);
         if (write && not_after(c.read)) race(c.read, false, a, size, write, at);
         if (write && not_after(c.other_read)) race(c.other_read, false, a, size, write, at);
-        Touch me = {block.number, uint32_t((uintptr_t)at - launch->image->begin), now, uint16_t(here->index), uint16_t(bytes)};
+        Touch me = {block.number, uint32_t((uintptr_t)at - launch->image->begin), now, uint16_t(here->index),
+                    uint16_t(bytes)};
         if (atomic)
             c.atomic = me;
         else if (write)

@@ -1,4 +1,4 @@
-// The words for a fault: kernel, block, thread, the line of the source, which array it was.
+// The report of a fault: the lines of the source, and the words (words.cpp) as rows for programs and as a text for people.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,12 +6,11 @@
 
 #include <sstream>
 
-#include "api.h"
 #include "block.h"
 #include "fault.h"
 #include "launch.h"
 #include "memory.h"
-#include "setting.h"
+#include "words.h"
 
 namespace sim {
 
@@ -66,166 +65,7 @@ std::string place(int line) {
     return "kernel.cu:" + std::to_string(line) + (words.empty() ? "" : ": " + words);
 }
 
-std::string told(uint3 v) {
-    return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
-}
 std::string bare(uint3 v) { return std::to_string(v.x) + "," + std::to_string(v.y) + "," + std::to_string(v.z); }
-std::string count(size_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
-
-// "x" of "const float* x", for the argument that points into a piece of memory; "" when none does.
-std::string argument_into(uintptr_t begin, size_t size) {
-    std::istringstream all(launch->entry->parameters);
-    std::string p;
-    for (unsigned i = 0; std::getline(all, p) && i < launch->entry->count; ++i) {
-        if (p.find('*') == std::string::npos || launch->entry->sizes[2 * i] != 8) continue;
-        uintptr_t to = *(uintptr_t*)launch->arguments[i];
-        if (to < begin || to > begin + size) continue;
-        size_t e = p.find_last_of(" *&");
-        return p.substr(e + 1);
-    }
-    return "";
-}
-
-struct Near { std::string name, whole; uintptr_t begin; size_t size; bool found = false; };
-
-size_t distance(const Near& n, uintptr_t a) {
-    return a < n.begin ? n.begin - a : a >= n.begin + n.size ? a - n.begin - n.size : 0;
-}
-
-// The array that an address was probably meant for: the nearest that an argument points into, else the nearest.
-Near nearest(uintptr_t a) {
-    Near best;
-    auto offer = [&](Near n) {
-        n.found = true;
-        if (!best.found || distance(n, a) < distance(best, a)) best = n;
-    };
-    if (memory.holds(a) && a - memory.begin < DYNAMIC_ROOM) {
-        offer({"dynamic shared memory", "dynamic shared memory", dynamic_shared, launch->dynamic});
-    } else if (memory.holds(a)) {
-        auto it = allocations.upper_bound(a);
-        for (int step = 0; step < 2; ++step) {
-            if (step == 0 ? it != allocations.end() : it != allocations.begin()) {
-                auto& piece = step == 0 ? *it : *std::prev(it);
-                std::string name = argument_into(piece.first, piece.second.size);
-                offer({name, name.empty() ? "an array that no argument points into" : name, piece.first, piece.second.size});
-            }
-        }
-    } else {
-        for (auto& v : launch->image->variables)
-            if (distance({v.name, v.name, v.address, v.size}, a) < 4096) offer({v.name, v.name, v.address, v.size});
-    }
-    return best;
-}
-
-std::string freed_or_not(uintptr_t a) {
-    return memory.holds(a) && memory.marks && (*memory.mark(a) & STATE) == FREED ? "memory that has been given back" : "";
-}
-
-struct Words { std::string problem, expected, got, fix, parameter; const char* kind; };
-
-std::string shared_or_global(uintptr_t a, const Near& n) {
-    bool shared = (memory.holds(a) && a - memory.begin < DYNAMIC_ROOM);
-    for (auto& v : launch->image->variables)
-        if (v.where == Variable::SHARED && v.address == n.begin) shared = true;
-    return shared ? "shared" : "global";
-}
-
-std::string doing(bool write) { return write ? "writes" : "reads"; }
-
-void outside(Words& w, const std::string& who) {
-    const Fault& f = fault;
-    Near n = nearest(f.address);
-    std::string freed = freed_or_not(f.address);
-    w.kind = "outside";
-    w.parameter = n.name;
-    w.got = count(f.size, "byte") + " at 0x";
-    char hex[20];
-    snprintf(hex, sizeof hex, "%zx", (size_t)f.address);
-    w.got += hex;
-    if (!f.address || f.address < 4096) {
-        w.problem = who + " " + doing(f.write) + " through a null pointer";
-    } else if (!freed.empty()) {
-        w.problem = who + " " + doing(f.write) + " " + freed;
-    } else if (!n.found || distance(n, f.address) > (1ull << 32)) {
-        w.problem = who + " " + doing(f.write) + " what is no memory of the device";
-        w.fix = "is it a pointer of the host?";
-    } else {
-        bool before = f.address < n.begin;
-        size_t by = before ? n.begin - f.address : f.address + f.size - n.begin - n.size;
-        w.problem = who + " " + doing(f.write) + " " + count(by, "byte") + (before ? " before the beginning of " : " beyond the end of ") +
-                    n.whole;
-        w.expected = n.whole + " has " + count(n.size, "byte");
-        w.got += before ? "" : ", which is byte " + std::to_string(f.address - n.begin) + " from its beginning";
-    }
-}
-
-void race(Words& w, const std::string& who) {
-    const Fault& f = fault;
-    Near n = nearest(f.address);
-    bool same = f.other_block == block.number;
-    std::string other = "thread " + told(block.threads[f.other_thread].id) + (same ? " of the same block" : " of another block");
-    w.kind = "race";
-    w.parameter = n.name;
-    w.problem = who + " " + doing(f.write) + " what " + other + " " + doing(f.other_write) + ", and nothing orders them: a race in " +
-                shared_or_global(f.address, n) + " memory";
-    if (n.found) w.got = "byte " + std::to_string(f.address - n.begin) + " of " + n.whole;
-    w.expected = same ? "a barrier between the two" : "blocks that write to memory of their own, or atomic operations";
-    w.fix = same ? "__syncthreads() between them (within a warp __syncwarp())" : "";
-}
-
-void lanes_missing(Words& w, const std::string& who) {
-    const Fault& f = fault;
-    char mask[16], lanes[16];
-    snprintf(mask, sizeof mask, "0x%08x", f.mask);
-    snprintf(lanes, sizeof lanes, "0x%08x", f.lanes);
-    w.kind = "lanes missing";
-    bool self = f.lanes == 1u << here->lane;
-    w.problem = who + " calls " + f.words + (self ? " with a mask that does not name it" :
-                std::string(" and lanes that its mask names do not") + (f.other_at ? ": they are elsewhere" : ": they have left the kernel"));
-    w.expected = self ? "a mask with lane " + std::to_string(here->lane) : "every lane of the mask " + std::string(mask) + " in the same call";
-    w.got = self ? std::string("the mask ") + mask : std::string("lanes ") + lanes + " missing";
-    w.fix = "call it where all lanes of the mask come, or name those that come";
-}
-
-Words words() {
-    const Fault& f = fault;
-    std::string who = std::string(launch->entry->name) + ": thread " + told(here->id) + " of block " + told(cudasim_here.block);
-    Near n = nearest(f.address);
-    Words w;
-    switch (f.kind) {
-        case OUTSIDE: outside(w, who); break;
-        case RACE: race(w, who); break;
-        case LANES_MISSING: lanes_missing(w, who); break;
-        case DIVERGED:
-            w = {who + " waits at a barrier that thread " + told(block.threads[f.other_thread].id) +
-                 (f.other_at ? " does not reach: it waits at another" : " never reaches: it has left the kernel"),
-                 "__syncthreads() by all threads of the block, or by none", std::to_string(block.arrived) + " of " +
-                 std::to_string(block.size) + " threads wait there", "take __syncthreads() out of the `if`; leave the kernel after the last", "", "diverged"};
-            if (f.other_at) w.got.clear();
-            break;
-        case MISALIGNED:
-            w = {who + " " + doing(f.write) + " " + count(f.size, "byte") + " at an address that is no multiple of " + std::to_string(f.size),
-                 "", "", "a float4 begins at a multiple of 16 bytes", n.name, "misaligned"};
-            if (n.found) w.got = "byte " + std::to_string(f.address - n.begin) + " of " + n.whole;
-            break;
-        case UNWRITTEN:
-            w = {who + " reads what nobody has written", "", "", "", n.name, "unwritten"};
-            if (n.found) w.got = "byte " + std::to_string(f.address - n.begin) + " of " + n.whole + ", in " + shared_or_global(f.address, n) + " memory";
-            break;
-        case READ_ONLY: w = {who + " writes to constant memory", "", "", "", n.name, "read only"}; break;
-        case CRASHED:
-            w = {who + " touches what is no memory of the device", "", "", "FLOWEDU_CUDA_CHECK=1 says which array it was", "", "crashed"};
-            break;
-        case DIVIDED: w = {who + " divides an integer by zero", "", "", "a GPU gives any number", "", "divided"}; break;
-        case OVERFLOWED: w = {who + " has used up its stack", std::to_string(STACK >> 10) + " KiB of local variables", "", "", "", "overflowed"}; break;
-        case OVERDUE:
-            w = {std::string(launch->entry->name) + " has not ended after " + std::to_string((int)setting.timeout) + " seconds", "", "",
-                 "does a loop wait for another block? They run one after the other. FLOWEDU_CUDA_TIMEOUT allows more", "", "overdue"};
-            break;
-        default: w = {who + ": " + f.words, "", "", "", "", "trapped"};
-    }
-    return w;
-}
 
 void row(const char* name, std::string value) {
     if (value.empty()) return;
@@ -249,29 +89,31 @@ void forget_lines(const Image& image) {
 
 // Called after the launch, with `launch`, `block` and `here` as they were.
 void compose_report() {
-    rows.clear();
     here = &block.threads[fault.thread];
-    Words w = words();
-    int line = line_of(*launch->image, fault.at), other = fault.other_at ? line_of(*launch->image, (const void*)fault.other_at) : 0;
-    std::string where = place(line), also = other && other != line ? place(other) : "";
-    bool pair = fault.kind == RACE || fault.kind == DIVERGED || (fault.kind == LANES_MISSING && fault.other_thread != fault.thread);
+    Words w = words_for_fault();
+    int line = line_of(*launch->image, fault.at), other = line_of(*launch->image, (const void*)fault.other_at);
+    std::string where = place(line), also = other != line ? place(other) : "";
+    bool pair = fault.kind == RACE || fault.kind == DIVERGED ||
+                (fault.kind == LANES_MISSING && fault.other_thread != fault.thread);
+    rows.clear();
     row("kind", w.kind);
     row("kernel", launch->entry->name);
     row("problem", w.problem);
     row("at", where);
     row("line", line ? std::to_string(line) : "");
-    row("source", line ? source_line(*launch->kernel->module, line) : "");
+    row("source", source_line(*launch->kernel->module, line));
     row("block", bare(cudasim_here.block));
     row("thread", bare(here->id));
     if (pair) row("other_thread", bare(block.threads[fault.other_thread].id));
     row("other_line", other ? std::to_string(other) : "");
     row("parameter", w.parameter);
     row("expected", w.expected);
-    row("got", w.got + (also.empty() ? "" : (w.got.empty() ? "" : "; ") + std::string("the other at ") + also));
+    row("got", w.got + (also.empty() || w.got.empty() ? "" : "; ") + (also.empty() ? "" : "the other at " + also));
     row("fix", w.fix);
+    const std::pair<const char*, std::string> parts[] = {{"at", where}, {"the other at", also}, {"expected", w.expected},
+                                                         {"got", w.got}, {"fix", w.fix}};
     text = w.problem;
-    for (auto& [name, value] : {std::pair<const char*, std::string>{"at", where}, {"other at", also}, {"expected", w.expected},
-                                {"got", w.got}, {"fix", w.fix}})
+    for (auto& [name, value] : parts)
         if (!value.empty()) text += std::string("\n  ") + name + ": " + value;
 }
 
