@@ -84,11 +84,41 @@ def test_wrong_copies_and_launches_are_refused():
     f = SourceModule("__global__ void f(int* x) { }").get_function("f")
     with pytest.raises(drv.Error, match="at most 1024"):
         f(a, block=(2000, 1, 1), grid=(1, 1))
+    big = SourceModule("__global__ void f(float* x) { __shared__ float s[12800]; s[threadIdx.x] = x[0]; x[0] = s[0]; }")
+    assert big.get_function("f").shared_size_bytes == 51200
+    with pytest.raises(drv.Error, match="51200 bytes of __shared__ arrays"):
+        big.get_function("f")(a, block=(1, 1, 1), grid=(1, 1))
     with pytest.raises(drv.Error, match="too few bytes of arguments"):
         f(block=(1, 1, 1), grid=(1, 1))
     with pytest.raises(drv.LaunchError, match=r"(?s)thread \(25, 0, 0\).*beyond the end of x.*kernel\.cu:\d+: x\["):
         f = SourceModule("__global__ void f(int* x) {\n x[threadIdx.x] = 1; }").get_function("f")
         f(a, block=(32, 1, 1), grid=(1, 1))
+
+
+PROFILED = """
+import io, numpy as np, flowedu as flow
+flow.cuda.is_available()
+import pycuda.driver as drv
+from pycuda.compiler import SourceModule
+m = SourceModule('''
+__constant__ float c[2];
+__device__ int calls;
+__global__ void f(float* y) { y[threadIdx.x] = c[threadIdx.x % 2]; if (threadIdx.x == 0) ++calls; }''', options=["-DX=1"])
+drv.memcpy_htod(m.get_global("c")[0], np.array([3, 4], np.float32))
+f, y, n = m.get_function("f"), np.zeros(32, np.float32), np.zeros(1, np.int32)
+f(drv.Out(y), block=(32, 1, 1), grid=(1, 1))
+with flow.cuda.profile(io.StringIO()) as p:
+    f(drv.Out(y), block=(32, 1, 1), grid=(1, 1))
+f(drv.Out(y), block=(32, 1, 1), grid=(1, 1))
+drv.memcpy_dtoh(n, m.get_global("calls")[0])
+print(n[0], y[:2], p["f"]["global_stores"], p["f"]["sectors"])
+"""
+
+
+@in_simulator
+def test_a_module_without_hooks_can_be_profiled():
+    """It is compiled once more, with hooks, and what its variables hold goes there and comes back."""
+    assert alone(PROFILED, FLOWEDU_CUDA_CHECK="0") == "3 [3. 4.] 2 6\n"
 
 
 DEVICES = """

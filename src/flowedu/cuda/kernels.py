@@ -74,10 +74,7 @@ class Launch:
         self._check()
 
     def _check(self) -> None:
-        m = self.kernels._machine
-        m.use()
-        limits = m.driver.Context.get_device().get_attributes()
-        of = {str(k): v for k, v in limits.items()}
+        of = self.kernels._machine.limits()
         name, threads = self.signature.name, self.block[0] * self.block[1] * self.block[2]
         if threads > of["MAX_THREADS_PER_BLOCK"]:
             raise ArgumentError(f"{name}: a block of {threads} threads", expected=f"at most {of['MAX_THREADS_PER_BLOCK']}",

@@ -41,7 +41,8 @@ class Machine:
     """The devices, with PyCUDA's driver module as `driver`. A thread uses the primary context of one of them at a time."""
 
     def __init__(self, what: str):
-        self.kind, self._threads, self._contexts = what, threading.local(), {}
+        self.kind, self._threads = what, threading.local()
+        self._contexts, self._limits = {}, {}
         self.library = _load_simulator() if what == "sim" else None
         self.driver = _import_driver(what)
         self.count = self.driver.Device.count()
@@ -79,6 +80,13 @@ class Machine:
     def name(self, index: int | None = None) -> str:
         with self.on(index) as i:
             return self.driver.Device(i).name()
+
+    def limits(self) -> dict[str, int]:
+        """The attributes of this thread's device by name, such as MAX_THREADS_PER_BLOCK."""
+        index = self.use()
+        if index not in self._limits:
+            self._limits[index] = {str(k): v for k, v in self.driver.Device(index).get_attributes().items()}
+        return self._limits[index]
 
     def allocated(self, index: int | None = None, most: bool = False) -> int:
         """Bytes in use; the most there were at a time is what only the simulator knows."""

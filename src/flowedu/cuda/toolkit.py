@@ -7,8 +7,10 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-# All four of one version: a newer nvvm makes code that an older ptxas refuses.
-WHEELS = ("nvidia-cuda-nvcc==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-cuda-runtime==13.0.96")
+# All of one version: a newer nvvm makes code that an older ptxas refuses.
+WHEELS = ("nvidia-cuda-nvcc==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-cuda-runtime==13.0.96",
+          "nvidia-cuda-profiler-api==13.0.85")
+NEEDED = ("cuda.h", "cudaProfiler.h")               # by PyCUDA
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,9 @@ def candidates() -> list[Path]:
 
 
 def toolkit() -> Toolkit | None:
-    """The first that has the driver's header, or None."""
+    """The first that has the driver's headers, or None."""
     for folder in candidates():
         nvcc = folder / "bin" / "nvcc"
-        if (folder / "include" / "cuda.h").exists():
+        if all((folder / "include" / header).exists() for header in NEEDED):
             return Toolkit(folder, nvcc if nvcc.exists() else None, folder / "include")
     return None

@@ -31,8 +31,8 @@ def library() -> Path:
 def unsupported(headers: Path) -> str:
     """C of all functions of the driver, as far as nobody defines them better: each says that it is not supported."""
     text = subprocess.run([*gxx(), "-E", "-P", "-x", "c++", "-", f"-I{headers}"], check=True, capture_output=True,
-                          text=True, input="#include <cuda.h>\n#include <cudaProfiler.h>\n").stdout
-    names = sorted(set(DECLARED.findall(text)) | {"cuCtxAttach", "cuCtxDetach", "cuProfilerInitialize"})
+                          text=True, input="#include <cuda.h>\n").stdout
+    names = sorted(set(DECLARED.findall(text)) | {"cuProfilerInitialize"})
     return "".join(f"__attribute__((weak)) int {name}(void) {{ return 801; }}\n" for name in names)
 
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#ifndef __x86_64__
+#if !defined(__x86_64__) || defined(CUDASIM_UCONTEXT)
 #include <ucontext.h>
 #endif
 
@@ -22,7 +22,7 @@ void Stacks::reserve() {
     for (unsigned i = 0; i < COUNT; ++i) mprotect(bottom(i) - GUARD, GUARD, PROT_NONE);
 }
 
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(CUDASIM_UCONTEXT)
 
 // Pushes what a called function must keep, changes the stack, pops what the other pushed, and returns to where it was.
 asm(R"(

@@ -109,6 +109,8 @@ CUresult check_sizes(const Kernel& k, dim3 grid, dim3 block, size_t dynamic) {
         return bad(k, "a block of " + told(block) + " threads; at most 1024 in all, and (1024, 1024, 64) along x, y, z");
     if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
         return bad(k, "a grid of " + told(grid) + " blocks; at most (2147483647, 65535, 65535)");
+    if (size_t own = k.static_shared(); own > 48 << 10)
+        return bad(k, std::to_string(own) + " bytes of __shared__ arrays; nvcc takes at most 49152, more is dynamic");
     if (dynamic > (size_t)k.most_dynamic)
         return bad(k, std::to_string(dynamic) + " bytes of dynamic shared memory; this kernel may have " +
                    std::to_string(k.most_dynamic) + " (more by CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)");
@@ -209,12 +211,9 @@ API cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned
 }
 API cuFuncGetAttribute(int* v, CUfunction_attribute what, CUfunction f) {
     auto& k = *(Kernel*)f;
-    size_t shared = 0;
-    for (auto& s : k.module->any().variables)
-        if (s.where == Variable::SHARED) shared += s.size;
     switch (what) {
         case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *v = MOST; break;
-        case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *v = shared; break;   // of the whole module
+        case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *v = k.static_shared(); break;
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *v = k.most_dynamic; break;
         case CU_FUNC_ATTRIBUTE_NUM_REGS: *v = 32; break;
         default: *v = 0;

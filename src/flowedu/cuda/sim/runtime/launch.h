@@ -11,7 +11,7 @@
 namespace sim {
 
 struct Variable {                                       // a symbol of a module's data
-    std::string name;
+    std::string name, owner;                            // of shared memory: the function, "4tile" or "5scaleIfEvPf"
     uintptr_t address;
     size_t size;
     enum Where { GLOBAL, CONSTANT, SHARED } where;
@@ -35,6 +35,7 @@ struct Kernel {
     const cudasim_kernel *plain = nullptr, *checked = nullptr;
     int most_dynamic = 48 << 10;
     const cudasim_kernel& entry() const { return plain ? *plain : *checked; }
+    size_t static_shared() const;                       // bytes of its own __shared__ arrays
 };
 
 struct Module {

@@ -67,10 +67,12 @@ void read_symbols(Image& image, uintptr_t base) {
             auto& home = sections[y.st_shndx];
             if (ELF64_ST_TYPE(y.st_info) == STT_FUNC) image.functions[base + y.st_value] = name;
             bool object = ELF64_ST_TYPE(y.st_info) == STT_OBJECT || ELF64_ST_TYPE(y.st_info) == STT_GNU_IFUNC;
-            if (!object || !(home.sh_flags & SHF_WRITE) || name.find("cudasim_gap") != std::string::npos) continue;
+            if (!object || !(home.sh_flags & SHF_WRITE) || name.find("cudasim_") != std::string::npos) continue;
             bool constant = !strcmp(section_names + home.sh_name, "cudasim_constant");
             bool shared = name.rfind("_ZZ", 0) == 0;
-            image.variables.push_back({shared ? local_name(name) : name, base + y.st_value, y.st_size,
+            std::string variable = shared ? local_name(name) : name;
+            size_t tail = variable.size() + std::to_string(variable.size()).size() + 1;
+            image.variables.push_back({variable, shared ? name.substr(3, name.size() - 3 - tail) : "", base + y.st_value, y.st_size,
                                        constant ? Variable::CONSTANT : shared ? Variable::SHARED : Variable::GLOBAL});
         }
     }
@@ -125,6 +127,13 @@ bool load(Image& image, std::string bytes, std::string& problem) {
     image.checked = !strcmp(text_of(image, "cudasim_variant"), "checked");
     read_symbols(image, map->l_addr);
     return true;
+}
+
+size_t Kernel::static_shared() const {
+    std::string own = symbol.rfind("_Z", 0) == 0 ? symbol.substr(2) : std::to_string(symbol.size()) + symbol;
+    size_t bytes = 0;
+    for (auto& v : module->any().variables) bytes += v.where == Variable::SHARED && v.owner == own ? v.size : 0;
+    return bytes;
 }
 
 Image* image_at(uintptr_t a) {
