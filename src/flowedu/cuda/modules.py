@@ -41,7 +41,8 @@ def _inlined(file: str, seen: set[str]) -> str:
     own = _SYSTEM.sub("", found.read_text())
     if file in _SHARED:
         own = "\n".join(_SHARED[file].findall(own)) + "\n"
-    return _INCLUDE.sub(lambda m: "" if m[1] in seen else _inlined(m[1], seen), own)
+    optional = set(re.findall(r'__has_include\("([^"]+)"\)', own))     # vector code of CPUs, where that is installed
+    return _INCLUDE.sub(lambda m: "" if m[1] in seen | optional else _inlined(m[1], seen), own)
 
 
 def for_type(file: str, t: str, wide: str = "") -> str:

@@ -84,7 +84,8 @@ cdef int copy_values(fe_view *source, fe_view *target) except -1:
     return 0
 
 
-cdef index_error(op, int64_t got):
+def index_error(op, int64_t got):
+    """An index that a kernel met is out of range."""
     return KernelError(f"{op.name}: an index is out of range: {got}", expected=op.range_help or "indices inside the range of their axis",
                        fix="check the labels or indices before the call")
 
