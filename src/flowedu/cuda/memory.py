@@ -18,7 +18,7 @@ SMALLEST = 512
 
 def size_class(nbytes: int) -> int:
     """The smallest class that holds so many bytes: 512, 640, 768, 896, 1024, 1280, ... (four to a doubling)."""
-    base = max(SMALLEST, 1 << (max(nbytes, 1) - 1).bit_length() - 1)
+    base = max(SMALLEST, 1 << (max(nbytes, SMALLEST) - 1).bit_length() - 1)
     step = base // 4
     return base + -(-max(nbytes - base, 0) // step) * step
 
