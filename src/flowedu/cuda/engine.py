@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from flowedu._kernels import TABLE as CPU
 from flowedu.core.ops.arrays import tensor_alias
-from flowedu.core.ops.dispatch import Entry, TensorBase, carried, connect, index_error, unrecorded
+from flowedu.core.ops.dispatch import Entry, TensorBase, carried, connect, index_error, no_kernel, unrecorded
 from flowedu.core.values.spec import Spec
 from flowedu.cuda.faults import raised
 from flowedu.cuda.machine import machine
@@ -52,6 +53,8 @@ class Ready:
         source = op.key or (op.inputs[0] if op.inputs and not op.variadic else None)
         key = names[source] if source else (specs[0] if specs else entry.specs[0])
         row = None if entry.python else TABLE.get((op.cpu, key.dtype.code))
+        if row is None and not entry.python and (op.cpu, key.dtype.code) not in CPU:
+            raise no_kernel(op, specs)                       # nowhere
         if row is None:
             raise UnsupportedError(f"{op.name}: there is no CUDA kernel for {key.dtype.name}", got=", ".join(map(str, specs)),
                                    expected="an op of flowedu.cuda.table.TABLE" if not entry.python else

@@ -54,9 +54,15 @@ class made_on:
         constants_on(self.before)
 
 
-def beside(t: Tensor, x: Tensor) -> Tensor:
+def made_with(x) -> made_on:
+    """`made_on` the device of x, the input of a function that makes something to go with it."""
+    return made_on(getattr(x, "place_", 0))
+
+
+def beside(t, x):
     """t, which a function worked out in main memory, on the device of its input x."""
-    return moved(t, x.place_) if t.place_ != x.place_ else t
+    place = getattr(x, "place_", 0)
+    return moved(t, place) if place and t.place_ != place else t
 
 
 def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_blocking: bool = False, copy: bool = False,

@@ -10,13 +10,15 @@ from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError
 from flowedu.tensor import dlpack
+from flowedu.tensor.devices import beside
 
 
-def alike(a: np.ndarray) -> Tensor:
-    """A tensor of numbers that every rank works out alike: places named by lists, or by a global tensor's values."""
+def alike(a: np.ndarray, x=None) -> Tensor:
+    """A tensor of numbers that every rank works out alike: places named by lists, or by a global tensor's values. On the
+    device of x."""
     t = from_numpy(np.ascontiguousarray(a))
     t.uniform = True
-    return t
+    return beside(t, x)
 
 
 def __array__(self, dtype=None, copy=None) -> np.ndarray:
