@@ -4,7 +4,6 @@ import pytest
 from pycuda import gpuarray
 
 import flowedu as flow
-from flowedu.cuda.signature import signatures
 from flowedu.errors import ArgumentError, CallError, DTypeError, KernelError, NameKeyError
 
 SOURCE = """
@@ -28,18 +27,6 @@ __global__ void numbers(unsigned char c, double d, long long l, unsigned int u, 
 @pytest.fixture(scope="module")
 def ks():
     return flow.cuda.kernel(SOURCE)
-
-
-def test_the_signatures_of_a_source():
-    found = signatures(SOURCE)
-    assert list(found) == ["scale", "shapes", "numbers"]
-    named = [(p.type, p.name) for p in found["scale"].parameters]
-    assert named == [("float*", "x"), ("float*", "y"), ("float", "factor"), ("int", "n")]
-    types = [p.type for p in found["numbers"].parameters]
-    assert types[:5] == ["unsigned char", "double", "long long", "unsigned int", "bool"]
-    template = signatures("template <class T> __global__ void f(T* x, int n) {}\n"
-                          "template __global__ void f<float>(float*, int);")
-    assert [(p.type, p.name) for p in template["f<float>"].parameters] == [("float*", "x"), ("int", "n")]
 
 
 def test_arrays_go_there_and_come_back(ks):

@@ -1,12 +1,12 @@
 """What flow.cuda.profile counts, against numbers worked out by hand."""
 import io
 
-import kernels
+import cuda_kernels as kernels
 import numpy as np
 import pytest
+from cuda_common import in_simulator
 
 import flowedu as flow
-from common import in_simulator
 
 pytestmark = in_simulator
 

@@ -2,13 +2,13 @@
 import numpy as np
 import pycuda.driver as drv
 import pytest
+from cuda_common import alone, in_simulator
 from pycuda import gpuarray
 from pycuda.compiler import SourceModule
 from pycuda.elementwise import ElementwiseKernel
 from pycuda.tools import DeviceMemoryPool
 
 import flowedu as flow
-from common import alone, in_simulator
 
 
 def test_gpuarray_arithmetic():
@@ -224,3 +224,10 @@ def test_off_and_not_set_up():
 def test_the_simulator_says_what_it_is():
     assert flow.cuda.is_available() and "simulator" in flow.cuda.get_device_name()
     flow.cuda.synchronize()
+
+
+@in_simulator
+def test_the_race_in_pycuda_s_own_sum_is_seen():
+    """Its last steps count on a warp running in step, without __syncwarp: no GPU since Volta promises that."""
+    with pytest.raises(drv.LaunchError, match=r"(?s)reduce_kernel.*a race in shared memory.*smem\[tid\]"):
+        gpuarray.sum(gpuarray.to_gpu(np.arange(1000, dtype=np.float32)))

@@ -2,9 +2,9 @@
 orders of threads, gives no report."""
 import numpy as np
 import pytest
+from cuda_common import alone, faulty, in_simulator, line_with
 
 import flowedu as flow
-from common import alone, faulty, in_simulator, line_with
 
 pytestmark = in_simulator
 f32 = lambda *shape: np.ones(shape, np.float32)
@@ -208,7 +208,7 @@ def test_faults_are_seen_in_other_orders_too(seed):
 import flowedu as flow
 flow.cuda.is_available()
 import test_faults as t
-from common import faulty
+from cuda_common import faulty
 for name, (source, grid, block, arguments, words, said) in t.FAULTS.items():
     e = faulty(source, "k", grid, block, *t.given(arguments))
     assert e.kind in (said["kind"], "unwritten" if said["kind"] == "race" else ""), (name, e)

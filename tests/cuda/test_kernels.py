@@ -1,12 +1,12 @@
 """Kernels against NumPy: matrix products, row sums, softmax, histograms, transposes, of sizes that fit no block."""
-import kernels
+import cuda_kernels as kernels
 import numpy as np
 import pytest
+from cuda_common import alone, in_simulator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
-from common import alone, in_simulator
 
 sizes = st.integers(1, 40)
 few = settings(max_examples=8)
@@ -67,7 +67,7 @@ def test_the_last_block_adds_up():
 
 
 RUN_ALL = """
-import numpy as np, flowedu as flow, kernels
+import numpy as np, flowedu as flow, cuda_kernels as kernels
 x = np.random.default_rng(0).standard_normal((40, 40), dtype=np.float32)
 c, s, y, t = np.zeros_like(x), np.zeros(40, np.float32), np.zeros_like(x), np.zeros_like(x)
 flow.cuda.kernel(kernels.SGEMM)("tiled", (3, 3), (16, 16))(x, x, c, 40, 40, 40)

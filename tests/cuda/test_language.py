@@ -1,11 +1,11 @@
 """CUDA C itself: warp functions, atomics of all kinds, vectors, halves, intrinsics, variables of modules; against NumPy or
 by hand. nvcc has to accept every source, too."""
-import kernels
+import cuda_kernels as kernels
 import numpy as np
 import pytest
+from cuda_common import in_simulator
 
 import flowedu as flow
-from common import in_simulator
 from flowedu.cuda.source import cubin, prepared
 from flowedu.cuda.toolkit import toolkit
 

@@ -3,14 +3,11 @@ there is one. Nothing here is done, and PyCUDA is not imported, before somebody 
 from __future__ import annotations
 
 import atexit
-import ctypes
 import functools
-import importlib.util
 import os
 import sys
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 
 from flowedu.errors import DeviceError
 
@@ -20,6 +17,8 @@ SET_UP = "`make test-cuda` sets up PyCUDA and the simulator; FLOWEDU_CUDA=sim th
 @functools.cache
 def gpus() -> int:
     """How many GPUs the driver of this machine has; 0 without a driver."""
+    import ctypes
+
     try:
         driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
     except OSError:
@@ -34,6 +33,8 @@ def kind() -> str:
         raise DeviceError("FLOWEDU_CUDA has a value that means nothing", expected="gpu, sim or off", got=repr(said))
     if said:
         return said
+    import importlib.util
+
     return "gpu" if importlib.util.find_spec("pycuda") and gpus() else "off"
 
 
@@ -162,8 +163,11 @@ def _import_driver(what: str):
     return driver
 
 
-def _load_simulator() -> ctypes.CDLL:
+def _load_simulator():
     """The simulated libcuda.so.1, for all that PyCUDA will look for in it. nvcc becomes ours, too."""
+    import ctypes
+    from pathlib import Path
+
     from flowedu.cuda.sim.build import build, library
     from flowedu.cuda.toolkit import toolkit
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 # All of one version: a newer nvvm makes code that an older ptxas refuses.
 WHEELS = ("nvidia-cuda-nvcc==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-cuda-runtime==13.0.96",
-          "nvidia-cuda-profiler-api==13.0.85")
-NEEDED = ("cuda.h", "cudaProfiler.h")               # by PyCUDA
+          "nvidia-cuda-profiler-api==13.0.85", "nvidia-cuda-cccl==13.0.85")
+NEEDED = ("cuda.h", "cudaProfiler.h", "cuda_fp16.h", "nv/target")       # by PyCUDA; by halves
 
 
 @dataclass(frozen=True)

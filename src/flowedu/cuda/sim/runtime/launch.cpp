@@ -47,7 +47,12 @@ const void* place_of(void* context) {
 void caught(int signal, siginfo_t* info, void* context) {
     bool ours = running && pthread_equal(pthread_self(), launcher);
     const void* at = place_of(context);
-    bool in_kernel = ours && (uintptr_t)at >= launch->image->begin && (uintptr_t)at < launch->image->end;
+    bool in_kernel = false;
+    if (ours) {
+        const Image& i = *launch->image;
+        uintptr_t a = (uintptr_t)at;
+        in_kernel = a >= i.begin && a < i.end && !(a >= i.stubs && a < i.stubs_end);
+    }
     if (signal == WAKE) {
         overdue = ours;
         if (!in_kernel) return;                         // runtime code asks `overdue` itself

@@ -23,6 +23,7 @@ struct Image {
     void* handle = nullptr;
     std::string bytes;                                  // of the file: the lines of a fault are found in it
     uintptr_t begin = 0, end = 0;                       // where it lies in memory
+    uintptr_t stubs = ~(uintptr_t)0, stubs_end = 0;     // jumps to other libraries, which belong to no line
     std::vector<Variable> variables;
     std::map<uintptr_t, std::string> functions;
     bool checked = false;

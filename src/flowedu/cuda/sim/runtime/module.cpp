@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 
 #include "api.h"
@@ -57,6 +58,10 @@ void read_symbols(Image& image, uintptr_t base) {
     auto* sections = (const Elf64_Shdr*)(file + head->e_shoff);
     const char* section_names = file + sections[head->e_shstrndx].sh_offset;
     for (int i = 0; i < head->e_shnum; ++i) {
+        if (!strncmp(section_names + sections[i].sh_name, ".plt", 4)) {
+            image.stubs = std::min(image.stubs, base + sections[i].sh_addr);
+            image.stubs_end = std::max(image.stubs_end, base + sections[i].sh_addr + sections[i].sh_size);
+        }
         if (sections[i].sh_type != SHT_SYMTAB) continue;
         auto* symbols = (const Elf64_Sym*)(file + sections[i].sh_offset);
         const char* names = file + sections[sections[i].sh_link].sh_offset;

@@ -57,7 +57,8 @@ struct Array {
     size_t distance(uintptr_t a) const { return a < begin ? begin - a : a >= begin + size ? a - begin - size : 0; }
     std::string byte(uintptr_t a) const {
         if (!known) return "";
-        return "byte " + std::to_string(a - begin) + " of " + called + ", in " + (shared ? "shared" : "global") + " memory";
+        std::string where = called.find("shared memory") != std::string::npos ? "" : shared ? " (shared)" : " (global)";
+        return "byte " + std::to_string(a - begin) + " of " + called + where;
     }
 };
 
