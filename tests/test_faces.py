@@ -48,6 +48,16 @@ def test_a_face_may_be_the_first_that_is_imported():
     assert ast.literal_eval(said.stdout) == [*map(home, PATHS)]
 
 
+def test_functions_of_a_face_have_their_skin_however_it_was_imported():
+    """In a process of its own, by the path: flow.data may not have been asked for."""
+    script = ("import importlib, sys, types; ms = [importlib.import_module(p) for p in sys.argv[1].split()]; "
+              "print([(m.__name__, n) for m in ms for n in getattr(m, '__all__', vars(m)) if n[0] != '_' and isinstance("
+              "getattr(m, n), types.FunctionType) and getattr(m, n).__module__.startswith('flowedu')])")
+    said = subprocess.run([sys.executable, "-c", script, " ".join(f"flowedu.{p}" for p in FACES)], capture_output=True,
+                          text=True, timeout=HANGS, check=True, env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
+    assert ast.literal_eval(said.stdout) == []
+
+
 def test_nothing_lives_where_a_face_is():
     for path in FACES:
         place = ROOT.joinpath(*path.split("."))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 
 # the public path below flowedu: where the module, or the folder with all that is in it, lives
@@ -31,6 +32,13 @@ FACES = {
     "unittest": "oneflow04.unittest",
 }
 _PACKAGE = __name__.rpartition(".")[0]
+_present: Callable = lambda module: module               # calls/later.py says what is done with a module users import
+
+
+def register_presenter(f: Callable) -> None:
+    """f(module): called with every face that is imported by its path."""
+    global _present
+    _present = f
 
 
 def _moved(path: str, table: dict[str, str]) -> str | None:
@@ -65,6 +73,7 @@ class _Loader:
 
     def exec_module(self, module) -> None:
         module.__spec__ = self.spec                    # the import system has put the face's there
+        _present(module)
 
     def get_code(self, name: str):                     # for python -m
         return self.spec.loader.get_code(self.spec.name)

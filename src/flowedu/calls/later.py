@@ -5,6 +5,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 
+from flowedu import faces
 from flowedu.errors.nearest import UnknownNameError
 from flowedu.faces import face
 
@@ -15,6 +16,7 @@ def register_presenter(f: Callable) -> None:
     """f(what was imported): what its user gets."""
     global _present
     _present = f
+    faces.register_presenter(f)
 
 
 def imported(module: str) -> None:

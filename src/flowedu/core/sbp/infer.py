@@ -16,6 +16,7 @@ from flowedu.core.ops.update import HEAD
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.candidates import Way
 from flowedu.core.sbp.choose import cheapest, choose, is_present
+from flowedu.core.sbp.distribute import distribute_hint as HINT
 from flowedu.core.sbp.row import Boxed, Row
 from flowedu.core.sbp.sbp import Layout, layout, place_of, pretty
 from flowedu.core.sbp.signature import text, whole
@@ -23,7 +24,6 @@ from flowedu.core.shelves import shelf
 from flowedu.core.values.place import Place
 from flowedu.errors import JobBuildAndInferError, UnsupportedError
 
-HINT = REGISTRY["distribute_hint"]
 _text = functools.lru_cache(maxsize=4096)(text)
 
 

@@ -7,13 +7,11 @@ from math import prod
 
 from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import interpreter
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.sbp.distribute import distribute_hint as HINT
 from flowedu.core.shelves import shelf
 from flowedu.errors import ArgumentError, UnsupportedError
-
-HINT = REGISTRY["distribute_hint"]
 
 
 class Placing(OneDevice):
