@@ -1,0 +1,141 @@
+"""Elementwise programs as CUDA C: a kernel for each formula or fused chain, written from its Formula.
+
+    static __device__ __forceinline__ float k(float x0, float x1) {
+        const float t3 = Op<float>::op_mul(x0, x1);
+        return Op<float>::op_exp(t3);
+    }
+    extern "C" __global__ void k_flat(index_t n, const float *x0, const float *x1, float *y) ...
+    extern "C" __global__ void k_strided(index_t n, Walk<3> w, const float *x0, const float *x1, float *y) ...
+
+A compiler takes half a second however short its source is, so single formulas are compiled many at a time; `together` does
+that for the chains of a plan.
+"""
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from flowedu._kernels import TILES
+from flowedu.core.ops.program import Formula, raw_number
+from flowedu.core.values.dtype import BY_CODE
+from flowedu.core.values.dtype import dtype as Dtype
+from flowedu.cuda.modules import HEAD, TYPES, Module, text
+
+Key = tuple[Formula, tuple[int, ...]]                                 # a program: formula, dtype codes of its inputs
+_places: dict[Key, tuple[Module, str]] = {}
+
+
+def place(formula: Formula, codes: tuple[int, ...]) -> tuple[Module, str]:
+    """The module that has the kernels of this program, and the name of its function."""
+    key = formula, codes
+    if key not in _places:
+        single = _single(formula)
+        name = f"{single}_{BY_CODE[_operand(formula, codes)].name}" if single else name_of(formula, codes)
+        if single and (single, _operand(formula, codes)) in TILES:
+            _places[key] = _group(single, _operand(formula, codes)), name
+        else:
+            together([key])
+    return _places[key]
+
+
+def together(programs: Iterable[Key]) -> None:
+    """Compile programs as one module. Those that are compiled already stay where they are."""
+    new = {name_of(*key): key for key in programs if key not in _places and not _single(key[0])}
+    if new:
+        made = Module(HEAD + "\n".join([text("elementwise.h"), *(written(name, *key) for name, key in new.items())]))
+        for name, key in new.items():
+            _places[key] = made, name
+
+
+def _single(formula: Formula) -> str:
+    """The name of the one formula it is, operands in order; "" for a chain."""
+    if len(formula.instrs) == 1 and not formula.consts:
+        name, out, operands = formula.instrs[0]
+        if operands == tuple(range(formula.nin)) and formula.outs == (out,):
+            return name
+    return ""
+
+
+def _operand(formula: Formula, codes: Sequence[int]) -> int:
+    """The dtype that picks the version of a single formula."""
+    return codes[1 if formula.instrs[0][0] == "where" else 0]
+
+
+# Groups of formulas that are compiled together: what every model uses, and what few do.
+CHEAP = frozenset("""neg abs sign square relu add sub mul maximum minimum squared_difference relu_grad div where exp log sqrt rsqrt
+    tanh sigmoid""".split())
+
+
+@functools.cache
+def _group(name: str, code: int) -> Module:
+    """The module of all single formulas of this element type that are as common as this one."""
+    kinds = [lambda n: n in CHEAP, lambda n: n not in CHEAP and (n, 1) in TILES and TILES[n, 1][1] == 1,
+             lambda n: n not in CHEAP and not ((n, 1) in TILES and TILES[n, 1][1] == 1)]
+    kind = next(k for k in kinds if k(name))
+    names = [n for n, c in TILES if c == code and kind(n)]
+    parts = [written(f"{n}_{BY_CODE[code].name}", Formula.single(n, TILES[n, code][2]),
+                     ((6,) if n == "where" else ()) + (code,) * (TILES[n, code][2] - (n == "where"))) for n in names]
+    made = Module(HEAD + "\n".join([text("elementwise.h"), *parts]))
+    return made
+
+
+def name_of(formula: Formula, codes: tuple[int, ...]) -> str:
+    said = repr((formula.instrs, formula.outs, sorted(formula.consts.items()), sorted(
+        (slot, d.name) for slot, d in formula.dtypes.items()), codes))
+    return "chain_" + hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def written(name: str, formula: Formula, codes: tuple[int, ...]) -> str:
+    """The CUDA C of a program."""
+    types = formula.types(name, [BY_CODE[c] for c in codes])
+    c = {slot: TYPES[t.code] for slot, t in types.items()}
+    known = {i: f"x{i}" for i in range(formula.nin)} | {s: literal(v, types[s]) for s, v in formula.consts.items()}
+    lines = []
+    for tile, out, operands in formula.instrs:
+        of = c[operands[1 if tile == "where" else 0]]
+        lines.append(f"    const {c[out]} t{out} = Op<{of}>::op_{tile}({', '.join(known[o] for o in operands)});")
+        known[out] = f"t{out}"
+    out, ins = c[formula.outs[0]], range(formula.nin)
+    parameters = ", ".join(f"{c[i]} x{i}" for i in ins)
+    pointers = "".join(f", const {c[i]} *x{i}" for i in ins) + f", {out} *y"
+    one = ", ".join(f"x{i}[i]" for i in ins)
+    at = ", ".join(f"x{i}[at[{i}]]" for i in ins)
+    loads = "".join(f"\n        const Four<{c[i]}> f{i} = four(x{i}, i);" for i in ins)
+    return f"""
+// {formula.describe()}
+static __device__ __forceinline__ {out} {name}({parameters}) {{
+{chr(10).join(lines)}
+    return {known[formula.outs[0]]};
+}}
+extern "C" __global__ void {name}_flat(index_t n{pointers}) {{
+    for (EACH(i, n / 4)) {{{loads}
+        Four<{out}> r;
+        #pragma unroll
+        for (int k = 0; k < 4; k++) r.v[k] = {name}({", ".join(f"f{i}.v[k]" for i in ins)});
+        put_four(y, i, r);
+    }}
+    const index_t i = n / 4 * 4 + thread_index();
+    if (i < n) y[i] = {name}({one});
+}}
+extern "C" __global__ void {name}_strided(index_t n, Walk<{formula.nin + 1}> w{pointers}) {{
+    for (EACH(i, n)) {{
+        index_t at[{formula.nin + 1}];
+        offsets(w, i, at);
+        y[at[{formula.nin}]] = {name}({at});
+    }}
+}}"""
+
+
+def literal(value: float, d: Dtype) -> str:
+    """A number in C, to the last bit."""
+    raw = int.from_bytes(raw_number(value, d), "little")
+    if d.is_floating_point:
+        number = float(value)
+        if number != number:
+            return "NAN"
+        if abs(number) == float("inf") or d.bytes == 4 and abs(number) > 3.5e38:
+            return "INFINITY" if number > 0 else "(-INFINITY)"
+        return f"(({TYPES[d.code]}){number.hex()})"
+    signed = raw - (1 << 8 * d.bytes) if d.is_signed and raw >> (8 * d.bytes - 1) else raw
+    return f"(({TYPES[d.code]})({signed}LL))" if signed != -2 ** 63 else "INT64_MIN"
