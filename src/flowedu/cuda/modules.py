@@ -15,13 +15,14 @@ HOME = Path(__file__).resolve().parents[1] / "_kernels"
 FOLDERS = tuple(HOME / name for name in ("cuda", "core", "ops"))
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$', re.M)
 _SYSTEM = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<.*$", re.M)          # a kernel has the functions of mathematics without
-# What of the CPU's contract holds here, too: numbers of types and of faults, and the struct of a view.
-_SHARED = re.compile(r"^#define FE_MAX_DIM.*?$|^enum \{.*?\};|^typedef struct \{[^}]*\} fe_view;", re.M | re.S)
-
+# What of the CPU's headers holds here, too: numbers of types and of faults, the structs of views and of updates.
+_SHARED = {"abi.h": re.compile(r"^#define FE_MAX_DIM.*?$|^enum \{.*?\};|^typedef struct \{[^}]*\} fe_view;", re.M | re.S),
+           "update.h": re.compile(r"^typedef struct \{[^}]*\} fe_numbers;", re.M)}
 # What T is called in C, by code; a bool is a byte that is 0 or 1, and half types are moved as 16 bits.
 TYPES = ("float", "double", "int32_t", "int64_t", "int8_t", "uint8_t", "int8_t", "uint16_t", "uint16_t")
 WIDE = ("double", "double", *("int64_t",) * 7)                      # what sums of T are carried in
 BY_SIZE = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}   # what is only moved
+
 # The simulator has these types already. Not every file uses all that the headers it includes have.
 HEAD = "#ifndef __CUDASIM__\n#include <stdint.h>\n#pragma nv_diag_suppress 177\n#endif\n"
 
@@ -37,7 +38,9 @@ def _inlined(file: str, seen: set[str]) -> str:
     if found is None:
         raise KernelError(f"there is no {file} among the kernels", expected=", ".join(str(f) for f in FOLDERS), got="no such file")
     seen.add(file)
-    own = "\n".join(_SHARED.findall(found.read_text())) + "\n" if file == "abi.h" else _SYSTEM.sub("", found.read_text())
+    own = _SYSTEM.sub("", found.read_text())
+    if file in _SHARED:
+        own = "\n".join(_SHARED[file].findall(own)) + "\n"
     return _INCLUDE.sub(lambda m: "" if m[1] in seen else _inlined(m[1], seen), own)
 
 

@@ -46,7 +46,7 @@ class View:
     def raw(self) -> bytes:
         """The C struct (fe_view)."""
         pad = (0,) * (MAX_DIM - len(self.shape))
-        return _RAW.pack(self.pointer, self.dtype.code, len(self.shape), *self.shape, *pad, *self.strides, *pad)
+        return _RAW.pack(self.pointer, self.dtype.code if self.dtype else 0, len(self.shape), *self.shape, *pad, *self.strides, *pad)
 
     def __repr__(self) -> str:
         return f"View({self.pointer:#x}, {self.dtype.name}{list(self.shape)}, strides {list(self.strides)})"

@@ -50,6 +50,9 @@ __device__ __forceinline__ index_t index_at(const View &v, index_t i) {
     return v.dtype == FE_I8 ? (index_t)((const int8_t *)v.data)[i] : (index_t)((const uint8_t *)v.data)[i];
 }
 
+/* v kept inside [low, high]; NaN stays NaN. */
+template <class N> __device__ __forceinline__ N clipped(N v, N low, N high) { return v < low ? low : v > high ? high : v; }
+
 /* Where a kernel says that something was out of range: nothing is read or written there, and whoever waits for the device
  * looks here. The first one stays. */
 struct Fault { index_t status, detail; };

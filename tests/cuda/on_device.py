@@ -5,6 +5,7 @@ import ctypes
 
 import numpy as np
 
+import flowedu as flow
 from flowedu.core.ops.define import Op
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
@@ -56,14 +57,26 @@ def key_of(op: Op, names: dict, specs, outs) -> tuple[str, int]:
     return op.cpu, key.dtype.code
 
 
-def launched(op: Op, arrays, attrs) -> list[np.ndarray]:
-    """Outputs of a call on the device; of an op that writes its inputs, those as they are afterwards."""
-    specs = [Spec(a.shape, as_dtype(a.dtype)) for a in arrays]
+def raw(cast: Op, x: np.ndarray, *dtypes) -> np.ndarray:
+    """Numbers as the CPU casts them to these element types, one after the other; bfloat16 as 16 bits."""
+    t = flow.from_numpy(np.array(x))
+    for d in dtypes:
+        t = cast(t, dtype=d)
+    if t.dtype.numpy is None:                                        # the upper half of a float
+        return (cast(t, dtype=flow.float32).numpy().view(np.uint32) >> 16).astype(np.uint16)
+    return t.numpy()
+
+
+def launched(op: Op, arrays, attrs, dtypes=None) -> list[np.ndarray]:
+    """Outputs of a call on the device; of an op that writes its inputs, those as they are afterwards.
+
+    dtypes: those of the inputs, where they are not the arrays' own (bfloat16 lies in uint16)."""
+    specs = [Spec(a.shape, d) for a, d in zip(arrays, dtypes or [as_dtype(a.dtype) for a in arrays])]
     outs = op.infer(specs, attrs)
     names = op.bind(specs, attrs, outs=outs)
     ints, reals = op._bounded(*op.ask(op.pack, names)) if op.pack else ((), ())
     dense = [(op.inputs[0] if op.variadic else op.inputs[i]) in op.contiguous for i in range(len(arrays))]
-    held = [Held(np.array(a, order="C") if d else a) for a, d in zip(arrays, dense)]
+    held = [Held(np.array(a, order="C") if d else a, s.dtype) for a, d, s in zip(arrays, dense, specs)]
     rooms = [Room(s) for s in outs]
     TABLE[key_of(op, names, specs, outs)]([h.view for h in (*held, *rooms)], ints, reals,
                                           formula=op.program or names.get("formula"))
