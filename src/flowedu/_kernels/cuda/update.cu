@@ -28,21 +28,19 @@ static __device__ double fe_number(const fe_view *v) {
 #undef static
 static __device__ void no_begin(fe_numbers *, double) {}
 static __device__ void no_each(fe_numbers *, const fe_view *, double) {}
+static __device__ void no_end(const fe_numbers *, const fe_view *) {}
 
-struct Group { View member[6]; };          /* weight, gradient, what the rule remembers */
 struct Settings { double scale, beta1, beta2, epsilon, decay, l1, l2; index_t flag; };
-struct Parameter {                         /* what all kernels of a rule are given */
-    index_t n, flat;                       /* flat: all members lie side by side */
-    Walk<5> walk;
-    Group group;
-    View lr, step;
-    Settings s;
-};
 
-__device__ __forceinline__ fe_numbers numbers_of(const Parameter &p) {
+/* What all kernels of a rule are given: n elements; whether they lie side by side in all arrays (else the walk says where);
+ * weight, gradient, what the rule remembers; of rules that have them, the two numbers that follow in the group. */
+#define GIVEN index_t n, index_t flat, Walk<5> walk, T *w, const T *dw, T *m, T *v, T *s, View four, View five, View rate_, \
+              const int64_t *step, Settings set
+
+__device__ __forceinline__ fe_numbers numbers_of(const View &rate, const Settings &s) {
     fe_numbers u;
-    u.lr = fe_number(&p.lr), u.scale = p.s.scale, u.beta1 = p.s.beta1, u.beta2 = p.s.beta2, u.epsilon = p.s.epsilon;
-    u.c1 = u.c2 = 1, u.flag = (int)p.s.flag, u.l1 = p.s.l1, u.l2 = p.s.l2, u.w_norm = u.g_norm = u.w_square = u.g_square = 0;
+    u.lr = fe_number(&rate), u.scale = s.scale, u.beta1 = s.beta1, u.beta2 = s.beta2, u.epsilon = s.epsilon;
+    u.c1 = u.c2 = 1, u.flag = (int)s.flag, u.l1 = s.l1, u.l2 = s.l2, u.w_norm = u.g_norm = u.w_square = u.g_square = 0;
     u.decay = 0;
     return u;
 }
@@ -56,45 +54,45 @@ __device__ __forceinline__ void add_blocks(const double *sums, index_t blocks, f
     u->w_norm = sqrt(w), u->g_norm = sqrt(g);
 }
 
-#define NUMBERS(p, begin, each, sums)                                                                            \
+#define NUMBERS(begin, each, end, sums)                                                                          \
     __shared__ fe_numbers u;                                                                                     \
-    const int64_t step = *(const int64_t *)p.step.data;                                                          \
-    if (step < 0) return;                                                                                        \
+    if (*step < 0) return;                                                                                       \
     if (threadIdx.x == 0) {                                                                                      \
-        u = numbers_of(p);                                                                                       \
-        begin(&u, (double)(step + 1));                                                                           \
-        if (sums) add_blocks(sums, (p.n + BLOCK - 1) / BLOCK, &u);                                               \
-        each(&u, p.group.member, p.s.decay);                                                                     \
-        u.decay = u.lr * p.s.decay;                                                                              \
+        fe_view group[6];                                                                                        \
+        group[4] = four, group[5] = five;                                                                        \
+        u = numbers_of(rate_, set);                                                                              \
+        begin(&u, (double)(*step + 1));                                                                          \
+        if (sums) add_blocks(sums, (n + BLOCK - 1) / BLOCK, &u);                                                 \
+        each(&u, group, set.decay);                                                                              \
+        u.decay = u.lr * set.decay;                                                                              \
+        end(&u, group);                                                                                          \
     }                                                                                                            \
     __syncthreads();
-#define ELEMENT(p, k, i) ((T *)p.group.member[k].data + (p.flat ? i : at[k]))
-#define CHANGE(p, loop, i)                                                                                       \
-    index_t at[5];                                                                                               \
-    if (!p.flat) offsets(p.walk, i, at);                                                                         \
-    loop##_at(ELEMENT(p, 0, i), ELEMENT(p, 1, i), ELEMENT(p, 2, i), ELEMENT(p, 3, i), ELEMENT(p, 4, i), &u, &w_square, &g_square);
+#define CHANGE(loop, i)                                                                                          \
+    index_t at[5] = {i, i, i, i, i};                                                                             \
+    if (!flat) offsets(walk, i, at);                                                                             \
+    loop##_at(w + at[0], dw + at[1], m + at[2], v + at[3], s + at[4], &u, &w_square, &g_square);
 
 #define RULE(name, loop, begin, each)                                                                            \
-    extern "C" __global__ void name(Parameter p, const double *sums) {                                           \
-        NUMBERS(p, begin, each, sums)                                                                            \
+    extern "C" __global__ void name(GIVEN, const double *sums) {                                                 \
+        NUMBERS(begin, each, no_end, sums)                                                                       \
         double w_square = 0, g_square = 0;                                                                       \
-        for (EACH(i, p.n)) { CHANGE(p, loop, i) }                                                                \
+        for (EACH(i, n)) { CHANGE(loop, i) }                                                                     \
     }
 #define NORMS(name, loop, begin, each)                                                                           \
-    extern "C" __global__ void name##_norms(Parameter p, double *sums) {                                         \
+    extern "C" __global__ void name##_norms(GIVEN, double *sums) {                                               \
         const double *none = 0;                                                                                  \
-        NUMBERS(p, begin, each, none)                                                                            \
-        for (EACH_BLOCK(b, (p.n + BLOCK - 1) / BLOCK)) {                                                         \
+        NUMBERS(begin, each, no_end, none)                                                                       \
+        for (EACH_BLOCK(b, (n + BLOCK - 1) / BLOCK)) {                                                           \
             double w_square = 0, g_square = 0;                                                                   \
-            for (index_t i = b * BLOCK + threadIdx.x; i < p.n && i < (b + 1) * BLOCK; i += blockDim.x) { CHANGE(p, loop, i) } \
+            for (index_t i = b * BLOCK + threadIdx.x; i < n && i < (b + 1) * BLOCK; i += blockDim.x) { CHANGE(loop, i) } \
             w_square = fold_block<Sum>(w_square);                                                                \
             g_square = fold_block<Sum>(g_square);                                                                \
             if (threadIdx.x == 0) sums[2 * b] = w_square, sums[2 * b + 1] = g_square;                            \
         }                                                                                                        \
     }
 #define END(name, begin, end)                                                                                    \
-    extern "C" __global__ void name##_end(Parameter p) {                                                         \
+    extern "C" __global__ void name##_end(GIVEN) {                                                               \
         const double *none = 0;                                                                                  \
-        NUMBERS(p, begin, no_each, none)                                                                         \
-        if (threadIdx.x == 0) end(&u, p.group.member);                                                           \
+        NUMBERS(begin, no_each, end, none)                                                                       \
     }

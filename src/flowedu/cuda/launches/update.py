@@ -73,13 +73,13 @@ def update(call: Call) -> None:
             continue
         arrays = [*group[:rule.members - rule.single], *[NOTHING] * 5][:5]
         walk = packed(w.shape or (1,), [v.strides or (0,) * max(w.ndim, 1) for v in arrays])
-        raw = b"".join([struct.pack("=qq", w.size, all(v.contiguous for v in arrays)), walk, *[v.raw() for v in group],
-                        bytes(144 * (6 - len(group))), lr.raw(), step.raw(),
-                        struct.pack("=7dq", *call.reals[:4], *call.reals[4 + 3 * k:7 + 3 * k], call.ints[0])])
+        numbers = [*group[rule.members - rule.single:], NOTHING, NOTHING][:2]
+        given = (w.size, all(v.contiguous for v in arrays), walk, *[v.pointer for v in arrays], *[v.raw() for v in numbers],
+                 lr.raw(), step.pointer, struct.pack("=7dq", *call.reals[:4], *call.reals[4 + 3 * k:7 + 3 * k], call.ints[0]))
         where, many = _module(w.dtype.code), -(-w.size // BLOCK)
         if rule.norms and w.size:
-            call.run_of(where, f"{call.name}_norms", raw, call.work, blocks=blocks(many, 1))
+            call.run_of(where, f"{call.name}_norms", *given, call.work, blocks=blocks(many, 1))
         if w.size:
-            call.run_of(where, call.name, raw, call.work if rule.norms else 0, blocks=blocks(w.size))
+            call.run_of(where, call.name, *given, call.work if rule.norms else 0, blocks=blocks(w.size))
         if rule.end:
-            call.run_of(where, f"{call.name}_end", raw, blocks=1, threads=32)
+            call.run_of(where, f"{call.name}_end", *given, blocks=1, threads=32)
