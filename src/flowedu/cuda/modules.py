@@ -36,7 +36,8 @@ def text(file: str) -> str:
 def _inlined(file: str, seen: set[str]) -> str:
     found = next((folder / file for folder in FOLDERS if (folder / file).exists()), None)
     if found is None:
-        raise KernelError(f"there is no {file} among the kernels", expected=", ".join(str(f) for f in FOLDERS), got="no such file")
+        raise KernelError(f"there is no {file} among the kernels", expected=", ".join(str(f) for f in FOLDERS),
+                          got="no such file")
     seen.add(file)
     own = _SYSTEM.sub("", found.read_text())
     if file in _SHARED:

@@ -33,7 +33,7 @@ def place(formula: Formula, codes: tuple[int, ...]) -> tuple[Module, str]:
         single = _single(formula)
         name = f"{single}_{BY_CODE[_operand(formula, codes)].name}" if single else name_of(formula, codes)
         if single and (single, _operand(formula, codes)) in TILES:
-            _places[key] = _group(single, _operand(formula, codes)), name
+            _places[key] = _group(_kind(single), _operand(formula, codes)), name
         else:
             together([key])
     return _places[key]
@@ -63,21 +63,28 @@ def _operand(formula: Formula, codes: Sequence[int]) -> int:
 
 
 # Groups of formulas that are compiled together: what every model uses, and what few do.
-CHEAP = frozenset("""neg abs sign square relu add sub mul maximum minimum squared_difference relu_grad div where exp log sqrt rsqrt
-    tanh sigmoid""".split())
+CHEAP = frozenset("""neg abs sign square relu add sub mul maximum minimum squared_difference relu_grad div where exp log
+    sqrt rsqrt tanh sigmoid""".split())
 
 
 @functools.cache
-def _group(name: str, code: int) -> Module:
-    """The module of all single formulas of this element type that are as common as this one."""
-    kinds = [lambda n: n in CHEAP, lambda n: n not in CHEAP and (n, 1) in TILES and TILES[n, 1][1] == 1,
-             lambda n: n not in CHEAP and not ((n, 1) in TILES and TILES[n, 1][1] == 1)]
-    kind = next(k for k in kinds if k(name))
-    names = [n for n, c in TILES if c == code and kind(n)]
-    parts = [written(f"{n}_{BY_CODE[code].name}", Formula.single(n, TILES[n, code][2]),
-                     ((6,) if n == "where" else ()) + (code,) * (TILES[n, code][2] - (n == "where"))) for n in names]
-    made = Module(HEAD + "\n".join([text("elementwise.h"), *parts]))
-    return made
+def _group(kind: int, code: int) -> Module:
+    return Module(group_source(next(n for n, c in TILES if c == code and _kind(n) == kind), code))
+
+
+def _kind(name: str) -> int:
+    """Which group a formula belongs to: common ones, other functions of real numbers, all others."""
+    return 0 if name in CHEAP else 1 if (name, 1) in TILES and TILES[name, 1][1] == 1 else 2
+
+
+def group_source(name: str, code: int) -> str:
+    """All single formulas of this element type that are compiled together with this one."""
+    parts = [text("elementwise.h")]
+    for n in sorted(n for n, c in TILES if c == code and _kind(n) == _kind(name)):
+        arity = TILES[n, code][2]
+        codes = (6, code, code) if n == "where" else (code,) * arity
+        parts.append(written(f"{n}_{BY_CODE[code].name}", Formula.single(n, arity), codes))
+    return HEAD + "\n".join(parts)
 
 
 def name_of(formula: Formula, codes: tuple[int, ...]) -> str:

@@ -46,7 +46,8 @@ __device__ void rows(index_t outs, index_t reduced, const Walk<1> &kept, const W
             if (threadIdx.x == 0) scratch[b] = v;
             if (!is_last(&arrived[out], parts)) continue;
             v = F::template none<Wide>();
-            for (index_t q = threadIdx.x; q < parts; q += blockDim.x) v = F::template join<Wide>(v, scratch[out * parts + q]);
+            for (index_t q = threadIdx.x; q < parts; q += blockDim.x)
+                v = F::template join<Wide>(v, scratch[out * parts + q]);
             v = fold_block<F>(v);
         }
         if (threadIdx.x == 0) y[out] = (T)v;

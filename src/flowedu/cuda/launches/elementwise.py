@@ -14,8 +14,8 @@ def elementwise(call: Call) -> None:
     n = y.size
     if n == 0:
         return
-    aligned = bool(call.ints and call.ints[0])
-    strides = [spread(x.shape, x.strides, call.ints[1 + k] if aligned else y.ndim - x.ndim, y.shape) for k, x in enumerate(xs)]
+    first = call.ints[1:] if call.ints and call.ints[0] else [y.ndim - x.ndim for x in xs]
+    strides = [spread(x.shape, x.strides, at, y.shape) for x, at in zip(xs, first)]
     shape, strides = joined(y.shape, [*strides, y.strides])
     where, name = place(call.formula, tuple(x.dtype.code for x in xs))
     pointers = [v.pointer for v in call.args]
