@@ -10,8 +10,7 @@ from flowedu.cuda.modules import module
 
 
 def run(file, name, arguments, grid, threads):
-    formats = ["q"] * len(arguments)
-    module(f"lessons/{file}", "float", "double").function(name, formats).prepared_async_call(grid, threads, None,
+    module(f"lessons/{file}", "float", "double").function(name, arguments).prepared_async_call(grid, threads, None,
                                                                                              *arguments)
     machine().driver.Context.synchronize()
 

@@ -85,9 +85,8 @@ class Call:
 
     def run_of(self, where: Module, function: str, *arguments: Any, blocks: int | tuple, threads: int | tuple = 256,
                shared: int = 0) -> None:
-        formats = [f"{len(a)}s" if isinstance(a, bytes) else "d" if isinstance(a, float) else "q" for a in arguments]
         grid = blocks if isinstance(blocks, tuple) else (blocks, 1)
-        where.function(function, formats).prepared_async_call(
+        where.function(function, arguments).prepared_async_call(
             grid, threads if isinstance(threads, tuple) else (threads, 1, 1), self.stream, *arguments, shared_size=shared)
 
     def each(self, function: str, *arguments: Any, n: int, threads: int = 256, **where) -> None:

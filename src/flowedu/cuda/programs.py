@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
 
 from flowedu._kernels import TILES
 from flowedu.core.ops.program import Formula, raw_number
@@ -22,30 +23,34 @@ from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.dtype import dtype as Dtype
 from flowedu.cuda.modules import HEAD, TYPES, Module, text
 
-Key = tuple[Formula, tuple[int, ...]]                                 # a program: formula, dtype codes of its inputs
-_places: dict[Key, tuple[Module, str]] = {}
+Key = tuple[Formula, tuple[int, ...]]                                # a program: formula, dtype codes of its inputs
+Place = tuple[Module, str]                                           # its module, and the name of its function there
+_chains: dict[str, Place] = {}                                       # by what they compute
+_places: WeakKeyDictionary[Formula, dict[tuple[int, ...], Place]] = WeakKeyDictionary()
 
 
-def place(formula: Formula, codes: tuple[int, ...]) -> tuple[Module, str]:
-    """The module that has the kernels of this program, and the name of its function."""
-    key = formula, codes
-    if key not in _places:
+def place(formula: Formula, codes: tuple[int, ...]) -> Place:
+    """Where the kernels of this program are. Raises DTypeError: there are none of these element types."""
+    known = _places.setdefault(formula, {})
+    if codes not in known:
         single = _single(formula)
-        name = f"{single}_{BY_CODE[_operand(formula, codes)].name}" if single else name_of(formula, codes)
-        if single and (single, _operand(formula, codes)) in TILES:
-            _places[key] = _group(_kind(single), _operand(formula, codes)), name
+        if single:
+            formula.types(single, [BY_CODE[c] for c in codes])
+            code = _operand(formula, codes)
+            known[codes] = _group(_kind(single), code), f"{single}_{BY_CODE[code].name}"
         else:
-            together([key])
-    return _places[key]
+            together([(formula, codes)])
+            known[codes] = _chains[name_of(formula, codes)]
+    return known[codes]
 
 
 def together(programs: Iterable[Key]) -> None:
-    """Compile programs as one module. Those that are compiled already stay where they are."""
-    new = {name_of(*key): key for key in programs if key not in _places and not _single(key[0])}
+    """Compile chains as one module: those of a plan, say. What is compiled already stays where it is."""
+    new = {name_of(*key): key for key in programs if not _single(key[0])}
+    new = {name: key for name, key in new.items() if name not in _chains}
     if new:
         made = Module(HEAD + "\n".join([text("elementwise.h"), *(written(name, *key) for name, key in new.items())]))
-        for name, key in new.items():
-            _places[key] = made, name
+        _chains.update({name: (made, name) for name in new})
 
 
 def _single(formula: Formula) -> str:
