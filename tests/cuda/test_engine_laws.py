@@ -59,7 +59,7 @@ CALLS = cases(lambda op: op.ref is not None and not op.mutates and op.name not i
 def uploaded(a: np.ndarray, layout: int, requires_grad: bool = False):
     """A tensor on cuda with these numbers: row by row, column by column, or every second of others."""
     if layout == 1:
-        t = flow.tensor(np.ascontiguousarray(a.T)).cuda().permute(*reversed(range(a.ndim)))
+        t = flow.tensor(np.array(a.T, order="C")).cuda().permute(*reversed(range(a.ndim)))
     elif layout == 2 and a.ndim:
         t = flow.tensor(np.repeat(a, 2, axis=-1)).cuda()[..., ::2]
     else:
@@ -80,7 +80,7 @@ def test_cuda_is_cpu(case, data, layout):
     """Values, and gradients where the record has a rule."""
     op, example = case
     arrays, attrs = data.draw(call(op, example, dtypes=(np.float32,) if op.float_only else (np.float32, np.int64)))
-    arrays = [np.ascontiguousarray(a) for a in arrays]
+    arrays = [np.array(a, order="C") for a in arrays]
     which = learnable(op, arrays) if op.rules else []
     here = [flow.tensor(a, requires_grad=i in which) for i, a in enumerate(arrays)]
     there = [uploaded(a, layout, i in which) for i, a in enumerate(arrays)]

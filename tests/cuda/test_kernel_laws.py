@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from laws.calls import attributes, call, cases, close, label, reference, run, strided
-from laws.draws import EXACT, KINDS, agree, drawn, meaning, most_terms
-from laws.test_updates import GROUPS, LAYOUTS, group_of, laid_out
 from on_device import launched, raw
 
 from flowedu._kernels import TABLE as CPU
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import BY_CODE, float64
 from flowedu.cuda.table import TABLE
+from laws.calls import attributes, call, cases, close, label, reference, run, strided
+from laws.draws import EXACT, KINDS, agree, drawn, meaning, most_terms
+from laws.test_updates import GROUPS, LAYOUTS, group_of, laid_out
 
 CALLS = cases(lambda op: op.ref is not None and not op.mutates and (op.cpu, 0) in TABLE)
 EXAMPLES = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))

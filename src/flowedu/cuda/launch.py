@@ -2,8 +2,8 @@
 
     TABLE["softmax", 0](views of inputs then outputs, ints, reals, stream)
 
-`ints` and `reals` are what the record's `pack` gives, as for the CPU's kernel of this name; for "elementwise" `formula` is the
-record's program. The call returns at once: kernels are queued on the stream.
+`ints` and `reals` are what the record's `pack` gives, as for the CPU's kernel of this name; for "elementwise" `formula` is
+the record's program. The call returns at once: kernels are queued on the stream.
 
 A file of launches/ says for each kernel name how: `@kernel("softmax", file="softmax.cu", types=REALS)` before a function
 that gets a Call and says how many blocks and threads run which function of the file.
@@ -14,10 +14,10 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from flowedu.core.values.dtype import BY_CODE
 from flowedu.cuda.machine import machine
 from flowedu.cuda.modules import BY_SIZE, TYPES, WIDE, Module, module
 from flowedu.cuda.view import View
-from flowedu.core.values.dtype import BY_CODE
 
 REALS, NUMBERS, ALL = (0, 1), (0, 1, 2, 3), tuple(range(9))          # dtype codes
 MOST_BLOCKS = 1 << 16                                                # kernels go round again for what is left
@@ -40,7 +40,8 @@ class Launch:
     """A row of the table."""
 
     def __init__(self, name: str, code: int, launch: Callable, file: str, t: str, wide: str, work: Callable | None):
-        self.name, self.code, self.launch, self.file, self.t, self.wide, self.needs = name, code, launch, file, t, wide, work
+        self.name, self.code, self.launch, self.needs = name, code, launch, work
+        self.file, self.t, self.wide = file, t, wide
 
     def work(self, args: Sequence[View], ints: Sequence[int], reals: Sequence[float]) -> int:
         """Bytes of scratch that this call needs."""
@@ -52,7 +53,7 @@ class Launch:
 
         Args:
             work: the address of `self.work(...)` bytes of scratch; 0: the stream's own are used.
-        Raises KernelError: a kernel does not compile, or cannot be launched. An index out of range is told later: `fault()`.
+        Raises KernelError: a kernel does not compile, or cannot be launched. An index out of range: see `fault`.
         """
         call = Call(self, args, ints, reals, stream, formula, work)
         if self.needs and not work:
@@ -84,9 +85,8 @@ class Call:
 
     def run_of(self, where: Module, function: str, *arguments: Any, blocks: int | tuple, threads: int | tuple = 256,
                shared: int = 0) -> None:
-        formats = [f"{len(a)}s" if isinstance(a, bytes) else "d" if isinstance(a, float) else "q" for a in arguments]
         grid = blocks if isinstance(blocks, tuple) else (blocks, 1)
-        where.function(function, formats).prepared_async_call(
+        where.function(function, arguments).prepared_async_call(
             grid, threads if isinstance(threads, tuple) else (threads, 1, 1), self.stream, *arguments, shared_size=shared)
 
     def each(self, function: str, *arguments: Any, n: int, threads: int = 256, **where) -> None:

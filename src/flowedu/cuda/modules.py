@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ def text(file: str) -> str:
 def _inlined(file: str, seen: set[str]) -> str:
     found = next((folder / file for folder in FOLDERS if (folder / file).exists()), None)
     if found is None:
-        raise KernelError(f"there is no {file} among the kernels", expected=", ".join(str(f) for f in FOLDERS), got="no such file")
+        raise KernelError(f"there is no {file} among the kernels", expected=", ".join(str(f) for f in FOLDERS),
+                          got="no such file")
     seen.add(file)
     own = _SYSTEM.sub("", found.read_text())
     if file in _SHARED:
@@ -57,15 +59,17 @@ class Module:
         self.source, self._machine, self._functions = source, machine(), {}
         self.code = compiled(source, self._machine)
 
-    def function(self, name: str, formats: list[str]) -> Any:
-        """PyCUDA's function of this name on the current device, prepared for arguments of these formats."""
+    def function(self, name: str, arguments: Sequence[Any]) -> Any:
+        """PyCUDA's function of this name on the current device, prepared for arguments like these: an int is an index_t or
+        a pointer, a float a double, bytes a struct."""
         key = name, self._machine.use()
         found = self._functions.get(key)
         if found is None:
             module = self._machine.driver.module_from_buffer(self.code)
             found = self._functions[key] = module.get_function(symbol(name, self.code))
             found.module = module                                    # lives as long as its function
-            found.prepare(formats)
+            found.prepare([f"{len(a)}s" if isinstance(a, bytes) else "d" if isinstance(a, float) else "q"
+                           for a in arguments])
         return found
 
 

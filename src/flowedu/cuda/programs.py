@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
 
 from flowedu._kernels import TILES
 from flowedu.core.ops.program import Formula, raw_number
@@ -22,30 +23,34 @@ from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.dtype import dtype as Dtype
 from flowedu.cuda.modules import HEAD, TYPES, Module, text
 
-Key = tuple[Formula, tuple[int, ...]]                                 # a program: formula, dtype codes of its inputs
-_places: dict[Key, tuple[Module, str]] = {}
+Key = tuple[Formula, tuple[int, ...]]                                # a program: formula, dtype codes of its inputs
+Place = tuple[Module, str]                                           # its module, and the name of its function there
+_chains: dict[str, Place] = {}                                       # by what they compute
+_places: WeakKeyDictionary[Formula, dict[tuple[int, ...], Place]] = WeakKeyDictionary()
 
 
-def place(formula: Formula, codes: tuple[int, ...]) -> tuple[Module, str]:
-    """The module that has the kernels of this program, and the name of its function."""
-    key = formula, codes
-    if key not in _places:
+def place(formula: Formula, codes: tuple[int, ...]) -> Place:
+    """Where the kernels of this program are. Raises DTypeError: there are none of these element types."""
+    known = _places.setdefault(formula, {})
+    if codes not in known:
         single = _single(formula)
-        name = f"{single}_{BY_CODE[_operand(formula, codes)].name}" if single else name_of(formula, codes)
-        if single and (single, _operand(formula, codes)) in TILES:
-            _places[key] = _group(single, _operand(formula, codes)), name
+        if single:
+            formula.types(single, [BY_CODE[c] for c in codes])
+            code = _operand(formula, codes)
+            known[codes] = _group(_kind(single), code), f"{single}_{BY_CODE[code].name}"
         else:
-            together([key])
-    return _places[key]
+            together([(formula, codes)])
+            known[codes] = _chains[name_of(formula, codes)]
+    return known[codes]
 
 
 def together(programs: Iterable[Key]) -> None:
-    """Compile programs as one module. Those that are compiled already stay where they are."""
-    new = {name_of(*key): key for key in programs if key not in _places and not _single(key[0])}
+    """Compile chains as one module: those of a plan, say. What is compiled already stays where it is."""
+    new = {name_of(*key): key for key in programs if not _single(key[0])}
+    new = {name: key for name, key in new.items() if name not in _chains}
     if new:
         made = Module(HEAD + "\n".join([text("elementwise.h"), *(written(name, *key) for name, key in new.items())]))
-        for name, key in new.items():
-            _places[key] = made, name
+        _chains.update({name: (made, name) for name in new})
 
 
 def _single(formula: Formula) -> str:
@@ -63,21 +68,28 @@ def _operand(formula: Formula, codes: Sequence[int]) -> int:
 
 
 # Groups of formulas that are compiled together: what every model uses, and what few do.
-CHEAP = frozenset("""neg abs sign square relu add sub mul maximum minimum squared_difference relu_grad div where exp log sqrt rsqrt
-    tanh sigmoid""".split())
+CHEAP = frozenset("""neg abs sign square relu add sub mul maximum minimum squared_difference relu_grad div where exp log
+    sqrt rsqrt tanh sigmoid""".split())
 
 
 @functools.cache
-def _group(name: str, code: int) -> Module:
-    """The module of all single formulas of this element type that are as common as this one."""
-    kinds = [lambda n: n in CHEAP, lambda n: n not in CHEAP and (n, 1) in TILES and TILES[n, 1][1] == 1,
-             lambda n: n not in CHEAP and not ((n, 1) in TILES and TILES[n, 1][1] == 1)]
-    kind = next(k for k in kinds if k(name))
-    names = [n for n, c in TILES if c == code and kind(n)]
-    parts = [written(f"{n}_{BY_CODE[code].name}", Formula.single(n, TILES[n, code][2]),
-                     ((6,) if n == "where" else ()) + (code,) * (TILES[n, code][2] - (n == "where"))) for n in names]
-    made = Module(HEAD + "\n".join([text("elementwise.h"), *parts]))
-    return made
+def _group(kind: int, code: int) -> Module:
+    return Module(group_source(next(n for n, c in TILES if c == code and _kind(n) == kind), code))
+
+
+def _kind(name: str) -> int:
+    """Which group a formula belongs to: common ones, other functions of real numbers, all others."""
+    return 0 if name in CHEAP else 1 if (name, 1) in TILES and TILES[name, 1][1] == 1 else 2
+
+
+def group_source(name: str, code: int) -> str:
+    """All single formulas of this element type that are compiled together with this one."""
+    parts = [text("elementwise.h")]
+    for n in sorted(n for n, c in TILES if c == code and _kind(n) == _kind(name)):
+        arity = TILES[n, code][2]
+        codes = (6, code, code) if n == "where" else (code,) * arity
+        parts.append(written(f"{n}_{BY_CODE[code].name}", Formula.single(n, arity), codes))
+    return HEAD + "\n".join(parts)
 
 
 def name_of(formula: Formula, codes: tuple[int, ...]) -> str:

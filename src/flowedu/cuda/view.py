@@ -13,7 +13,7 @@ _RAW = struct.Struct(f"=Qii{MAX_DIM}q{MAX_DIM}q")
 
 
 class View:
-    """Address of element [0, 0, ...], dtype, shape, and strides in elements (0 for a broadcast axis; default: row-major)."""
+    """Address of element [0, 0, ...], dtype, shape, and strides in elements (0: broadcast; default: row-major)."""
 
     __slots__ = ("dtype", "pointer", "shape", "strides")
 
@@ -46,7 +46,8 @@ class View:
     def raw(self) -> bytes:
         """The C struct (fe_view)."""
         pad = (0,) * (MAX_DIM - len(self.shape))
-        return _RAW.pack(self.pointer, self.dtype.code if self.dtype else 0, len(self.shape), *self.shape, *pad, *self.strides, *pad)
+        return _RAW.pack(self.pointer, self.dtype.code if self.dtype else 0, len(self.shape), *self.shape, *pad,
+                         *self.strides, *pad)
 
     def __repr__(self) -> str:
         return f"View({self.pointer:#x}, {self.dtype.name}{list(self.shape)}, strides {list(self.strides)})"

@@ -1,4 +1,4 @@
-"""Several operands over the same axes, as few axes as will do: what strided kernels step through (struct Walk in view.h)."""
+"""Several operands over the same axes, as few axes as will do: what strided kernels step through (Walk in view.h)."""
 from __future__ import annotations
 
 import math

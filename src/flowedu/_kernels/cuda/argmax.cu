@@ -22,7 +22,8 @@ extern "C" __global__ void argmax(index_t outer, index_t n, index_t inner, const
         }
         for (int round = 0; round < 2; round++) {                    /* of each warp, then of the warps' */
             for (int step = 16; step > 0; step /= 2) {
-                const Place other = {__shfl_xor_sync(ALL_LANES, best.value, step), __shfl_xor_sync(ALL_LANES, best.at, step)};
+                const Place other = {__shfl_xor_sync(ALL_LANES, best.value, step),
+                                     __shfl_xor_sync(ALL_LANES, best.at, step)};
                 if (better(other, best)) best = other;
             }
             if (round == 0) {

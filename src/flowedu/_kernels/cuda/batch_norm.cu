@@ -67,8 +67,8 @@ __device__ __forceinline__ T passed(const Norm &k, index_t clip, T dy, T x, T me
 }
 
 template <class Threads>
-__device__ void sums(const Norm &k, index_t clip, const T *dy, const T *x, const T *gamma, const T *beta, const T *mean, const T *var,
-                     T *dgamma, T *dbeta, Wide *both) {
+__device__ void sums(const Norm &k, index_t clip, const T *dy, const T *x, const T *gamma, const T *beta, const T *mean,
+                     const T *var, T *dgamma, T *dbeta, Wide *both) {
     const index_t c = Threads::channel(blockIdx.x), n = c < k.channels ? k.outer * k.inner : 0;
     Wide sum = 0, dot = 0;
     for (index_t i = Threads::first(); i < n; i += Threads::step()) {
@@ -83,16 +83,16 @@ __device__ void sums(const Norm &k, index_t clip, const T *dy, const T *x, const
     both[2 * c] = sum, both[2 * c + 1] = dot;
     dbeta[c] = (T)sum, dgamma[c] = (T)(dot / sqrt(var[c] + k.epsilon));
 }
-#define SUMS(name, Threads)                                                                                                  \
-    extern "C" __global__ void sums_##name(Norm k, index_t clip, const T *dy, const T *x, const T *gamma, const T *beta,     \
-                                           const T *mean, const T *var, T *dgamma, T *dbeta, Wide *both) {                   \
-        sums<Threads>(k, clip, dy, x, gamma, beta, mean, var, dgamma, dbeta, both);                                          \
+#define SUMS(name, Threads)                                                                                              \
+    extern "C" __global__ void sums_##name(Norm k, index_t clip, const T *dy, const T *x, const T *gamma, const T *beta, \
+                                           const T *mean, const T *var, T *dgamma, T *dbeta, Wide *both) {               \
+        sums<Threads>(k, clip, dy, x, gamma, beta, mean, var, dgamma, dbeta, both);                                      \
     }
 SUMS(rows, Rows)
 SUMS(columns, Columns)
 
-extern "C" __global__ void norm_grad(Norm k, index_t clip, const T *dy, const T *x, const T *gamma, const T *beta, const T *mean,
-                                     const T *var, const Wide *both, T *dx) {
+extern "C" __global__ void norm_grad(Norm k, index_t clip, const T *dy, const T *x, const T *gamma, const T *beta,
+                                     const T *mean, const T *var, const Wide *both, T *dx) {
     const Wide n = k.outer * k.inner;
     for (EACH(i, k.outer * k.channels * k.inner)) {
         const index_t c = i / k.inner % k.channels;

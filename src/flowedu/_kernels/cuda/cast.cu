@@ -22,7 +22,9 @@ __device__ __forceinline__ float read(Half h) {
 
 /* ---- writing */
 template <class B, class A> struct Write { static __device__ __forceinline__ B of(A x) { return (B)x; } };
-template <class A> struct Write<Truth, A> { static __device__ __forceinline__ Truth of(A x) { return {(int8_t)(x != 0)}; } };
+template <class A> struct Write<Truth, A> {
+    static __device__ __forceinline__ Truth of(A x) { return {(int8_t)(x != 0)}; }
+};
 template <class A> struct Write<Bfloat, A> {           /* the upper half of a float, to nearest, ties to even */
     static __device__ __forceinline__ Bfloat of(A x) {
         const uint32_t b = bits_of((float)x);
@@ -30,14 +32,14 @@ template <class A> struct Write<Bfloat, A> {           /* the upper half of a fl
         return {(uint16_t)((b + 0x7fffu + (b >> 16 & 1)) >> 16)};
     }
 };
-/* Through double, which rounds none of the other types' numbers that a half can hold: then once, to nearest, ties to even. */
+/* Through double, which has all numbers that a half can hold: then rounded once, to nearest, ties to even. */
 template <class A> struct Write<Half, A> {
     static __device__ __forceinline__ Half of(A x_) {
         const double x = (double)x_, a = fabs(x);
         const uint16_t sign = copysign(1.0, x) < 0 ? 0x8000 : 0;
         if (x != x) return {(uint16_t)(sign | 0x7e00)};
         if (a >= 65520) return {(uint16_t)(sign | 0x7c00)};
-        if (a < 0x1p-14) return {(uint16_t)(sign | (int)rint(a * 0x1p24))};                      /* denormal, or the first */
+        if (a < 0x1p-14) return {(uint16_t)(sign | (int)rint(a * 0x1p24))};  /* denormal, or the first */
         int e;
         const int m = (int)rint(ldexp(frexp(a, &e), 11));                                        /* 1024 ... 2048 */
         return {(uint16_t)(sign | (((e + 13) << 10) + m))};      /* 2048 carries into the exponent, as it should */

@@ -51,8 +51,9 @@ struct Outputs {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(256) conv_forward(Conv c, const T *x, const T *w, T *y, const T *gamma, const T *beta,
-                                                               const T *mean, const T *var, double epsilon, double low, double high) {
+extern "C" __global__ void __launch_bounds__(256) conv_forward(
+        Conv c, const T *x, const T *w, T *y, const T *gamma, const T *beta, const T *mean, const T *var, double epsilon,
+        double low, double high) {
     const index_t depth = c.cg * c.kh * c.kw, pixels = c.n * c.oh * c.ow;
     const index_t down = (c.og + TILE - 1) / TILE, right = (pixels + TILE - 1) / TILE;
     for (EACH_BLOCK(t, c.groups * down * right)) {
@@ -156,7 +157,8 @@ extern "C" __global__ void __launch_bounds__(256) conv_weight_grad(Conv c, const
     for (EACH_BLOCK(t, parts * c.groups * down * right)) {
         const index_t g = t / (down * right) % c.groups, p = t / (down * right * c.groups);
         product_tile(Pixels{c, dy + g * c.og * c.y[1]}, Taps{c, x, g * c.cg}, Grid{out + (p * c.o + g * c.og) * cols, cols},
-                     t / right % down * TILE, t % right * TILE, c.og, cols, min(p * each, pixels), min((p + 1) * each, pixels));
+                     t / right % down * TILE, t % right * TILE, c.og, cols, min(p * each, pixels),
+                     min((p + 1) * each, pixels));
     }
 }
 

@@ -13,8 +13,9 @@ struct Conv {
         if (row < 0 || row >= h || col < 0 || col >= w) return -1;
         return image * x[0] + channel * x[1] + row * x[2] + col * x[3];
     }
-    /* Where the output lies that reads input row `row + top`, column `col + left` at kernel position (i, j); -1: none does. */
-    __device__ __forceinline__ index_t reader(index_t image, index_t channel, index_t row, index_t col, index_t i, index_t j) const {
+    /* Where the output lies that reads input (row - top, col - left) at kernel position (i, j); -1: none does. */
+    __device__ __forceinline__ index_t reader(index_t image, index_t channel, index_t row, index_t col, index_t i,
+                                              index_t j) const {
         row -= i * dh;
         col -= j * dw;
         if (row < 0 || col < 0 || row % sh || col % sw || row / sh >= oh || col / sw >= ow) return -1;

@@ -1,5 +1,5 @@
-/* Convolution as it is written down: a thread for each result, loops over what it is the sum of. It serves where groups have
- * so few channels that a matrix product would be mostly empty: depthwise convolutions. */
+/* Convolution as it is written down: a thread for each result, loops over what it is the sum of. It serves where groups
+ * have so few channels that a matrix product would be mostly empty: depthwise convolutions. */
 #include "conv.h"
 
 /* image, channel, row and column of element i of an array (n, channels, rows, cols), counted so that threads that are

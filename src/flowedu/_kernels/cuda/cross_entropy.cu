@@ -1,5 +1,5 @@
-/* Softmax and cross entropy in one pass: the loss of class `label`, or of a distribution, and the probabilities, of which the
- * gradient is made: dloss * (prob - 1 at the label). A block takes a row of n classes.
+/* Softmax and cross entropy in one pass: the loss of class `label`, or of a distribution, and the probabilities, of which
+ * the gradient is made: dloss * (prob - 1 at the label). A block takes a row of n classes.
  *
  * loss = log(sum(exp(x - top))) - (x[label] - top): no logarithm of a rounded probability, so no infinity. */
 #include "fold.h"

@@ -39,12 +39,14 @@ __device__ __forceinline__ double at(const Batch &b, const Sequence &q, index_t 
 }
 
 /* alpha[t + 1] from alpha[t]; beta[t] from beta[t + 1]. All threads of the block do it together. */
-__device__ __forceinline__ void forward(const Batch &b, const Sequence &q, const T *x, index_t t, const double *from, double *to) {
+__device__ __forceinline__ void forward(const Batch &b, const Sequence &q, const T *x, index_t t, const double *from,
+                                        double *to) {
     for (index_t s = threadIdx.x; s < q.states; s += blockDim.x)
         to[s] = at(b, q, t, s, x) + add3(from[s], s ? from[s - 1] : -INFINITY, skips(b, q, s) ? from[s - 2] : -INFINITY);
     __syncthreads();
 }
-__device__ __forceinline__ void backward(const Batch &b, const Sequence &q, const T *x, index_t t, const double *from, double *to) {
+__device__ __forceinline__ void backward(const Batch &b, const Sequence &q, const T *x, index_t t, const double *from,
+                                         double *to) {
     for (index_t s = threadIdx.x; s < q.states; s += blockDim.x)
         to[s] = add3(from[s] + at(b, q, t, s, x), s + 1 < q.states ? from[s + 1] + at(b, q, t, s + 1, x) : -INFINITY,
                      s + 2 < q.states && skips(b, q, s + 2) ? from[s + 2] + at(b, q, t, s + 2, x) : -INFINITY);

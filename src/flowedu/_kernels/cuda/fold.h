@@ -6,9 +6,18 @@
 #define ALL_LANES 0xffffffffu
 
 template <class W> struct Limit;                        /* of a type: what no number is above, or below */
-template <> struct Limit<float> { static __device__ float top() { return INFINITY; } static __device__ float bottom() { return -INFINITY; } };
-template <> struct Limit<double> { static __device__ double top() { return INFINITY; } static __device__ double bottom() { return -INFINITY; } };
-template <> struct Limit<int64_t> { static __device__ int64_t top() { return INT64_MAX; } static __device__ int64_t bottom() { return INT64_MIN; } };
+template <> struct Limit<float> {
+    static __device__ float top() { return INFINITY; }
+    static __device__ float bottom() { return -INFINITY; }
+};
+template <> struct Limit<double> {
+    static __device__ double top() { return INFINITY; }
+    static __device__ double bottom() { return -INFINITY; }
+};
+template <> struct Limit<int64_t> {
+    static __device__ int64_t top() { return INT64_MAX; }
+    static __device__ int64_t bottom() { return INT64_MIN; }
+};
 
 struct Sum {
     template <class W> static __device__ __forceinline__ W none() { return 0; }

@@ -3,8 +3,8 @@
 #include "view.h"
 
 /* params (outer, size, inner); an index picks a run of `inner` neighbours. y (outer, indices, inner). */
-extern "C" __global__ void gather(index_t n, index_t indices, index_t size, index_t inner, const T *params, View index, T *y,
-                                  Fault *fault) {
+extern "C" __global__ void gather(index_t n, index_t indices, index_t size, index_t inner, const T *params, View index,
+                                  T *y, Fault *fault) {
     for (EACH(i, n)) {
         const index_t run = i / inner, outer = run / indices, k = index_at(index, run - outer * indices);
         y[i] = in_range(k, size, fault) ? params[(outer * size + k) * inner + i - run * inner] : (T)0;
@@ -12,7 +12,8 @@ extern "C" __global__ void gather(index_t n, index_t indices, index_t size, inde
 }
 
 /* An index for every element: y (outer, n, inner) of x (outer, size, inner). */
-extern "C" __global__ void dim_gather(index_t total, index_t n, index_t size, index_t inner, const T *x, View index, T *y, Fault *fault) {
+extern "C" __global__ void dim_gather(index_t total, index_t n, index_t size, index_t inner, const T *x, View index, T *y,
+                                      Fault *fault) {
     for (EACH(i, total)) {
         const index_t k = index_at(index, i);
         y[i] = in_range(k, size, fault) ? x[(i / (n * inner) * size + k) * inner + i % inner] : (T)0;
@@ -46,7 +47,8 @@ extern "C" __global__ void scatter_nd_owners(index_t rows, index_t k, View y, Vi
     }
 }
 
-extern "C" __global__ void scatter_nd_update(index_t n, index_t inner, const T *x, const long long *owner, const T *updates, T *y) {
+extern "C" __global__ void scatter_nd_update(index_t n, index_t inner, const T *x, const long long *owner, const T *updates,
+                                             T *y) {
     for (EACH(i, n)) {
         const index_t run = i / inner, row = owner[run];
         y[i] = row < 0 ? x[i] : updates[row * inner + i - run * inner];

@@ -1,9 +1,9 @@
-/* Layer norm and its gradient: a block takes a row of n elements. The gradients of gamma and beta are sums over all rows: 32
- * columns side by side, 8 threads for each. */
+/* Layer norm and its gradient: a block takes a row of n elements. The gradients of gamma and beta are sums over all rows:
+ * 32 columns side by side, 8 threads for each. */
 #include "fold.h"
 
-extern "C" __global__ void layer_norm(index_t rows, index_t n, double epsilon, const T *x, const T *gamma, const T *beta, T *y,
-                                      T *mean, T *inv_std) {
+extern "C" __global__ void layer_norm(index_t rows, index_t n, double epsilon, const T *x, const T *gamma, const T *beta,
+                                      T *y, T *mean, T *inv_std) {
     for (EACH_BLOCK(r, rows)) {
         const T *row = x + r * n;
         Wide sum = 0, square = 0;

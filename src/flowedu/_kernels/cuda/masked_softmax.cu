@@ -25,8 +25,8 @@ extern "C" __global__ void masked_softmax(index_t rows, index_t n, const T *x, W
 }
 
 /* dx = mask ? 0 : scale * y * (dy - sum(dy * y)) */
-extern "C" __global__ void masked_softmax_grad(index_t rows, index_t n, const T *dy, const T *y, Walk<1> w, const int8_t *mask,
-                                               double scale, T *dx) {
+extern "C" __global__ void masked_softmax_grad(index_t rows, index_t n, const T *dy, const T *y, Walk<1> w,
+                                               const int8_t *mask, double scale, T *dx) {
     for (EACH_BLOCK(r, rows)) {
         Wide sum = 0;
         for (index_t i = r * n + threadIdx.x; i < (r + 1) * n; i += blockDim.x) sum += dy[i] * y[i];

@@ -1,5 +1,5 @@
-/* matmul: products of matrices that lie in memory in any way, for any number of batches; and the one that is subtracted from
- * a weight where it lies. */
+/* matmul: products of matrices that lie in memory in any way, for any number of batches; and the one that is subtracted
+ * from a weight where it lies. */
 #include "product.h"
 
 struct Matrix {                    /* as A: row i, step k; as B: column i, step k */
@@ -46,6 +46,6 @@ extern "C" __global__ void __launch_bounds__(256) matmul_update(
         index_t b_col, const float *lr, double scale, T *w) {
     const index_t right = (cols + TILE - 1) / TILE, down = (rows + TILE - 1) / TILE;
     for (EACH_BLOCK(t, down * right))
-        product_tile(Matrix(a, a_row, a_col), Matrix(b, b_col, b_row), Subtract{w, cols, (T)(*lr * scale)}, t / right * TILE,
-                     t % right * TILE, rows, cols, 0, depth);
+        product_tile(Matrix(a, a_row, a_col), Matrix(b, b_col, b_row), Subtract{w, cols, (T)(*lr * scale)},
+                     t / right * TILE, t % right * TILE, rows, cols, 0, depth);
 }

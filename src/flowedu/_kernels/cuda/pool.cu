@@ -14,7 +14,7 @@ __device__ __forceinline__ T share(const Window &v) {
     return (T)(n > 0 ? n : 1);
 }
 
-/* The largest element of each window, and where in its plane it lies: the first of equals; the first NaN, if there is one. */
+/* The largest element of each window, and where in its plane it lies: the first of equals, or the first NaN. */
 extern "C" __global__ void max_pool2d(Pool p, const T *x, T *y, int32_t *index) {
     for (EACH(q, p.planes * p.oh * p.ow)) {
         const Window v = window(p, q / p.ow % p.oh, q % p.ow);
@@ -32,7 +32,8 @@ extern "C" __global__ void max_pool2d(Pool p, const T *x, T *y, int32_t *index) 
 }
 
 /* dx[index] += dy, plane by plane; dx is 0 before. Windows that overlap may meet at one element, in any order. */
-extern "C" __global__ void max_pool2d_grad(index_t n, index_t outs, index_t size, const T *dy, View index, T *dx, Fault *fault) {
+extern "C" __global__ void max_pool2d_grad(index_t n, index_t outs, index_t size, const T *dy, View index, T *dx,
+                                           Fault *fault) {
     for (EACH(q, n)) {
         const index_t at = index_at(index, q);
         if (in_range(at, size, fault)) atomicAdd(dx + q / outs * size + at, dy[q]);
@@ -40,7 +41,8 @@ extern "C" __global__ void max_pool2d_grad(index_t n, index_t outs, index_t size
 }
 
 /* The other way: ddy = ddx[index]. */
-extern "C" __global__ void max_pool2d_gather(index_t n, index_t outs, index_t size, const T *x, View index, T *y, Fault *fault) {
+extern "C" __global__ void max_pool2d_gather(index_t n, index_t outs, index_t size, const T *x, View index, T *y,
+                                             Fault *fault) {
     for (EACH(q, n)) {
         const index_t at = index_at(index, q);
         y[q] = in_range(at, size, fault) ? x[q / outs * size + at] : (T)0;

@@ -31,7 +31,8 @@ __device__ __forceinline__ double unit53(const uint32_t *w) {
 __device__ __forceinline__ float scaled(float u, float width, float low) { return __fadd_rn(__fmul_rn(u, width), low); }
 __device__ __forceinline__ double scaled(double u, double width, double low) { return __dadd_rn(__dmul_rn(u, width), low); }
 
-extern "C" __global__ void random_uniform(index_t n, index_t seed, index_t draw, double low_, double high_, double top, T *y) {
+extern "C" __global__ void random_uniform(index_t n, index_t seed, index_t draw, double low_, double high_, double top,
+                                          T *y) {
     const T low = (T)low_, width = (T)high_ - low;
     const int each = sizeof(T) == 8 ? 2 : 4;
     for (EACH(b, (n + each - 1) / each)) {
@@ -70,8 +71,10 @@ extern "C" __global__ void random_randint(index_t n, index_t seed, index_t draw,
         const Words w = philox(seed, draw, b);
 #pragma unroll
         for (int j = 0; j < 2; j++)
-            if (b * 2 + j < n)
-                y[b * 2 + j] = low + (int64_t)((w.w[2 * j + 1] * (uint64_t)width + ((w.w[2 * j] * (uint64_t)width) >> 32)) >> 32);
+            if (b * 2 + j < n) {
+                const uint64_t high = w.w[2 * j + 1] * (uint64_t)width, rest = w.w[2 * j] * (uint64_t)width;
+                y[b * 2 + j] = low + (int64_t)((high + (rest >> 32)) >> 32);
+            }
     }
 }
 

@@ -17,13 +17,16 @@ __device__ __forceinline__ Part part_of(index_t n, index_t parts, index_t p) {
     return {lo, min(lo + each, n)};
 }
 
-/* Whether this block is the last of `parts` to come here for this output; all its threads get the answer. What it wrote
- * before is seen by the last. */
+/* Whether this block is the last of `parts` to come here for this output; all its threads get the answer. What every
+ * block wrote before is seen by the last: one fence before the count, for the writer, and one behind it, for the reader. */
 __device__ __forceinline__ bool is_last(unsigned *arrived, index_t parts) {
     __shared__ unsigned before;
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0 && threadIdx.y == 0) before = atomicAdd(arrived, 1u);
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        before = atomicAdd(arrived, 1u);
+        __threadfence();
+    }
     __syncthreads();
     return before == parts - 1;
 }
@@ -46,7 +49,8 @@ __device__ void rows(index_t outs, index_t reduced, const Walk<1> &kept, const W
             if (threadIdx.x == 0) scratch[b] = v;
             if (!is_last(&arrived[out], parts)) continue;
             v = F::template none<Wide>();
-            for (index_t q = threadIdx.x; q < parts; q += blockDim.x) v = F::template join<Wide>(v, scratch[out * parts + q]);
+            for (index_t q = threadIdx.x; q < parts; q += blockDim.x)
+                v = F::template join<Wide>(v, scratch[out * parts + q]);
             v = fold_block<F>(v);
         }
         if (threadIdx.x == 0) y[out] = (T)v;

@@ -1,7 +1,8 @@
 /* Running results along an axis: cumsum, and linear_scan, the recurrence h[t] = a[t] * h[t-1] + b[t].
  *
- * An array is (outer, n, inner). Where inner > 1 a thread goes along a column, beside its neighbours. A row that lies in one
- * piece is summed by a block, 1024 elements at a time: each warp scans 32 by shuffles, then the warps' sums are scanned. */
+ * An array is (outer, n, inner). Where inner > 1 a thread goes along a column, beside its neighbours. A row that lies in
+ * one piece is summed by a block, 1024 elements at a time: each warp scans 32 by shuffles, then the warps' sums are
+  * scanned. */
 #include "fold.h"
 
 __device__ __forceinline__ index_t turned(index_t i, index_t n, index_t backwards) { return backwards ? n - 1 - i : i; }
@@ -46,7 +47,8 @@ extern "C" __global__ void cumsum_rows(index_t rows, index_t n, index_t backward
     }
 }
 
-extern "C" __global__ void linear_scan(index_t outer, index_t n, index_t inner, index_t backwards, const T *a, const T *b, T *h) {
+extern "C" __global__ void linear_scan(index_t outer, index_t n, index_t inner, index_t backwards, const T *a, const T *b,
+                                       T *h) {
     for (EACH(c, outer * inner)) {
         const index_t first = c / inner * n * inner + c % inner;
         T last = 0;

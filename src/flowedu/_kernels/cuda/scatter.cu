@@ -7,16 +7,16 @@ __device__ __forceinline__ void add(double *p, double v) { atomicAdd(p, v); }
 __device__ __forceinline__ void add(int32_t *p, int32_t v) { atomicAdd(p, v); }
 __device__ __forceinline__ void add(int64_t *p, int64_t v) { atomicAdd((unsigned long long *)p, (unsigned long long)v); }
 
-extern "C" __global__ void gather_grad(index_t n, index_t indices, index_t size, index_t inner, const T *dy, View index, T *dx,
-                                       Fault *fault) {
+extern "C" __global__ void gather_grad(index_t n, index_t indices, index_t size, index_t inner, const T *dy, View index,
+                                       T *dx, Fault *fault) {
     for (EACH(i, n)) {
         const index_t run = i / inner, outer = run / indices, k = index_at(index, run - outer * indices);
         if (in_range(k, size, fault)) add(dx + (outer * size + k) * inner + i - run * inner, dy[i]);
     }
 }
 
-extern "C" __global__ void dim_gather_grad(index_t total, index_t n, index_t size, index_t inner, const T *dy, View index, T *dx,
-                                           Fault *fault) {
+extern "C" __global__ void dim_gather_grad(index_t total, index_t n, index_t size, index_t inner, const T *dy, View index,
+                                           T *dx, Fault *fault) {
     for (EACH(i, total)) {
         const index_t k = index_at(index, i);
         if (in_range(k, size, fault)) add(dx + (i / (n * inner) * size + k) * inner + i % inner, dy[i]);

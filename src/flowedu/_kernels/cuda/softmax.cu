@@ -1,7 +1,7 @@
 /* softmax and log_softmax, with their gradients. Both subtract the largest element first, so that exp cannot overflow.
  *
- * x is (outer, n, inner), softmax goes along n. With inner == 1 a block takes a row: its threads read neighbours, and fold by
- * shuffles (fold.h). Otherwise a thread takes a column, and neighbouring threads neighbouring columns. */
+ * x is (outer, n, inner), softmax goes along n. With inner == 1 a block takes a row: its threads read neighbours, and fold
+ * by shuffles (fold.h). Otherwise a thread takes a column, and neighbouring threads neighbouring columns. */
 #include "fold.h"
 
 template <bool LOG> __device__ __forceinline__ T finished(T x, T top, T sum) {
@@ -34,7 +34,9 @@ template <bool LOG> __device__ void columns(index_t outer, index_t n, index_t in
 
 /* softmax: y * (dy - sum(dy * y)); log_softmax: dy - exp(y) * sum(dy) */
 template <bool LOG> __device__ __forceinline__ T term(T dy, T y) { return LOG ? dy : dy * y; }
-template <bool LOG> __device__ __forceinline__ T slope(T dy, T y, T sum) { return LOG ? dy - exp(y) * sum : y * (dy - sum); }
+template <bool LOG> __device__ __forceinline__ T slope(T dy, T y, T sum) {
+    return LOG ? dy - exp(y) * sum : y * (dy - sum);
+}
 
 template <bool LOG> __device__ void grad_rows(index_t outer, index_t n, const T *dy, const T *y, T *dx) {
     for (EACH_BLOCK(r, outer)) {
@@ -55,16 +57,17 @@ template <bool LOG> __device__ void grad_columns(index_t outer, index_t n, index
     }
 }
 
-#define SOFTMAX(name, LOG)                                                                                                    \
-    extern "C" __global__ void name##_rows(index_t outer, index_t n, const T *x, T *y) { rows<LOG>(outer, n, x, y); }         \
-    extern "C" __global__ void name##_columns(index_t outer, index_t n, index_t inner, const T *x, T *y) {                    \
-        columns<LOG>(outer, n, inner, x, y);                                                                                  \
-    }                                                                                                                         \
-    extern "C" __global__ void name##_grad_rows(index_t outer, index_t n, const T *dy, const T *y, T *dx) {                   \
-        grad_rows<LOG>(outer, n, dy, y, dx);                                                                                  \
-    }                                                                                                                         \
-    extern "C" __global__ void name##_grad_columns(index_t outer, index_t n, index_t inner, const T *dy, const T *y, T *dx) { \
-        grad_columns<LOG>(outer, n, inner, dy, y, dx);                                                                        \
+#define SOFTMAX(name, LOG)                                                                                            \
+    extern "C" __global__ void name##_rows(index_t outer, index_t n, const T *x, T *y) { rows<LOG>(outer, n, x, y); } \
+    extern "C" __global__ void name##_columns(index_t outer, index_t n, index_t inner, const T *x, T *y) {            \
+        columns<LOG>(outer, n, inner, x, y);                                                                          \
+    }                                                                                                                 \
+    extern "C" __global__ void name##_grad_rows(index_t outer, index_t n, const T *dy, const T *y, T *dx) {           \
+        grad_rows<LOG>(outer, n, dy, y, dx);                                                                          \
+    }                                                                                                                 \
+    extern "C" __global__ void name##_grad_columns(index_t outer, index_t n, index_t inner, const T *dy, const T *y,  \
+                                                   T *dx) {                                                           \
+        grad_columns<LOG>(outer, n, inner, dy, y, dx);                                                                \
     }
 SOFTMAX(softmax, false)
 SOFTMAX(log_softmax, true)

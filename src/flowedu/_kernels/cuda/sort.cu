@@ -15,7 +15,8 @@ extern "C" __global__ void sort_start(index_t total, index_t n, int32_t *at) {
     for (EACH(i, total)) at[i] = (int32_t)(i % n);
 }
 
-extern "C" __global__ void sort_merge(index_t total, index_t n, index_t width, index_t down, const T *x, const int32_t *from, int32_t *to) {
+extern "C" __global__ void sort_merge(index_t total, index_t n, index_t width, index_t down, const T *x,
+                                      const int32_t *from, int32_t *to) {
     for (EACH(i, total)) {
         const index_t row = i / n * n, p = i - row, pair = p / (2 * width) * 2 * width;
         const bool left = p - pair < width;

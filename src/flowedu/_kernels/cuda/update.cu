@@ -1,5 +1,5 @@
-/* Optimizer updates: the rules of ../core/update_sgd.h and ../ops/update_adaptive.h, a kernel for each. Those files say what
- * becomes of one element; flowedu/cuda/launches/update.py reads their rows and ends this file with a RULE for each.
+/* Optimizer updates: the rules of ../core/update_sgd.h and ../ops/update_adaptive.h, a kernel for each. Those files say
+ * what becomes of one element; flowedu/cuda/launches/update.py reads their rows and ends this file with a RULE for each.
  *
  * A launch changes one parameter. The numbers of a call (rates, corrections of bias) are worked out by one thread of each
  * block. A step's number below 0 says: change nothing this time. */
@@ -34,8 +34,9 @@ struct Settings { double scale, beta1, beta2, epsilon, decay, l1, l2; index_t fl
 
 /* What all kernels of a rule are given: n elements; whether they lie side by side in all arrays (else the walk says where);
  * weight, gradient, what the rule remembers; of rules that have them, the two numbers that follow in the group. */
-#define GIVEN index_t n, index_t flat, Walk<5> walk, T *w, const T *dw, T *m, T *v, T *s, View four, View five, View rate_, \
-              const int64_t *step, Settings set
+#define GIVEN                                                                                                    \
+    index_t n, index_t flat, Walk<5> walk, T *w, const T *dw, T *m, T *v, T *s, View four, View five, View rate_, \
+    const int64_t *step, Settings set
 
 __device__ __forceinline__ fe_numbers numbers_of(const View &rate, const Settings &s) {
     fe_numbers u;

@@ -82,7 +82,7 @@ def input_grad(call: Call) -> None:
 def _parts(s: Sizes) -> int:
     """Blocks that share a tile of dw: it has few tiles, each the sum over all pixels."""
     there, pixels = s.groups * tiles(s.og, s.cg * s.kh * s.kw), s.n * s.oh * s.ow
-    return max(1, min(256 // there, pixels // 1024))
+    return max(1, min(256 // max(there, 1), pixels // 1024))
 
 
 def _weight_work(call: Call) -> int:

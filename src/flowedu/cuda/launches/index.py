@@ -42,7 +42,8 @@ def dim_gather_grad(call: Call) -> None:
     dy, index, dx = call.args
     _, n, inner = extent(index.shape, call.ints[0])
     call.clear(dx.pointer, dx.size * dx.dtype.bytes)
-    call.each("dim_gather_grad", dy.size, n, dx.shape[call.ints[0]], inner, dy.pointer, index.raw(), dx.pointer, flag(), n=dy.size)
+    call.each("dim_gather_grad", dy.size, n, dx.shape[call.ints[0]], inner, dy.pointer, index.raw(), dx.pointer, flag(),
+              n=dy.size)
 
 
 def _runs(v: View, index: View) -> tuple[int, int, int, int]:

@@ -1,6 +1,8 @@
 """Launches of what moves elements: copy, concat, slice_grad, fill; and cast and range."""
 from __future__ import annotations
 
+import functools
+
 from flowedu.core.ops.program import raw_number
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.cuda.launch import ALL, NUMBERS, Call, blocks, kernel
@@ -71,18 +73,23 @@ def fill(call: Call) -> None:
     call.each("fill", y.size, int.from_bytes(raw_number(value, y.dtype), "little", signed=True), y.pointer, n=y.size)
 
 
-_casts: dict[int, Module] = {}
+def cast_source(code: int) -> str:
+    """Casts from one element type to all others."""
+    return HEAD + f"#define FROM {code}\n" + text("cast.cu")
+
+
+@functools.cache
+def _casts(code: int) -> Module:
+    return Module(cast_source(code))
 
 
 @kernel("cast", types=ALL)
 def cast(call: Call) -> None:
     x, y = call.args
-    code = call.row.code
-    if code not in _casts:
-        _casts[code] = Module(HEAD + f"#define FROM {code}\n" + text("cast.cu"))
     if y.size:
         shape, strides = joined(y.shape, [x.strides])
-        call.run_of(_casts[code], f"cast_to_{BY_CODE[y.dtype.code].name}", y.size, packed(shape, strides), x.pointer, y.pointer,
+        call.run_of(_casts(call.row.code), f"cast_to_{BY_CODE[y.dtype.code].name}", y.size, packed(shape, strides),
+                    x.pointer, y.pointer,
                     blocks=blocks(y.size))
 
 

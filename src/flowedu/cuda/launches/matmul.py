@@ -37,8 +37,8 @@ def matmul(call: Call) -> None:
     if batches > 1 and not any(_batches(b, y)) and a_steps[0] * rows == a.strides[-3] and y.ndim == 3:
         rows, batches = rows * batches, 1                            # (n, m, k) x (k, n): one tall product
     shape, strides = joined(y.shape[:-2], [_batches(a, y), _batches(b, y)]) if batches > 1 else ([1], [[0], [0]])
-    call.run("matmul", batches, packed(shape, strides), rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps, y.pointer,
-             blocks=blocks(batches * tiles(rows, cols), 1))
+    call.run("matmul", batches, packed(shape, strides), rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps,
+             y.pointer, blocks=blocks(batches * tiles(rows, cols), 1))
 
 
 @kernel("matmul_update", file="matmul.cu")
@@ -47,5 +47,5 @@ def matmul_update(call: Call) -> None:
     a, b, lr, w = call.args
     (rows, depth, *a_steps), (_, cols, *b_steps) = _matrix(a, call.ints[0]), _matrix(b, call.ints[1])
     if w.size:
-        call.run("matmul_update", rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps, lr.pointer, call.reals[0], w.pointer,
-                 blocks=blocks(tiles(rows, cols), 1))
+        call.run("matmul_update", rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps, lr.pointer, call.reals[0],
+                 w.pointer, blocks=blocks(tiles(rows, cols), 1))

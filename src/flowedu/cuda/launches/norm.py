@@ -12,7 +12,7 @@ COLUMNS = (32, 8, 1)                   # threads: channels side by side, and tho
 
 
 def _norm(call: Call, x: View) -> tuple[int, int, bytes]:
-    """(channels, elements behind one, struct Norm of batch_norm.cu). ints: [axis]; reals: [epsilon], or [epsilon, low, high]."""
+    """(channels, elements behind one, struct Norm). ints: [axis]; reals: [epsilon, low, high] or [epsilon]."""
     outer, channels, inner = extent(x.shape, call.ints[0])
     low, high = call.reals[1:3] if len(call.reals) > 1 else (-math.inf, math.inf)
     return channels, inner, struct.pack("=3q3d", outer, channels, inner, call.reals[0], low, high)
@@ -64,7 +64,8 @@ def layer_norm(call: Call) -> None:
     """ints: [begin_norm_axis]; reals: [epsilon]. x, gamma, beta -> y, mean, inv_std."""
     rows, n = _rows(call.args[0], call.ints[0])
     if rows:
-        call.run("layer_norm", rows, n, call.reals[0], *[v.pointer for v in call.args], blocks=blocks(rows, 1), threads=row_threads(n))
+        call.run("layer_norm", rows, n, call.reals[0], *[v.pointer for v in call.args], blocks=blocks(rows, 1),
+                 threads=row_threads(n))
 
 
 @kernel("layer_norm_grad", file="layer_norm.cu")
@@ -73,6 +74,8 @@ def layer_norm_grad(call: Call) -> None:
     dy, x, gamma, mean, inv_std, dx, dgamma, dbeta = [v.pointer for v in call.args]
     rows, n = _rows(call.args[1], call.ints[0])
     if rows and n:
-        call.run("layer_norm_grad", rows, n, dy, x, gamma, mean, inv_std, dx, blocks=blocks(rows, 1), threads=row_threads(n))
+        call.run("layer_norm_grad", rows, n, dy, x, gamma, mean, inv_std, dx, blocks=blocks(rows, 1),
+                 threads=row_threads(n))
     if n:
-        call.run("layer_norm_grad_columns", rows, n, dy, x, mean, inv_std, dgamma, dbeta, blocks=-(-n // 32), threads=COLUMNS)
+        call.run("layer_norm_grad_columns", rows, n, dy, x, mean, inv_std, dgamma, dbeta, blocks=-(-n // 32),
+                 threads=COLUMNS)

@@ -13,7 +13,8 @@ def cumsum(call: Call) -> None:
     if x.size == 0:
         return
     if inner == 1:
-        call.run("cumsum_rows", outer, n, call.ints[1], x.pointer, y.pointer, blocks=blocks(outer, 1), threads=row_threads(n))
+        call.run("cumsum_rows", outer, n, call.ints[1], x.pointer, y.pointer, blocks=blocks(outer, 1),
+                 threads=row_threads(n))
     else:
         call.each("cumsum_columns", outer, n, inner, call.ints[1], x.pointer, y.pointer, n=outer * inner, threads=128)
 
@@ -24,7 +25,8 @@ def linear_scan(call: Call) -> None:
     a, b, h = call.args
     outer, n, inner = extent(a.shape, call.ints[0])
     if a.size:
-        call.each("linear_scan", outer, n, inner, call.ints[1], a.pointer, b.pointer, h.pointer, n=outer * inner, threads=128)
+        call.each("linear_scan", outer, n, inner, call.ints[1], a.pointer, b.pointer, h.pointer, n=outer * inner,
+                  threads=128)
 
 
 def _sorted(call: Call, down: int) -> int:

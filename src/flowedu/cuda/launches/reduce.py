@@ -44,8 +44,8 @@ def reduce(call: Call) -> None:
     arrived = call.work + 8 * units * parts * (32 if columns else 1)
     if parts > 1:
         call.clear(arrived, 4 * units)
-    call.run(f"{call.name}_{'columns' if columns else 'rows'}", outs, n, kept, folded, parts, x.pointer, y.pointer, call.work,
-             arrived, blocks=blocks(units * parts, 1), threads=(32, 8, 1) if columns else row_threads(n))
+    call.run(f"{call.name}_{'columns' if columns else 'rows'}", outs, n, kept, folded, parts, x.pointer, y.pointer,
+             call.work, arrived, blocks=blocks(units * parts, 1), threads=(32, 8, 1) if columns else row_threads(n))
 
 
 def row_threads(n: int) -> int:

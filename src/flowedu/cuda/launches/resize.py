@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import struct
 
-from flowedu.cuda.launch import Call, blocks, kept, kernel, flag
+from flowedu.cuda.launch import Call, blocks, flag, kept, kernel
 from flowedu.cuda.view import View
 
 
 def _taps(call: Call, x: View, y: View) -> bytes:
     """struct Taps of resize.cu. ints: interpolate, then places; reals: shares."""
-    return struct.pack("=8q", x.shape[0] * x.shape[1], *x.shape[2:], *y.shape[2:], call.ints[0], kept(tuple(call.ints[1:]), "q"),
+    return struct.pack("=8q", x.shape[0] * x.shape[1], *x.shape[2:], *y.shape[2:], call.ints[0], kept(tuple(call.ints[1:]),
+                                                                                                      "q"),
                        kept(tuple(call.reals), "d"))
 
 
@@ -41,7 +42,8 @@ def ctc_loss(call: Call) -> None:
     """log_probs, targets, input_lengths, target_lengths -> loss."""
     *given, y = call.args
     if y.size:
-        call.run("ctc_loss", _batch(call, *given), call.ints[1], given[0].pointer, y.pointer, call.work, flag(), blocks=blocks(y.size, 1),
+        call.run("ctc_loss", _batch(call, *given), call.ints[1], given[0].pointer, y.pointer, call.work, flag(),
+                 blocks=blocks(y.size, 1),
                  threads=64)
 
 

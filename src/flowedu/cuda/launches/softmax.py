@@ -48,7 +48,8 @@ def sparse_grad(call: Call) -> None:
     """ints: [the label that is ignored]. dloss, labels, prob -> dlogits."""
     dloss, labels, prob, dx = call.args
     n = prob.shape[-1]
-    call.each(call.name, math.prod(prob.shape[:-1]), n, dloss.pointer, labels.raw(), call.ints[0], prob.pointer, dx.pointer, flag(),
+    call.each(call.name, math.prod(prob.shape[:-1]), n, dloss.pointer, labels.raw(), call.ints[0], prob.pointer, dx.pointer,
+              flag(),
               n=dx.size)
 
 
@@ -58,5 +59,6 @@ def distribution(call: Call) -> None:
     labels, x, loss, prob = call.args
     n = x.shape[-1]
     if loss.size:
-        call.run(call.name, loss.size, n, labels.pointer, x.pointer, loss.pointer, prob.pointer, blocks=blocks(loss.size, 1),
+        call.run(call.name, loss.size, n, labels.pointer, x.pointer, loss.pointer, prob.pointer, blocks=blocks(loss.size,
+                                                                                                               1),
                  threads=row_threads(n))

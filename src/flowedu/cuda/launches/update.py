@@ -31,7 +31,8 @@ class Rule(NamedTuple):
 
 def _rules() -> dict[str, Rule]:
     found = {}
-    for name, members, loop, more in re.findall(r"^ +X\((\w+), (\d+), (\w+)((?:, \.\w+ = \w+)*)\)", text("update_adaptive.h"), re.M):
+    for name, members, loop, more in re.findall(r"^ +X\((\w+), (\d+), (\w+)((?:, \.\w+ = \w+)*)\)",
+                                                text("update_adaptive.h"), re.M):
         fields = dict(re.findall(r"\.(\w+) = (\w+)", more))
         found[name] = Rule(int(members), loop, int(fields.pop("single", 0)), **fields)
     return found
@@ -40,8 +41,7 @@ def _rules() -> dict[str, Rule]:
 RULES = _rules()
 
 
-@functools.cache
-def _module(code: int) -> Module:
+def source(code: int) -> str:
     """All rules for parameters of one element type."""
     lines = []
     for name, r in RULES.items():
@@ -50,7 +50,12 @@ def _module(code: int) -> Module:
             lines.append(f"NORMS({name}, {r.norms}, {r.begin}, {r.each})")
         if r.end:
             lines.append(f"END({name}, {r.begin}, {r.end})")
-    return Module("\n".join([for_type("update.cu", TYPES[code], WIDE[code]), *lines, ""]))
+    return "\n".join([for_type("update.cu", TYPES[code], WIDE[code]), *lines, ""])
+
+
+@functools.cache
+def _module(code: int) -> Module:
+    return Module(source(code))
 
 
 def _groups(call: Call) -> list[Sequence[View]]:
@@ -64,8 +69,8 @@ def _work(call: Call) -> int:
 
 @kernel(*RULES, work=_work)
 def update(call: Call) -> None:
-    """lr, step, then the members of each parameter. ints: [flag]; reals: scale, three numbers, then weight decay, l1 and l2 of
-    each parameter."""
+    """lr, step, then the members of each parameter. ints: [flag]; reals: scale, three numbers, then weight decay, l1 and l2
+    of each parameter."""
     rule, (lr, step) = RULES[call.name], call.args[:2]
     for k, group in enumerate(_groups(call)):
         w = group[0]
@@ -75,7 +80,8 @@ def update(call: Call) -> None:
         walk = packed(w.shape or (1,), [v.strides or (0,) * max(w.ndim, 1) for v in arrays])
         numbers = [*group[rule.members - rule.single:], NOTHING, NOTHING][:2]
         given = (w.size, all(v.contiguous for v in arrays), walk, *[v.pointer for v in arrays], *[v.raw() for v in numbers],
-                 lr.raw(), step.pointer, struct.pack("=7dq", *call.reals[:4], *call.reals[4 + 3 * k:7 + 3 * k], call.ints[0]))
+                 lr.raw(), step.pointer, struct.pack("=7dq", *call.reals[:4], *call.reals[4 + 3 * k:7 + 3 * k],
+                                                     call.ints[0]))
         where, many = _module(w.dtype.code), -(-w.size // BLOCK)
         if rule.norms and w.size:
             call.run_of(where, f"{call.name}_norms", *given, call.work, blocks=blocks(many, 1))
