@@ -22,11 +22,12 @@ DEBUG   := build/stamps/debug
 # The link from .venv to src/ holds this folder's full path, so a moved or copied folder needs a new one.
 LINK    := $(STAMPS)/linked-$(shell pwd | cksum | cut -d ' ' -f 1)
 READY   := $(BUILT) $(LINK)
+CUDA    := $(STAMPS)/cuda-set-up
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help test test-torch test-mpi peers mutants fuzz lint bench build build-debug test-debug annotate clean
+.PHONY: help test test-torch test-mpi test-cuda peers mutants fuzz lint bench build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -57,6 +58,9 @@ test-torch: $(READY) $(STAMPS)/test peers  ## run the tests that compare with Py
 test-mpi: $(READY) $(STAMPS)/test peers  ## run the tests that start several processes, if MPI can be installed
 	@if $(PY) -c "import mpi4py" 2>/dev/null; then $(PY) -m pytest -m mpi tests/dist $(ARGS); \
 	else echo "mpi4py is not here: nothing was run on several processes"; fi
+
+test-cuda: $(READY) $(STAMPS)/test $(CUDA)  ## run CUDA kernels in the simulator, with every check (no GPU needed)
+	@FLOWEDU_CUDA=sim $(PY) -m pytest -n 2 tests/cuda $(ARGS)
 
 # Large, and not to be had everywhere, so `make test` does without; in CI their absence is a failure.
 peers: $(STAMPS)/base  ## install what tests compare with (PyTorch) and start processes with (MPI), if that can be had
@@ -120,6 +124,11 @@ $(BUILT): $(STAMPS)/base $(NATIVE)
 $(LINK): $(PY) pyproject.toml | $(BUILT)
 	@$(QUIETLY) link "linking flowedu into $(VENV)" $(PIP) --no-deps --no-build-isolation -e .
 	@mkdir -p $(@D) && touch $@
+
+# Headers, simulator and PyCUDA; again when a file of the simulator has changed.
+$(CUDA): tools/setup_cuda.py $(shell find src/flowedu/cuda -type f -not -name '*.pyc') pyproject.toml | $(READY)
+	@$(PY) tools/setup_cuda.py
+	@touch $@
 
 # The extras of pyproject.toml: test, lint, plot, image, record.
 $(STAMPS)/%: $(STAMPS)/base

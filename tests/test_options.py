@@ -24,7 +24,6 @@ REASONS = {
     **{f"faces._{f}": "Python's protocol of imports" for f in (
         "Finder.find_spec(folders)", "Finder.find_spec(target)", "Loader.create_module(spec)", "Loader.get_code(name)")},
     "tensor/modes.set_grad_enabled.__new__(mode)": "its __init__ reads it",
-    "cuda.memory_allocated(device)": "there is no GPU: 0", "cuda.max_memory_allocated(device)": "likewise",
     "autograd/graph.save_on_cpu.__init__(device_type)": "whatever the device, tensors are in main memory",
     "nn/graph/proxies.GraphModule.debug(options)": "checked by Graph.debug, which calls it",
     "tensor/global_creation.global_to_global(check_meta)": "the ranks agree on a global tensor already",

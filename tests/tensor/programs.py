@@ -65,7 +65,7 @@ def act(lib, values: list, one):
         if OPS[name] is not None and _fits(x, y):
             values.append(OPS[name](x, y))
     elif _fits(y, x) and tuple(np.broadcast_shapes(tuple(x.shape), tuple(y.shape))) == tuple(x.shape):
-        if y is not x and np.shares_memory(x.detach().numpy(), y.detach().numpy()):
+        if y is not x and overlap(x.detach(), y.detach()):
             y = y.clone()                                # PyTorch reads what it has just written
         if name == "set_part" and x.ndim:
             y = y[1:] if y.ndim == x.ndim and y.shape[0] == x.shape[0] else 0.5
@@ -74,6 +74,11 @@ def act(lib, values: list, one):
                 WRITES[name](x, y)
         else:
             WRITES[name](x, y)
+
+
+def overlap(x, y) -> bool:
+    """Whether they share an element; of a GPU's memory, whose addresses NumPy must not follow, whether they share a block."""
+    return x.shares_block(y) if getattr(x, "is_cuda", False) else np.shares_memory(x.numpy(), y.numpy())
 
 
 def _fits(x, y) -> bool:
@@ -94,7 +99,7 @@ def finish(lib, values: list):
     if total is None:
         return None
     total.backward()
-    return [None if t.grad is None else np.array(t.grad.numpy()) for t in values[:2]]
+    return [None if t.grad is None else np.array(t.grad.cpu().numpy()) for t in values[:2]]
 
 
 def ours(a):

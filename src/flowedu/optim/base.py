@@ -6,13 +6,13 @@ parameters of a group at once; nn.Graph puts the same op with the same attribute
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
 from flowedu.core.layers.group import BaseOptimizer, State
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.dispatch import set_grad_enabled
+from flowedu.core.ops.dispatch import carried, set_grad_enabled
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, CallError, HyperparameterError, StateError, UnsupportedError
@@ -188,7 +188,8 @@ class Optimizer(BaseOptimizer):
                     operands += (p, g)
                     operands += [own[k] for k in keys] if own else self._new_state(p, group)
         if len(operands) > 2:
-            op.call(tuple(operands), attrs)
+            for some in (operands,) if operands[2].place_ == operands[-1].place_ == 0 else by_device(operands, len(keys) + 2):
+                op.call(tuple(some), attrs)
 
     def _ready(self, group: ParamGroup) -> tuple:
         """(op, attributes, keys of the states, tensor of the rate, its number): what a step needs of the options."""
@@ -290,8 +291,17 @@ class Optimizer(BaseOptimizer):
 
 
 def _filled(p: Tensor, s: State) -> Tensor:
-    where = {} if p.lay is None else {"placement": p.placement, "sbp": p.sbp}       # a state lies as its parameter does
+    where = {"device": p.device} if p.lay is None else {"placement": p.placement, "sbp": p.sbp}   # as its parameter lies
     return full(tuple(p.shape), s.initial, dtype=p.dtype, **where)
+
+
+def by_device(operands: Sequence[Tensor], width: int) -> Iterator[list[Tensor]]:
+    """The operands of an update (rate, count, then `width` for each parameter) as those of one on each device."""
+    places: dict[int, list[Tensor]] = {}
+    for i in range(2, len(operands), width):
+        places.setdefault(operands[i].place_, []).extend(operands[i:i + width])
+    for place, some in places.items():
+        yield [*(carried(x, place) if place else x for x in operands[:2]), *some]
 
 
 def on_parts(op: Op, *tensors: Tensor) -> list[Tensor]:
@@ -313,5 +323,5 @@ def _copied(value: Any, p: Tensor, number: int, key: str) -> Any:
                          fix="make the optimizer over the same parameters, in the same order")
     if isinstance(value, Tensor) and value.is_global and p.is_global:
         return value.detach().to_global(p.placement, p.sbp, copy=True).to(p.dtype)
-    made = tensor(value.numpy(), dtype=p.dtype)
-    return made if p.lay is None else from_logical(made, p.lay)
+    made = tensor((value.host_() if isinstance(value, Tensor) else value).numpy(), dtype=p.dtype)
+    return made.to(p.device) if p.lay is None else from_logical(made, p.lay)

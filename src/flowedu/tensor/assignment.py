@@ -11,6 +11,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import shapes as S
+from flowedu.tensor.devices import beside, made_with
 from flowedu.tensor.dims import reshaped
 from flowedu.tensor.indexing import Parts
 from flowedu.tensor.search import is_lazy
@@ -49,9 +50,10 @@ def put(x, index, value, accumulate: bool = False):
     parts = Parts(tuple(x.shape), index)
     if parts.basic and not accumulate:
         return _band(x, parts, value)
-    places = reshaped(_RANGE.call((), (0, 1, x.size_, dt.int64)), tuple(x.shape))
+    with made_with(x):
+        places = reshaped(_RANGE.call((), (0, 1, x.size_, dt.int64)), tuple(x.shape))
     places = parts.view(places) if parts.basic else parts.picked(parts.view(places))
-    value = _value(x, value, tuple(places.shape))
+    value = beside(_value(x, value, tuple(places.shape)), x)
     if not places.size_:
         return E.clone(x)
     rows, flat = reshaped(S.contiguous(places), (places.size_, 1)), S.contiguous(S.ravel(S.contiguous(value)))
@@ -70,13 +72,14 @@ def _lazy_mask(index):
 def _band(x, parts, value):
     """Slices: zeros with the value in its place, and x elsewhere."""
     region = tuple(-(-(b - a) // c) for a, b, c in zip(parts.start, parts.stop, parts.step))
-    value = reshaped(S.contiguous(_value(x, value, tuple(parts.sizes))), region)
+    value = beside(reshaped(S.contiguous(_value(x, value, tuple(parts.sizes))), region), x)
     if region == tuple(x.shape):
         return value
     if not value.size_:
         return E.clone(x)
     place = (tuple(x.shape), tuple(parts.start), tuple(parts.stop), tuple(parts.step))
-    mask = _op("slice_grad").call((_op("constant").call((), (region, 1, dt.int32)),), place)
+    with made_with(x):
+        mask = _op("slice_grad").call((_op("constant").call((), (region, 1, dt.int32)),), place)
     return _op("where").call((cast(mask, dt.bool_), _op("slice_grad").call((value,), place), x), ())
 
 

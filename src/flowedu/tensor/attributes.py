@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.errors import ArgumentError
-from flowedu.tensor.device import CPU
+from flowedu.tensor.device import CPU, device_of
 from flowedu.tensor.dims import real_dim
 
 
@@ -33,8 +33,8 @@ def element_size(self) -> int:
 
 
 def get_device(self) -> int:
-    """-1: no GPU."""
-    return -1
+    """The number of its GPU; -1: the CPU."""
+    return self.place_ - 1
 
 
 def is_floating_point(self) -> bool:
@@ -58,7 +58,7 @@ def _device(self):
     if self.lay is not None:
         raise ArgumentError("Only local tensors have 'device'. Please use '.placement' for global tensors.",
                             expected="a local tensor", got="a global one", fix="x.placement")
-    return CPU
+    return device_of(self.place_) if self.place_ else CPU
 
 
 def _always(value, doc: str | None = None) -> property:
@@ -69,7 +69,8 @@ attach(Tensor, {f.__name__: f for f in (size, dim, stride, storage_offset, eleme
                                         is_complex, is_inference, _is_view)})
 attach(Tensor, {
     "ndimension": dim, "nelement": Tensor.numel, "device": property(_device),
-    "is_cuda": _always(False, "Whether it is on a GPU."), "is_cpu": _always(True),
+    "is_cuda": property(lambda self: self.place_ > 0, doc="Whether it is on a GPU."),
+    "is_cpu": property(lambda self: self.place_ == 0, doc="Whether it is in main memory."),
     "is_sparse": _always(False), "is_quantized": _always(False), "is_meta": _always(False),
     "layout": _always("strided"), "__complex__": lambda self: complex(self.item()),
     "is_local": property(lambda self: self.lay is None, doc="Whether it lives in one process, on one device."),

@@ -9,13 +9,15 @@ import numpy as np
 
 from flowedu.core.ops.arrays import copied, copy_of, from_numpy
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import current_interpreter
+from flowedu.core.ops.dispatch import current_interpreter, new_elsewhere
 from flowedu.core.ops.promote import cast, default_float, number_type
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
 from flowedu.errors.once import inert
+from flowedu.tensor.device import place_of
+from flowedu.tensor.devices import made_on
 from flowedu.tensor.dims import reshaped, sizes
 from flowedu.tensor.globals import spread_out
 from flowedu.tensor.memory_format import checked, like, order_of, out_of_order
@@ -121,12 +123,17 @@ def empty(*size, dtype=None, device=None, requires_grad: bool = False, placement
                          got=str(shape), fix="check the sizes")
     order = order_of("empty", checked("empty", memory_format, preserve=False), shape)
     lying = tuple(shape[d] for d in order)
-    t = _empty(lying, kind, Tensor) if current_interpreter() is None else _filled("empty", lying, 0, kind)
+    place = 0 if device is None else place_of(device)
+    t = _filled("empty", lying, 0, kind) if current_interpreter() is not None else new_elsewhere(lying, kind, place) if place \
+        else _empty(lying, kind, Tensor)
     t = out_of_order(t, order)
     return finished(t, device, requires_grad, placement, sbp)
 
 
-def _filled(what, shape, value, kind):
+def _filled(what, shape, value, kind, device=None):
+    if device is not None:
+        with made_on(place_of(device)):
+            return _filled(what, shape, value, kind)
     if min(shape, default=0) < 0:
         raise ShapeError(f"{what}: Trying to create tensor with negative dimension", expected="sizes of 0 or more",
                          got=str(shape), fix="check the sizes")
@@ -142,18 +149,18 @@ def full(size, fill_value, *, dtype=None, device=None, requires_grad: bool = Fal
     shape = sizes((size,) if isinstance(size, int) else tuple(size))
     value = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
     kind = _kind(dtype) or (fill_value.dtype if isinstance(fill_value, Tensor) else number_type(value))
-    return finished(_filled("full", shape, value, kind), device, requires_grad, placement, sbp)
+    return finished(_filled("full", shape, value, kind, device), device, requires_grad, placement, sbp)
 
 
 def zeros(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Zeros: zeros(2, 3), zeros((2, 3)); zeros(()) is 0-dim."""
-    numbers = _filled("zeros", sizes(size), 0, _kind(dtype) or default_float())
+    numbers = _filled("zeros", sizes(size), 0, _kind(dtype) or default_float(), device)
     return finished(numbers, device, requires_grad, placement, sbp)
 
 
 def ones(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Ones."""
-    numbers = _filled("ones", sizes(size), 1, _kind(dtype) or default_float())
+    numbers = _filled("ones", sizes(size), 1, _kind(dtype) or default_float(), device)
     return finished(numbers, device, requires_grad, placement, sbp)
 
 
@@ -163,26 +170,35 @@ def where(input) -> dict:
     return {} if lay is None else {"placement": lay.placement, "sbp": lay.sbp}
 
 
+def home(input, device=None):
+    """The device of what is made like `input`: the one that is given, else its own; None: the CPU, or a placement says it."""
+    return device if device is not None or not getattr(input, "place_", 0) else input.device
+
+
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
     """`fill_value` in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
-    y = full(input.shape, fill_value, dtype=dtype or input.dtype, **where(input))
+    device = home(input, device)
+    y = full(input.shape, fill_value, dtype=dtype or input.dtype, device=device, **where(input))
     return finished(like("full_like", y, memory_format, input), device, requires_grad)
 
 
 def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
     """Zeros in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
-    y = _filled("zeros_like", tuple(input.shape), 0, _kind(dtype) or input.dtype)
+    device = home(input, device)
+    y = _filled("zeros_like", tuple(input.shape), 0, _kind(dtype) or input.dtype, device)
     return finished(like("zeros_like", y, memory_format, input), device, requires_grad, **where(input))
 
 
 def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
     """Ones in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
-    y = _filled("ones_like", tuple(input.shape), 1, _kind(dtype) or input.dtype)
+    device = home(input, device)
+    y = _filled("ones_like", tuple(input.shape), 1, _kind(dtype) or input.dtype, device)
     return finished(like("ones_like", y, memory_format, input), device, requires_grad, **where(input))
 
 
 def empty_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
-    y = empty(tuple(input.shape), dtype=dtype or input.dtype)
+    device = home(input, device)
+    y = empty(tuple(input.shape), dtype=dtype or input.dtype, device=device)
     return finished(like("empty_like", y, memory_format, input), device, requires_grad)
 
 
@@ -258,23 +274,23 @@ def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad:
 # ---- methods: in the dtype of another tensor
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """flow.tensor(data) in the dtype of this tensor."""
-    return finished(_made(data, _kind(dtype) or self.dtype, True), device, requires_grad)
+    return finished(_made(data, _kind(dtype) or self.dtype, True), home(self, device), requires_grad)
 
 
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return full(size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+    return full(size, fill_value, dtype=dtype or self.dtype, device=home(self, device), requires_grad=requires_grad)
 
 
 def new_zeros(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return zeros(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+    return zeros(*size, dtype=dtype or self.dtype, device=home(self, device), requires_grad=requires_grad)
 
 
 def new_ones(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return ones(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+    return ones(*size, dtype=dtype or self.dtype, device=home(self, device), requires_grad=requires_grad)
 
 
 def new_empty(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return empty(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+    return empty(*size, dtype=dtype or self.dtype, device=home(self, device), requires_grad=requires_grad)
 
 
 # ---- flow.Tensor(...), flow.FloatTensor(...)

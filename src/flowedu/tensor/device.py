@@ -1,5 +1,7 @@
-"""Devices: where tensors live. This build computes on the CPU."""
+"""Devices: where tensors live. Main memory, or that of a GPU, if there is one."""
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from flowedu.errors import CallError, DeviceError
 
@@ -54,14 +56,39 @@ class device:
 
 CPU = device("cpu", 0)
 
+# flowedu.cuda puts its own here: how many GPUs tensors can be on, and which is this thread's.
+gpus: Callable[[], int] = lambda: 0
+current: Callable[[], int] = lambda: 0
+
+
+def device_of(place: int) -> device:
+    """The device with the number that memory blocks have (core/values/storage.pxd): 0 is the CPU, 1 + k is cuda:k."""
+    return device("cuda", place - 1) if place else CPU
+
+
+def place_of(d: str | device | int | None) -> int:
+    """The number of a device as users write it, if tensors can be there; None: the CPU's. Raises DeviceError."""
+    if d is None:
+        return 0
+    d = usable(f"cuda:{d}" if isinstance(d, int) else d)
+    return d.index + 1 if d.type == "cuda" else 0
+
 
 def usable(d: str | device) -> device:
-    """The device, if tensors can be there. Raises DeviceError."""
-    d = d if isinstance(d, device) else device(d)
-    if d.type == "cuda":
-        raise DeviceError("no GPU: this build of flowedu computes on the CPU only, and flow.cuda.is_available() is False",
-                          expected="cpu", got=str(d),
-                          fix='leave .cuda() out, or: device = "cuda" if flow.cuda.is_available() else "cpu"')
+    """The device, if tensors can be there; "cuda" is this thread's current one. Raises DeviceError."""
+    found = d if isinstance(d, device) else device(d)
+    if found.type == "cuda":
+        count = gpus()
+        if count == 0:
+            raise DeviceError("no GPU: this machine computes on the CPU only, and flow.cuda.is_available() is False",
+                              expected="cpu", got=str(found),
+                              fix='leave .cuda() out, or: device = "cuda" if flow.cuda.is_available() else "cpu"')
+        if d == "cuda":
+            return device("cuda", current())
+        if found.index >= count:
+            raise DeviceError(f"there is no device {found}", expected=f"an index from 0 to {count - 1}", got=str(found))
+        return found
+    d = found
     if d.index:
         raise DeviceError("the CPU is one device", expected="cpu:0", got=str(d), fix='device("cpu")')
     return CPU

@@ -1,15 +1,68 @@
 """t.to(...), t.cpu(), t.cuda(): dtype and device of a tensor."""
 from __future__ import annotations
 
+from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import carried, connect, constants_on, custom_node, is_grad_enabled, set_history
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
-from flowedu.errors import CallError
-from flowedu.tensor.device import device, usable
+from flowedu.errors import ArgumentError, CallError, LazyTensorError, MissingAttributeError
+from flowedu.tensor.device import device, device_of, place_of
 from flowedu.tensor.memory_format import checked, contiguous, copied, preserve_format
 
 _CAST = REGISTRY["cast"]
+
+
+class Moved(Custom):
+    """x on another device; the gradient goes back to where x is."""
+
+    def __init__(self, x: Tensor):
+        super().__init__("to", (x,))
+        self.place = x.place_
+
+    def backward(self, node, douts):
+        return [moved(douts[0], self.place)]
+
+
+def moved(x: Tensor, place: int) -> Tensor:
+    """x on a device (0: the CPU, 1 + k: cuda:k), recorded; itself where it is there."""
+    if x.place_ == place and x.is_eager:
+        return x
+    if x.lay is not None or x.is_lazy:
+        if not place:
+            return x
+        raise (LazyTensorError if x.is_lazy else ArgumentError)(
+            "to: a tensor of an nn.Graph, or a global one, stays where it is", expected="an eager local tensor",
+            got="a lazy tensor" if x.is_lazy else "a global tensor", fix="x.to_local() is this rank's part")
+    y = carried(x, place)
+    if x.requires_grad and is_grad_enabled():
+        set_history(y, custom_node(Moved(x), (x,)))
+    return y
+
+
+class made_on:
+    """`with made_on(place):` calls without inputs (constants, ranges, random numbers) put what they make on this device."""
+
+    def __init__(self, place: int):
+        self.place = place
+
+    def __enter__(self) -> None:
+        self.before = constants_on(self.place)
+
+    def __exit__(self, *exc) -> None:
+        constants_on(self.before)
+
+
+def made_with(x) -> made_on:
+    """`made_on` the device of x, the input of a function that makes something to go with it."""
+    return made_on(getattr(x, "place_", 0))
+
+
+def beside(t, x):
+    """t, which a function worked out in main memory, on the device of its input x."""
+    place = getattr(x, "place_", 0)
+    return moved(t, place) if place and t.place_ != place else t
 
 
 def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_blocking: bool = False, copy: bool = False,
@@ -18,7 +71,7 @@ def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_bl
 
     Forms: to(dtype), to(device), to(device, dtype), to(other), with non_blocking and copy after them.
     memory_format: of the result; flow.preserve_format, as leaving it out, keeps the tensor as it lies.
-    Raises DeviceError for a GPU: there is none.
+    Raises DeviceError for a GPU that is not there.
     """
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
@@ -38,11 +91,11 @@ def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_bl
                         "to(other)", got=", ".join(map(repr, args)))
     if other is not None:
         dtype = other.dtype
-    if device is not None:
-        usable(f"cuda:{device}" if isinstance(device, int) else device)
+    place = self.place_ if device is None and other is None else place_of(device) if other is None else other.place_
     format = None if memory_format is None else checked("to", memory_format)
     kind = None if dtype is None else dt.as_dtype(dtype, "to: dtype")
     y = _CAST.call((self,), (kind,)) if kind is not None and kind is not self.dtype else self
+    y = moved(y, place) if place != self.place_ else y
     if format is not None and format is not preserve_format:
         y = contiguous(y, format)
     return y if y is not self or not copy else copy_of(self) if format is None else copied(self, format, "to")
@@ -56,14 +109,32 @@ def _is_dtype(x) -> bool:
 
 
 def cpu(self) -> Tensor:
-    """Itself: every tensor is on the CPU."""
-    return self
+    """A copy in main memory; itself where it is there."""
+    return moved(self, 0) if self.place_ else self
 
 
 def cuda(self, device=None, non_blocking: bool = False) -> Tensor:
-    """Raises DeviceError: this build has no GPU."""
-    usable("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
-    return self
+    """A copy on a GPU (default: the current one); itself where it is there. Raises DeviceError: there is no GPU."""
+    d = "cuda" if device is None else device
+    return moved(self, place_of(d))
+
+
+def record_stream(self, stream) -> None:
+    """Tells that kernels of another stream use this memory: it is given to others only when that stream is done with it."""
+    if self.place_:
+        owner = self.owner_
+        owner.users = {*(owner.users or ()), stream}
+
+
+def cuda_array_interface(self) -> dict:
+    """What PyCUDA, CuPy, Numba and flow.cuda.kernel look at this memory by; AttributeError for tensors on the CPU."""
+    if not self.place_ or self.dtype.numpy is None:
+        raise MissingAttributeError("__cuda_array_interface__: this tensor is not on a GPU, or of a dtype NumPy has not",
+                                    expected="a tensor on cuda", got=f"{self.spec} on {device_of(self.place_)}",
+                                    fix='x.to("cuda")')
+    item = self.dtype.bytes
+    return {"shape": self.shape_(), "typestr": self.dtype.numpy.str, "data": (self.address, self.readonly_),
+            "strides": tuple(s * item for s in self.strides), "version": 3}
 
 
 TYPE_NAMES = {dt.float32: "FloatTensor", dt.float64: "DoubleTensor", dt.float16: "HalfTensor",
@@ -83,9 +154,11 @@ def type_(self, dtype=None, non_blocking: bool = False):
 
 
 def pin_memory(self, device=None) -> Tensor:
-    """Itself: memory is pinned for a GPU only."""
+    """Itself: copies wait until they are done, pinned or not."""
     return self
 
 
-attach(Tensor, {"to": to, "cpu": cpu, "cuda": cuda, "type": type_, "pin_memory": pin_memory,
+connect(move=moved)
+attach(Tensor, {"to": to, "cpu": cpu, "cuda": cuda, "type": type_, "pin_memory": pin_memory, "record_stream": record_stream,
+                "__cuda_array_interface__": property(cuda_array_interface),
                 "is_pinned": lambda self: False})

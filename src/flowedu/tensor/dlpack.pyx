@@ -9,7 +9,7 @@ from cpython.pycapsule cimport (PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsu
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from flowedu._kernels.core.abi cimport *
-from flowedu.core.values.storage cimport Array, Block
+from flowedu.core.values.storage cimport Array, Block, block_over
 
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.errors import DeviceError, DTypeError, ShapeError
@@ -101,6 +101,8 @@ cdef void describe(Array a, fe_dl_tensor *t, int64_t *dims) noexcept:
 
 def export(Array a, bint versioned):
     """A capsule over the memory of `a`, which it keeps alive."""
+    if a.block.device != 0:
+        raise BufferError(f"dlpack: this tensor is on cuda:{a.block.device - 1}; x.cpu() is a copy that can be handed over")
     cdef fe_dl_managed *old
     cdef fe_dl_versioned *new
     if not versioned:
@@ -177,18 +179,13 @@ def take(capsule, cls=Array):
         if a.v.stride[i] < 0:
             raise ShapeError("from_dlpack: a stride is negative", got=str(a.v.stride[i]), fix="take a copy first")
         step *= max(t.shape[i], 1)
-    b = <Block *>malloc(sizeof(Block))
-    if b == NULL:
-        raise MemoryError
-    b.data, b.nbytes = <char *>t.data + t.byte_offset, step * dtype.bytes
-    b.refs, b.bucket, b.next, b.version, b.readonly = 1, -1, NULL, 0, readonly
+    b = block_over(<char *>t.data + t.byte_offset, step * dtype.bytes, owner)
+    b.readonly = readonly
     if which == 2:                                 # from here on the memory is ours to give back
         owner.new = <fe_dl_versioned *>PyCapsule_GetPointer(capsule, NAMES[2])
     else:
         owner.old = <fe_dl_managed *>PyCapsule_GetPointer(capsule, NAMES[0])
     PyCapsule_SetName(capsule, NAMES[which + 1])
-    Py_INCREF(owner)
-    b.owner = <void *>owner
     a.block = b
     a.v.data = b.data
     return a

@@ -17,6 +17,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import shapes as S
+from flowedu.tensor.devices import beside
 from flowedu.tensor.dims import transposed
 from flowedu.tensor.interop import alike
 from flowedu.tensor.search import data, is_lazy
@@ -171,8 +172,8 @@ class Parts:
         """The chosen elements of the view v, copied."""
         at = [i for i, c in enumerate(self.chosen) if c is not None]
         if len(at) == 1:
-            return _GATHER.call((v, _single(self.chosen[at[0]], v.shape[at[0]])), (at[0],))
-        rows = _rows([self.chosen[i] for i in at], [v.shape[i] for i in at])
+            return _GATHER.call((v, beside(_single(self.chosen[at[0]], v.shape[at[0]]), v)), (at[0],))
+        rows = beside(_rows([self.chosen[i] for i in at], [v.shape[i] for i in at]), v)
         rest = [i for i in range(v.ndim) if i not in at]
         y = _GATHER_ND.call((S.contiguous(transposed(v, (*at, *rest))), rows), ())
         k = rows.ndim - 1

@@ -10,13 +10,15 @@ from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError
 from flowedu.tensor import dlpack
+from flowedu.tensor.devices import beside
 
 
-def alike(a: np.ndarray) -> Tensor:
-    """A tensor of numbers that every rank works out alike: places named by lists, or by a global tensor's values."""
+def alike(a: np.ndarray, x=None) -> Tensor:
+    """A tensor of numbers that every rank works out alike: places named by lists, or by a global tensor's values. On the
+    device of x."""
     t = from_numpy(np.ascontiguousarray(a))
     t.uniform = True
-    return t
+    return beside(t, x)
 
 
 def __array__(self, dtype=None, copy=None) -> np.ndarray:
@@ -38,14 +40,14 @@ def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None,
         raise ArgumentError("__dlpack__: a CPU tensor has no stream", expected="None", got=repr(stream))
     if self.requires_grad:
         raise BufferError("can't export tensors that require gradient; use tensor.detach()")
-    if dl_device is not None and tuple(int(i) for i in dl_device) != (1, 0):
+    if dl_device is not None and not self.place_ and tuple(int(i) for i in dl_device) != (1, 0):
         raise BufferError(f"dlpack: this tensor is on the CPU, device (1, 0), not {tuple(dl_device)}")
     t = self if not copy else copy_of(self.detach())
     return dlpack.export(t, max_version is not None and tuple(max_version) >= (1, 0))
 
 
 def __dlpack_device__(self) -> tuple[int, int]:
-    return 1, 0
+    return (2, self.place_ - 1) if self.place_ else (1, 0)
 
 
 def from_dlpack(x) -> Tensor:
@@ -132,7 +134,7 @@ def _bits(t: Tensor):
 
 def __reduce_ex__(self, protocol):
     self._need_data("__reduce_ex__()")
-    whole = row_by_row(self.detach())
+    whole = row_by_row(self.detach().host_())             # the numbers alone: who loads them says where they go
     array = np.ascontiguousarray(whole.numpy()).reshape(whole.shape_()) if self.dtype.numpy is not None \
         else bytes(_bits(whole))
     return _rebuilt, (type(self), array, self.dtype, self.shape_(), self.requires_grad)

@@ -12,6 +12,7 @@ from flowedu.errors import ArgumentError, CallError, DTypeError, NotATensorError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
+from flowedu.tensor.devices import made_with
 from flowedu.tensor.dims import one_dim, reshaped, transposed
 
 _op = REGISTRY.__getitem__
@@ -172,7 +173,8 @@ def _constant_pad(x, pairs, value):
     y = _op("slice_grad")(x, **place)
     if value == 0:
         return y
-    inside = _op("slice_grad")(_op("constant")(shape=x.shape, value=1, dtype=bool_), **place)
+    with made_with(x):
+        inside = _op("slice_grad")(_op("constant")(shape=x.shape, value=1, dtype=bool_), **place)
     return E.where(inside, y, scalar(value, x.dtype))
 
 
@@ -186,7 +188,8 @@ def _mirrored(x, axis, a, b, mode):
         x = _op("slice")(x, start=[max(-a, 0) if i == axis else 0 for i in range(x.ndim)],
                          stop=[n + min(b, 0) if i == axis else m for i, m in enumerate(x.shape)], step=(1,) * x.ndim)
         return _mirrored(x, axis, max(a, 0), max(b, 0), mode)
-    places = E.add(_RANGE(start=-a, size=a + n + b, dtype=int64), 0)
+    with made_with(x):
+        places = E.add(_RANGE(start=-a, size=a + n + b, dtype=int64), 0)
     if mode == "replicate":
         places = E.clamp(places, 0, n - 1)
     elif mode == "circular":
@@ -198,10 +201,12 @@ def _mirrored(x, axis, a, b, mode):
 
 
 # ---- triangles and diagonals
-def _below(rows: int, columns: int, diagonal: int):
-    """(rows, columns) of bools: on and below the diagonal that lies `diagonal` places to the right."""
+def _below(x, diagonal: int):
+    """(rows, columns) of bools for matrices x: on and below the diagonal that lies `diagonal` places to the right."""
+    rows, columns = x.shape[-2:]
     diagonal = min(max(diagonal, -rows), columns)
-    return E.ge(reshaped(_RANGE(start=diagonal, size=rows, dtype=int64), (rows, 1)), _RANGE(size=columns, dtype=int64))
+    with made_with(x):
+        return E.ge(reshaped(_RANGE(start=diagonal, size=rows, dtype=int64), (rows, 1)), _RANGE(size=columns, dtype=int64))
 
 
 def _matrix(what, x, diagonal):
@@ -216,13 +221,13 @@ def _matrix(what, x, diagonal):
 def tril(input, diagonal: int = 0):
     """The lower triangle of each matrix, zeros above the diagonal that lies `diagonal` places to the right."""
     _matrix("tril", input, diagonal)
-    return E.where(_below(*input.shape[-2:], diagonal), input, scalar(0, input.dtype))
+    return E.where(_below(input, diagonal), input, scalar(0, input.dtype))
 
 
 def triu(input, diagonal: int = 0):
     """The upper triangle of each matrix, zeros below the diagonal."""
     _matrix("triu", input, diagonal)
-    return E.where(_below(*input.shape[-2:], diagonal - 1), scalar(0, input.dtype), input)
+    return E.where(_below(input, diagonal - 1), scalar(0, input.dtype), input)
 
 
 def diag_embed(input, offset: int = 0, dim1: int = -2, dim2: int = -1):
@@ -271,7 +276,8 @@ def vander(x, N: int | None = None, increasing: bool = False):
     """Columns x^0, x^1, ... (falling unless increasing); of whole numbers as int64."""
     x = x if x.dtype.is_floating_point else cast(x, int64)
     n = x.shape[-1] if N is None else N
-    powers = _RANGE(start=0 if increasing else n - 1, step=1 if increasing else -1, size=n, dtype=int64)
+    with made_with(x):
+        powers = _RANGE(start=0 if increasing else n - 1, step=1 if increasing else -1, size=n, dtype=int64)
     return E.pow(S.unsqueeze(x, -1), cast(powers, x.dtype))
 
 

@@ -247,7 +247,7 @@ def trace(input):
 
 def matrix_power(input, n: int):
     """x @ x @ ... @ x, n times; of the inverse for a negative n."""
-    from flowedu.tensor.creation import eye
+    from flowedu.tensor.creation import eye, home
     check_tensor("matrix_power", input)
     if n < 0:
         input, n = _op("inverse")(input), -n
@@ -259,7 +259,7 @@ def matrix_power(input, n: int):
         square = matmul(square, square) if n else square
     if y is not None:
         return y
-    y = S.expand(eye(input.shape[-1], dtype=input.dtype), *input.shape)
+    y = S.expand(eye(input.shape[-1], dtype=input.dtype, device=home(input)), *input.shape)
     return y + nothing(input) if input.requires_grad else S.contiguous(y)      # the derivative is 0, and there is one
 
 

@@ -9,6 +9,7 @@ from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.values.dtype import int64
 from flowedu.errors import ArgumentError, AxisError, ShapeError
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.devices import made_with
 from flowedu.tensor.dims import dims as axes_of
 from flowedu.tensor.dims import one_dim, real_dim, reshaped, sizes
 from flowedu.tensor.shapes import ravel, transpose
@@ -154,7 +155,8 @@ def flip(input, *dims_, dims=None):
     axes = axes_of(order, input.ndim, "flip") if order else ()
     for a in axes:
         n = input.shape[a]
-        places = _op("range").call((), (n - 1 if n else 0, -1, n, int64))
+        with made_with(input):
+            places = _op("range").call((), (n - 1 if n else 0, -1, n, int64))
         input = _op("gather").call((input, places), (a,))
     return E.clone(input) if not axes else input
 

@@ -67,4 +67,4 @@ def combinations(input, r: int = 2, with_replacement: bool = False):
             part = places[at:at + 4096]
             numbers = itertools.chain.from_iterable(itertools.islice(chosen, len(part)))
             part[...] = np.fromiter(numbers, np.int64, part.size).reshape(part.shape)
-    return REGISTRY["gather"].call((input, alike(places)), (0,))
+    return REGISTRY["gather"].call((input, alike(places, input)), (0,))

@@ -148,7 +148,7 @@ def tensor_repr(self) -> str:
         text = "tensor(..."
     else:
         a = self.float() if self.dtype.name == "bfloat16" else self
-        a = (a.detach() if a.requires_grad else a).numpy()
+        a = (a.detach() if a.requires_grad else a).host_().numpy()
         text = "tensor(" + body(a)
     if lazy or (not self.size_ and self.ndim != 1):
         suffixes.append(f"size={tuple(self.shape)}")

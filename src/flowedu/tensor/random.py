@@ -15,7 +15,9 @@ from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedErr
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
-from flowedu.tensor.creation import finished, from_numpy, sizes, where
+from flowedu.tensor.creation import finished, from_numpy, home, sizes, where
+from flowedu.tensor.device import place_of
+from flowedu.tensor.devices import beside, made_on
 from flowedu.tensor.generator import default_generator, draw
 from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.memory_format import like
@@ -61,14 +63,16 @@ def integers_of(shape, low, high, generator=None):
 
 def rand(*size, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Uniform in [0, 1)."""
-    return finished(uniform_of(sizes(size), _float_type("rand", dtype), 0, 1, _shared(placement, generator)), device,
-                    requires_grad, placement, sbp)
+    with made_on(place_of(device)):
+        y = uniform_of(sizes(size), _float_type("rand", dtype), 0, 1, _shared(placement, generator))
+    return finished(y, device, requires_grad, placement, sbp)
 
 
 def randn(*size, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Normal with mean 0 and standard deviation 1."""
-    return finished(normal_of(sizes(size), _float_type("randn", dtype), 0, 1, _shared(placement, generator)), device,
-                    requires_grad, placement, sbp)
+    with made_on(place_of(device)):
+        y = normal_of(sizes(size), _float_type("randn", dtype), 0, 1, _shared(placement, generator))
+    return finished(y, device, requires_grad, placement, sbp)
 
 
 def randint(low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
@@ -79,7 +83,8 @@ def randint(low, high=None, size=None, *, generator=None, dtype=None, device=Non
     if size is None:
         raise ShapeError("randint: size is missing", expected="a tuple of sizes", got="None",
                          fix="flow.randint(0, 10, (2, 3))")
-    y = integers_of(sizes((size,) if isinstance(size, int) else (tuple(size),)), low, high, _shared(placement, generator))
+    with made_on(place_of(device)):
+        y = integers_of(sizes((size,) if isinstance(size, int) else (tuple(size),)), low, high, _shared(placement, generator))
     return finished(y if dtype is None else cast(y, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
 
 
@@ -94,20 +99,23 @@ def randperm(n: int, *, generator=None, dtype=dt.int64, device=None, requires_gr
 
 def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
               memory_format=None) -> Tensor:
-    y = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input))
+    device = home(input, device)
+    y = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device, **where(input))
     return finished(like("rand_like", y, memory_format, input), device, requires_grad)
 
 
 def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
                memory_format=None) -> Tensor:
-    y = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input))
+    device = home(input, device)
+    y = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device, **where(input))
     return finished(like("randn_like", y, memory_format, input), device, requires_grad)
 
 
 def randint_like(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
                  memory_format=None) -> Tensor:
     low, high = (0, low) if high is None else (low, high)
-    y = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input))
+    device = home(input, device)
+    y = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device, **where(input))
     return finished(like("randint_like", y, memory_format, input), device, requires_grad)
 
 
@@ -123,7 +131,8 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
                         placement, sbp)
     like = mean if isinstance(mean, Tensor) else std
     shape = S.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
-    return mean + std * normal_of(shape, like.dtype, 0, 1, generator)
+    with made_on(like.place_):
+        return mean + std * normal_of(shape, like.dtype, 0, 1, generator)
 
 
 def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:
@@ -133,14 +142,15 @@ def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:
             raise DTypeError("bernoulli: the input does not hold probabilities", expected="a floating dtype",
                              got=input.dtype.name, fix="x.float(), or bernoulli(x, p)")
         if not getattr(input, "is_lazy", False) and input.size_:
-            a = (input.detach() if input.requires_grad else input).float().numpy()
+            a = (input.detach() if input.requires_grad else input).float().peek()
             if not (a >= 0).all() or not (a <= 1).all():
                 raise ArgumentError("bernoulli: Expected p_in >= 0 && p_in <= 1", expected="0 to 1", got=f"{a.min()} to "
                                     f"{a.max()}", fix="flow.sigmoid(x) makes probabilities")
     elif not 0 <= p <= 1:
         raise ArgumentError("bernoulli: bernoulli_ expects p to be in [0, 1]", expected="0 to 1", got=str(p), fix="p=0.5")
     kind = input.dtype if input.dtype.is_floating_point else dt.float32
-    drawn = uniform_of(tuple(input.shape), kind, 0, 1, generator)
+    with made_on(input.place_):
+        drawn = uniform_of(tuple(input.shape), kind, 0, 1, generator)
     return cast(E.lt(drawn, input.detach() if p is None else p), input.dtype)
 
 
@@ -150,7 +160,7 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
         raise ShapeError("multinomial: the input must be a vector or a matrix of floats", expected="1 or 2 axes",
                          got=f"{input.dtype.name} {tuple(input.shape)}", fix="weights.reshape(-1).float()")
     if not getattr(input, "is_lazy", False):
-        a = input.detach().double().numpy()
+        a = input.detach().double().peek()
         if not a.shape[-1] or num_samples < 1:
             raise ArgumentError("multinomial: cannot sample n_sample <= 0 samples, nor from no weights",
                                 got=f"{num_samples}, {a.shape}", expected="one sample or more, one weight or more",
@@ -163,7 +173,11 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
                                 expected=f"at most {int((a > 0).sum(-1).min())}", got=str(num_samples),
                                 fix="replacement=True, or fewer samples")
     p = cast(input.detach(), dt.float64)
-    n = p.shape[-1]
+    with made_on(p.place_):
+        return _multinomial(p, p.shape[-1], num_samples, replacement, generator)
+
+
+def _multinomial(p, n: int, num_samples: int, replacement: bool, generator):
     if replacement:                                       # where a uniform number falls into the running sum
         total = REGISTRY["cumsum"](p, axis=p.ndim - 1)
         drawn = uniform_of((*p.shape[:-1], num_samples), dt.float64, 0, 1, generator) * P.part(total, p.ndim - 1, n - 1, n)
@@ -182,7 +196,7 @@ def poisson(input, generator=None) -> Tensor:
                             got=f"{rates.min()} to {rates.max()}", fix="rates.clamp(0)")
     s, d = (generator or default_generator).next()
     y = np.random.Generator(np.random.Philox(key=[s, d])).poisson(rates)
-    return cast(from_numpy(np.asarray(y, np.float64)), input.dtype)
+    return cast(beside(from_numpy(np.asarray(y, np.float64)), input), input.dtype)
 
 
 # ---- in place: the new value, which inplace.py writes into the tensor

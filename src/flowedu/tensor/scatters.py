@@ -10,6 +10,7 @@ from flowedu.errors.once import inert
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
+from flowedu.tensor.devices import beside, made_with
 from flowedu.tensor.dims import moved, one_dim, reshaped
 from flowedu.tensor.promotion import check_tensor
 
@@ -60,8 +61,9 @@ def _coordinates(index, axis, shape):
         if d == axis:
             place = cast(index, dt.int64)
         else:
-            place = reshaped(_RANGE.call((), (0, 1, index.shape[d], dt.int64)),
-                             (1,) * d + (index.shape[d],) + (1,) * (index.ndim - d - 1))
+            with made_with(index):
+                place = reshaped(_RANGE.call((), (0, 1, index.shape[d], dt.int64)),
+                                 (1,) * d + (index.shape[d],) + (1,) * (index.ndim - d - 1))
         place = place if step == 1 else E.mul(place, step)
         total = place if total is None else E.add(total, place)
         step *= shape[d]
@@ -100,7 +102,7 @@ def _in_range(what, index, n):
 def _source(src, index, dtype):
     """The elements of src that belong to the index, as a vector."""
     if not isinstance(src, TensorBase):
-        return S.expand(scalar(src, dtype), index.size_)
+        return S.expand(beside(scalar(src, dtype), index), index.size_)
     for d, m in enumerate(index.shape):
         if src.shape[d] != m:
             src = P.part(src, d, 0, m)
@@ -111,11 +113,11 @@ def scatter(input, dim: int, index, src, *, reduce: str | None = None):
     """x with x[index[i, j], j] = src[i, j] for dim 0, and so on; src: a tensor or a number. reduce: "add" or "multiply"."""
     if reduce == "add":
         if not isinstance(src, TensorBase):
-            src = S.expand(scalar(src, input.dtype), *index.shape)
+            src = S.expand(beside(scalar(src, input.dtype), input), *index.shape)
         return scatter_add(input, dim, index, src)
     if reduce == "multiply":
         return scatter_reduce(input, dim, index, src if isinstance(src, TensorBase) else S.expand(
-            scalar(src, input.dtype), *index.shape), "prod")
+            beside(scalar(src, input.dtype), input), *index.shape), "prod")
     if reduce is not None:
         raise ArgumentError("scatter: reduce argument must be either add or multiply", expected='None, "add", "multiply"',
                             got=repr(reduce), fix="flow.scatter_reduce has more")
@@ -180,7 +182,7 @@ def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bo
         counts = np.full(y.shape, int(include_self))
         np.add.at(counts, at, 1)
         y = (y / np.maximum(counts, 1)).astype(y.dtype) if y.dtype.kind == "f" else y // np.maximum(counts, 1)
-    return reshaped(from_numpy(y), input.shape)
+    return reshaped(beside(from_numpy(y), input), input.shape)
 
 
 # ---- one index for a whole part
@@ -241,8 +243,8 @@ def index_copy(input, dim: int, index, source):
 def index_fill(input, dim: int, index, value):
     """x with a number in the parts along `dim` that the index names."""
     axis, x, at = _rows("index_fill", input, dim, index)
-    part = S.expand(cast(value, x.dtype) if isinstance(value, TensorBase) else scalar(value, x.dtype),
-                    at.shape[0], *x.shape[1:])
+    value = cast(value, x.dtype) if isinstance(value, TensorBase) else scalar(value, x.dtype)
+    part = S.expand(beside(value, x), at.shape[0], *x.shape[1:])
     y = _UPDATE.call((S.contiguous(x), at, S.contiguous(part)), ()) if at.shape[0] else E.clone(x)
     return moved(y, 0, axis) if input.ndim else reshaped(y, ())
 
@@ -284,8 +286,8 @@ def masked_scatter(input, mask, source):
     if not places.size:
         return E.clone(x)
     part = P.part(S.ravel(source), 0, 0, int(places.size))
-    return reshaped(_UPDATE.call((S.ravel(S.contiguous(x)), alike(places.reshape(-1, 1)), S.contiguous(part)), ()),
-                    x.shape)
+    return reshaped(_UPDATE.call((S.ravel(S.contiguous(x)), alike(places.reshape(-1, 1), x),
+                                  S.contiguous(part)), ()), x.shape)
 
 
 # ---- a part replaced, out of place

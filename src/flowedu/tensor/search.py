@@ -17,6 +17,7 @@ from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import return_types
 from flowedu.tensor import shapes as S
+from flowedu.tensor.devices import beside
 from flowedu.tensor.dims import moved, one_dim, real_dim, reshaped
 from flowedu.tensor.room import room_for
 
@@ -44,7 +45,7 @@ def sort(input, dim: int = -1, descending: bool = False, stable: bool = True):
     """(values, indices) along `dim`. Equal elements stay in their order; a NaN is the largest."""
     if not input.ndim:
         one_dim(dim, 0, "sort")
-        return return_types.sort(E.clone(input), scalar(0, dt.int64))
+        return return_types.sort(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("sort", input, dim)
     at = _order(x, descending)
     values = _DIM_GATHER.call((x, at), (x.ndim - 1,))
@@ -54,7 +55,7 @@ def sort(input, dim: int = -1, descending: bool = False, stable: bool = True):
 def argsort(input, dim: int = -1, descending: bool = False, stable: bool = True):
     """The places, int64, that sort x along `dim`."""
     if not input.ndim:
-        return scalar(0, dt.int64)
+        return beside(scalar(0, dt.int64), input)
     x, axis = _last("argsort", input, dim)
     return moved(_order(x, descending), x.ndim - 1, axis)
 
@@ -68,7 +69,7 @@ def topk(input, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
     """(values, indices) of the k largest (smallest) elements along `dim`, the best first."""
     if not input.ndim:
         one_dim(dim, 0, "topk")
-        return return_types.topk(E.clone(input), scalar(0, dt.int64))
+        return return_types.topk(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("topk", input, dim)
     if not 0 <= k <= x.shape[-1]:
         raise ShapeError("topk: selected index k out of range", expected=f"0 <= k <= {x.shape[-1]}", got=f"k={k}",
@@ -94,7 +95,7 @@ def _pick(result, x, axis, at, keepdim):
 def kthvalue(input, k: int, dim: int = -1, keepdim: bool = False):
     """(values, indices) of the k-th smallest element along `dim` (k from 1 on)."""
     if not input.ndim:
-        return return_types.kthvalue(E.clone(input), scalar(0, dt.int64))
+        return return_types.kthvalue(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("kthvalue", input, dim)
     if not 1 <= k <= x.shape[-1]:
         raise ShapeError("kthvalue: selected number k out of range for dimension", expected=f"1 <= k <= {x.shape[-1]}",
@@ -106,10 +107,10 @@ def median(input, dim: int | None = None, keepdim: bool = False):
     """The middle one of the sorted elements (of two the smaller), NaN if there is one; with dim (values, indices)."""
     if dim is None:
         if not input.size_:
-            return scalar(float("nan"), input.dtype)
+            return beside(scalar(float("nan"), input.dtype), input)
         return reshaped(median(reshaped(input, (input.size_,)), 0)[0], ())
     if not input.ndim:
-        return return_types.median(E.clone(input), scalar(0, dt.int64))
+        return return_types.median(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("median", input, dim)
     if not x.shape[-1]:
         raise AxisError("median: there is no median of zero elements", expected="one element or more", got=str(x.shape),
@@ -125,7 +126,7 @@ def median(input, dim: int | None = None, keepdim: bool = False):
 def mode(input, dim: int = -1, keepdim: bool = False):
     """(values, indices) of the most frequent element along `dim`; of several the smallest."""
     if not input.ndim:
-        return return_types.mode(E.clone(input), scalar(0, dt.int64))
+        return return_types.mode(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("mode", input, dim)
     at = reshaped(_op("mode_place")(x), (*x.shape[:-1], 1))
     return _pick(return_types.mode, x, axis, at, keepdim)
@@ -133,11 +134,11 @@ def mode(input, dim: int = -1, keepdim: bool = False):
 
 def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"):
     """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all); NaN where there is one."""
-    from flowedu.tensor.creation import tensor
+    from flowedu.tensor.creation import home, tensor
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise ArgumentError("quantile: unknown interpolation", got=repr(interpolation),
                             expected='"linear", "lower", "higher", "midpoint" or "nearest"', fix="leave it out: linear")
-    qs = q if isinstance(q, TensorBase) else tensor(q, dtype=input.dtype)
+    qs = q if isinstance(q, TensorBase) else tensor(q, dtype=input.dtype, device=home(input))
     qs.uniform |= qs is not q
     if dim is not None:
         one_dim(dim, input.ndim, "quantile")
@@ -230,17 +231,18 @@ def data(what: str, x) -> np.ndarray:
     return x.peek() if x.dtype.numpy is not None else cast(x, dt.float32).peek()         # bfloat16 is not NumPy's
 
 
-def _tensor(a: np.ndarray, dtype: dt.dtype | None = None):
+def _tensor(x, a: np.ndarray, dtype: dt.dtype | None = None):
+    """An array that was worked out from x, beside it."""
     from flowedu.tensor.interop import alike
-    return alike(a) if dtype is None else cast(alike(a), dtype)
+    return alike(a, x) if dtype is None else cast(alike(a, x), dtype)
 
 
 def nonzero(input, *, as_tuple: bool = False):
     """The places of the elements that are not 0: (how many, axes), int64; as_tuple: one vector for each axis."""
     a = data("nonzero", input)
     if as_tuple:
-        return tuple(_tensor(i.astype(np.int64)) for i in np.nonzero(a if a.ndim else a.reshape(1)))
-    return _tensor(np.argwhere(a).astype(np.int64))
+        return tuple(_tensor(input, i.astype(np.int64)) for i in np.nonzero(a if a.ndim else a.reshape(1)))
+    return _tensor(input, np.argwhere(a).astype(np.int64))
 
 
 def argwhere(input):
@@ -255,7 +257,7 @@ def masked_select(input, mask):
                          fix="compare first: x.masked_select(mask != 0)")
     x, mask = S.broadcast_tensors(input, mask)
     places = np.flatnonzero(data("masked_select", mask).reshape(-1)).astype(np.int64)
-    return _GATHER.call((S.ravel(x), _tensor(places)), (0,))
+    return _GATHER.call((S.ravel(x), _tensor(input, places)), (0,))
 
 
 def unique(input, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
@@ -264,11 +266,11 @@ def unique(input, sorted: bool = True, return_inverse: bool = False, return_coun
     if dim is not None:
         dim = one_dim(dim, input.ndim, "unique")
     values, inverse, counts = np.unique(a, return_inverse=True, return_counts=True, axis=dim)
-    out = [_tensor(values, input.dtype)]
+    out = [_tensor(input, values, input.dtype)]
     if return_inverse:
-        out.append(_tensor(inverse.reshape(a.shape if dim is None else -1).astype(np.int64)))
+        out.append(_tensor(input, inverse.reshape(a.shape if dim is None else -1).astype(np.int64)))
     if return_counts:
-        out.append(_tensor(counts.astype(np.int64)))
+        out.append(_tensor(input, counts.astype(np.int64)))
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -280,12 +282,12 @@ def unique_consecutive(input, return_inverse: bool = False, return_counts: bool 
     flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
     new = np.r_[True, (flat[1:] != flat[:-1]).any(axis=1)] if len(flat) else np.zeros(0, bool)
     values = rows[new]
-    out = [_tensor(values if dim is None else np.moveaxis(values, 0, dim), input.dtype)]
+    out = [_tensor(input, values if dim is None else np.moveaxis(values, 0, dim), input.dtype)]
     number = np.cumsum(new) - 1
     if return_inverse:
-        out.append(reshaped(_tensor(number.astype(np.int64)), a.shape if dim is None else (-1,)))
+        out.append(reshaped(_tensor(input, number.astype(np.int64)), a.shape if dim is None else (-1,)))
     if return_counts:
-        out.append(_tensor(np.bincount(number, minlength=len(values)).astype(np.int64)))
+        out.append(_tensor(input, np.bincount(number, minlength=len(values)).astype(np.int64)))
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -297,7 +299,7 @@ def bincount(input, weights=None, minlength: int = 0):
                             f"{tuple(input.shape)}", expected="a vector of whole numbers of 0 or more",
                             fix="x.flatten().long()")
     size = max(int(a.max(initial=-1)) + 1, minlength)
-    ones = weights if weights is not None else S.expand(scalar(1, dt.int64), a.size)
+    ones = weights if weights is not None else S.expand(beside(scalar(1, dt.int64), input), a.size)
     if weights is not None and ones.dtype not in (dt.float32, dt.float64):
         ones = cast(ones, dt.float64)
     places = cast(reshaped(input, (a.size, 1)), dt.int64)
@@ -314,4 +316,4 @@ def histc(input, bins: int = 100, min: float = 0, max: float = 0):
     low, high = (low - 1, high + 1) if low == high else (low, high)
     with room_for("histc", Spec((bins + 1,), dt.float64)):
         counts, _ = np.histogram(a, bins=bins, range=(low, high))
-    return cast(_tensor(counts), input.dtype)
+    return cast(_tensor(input, counts), input.dtype)

@@ -253,8 +253,8 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
                              got=repr(output_size), fix=f"output_size={found}, or leave it out")
         return y
     if repeats is None:
-        from flowedu.tensor.creation import arange
-        input, repeats, dim = arange(input.size_), input, 0
+        from flowedu.tensor.creation import arange, home
+        input, repeats, dim = arange(input.size_, device=home(input)), input, 0
     if dim is None:
         input, dim = ravel(input), 0
     a = one_dim(dim, input.ndim, "repeat_interleave")
@@ -274,7 +274,7 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
                                     f"{times.min(initial=0)}", expected="ints of 0 or more", fix="repeats.clamp(0).long()")
             with room_for("repeat_interleave", Spec((sum(times.tolist()),), dt.int64)):
                 places = np.repeat(np.arange(input.shape[a]), times)
-            return _op("gather").call((input, alike(places)), (a,))
+            return _op("gather").call((input, alike(places, input)), (a,))
     x = unsqueeze(input, a + 1)
     x = expand(x, *input.shape[:a + 1], repeats, *input.shape[a + 1:])
     return reshape(x, *input.shape[:a], input.shape[a] * repeats, *input.shape[a + 1:])

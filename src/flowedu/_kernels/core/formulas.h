@@ -10,7 +10,8 @@
 
 /* float and double versions under one name */
 #ifdef __CUDACC__
-#define FE_F(name, a) name(a)
+#define FE_F(f32, f64, a) ((T)(sizeof(T) == 4 ? f32((float)(a)) : f64((double)(a))))
+#define FE_F2(f32, f64, a, b) ((T)(sizeof(T) == 4 ? f32((float)(a), (float)(b)) : f64((double)(a), (double)(b))))
 #else
 #define FE_F(f32, f64, a) _Generic((a), float: f32, double: f64)(a)
 #define FE_F2(f32, f64, a, b) _Generic((a), float: f32, double: f64)(a, b)

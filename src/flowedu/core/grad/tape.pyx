@@ -7,8 +7,8 @@ from libc.stdint cimport int64_t
 
 from flowedu.core.ops.dispatch cimport (
     ADOPTED, GLOBAL, TRACKED, VIEW, Entry, Node, OpBase, Rare, Rule, TensorBase, alias_of, brought, filled, set_output, settle,
-    swap_grad, try_into, version_of)
-from flowedu.core.values.storage cimport view_contiguous
+    swap_device, swap_grad, try_into, version_of)
+from flowedu.core.values.storage cimport ELSEWHERE, view_contiguous
 
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import unbroadcast
@@ -30,12 +30,15 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
     cdef Ends ends
     cdef list order = []
     cdef bint old = swap_grad(True)
+    cdef int device = swap_device(0)
     try:
         bring_up_to_date(targets)
         order = reachable(bring_up_to_date(roots))
         ends = Ends.__new__(Ends, order, roots, targets, create_graph)
         swap_grad(create_graph)
         for t, g in zip(roots, seeds):
+            if ((<TensorBase>t).flags | (<TensorBase>g).flags) & ELSEWHERE and t.place_ != g.place_:
+                g = filled.move(g, t.place_)
             arrive(ends, edge(t), (<TensorBase>t).out_index, g)
         for n in order:
             if n.hooks is not None or ends.wanted is not None:
@@ -49,6 +52,7 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
             n.grads = None
     finally:
         swap_grad(old)
+        swap_device(device)
         for n in order:
             n.grads = None
     return ends.results
@@ -58,7 +62,11 @@ cdef int step(Ends ends, Node n) except -1:
     """The gradients of n's outputs are known: hand each input its own."""
     cdef int i
     cdef tuple shapes = n.entry.in_shapes if n.entry is not None else n.custom.shapes
-    cdef list douts = n.grads, grads = gradients(n, douts, ends) if n.hooks is None and filled.watch is None else \
+    cdef list douts = n.grads, grads
+    for g in douts:                                # constants of a rule are made where the gradients are
+        if g is not None:
+            swap_device((<TensorBase>g).block.device if (<TensorBase>g).block != NULL else 0)
+    grads = gradients(n, douts, ends) if n.hooks is None and filled.watch is None else \
         hooked_gradients(n, douts, ends)
     n.grads = None
     for i in range(len(n.edges)):

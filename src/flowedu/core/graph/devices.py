@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowedu.errors import UnsupportedError
+
 
 class OneDevice:
     """What a Tracer (core/trace) asks about places, answered for tensors that all lie on one device.
@@ -35,3 +37,11 @@ class OneDevice:
     def lay_of(self, value) -> object:
         """Where a value lies; None: nowhere in particular."""
         return None
+
+
+def need_cpu(graph: str, name: str, x) -> None:
+    """Raise UnsupportedError for a tensor (or Array) whose memory is a GPU's: what is compiled runs on the CPU."""
+    if x.place_:
+        raise UnsupportedError(f"{graph}: {name} is on cuda:{x.place_ - 1}, and graphs run on the CPU", expected="tensors on the "
+                               "CPU", got=f"{x.dtype.name}{list(x.shape)} on cuda:{x.place_ - 1}",
+                               fix='x.cpu(), module.cpu(); or call the module itself, which runs on "cuda"')

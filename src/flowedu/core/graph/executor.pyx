@@ -11,14 +11,15 @@ from time import perf_counter
 import numpy as np
 
 from flowedu._kernels.core.abi cimport *
-from flowedu.core.values.storage cimport Array, Block, block_drop, block_try, itemsize, view_contiguous
-from flowedu.core.ops.dispatch cimport Entry, TensorBase, fe_run, new_tensor
+from flowedu.core.values.storage cimport ELSEWHERE, Array, Block, block_drop, block_try, itemsize, view_contiguous
+from flowedu.core.ops.dispatch cimport GLOBAL, Entry, TensorBase, fe_run, new_tensor
 
 from flowedu.core.values.here import here
 from flowedu.core.values.dtype import BY_CODE, uint8
 from flowedu.core.values.spec import LARGEST
 from flowedu.core.values.storage import cache_enabled, empty, from_numpy, no_memory
 from flowedu.errors import KernelError, UnsupportedError
+from flowedu.core.graph.devices import need_cpu
 from flowedu.core.graph.memory import no_room
 from flowedu.core.ops.dispatch import get_num_threads
 from flowedu.core.ops.pykernel import kept_error
@@ -163,6 +164,7 @@ cdef class Executor:
         if p.buffer.in_arena:
             return self.home(p.buffer) + offset
         a = p.buffer.array
+        need_cpu(self.plan.graph.name, p.buffer.name, a)
         self.keep.append(a)
         return a.v.data + offset
 
@@ -260,7 +262,8 @@ cdef class Executor:
             if not isinstance(o, TensorBase):
                 return False
             x, v = <TensorBase>o, &self.in_views[i]
-            if x.block == NULL or x.lay is not None or x.v.ndim != v.ndim or x.v.dtype != v.dtype or not view_contiguous(&x.v):
+            if x.block == NULL or x.flags & (GLOBAL | ELSEWHERE) or x.v.ndim != v.ndim or x.v.dtype != v.dtype \
+                    or not view_contiguous(&x.v):
                 return False
             for d in range(v.ndim):
                 if x.v.shape[d] != v.shape[d]:

@@ -1,6 +1,6 @@
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.core.abi cimport fe_call, fe_kernel, fe_team, fe_view, fe_work
-from flowedu.core.values.storage cimport Array, Block
+from flowedu.core.values.storage cimport ELSEWHERE, Array, Block
 
 cdef extern from "team.h" nogil:
     int fe_run(fe_call *, int, int, int *) noexcept
@@ -12,7 +12,7 @@ cdef enum:                           # what of a tensor (TensorBase.flags), or o
     NO_MEMORY = 4                    # a value of a graph (chapters 4 and 5, lazy.pxi), or its parts lie elsewhere
     GLOBAL = 8                       # it has a Lay (chapter 6, spread.pxi)
     WRITES = 16                      # of a call: the kernel writes into its inputs (inplace.pxi)
-    SPECIAL = 31                     # any of these: not the plain path of eager.pxi
+    SPECIAL = 31 | ELSEWHERE         # any of these, or memory on another device (chapter 8, elsewhere.pxi): not the plain path
     LOCAL_ONLY = 32                  # other ranks may have other numbers in its place: not computed from constants alone. That
     UNIFORM = 32                     # is the usual case, so a tensor keeps the opposite, and flags_of turns it round
     INFERENCE = 64                   # made in inference mode
@@ -47,6 +47,7 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef int64_t key_len
     cdef int64_t key[MAX_KEY]
     cdef bint differentiable
+    cdef public object launched      # what the engine of another device knows of it (chapter 8)
 
 cdef class Rule:                     # one gradient function, and where its arguments come from
     cdef readonly object f
@@ -110,7 +111,7 @@ cdef class Rare:                     # what only few tensors have
     cdef public bint retains         # retain_grad() was called
 
 cdef class TensorBase(Array):
-    cdef uint8_t flags               # to be ORed with those of other inputs: see flags_of
+    # Array.flags: to be ORed with those of other inputs, see flags_of
     cdef public int out_index
     cdef public object grad_
     cdef public Node node
@@ -121,7 +122,7 @@ cdef class TensorBase(Array):
 
 cdef class Slots:                    # what later chapters give (open.pxi says who and what for)
     cdef public object Tensor, Size, mixed, mixed_matmul, write, node_name, node_next, node_hook, leaf_hooks, before_node, after_node, pack, line, watch, seed
-    cdef public object run_global, bring, logical, write_parts
+    cdef public object run_global, bring, logical, write_parts, device_memory, launch, carry, move
     cdef public OpBase add, sub, mul, div, matmul
 
 cdef Slots filled
@@ -139,6 +140,7 @@ cdef int64_t version_of(TensorBase x)
 cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
 cdef TensorBase new_tensor()
 cdef bint swap_grad(bint on) noexcept
+cdef int swap_device(int device) noexcept
 cdef TensorBase alias_of(TensorBase t)
-cdef TensorBase packed(TensorBase x)
+cdef TensorBase packed(TensorBase x, int device=*)
 cdef raise_readonly(what)

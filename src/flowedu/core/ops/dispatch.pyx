@@ -12,7 +12,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 cimport cython
 
 from flowedu._kernels.core.abi cimport *
-from flowedu.core.values.storage cimport Array, Block, block_drop, block_new, block_try, view_contiguous
+from flowedu.core.values.storage cimport (
+    ELSEWHERE, Array, Block, block_drop, block_new, block_over, block_try, view_contiguous)
 
 import os
 import warnings
@@ -22,7 +23,7 @@ from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.here import here as _here
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.storage import no_memory
-from flowedu.errors import (ArgumentError, DTypeError, FlowError, GradientError, KernelError,
+from flowedu.errors import (ArgumentError, DeviceError, DTypeError, FlowError, GradientError, KernelError,
                             LazyTensorError, NotATensorError, ShapeError, user_line)
 from flowedu.core.ops.pykernel import PyCall, kept_error
 
@@ -42,9 +43,11 @@ cdef extern from *:
     #endif
     FE_LOCAL int fe_grad_off;        /* whether this thread records: a new thread does */
     FE_LOCAL int fe_inference;
+    FE_LOCAL int fe_device;          /* where calls without inputs put what they make: Block.device */
     """
     int fe_grad_off
     int fe_inference
+    int fe_device
 
 cdef enum:
     MAX_ARGS = 14                    # inputs and outputs of a call for which the stack has room
@@ -77,6 +80,7 @@ include "entry.pxi"
 include "memory.pxi"
 include "launch.pxi"
 include "eager.pxi"
+include "elsewhere.pxi"
 include "node.pxi"
 include "link.pxi"
 include "inplace.pxi"

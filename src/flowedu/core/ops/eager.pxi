@@ -2,7 +2,7 @@
 #
 # That is all there is to a plain call, and one line more where a gradient is wanted: the tape (node.pxi) remembers it. What is
 # not plain says so by a flag, of an input or of the Entry, and `special` asks the chapter that owns the flag: views (link.pxi),
-# graphs (lazy.pxi), devices (spread.pxi).
+# graphs (lazy.pxi), devices (spread.pxi, elsewhere.pxi).
 
 cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
     """Run an op now. drawn: a random op's seed and draw, instead of those in `attrs`."""
@@ -50,6 +50,7 @@ cdef inline run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
 cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn):
     """A call that is not plain: each chapter looks for its own flag. e: the Entry, if it is what is not plain."""
     cdef Lay lay = None
+    cdef int device = 0
     if flags & GLOBAL:
         lay = one_device(inputs) if drawn == NULL else None
         if lay is None:
@@ -58,6 +59,9 @@ cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int
             return spread_call(op, inputs, attrs)
     if flags & (VIEW | NO_MEMORY):
         flags = settle_all(inputs)
+    if flags & ELSEWHERE or not inputs:
+        device = place_of(op, inputs)
+        inputs = together(inputs, device)
     if e is None:
         e = find(op, inputs, attrs)
     if e is None:                                  # a view that these strides do not allow
@@ -66,7 +70,8 @@ cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int
         mark_written(op, inputs, e)
     flags |= e.flags
     result = view_of(<TensorBase>inputs[0], op, attrs, e, flags) if e.flags & VIEW else \
-        run(e, inputs, flags & LOCAL_ONLY, drawn)
+        run(e, inputs, flags & LOCAL_ONLY, drawn) if device == 0 else \
+        run_elsewhere(e, inputs, device, flags & LOCAL_ONLY, drawn)
     if lay is not None:
         label(result, lay)
     if flags & TRACKED and not fe_grad_off:

@@ -46,8 +46,8 @@ cdef class Entry:
                 self.outs[0].stride[d] = strides[d] if specs[0].shape[d] > 1 or abs(strides[d]) < 1 << 58 else 1
         self.differentiable, self.python = bool(op.rules), isinstance(extra, PyCall)
         self.quick = self.fn != NULL and self.work == NULL and cost < SMALL and not self.python
-        if not in_specs and op.random:
-            self.flags |= LOCAL_ONLY
+        if not in_specs:
+            self.flags |= ELSEWHERE | LOCAL_ONLY if op.random else ELSEWHERE      # maybe: see place_of
 
     def __dealloc__(self):
         free(self.ints)

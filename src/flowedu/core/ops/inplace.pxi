@@ -55,7 +55,11 @@ def copy_into(TensorBase x, TensorBase z):
         z = packed(z)
         copy_into(x, z)
         return
-    if z.block != x.block:
+    if (x.flags | z.flags) & ELSEWHERE and z.block != x.block:
+        z = alias_of(z)
+        z.v = args[0]
+        filled.carry(z, x)
+    elif z.block != x.block:
         copy_values(&args[0], &args[1])
     x.block.version += 1
     set_flag(x, UNIFORM, x.flags & z.flags & UNIFORM)
@@ -85,7 +89,10 @@ cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
     if e is None or not fits(e, x) or wants and e.differentiable and not (op.any_rule or differentiable_inputs(op, inputs)):
         return False
     args[e.nin] = x.v
-    compute(e, inputs, args, NULL)
+    if flags & ELSEWHERE:
+        start(e, inputs, [x], x.block.device, NULL)
+    else:
+        compute(e, inputs, args, NULL)
     x.block.version += 1
     if flags & LOCAL_ONLY:
         x.flags &= ~UNIFORM
@@ -105,7 +112,8 @@ cdef bint can_read(tuple inputs, TensorBase x, int *flags) except -1:
         if not isinstance(inputs[i], TensorBase):
             return False
         t = <TensorBase>inputs[i]
-        if t.block == NULL or (t.lay_ is not x.lay_ and not t.flags & UNIFORM):
+        if t.block == NULL or (t.lay_ is not x.lay_ and not t.flags & UNIFORM) or t.block.device != x.block.device and (
+                t.block.device != 0 or t.v.ndim or t.flags & TRACKED):
             return False
         if t.flags & VIEW:
             settle(t)
@@ -164,5 +172,6 @@ def set_data(TensorBase x, TensorBase y):
     x.block, x.v = y.block, y.v
     set_link(x, None)
     set_flag(x, UNIFORM, y.flags & UNIFORM)
+    set_flag(x, ELSEWHERE, y.flags & ELSEWHERE)
     x.epoch += 1
     block_drop(old)

@@ -31,7 +31,7 @@ cdef inline int compute(Entry e, tuple inputs, fe_view *args, const int64_t *dra
             raise kept_error(call.detail, f"in op {e.op.name}, called at {user_line()}")
         return 0
     elif e.fn == NULL:
-        raise_no_kernel(e.op, inputs)
+        raise no_kernel(e.op, inputs)
     else:
         status = launch(&call, e.work, e.cost)
     if status != FE_OK:
@@ -84,12 +84,14 @@ cdef int copy_values(fe_view *source, fe_view *target) except -1:
     return 0
 
 
-cdef index_error(op, int64_t got):
+def index_error(op, int64_t got):
+    """An index that a kernel met is out of range."""
     return KernelError(f"{op.name}: an index is out of range: {got}", expected=op.range_help or "indices inside the range of their axis",
                        fix="check the labels or indices before the call")
 
 
-cdef raise_no_kernel(op, inputs):
-    got = ", ".join(str(x.spec) for x in inputs)
-    raise DTypeError(f"{op.name}: no kernel for this element type", expected="float32 or float64"
-                     + ("" if op.float_only else ", int32 or int64"), got=got or "no inputs", fix="convert with flow.cast")
+def no_kernel(op, inputs):
+    """There is no kernel for these inputs (tensors or Specs)."""
+    got = ", ".join([str(getattr(x, "spec", x)) for x in inputs])
+    return DTypeError(f"{op.name}: no kernel for this element type", expected="float32 or float64"
+                      + ("" if op.float_only else ", int32 or int64"), got=got or "no inputs", fix="convert with flow.cast")

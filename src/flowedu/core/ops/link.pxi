@@ -36,6 +36,7 @@ cdef TensorBase view_of(TensorBase x, OpBase op, tuple attrs, Entry e, int flags
     """The output of a view op: the memory of x, seen otherwise."""
     cdef TensorBase y = new_tensor()
     set_flag(y, UNIFORM, not flags & LOCAL_ONLY)
+    set_flag(y, ELSEWHERE, x.flags & ELSEWHERE)
     y.v, y.block = e.outs[0], x.block
     y.v.data = x.v.data + e.offset * BYTES[x.v.dtype]
     y.block.refs += 1

@@ -27,6 +27,7 @@ cdef TensorBase alias_of(TensorBase t):
     y.v, y.block = t.v, t.block
     set_lay(y, t.lay_)
     set_flag(y, UNIFORM, t.flags & UNIFORM)
+    set_flag(y, ELSEWHERE, t.flags & ELSEWHERE)
     if y.block != NULL:
         y.block.refs += 1
     elif t.rare is not None:                       # lazy: the same symbol; global: the same parts
@@ -35,8 +36,8 @@ cdef TensorBase alias_of(TensorBase t):
     return y
 
 
-cdef TensorBase packed(TensorBase x):
-    """A contiguous copy, without history."""
+cdef TensorBase packed(TensorBase x, int device=-1):
+    """A contiguous copy, without history, on a device (default: where x is)."""
     cdef TensorBase y = new_tensor()
     cdef int64_t step = 1
     cdef int d
@@ -47,11 +48,17 @@ cdef TensorBase packed(TensorBase x):
     for d in range(x.v.ndim - 1, -1, -1):
         y.v.stride[d] = step
         step *= max(x.v.shape[d], 1)
-    y.block = block_try(fe_numel(&x.v) * BYTES[x.v.dtype])
-    if y.block == NULL:
-        raise no_memory("contiguous", f"a copy of {x.spec}", x.spec.nbytes)
-    y.v.data = y.block.data
-    copy_values(&x.v, &y.v)
+    if device > 0 or device < 0 and x.flags & ELSEWHERE:
+        take_room(y, device if device > 0 else x.block.device)
+    else:
+        y.block = block_try(fe_numel(&x.v) * BYTES[x.v.dtype])
+        if y.block == NULL:
+            raise no_memory("contiguous", f"a copy of {x.spec}", x.spec.nbytes)
+        y.v.data = y.block.data
+    if (x.flags | y.flags) & ELSEWHERE:
+        filled.carry(x, y)
+    else:
+        copy_values(&x.v, &y.v)
     return y
 
 cdef int *BYTES = [4, 8, 4, 8, 1, 1, 1, 2, 2]

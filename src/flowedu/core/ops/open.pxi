@@ -29,6 +29,10 @@ cdef dict OPEN = {
     "bring": ("flowedu.core.sbp.tensor", "bring(x, lay): a gradient boxed to the layout of its leaf"),
     "logical": ("flowedu.core.sbp.tensor", "a global tensor as one local one"),
     "write_parts": ("flowedu.core.sbp.tensor", "writing in place into a global tensor"),
+    "device_memory": ("flowedu.cuda.engine", "f(bytes, GPU): an object with an .address, which gives the memory back when it goes"),
+    "launch": ("flowedu.cuda.engine", "f(entry, inputs, outputs, (seed, draw) or None): start the kernel on their device"),
+    "carry": ("flowedu.cuda.engine", "f(x, y): copy x's values into y, of the same shape and dtype, wherever each is"),
+    "move": ("flowedu.tensor.devices", "f(x, device): x on another device, recorded"),
 }
 
 

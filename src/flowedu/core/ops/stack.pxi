@@ -64,6 +64,18 @@ class unrecorded:
         swap_grad(self.old)
 
 
+cdef int swap_device(int device) noexcept:
+    cdef int old = fe_device
+    global fe_device
+    fe_device = device
+    return old
+
+
+def constants_on(int device):
+    """Where this thread's calls without inputs put what they make (0: main memory, 1 + k: the k-th GPU); returns the old."""
+    return swap_device(device)
+
+
 def is_grad_enabled():
     """Whether eager calls of this thread are recorded for backward."""
     return not fe_grad_off

@@ -112,6 +112,10 @@ class Tensor(TensorBase, metaclass=TensorType):
         self.uniform = False                              # the array may be written
         if self.lay is not None:
             return slots.logical(self).numpy()
+        if self.place_:
+            raise DTypeError(f"numpy: can't convert cuda:{self.place_ - 1} device type tensor to numpy. Use Tensor.cpu() to copy "
+                             "the tensor to host memory first", expected="a tensor on the CPU", got=f"cuda:{self.place_ - 1}",
+                             fix="x.cpu().numpy()")
         if self.dtype.numpy is None:
             raise DTypeError("numpy: NumPy has no bfloat16", expected="a dtype NumPy has", got=repr(self.dtype),
                              fix="x.float().numpy()")
@@ -119,7 +123,7 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     def peek(self) -> np.ndarray:
         """numpy() for those who only look."""
-        return np.asarray(memoryview(self)) if self.lay is None and self.has_memory and self.dtype.numpy is not None \
+        return np.asarray(memoryview(self.host_())) if self.lay is None and self.has_memory and self.dtype.numpy is not None \
             else self.numpy()
 
     def item(self):
@@ -132,13 +136,13 @@ class Tensor(TensorBase, metaclass=TensorType):
                              got=f"{self.size_} elements, shape {tuple(self.shape)}",
                              fix="x.tolist() for all, x[0].item() for one, x.sum().item() for their sum")
         a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
-        return a.numpy().reshape(-1)[0].item()
+        return a.host_().numpy().reshape(-1)[0].item()
 
     def tolist(self):
         """Nested lists of numbers; of a 0-dim tensor the number."""
         self._need_data("tolist()")
         a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
-        return a.numpy().tolist()
+        return a.host_().numpy().tolist()
 
     def __float__(self):
         self._need_data("__float__()")

@@ -88,6 +88,15 @@ cdef class TensorBase(Array):
             self.rare = Rare()
         self.rare.symbol = value
 
+    def host_(self):
+        """Itself, or where it is on a GPU a copy in main memory, without history: for those who read numbers."""
+        return carried(self, 0) if self.flags & ELSEWHERE else self
+
+    @property
+    def owner_(self):
+        """The object that keeps the memory of a tensor on a GPU (flowedu.cuda.memory); None in main memory."""
+        return <object>self.block.owner if self.flags & ELSEWHERE else None
+
     @property
     def is_lazy(self):
         """Whether this is a value of a graph being built: shape and dtype, no numbers yet."""

@@ -1,6 +1,7 @@
 """What a call of a compiled graph is given and gives back."""
 from __future__ import annotations
 
+from flowedu.core.graph.devices import need_cpu
 from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace import io
@@ -33,6 +34,7 @@ def bound(compiled, args: tuple, kwargs: dict) -> tuple:
             raise GraphError(f"nn.Graph {compiled.owner.name}: {name} is a global tensor", got=f"{x.lay.placement}",
                              expected="a local one, as in the first call",
                              fix="x.to_local(), or another graph for global tensors")
+        need_cpu(f"nn.Graph {compiled.owner.name}", name, x)
         arrays.append(x if x.lay is not None or x.row_major_() else copy_of(x.detach()))
     return tuple(arrays)
 

@@ -92,7 +92,7 @@ cdef Block *block_try(int64_t nbytes) noexcept:
                 return NULL
         if size >= 2 * HUGE:                 # large pages, as NumPy asks for: fewer to touch first, fewer to look up
             storage_huge(data, size)
-        b.data, b.nbytes, b.bucket, b.owner = <char *>data, size, c, NULL
+        b.data, b.nbytes, b.bucket, b.device, b.owner = <char *>data, size, c, 0, NULL
     b.refs, b.version, b.readonly = 1, 0, False
     live_bytes += b.nbytes
     return b
@@ -103,6 +103,17 @@ cdef Block *block_new(int64_t nbytes) except NULL:
     cdef Block *b = block_try(nbytes)
     if b == NULL:
         raise no_memory("memory", "scratch or a copy", nbytes)
+    return b
+
+
+cdef Block *block_over(char *data, int64_t nbytes, object owner) except NULL:
+    """A block over memory that `owner` keeps, with one reference."""
+    cdef Block *b = <Block *>malloc(sizeof(Block))
+    if b == NULL:
+        raise MemoryError
+    b.data, b.nbytes, b.refs, b.bucket, b.device, b.owner, b.next = data, nbytes, 1, -1, 0, <void *>owner, NULL
+    b.version, b.readonly = 0, False
+    Py_INCREF(owner)
     return b
 
 
@@ -241,6 +252,11 @@ cdef class Array:
         return self.block != NULL and self.block.readonly
 
     @property
+    def place_(self):
+        """The device its memory is on: 0, main memory, or 1 + the GPU's number."""
+        return self.block.device if self.block != NULL else 0
+
+    @property
     def address(self):
         """Address of the first element; for looking at how views share memory."""
         return <size_t>self.v.data
@@ -255,6 +271,8 @@ cdef class Array:
         cdef Py_ssize_t *dims
         if self.block == NULL:
             raise BufferError("a lazy tensor has no memory: inside nn.Graph.build there are no numbers yet")
+        if self.block.device != 0:
+            raise BufferError(f"this tensor's memory is that of cuda:{self.block.device - 1}: x.cpu() is a copy that can be read")
         if FORMATS[self.v.dtype] == NULL:
             raise BufferError(f"{self.dtype!r} has no buffer format: convert it to float32 first")
         if self.block.readonly and flags & PyBUF_WRITABLE:
@@ -316,7 +334,6 @@ def from_numpy(x, dtype, cls=Array):
     """An array over the memory of the ndarray `x` (shared, kept alive). `dtype` is the flowedu dtype of x."""
     cdef Array a = cls.__new__(cls)
     cdef int item = x.itemsize, i
-    cdef Block *b
     cdef Py_buffer at
     cdef tuple shape = x.shape, strides = x.strides
     check_rank(shape)
@@ -327,20 +344,13 @@ def from_numpy(x, dtype, cls=Array):
                              fix="pass numpy.ascontiguousarray(x)")
         a.v.shape[i] = shape[i]
         a.v.stride[i] = strides[i] // item
-    b = <Block *>malloc(sizeof(Block))
-    if b == NULL:
-        raise MemoryError
+    PyObject_GetBuffer(x, &at, PyBUF_STRIDES)              # faster than x.ctypes.data
     try:
-        PyObject_GetBuffer(x, &at, PyBUF_STRIDES)          # faster than x.ctypes.data
-    except BaseException:
-        free(b)
-        raise
-    b.data, b.nbytes, b.refs, b.bucket, b.owner, b.next = <char *>at.buf, x.nbytes, 1, -1, <void *>x, NULL
-    b.version, b.readonly = 0, at.readonly
-    PyBuffer_Release(&at)
-    Py_INCREF(x)
-    a.block = b
-    a.v.data = b.data
+        a.block = block_over(<char *>at.buf, x.nbytes, x)
+        a.block.readonly = at.readonly
+    finally:
+        PyBuffer_Release(&at)
+    a.v.data = a.block.data
     return a
 
 
@@ -356,7 +366,7 @@ def view(Array base, shape, strides, int64_t offset, cls=Array):
     if base.block == NULL:
         raise ShapeError("view: a lazy tensor has no memory to look at", fix="use reshape, permute or indexing")
     a.v.data = base.v.data + offset * ITEM[base.v.dtype]
-    a.block = base.block
+    a.block, a.flags = base.block, base.flags & ELSEWHERE
     a.block.refs += 1
     return a
 

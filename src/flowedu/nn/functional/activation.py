@@ -12,6 +12,7 @@ from flowedu.errors.once import inert
 from flowedu.nn.functional.common import check_floats, check_tensor, reshaped
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.devices import made_with
 from flowedu.tensor.inplace import compute_into
 from flowedu.tensor.promotion import in_float
 
@@ -238,14 +239,16 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
     inert("nn.functional.gumbel_softmax(eps)", eps, 1e-10, "the noise is finite without it")
     check_floats("gumbel_softmax", logits)
     from flowedu.tensor.random import uniform_of
-    u = uniform_of(tuple(logits.shape), logits.dtype, 0, 1)
+    with made_with(logits):
+        u = uniform_of(tuple(logits.shape), logits.dtype, 0, 1)
     noise = E.neg(E.log(E.neg(E.log1p(E.neg(u))) + 1e-38))
     soft = softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
     axis = _axis("gumbel_softmax", dim, logits.ndim)
     top = _r["argmax"](soft.detach(), axis=axis)
-    places = _r["range"](size=logits.shape[axis], dtype=dt.int64)
+    with made_with(logits):
+        places = _r["range"](size=logits.shape[axis], dtype=dt.int64)
     shape = (-1, *(1,) * (logits.ndim - axis - 1))
     hot = cast(E.eq(top.unsqueeze(axis), reshaped(places, (logits.shape[axis], *shape[1:]))), logits.dtype)
     return hot - soft.detach() + soft

@@ -11,6 +11,7 @@ from flowedu.nn.functional.common import reshaped, times
 from flowedu.nn.functional.pool import batched, maxima, means
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.devices import made_with
 
 _r = REGISTRY
 
@@ -34,7 +35,8 @@ def _spans(n: int, out: int):
 def _pairs(x: Tensor, axis: int, out: int):
     """(x at the first, x at the last element) that each of `out` results is made of, where they are more than the elements:
     then no result has a third."""
-    i, n = _r["range"](size=out, dtype=dt.int64), x.shape[axis]
+    with made_with(x):
+        i, n = _r["range"](size=out, dtype=dt.int64), x.shape[axis]
     return [_r["gather"](x, _r["floordiv"](at, out), axis=axis) for at in (i * n, (i + 1) * n - 1)]
 
 
@@ -95,7 +97,8 @@ def _adaptive_max(n: int):
 
 def _by_parts(x, size, out):
     """(largest elements, places), axis by axis from the last: so of equal ones the first in memory is taken."""
-    y, index = x, reshaped(_r["range"](size=math.prod(size), dtype=dt.int64), size)
+    with made_with(x):
+        y, index = x, reshaped(_r["range"](size=math.prod(size), dtype=dt.int64), size)
     index = _r["contiguous"](_r["expand"](index, shape=(*x.shape[:2], *size)))
     for i in reversed(range(len(out))):
         axis, values, places = 2 + i, [], []

@@ -13,6 +13,7 @@ from flowedu.nn.functional.dense import linear
 from flowedu.nn.functional.dropouts import dropout
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.devices import beside
 
 _r = REGISTRY
 _MATMUL = REGISTRY["matmul"]
@@ -52,7 +53,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     scale = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else float(scale)
     scores = times(_product(query, key, True), scale)
     if is_causal:
-        scores = E.where(causal_mask(query.shape[-2], key.shape[-2]), scalar(-math.inf, scores.dtype), scores)
+        scores = E.where(beside(causal_mask(query.shape[-2], key.shape[-2]), scores), scalar(-math.inf, scores.dtype), scores)
     elif attn_mask is not None:
         scores = _masked(scores, attn_mask)
     weights = softmax(scores, -1)

@@ -7,6 +7,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total
 from flowedu.tensor import Tensor
+from flowedu.tensor.devices import made_with
 
 _r = REGISTRY
 _CROSS_ENTROPY = REGISTRY["sparse_softmax_cross_entropy"]
@@ -169,7 +170,8 @@ def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 
         top = 1 - (1e-7 if x.dtype is dt.float32 else 1e-15)
         angle = _r["acos"](_r["minimum"](_r["maximum"](score, -top), top))
         score = _r["cos"](angle * float(m1) + float(m2))
-    hot = _r["equal"](_r["cast"](column, dtype=dt.int64), _r["range"](size=x.shape[1], dtype=dt.int64))
+    with made_with(x):
+        hot = _r["equal"](_r["cast"](column, dtype=dt.int64), _r["range"](size=x.shape[1], dtype=dt.int64))
     return _r["where"](hot, score - float(m3), x)
 
 

@@ -8,6 +8,7 @@ from flowedu.core.ops.promote import cast
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.nn.functional.common import check_floats, reduced
 from flowedu.tensor import Tensor, from_numpy, tensor
+from flowedu.tensor.devices import beside
 
 _r = REGISTRY
 
@@ -30,6 +31,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths, target_lengths, 
     inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
     if targets.ndim == 1:
         targets = _rows(targets, lengths)
+    targets, inputs, lengths = (beside(t, log_probs) for t in (targets, inputs, lengths))
     if targets.dtype.name not in ("int32", "int64"):
         raise DTypeError("ctc_loss: targets must be integral", expected="int32 or int64", got=repr(targets.dtype),
                          fix="targets.long()")
@@ -52,7 +54,7 @@ def _lengths(n, name: str):
 
 def _rows(targets, lengths):
     """Labels one after the other as (batch, longest)."""
-    flat, counts = targets.numpy(), lengths.numpy()
+    flat, counts = targets.peek(), lengths.peek()
     if flat.size != counts.sum():
         raise ShapeError("ctc_loss: the target lengths do not add up to the number of labels", expected=str(flat.size),
                          got=str(int(counts.sum())), fix="pass each target's own length, or targets as (batch, longest)")

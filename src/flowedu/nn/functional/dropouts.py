@@ -8,6 +8,7 @@ from flowedu.core.ops.promote import REDUCING, cast
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_tensor
 from flowedu.tensor import Tensor
+from flowedu.tensor.devices import made_with
 from flowedu.tensor.generator import draw
 from flowedu.tensor.inplace import compute_into
 
@@ -46,7 +47,8 @@ def _whole(what: str, input, p: float, training: bool, inplace: bool, lead: int)
     if not training or p == 0.0:
         return input
     shape = (*input.shape[:lead], *(1,) * (input.ndim - lead))
-    one = REGISTRY["constant"](shape=shape, value=1, dtype=input.dtype)
+    with made_with(input):
+        one = REGISTRY["constant"](shape=shape, value=1, dtype=input.dtype)
     mask = dropout(one, p)
     return _put(what, lambda x: x * mask, input, inplace)
 

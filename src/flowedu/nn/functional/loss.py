@@ -153,9 +153,9 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
         var = scalar(var, input.dtype)
     if var.shape != input.shape and var.ndim == input.ndim - 1 and var.ndim:
         var = reshaped(var, (*var.shape, 1))
-    if not var.is_lazy and float(var.numpy().min(initial=0.0)) < 0:
+    if not var.is_lazy and float(var.peek().min(initial=0.0)) < 0:
         raise ArgumentError("gaussian_nll_loss: var has negative entry/entries", expected="0 or more",
-                            got=f"{float(var.numpy().min())}", fix="predict log(var) and pass its exp()")
+                            got=f"{float(var.peek().min())}", fix="predict log(var) and pass its exp()")
     small = _r["less"].call((var.detach(), scalar(eps, var.dtype)), ())
     var = var + _r["where"](small, eps - var.detach(), var.detach() * 0)
     d = input - target

@@ -9,6 +9,7 @@ from flowedu.core.ops.promote import cast, scalar
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.nn.functional.common import check_floats, reshaped, times
 from flowedu.tensor import Tensor, no_grad
+from flowedu.tensor.devices import made_with
 from flowedu.tensor.writing import bump, run_into
 
 _BATCH_NORM, _INFER, _LAYER_NORM = REGISTRY["batch_norm"], REGISTRY["batch_norm_infer"], REGISTRY["layer_norm"]
@@ -20,7 +21,8 @@ def _filled(n, value: float, dtype):
 
 def _affine(x, n, weight, bias):
     """Weight and bias, ones and zeros where there are none."""
-    return (_filled(n, 1.0, x.dtype) if weight is None else weight, _filled(n, 0.0, x.dtype) if bias is None else bias)
+    with made_with(x):
+        return (_filled(n, 1.0, x.dtype) if weight is None else weight, _filled(n, 0.0, x.dtype) if bias is None else bias)
 
 
 def moving_average(running, batch, momentum: float, factor: float = 1.0) -> None:
@@ -33,7 +35,7 @@ def moving_average(running, batch, momentum: float, factor: float = 1.0) -> None
 
 def count_up(counter) -> int:
     """Add 1 to an int64 number in place; what it is now."""
-    if counter.lay is not None:
+    if counter.lay is not None or counter.place_:
         return int(counter.add_(1).item())
     values = counter.numpy()
     values += 1

@@ -13,6 +13,7 @@ from flowedu.nn.functional.common import check_tensor, ints, reshaped, times
 from flowedu.nn.functional.windows import windows_of
 from flowedu.ops.padding import ceil_pads
 from flowedu.tensor import Tensor
+from flowedu.tensor.devices import made_with
 from flowedu.tensor.joining import pad as _pad
 
 _r = REGISTRY
@@ -141,7 +142,8 @@ def _dilated(x, kernel, strides, pads, dilations):
     for i in range(n):                                   # of each axis: where its window begins and the step inside it
         behind = math.prod(kernel[i + 1:])
         inside = _r["mod"](_r["floordiv"](place, behind), kernel[i]) * dilations[i]
-        first = _r["range"](start=-pads[2 * i], step=strides[i], size=shape[2 + i], dtype=dt.int64)
+        with made_with(padded):
+            first = _r["range"](start=-pads[2 * i], step=strides[i], size=shape[2 + i], dtype=dt.int64)
         at = inside + reshaped(first, (shape[2 + i], *(1,) * (n - i - 1)))
         index = at if index is None else index * size[i] + at
     return y, index

@@ -13,6 +13,7 @@ from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_tensor, reshaped
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.devices import made_with
 
 _r = REGISTRY
 
@@ -41,10 +42,11 @@ def affine_grid(theta: Tensor, size, align_corners: bool | None = None) -> Tenso
                          got=str(size), fix="check the sizes")
     _say_corners(align_corners)
     n, sizes, points = size[0], size[2:], prod(size[2:])
-    base = [_r["constant"](shape=(*sizes, 1), value=1.0, dtype=theta.dtype)]
-    for axis, m in enumerate(sizes):                                       # x, the last axis, comes first
-        line = reshaped(_line(m, bool(align_corners), theta.dtype), (*(m if i == axis else 1 for i in range(k)), 1))
-        base.insert(0, _r["expand"](line, shape=(*sizes, 1)))
+    with made_with(theta):
+        base = [_r["constant"](shape=(*sizes, 1), value=1.0, dtype=theta.dtype)]
+        for axis, m in enumerate(sizes):                                   # x, the last axis, comes first
+            line = reshaped(_line(m, bool(align_corners), theta.dtype), (*(m if i == axis else 1 for i in range(k)), 1))
+            base.insert(0, _r["expand"](line, shape=(*sizes, 1)))
     base = reshaped(_r["concat"](*base, axis=k), (1, points, k + 1))
     y = _r["matmul"](_r["contiguous"](_r["expand"](base, shape=(n, points, k + 1))), theta, transpose_b=True)
     return reshaped(y, (n, *sizes, k))

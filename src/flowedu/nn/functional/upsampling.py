@@ -11,6 +11,7 @@ from flowedu.nn.functional.common import check_tensor, ints, reshaped
 from flowedu.ops.resize import NEARLY
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.devices import made_with
 
 _r = REGISTRY
 _AXES = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,), "trilinear": (3,),
@@ -103,7 +104,8 @@ def _positions(n: int, out: int, factor: float, corners: bool, dtype):
 
 
 def _middle(x, axis: int, out: int, factor: float, corners: bool):
-    at = _positions(x.shape[axis], out, factor, False, dt.float64) + 0.5
+    with made_with(x):
+        at = _positions(x.shape[axis], out, factor, False, dt.float64) + 0.5
     return _taken(x, axis, _r["floor"](at * NEARLY))
 
 
@@ -115,7 +117,8 @@ def _taken(x, axis: int, places):
 def _cubic(x, axis: int, out: int, factor: float, corners: bool):
     """Each element from its four neighbours along an axis, by Keys' cubic with a = -0.75."""
     a = -0.75
-    at = _positions(x.shape[axis], out, factor, corners, dt.float64)
+    with made_with(x):
+        at = _positions(x.shape[axis], out, factor, corners, dt.float64)
     first = _r["floor"](at)
     t = at - first
     total = None

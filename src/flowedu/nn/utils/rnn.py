@@ -10,6 +10,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import Tensor, from_numpy
+from flowedu.tensor.devices import beside, made_with
 from flowedu.tensor.elementwise import where
 from flowedu.tensor.joining import pad
 
@@ -29,7 +30,7 @@ class PackedSequence(NamedTuple):
     unsorted_indices: Tensor | None = None
 
     def _steps(self) -> np.ndarray:
-        return self.batch_sizes.numpy()
+        return self.batch_sizes.peek()
 
     def unpack(self) -> tuple[Tensor, Tensor]:
         """(padded (T, N, *) in sorted order, lengths int64 (N, 1))"""
@@ -37,7 +38,7 @@ class PackedSequence(NamedTuple):
         n, starts = int(sizes[0]), np.concatenate([[0], np.cumsum(sizes)])
         rows = [_padded_to(self.data.narrow(0, int(a), int(k)), n).unsqueeze(0) for a, k in zip(starts, sizes)]
         lengths = (sizes[:, None] > np.arange(n)).sum(0).astype(np.int64)
-        return _r["concat"](*rows, axis=0), from_numpy(lengths.reshape(n, 1))
+        return _r["concat"](*rows, axis=0), beside(from_numpy(lengths.reshape(n, 1)), self.data)
 
     def repack(self, padded: Tensor) -> PackedSequence:
         """A packed sequence of the same lengths out of padded (T, N, *) in sorted order."""
@@ -55,7 +56,7 @@ def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False, enfo
 
     lengths: a list or tensor. enforce_sorted: they must be from long to short; False sorts and remembers the order.
     """
-    counts = lengths.numpy().reshape(-1) if isinstance(lengths, Tensor) else np.asarray(lengths, np.int64).reshape(-1)
+    counts = lengths.peek().reshape(-1) if isinstance(lengths, Tensor) else np.asarray(lengths, np.int64).reshape(-1)
     x = input.transpose(0, 1) if batch_first else input
     if counts.size != x.shape[1] or counts.min(initial=1) < 1 or counts.max(initial=0) > x.shape[0]:
         raise ShapeError("pack_padded_sequence: Expected `len(lengths)` to be equal to batch_size, and lengths in [1, T]",
@@ -64,7 +65,7 @@ def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False, enfo
     order = back = None
     if not enforce_sorted:
         places = np.argsort(-counts, kind="stable").astype(np.int64)
-        order, back = from_numpy(places), from_numpy(np.argsort(places, kind="stable").astype(np.int64))
+        order, back = (beside(from_numpy(p.astype(np.int64)), x) for p in (places, np.argsort(places, kind="stable")))
         x, counts = x.index_select(1, order), counts[places]
     elif (np.diff(counts) > 0).any():
         raise ArgumentError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True.",
@@ -80,7 +81,8 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
     x, lengths = sequence.unpack()
     lengths = lengths.reshape(-1)
     if padding_value:
-        steps = _r["range"](size=x.shape[0], dtype=dt.int64).reshape(x.shape[0], 1)
+        with made_with(x):
+            steps = _r["range"](size=x.shape[0], dtype=dt.int64).reshape(x.shape[0], 1)
         there = (lengths > steps).reshape(*x.shape[:2], *(1,) * (x.ndim - 2))
         x = where(there, x, padding_value)
     if total_length is not None:

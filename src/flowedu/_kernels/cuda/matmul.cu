@@ -1,0 +1,51 @@
+/* matmul: products of matrices that lie in memory in any way, for any number of batches; and the one that is subtracted
+ * from a weight where it lies. */
+#include "product.h"
+
+struct Matrix {                    /* as A: row i, step k; as B: column i, step k */
+    typedef index_t Place;
+    const T *data;
+    index_t i_step, k_step;
+    bool along_k;
+    __device__ __forceinline__ Matrix(const T *data, index_t i_step, index_t k_step)
+        : data(data), i_step(i_step), k_step(k_step), along_k(k_step == 1) {}
+    __device__ __forceinline__ Place place(index_t i) const { return i * i_step; }
+    __device__ __forceinline__ T at(Place p, index_t k) const { return data[p + k * k_step]; }
+};
+
+struct Store {
+    T *data;
+    index_t cols;
+    __device__ __forceinline__ void put(index_t row, index_t col, T v) const { data[row * cols + col] = v; }
+};
+
+/* y[batch] = a[batch] b[batch]; batch: where the batches of a and of b begin. y is contiguous. */
+extern "C" __global__ void __launch_bounds__(256) matmul(
+        index_t batches, Walk<2> batch, index_t rows, index_t cols, index_t depth, const T *a, index_t a_row, index_t a_col,
+        const T *b, index_t b_row, index_t b_col, T *y) {
+    const index_t down = (rows + TILE - 1) / TILE, right = (cols + TILE - 1) / TILE;
+    for (EACH_BLOCK(t, batches * down * right)) {
+        const index_t n = t / (down * right);
+        index_t at[2];
+        offsets(batch, n, at);
+        product_tile(Matrix(a + at[0], a_row, a_col), Matrix(b + at[1], b_col, b_row), Store{y + n * rows * cols, cols},
+                     t / right % down * TILE, t % right * TILE, rows, cols, 0, depth);
+    }
+}
+
+struct Subtract {
+    T *data;
+    index_t cols;
+    T factor;
+    __device__ __forceinline__ void put(index_t row, index_t col, T v) const { data[row * cols + col] -= factor * v; }
+};
+
+/* w -= lr * scale * (a b): the gradient of a weight goes where it belongs and is never stored. */
+extern "C" __global__ void __launch_bounds__(256) matmul_update(
+        index_t rows, index_t cols, index_t depth, const T *a, index_t a_row, index_t a_col, const T *b, index_t b_row,
+        index_t b_col, const float *lr, double scale, T *w) {
+    const index_t right = (cols + TILE - 1) / TILE, down = (rows + TILE - 1) / TILE;
+    for (EACH_BLOCK(t, down * right))
+        product_tile(Matrix(a, a_row, a_col), Matrix(b, b_col, b_row), Subtract{w, cols, (T)(*lr * scale)},
+                     t / right * TILE, t % right * TILE, rows, cols, 0, depth);
+}

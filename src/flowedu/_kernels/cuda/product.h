@@ -1,0 +1,76 @@
+/* The matrix product every kernel here uses that is one: matmul, and the three of convolution, whose matrices are images
+ * seen through a formula (conv.cu).
+ *
+ * A block of 256 threads makes a tile of 64 x 64 results, each thread 4 x 4 of them in registers. Step by step, 16 columns
+ * of A and 16 rows of B come into shared memory, where each element is read 64 times. lessons/matmul_*.cu lead here.
+ *
+ * A and B say where their elements are: `place(i)` is what there is to know of row i of A (column i of B), worked out once,
+ * and `at(place, k)` the element there. `along_k`: neighbours in memory are neighbours in k; then neighbouring threads take
+ * those. C gets every result: `put(row, column, value)`. */
+#ifndef FLOWEDU_CUDA_PRODUCT_H
+#define FLOWEDU_CUDA_PRODUCT_H
+#include "view.h"
+
+enum { TILE = 64, DEPTH = 16, OWN = 4, THREADS = 256 };
+
+/* This thread's share of bringing a strip of a matrix, 64 rows or columns and 16 steps of k, into shared memory. */
+template <class M> struct Strip {
+    typename M::Place place[OWN];
+    bool there[OWN];
+
+    __device__ __forceinline__ int row(const M &m, int j) const {
+        return m.along_k ? threadIdx.x / DEPTH + j * (THREADS / DEPTH) : threadIdx.x % TILE;
+    }
+    __device__ __forceinline__ int step(const M &m, int j) const {
+        return m.along_k ? threadIdx.x % DEPTH : threadIdx.x / TILE + j * (THREADS / TILE);
+    }
+    __device__ __forceinline__ Strip(const M &m, index_t first, index_t size) {
+#pragma unroll
+        for (int j = 0; j < OWN; j++) {
+            there[j] = first + row(m, j) < size;
+            if (there[j]) place[j] = m.place(first + row(m, j));
+        }
+    }
+    __device__ __forceinline__ void load(const M &m, index_t k, index_t end, T (*tile)[TILE + 1]) const {
+#pragma unroll
+        for (int j = 0; j < OWN; j++)
+            tile[step(m, j)][row(m, j)] = there[j] && k + step(m, j) < end ? m.at(place[j], k + step(m, j)) : (T)0;
+    }
+};
+
+/* The tile of results that begins at (top, left), summed over k = begin ... end. */
+template <class A, class B, class C>
+__device__ void product_tile(const A &a, const B &b, const C &c, index_t top, index_t left, index_t rows, index_t cols,
+                             index_t begin, index_t end) {
+    __shared__ T a_tile[DEPTH][TILE + 1], b_tile[DEPTH][TILE + 1];    /* + 1: columns lie in different banks */
+    const Strip<A> from_a(a, top, rows);
+    const Strip<B> from_b(b, left, cols);
+    const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+    T sum[OWN][OWN] = {};
+    for (index_t k = begin; k < end; k += DEPTH) {
+        from_a.load(a, k, end, a_tile);
+        from_b.load(b, k, end, b_tile);
+        __syncthreads();
+#pragma unroll
+        for (int s = 0; s < DEPTH; s++) {
+            T mine[OWN];
+#pragma unroll
+            for (int j = 0; j < OWN; j++) mine[j] = b_tile[s][x + 16 * j];
+#pragma unroll
+            for (int i = 0; i < OWN; i++) {
+                const T v = a_tile[s][y + 16 * i];
+#pragma unroll
+                for (int j = 0; j < OWN; j++) sum[i][j] += v * mine[j];
+            }
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < OWN; i++)
+#pragma unroll
+        for (int j = 0; j < OWN; j++) {
+            const index_t row = top + y + 16 * i, col = left + x + 16 * j;
+            if (row < rows && col < cols) c.put(row, col, sum[i][j]);
+        }
+}
+#endif

@@ -1,0 +1,38 @@
+/* Adding where indices say: the gradients of gather, and scatter_nd. The result is 0 before. Several elements may
+ * be added to one place, in any order. An index out of range is reported, and nothing is added. */
+#include "view.h"
+
+__device__ __forceinline__ void add(float *p, float v) { atomicAdd(p, v); }
+__device__ __forceinline__ void add(double *p, double v) { atomicAdd(p, v); }
+__device__ __forceinline__ void add(int32_t *p, int32_t v) { atomicAdd(p, v); }
+__device__ __forceinline__ void add(int64_t *p, int64_t v) { atomicAdd((unsigned long long *)p, (unsigned long long)v); }
+
+extern "C" __global__ void gather_grad(index_t n, index_t indices, index_t size, index_t inner, const T *dy, View index,
+                                       T *dx, Fault *fault) {
+    for (EACH(i, n)) {
+        const index_t run = i / inner, outer = run / indices, k = index_at(index, run - outer * indices);
+        if (in_range(k, size, fault)) add(dx + (outer * size + k) * inner + i - run * inner, dy[i]);
+    }
+}
+
+extern "C" __global__ void dim_gather_grad(index_t total, index_t n, index_t size, index_t inner, const T *dy, View index,
+                                           T *dx, Fault *fault) {
+    for (EACH(i, total)) {
+        const index_t k = index_at(index, i);
+        if (in_range(k, size, fault)) add(dx + (i / (n * inner) * size + k) * inner + i % inner, dy[i]);
+    }
+}
+
+extern "C" __global__ void scatter_nd(index_t n, index_t inner, index_t k, const T *x, View index, View y, Fault *fault) {
+    for (EACH(i, n)) {
+        const index_t row = i / inner;
+        index_t run = 0;
+        bool good = true;
+        for (index_t d = 0; d < k && good; d++) {
+            const index_t j = index_at(index, row * k + d);
+            good = in_range(j, y.shape[d], fault);
+            run = run * y.shape[d] + j;
+        }
+        if (good) add((T *)y.data + run * inner + i - row * inner, x[i]);
+    }
+}

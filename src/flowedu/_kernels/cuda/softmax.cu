@@ -1,0 +1,73 @@
+/* softmax and log_softmax, with their gradients. Both subtract the largest element first, so that exp cannot overflow.
+ *
+ * x is (outer, n, inner), softmax goes along n. With inner == 1 a block takes a row: its threads read neighbours, and fold
+ * by shuffles (fold.h). Otherwise a thread takes a column, and neighbouring threads neighbouring columns. */
+#include "fold.h"
+
+template <bool LOG> __device__ __forceinline__ T finished(T x, T top, T sum) {
+    return LOG ? (x - top) - log(sum) : exp(x - top) / sum;
+}
+
+template <bool LOG> __device__ void rows(index_t outer, index_t n, const T *x, T *y) {
+    for (EACH_BLOCK(r, outer)) {
+        const T *in = x + r * n;
+        T top = Max::none<T>();
+        for (index_t j = threadIdx.x; j < n; j += blockDim.x) top = Max::join(top, in[j]);
+        top = fold_block<Max>(top);
+        Wide sum = 0;
+        for (index_t j = threadIdx.x; j < n; j += blockDim.x) sum += exp(in[j] - top);
+        const T s = (T)fold_block<Sum>(sum);
+        for (index_t j = threadIdx.x; j < n; j += blockDim.x) y[r * n + j] = finished<LOG>(in[j], top, s);
+    }
+}
+
+template <bool LOG> __device__ void columns(index_t outer, index_t n, index_t inner, const T *x, T *y) {
+    for (EACH(c, outer * inner)) {
+        const index_t first = c / inner * n * inner + c % inner;
+        T top = Max::none<T>();
+        for (index_t j = 0; j < n; j++) top = Max::join(top, x[first + j * inner]);
+        Wide sum = 0;
+        for (index_t j = 0; j < n; j++) sum += exp(x[first + j * inner] - top);
+        for (index_t j = 0; j < n; j++) y[first + j * inner] = finished<LOG>(x[first + j * inner], top, (T)sum);
+    }
+}
+
+/* softmax: y * (dy - sum(dy * y)); log_softmax: dy - exp(y) * sum(dy) */
+template <bool LOG> __device__ __forceinline__ T term(T dy, T y) { return LOG ? dy : dy * y; }
+template <bool LOG> __device__ __forceinline__ T slope(T dy, T y, T sum) {
+    return LOG ? dy - exp(y) * sum : y * (dy - sum);
+}
+
+template <bool LOG> __device__ void grad_rows(index_t outer, index_t n, const T *dy, const T *y, T *dx) {
+    for (EACH_BLOCK(r, outer)) {
+        Wide sum = 0;
+        for (index_t j = threadIdx.x; j < n; j += blockDim.x) sum += term<LOG>(dy[r * n + j], y[r * n + j]);
+        const T s = (T)fold_block<Sum>(sum);
+        for (index_t j = threadIdx.x; j < n; j += blockDim.x) dx[r * n + j] = slope<LOG>(dy[r * n + j], y[r * n + j], s);
+    }
+}
+
+template <bool LOG> __device__ void grad_columns(index_t outer, index_t n, index_t inner, const T *dy, const T *y, T *dx) {
+    for (EACH(c, outer * inner)) {
+        const index_t first = c / inner * n * inner + c % inner;
+        Wide sum = 0;
+        for (index_t j = 0; j < n; j++) sum += term<LOG>(dy[first + j * inner], y[first + j * inner]);
+        for (index_t j = 0; j < n; j++)
+            dx[first + j * inner] = slope<LOG>(dy[first + j * inner], y[first + j * inner], (T)sum);
+    }
+}
+
+#define SOFTMAX(name, LOG)                                                                                            \
+    extern "C" __global__ void name##_rows(index_t outer, index_t n, const T *x, T *y) { rows<LOG>(outer, n, x, y); } \
+    extern "C" __global__ void name##_columns(index_t outer, index_t n, index_t inner, const T *x, T *y) {            \
+        columns<LOG>(outer, n, inner, x, y);                                                                          \
+    }                                                                                                                 \
+    extern "C" __global__ void name##_grad_rows(index_t outer, index_t n, const T *dy, const T *y, T *dx) {           \
+        grad_rows<LOG>(outer, n, dy, y, dx);                                                                          \
+    }                                                                                                                 \
+    extern "C" __global__ void name##_grad_columns(index_t outer, index_t n, index_t inner, const T *dy, const T *y,  \
+                                                   T *dx) {                                                           \
+        grad_columns<LOG>(outer, n, inner, dy, y, dx);                                                                \
+    }
+SOFTMAX(softmax, false)
+SOFTMAX(log_softmax, true)

@@ -1,0 +1,69 @@
+/* What all kernels here share: views of arrays (the struct of ../core/abi.h, passed by value), the element a thread works
+ * on, and the report of an index out of range.
+ *
+ * `T`, the element type a file is compiled for, is declared above the file's first line (flowedu/cuda/modules.py), and
+ * `Wide`, what sums of T are carried in: double for floating point, 64 bits for whole numbers. */
+#ifndef FLOWEDU_CUDA_VIEW_H
+#define FLOWEDU_CUDA_VIEW_H
+#include "abi.h"
+
+typedef int64_t index_t;   /* sizes, strides, offsets: an array may have more than 2^31 elements */
+typedef fe_view View;
+
+/* for (EACH(i, n)): the elements of this thread. However many threads there are, all of them do all n. */
+#define EACH(i, n) index_t i = thread_index(), i##_end = (n); i < i##_end; i += thread_count()
+__device__ __forceinline__ index_t thread_index() { return (index_t)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ index_t thread_count() { return (index_t)gridDim.x * blockDim.x; }
+
+/* The same for whole blocks: rows of a matrix, say. */
+#define EACH_BLOCK(i, n) index_t i = blockIdx.x, i##_end = (n); i < i##_end; i += gridDim.x
+
+/* Several operands over the same axes, those that step evenly in all of them joined (flowedu/cuda/walk.py). */
+template <int N> struct Walk {
+    index_t ndim, small;           /* small: 32 bits are enough to count the elements, and divide faster */
+    index_t shape[FE_MAX_DIM], stride[N][FE_MAX_DIM];
+};
+
+template <int N, class Count> __device__ __forceinline__ void offsets_as(const Walk<N> &w, Count i, index_t *at) {
+    for (int d = (int)w.ndim - 1; d > 0; d--) {
+        const Count rows = i / (Count)w.shape[d], here = i - rows * (Count)w.shape[d];
+#pragma unroll
+        for (int k = 0; k < N; k++) at[k] += here * w.stride[k][d];
+        i = rows;
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++) at[k] += i * w.stride[k][0];
+}
+
+/* at[k]: where element i, counted in row-major order, lies in operand k. */
+template <int N> __device__ __forceinline__ void offsets(const Walk<N> &w, index_t i, index_t *at) {
+#pragma unroll
+    for (int k = 0; k < N; k++) at[k] = 0;
+    if (w.small) offsets_as<N, uint32_t>(w, (uint32_t)i, at);
+    else offsets_as<N, index_t>(w, i, at);
+}
+
+/* Element i of a contiguous array of indices or labels, of whichever integer type. */
+__device__ __forceinline__ index_t index_at(const View &v, index_t i) {
+    if (v.dtype == FE_I64) return ((const int64_t *)v.data)[i];
+    if (v.dtype == FE_I32) return ((const int32_t *)v.data)[i];
+    return v.dtype == FE_I8 ? (index_t)((const int8_t *)v.data)[i] : (index_t)((const uint8_t *)v.data)[i];
+}
+
+/* v kept inside [low, high]; NaN stays NaN. */
+template <class N> __device__ __forceinline__ N clipped(N v, N low, N high) { return v < low ? low : v > high ? high : v; }
+
+/* Where a kernel says that something was out of range: nothing is read or written there, and whoever waits for the device
+ * looks here. The first one stays. */
+struct Fault { index_t status, detail; };
+
+__device__ __forceinline__ void bad_index(Fault *f, index_t value) {
+    if (atomicCAS((unsigned long long *)&f->status, 0ull, (unsigned long long)FE_BAD_INDEX) == 0) f->detail = value;
+}
+
+__device__ __forceinline__ bool in_range(index_t i, index_t size, Fault *f) {
+    if (i >= 0 && i < size) return true;
+    bad_index(f, i);
+    return false;
+}
+#endif

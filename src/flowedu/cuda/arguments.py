@@ -1,0 +1,139 @@
+"""The arguments of a kernel: what Python gives for each parameter of its signature, checked and turned into bytes."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.cuda.signature import Parameter, Signature
+from flowedu.errors import CallError, DTypeError, told_value
+
+# C's types in NumPy's; vectors by their elements.
+SCALARS = {
+    "float": "f4", "double": "f8", "half": "f2", "__half": "f2", "bool": "?", "char": "i1", "signed char": "i1",
+    "short": "i2", "short int": "i2", "int": "i4", "long": "i8", "long int": "i8", "long long": "i8", "long long int": "i8",
+    "unsigned": "u4",
+    "unsigned char": "u1", "unsigned short": "u2", "unsigned int": "u4", "unsigned long": "u8", "unsigned long long": "u8",
+    "uchar": "u1", "ushort": "u2", "uint": "u4", "ulong": "u8", "size_t": "u8", "ptrdiff_t": "i8",
+    **{f"{sign}int{bits}_t": f"{sign or 'i'}{bits // 8}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+VECTORS = {f"{base}{n}": (SCALARS[base], n) for n in (1, 2, 3, 4)
+           for base in ("float", "double", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")}
+
+
+def element(kind: str) -> tuple[np.dtype, int] | None:
+    """The dtype of a C type's elements, and how many it has; None: a type that only the source knows."""
+    if kind in SCALARS:
+        return np.dtype(SCALARS[kind]), 1
+    return (np.dtype(VECTORS[kind][0]), VECTORS[kind][1]) if kind in VECTORS else None
+
+
+def alignment(p: Parameter, value) -> int:
+    """Where a kernel looks for an argument: at a multiple of this."""
+    known = element(p.type)
+    if known is None or known[1] in (1, 3):
+        return value.dtype.alignment
+    return min(16, known[0].itemsize * known[1])
+
+
+class Packed:
+    """The arguments of one call. `bytes` is what a launch takes; finish() copies back what the kernel may have written."""
+
+    def __init__(self, signature: Signature, arguments: tuple, machine):
+        if len(arguments) != len(signature.parameters):
+            raise CallError(f"{signature.name}: {len(arguments)} arguments for {len(signature.parameters)} parameters",
+                            expected=str(signature), got=", ".join(map(told_value, arguments)) or "nothing")
+        self.machine, self.back = machine, []
+        self.bytes = b""
+        for p, a in zip(signature.parameters, arguments):
+            value = self._array(signature, p, a) if p.is_pointer else scalar(signature, p, a)
+            self.bytes += bytes(-len(self.bytes) % alignment(p, value)) + value.tobytes()
+
+    def _array(self, signature: Signature, p: Parameter, x):
+        """The address of an array on the device. NumPy's are copied there, and back unless the parameter is const."""
+        if x is None:
+            return np.uint64(0)
+        if isinstance(x, np.ndarray):
+            _check_dtype(signature, p, x.dtype, x.size, x)
+            writes = not p.text.lstrip().startswith("const ")
+            if writes and not x.flags.writeable:
+                raise DTypeError(f"{signature.name}: {p.name} is written by the kernel", got="a read-only one",
+                                 expected=f"a writable array for `{p.text}`",
+                                 fix=f"x.copy(), or `const {p.text}` in the kernel")
+            return self._copied(x, writes)
+        interface = getattr(x, "__cuda_array_interface__", None)
+        if interface is not None:
+            _check_dtype(signature, p, np.dtype(interface["typestr"]), int(np.prod(interface["shape"])), x)
+            return np.uint64(interface["data"][0])
+        if isinstance(x, (self.machine.driver.DeviceAllocation, self.machine.driver.PooledDeviceAllocation)):
+            return np.uint64(int(x))
+        raise DTypeError(f"{signature.name}: {p.name} must be an array", expected=f"`{p.text}`: {_told_type(p)}",
+                         got=told_value(x), fix="np.array([...], dtype), or an array on the device")
+
+    def _copied(self, x: np.ndarray, writes: bool):
+        if x.size == 0:
+            return np.uint64(0)
+        host = np.ascontiguousarray(x)
+        device = self.machine.driver.mem_alloc(host.nbytes)
+        self.machine.driver.memcpy_htod(device, host)
+        self.back.append((x, host, device, writes))
+        return np.uint64(int(device))
+
+    def finish(self) -> None:
+        for x, host, device, writes in self.back:
+            if writes:
+                if host is not x and not host.flags.owndata:
+                    host = host.copy()
+                self.machine.driver.memcpy_dtoh(host, device)
+                if host is not x:
+                    x[...] = host.reshape(x.shape)
+
+    def free(self) -> None:
+        for *_, device, _ in self.back:
+            device.free()
+        self.back.clear()
+
+
+def _told_type(p: Parameter) -> str:
+    known = element(p.type.rstrip("*"))
+    return f"an array of {known[0].name}" if known else "an array"
+
+
+def _check_dtype(signature: Signature, p: Parameter, dtype: np.dtype, size: int, x) -> None:
+    known = element(p.type[:-1])
+    if known is None:                                    # void*, float**, a type of the source's own
+        return
+    wanted, width = known
+    if dtype != wanted and not (dtype.kind == "c" and dtype.itemsize == wanted.itemsize * width):
+        raise DTypeError(f"{signature.name}: {p.name} has the wrong dtype", expected=f"`{p.text}`: {_told_type(p)}",
+                         got=told_value(x), fix=f"{p.name}.astype(np.{wanted.name})")
+    if size * dtype.itemsize % (wanted.itemsize * width):
+        raise DTypeError(f"{signature.name}: {p.name} has no whole number of {p.type[:-1]}",
+                         expected=f"`{p.text}`: a multiple of {width} numbers", got=f"{size} numbers")
+
+
+def scalar(signature: Signature, p: Parameter, x):
+    """A number as the parameter's type; a float never silently becomes an integer, nor a number too large a small one."""
+    known = element(p.type)
+    if known is None or known[1] > 1:
+        if isinstance(x, (np.void, np.ndarray, np.generic)):
+            return x
+        if known is not None and isinstance(x, (tuple, list)) and len(x) == known[1]:
+            fields = [(c, known[0]) for c in "xyzw"[:known[1]]]
+            return np.array(tuple(x), np.dtype(fields, align=True))[()]
+        raise DTypeError(f"{signature.name}: {p.name} is a {p.type}", expected=f"`{p.text}`: " + (
+            f"{known[1]} numbers" if known else "a NumPy scalar of the same bytes"), got=told_value(x))
+    dtype = known[0]
+    if isinstance(x, np.ndarray) and x.ndim == 0:
+        x = x[()]
+    fits = {"f": (bool, int, float, np.floating, np.integer, np.bool_), "b": (bool, np.bool_)}.get(
+        dtype.kind, (bool, int, np.integer, np.bool_))
+    if not isinstance(x, fits):
+        whole = dtype.kind != "f" and isinstance(x, (float, np.floating))
+        raise DTypeError(f"{signature.name}: {p.name} must be {'an integer' if dtype.kind in 'iu' else 'a number'}",
+                         expected=f"`{p.text}`: a {dtype.name}", got=told_value(x),
+                         fix=f"int({p.name})" if whole else "a number here; arrays go to parameters with a *")
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        if not info.min <= int(x) <= info.max:
+            raise DTypeError(f"{signature.name}: {p.name} does not fit", got=str(x),
+                             expected=f"`{p.text}`: {info.min} to {info.max}")
+    return dtype.type(x)

@@ -1,0 +1,178 @@
+"""Eager calls on a GPU: what core/ops/elsewhere.pxi leaves open. A call comes with its Entry, which a kernel of the table
+belongs to; it is started on the current stream and nobody waits for it.
+
+    memory of the outputs    memory.py
+    the kernel               table.py, by the record's kernel name and dtype; ints and reals are those of the CPU's kernel
+    values that travel       carry(): to the device, back, within it, to another one
+
+What goes wrong in a kernel is told when somebody waits for it; with FLOWEDU_CUDA_BLOCKING=1 at the op itself.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flowedu._kernels import TABLE as CPU
+from flowedu.core.ops.arrays import tensor_alias
+from flowedu.core.ops.dispatch import Entry, TensorBase, carried, connect, index_error, no_kernel, unrecorded
+from flowedu.core.values.spec import Spec
+from flowedu.cuda.faults import raised
+from flowedu.cuda.machine import machine
+from flowedu.cuda.memory import device_memory
+from flowedu.cuda.streams import current_stream
+from flowedu.cuda.table import TABLE, View, fault
+from flowedu.errors import UnsupportedError, user_line
+
+BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
+_readers: dict[str, Any] = {}                            # ops that met indices since somebody looked: {name: op}
+
+
+@contextmanager
+def check(what: str) -> Iterator[None]:
+    """Errors of the driver as flowedu's, which say what was being done."""
+    m = machine()
+    try:
+        yield
+    except m.driver.Error as e:
+        error = raised(e, m)
+        raise error.told(problem=f"{what}: {error.problem}", at=error.at or user_line()) from None
+
+
+class Ready:
+    """What is known of all calls with one Entry: the row of the table, and what the record packs for the kernel."""
+
+    __slots__ = ("formula", "indexes", "ints", "reals", "row")
+
+    def __init__(self, entry: Entry):
+        op = entry.op
+        specs = [Spec(shape, dtype) for shape, dtype in zip(entry.in_shapes, entry.in_dtypes)]
+        names = op.bind(specs, entry.attrs, outs=entry.specs)
+        source = op.key or (op.inputs[0] if op.inputs and not op.variadic else None)
+        key = names[source] if source else (specs[0] if specs else entry.specs[0])
+        row = None if entry.python else TABLE.get((op.cpu, key.dtype.code))
+        if row is None and not entry.python and (op.cpu, key.dtype.code) not in CPU:
+            raise no_kernel(op, specs)                       # nowhere
+        if row is None:
+            raise UnsupportedError(f"{op.name}: there is no CUDA kernel for {key.dtype.name}", got=", ".join(map(str, specs)),
+                                   expected="an op of flowedu.cuda.table.TABLE" if not entry.python else
+                                   "an op with a kernel; this one is a Python function of NumPy arrays",
+                                   fix="compute it on the CPU: x.cpu(), and .to(\"cuda\") brings the result back")
+        self.row, self.formula = row, op.program or names.get("formula")
+        self.ints, self.reals = op.ask(op.pack, names) if op.pack is not None else ((), ())
+        self.ints, self.reals = [int(i) for i in self.ints], [float(x) for x in self.reals]
+        self.indexes = bool(op.range_help)
+
+
+def _view(x: TensorBase) -> View:
+    return View(x.address, x.dtype, x.shape_(), x.strides)
+
+
+@contextmanager
+def _on(place: int) -> Iterator[None]:
+    """The device of a tensor, for the length of a call."""
+    m = machine()
+    before = m.use()
+    if before == place - 1:
+        yield
+    else:
+        with m.on(place - 1):
+            yield
+
+
+def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], drawn: tuple[int, int] | None) -> None:
+    """Start the kernel of a call. All tensors are on one device. drawn: a random op's seed and draw."""
+    ready = entry.launched
+    if ready is None:
+        ready = entry.launched = Ready(entry)
+    ints = ready.ints if drawn is None else [*drawn, *ready.ints[2:]]
+    if ready.indexes:
+        _readers[entry.op.name] = entry.op
+    args = [_view(x) for x in (*inputs, *outputs)]
+    place = (outputs or inputs)[0].place_
+    with _on(place), check(entry.op.name):
+        ready.row(args, ints, ready.reals, current_stream(place - 1).handle, formula=ready.formula)
+        if BLOCKING:
+            machine().driver.Context.synchronize()
+    if BLOCKING:
+        look()
+
+
+def wait(index: int | None) -> None:
+    """Until a device (None: the current one) has done all. Raises what went wrong in a kernel."""
+    m = machine()
+    with m.on(index), check("synchronize"):
+        m.driver.Context.synchronize()
+        look()
+
+
+def look() -> None:
+    """Waits for the current device. Raises KernelError: a kernel met an index out of range since this was last asked."""
+    found = fault()
+    readers = list(_readers.values())
+    _readers.clear()
+    if found is not None:
+        error = index_error(readers[-1], found[1])
+        if len(readers) > 1:
+            error.told(problem=f"{', '.join(op.name for op in readers)}: in one of these an index is out of range: {found[1]}",
+                       fix="FLOWEDU_CUDA_BLOCKING=1 tells which, where it is called")
+        raise error
+
+
+# ---- values that travel
+def _bytes(x: TensorBase):
+    """The memory of a contiguous tensor on the CPU as a buffer."""
+    return (ctypes.c_char * (x.size_ * x.dtype.bytes)).from_address(x.address)
+
+
+def carry(x: TensorBase, y: TensorBase) -> None:
+    """Copy x's values into y, of the same shape and dtype; each may be anywhere, with any strides."""
+    if not x.size_:
+        return
+    if x.place_ == y.place_:
+        _within(x, y)
+    elif not x.row_major_():
+        carry(carried(x, x.place_), y)
+    elif not y.row_major_():
+        carry_into(y, carried(x, y.place_))
+    else:
+        m = machine()
+        with _on(x.place_ or y.place_), check("copy"):
+            if not x.place_:
+                m.driver.memcpy_htod_async(y.address, _bytes(x), current_stream(y.place_ - 1).handle)
+                current_stream(y.place_ - 1).synchronize()
+            elif not y.place_:
+                if _readers:
+                    look()
+                s = current_stream(x.place_ - 1)
+                m.driver.memcpy_dtoh_async(_bytes(y), x.address, s.handle)
+                s.synchronize()
+            else:
+                m.driver.memcpy_peer(y.address, x.address, x.size_ * x.dtype.bytes, *[
+                    m.driver.Device(t.place_ - 1).retain_primary_context() for t in (y, x)])
+
+
+def carry_into(y: TensorBase, x: TensorBase) -> None:
+    """x's values into y on the same device, by strides."""
+    if y.place_:
+        _within(x, y)
+    else:
+        from flowedu.core.ops.dispatch import copy_into
+        with unrecorded():
+            copy_into(tensor_alias(y), x)
+
+
+def _within(x: TensorBase, y: TensorBase) -> None:
+    """By the copy kernel of their device."""
+    with _on(x.place_), check("copy"):
+        TABLE["copy", x.dtype.code]([_view(x), _view(y)], stream=current_stream(x.place_ - 1).handle)
+        if BLOCKING:
+            machine().driver.Context.synchronize()
+
+
+def started() -> int:
+    """How many devices there are. From here on tensors can be there."""
+    connect(device_memory=device_memory, launch=launch, carry=carry)
+    return machine().count

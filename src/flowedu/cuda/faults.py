@@ -1,0 +1,40 @@
+"""What went wrong in a kernel, as an error of flowedu's."""
+from __future__ import annotations
+
+from flowedu.errors import KernelError, OutOfMemoryError
+
+
+class CudaFault(KernelError):
+    """A kernel did what it must not; the launch was stopped. (From the simulator; a GPU says less.)
+
+    Attributes: kind ("race", "outside", "unwritten", "diverged", "stuck", "lanes missing", "misaligned", ...); kernel;
+    block and thread, tuples of three; line of the source, its text as `source`; other_thread, other_line of a race or of a
+    barrier; and parameter, the name of the array that was left.
+    """
+
+    kind = kernel = source = parameter = ""
+    block = thread = (0, 0, 0)
+    other_thread: tuple[int, ...] | None = None
+    other_line: int | None = None
+    line: int | None = None
+
+
+def raised(error: Exception, machine) -> Exception:
+    """The error of PyCUDA's as one of flowedu's: what the simulator reports, or what the driver said."""
+    text = str(error).partition("failed: ")[2] or str(error)
+    if isinstance(error, machine.driver.MemoryError):
+        return OutOfMemoryError("the device has no memory for this", got=text)
+    if machine.library is None or not isinstance(error, machine.driver.LaunchError):
+        return KernelError("the CUDA driver refused", got=text)
+    rows = dict(r.split("\t", 1) for r in machine.library.cudasim_report().decode(errors="replace").split("\n") if r)
+    fault = CudaFault(rows["problem"], expected=rows.get("expected", ""), got=rows.get("got", ""), fix=rows.get("fix", ""),
+                      at=rows.get("at") or None)
+    for name in ("kind", "kernel", "source", "parameter"):
+        setattr(fault, name, rows.get(name, ""))
+    for name in ("block", "thread", "other_thread"):
+        if name in rows:
+            setattr(fault, name, tuple(int(i) for i in rows[name].split(",")))
+    for name in ("line", "other_line"):
+        if rows.get(name):
+            setattr(fault, name, int(rows[name]))
+    return fault

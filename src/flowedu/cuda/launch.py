@@ -1,0 +1,169 @@
+"""How a kernel of the table is launched: the contract of _kernels/core/abi.h, on the device.
+
+    TABLE["softmax", 0](views of inputs then outputs, ints, reals, stream)
+
+`ints` and `reals` are what the record's `pack` gives, as for the CPU's kernel of this name; for "elementwise" `formula` is
+the record's program. The call returns at once: kernels are queued on the stream.
+
+A file of launches/ says for each kernel name how: `@kernel("softmax", file="softmax.cu", types=REALS)` before a function
+that gets a Call and says how many blocks and threads run which function of the file.
+"""
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flowedu.core.values.dtype import BY_CODE
+from flowedu.cuda.machine import machine
+from flowedu.cuda.modules import BY_SIZE, TYPES, WIDE, Module, module
+from flowedu.cuda.view import View
+
+REALS, NUMBERS, ALL = (0, 1), (0, 1, 2, 3), tuple(range(9))          # dtype codes
+MOST_BLOCKS = 1 << 16                                                # kernels go round again for what is left
+TABLE: dict[tuple[str, int], Launch] = {}
+
+
+def kernel(*names: str, file: str = "", types: Sequence[int] = REALS, moved: bool = False, work: Callable | None = None):
+    """Enters a function of a Call in TABLE. moved: the file is compiled for the size of elements, not for their type.
+    work: a function of (Call) that says how many bytes of scratch it needs."""
+    def enter(launch: Callable[[Call], None]) -> Callable[[Call], None]:
+        for name in names:
+            for code in types:
+                t = BY_SIZE[BY_CODE[code].bytes] if moved else TYPES[code]
+                TABLE[name, code] = Launch(name, code, launch, file, t, "" if moved else WIDE[code], work)
+        return launch
+    return enter
+
+
+class Launch:
+    """A row of the table."""
+
+    def __init__(self, name: str, code: int, launch: Callable, file: str, t: str, wide: str, work: Callable | None):
+        self.name, self.code, self.launch, self.needs = name, code, launch, work
+        self.file, self.t, self.wide = file, t, wide
+
+    def work(self, args: Sequence[View], ints: Sequence[int], reals: Sequence[float]) -> int:
+        """Bytes of scratch that this call needs."""
+        return self.needs(Call(self, args, ints, reals, None, None, 0)) if self.needs else 0
+
+    def __call__(self, args: Sequence[View], ints: Sequence[int] = (), reals: Sequence[float] = (), stream: Any = None,
+                 formula: Any = None, work: int = 0) -> None:
+        """Queues the call on a stream (a PyCUDA Stream; None: the default one).
+
+        Args:
+            work: the address of `self.work(...)` bytes of scratch; 0: the stream's own are used.
+        Raises KernelError: a kernel does not compile, or cannot be launched. An index out of range: see `fault`.
+        """
+        call = Call(self, args, ints, reals, stream, formula, work)
+        if self.needs and not work:
+            call.work = scratch(stream, self.needs(call))
+        self.launch(call)
+
+    def __repr__(self) -> str:
+        return f"<cuda kernel {self.name} of {BY_CODE[self.code].name}>"
+
+
+class Call:
+    """One call of a kernel, while it is being launched."""
+
+    __slots__ = ("args", "formula", "ints", "reals", "row", "stream", "work")
+
+    def __init__(self, row: Launch, args, ints, reals, stream, formula, work: int):
+        self.row, self.args, self.ints, self.reals = row, args, ints, reals
+        self.stream, self.formula, self.work = stream, formula, work
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    def run(self, function: str, *arguments: Any, blocks: int | tuple, threads: int | tuple = 256, shared: int = 0,
+            file: str = "", t: str = "") -> None:
+        """Queue a kernel of the file. Arguments: an int is an index_t or a pointer, a float a double, bytes a struct."""
+        self.run_of(module(file or self.row.file, t or self.row.t, self.row.wide), function, *arguments, blocks=blocks,
+                    threads=threads, shared=shared)
+
+    def run_of(self, where: Module, function: str, *arguments: Any, blocks: int | tuple, threads: int | tuple = 256,
+               shared: int = 0) -> None:
+        grid = blocks if isinstance(blocks, tuple) else (blocks, 1)
+        where.function(function, arguments).prepared_async_call(
+            grid, threads if isinstance(threads, tuple) else (threads, 1, 1), self.stream, *arguments, shared_size=shared)
+
+    def each(self, function: str, *arguments: Any, n: int, threads: int = 256, **where) -> None:
+        """Queue a kernel with a thread for each of n elements."""
+        if n:
+            self.run(function, *arguments, blocks=blocks(n, threads), threads=threads, **where)
+
+    def clear(self, pointer: int, size: int) -> None:
+        """Queue zeros for so many bytes."""
+        if size:
+            machine().driver.memset_d8_async(pointer, 0, size, self.stream)
+
+
+def blocks(n: int, threads: int = 256) -> int:
+    return max(1, min(-(-n // threads), MOST_BLOCKS))
+
+
+# ---- scratch: what is queued on a stream runs in order, so one piece of memory serves all its kernels
+_scratch: dict[tuple[int, int], Any] = {}
+
+
+def scratch(stream: Any, size: int) -> int:
+    """The address of scratch of this size for the next kernel of the stream."""
+    if not size:
+        return 0
+    m = machine()
+    key = m.use(), 0 if stream is None else int(stream.handle)
+    held = _scratch.get(key)
+    if held is None or held[1] < size:
+        _scratch[key] = held = m.driver.mem_alloc(size := -(-size // 65536) * 65536), size   # frees the old: waits for it
+    return int(held[0])
+
+
+# ---- what does not change from call to call (the rows that resize reads) is kept on the device
+_kept: dict[tuple, Any] = {}
+
+
+def kept(numbers: Sequence[int] | Sequence[float], letter: str) -> int:
+    """The address of these numbers on the device; letter: q for int64, d for double."""
+    m = machine()
+    key = m.use(), letter, tuple(numbers)
+    if key not in _kept:
+        if len(_kept) >= 256:
+            m.driver.Context.synchronize()                           # a kernel may still read it
+            del _kept[next(iter(_kept))]
+        raw = struct.pack(f"={len(numbers)}{letter}", *numbers) or bytes(8)
+        _kept[key] = m.driver.mem_alloc(len(raw))
+        m.driver.memcpy_htod(_kept[key], raw)
+    return int(_kept[key])
+
+
+# ---- the report of an index out of range
+_flags: dict[int, Any] = {}
+
+
+def flag() -> int:
+    """The address of the device's Fault (view.h)."""
+    m = machine()
+    index = m.use()
+    if index not in _flags:
+        _flags[index] = m.driver.mem_alloc(16)
+        m.driver.memset_d8(_flags[index], 0, 16)
+    return int(_flags[index])
+
+
+def fault() -> tuple[int, int] | None:
+    """(status, the offending value) of the first kernel that met an index out of range since this was last asked, or None.
+    Waits for the device."""
+    m = machine()
+    index = m.use()
+    if index not in _flags:
+        return None
+    m.driver.Context.synchronize()
+    raw = bytearray(16)
+    m.driver.memcpy_dtoh(raw, _flags[index])
+    status, value = struct.unpack("=qq", raw)
+    if not status:
+        return None
+    m.driver.memset_d8(_flags[index], 0, 16)
+    return status, value

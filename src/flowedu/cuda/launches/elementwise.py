@@ -1,0 +1,34 @@
+"""Launches of elementwise programs: four elements at a time where all operands lie side by side, else by their strides."""
+from __future__ import annotations
+
+import functools
+
+from flowedu.cuda.launch import ALL, Call, blocks, kernel
+from flowedu.cuda.programs import place
+from flowedu.cuda.walk import joined, packed, spread
+
+
+@kernel("elementwise", types=ALL)
+def elementwise(call: Call) -> None:
+    """ints: [0] aligns the inputs to the right, as broadcasting does; [1, s0, s1, ...] puts the first axis of input k under
+    axis sk of the output."""
+    *xs, y = call.args
+    n = y.size
+    if n == 0:
+        return
+    first = tuple(call.ints[1:]) if call.ints and call.ints[0] else tuple([y.ndim - x.ndim for x in xs])
+    side_by_side, walk = _steps(tuple([v.shape for v in call.args]), tuple([v.strides for v in call.args]), first)
+    where, name = place(call.formula, tuple([x.dtype.code for x in xs]))
+    pointers = [v.pointer for v in call.args]
+    if side_by_side and not any(p % 16 for p in pointers):
+        call.run_of(where, f"{name}_flat", n, *pointers, blocks=blocks(-(-n // 4)))
+    else:
+        call.run_of(where, f"{name}_strided", n, walk, *pointers, blocks=blocks(n))
+
+
+@functools.lru_cache(maxsize=4096)                                   # the same shapes come again and again
+def _steps(shapes: tuple, strides: tuple, first: tuple[int, ...]) -> tuple[bool, bytes]:
+    """(whether all operands lie side by side, struct Walk); the last operand is the output."""
+    own = [spread(shape, steps, at, shapes[-1]) for shape, steps, at in zip(shapes, strides, first)]
+    shape, own = joined(shapes[-1], [*own, strides[-1]])
+    return len(shape) == 1 and all(s == [1] for s in own), packed(shape, own)

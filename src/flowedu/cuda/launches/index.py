@@ -1,0 +1,89 @@
+"""Launches of what indices pick or name: gather and its kin, and their gradients; one_hot."""
+from __future__ import annotations
+
+import math
+
+from flowedu.cuda.launch import NUMBERS, REALS, Call, flag, kernel
+from flowedu.cuda.launches.reduce import extent
+from flowedu.cuda.modules import TYPES
+from flowedu.cuda.view import View
+
+ANY = tuple(range(8))                                                # all but bfloat16, as on the CPU
+
+
+@kernel("gather", file="gather.cu", types=ANY, moved=True)
+def gather(call: Call) -> None:
+    """ints: [axis]. params, indices -> y."""
+    params, index, y = call.args
+    _, size, inner = extent(params.shape, call.ints[0])
+    call.each("gather", y.size, index.size, size, inner, params.pointer, index.raw(), y.pointer, flag(), n=y.size)
+
+
+@kernel("gather_grad", file="scatter.cu", types=REALS)
+def gather_grad(call: Call) -> None:
+    """ints: [axis]. dy, indices -> dparams."""
+    dy, index, dx = call.args
+    _, size, inner = extent(dx.shape, call.ints[0])
+    call.clear(dx.pointer, dx.size * dx.dtype.bytes)
+    call.each("gather_grad", dy.size, index.size, size, inner, dy.pointer, index.raw(), dx.pointer, flag(), n=dy.size)
+
+
+@kernel("dim_gather", file="gather.cu", types=ANY, moved=True)
+def dim_gather(call: Call) -> None:
+    """ints: [axis]. x, index -> y."""
+    x, index, y = call.args
+    _, n, inner = extent(index.shape, call.ints[0])
+    call.each("dim_gather", y.size, n, x.shape[call.ints[0]], inner, x.pointer, index.raw(), y.pointer, flag(), n=y.size)
+
+
+@kernel("dim_gather_grad", file="scatter.cu", types=NUMBERS)
+def dim_gather_grad(call: Call) -> None:
+    """ints: [axis]. dy, index -> dx."""
+    dy, index, dx = call.args
+    _, n, inner = extent(index.shape, call.ints[0])
+    call.clear(dx.pointer, dx.size * dx.dtype.bytes)
+    call.each("dim_gather_grad", dy.size, n, dx.shape[call.ints[0]], inner, dy.pointer, index.raw(), dx.pointer, flag(),
+              n=dy.size)
+
+
+def _runs(v: View, index: View) -> tuple[int, int, int, int]:
+    """Of an indexed array: (runs, length of one, rows of indices, numbers in each)."""
+    k = index.shape[-1]
+    return math.prod(v.shape[:k]), math.prod(v.shape[k:]), math.prod(index.shape[:-1]), k
+
+
+@kernel("gather_nd", file="gather.cu", types=ANY, moved=True)
+def gather_nd(call: Call) -> None:
+    """params, indices -> y."""
+    params, index, y = call.args
+    _, inner, _, k = _runs(params, index)
+    call.each("gather_nd", y.size, inner, k, params.raw(), index.raw(), y.pointer, flag(), n=y.size)
+
+
+@kernel("scatter_nd", file="scatter.cu", types=NUMBERS)
+def scatter_nd(call: Call) -> None:
+    """updates, indices -> y."""
+    x, index, y = call.args
+    _, inner, _, k = _runs(y, index)
+    call.clear(y.pointer, y.size * y.dtype.bytes)
+    call.each("scatter_nd", x.size, inner, k, x.pointer, index.raw(), y.raw(), flag(), n=x.size)
+
+
+@kernel("scatter_nd_update", file="gather.cu", types=ANY, moved=True,
+        work=lambda call: 8 * _runs(call.args[3], call.args[1])[0])
+def scatter_nd_update(call: Call) -> None:
+    """params, indices, updates -> y."""
+    x, index, updates, y = call.args
+    runs, inner, rows, k = _runs(y, index)
+    if y.size == 0:
+        return
+    call.run("fill", runs, -1, call.work, blocks=-(-runs // 256), file="copy.cu", t="uint64_t")
+    call.each("scatter_nd_owners", rows, k, y.raw(), index.raw(), call.work, flag(), n=rows)
+    call.each("scatter_nd_update", y.size, inner, x.pointer, call.work, updates.pointer, y.pointer, n=y.size)
+
+
+@kernel("one_hot", file="one_hot.cu", types=(2, 3, 4, 5))
+def one_hot(call: Call) -> None:
+    """reals: [on, off]. The output's dtype is looked up here."""
+    index, y = call.args
+    call.each("one_hot", y.size, y.shape[-1], *call.reals, index.raw(), y.pointer, n=y.size, t=TYPES[y.dtype.code])

@@ -1,0 +1,100 @@
+"""Launches of what moves elements: copy, concat, slice_grad, fill; and cast and range."""
+from __future__ import annotations
+
+import functools
+
+from flowedu.core.ops.program import raw_number
+from flowedu.core.values.dtype import BY_CODE
+from flowedu.cuda.launch import ALL, NUMBERS, Call, blocks, kernel
+from flowedu.cuda.modules import HEAD, Module, text
+from flowedu.cuda.view import View
+from flowedu.cuda.walk import joined, packed
+
+
+@kernel("copy", file="copy.cu", types=ALL, moved=True)
+def copy(call: Call) -> None:
+    move(call, *call.args)
+
+
+def move(call: Call, x: View, y: View) -> None:
+    """Queue a copy of x to y, of one shape."""
+    n = y.size
+    if n == 0:
+        return
+    # Axes in the order of the destination's memory, so that neighbouring threads write neighbours.
+    order = sorted(range(y.ndim), key=lambda d: -abs(y.strides[d]))
+    shape, (xs, ys) = joined(*([v[d] for d in order] for v in [y.shape]),
+                             [[v.strides[d] for d in order] for v in (x, y)])
+    if len(shape) > 1 and ys[-1] == 1 and xs[-1] != 1 and 1 in xs and min(shape[-1], shape[xs.index(1)]) >= 16:
+        _transpose(call, x, y, shape, xs, ys)
+    else:
+        call.each("copy_strided", n, packed(shape, [xs, ys]), x.pointer, y.pointer, n=n)
+
+
+def _transpose(call: Call, x: View, y: View, shape, xs, ys) -> None:
+    """Where the source runs along another axis than the destination."""
+    k, rest = xs.index(1), range(len(shape) - 1)
+    outer = [d for d in rest if d != k]
+    sizes, steps = ([shape[d] for d in outer], [[s[d] for d in outer] for s in (xs, ys)]) if outer else ([1], [[0], [0]])
+    count = 1
+    for n in sizes:
+        count *= n
+    tiles = count * -(-shape[k] // 32) * -(-shape[-1] // 32)
+    call.run("copy_transposed", count, packed(sizes, steps), shape[k], shape[-1], xs[-1], ys[k], x.pointer, y.pointer,
+             blocks=blocks(tiles, 1), threads=(32, 8, 1))
+
+
+@kernel("concat", file="copy.cu", types=ALL, moved=True)
+def concat(call: Call) -> None:
+    """ints: [axis]. Each input is copied into its band of the output."""
+    *xs, y = call.args
+    at = 0
+    for x in xs:
+        move(call, x, y.band(call.ints[0], at, x.shape[call.ints[0]]))
+        at += x.shape[call.ints[0]]
+
+
+@kernel("slice_grad", file="copy.cu", types=ALL, moved=True)
+def slice_grad(call: Call) -> None:
+    """ints: start of every axis, then step of every axis. Zeros, then dy into its places."""
+    dy, dx = call.args
+    if dy.size != dx.size:
+        call.each("fill", dx.size, 0, dx.pointer, n=dx.size)
+    start, step = call.ints[:dx.ndim], call.ints[dx.ndim:]
+    first = sum(a * s for a, s in zip(start, dx.strides)) * dx.dtype.bytes
+    move(call, dy, View(dx.pointer + first, dx.dtype, dy.shape, [a * s for a, s in zip(step, dx.strides)]))
+
+
+@kernel("fill", file="copy.cu", types=ALL, moved=True)
+def fill(call: Call) -> None:
+    """reals: [value] for floating outputs, ints: [value] for the others."""
+    y = call.args[-1]
+    value = call.reals[0] if y.dtype.is_floating_point else call.ints[0]
+    call.each("fill", y.size, int.from_bytes(raw_number(value, y.dtype), "little", signed=True), y.pointer, n=y.size)
+
+
+def cast_source(code: int) -> str:
+    """Casts from one element type to all others."""
+    return HEAD + f"#define FROM {code}\n" + text("cast.cu")
+
+
+@functools.cache
+def _casts(code: int) -> Module:
+    return Module(cast_source(code))
+
+
+@kernel("cast", types=ALL)
+def cast(call: Call) -> None:
+    x, y = call.args
+    if y.size:
+        shape, strides = joined(y.shape, [x.strides])
+        call.run_of(_casts(call.row.code), f"cast_to_{BY_CODE[y.dtype.code].name}", y.size, packed(shape, strides),
+                    x.pointer, y.pointer,
+                    blocks=blocks(y.size))
+
+
+@kernel("range", file="range.cu", types=NUMBERS)
+def range_(call: Call) -> None:
+    """ints: [start, step]."""
+    y = call.args[0]
+    call.each("range", y.size, *call.ints, y.pointer, n=y.size)

@@ -1,0 +1,51 @@
+"""Launches of matrix products."""
+from __future__ import annotations
+
+import math
+
+from flowedu.cuda.launch import Call, blocks, kernel
+from flowedu.cuda.view import View
+from flowedu.cuda.walk import joined, packed
+
+TILE = 64                                                            # of product.h
+
+
+def tiles(rows: int, cols: int) -> int:
+    return -(-rows // TILE) * -(-cols // TILE)
+
+
+def _matrix(v: View, transposed: int) -> tuple[int, int, int, int]:
+    """(rows, columns, step of rows, step of columns)"""
+    (rows, cols), (down, right) = v.shape[-2:], v.strides[-2:]
+    return (cols, rows, right, down) if transposed else (rows, cols, down, right)
+
+
+def _batches(v: View, y: View) -> list[int]:
+    """Strides over y's batch axes; v's are y's last ones, or broadcast."""
+    own = [s if n != 1 else 0 for n, s in zip(v.shape[:-2], v.strides[:-2])]
+    return [0] * (y.ndim - v.ndim) + own
+
+
+@kernel("matmul", file="matmul.cu")
+def matmul(call: Call) -> None:
+    """ints: [transpose_a, transpose_b]."""
+    a, b, y = call.args
+    if y.size == 0:
+        return
+    (rows, depth, *a_steps), (_, cols, *b_steps) = _matrix(a, call.ints[0]), _matrix(b, call.ints[1])
+    batches = math.prod(y.shape[:-2])
+    if batches > 1 and not any(_batches(b, y)) and a_steps[0] * rows == a.strides[-3] and y.ndim == 3:
+        rows, batches = rows * batches, 1                            # (n, m, k) x (k, n): one tall product
+    shape, strides = joined(y.shape[:-2], [_batches(a, y), _batches(b, y)]) if batches > 1 else ([1], [[0], [0]])
+    call.run("matmul", batches, packed(shape, strides), rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps,
+             y.pointer, blocks=blocks(batches * tiles(rows, cols), 1))
+
+
+@kernel("matmul_update", file="matmul.cu")
+def matmul_update(call: Call) -> None:
+    """w -= lr * scale * (a b): args a, b, lr, w."""
+    a, b, lr, w = call.args
+    (rows, depth, *a_steps), (_, cols, *b_steps) = _matrix(a, call.ints[0]), _matrix(b, call.ints[1])
+    if w.size:
+        call.run("matmul_update", rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps, lr.pointer, call.reals[0],
+                 w.pointer, blocks=blocks(tiles(rows, cols), 1))

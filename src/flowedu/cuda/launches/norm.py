@@ -1,0 +1,81 @@
+"""Launches of batch norm and layer norm."""
+from __future__ import annotations
+
+import math
+import struct
+
+from flowedu.cuda.launch import Call, blocks, kernel
+from flowedu.cuda.launches.reduce import extent, row_threads
+from flowedu.cuda.view import View
+
+COLUMNS = (32, 8, 1)                   # threads: channels side by side, and those that share one
+
+
+def _norm(call: Call, x: View) -> tuple[int, int, bytes]:
+    """(channels, elements behind one, struct Norm). ints: [axis]; reals: [epsilon, low, high] or [epsilon]."""
+    outer, channels, inner = extent(x.shape, call.ints[0])
+    low, high = call.reals[1:3] if len(call.reals) > 1 else (-math.inf, math.inf)
+    return channels, inner, struct.pack("=3q3d", outer, channels, inner, call.reals[0], low, high)
+
+
+def _by_channel(call: Call, name: str, channels: int, inner: int, *arguments) -> None:
+    """Queue a kernel that adds up over each channel."""
+    if inner == 1:
+        call.run(f"{name}_columns", *arguments, blocks=-(-channels // 32), threads=COLUMNS)
+    else:
+        call.run(f"{name}_rows", *arguments, blocks=channels)
+
+
+@kernel("batch_norm", "batch_norm_clip", file="batch_norm.cu")
+def batch_norm(call: Call) -> None:
+    """x, gamma, beta -> y, mean, var."""
+    x, gamma, beta, y, mean, var = call.args
+    channels, inner, raw = _norm(call, x)
+    if channels:
+        _by_channel(call, "moments", channels, inner, raw, x.pointer, mean.pointer, var.pointer)
+        call.each("normalise", raw, *[v.pointer for v in (x, gamma, beta, mean, var, y)], n=x.size)
+
+
+@kernel("batch_norm_infer", file="batch_norm.cu")
+def batch_norm_infer(call: Call) -> None:
+    """x, gamma, beta, mean, var -> y."""
+    call.each("normalise", _norm(call, call.args[0])[2], *[v.pointer for v in call.args], n=call.args[0].size)
+
+
+@kernel("batch_norm_grad", "batch_norm_clip_grad", file="batch_norm.cu",
+        work=lambda call: 16 * call.args[2].size)
+def batch_norm_grad(call: Call) -> None:
+    """dy, x, gamma, (with clipping beta,) mean, var -> dx, dgamma, dbeta."""
+    clip = call.name == "batch_norm_clip_grad"
+    dy, x, gamma, beta, mean, var, dx, dgamma, dbeta = call.args if clip else (*call.args[:3], call.args[2], *call.args[3:])
+    channels, inner, raw = _norm(call, x)
+    if channels:
+        given = (raw, int(clip), *[v.pointer for v in (dy, x, gamma, beta, mean, var)])
+        _by_channel(call, "sums", channels, inner, *given, dgamma.pointer, dbeta.pointer, call.work)
+        call.each("norm_grad", *given, call.work, dx.pointer, n=x.size)
+
+
+def _rows(x: View, begin: int) -> tuple[int, int]:
+    return math.prod(x.shape[:begin]), math.prod(x.shape[begin:])
+
+
+@kernel("layer_norm", file="layer_norm.cu")
+def layer_norm(call: Call) -> None:
+    """ints: [begin_norm_axis]; reals: [epsilon]. x, gamma, beta -> y, mean, inv_std."""
+    rows, n = _rows(call.args[0], call.ints[0])
+    if rows:
+        call.run("layer_norm", rows, n, call.reals[0], *[v.pointer for v in call.args], blocks=blocks(rows, 1),
+                 threads=row_threads(n))
+
+
+@kernel("layer_norm_grad", file="layer_norm.cu")
+def layer_norm_grad(call: Call) -> None:
+    """ints: [begin_norm_axis]. dy, x, gamma, mean, inv_std -> dx, dgamma, dbeta."""
+    dy, x, gamma, mean, inv_std, dx, dgamma, dbeta = [v.pointer for v in call.args]
+    rows, n = _rows(call.args[1], call.ints[0])
+    if rows and n:
+        call.run("layer_norm_grad", rows, n, dy, x, gamma, mean, inv_std, dx, blocks=blocks(rows, 1),
+                 threads=row_threads(n))
+    if n:
+        call.run("layer_norm_grad_columns", rows, n, dy, x, mean, inv_std, dgamma, dbeta, blocks=-(-n // 32),
+                 threads=COLUMNS)

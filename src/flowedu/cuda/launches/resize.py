@@ -1,0 +1,57 @@
+"""Launches of resize2d, whose rows and columns are listed in its attributes, and of ctc_loss."""
+from __future__ import annotations
+
+import struct
+
+from flowedu.cuda.launch import Call, blocks, flag, kept, kernel
+from flowedu.cuda.view import View
+
+
+def _taps(call: Call, x: View, y: View) -> bytes:
+    """struct Taps of resize.cu. ints: interpolate, then places; reals: shares."""
+    return struct.pack("=8q", x.shape[0] * x.shape[1], *x.shape[2:], *y.shape[2:], call.ints[0], kept(tuple(call.ints[1:]),
+                                                                                                      "q"),
+                       kept(tuple(call.reals), "d"))
+
+
+@kernel("resize2d", file="resize.cu")
+def resize2d(call: Call) -> None:
+    x, y = call.args
+    call.each("resize2d", _taps(call, x, y), x.pointer, y.pointer, n=y.size)
+
+
+@kernel("resize2d_grad", file="resize.cu")
+def resize2d_grad(call: Call) -> None:
+    dy, dx = call.args
+    call.clear(dx.pointer, dx.size * dx.dtype.bytes)
+    call.each("resize2d_grad", _taps(call, dx, dy), dy.pointer, dx.pointer, n=dy.size)
+
+
+def _batch(call: Call, x: View, labels: View, steps: View, counts: View) -> bytes:
+    """struct Batch of ctc.cu. ints: [blank, zero_infinity]."""
+    return b"".join([struct.pack("=6q", *x.shape, labels.shape[1], call.ints[0], 2 * labels.shape[1] + 1),
+                     labels.raw(), steps.raw(), counts.raw()])
+
+
+def _rows(x: View, labels: View, rows: int) -> int:
+    return 8 * x.shape[1] * rows * (2 * labels.shape[1] + 1)
+
+
+@kernel("ctc_loss", file="ctc.cu", work=lambda call: _rows(*call.args[:2], 2))
+def ctc_loss(call: Call) -> None:
+    """log_probs, targets, input_lengths, target_lengths -> loss."""
+    *given, y = call.args
+    if y.size:
+        call.run("ctc_loss", _batch(call, *given), call.ints[1], given[0].pointer, y.pointer, call.work, flag(),
+                 blocks=blocks(y.size, 1),
+                 threads=64)
+
+
+@kernel("ctc_loss_grad", file="ctc.cu", work=lambda call: _rows(*call.args[1:3], call.args[1].shape[0] + 3))
+def ctc_loss_grad(call: Call) -> None:
+    """dloss, and the inputs of ctc_loss -> dlog_probs."""
+    dloss, *given, dx = call.args
+    call.clear(dx.pointer, dx.size * dx.dtype.bytes)
+    if dloss.size:
+        call.run("ctc_loss_grad", _batch(call, *given), dloss.pointer, given[0].pointer, dx.pointer, call.work, flag(),
+                 blocks=blocks(dloss.size, 1), threads=64)

@@ -1,0 +1,191 @@
+"""Where CUDA code runs: on a GPU, in the simulator, or nowhere. FLOWEDU_CUDA=gpu|sim|off says so; without it on a GPU, if
+there is one. Nothing here is done, and PyCUDA is not imported, before somebody asks."""
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+import threading
+from contextlib import contextmanager
+
+from flowedu.errors import DeviceError
+
+SET_UP = "`make test-cuda` sets up PyCUDA and the simulator; FLOWEDU_CUDA=sim then chooses it"
+
+
+@functools.cache
+def gpus() -> int:
+    """How many GPUs the driver of this machine has; 0 without a driver."""
+    import ctypes
+
+    try:
+        driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
+    except OSError:
+        return 0
+    return count.value if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
+
+
+def kind() -> str:
+    """ "gpu", "sim" or "off". Raises DeviceError: FLOWEDU_CUDA has another value."""
+    said = os.environ.get("FLOWEDU_CUDA", "")
+    if said not in ("", "gpu", "sim", "off"):
+        raise DeviceError("FLOWEDU_CUDA has a value that means nothing", expected="gpu, sim or off", got=repr(said))
+    if said:
+        return said
+    import importlib.util
+
+    return "gpu" if importlib.util.find_spec("pycuda") and gpus() else "off"
+
+
+class Machine:
+    """The devices, with PyCUDA's driver module as `driver`. A thread uses the primary context of one of them at a time."""
+
+    def __init__(self, what: str):
+        self.kind, self._threads = what, threading.local()
+        self._contexts, self._limits = {}, {}
+        self.library = _load_simulator() if what == "sim" else None
+        self.driver = _import_driver(what)
+        self.count = self.driver.Device.count()
+        if not self.count:
+            raise DeviceError("the driver has no GPU", expected="FLOWEDU_CUDA=gpu with a GPU", got="0 devices", fix=SET_UP)
+        atexit.register(self._leave)
+
+    def use(self, index: int | None = None) -> int:
+        """Makes a device the current one of this thread (None: the one it has, at first 0) and returns its index."""
+        held = getattr(self._threads, "held", None)
+        if index is None:
+            index = held.index if held else 0
+        if held and held.index == index:
+            return index
+        if not 0 <= index < self.count:
+            raise DeviceError(f"there is no device cuda:{index}", expected=f"an index from 0 to {self.count - 1}",
+                              got=str(index), fix="FLOWEDU_CUDA_DEVICES says how many the simulator has"
+                              if self.kind == "sim" else "")
+        if index not in self._contexts:
+            self._contexts[index] = self.driver.Device(index).retain_primary_context()
+        if held:
+            held.leave()
+        self._threads.held = _Held(self.driver, self._contexts[index], index)
+        return index
+
+    @contextmanager
+    def on(self, index: int | None):
+        """This device (None: the current one) for the length of a `with`."""
+        before = self.use()
+        try:
+            yield self.use(index)
+        finally:
+            self.use(before)
+
+    def name(self, index: int | None = None) -> str:
+        with self.on(index) as i:
+            return self.driver.Device(i).name()
+
+    def limits(self) -> dict[str, int]:
+        """The attributes of this thread's device by name, such as MAX_THREADS_PER_BLOCK."""
+        index = self.use()
+        if index not in self._limits:
+            self._limits[index] = {str(k): v for k, v in self.driver.Device(index).get_attributes().items()}
+        return self._limits[index]
+
+    def allocated(self, index: int | None = None, most: bool = False) -> int:
+        """Bytes in use; the most there were at a time is what only the simulator knows."""
+        with self.on(index) as i:
+            if most and self.library:
+                return self.library.cudasim_most_used(i)
+            unused, total = self.driver.mem_get_info()
+            return total - unused
+
+    def _leave(self) -> None:
+        """A context that is still current when the process ends aborts it."""
+        held = getattr(self._threads, "held", None)
+        if held:
+            held.leave()
+            self._threads.held = None
+        self._contexts.clear()
+
+
+class _Held:
+    """A context on the stack of this thread. It leaves with the thread."""
+
+    def __init__(self, driver, context, index: int):
+        self.driver, self.index, self.context = driver, index, context
+        context.push()
+
+    def leave(self) -> None:
+        if self.context is not None:
+            self.context = None
+            self.driver.Context.pop()
+
+    def __del__(self):
+        if not sys.is_finalizing():
+            self.leave()
+
+
+_starting = threading.Lock()
+_machine: Machine | None = None
+
+
+def machine() -> Machine:
+    """The machine, started when it is first asked for; its device is current in this thread.
+
+    Raises DeviceError: CUDA is off, or what it needs is not here."""
+    global _machine
+    with _starting:
+        if _machine is None:
+            what = kind()
+            if what == "off":
+                raise DeviceError("there is no GPU", expected="a GPU and PyCUDA, or the simulator",
+                                  got="FLOWEDU_CUDA=off" if os.environ.get("FLOWEDU_CUDA") else
+                                  "no GPU" if not gpus() else "no PyCUDA", fix=SET_UP)
+            _machine = Machine(what)
+    _machine.use()
+    return _machine
+
+
+def _import_driver(what: str):
+    try:
+        import pycuda.driver as driver
+    except ImportError as e:
+        if "libcuda" in str(e):
+            raise DeviceError("there is no CUDA driver", expected="libcuda.so.1", got=str(e),
+                              fix=f"install NVIDIA's driver; without a GPU {SET_UP}") from None
+        if "undefined symbol" in str(e):
+            raise DeviceError("the CUDA driver is too old for this PyCUDA", expected="the driver of CUDA 13 (580 or newer)",
+                              got=str(e), fix="install a newer driver, or build PyCUDA with an older toolkit") from None
+        raise DeviceError("PyCUDA is not installed", expected="pycuda 2026.1", got=str(e), fix=SET_UP) from None
+    try:
+        driver.init()
+    except driver.Error as e:
+        fix = "" if what == "sim" else f"is a driver loaded (nvidia-smi)? Without a GPU {SET_UP}"
+        raise DeviceError("the CUDA driver does not start", expected="a GPU with a driver", got=str(e), fix=fix) from None
+    return driver
+
+
+def _load_simulator():
+    """The simulated libcuda.so.1, for all that PyCUDA will look for in it. nvcc becomes ours, too."""
+    import ctypes
+    from pathlib import Path
+
+    from flowedu.cuda.sim.build import build, library
+    from flowedu.cuda.toolkit import toolkit
+
+    if "pycuda._driver" in sys.modules:
+        raise DeviceError("PyCUDA was imported before the simulator was there", expected="flow.cuda first, then pycuda",
+                          got="import pycuda.driver before it",
+                          fix="call flow.cuda.is_available() before you import pycuda")
+    path = library()
+    if not path.exists():
+        found = toolkit()
+        if found is None:
+            raise DeviceError("the CUDA simulator is not set up", expected=str(path), got="no such file", fix=SET_UP)
+        path = build(found.headers)
+    os.environ["PATH"] = f"{path.parent / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
+    os.environ["FLOWEDU_CUDA_PYTHON"] = sys.executable
+    os.environ["FLOWEDU_CUDA_PATH"] = str(Path(__file__).parents[2])
+    simulator = ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
+    for text in ("cudasim_report", "cudasim_profile_stop"):
+        getattr(simulator, text).restype = ctypes.c_char_p
+    simulator.cudasim_most_used.restype = ctypes.c_size_t
+    return simulator

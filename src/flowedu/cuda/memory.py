@@ -1,0 +1,135 @@
+"""Memory of GPUs: a caching allocator by size classes, as the CPU's (core/values/storage.pyx), for each device and stream.
+
+The driver's own allocation waits for the device; a block from a free list costs nothing. What was freed on a stream is only
+given to what is queued on that stream later, so nobody waits for a kernel that may still read it.
+"""
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Any
+
+from flowedu.cuda.machine import machine
+from flowedu.cuda.streams import Event, Stream, current_stream
+from flowedu.errors import OutOfMemoryError
+
+SMALLEST = 512
+
+
+def size_class(nbytes: int) -> int:
+    """The smallest class that holds so many bytes: 512, 640, 768, 896, 1024, 1280, ... (four to a doubling)."""
+    base = max(SMALLEST, 1 << (max(nbytes, SMALLEST) - 1).bit_length() - 1)
+    step = base // 4
+    return base + -(-max(nbytes - base, 0) // step) * step
+
+
+class Memory:
+    """A block of a device, as a tensor's block holds it: `address`, `size`. It goes back to its pool by itself."""
+
+    __slots__ = ("address", "allocation", "pool", "size", "stream", "users")
+
+    def __init__(self, pool: Pool, allocation: Any, size: int, stream: Stream):
+        self.pool, self.allocation, self.size, self.stream = pool, allocation, size, stream
+        self.address = int(allocation)
+        self.users: set[Stream] | None = None            # other streams that were told of (Tensor.record_stream)
+
+    def __del__(self):
+        self.pool.returned.append((self.allocation, self.size, self.stream, self.users))
+
+
+class Pool:
+    """The memory of one device."""
+
+    def __init__(self, index: int):
+        self.index, self.lock = index, threading.Lock()
+        self.free: dict[tuple[Stream, int], list] = {}
+        self.returned: deque = deque()                   # blocks that went; a garbage collection may add to it at any moment
+        self.live = self.reserved = self.allocations = self.retries = self.failures = 0
+        self.most_live = self.most_reserved = 0
+
+    def sort_in(self) -> None:
+        """What went back since this was last called lies in the free lists."""
+        while self.returned:
+            allocation, size, stream, users = self.returned.popleft()
+            for user in users or ():                     # the next owner's kernels wait for theirs
+                stream.wait_event(user.record_event(Event()))
+            self.live -= size
+            self.free.setdefault((stream, size), []).append(allocation)
+
+    def take(self, nbytes: int) -> Memory:
+        """A block for what is queued on the current stream. Raises OutOfMemoryError, after which one can go on."""
+        size, stream = size_class(nbytes), current_stream(self.index)
+        with self.lock:
+            self.sort_in()
+            held = self.free.get((stream, size))
+            allocation = held.pop() if held else self._more(size, nbytes)
+            self.live += size
+            self.allocations += 1
+            self.most_live = max(self.most_live, self.live)
+        return Memory(self, allocation, size, stream)
+
+    def _more(self, size: int, nbytes: int) -> Any:
+        """A block of the driver's; where there is none, all that lies in the free lists is given back first."""
+        driver = machine().driver
+        for again in (False, True):
+            try:
+                allocation = driver.mem_alloc(size)
+            except driver.MemoryError:
+                self.retries += 1
+                if not again and self.drop():
+                    continue
+                self.failures += 1
+                unused, total = driver.mem_get_info()
+                raise OutOfMemoryError(
+                    "CUDA out of memory", expected=f"{nbytes:,} bytes more on cuda:{self.index}, which has {total:,}",
+                    got=f"{self.live:,} bytes in tensors, {unused:,} free", fix="use smaller sizes or batches, del tensors "
+                    "that are no longer needed, compute without gradients under flow.no_grad()") from None
+            self.reserved += size
+            self.most_reserved = max(self.most_reserved, self.reserved)
+            return allocation
+
+    def drop(self) -> int:
+        """Gives everything in the free lists back to the driver; says how many bytes that were."""
+        freed = sum(size * len(blocks) for (_, size), blocks in self.free.items())
+        if freed:
+            machine().driver.Context.synchronize()
+            self.free.clear()
+            self.reserved -= freed
+        return freed
+
+
+_pools: dict[int, Pool] = {}
+
+
+def pool(index: int) -> Pool:
+    """The memory of the device `index`."""
+    if index not in _pools:
+        _pools.setdefault(index, Pool(index))
+    return _pools[index]
+
+
+def device_memory(nbytes: int, index: int) -> Memory:
+    """What core/ops/elsewhere.pxi takes memory of a GPU with."""
+    m = machine()
+    before = m.use()
+    if before == index:
+        return pool(index).take(nbytes)
+    with m.on(index):
+        return pool(index).take(nbytes)
+
+
+def settled(index: int | None = None) -> Pool:
+    """The pool of a device (None: the current one) with every block in its place."""
+    found = pool(machine().use() if index is None else index)
+    with found.lock:
+        found.sort_in()
+    return found
+
+
+def empty_cache() -> None:
+    """Gives all memory that no tensor uses back to the driver, on all devices."""
+    for index in list(_pools):
+        with machine().on(index):
+            found = settled(index)
+            with found.lock:
+                found.drop()

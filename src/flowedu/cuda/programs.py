@@ -1,0 +1,153 @@
+"""Elementwise programs as CUDA C: a kernel for each formula or fused chain, written from its Formula.
+
+    static __device__ __forceinline__ float k(float x0, float x1) {
+        const float t3 = Op<float>::op_mul(x0, x1);
+        return Op<float>::op_exp(t3);
+    }
+    extern "C" __global__ void k_flat(index_t n, const float *x0, const float *x1, float *y) ...
+    extern "C" __global__ void k_strided(index_t n, Walk<3> w, const float *x0, const float *x1, float *y) ...
+
+A compiler takes half a second however short its source is, so single formulas are compiled many at a time; `together` does
+that for the chains of a plan.
+"""
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
+
+from flowedu._kernels import TILES
+from flowedu.core.ops.program import Formula, raw_number
+from flowedu.core.values.dtype import BY_CODE
+from flowedu.core.values.dtype import dtype as Dtype
+from flowedu.cuda.modules import HEAD, TYPES, Module, text
+
+Key = tuple[Formula, tuple[int, ...]]                                # a program: formula, dtype codes of its inputs
+Place = tuple[Module, str]                                           # its module, and the name of its function there
+_chains: dict[str, Place] = {}                                       # by what they compute
+_places: WeakKeyDictionary[Formula, dict[tuple[int, ...], Place]] = WeakKeyDictionary()
+
+
+def place(formula: Formula, codes: tuple[int, ...]) -> Place:
+    """Where the kernels of this program are. Raises DTypeError: there are none of these element types."""
+    known = _places.setdefault(formula, {})
+    if codes not in known:
+        single = _single(formula)
+        if single:
+            formula.types(single, [BY_CODE[c] for c in codes])
+            code = _operand(formula, codes)
+            known[codes] = _group(_kind(single), code), f"{single}_{BY_CODE[code].name}"
+        else:
+            together([(formula, codes)])
+            known[codes] = _chains[name_of(formula, codes)]
+    return known[codes]
+
+
+def together(programs: Iterable[Key]) -> None:
+    """Compile chains as one module: those of a plan, say. What is compiled already stays where it is."""
+    new = {name_of(*key): key for key in programs if not _single(key[0])}
+    new = {name: key for name, key in new.items() if name not in _chains}
+    if new:
+        made = Module(HEAD + "\n".join([text("elementwise.h"), *(written(name, *key) for name, key in new.items())]))
+        _chains.update({name: (made, name) for name in new})
+
+
+def _single(formula: Formula) -> str:
+    """The name of the one formula it is, operands in order; "" for a chain."""
+    if len(formula.instrs) == 1 and not formula.consts:
+        name, out, operands = formula.instrs[0]
+        if operands == tuple(range(formula.nin)) and formula.outs == (out,):
+            return name
+    return ""
+
+
+def _operand(formula: Formula, codes: Sequence[int]) -> int:
+    """The dtype that picks the version of a single formula."""
+    return codes[1 if formula.instrs[0][0] == "where" else 0]
+
+
+# Groups of formulas that are compiled together: what every model uses, and what few do.
+CHEAP = frozenset("""neg abs sign square relu add sub mul maximum minimum squared_difference relu_grad div where exp log
+    sqrt rsqrt tanh sigmoid""".split())
+
+
+@functools.cache
+def _group(kind: int, code: int) -> Module:
+    return Module(group_source(next(n for n, c in TILES if c == code and _kind(n) == kind), code))
+
+
+def _kind(name: str) -> int:
+    """Which group a formula belongs to: common ones, other functions of real numbers, all others."""
+    return 0 if name in CHEAP else 1 if (name, 1) in TILES and TILES[name, 1][1] == 1 else 2
+
+
+def group_source(name: str, code: int) -> str:
+    """All single formulas of this element type that are compiled together with this one."""
+    parts = [text("elementwise.h")]
+    for n in sorted(n for n, c in TILES if c == code and _kind(n) == _kind(name)):
+        arity = TILES[n, code][2]
+        codes = (6, code, code) if n == "where" else (code,) * arity
+        parts.append(written(f"{n}_{BY_CODE[code].name}", Formula.single(n, arity), codes))
+    return HEAD + "\n".join(parts)
+
+
+def name_of(formula: Formula, codes: tuple[int, ...]) -> str:
+    said = repr((formula.instrs, formula.outs, sorted(formula.consts.items()), sorted(
+        (slot, d.name) for slot, d in formula.dtypes.items()), codes))
+    return "chain_" + hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def written(name: str, formula: Formula, codes: tuple[int, ...]) -> str:
+    """The CUDA C of a program."""
+    types = formula.types(name, [BY_CODE[c] for c in codes])
+    c = {slot: TYPES[t.code] for slot, t in types.items()}
+    known = {i: f"x{i}" for i in range(formula.nin)} | {s: literal(v, types[s]) for s, v in formula.consts.items()}
+    lines = []
+    for tile, out, operands in formula.instrs:
+        of = c[operands[1 if tile == "where" else 0]]
+        lines.append(f"    const {c[out]} t{out} = Op<{of}>::op_{tile}({', '.join(known[o] for o in operands)});")
+        known[out] = f"t{out}"
+    out, ins = c[formula.outs[0]], range(formula.nin)
+    parameters = ", ".join(f"{c[i]} x{i}" for i in ins)
+    pointers = "".join(f", const {c[i]} *x{i}" for i in ins) + f", {out} *y"
+    one = ", ".join(f"x{i}[i]" for i in ins)
+    at = ", ".join(f"x{i}[at[{i}]]" for i in ins)
+    loads = "".join(f"\n        const Four<{c[i]}> f{i} = four(x{i}, i);" for i in ins)
+    return f"""
+// {formula.describe()}
+static __device__ __forceinline__ {out} {name}({parameters}) {{
+{chr(10).join(lines)}
+    return {known[formula.outs[0]]};
+}}
+extern "C" __global__ void {name}_flat(index_t n{pointers}) {{
+    for (EACH(i, n / 4)) {{{loads}
+        Four<{out}> r;
+        #pragma unroll
+        for (int k = 0; k < 4; k++) r.v[k] = {name}({", ".join(f"f{i}.v[k]" for i in ins)});
+        put_four(y, i, r);
+    }}
+    const index_t i = n / 4 * 4 + thread_index();
+    if (i < n) y[i] = {name}({one});
+}}
+extern "C" __global__ void {name}_strided(index_t n, Walk<{formula.nin + 1}> w{pointers}) {{
+    for (EACH(i, n)) {{
+        index_t at[{formula.nin + 1}];
+        offsets(w, i, at);
+        y[at[{formula.nin}]] = {name}({at});
+    }}
+}}"""
+
+
+def literal(value: float, d: Dtype) -> str:
+    """A number in C, to the last bit."""
+    raw = int.from_bytes(raw_number(value, d), "little")
+    if d.is_floating_point:
+        number = float(value)
+        if number != number:
+            return "NAN"
+        if abs(number) == float("inf") or d.bytes == 4 and abs(number) > 3.5e38:
+            return "INFINITY" if number > 0 else "(-INFINITY)"
+        return f"(({TYPES[d.code]}){number.hex()})"
+    signed = raw - (1 << 8 * d.bytes) if d.is_signed and raw >> (8 * d.bytes - 1) else raw
+    return f"(({TYPES[d.code]})({signed}LL))" if signed != -2 ** 63 else "INT64_MIN"

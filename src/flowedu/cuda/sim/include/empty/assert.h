@@ -1,0 +1,1 @@
+// assert() stops the launch: cudasim.h.

@@ -1,0 +1,156 @@
+// Allocation: first fit, and a gap behind each piece, so that an access beyond its end is no access to another.
+#include "memory.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "launch.h"
+#include "setting.h"
+
+namespace sim {
+
+Region memory;
+uintptr_t dynamic_shared = 0;
+std::map<uintptr_t, Allocation> allocations;
+size_t used[65], most_used[65];                         // the last is that of pinned memory
+
+namespace {
+
+constexpr size_t LINE = 256, PAGE = 4096, GIB = 1ull << 30;
+constexpr size_t FILLED = 64 << 20;                     // larger pieces keep the zeros they come with: filling takes long
+size_t part;                                            // address space of each device
+std::map<uintptr_t, size_t> holes;
+bool checked = false;
+
+size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+void* space(size_t size) {
+    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? nullptr : p;
+}
+
+void set_marks(uintptr_t a, size_t n, Mark m) {
+    if (checked && memory.holds(a)) memset(memory.mark(a), m, n);
+}
+
+}  // namespace
+
+void Region::watch() {
+    if (marks) return;
+    marks = (Mark*)space(size);
+    cells = (Cell*)space((size + 3) / 4 * sizeof(Cell));
+    if (!marks || !cells) {
+        fprintf(stderr, "flowedu's CUDA simulator: no address space for %zu MB of checks (ulimit -v?)\n", size >> 18);
+        abort();
+    }
+}
+
+void open_memory() {
+    if (memory.begin) return;
+    part = up(std::max<size_t>(4 * setting.memory, GIB), GIB);
+    memory.size = part * (setting.devices + 1) + GIB;
+    memory.begin = (uintptr_t)space(memory.size);
+    if (!memory.begin) {
+        fprintf(stderr, "flowedu's CUDA simulator: no address space for %zu GB (FLOWEDU_CUDA_MEMORY, ulimit -v)\n",
+                memory.size >> 30);
+        abort();
+    }
+    dynamic_shared = memory.begin + DYNAMIC_ROOM / 2;
+    for (int d = 0; d <= setting.devices; ++d) holes[memory.begin + GIB + d * part] = part;
+    if (setting.check) start_checking();
+}
+
+int device_of(uintptr_t a) {
+    if (!memory.holds(a) || a - memory.begin < GIB) return -2;
+    int d = (a - memory.begin - GIB) / part;
+    return d == setting.devices ? -1 : d;
+}
+
+// The gap is as large as the piece: whoever computes a wrong index rarely hits another array.
+uintptr_t allocate(size_t size, int device) {
+    open_memory();
+    int owner = device < 0 ? 64 : device;
+    if (used[owner] + size > setting.memory) return 0;
+    size_t gap = checked ? std::clamp<size_t>(size, PAGE, GIB / 4) : LINE, room = up(size, LINE) + up(gap, LINE);
+    for (auto h = holes.begin(); h != holes.end(); ++h) {
+        if (h->second < room || device_of(h->first) != device) continue;
+        auto [a, length] = *h;
+        holes.erase(h);
+        if (length > room) holes[a + room] = length - room;
+        allocations[a] = {size, room, device};
+        most_used[owner] = std::max(most_used[owner], used[owner] += size);
+        if (size <= FILLED) memset((void*)a, 0xff, size);       // NaN for floats: who reads it unwritten will notice
+        set_marks(a, room, NOTHING);
+        set_marks(a, size, device < 0 ? WRITTEN : FRESH);       // the host writes to pinned memory where nobody sees it
+        return a;
+    }
+    return 0;
+}
+
+bool release(uintptr_t address, bool of_host) {
+    auto it = allocations.find(address);
+    if (it == allocations.end() || (it->second.device < 0) != of_host) return false;
+    Allocation old = it->second;
+    allocations.erase(it);
+    used[old.device < 0 ? 64 : old.device] -= old.size;
+    uintptr_t begin = up(address, PAGE), end = (address + old.room) / PAGE * PAGE;
+    if (end > begin + 64 * PAGE) madvise((void*)begin, end - begin, MADV_DONTNEED);
+    set_marks(address, old.size, FREED);
+    auto h = holes.emplace(address, old.room).first;
+    auto after = std::next(h);                          // join what is free on both sides; parts of devices stay apart
+    if (after != holes.end() && h->first + h->second == after->first && device_of(after->first) == old.device) {
+        h->second += after->second;
+        holes.erase(after);
+    }
+    if (h != holes.begin()) {
+        auto before = std::prev(h);
+        if (before->first + before->second == h->first && device_of(before->first) == old.device) {
+            before->second += h->second;
+            holes.erase(h);
+        }
+    }
+    return true;
+}
+
+const std::pair<const uintptr_t, Allocation>* allocation_at(uintptr_t a) {
+    auto it = allocations.upper_bound(a);
+    return it == allocations.begin() ? nullptr : &*std::prev(it);
+}
+
+bool is_memory(uintptr_t a, size_t n) {
+    if (memory.holds(a)) {
+        auto* piece = allocation_at(a);
+        return piece && a + n <= piece->first + piece->second.size;
+    }
+    if (Image* image = image_at(a))
+        for (auto& v : image->variables)
+            if (a >= v.address && a + n <= v.address + v.size) return true;
+    return false;
+}
+
+void wrote(uintptr_t a, size_t n) { set_marks(a, n, WRITTEN); }
+
+void copied(uintptr_t to, uintptr_t from, size_t n) {
+    if (checked && memory.holds(to) && memory.holds(from) && n) memmove(memory.mark(to), memory.mark(from), n);
+    else set_marks(to, n, WRITTEN);
+}
+
+void start_checking() {
+    if (checked) return;
+    open_memory();
+    checked = true;
+    memory.watch();
+    forget_writes();
+}
+
+
+void forget_writes() {
+    if (!checked) return;
+    for (auto& [a, piece] : allocations) memset(memory.mark(a), WRITTEN, piece.size);
+}
+
+}  // namespace sim

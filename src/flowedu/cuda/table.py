@@ -1,0 +1,21 @@
+"""The kernels of the GPU, by the names that records use: TABLE[kernel name, dtype code] is a Launch (launch.py says what
+that takes); the dtype is the one that picks the CPU's version, too."""
+from flowedu.cuda.launch import TABLE, Launch, fault
+from flowedu.cuda.launches import (  # noqa: F401  (they enter themselves)
+    conv,
+    elementwise,
+    index,
+    layout,
+    matmul,
+    norm,
+    order,
+    pool,
+    random,
+    reduce,
+    resize,
+    softmax,
+    update,
+)
+from flowedu.cuda.view import View
+
+__all__ = ["TABLE", "Launch", "View", "fault"]

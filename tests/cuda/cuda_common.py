@@ -1,0 +1,33 @@
+"""Helpers of the CUDA tests: kernels with checks, faults that are expected, launches in processes of their own."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import flowedu as flow
+from flowedu.cuda.machine import kind
+
+in_simulator = pytest.mark.skipif(kind() != "sim", reason="what only the simulator sees")
+
+
+def faulty(source, name, grid, block, *arguments, shared=0):
+    """The fault that this launch ends with."""
+    with pytest.raises(flow.cuda.CudaFault) as e:
+        flow.cuda.kernel(source)(name, grid, block, shared)(*arguments)
+    return e.value
+
+
+def line_with(source, words):
+    """The number of the line of a source that has these words."""
+    return next(i for i, line in enumerate(source.split("\n"), 1) if words in line)
+
+
+def alone(script, **environment):
+    """What a script says in a process of its own, with other settings of the simulator."""
+    paths = os.pathsep.join([str(Path(flow.__file__).parents[1]), str(Path(__file__).parent)])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "PYTHONPATH": paths, **environment})
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout

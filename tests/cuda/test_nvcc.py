@@ -1,0 +1,62 @@
+"""Every kernel compiles with nvcc for three kinds of GPU, without a warning and without registers spilled to memory."""
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from flowedu.cuda.launches import update
+from flowedu.cuda.launches.layout import cast_source
+from flowedu.cuda.modules import HOME, for_type
+from flowedu.cuda.programs import group_source
+from flowedu.cuda.table import TABLE
+from flowedu.cuda.toolkit import toolkit
+
+found = toolkit()
+NVCC = found.nvcc if found else shutil.which("nvcc")
+pytestmark = pytest.mark.skipif(not NVCC,
+                                reason="there is no nvcc: `make test-cuda` installs one where there is no toolkit")
+
+FILES = sorted(p.relative_to(HOME / "cuda").as_posix() for p in (HOME / "cuda").rglob("*.cu"))
+OWN = {"cast.cu", "update.cu"}                                        # what T is, is not all there is to say
+
+
+def sources() -> dict[str, str]:
+    """All that is ever compiled, by a name: of each file one type, and of those that hang most on it a second one."""
+    made = {}
+    for file in (f for f in FILES if f not in OWN):
+        types = sorted({(row.t, row.wide) for row in TABLE.values() if row.file == file} or {("float", "double")})
+        for t, wide in [x for x in types if x[0] in ("float", "uint32_t")] or types[:1]:
+            made[f"{file}-{t}"] = for_type(file, t, wide)
+    return made | {
+        "product of doubles": for_type("matmul.cu", "double", "double"),
+        "sums of int64": for_type("reduce.cu", "int64_t", "int64_t"),
+        "update.cu-float": update.source(0), "cast.cu-half": cast_source(7),
+        **{f"elementwise like {name}": group_source(name, 0) for name in ("add", "exp2", "less")},
+        "elementwise of int64": group_source("less", 3)}
+
+
+SOURCES = sources()
+
+
+def compiled(name: str, arch: str, folder) -> str:
+    file = folder / f"{re.sub(r'[^A-Za-z0-9]', '_', name)}_{arch}.cu"
+    file.write_text(SOURCES[name])
+    done = subprocess.run([str(NVCC), "-cubin", f"-arch={arch}", "-std=c++17", "-Xptxas", "-v,-warn-spills", str(file),
+                           "-o",
+                           str(file.with_suffix(".cubin"))], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_compiles_without_a_warning_and_without_spills(name, tmp_path):
+    with ThreadPoolExecutor(2) as pool:
+        for said in pool.map(lambda arch: compiled(name, arch, tmp_path), ("sm_75", "sm_90", "sm_100")):
+            assert "warning" not in said, said
+            assert set(re.findall(r"(\d+) bytes spill", said)) <= {"0"}, said
+
+
+def test_every_file_is_compiled():
+    assert {name.partition("-")[0] for name in SOURCES} >= set(FILES)
