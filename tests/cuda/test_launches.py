@@ -97,6 +97,34 @@ def test_running_sums_of_long_rows(n, backwards):
     np.testing.assert_array_equal(launched(op, [x], attrs)[0], meaning(op, [x], attrs)[0])
 
 
+ROWS = {"softmax": 1, "log_softmax": 1, "softmax_grad": 2, "log_softmax_grad": 2, "softmax_cross_entropy": 2,
+        "masked_softmax": 1, "masked_softmax_grad": 2, "sparse_softmax_cross_entropy": 1, "layer_norm": 3, "layer_norm_grad": 3, "argmax": 1}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("n", [129, 700])
+def test_rows_that_several_warps_share(name, n):
+    """Of the records' examples none has rows as long."""
+    op, rng = REGISTRY[name], np.random.default_rng(n)
+    arrays = [rng.standard_normal((3, n)).astype(np.float32) for _ in range(ROWS[name])]
+    attrs = {}
+    if name.startswith("layer_norm"):
+        grad = name.endswith("grad")
+        sizes = (n, 3, 3) if grad else (n, n)                     # gamma, mean, inv_std; or gamma, beta
+        arrays = arrays[:1 + grad] + [rng.random(size).astype(np.float32) for size in sizes]
+        attrs = {"begin_norm_axis": 1} if grad else {"begin_norm_axis": 1, "epsilon": 1e-3}
+    elif name.startswith("masked"):
+        arrays.append(rng.integers(0, 2, (3, n)).astype(np.int8))
+        attrs = {} if name.endswith("grad") else {"fill": -9.0}
+    elif name.startswith("sparse"):
+        arrays.insert(0, rng.integers(0, n, 3))
+    elif name == "argmax":
+        attrs = {"axis": 1}
+    attrs = op.complete(attrs)
+    for got, want in zip(launched(op, arrays, attrs), meaning(op, arrays, attrs), strict=True):
+        agree(got, want, name == "argmax", n)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 64, 65, 1000])
 def test_sorting_is_stable(n):
     op, x = REGISTRY["argsort"], np.random.default_rng(n).integers(0, 5, (3, n)).astype(np.float32)
