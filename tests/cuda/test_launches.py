@@ -98,7 +98,8 @@ def test_running_sums_of_long_rows(n, backwards):
 
 
 ROWS = {"softmax": 1, "log_softmax": 1, "softmax_grad": 2, "log_softmax_grad": 2, "softmax_cross_entropy": 2,
-        "masked_softmax": 1, "masked_softmax_grad": 2, "sparse_softmax_cross_entropy": 1, "layer_norm": 3, "layer_norm_grad": 3, "argmax": 1}
+        "masked_softmax": 1, "masked_softmax_grad": 2, "sparse_softmax_cross_entropy": 1, "layer_norm": 3,
+        "layer_norm_grad": 3, "argmax": 1}
 
 
 @pytest.mark.parametrize("name", ROWS)
