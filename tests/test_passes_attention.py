@@ -71,8 +71,8 @@ def test_attention_does_not_depend_on_the_passes(scale, fill, shape, always_para
     plain = training_graph(scale, fill, shape)
     want = run_graph(plain, inputs(causal(shape)), off=OFF)
     assert {"softmax", "softmax_grad", "slice_grad"} <= set(names(plain))
-    for a, b in zip(got, want):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    for a, b in zip(got, want):                    # sums of numbers as large as the largest, in another order
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=4e-6 * abs(b).max())
 
 
 def test_the_report_says_what_was_done():
