@@ -1,7 +1,7 @@
 """flow.cuda: the GPUs of this machine, as PyTorch's programs ask for them, and kernels of one's own.
 
-FLOWEDU_CUDA=gpu|sim|off chooses where they run; without it on a GPU, if there is one. `flow.ones(3, device="cuda")` is then a
-tensor there, and ops on it are run by engine.py.
+FLOWEDU_CUDA=gpu|sim|off chooses where they run; without it on a GPU, if there is one. `flow.ones(3, device="cuda")` is then
+a tensor there, and ops on it are run by engine.py.
 """
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """name, major, minor, total_memory, multi_processor_count and warp_size of a device. Raises DeviceError: there is no GPU."""
+    """name, major, minor, total_memory, multi_processor_count and warp_size of a device. Raises DeviceError: there is no
+    GPU."""
     from types import SimpleNamespace
 
     major, minor = get_device_capability(device)
@@ -93,7 +94,7 @@ def synchronize(device: Any = None) -> None:
         wait(index_of(device))
 
 
-# ---- random numbers: a seed and a count of draws, the same ones as on the CPU, so that tensors everywhere get the same numbers
+# ---- random numbers: a seed and a count of draws, those of the CPU, so that tensors everywhere get the same numbers
 def manual_seed(seed: int) -> None:
     """Seeds the generator, which all devices share: flow.manual_seed."""
     _manual_seed(seed)

@@ -56,9 +56,10 @@ class Ready:
         if row is None and not entry.python and (op.cpu, key.dtype.code) not in CPU:
             raise no_kernel(op, specs)                       # nowhere
         if row is None:
-            raise UnsupportedError(f"{op.name}: there is no CUDA kernel for {key.dtype.name}", got=", ".join(map(str, specs)),
-                                   expected="an op of flowedu.cuda.table.TABLE" if not entry.python else
+            raise UnsupportedError(f"{op.name}: there is no CUDA kernel for {key.dtype.name}",
+                                   expected="a row of flowedu.cuda.table.TABLE" if not entry.python else
                                    "an op with a kernel; this one is a Python function of NumPy arrays",
+                                   got=", ".join(map(str, specs)),
                                    fix="compute it on the CPU: x.cpu(), and .to(\"cuda\") brings the result back")
         self.row, self.formula = row, op.program or names.get("formula")
         self.ints, self.reals = op.ask(op.pack, names) if op.pack is not None else ((), ())
@@ -116,7 +117,8 @@ def look() -> None:
     if found is not None:
         error = index_error(readers[-1], found[1])
         if len(readers) > 1:
-            error.told(problem=f"{', '.join(op.name for op in readers)}: in one of these an index is out of range: {found[1]}",
+            names = ", ".join(op.name for op in readers)
+            error.told(problem=f"{names}: in one of these an index is out of range: {found[1]}",
                        fix="FLOWEDU_CUDA_BLOCKING=1 tells which, where it is called")
         raise error
 
@@ -150,8 +152,10 @@ def carry(x: TensorBase, y: TensorBase) -> None:
                 m.driver.memcpy_dtoh_async(_bytes(y), x.address, s.handle)
                 s.synchronize()
             else:
-                m.driver.memcpy_peer(y.address, x.address, x.size_ * x.dtype.bytes, *[
-                    m.driver.Device(t.place_ - 1).retain_primary_context() for t in (y, x)])
+                for place in (x.place_, y.place_):           # it is written there, and nobody reads what lies here
+                    wait(place - 1)
+                m.driver.memcpy_dtod(y.address, x.address, x.size_ * x.dtype.bytes)
+                m.driver.Context.synchronize()
 
 
 def carry_into(y: TensorBase, x: TensorBase) -> None:
@@ -173,6 +177,8 @@ def _within(x: TensorBase, y: TensorBase) -> None:
 
 
 def started() -> int:
-    """How many devices there are. From here on tensors can be there."""
-    connect(device_memory=device_memory, launch=launch, carry=carry)
+    """How many devices tensors can be on."""
     return machine().count
+
+
+connect(device_memory=device_memory, launch=launch, carry=carry)

@@ -62,7 +62,7 @@ class Stream:
         self.wait_event(stream.record_event())
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, Stream) and (self.device_index, self.cuda_stream) == (other.device_index, other.cuda_stream)
+        return isinstance(other, Stream) and hash(self) == hash(other)
 
     def __hash__(self) -> int:
         return hash((self.device_index, self.cuda_stream))
