@@ -34,6 +34,7 @@ REASONS = {
     "tensor/search.topk(sorted)": "likewise", "tensor/search.unique(sorted)": "likewise",
     "tensor/search.sort(stable)": "a stable order is one of those that False allows",
     "tensor/search.argsort(stable)": "likewise",
+    "tensor/devices.Moved.backward(node)": "every node's backward is given its node",
     "tensor/devices.cuda(non_blocking)": "a copy is complete when the call returns",
     "tensor/devices.type_(non_blocking)": "likewise", "tensor/inplace_methods.copy_(non_blocking)": "likewise",
     "tensor/devices.pin_memory(device)": "there is no GPU to pin for",

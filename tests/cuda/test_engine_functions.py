@@ -5,13 +5,14 @@ import functools
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from no_kernel import NO_KERNEL
 
 import flowedu as flow
 from flowedu.errors import FlowError, UnsupportedError
-from no_kernel import NO_KERNEL
 from tensor import programs
 from tensor.cases import CASTS, CREATION, EVERY, OURS
 from tensor.inputs import INPUTS, split
+
 
 def leaves(place):
     """The inputs of the lines on a device, as float32 where they are floats: that is what kernels are there for first."""
@@ -37,8 +38,8 @@ class Module:
 
     def __getattr__(self, name):
         f = getattr(flow, name)
-        return functools.partial(f, device=self.place) if name in ("tensor", "zeros", "arange", "full", "eye", "linspace", "logspace") \
-            or name.endswith("Tensor") else f
+        makes = name in ("tensor", "zeros", "arange", "full", "eye", "linspace", "logspace") or name.endswith("Tensor")
+        return functools.partial(f, device=self.place) if makes else f
 
 
 def outcome(text, place):

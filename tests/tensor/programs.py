@@ -77,7 +77,7 @@ def act(lib, values: list, one):
 
 
 def overlap(x, y) -> bool:
-    """Whether they share an element; of a GPU's memory, whose addresses NumPy must not follow, whether they share a block."""
+    """Whether they share an element; of a GPU's memory, which NumPy must not look at, whether they share a block."""
     return x.shares_block(y) if getattr(x, "is_cuda", False) else np.shares_memory(x.numpy(), y.numpy())
 
 

@@ -25,7 +25,7 @@ def _watch(node, douts, grads, error) -> None:
         if g is not None and e is not None and g.dtype.is_floating_point:
             a = g.detach()
             a = a if a.dtype.numpy is not None else REGISTRY["cast"](a, dtype=douts[0].dtype)
-            if (a.numpy() != a.numpy()).any():
+            if (a.peek() != a.peek()).any():
                 raise GradientError(f"Function '{node.name()}' returned nan values in its {i}th output", at=where,
                                     got=f"a gradient of shape {tuple(g.shape)} with NaN",
                                     fix="look at the values at that line: a log or a division by 0, say")

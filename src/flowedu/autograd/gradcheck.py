@@ -11,6 +11,7 @@ from flowedu.core.values.dtype import float64
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.errors.once import inert
 from flowedu.tensor.autograd import grad
+from flowedu.tensor.devices import beside
 from flowedu.tensor.modes import no_grad
 
 
@@ -45,10 +46,10 @@ def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, a
             for k in range(y.numel()):
                 seed = np.zeros(tuple(y.shape), y.dtype.numpy)
                 seed.reshape(-1)[k] = 1
-                row = grad(y, [args[i] for i in checked], from_numpy(seed), retain_graph=True, allow_unused=True)
+                row = grad(y, [args[i] for i in checked], beside(from_numpy(seed), y), retain_graph=True, allow_unused=True)
                 for i, g in zip(checked, row):
                     if g is not None:
-                        found[i][:, k] = g.detach().numpy().reshape(-1)
+                        found[i][:, k] = g.detach().peek().reshape(-1)
         for i in checked:
             if not np.allclose(found[i], slopes[i], rtol, atol, equal_nan=True):
                 j, k = np.argwhere(~np.isclose(found[i], slopes[i], rtol, atol, equal_nan=True))[0]
@@ -64,15 +65,15 @@ def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, a
 def _slopes(func: Callable, args: tuple, i: int, o: int, eps: float, size: int) -> np.ndarray:
     """(elements of input i, elements of output o) of finite differences."""
     out = np.zeros((args[i].numel(), size), np.float64)
-    x = args[i].detach().contiguous().numpy().astype(args[i].dtype.numpy)
+    x = args[i].detach().contiguous().peek().astype(args[i].dtype.numpy)
 
     def value(j, step):
         moved = x.copy()
         moved.reshape(-1)[j] += step
         with no_grad():
-            ys = [y for y in _tensors(func(*args[:i], from_numpy(moved), *args[i + 1:]))
+            ys = [y for y in _tensors(func(*args[:i], beside(from_numpy(moved), args[i]), *args[i + 1:]))
                   if isinstance(y, Tensor) and y.dtype.is_floating_point]
-        return ys[o].numpy().astype(np.float64).reshape(-1)
+        return ys[o].peek().astype(np.float64).reshape(-1)
 
     for j in range(x.size):
         out[j] = (value(j, eps) - value(j, -eps)) / (2 * eps)

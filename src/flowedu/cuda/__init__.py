@@ -1,7 +1,7 @@
 """flow.cuda: the GPUs of this machine, as PyTorch's programs ask for them, and kernels of one's own.
 
-FLOWEDU_CUDA=gpu|sim|off chooses where they run; without it on a GPU, if there is one. `flow.ones(3, device="cuda")` is then a
-tensor there, and ops on it are run by engine.py.
+FLOWEDU_CUDA=gpu|sim|off chooses where they run; without it on a GPU, if there is one. `flow.ones(3, device="cuda")` is then
+a tensor there, and ops on it are run by engine.py.
 """
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from flowedu.calls.later import later as _later
 from flowedu.cuda import machine as _machine
 from flowedu.tensor import device as _device
+from flowedu.tensor.device import index_of as _index_of
 from flowedu.tensor.device import usable
 from flowedu.tensor.generator import manual_seed as _manual_seed
 
@@ -20,11 +21,6 @@ __getattr__, __dir__ = _later(__name__, {
     "OutOfMemoryError": "flowedu.errors",
     **dict.fromkeys(("Event", "Stream", "StreamContext", "current_stream", "default_stream", "set_stream", "stream"),
                     "flowedu.cuda.streams")})
-
-
-def index_of(device: Any) -> int | None:
-    """The number of a GPU as users write it: 1, "cuda:1", flow.device("cuda"); None: the current one."""
-    return device if device is None or isinstance(device, int) else usable(device).index
 
 
 def is_available() -> bool:
@@ -45,21 +41,22 @@ def get_device_name(device: Any = None) -> str:
     """What the device calls itself; the simulator says that it is one. Raises DeviceError: there is no GPU."""
     if not is_available():
         return str(usable("cuda" if device is None else device))
-    return _machine.machine().name(index_of(device))
+    return _machine.machine().name(_index_of(device))
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
     """(major, minor) of what the device can. Raises DeviceError: there is no GPU."""
-    index = index_of(usable("cuda") if device is None else device)
+    index = _index_of(usable("cuda") if device is None else device)
     return tuple(_machine.machine().driver.Device(index).compute_capability())
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """name, major, minor, total_memory, multi_processor_count and warp_size of a device. Raises DeviceError: there is no GPU."""
+    """name, major, minor, total_memory, multi_processor_count and warp_size of a device. Raises DeviceError: there is no
+    GPU."""
     from types import SimpleNamespace
 
     major, minor = get_device_capability(device)
-    d = _machine.machine().driver.Device(index_of(usable("cuda") if device is None else device))
+    d = _machine.machine().driver.Device(_index_of(usable("cuda") if device is None else device))
     of = {str(k): v for k, v in d.get_attributes().items()}
     return SimpleNamespace(name=d.name(), major=major, minor=minor, total_memory=d.total_memory(),
                            multi_processor_count=of.get("MULTIPROCESSOR_COUNT", 1), warp_size=of.get("WARP_SIZE", 32))
@@ -75,7 +72,7 @@ class device:
     """`with flow.cuda.device(1):` makes a device the current one of this thread, for the length of the block."""
 
     def __init__(self, device: Any):
-        self._index = index_of(device)
+        self._index = _index_of(device)
 
     def __enter__(self) -> None:
         self._before = _machine.machine().use()
@@ -90,10 +87,10 @@ def synchronize(device: Any = None) -> None:
     there is nothing to wait for."""
     if is_available():
         from flowedu.cuda.engine import wait
-        wait(index_of(device))
+        wait(_index_of(device))
 
 
-# ---- random numbers: a seed and a count of draws, the same ones as on the CPU, so that tensors everywhere get the same numbers
+# ---- random numbers: a seed and a count of draws, those of the CPU, so that tensors everywhere get the same numbers
 def manual_seed(seed: int) -> None:
     """Seeds the generator, which all devices share: flow.manual_seed."""
     _manual_seed(seed)
@@ -107,7 +104,7 @@ def manual_seed_all(seed: int) -> None:
 # ---- memory
 def _pool(device: Any):
     from flowedu.cuda.memory import settled
-    return settled(index_of(device)) if is_available() else None
+    return settled(_index_of(device)) if is_available() else None
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -149,7 +146,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """(free, total) bytes of the device, as its driver says. Raises DeviceError: there is no GPU."""
     m = _machine.machine()
-    with m.on(index_of(device)):
+    with m.on(_index_of(device)):
         return m.driver.mem_get_info()
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from flowedu._kernels import TABLE as CPU
@@ -27,18 +25,23 @@ from flowedu.cuda.table import TABLE, View, fault
 from flowedu.errors import UnsupportedError, user_line
 
 BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
-_readers: dict[str, Any] = {}                            # ops that met indices since somebody looked: {name: op}
+_numbers: dict[tuple[int, int, bytes], TensorBase] = {}  # {(GPU, dtype code, bits): a tensor there}
+_readers: dict[int, dict[str, Any]] = {}                 # {GPU: {name: op}}: what has read indices since somebody looked
 
 
-@contextmanager
-def check(what: str) -> Iterator[None]:
+class check:
     """Errors of the driver as flowedu's, which say what was being done."""
-    m = machine()
-    try:
-        yield
-    except m.driver.Error as e:
-        error = raised(e, m)
-        raise error.told(problem=f"{what}: {error.problem}", at=error.at or user_line()) from None
+
+    def __init__(self, what: str):
+        self.what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind, e, trace) -> None:
+        if e is not None and isinstance(e, machine().driver.Error):
+            error = raised(e, machine())
+            raise error.told(problem=f"{self.what}: {error.problem}", at=error.at or user_line()) from None
 
 
 class Ready:
@@ -56,9 +59,10 @@ class Ready:
         if row is None and not entry.python and (op.cpu, key.dtype.code) not in CPU:
             raise no_kernel(op, specs)                       # nowhere
         if row is None:
-            raise UnsupportedError(f"{op.name}: there is no CUDA kernel for {key.dtype.name}", got=", ".join(map(str, specs)),
-                                   expected="an op of flowedu.cuda.table.TABLE" if not entry.python else
+            raise UnsupportedError(f"{op.name}: there is no CUDA kernel for {key.dtype.name}",
+                                   expected="a row of flowedu.cuda.table.TABLE" if not entry.python else
                                    "an op with a kernel; this one is a Python function of NumPy arrays",
+                                   got=", ".join(map(str, specs)),
                                    fix="compute it on the CPU: x.cpu(), and .to(\"cuda\") brings the result back")
         self.row, self.formula = row, op.program or names.get("formula")
         self.ints, self.reals = op.ask(op.pack, names) if op.pack is not None else ((), ())
@@ -70,16 +74,22 @@ def _view(x: TensorBase) -> View:
     return View(x.address, x.dtype, x.shape_(), x.strides)
 
 
-@contextmanager
-def _on(place: int) -> Iterator[None]:
+class _on:
     """The device of a tensor, for the length of a call."""
-    m = machine()
-    before = m.use()
-    if before == place - 1:
-        yield
-    else:
-        with m.on(place - 1):
-            yield
+
+    __slots__ = ("before", "index", "machine")
+
+    def __init__(self, place: int):
+        self.index, self.machine = place - 1, machine()
+
+    def __enter__(self) -> None:
+        self.before = self.machine.use()
+        if self.before != self.index:
+            self.machine.use(self.index)
+
+    def __exit__(self, *exc) -> None:
+        if self.before != self.index:
+            self.machine.use(self.before)
 
 
 def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], drawn: tuple[int, int] | None) -> None:
@@ -88,35 +98,46 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
     if ready is None:
         ready = entry.launched = Ready(entry)
     ints = ready.ints if drawn is None else [*drawn, *ready.ints[2:]]
+    place = outputs[0].place_ if outputs else max([x.place_ for x in inputs])
     if ready.indexes:
-        _readers[entry.op.name] = entry.op
-    args = [_view(x) for x in (*inputs, *outputs)]
-    place = (outputs or inputs)[0].place_
+        _readers.setdefault(place - 1, {})[entry.op.name] = entry.op
     with _on(place), check(entry.op.name):
+        args = [_view(x) if x.place_ else _number(x, place - 1) for x in inputs]
+        args += [_view(y) for y in outputs]
         ready.row(args, ints, ready.reals, current_stream(place - 1).handle, formula=ready.formula)
         if BLOCKING:
             machine().driver.Context.synchronize()
-    if BLOCKING:
-        look()
+            look(place - 1)
+
+
+def _number(x: TensorBase, index: int) -> View:
+    """A 0-d tensor of main memory, as it lies on a device: programs multiply by the same few numbers again and again."""
+    key = index, x.dtype.code, bytes(_bytes(x))
+    found = _numbers.get(key)
+    if found is None:
+        if len(_numbers) >= 4096:
+            _numbers.clear()
+        found = _numbers[key] = carried(x, index + 1)
+    return _view(found)
 
 
 def wait(index: int | None) -> None:
     """Until a device (None: the current one) has done all. Raises what went wrong in a kernel."""
     m = machine()
-    with m.on(index), check("synchronize"):
+    with m.on(index) as index, check("synchronize"):
         m.driver.Context.synchronize()
-        look()
+        look(index)
 
 
-def look() -> None:
-    """Waits for the current device. Raises KernelError: a kernel met an index out of range since this was last asked."""
-    found = fault()
-    readers = list(_readers.values())
-    _readers.clear()
+def look(index: int) -> None:
+    """Raises KernelError: a kernel met an index out of range on the device, the current one, since this was last asked."""
+    readers = [*_readers.pop(index, {}).values()]
+    found = fault() if readers else None
     if found is not None:
         error = index_error(readers[-1], found[1])
         if len(readers) > 1:
-            error.told(problem=f"{', '.join(op.name for op in readers)}: in one of these an index is out of range: {found[1]}",
+            names = ", ".join(op.name for op in readers)
+            error.told(problem=f"{names}: in one of these an index is out of range: {found[1]}",
                        fix="FLOWEDU_CUDA_BLOCKING=1 tells which, where it is called")
         raise error
 
@@ -144,14 +165,15 @@ def carry(x: TensorBase, y: TensorBase) -> None:
                 m.driver.memcpy_htod_async(y.address, _bytes(x), current_stream(y.place_ - 1).handle)
                 current_stream(y.place_ - 1).synchronize()
             elif not y.place_:
-                if _readers:
-                    look()
+                look(x.place_ - 1)
                 s = current_stream(x.place_ - 1)
                 m.driver.memcpy_dtoh_async(_bytes(y), x.address, s.handle)
                 s.synchronize()
             else:
-                m.driver.memcpy_peer(y.address, x.address, x.size_ * x.dtype.bytes, *[
-                    m.driver.Device(t.place_ - 1).retain_primary_context() for t in (y, x)])
+                for place in (x.place_, y.place_):           # it is written there, and nobody reads what lies here
+                    wait(place - 1)
+                m.driver.memcpy_dtod(y.address, x.address, x.size_ * x.dtype.bytes)
+                m.driver.Context.synchronize()
 
 
 def carry_into(y: TensorBase, x: TensorBase) -> None:
@@ -173,6 +195,8 @@ def _within(x: TensorBase, y: TensorBase) -> None:
 
 
 def started() -> int:
-    """How many devices there are. From here on tensors can be there."""
-    connect(device_memory=device_memory, launch=launch, carry=carry)
+    """How many devices tensors can be on."""
     return machine().count
+
+
+connect(device_memory=device_memory, launch=launch, carry=carry)

@@ -9,6 +9,7 @@ import sys
 import threading
 from contextlib import contextmanager
 
+from flowedu.core.values.here import here
 from flowedu.errors import DeviceError
 
 SET_UP = "`make test-cuda` sets up PyCUDA and the simulator; FLOWEDU_CUDA=sim then chooses it"
@@ -42,8 +43,7 @@ class Machine:
     """The devices, with PyCUDA's driver module as `driver`. A thread uses the primary context of one of them at a time."""
 
     def __init__(self, what: str):
-        self.kind, self._threads = what, threading.local()
-        self._contexts, self._limits = {}, {}
+        self.kind, self._contexts, self._limits = what, {}, {}
         self.library = _load_simulator() if what == "sim" else None
         self.driver = _import_driver(what)
         self.count = self.driver.Device.count()
@@ -53,7 +53,7 @@ class Machine:
 
     def use(self, index: int | None = None) -> int:
         """Makes a device the current one of this thread (None: the one it has, at first 0) and returns its index."""
-        held = getattr(self._threads, "held", None)
+        held = here.gpu
         if index is None:
             index = held.index if held else 0
         if held and held.index == index:
@@ -66,7 +66,7 @@ class Machine:
             self._contexts[index] = self.driver.Device(index).retain_primary_context()
         if held:
             held.leave()
-        self._threads.held = _Held(self.driver, self._contexts[index], index)
+        here.gpu = _Held(self.driver, self._contexts[index], index)
         return index
 
     @contextmanager
@@ -99,10 +99,10 @@ class Machine:
 
     def _leave(self) -> None:
         """A context that is still current when the process ends aborts it."""
-        held = getattr(self._threads, "held", None)
+        held = here.gpu
         if held:
             held.leave()
-            self._threads.held = None
+            here.gpu = None
         self._contexts.clear()
 
 

@@ -43,7 +43,7 @@ class Pool:
     def __init__(self, index: int):
         self.index, self.lock = index, threading.Lock()
         self.free: dict[tuple[Stream, int], list] = {}
-        self.returned: deque = deque()                   # blocks that went; a garbage collection may add to it at any moment
+        self.returned: deque = deque()                   # blocks that went; a garbage collection may add some at any moment
         self.live = self.reserved = self.allocations = self.retries = self.failures = 0
         self.most_live = self.most_reserved = 0
 
@@ -71,22 +71,21 @@ class Pool:
     def _more(self, size: int, nbytes: int) -> Any:
         """A block of the driver's; where there is none, all that lies in the free lists is given back first."""
         driver = machine().driver
-        for again in (False, True):
-            try:
-                allocation = driver.mem_alloc(size)
-            except driver.MemoryError:
-                self.retries += 1
-                if not again and self.drop():
-                    continue
-                self.failures += 1
-                unused, total = driver.mem_get_info()
-                raise OutOfMemoryError(
-                    "CUDA out of memory", expected=f"{nbytes:,} bytes more on cuda:{self.index}, which has {total:,}",
-                    got=f"{self.live:,} bytes in tensors, {unused:,} free", fix="use smaller sizes or batches, del tensors "
-                    "that are no longer needed, compute without gradients under flow.no_grad()") from None
-            self.reserved += size
-            self.most_reserved = max(self.most_reserved, self.reserved)
-            return allocation
+        try:
+            allocation = driver.mem_alloc(size)
+        except driver.MemoryError:
+            self.retries += 1
+            if self.drop():
+                return self._more(size, nbytes)
+            self.failures += 1
+            unused, total = driver.mem_get_info()
+            raise OutOfMemoryError(
+                "CUDA out of memory", expected=f"{nbytes:,} bytes more on cuda:{self.index}, which has {total:,}",
+                got=f"{self.live:,} bytes in tensors, {unused:,} free", fix="use smaller sizes or batches, del tensors "
+                "that are no longer needed, compute without gradients under flow.no_grad()") from None
+        self.reserved += size
+        self.most_reserved = max(self.most_reserved, self.reserved)
+        return allocation
 
     def drop(self) -> int:
         """Gives everything in the free lists back to the driver; says how many bytes that were."""

@@ -11,6 +11,8 @@ from typing import Any
 from flowedu.core.values.here import during, here
 from flowedu.cuda.machine import machine
 from flowedu.errors import CallError, KernelError
+from flowedu.tensor.device import device as Device
+from flowedu.tensor.device import index_of
 
 
 class Stream:
@@ -20,7 +22,6 @@ class Stream:
     """
 
     def __init__(self, device: Any = None, priority: int = 0, *, handle: Any = ...):
-        from flowedu.cuda import index_of
         m = machine()
         with m.on(index_of(device)) as self.device_index:
             self.handle = m.driver.Stream() if handle is ... else handle
@@ -33,8 +34,7 @@ class Stream:
 
     @property
     def device(self):
-        from flowedu.tensor.device import device
-        return device("cuda", self.device_index)
+        return Device("cuda", self.device_index)
 
     def synchronize(self) -> None:
         """Waits until all that was queued so far is done. Raises what went wrong in it."""
@@ -62,7 +62,7 @@ class Stream:
         self.wait_event(stream.record_event())
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, Stream) and (self.device_index, self.cuda_stream) == (other.device_index, other.cuda_stream)
+        return isinstance(other, Stream) and hash(self) == hash(other)
 
     def __hash__(self) -> int:
         return hash((self.device_index, self.cuda_stream))
@@ -124,7 +124,6 @@ _default: dict[int, Stream] = {}
 
 def default_stream(device: Any = None) -> Stream:
     """The stream that work is queued on where nothing else is said."""
-    from flowedu.cuda import index_of
     index = index_of(device)
     index = machine().use() if index is None else index
     if index not in _default:
@@ -135,7 +134,6 @@ def default_stream(device: Any = None) -> Stream:
 def current_stream(device: Any = None) -> Stream:
     """The stream that this thread queues work on, on a device (default: the current one)."""
     if here.streams:
-        from flowedu.cuda import index_of
         index = index_of(device)
         found = here.streams.get(machine().use() if index is None else index)
         if found is not None:

@@ -15,7 +15,7 @@ from flowedu.core.ops.define import Op
 from flowedu.core.ops.dispatch import carried, set_grad_enabled
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.here import here
-from flowedu.errors import ArgumentError, CallError, HyperparameterError, StateError, UnsupportedError
+from flowedu.errors import ArgumentError, CallError, DeviceError, HyperparameterError, StateError, UnsupportedError
 from flowedu.errors.once import say_once
 from flowedu.optim.clipping import ByNorm
 from flowedu.optim.group import ParamGroup
@@ -187,9 +187,15 @@ class Optimizer(BaseOptimizer):
                     own = self.state.get(p)
                     operands += (p, g)
                     operands += [own[k] for k in keys] if own else self._new_state(p, group)
-        if len(operands) > 2:
-            for some in (operands,) if operands[2].place_ == operands[-1].place_ == 0 else by_device(operands, len(keys) + 2):
-                op.call(tuple(some), attrs)
+        if len(operands) > 2 and operands[2].place_:
+            for some in by_device(operands, len(keys) + 2):
+                op.call(some, attrs)
+        elif len(operands) > 2:
+            try:
+                op.call(tuple(operands), attrs)
+            except DeviceError:                            # the first is on the CPU, others are not
+                for some in by_device(operands, len(keys) + 2):
+                    op.call(some, attrs)
 
     def _ready(self, group: ParamGroup) -> tuple:
         """(op, attributes, keys of the states, tensor of the rate, its number): what a step needs of the options."""
@@ -295,13 +301,13 @@ def _filled(p: Tensor, s: State) -> Tensor:
     return full(tuple(p.shape), s.initial, dtype=p.dtype, **where)
 
 
-def by_device(operands: Sequence[Tensor], width: int) -> Iterator[list[Tensor]]:
+def by_device(operands: Sequence[Tensor], width: int) -> Iterator[tuple[Tensor, ...]]:
     """The operands of an update (rate, count, then `width` for each parameter) as those of one on each device."""
     places: dict[int, list[Tensor]] = {}
     for i in range(2, len(operands), width):
         places.setdefault(operands[i].place_, []).extend(operands[i:i + width])
     for place, some in places.items():
-        yield [*(carried(x, place) if place else x for x in operands[:2]), *some]
+        yield (*(carried(x, place) if place else x for x in operands[:2]), *some)
 
 
 def on_parts(op: Op, *tensors: Tensor) -> list[Tensor]:

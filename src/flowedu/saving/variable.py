@@ -120,7 +120,7 @@ class FileBackendVariableBlob:
 
 
 def write_variable(root: Path, name: str, value: Any) -> None:
-    d = getattr(value, "dtype", None)
+    d, value = getattr(value, "dtype", None), value.host_() if hasattr(value, "host_") else value
     array = value if isinstance(value, (np.ndarray, np.generic)) else _upper_halves(value) if d is dt.bfloat16 else \
         value.numpy() if callable(getattr(value, "numpy", None)) else None
     if not isinstance(array, (np.ndarray, np.generic)):

@@ -124,8 +124,10 @@ def empty(*size, dtype=None, device=None, requires_grad: bool = False, placement
     order = order_of("empty", checked("empty", memory_format, preserve=False), shape)
     lying = tuple(shape[d] for d in order)
     place = 0 if device is None else place_of(device)
-    t = _filled("empty", lying, 0, kind) if current_interpreter() is not None else new_elsewhere(lying, kind, place) if place \
-        else _empty(lying, kind, Tensor)
+    if current_interpreter() is not None:
+        t = _filled("empty", lying, 0, kind)
+    else:
+        t = new_elsewhere(lying, kind, place) if place else _empty(lying, kind, Tensor)
     t = out_of_order(t, order)
     return finished(t, device, requires_grad, placement, sbp)
 
@@ -171,7 +173,7 @@ def where(input) -> dict:
 
 
 def home(input, device=None):
-    """The device of what is made like `input`: the one that is given, else its own; None: the CPU, or a placement says it."""
+    """The device of what is made like `input`: the one that is given, else its own; None: the CPU, or its placement."""
     return device if device is not None or not getattr(input, "place_", 0) else input.device
 
 

@@ -92,3 +92,8 @@ def usable(d: str | device) -> device:
     if d.index:
         raise DeviceError("the CPU is one device", expected="cpu:0", got=str(d), fix='device("cpu")')
     return CPU
+
+
+def index_of(d: str | device | int | None) -> int | None:
+    """The number of a GPU as users write it: 1, "cuda:1", flow.device("cuda"); None: the current one."""
+    return d if d is None or isinstance(d, int) else usable(d).index

@@ -28,8 +28,10 @@ from flowedu.core.ops.promote import operate
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.dtype import FLOATS, int8
 from flowedu.core.values.spec import broadcast
-from flowedu.errors import ArgumentError, DTypeError, LazyTensorError, ShapeError
+from flowedu.errors import ArgumentError, DeviceError, DTypeError, LazyTensorError, ShapeError
 from flowedu.tensor.autograd import forget_grad, keep_grad
+from flowedu.tensor.device import device_of
+from flowedu.tensor.devices import made_with, moved
 from flowedu.tensor.overwriting import Overwritten, WroteIntoView
 from flowedu.tensor.promotion import can_cast
 from flowedu.tensor.writing import check_writable, keep_old_values, run_into, view_steps
@@ -55,6 +57,8 @@ def write_into(x: Tensor, z: Tensor, what: str = "copy_", since: int | None = No
                          got=str(tuple(z.shape)))
     if z.dtype is not x.dtype:
         z = _CAST.call((z,), (x.dtype,))
+    if z.place_ != x.place_:
+        z = moved(z, x.place_)
     if x.lay is not z.lay and top is None and not z.uniform and None in (x.lay, z.lay):
         raise ArgumentError(f"{what}: {'a local' if z.lay is None else 'a global'} tensor cannot be written into "
                             f"{'a local' if x.lay is None else 'a global'} one", expected="two local or two global tensors",
@@ -172,7 +176,11 @@ def compute_into(x: Tensor, f, args: tuple, kwargs: dict, what: str, lenient: bo
     """
     check_writable(x, what)
     since = x.node.seq - 1 if lenient and x.node is not None else tape_position()
-    z = f(x, *args, **kwargs)
+    if x.place_:
+        with made_with(x):
+            z = f(x, *args, **kwargs)
+    else:
+        z = f(x, *args, **kwargs)
     if not isinstance(z, Tensor):
         raise DTypeError(f"{what}: the function did not return a tensor", expected="a tensor", got=type(z).__name__)
     check_result(x, z, what)
@@ -185,6 +193,10 @@ def check_result(x: Tensor, z: Tensor, what: str) -> None:
         raise ShapeError(f"{what}: Can not expand origin shape {tuple(x.shape)} to {tuple(z.shape)} in an inplace "
                          f"operation", expected=f"a result of shape {tuple(x.shape)}", got=str(tuple(z.shape)),
                          fix=f"x = x.{what.rstrip('_')}(...)" if what.endswith("_") else "x = x + y instead of x += y")
+    if z.place_ != x.place_:
+        here, there = device_of(x.place_), device_of(z.place_)
+        raise DeviceError(f"{what}: Expected all tensors to be on the same device", expected="operands on one device",
+                          got=f"{here} and a result on {there}", fix=f'x = x.to("{there}") first')
     if not can_cast(z.dtype, x.dtype):
         raise DTypeError(f"{what}: result type {z.dtype!r} can't be cast to the desired output type {x.dtype!r}",
                          expected=f"a result that fits {x.dtype!r}", got=repr(z.dtype), fix="convert x: x.float(), say")

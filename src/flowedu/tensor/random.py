@@ -84,7 +84,8 @@ def randint(low, high=None, size=None, *, generator=None, dtype=None, device=Non
         raise ShapeError("randint: size is missing", expected="a tuple of sizes", got="None",
                          fix="flow.randint(0, 10, (2, 3))")
     with made_on(place_of(device)):
-        y = integers_of(sizes((size,) if isinstance(size, int) else (tuple(size),)), low, high, _shared(placement, generator))
+        shape = sizes((size,) if isinstance(size, int) else (tuple(size),))
+        y = integers_of(shape, low, high, _shared(placement, generator))
     return finished(y if dtype is None else cast(y, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
 
 
@@ -115,7 +116,8 @@ def randint_like(input, low, high=None, *, generator=None, dtype=None, device=No
                  memory_format=None) -> Tensor:
     low, high = (0, low) if high is None else (low, high)
     device = home(input, device)
-    y = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device, **where(input))
+    y = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
+                **where(input))
     return finished(like("randint_like", y, memory_format, input), device, requires_grad)
 
 

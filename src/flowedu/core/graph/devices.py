@@ -39,9 +39,9 @@ class OneDevice:
         return None
 
 
-def need_cpu(graph: str, name: str, x) -> None:
-    """Raise UnsupportedError for a tensor (or Array) whose memory is a GPU's: what is compiled runs on the CPU."""
+def need_cpu(what: str, name: str, x) -> None:
+    """Raise UnsupportedError for a tensor (or Array) whose memory is a GPU's: graphs and global tensors are on the CPU."""
     if x.place_:
-        raise UnsupportedError(f"{graph}: {name} is on cuda:{x.place_ - 1}, and graphs run on the CPU", expected="tensors on the "
-                               "CPU", got=f"{x.dtype.name}{list(x.shape)} on cuda:{x.place_ - 1}",
+        raise UnsupportedError(f"{what}: {name} is on cuda:{x.place_ - 1}, and this runs on the CPU", got=f"{x.dtype.name}"
+                               f"{list(x.shape)} on cuda:{x.place_ - 1}", expected="tensors on the CPU",
                                fix='x.cpu(), module.cpu(); or call the module itself, which runs on "cuda"')

@@ -67,14 +67,15 @@ cdef run_elsewhere(Entry e, tuple inputs, int device, int local_only, const int6
 
 
 cdef int start(Entry e, tuple inputs, list made, int device, const int64_t *drawn) except -1:
-    """Start the kernel on a GPU: all inputs are brought there, and made contiguous where the kernel wants that."""
+    """Start the kernel on a GPU, with inputs made contiguous where it wants that. (0-d ones of main memory are numbers to it.)
+    """
     cdef TensorBase x
     cdef list args = []
     cdef int i
     for i in range(len(inputs)):
         x = <TensorBase>inputs[i]
-        if x.block.device != device or (i >= 63 or (e.contiguous >> i) & 1) and not view_contiguous(&x.v):
-            x = packed(x, device)
+        if (i >= 63 or (e.contiguous >> i) & 1) and not view_contiguous(&x.v):
+            x = packed(x)
         args.append(x)
     filled.launch(e, args, made, None if drawn == NULL else (drawn[0], drawn[1]))
     return 0

@@ -113,9 +113,9 @@ class Tensor(TensorBase, metaclass=TensorType):
         if self.lay is not None:
             return slots.logical(self).numpy()
         if self.place_:
-            raise DTypeError(f"numpy: can't convert cuda:{self.place_ - 1} device type tensor to numpy. Use Tensor.cpu() to copy "
-                             "the tensor to host memory first", expected="a tensor on the CPU", got=f"cuda:{self.place_ - 1}",
-                             fix="x.cpu().numpy()")
+            raise DTypeError(f"numpy: can't convert cuda:{self.place_ - 1} device type tensor to numpy. Use Tensor.cpu() "
+                             "to copy the tensor to host memory first", expected="a tensor on the CPU",
+                             got=f"cuda:{self.place_ - 1}", fix="x.cpu().numpy()")
         if self.dtype.numpy is None:
             raise DTypeError("numpy: NumPy has no bfloat16", expected="a dtype NumPy has", got=repr(self.dtype),
                              fix="x.float().numpy()")
@@ -123,8 +123,8 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     def peek(self) -> np.ndarray:
         """numpy() for those who only look."""
-        return np.asarray(memoryview(self.host_())) if self.lay is None and self.has_memory and self.dtype.numpy is not None \
-            else self.numpy()
+        plain = self.lay is None and self.has_memory and self.dtype.numpy is not None
+        return np.asarray(memoryview(self.host_())) if plain else self.numpy()
 
     def item(self):
         """The one element as a Python number."""

@@ -25,6 +25,7 @@ class Here(threading.local):
     strict: bool = False             # chapter 6: no boxing by itself
     rule: str = "bytes"              # chapter 6: how layouts are chosen (core/sbp/rules.py)
     heard: list | None = None        # chapter 6: choices of layouts are told to it
+    gpu: Any = None                  # chapter 8: the context of its current GPU
     streams: dict | None = None      # chapter 8: {GPU: the stream its work is queued on}; others: the default stream
 
     def __repr__(self) -> str:

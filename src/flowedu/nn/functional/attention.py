@@ -53,7 +53,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     scale = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else float(scale)
     scores = times(_product(query, key, True), scale)
     if is_causal:
-        scores = E.where(beside(causal_mask(query.shape[-2], key.shape[-2]), scores), scalar(-math.inf, scores.dtype), scores)
+        mask = beside(causal_mask(query.shape[-2], key.shape[-2]), scores)
+        scores = E.where(mask, scalar(-math.inf, scores.dtype), scores)
     elif attn_mask is not None:
         scores = _masked(scores, attn_mask)
     weights = softmax(scores, -1)

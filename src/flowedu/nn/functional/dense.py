@@ -8,6 +8,7 @@ from flowedu.errors import ArgumentError, DTypeError, KernelError, OutOfRangeErr
 from flowedu.errors.once import inert
 from flowedu.nn.functional.common import check_tensor, reshaped
 from flowedu.tensor import Tensor, no_grad
+from flowedu.tensor.devices import made_with
 
 _r = REGISTRY
 _MATMUL, _ADD, _GATHER = REGISTRY["matmul"], REGISTRY["add"], REGISTRY["gather"]
@@ -137,8 +138,9 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
 
 def _used(input, weight):
     """How often each row is used, in the dtype of weight."""
-    return _r["gather_grad"](_r["constant"](shape=tuple(input.shape), value=1.0, dtype=weight.dtype), input, axis=0,
-                             size=weight.shape[0])
+    with made_with(input):
+        ones = _r["constant"](shape=tuple(input.shape), value=1.0, dtype=weight.dtype)
+    return _r["gather_grad"](ones, input, axis=0, size=weight.shape[0])
 
 
 def _shorten(weight, input, max_norm, norm_type) -> None:

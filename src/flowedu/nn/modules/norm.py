@@ -30,8 +30,10 @@ class _Norm(Module):
             self.register_parameter(name, new_parameter(num_features, dtype=dtype, device=device) if wanted else None)
         kind = dt.float32 if dtype is None else dtype
         for name, value in (("running_mean", 0.0), ("running_var", 1.0)):
-            self.register_buffer(name, full((num_features,), value, dtype=kind, device=device) if track_running_stats else None)
-        self.register_buffer("num_batches_tracked", full((), 0, dtype=dt.int64, device=device) if track_running_stats else None)
+            running = full((num_features,), value, dtype=kind, device=device) if track_running_stats else None
+            self.register_buffer(name, running)
+        count = full((), 0, dtype=dt.int64, device=device) if track_running_stats else None
+        self.register_buffer("num_batches_tracked", count)
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:

@@ -11,6 +11,7 @@ from flowedu.nn import init
 from flowedu.nn.functional import rnn
 from flowedu.nn.modules.linear import new_parameter
 from flowedu.tensor import Tensor
+from flowedu.tensor.devices import made_with
 
 
 class _Recurrent(Module):
@@ -75,7 +76,8 @@ class _Recurrent(Module):
         """The states before the first step, each (layers * directions, N, size)."""
         count = self.num_layers * (2 if self.bidirectional else 1)
         if given is None:
-            return [REGISTRY["constant"](shape=(count, x.shape[1], n), value=0.0, dtype=x.dtype) for n in sizes]
+            with made_with(x):
+                return [REGISTRY["constant"](shape=(count, x.shape[1], n), value=0.0, dtype=x.dtype) for n in sizes]
         states = []
         for state, n in zip(given if isinstance(given, (tuple, list)) else (given,), sizes):
             state = state.unsqueeze(1) if single else state
@@ -217,7 +219,8 @@ class _Cell(Module):
         single = x.ndim == 1
         x = x.unsqueeze(0) if single else x
         if state is None:
-            zero = REGISTRY["constant"](shape=(x.shape[0], self.hidden_size), value=0.0, dtype=x.dtype)
+            with made_with(x):
+                zero = REGISTRY["constant"](shape=(x.shape[0], self.hidden_size), value=0.0, dtype=x.dtype)
             state = (zero, zero)
         else:
             state = state if isinstance(state, (tuple, list)) else (state,)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from flowedu.core.grad.custom import Custom
+from flowedu.core.graph.devices import need_cpu
 from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.dispatch import copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
 from flowedu.core.ops.tensor import Tensor
@@ -80,6 +81,7 @@ class Boxed(Custom):
 
 def from_logical(t: Tensor, lay: Lay) -> Tensor:
     """A global tensor from its logical value, which every rank has in full."""
+    need_cpu("to_global", "the tensor", t)
     here = [d for d in lay.layout.devices if d in current().owned]
     whole = assembled(t.spec, lay.whole, dict.fromkeys(here, labelled(t, None)))
     return boxed_to(whole, lay)

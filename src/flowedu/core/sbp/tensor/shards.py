@@ -6,6 +6,7 @@ layout: what was split is split, the gradient of what was broadcast is partial, 
 from __future__ import annotations
 
 from flowedu.core.grad.custom import Custom
+from flowedu.core.graph.devices import need_cpu
 from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import Lay, current_interpreter, interpreter, labelled
@@ -46,6 +47,7 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
                          expected="both", got=f"placement={p!r}, sbp={sbps!r}",
                          fix='x.to_global(placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.split(0))')
     check_placement(p, "to_global")
+    need_cpu("to_global", "the tensor", x)
     lay, engine = lay_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
     alone = len(engine.owned) == engine.size           # all shards are here, and alike
     others = None if alone else shelf("shards of other ranks")
