@@ -62,6 +62,7 @@ METHODS = {
                                    "register_post_accumulate_grad_hook requires_grad retain_grad retains_grad",
     "tensor/test_devices.py": "cpu cuda device get_device is_complex is_cuda is_floating_point is_pinned pin_memory "
                               "type",
+    "cuda/test_engine_memory.py": "record_stream",
     "dist/test_spmd.py": "check_meta_consistency placement sbp to_global to_local",
     "tensor/test_random.py": "bernoulli multinomial",
     "tensor/test_attributes.py": "H is_cpu is_eager is_global is_lazy is_local is_meta is_quantized is_sparse layout "

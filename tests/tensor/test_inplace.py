@@ -38,7 +38,8 @@ FILLS = "uniform normal exponential random bernoulli trunc_normal".split()      
 SHAPES = "t transpose squeeze unsqueeze swapaxes swapdims movedim moveaxis".split()     # test_views.py
 DRAWS = "kaiming_normal kaiming_uniform orthogonal xavier_normal xavier_uniform".split()     # nn/test_init.py
 APART = "contiguous copy detach fill zero requires_grad".split()                        # with tests of their own
-FIELDS = "block differentiable grad readonly row_major shape size storage_offset version".split()    # no methods
+FIELDS = ("block differentiable grad host owner place readonly row_major shape size storage_offset "
+          "version").split()                             # no in-place methods
 
 
 def made(make, args):

@@ -38,7 +38,8 @@ class check:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind, e, trace) -> None:
+    def __exit__(self, *exc) -> None:
+        e = exc[1]
         if e is not None and isinstance(e, machine().driver.Error):
             error = raised(e, machine())
             raise error.told(problem=f"{self.what}: {error.problem}", at=error.at or user_line()) from None

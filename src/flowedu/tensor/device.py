@@ -86,7 +86,8 @@ def usable(d: str | device) -> device:
         if d == "cuda":
             return device("cuda", current())
         if found.index >= count:
-            raise DeviceError(f"there is no device {found}", expected=f"an index from 0 to {count - 1}", got=str(found))
+            raise DeviceError(f"there is no device {found}", expected=f"an index from 0 to {count - 1}", got=str(found),
+                              fix="FLOWEDU_CUDA_DEVICES says how many the simulator has")
         return found
     d = found
     if d.index:
