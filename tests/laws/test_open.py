@@ -43,12 +43,13 @@ def test_every_slot_is_filled_by_the_module_that_the_table_names(name, module):
         assert getattr(slots, name) is not None and type(getattr(slots, name)).__name__ != "Vacant"
 
 
-def test_after_the_import_only_chapter_6_has_slots_to_fill():
+def test_after_the_import_only_chapters_6_and_8_have_slots_to_fill():
     """In a process of its own: here, other tests have imported whatever fills them."""
     script = ("import flowedu; from flowedu.core.ops.dispatch import slots; "
               "print([n for n in dir(slots) if type(getattr(slots, n)).__name__.startswith('Vacant')])")
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True)
-    assert ast.literal_eval(said.stdout) == ["bring", "logical", "run_global", "write_parts"]
+    assert ast.literal_eval(said.stdout) == [
+        "bring", "carry", "device_memory", "launch", "logical", "run_global", "write_parts"]
 
 
 @pytest.mark.parametrize("name, module, use", [
