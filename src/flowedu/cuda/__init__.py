@@ -75,11 +75,11 @@ class device:
         self._index = _index_of(device)
 
     def __enter__(self) -> None:
-        self._before = _machine.machine().use()
-        _machine.machine().use(self._index)
+        self._on = _machine.machine().on(self._index)
+        self._on.__enter__()
 
     def __exit__(self, *exc) -> None:
-        _machine.machine().use(self._before)
+        self._on.__exit__()
 
 
 def synchronize(device: Any = None) -> None:

@@ -9,7 +9,6 @@ What goes wrong in a kernel is told when somebody waits for it; with FLOWEDU_CUD
 """
 from __future__ import annotations
 
-import ctypes
 import os
 from typing import Any
 
@@ -23,6 +22,7 @@ from flowedu.cuda.memory import device_memory
 from flowedu.cuda.streams import current_stream
 from flowedu.cuda.table import TABLE, View, fault
 from flowedu.errors import UnsupportedError, user_line
+from flowedu.tensor.interop import memory_of
 
 BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
 _numbers: dict[tuple[int, int, bytes], TensorBase] = {}  # {(GPU, dtype code, bits): a tensor there}
@@ -75,24 +75,6 @@ def _view(x: TensorBase) -> View:
     return View(x.address, x.dtype, x.shape_(), x.strides)
 
 
-class _on:
-    """The device of a tensor, for the length of a call."""
-
-    __slots__ = ("before", "index", "machine")
-
-    def __init__(self, place: int):
-        self.index, self.machine = place - 1, machine()
-
-    def __enter__(self) -> None:
-        self.before = self.machine.use()
-        if self.before != self.index:
-            self.machine.use(self.index)
-
-    def __exit__(self, *exc) -> None:
-        if self.before != self.index:
-            self.machine.use(self.before)
-
-
 def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], drawn: tuple[int, int] | None) -> None:
     """Start the kernel of a call. All tensors are on one device. drawn: a random op's seed and draw."""
     ready = entry.launched
@@ -102,7 +84,7 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
     place = outputs[0].place_ if outputs else max([x.place_ for x in inputs])
     if ready.indexes:
         _readers.setdefault(place - 1, {})[entry.op.name] = entry.op
-    with _on(place), check(entry.op.name):
+    with machine().on(place - 1), check(entry.op.name):
         args = [_view(x) if x.place_ else _number(x, place - 1) for x in inputs]
         args += [_view(y) for y in outputs]
         ready.row(args, ints, ready.reals, current_stream(place - 1).handle, formula=ready.formula)
@@ -113,7 +95,7 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
 
 def _number(x: TensorBase, index: int) -> View:
     """A 0-d tensor of main memory, as it lies on a device: programs multiply by the same few numbers again and again."""
-    key = index, x.dtype.code, bytes(_bytes(x))
+    key = index, x.dtype.code, bytes(memory_of(x))
     found = _numbers.get(key)
     if found is None:
         if len(_numbers) >= 4096:
@@ -144,11 +126,6 @@ def look(index: int) -> None:
 
 
 # ---- values that travel
-def _bytes(x: TensorBase):
-    """The memory of a contiguous tensor on the CPU as a buffer."""
-    return (ctypes.c_char * (x.size_ * x.dtype.bytes)).from_address(x.address)
-
-
 def carry(x: TensorBase, y: TensorBase) -> None:
     """Copy x's values into y, of the same shape and dtype; each may be anywhere, with any strides."""
     if not x.size_:
@@ -161,14 +138,14 @@ def carry(x: TensorBase, y: TensorBase) -> None:
         carry_into(y, carried(x, y.place_))
     else:
         m = machine()
-        with _on(x.place_ or y.place_), check("copy"):
+        with m.on((x.place_ or y.place_) - 1), check("copy"):
             if not x.place_:
-                m.driver.memcpy_htod_async(y.address, _bytes(x), current_stream(y.place_ - 1).handle)
+                m.driver.memcpy_htod_async(y.address, memory_of(x), current_stream(y.place_ - 1).handle)
                 current_stream(y.place_ - 1).synchronize()
             elif not y.place_:
                 look(x.place_ - 1)
                 s = current_stream(x.place_ - 1)
-                m.driver.memcpy_dtoh_async(_bytes(y), x.address, s.handle)
+                m.driver.memcpy_dtoh_async(memory_of(y), x.address, s.handle)
                 s.synchronize()
             else:
                 for place in (x.place_, y.place_):           # it is written there, and nobody reads what lies here
@@ -189,7 +166,7 @@ def carry_into(y: TensorBase, x: TensorBase) -> None:
 
 def _within(x: TensorBase, y: TensorBase) -> None:
     """By the copy kernel of their device."""
-    with _on(x.place_), check("copy"):
+    with machine().on(x.place_ - 1), check("copy"):
         TABLE["copy", x.dtype.code]([_view(x), _view(y)], stream=current_stream(x.place_ - 1).handle)
         if BLOCKING:
             machine().driver.Context.synchronize()

@@ -7,7 +7,6 @@ import functools
 import os
 import sys
 import threading
-from contextlib import contextmanager
 
 from flowedu.core.values.here import here
 from flowedu.errors import DeviceError
@@ -69,14 +68,9 @@ class Machine:
         here.gpu = _Held(self.driver, self._contexts[index], index)
         return index
 
-    @contextmanager
-    def on(self, index: int | None):
-        """This device (None: the current one) for the length of a `with`."""
-        before = self.use()
-        try:
-            yield self.use(index)
-        finally:
-            self.use(before)
+    def on(self, index: int | None) -> _On:
+        """`with machine.on(1) as index:` this device is this thread's inside (None: the one it has)."""
+        return _On(self, index)
 
     def name(self, index: int | None = None) -> str:
         with self.on(index) as i:
@@ -89,14 +83,6 @@ class Machine:
             self._limits[index] = {str(k): v for k, v in self.driver.Device(index).get_attributes().items()}
         return self._limits[index]
 
-    def allocated(self, index: int | None = None, most: bool = False) -> int:
-        """Bytes in use; the most there were at a time is what only the simulator knows."""
-        with self.on(index) as i:
-            if most and self.library:
-                return self.library.cudasim_most_used(i)
-            unused, total = self.driver.mem_get_info()
-            return total - unused
-
     def _leave(self) -> None:
         """A context that is still current when the process ends aborts it."""
         held = here.gpu
@@ -104,6 +90,22 @@ class Machine:
             held.leave()
             here.gpu = None
         self._contexts.clear()
+
+
+class _On:
+    """A device for the length of a `with`; a class, for every launch goes through it."""
+
+    __slots__ = ("before", "index", "machine")
+
+    def __init__(self, machine: Machine, index: int | None):
+        self.machine, self.index = machine, index
+
+    def __enter__(self) -> int:
+        self.before = self.machine.use()
+        return self.before if self.index is None else self.machine.use(self.index)
+
+    def __exit__(self, *exc) -> None:
+        self.machine.use(self.before)
 
 
 class _Held:
@@ -187,5 +189,4 @@ def _load_simulator():
     simulator = ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
     for text in ("cudasim_report", "cudasim_profile_stop"):
         getattr(simulator, text).restype = ctypes.c_char_p
-    simulator.cudasim_most_used.restype = ctypes.c_size_t
     return simulator

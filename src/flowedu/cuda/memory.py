@@ -109,11 +109,7 @@ def pool(index: int) -> Pool:
 
 def device_memory(nbytes: int, index: int) -> Memory:
     """What core/ops/elsewhere.pxi takes memory of a GPU with."""
-    m = machine()
-    before = m.use()
-    if before == index:
-        return pool(index).take(nbytes)
-    with m.on(index):
+    with machine().on(index):
         return pool(index).take(nbytes)
 
 

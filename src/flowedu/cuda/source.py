@@ -2,14 +2,12 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 import struct
 import subprocess
-import tempfile
 from pathlib import Path
 
-from flowedu.cuda.folders import cache_folder, keep
+from flowedu.cuda.folders import made_once
 from flowedu.errors import DeviceError, KernelError
 
 _LINE = re.compile(r"kernel\.cu(?::(\d+)(?::\d+)?: (?:fatal )?error: |"                        # g++
@@ -51,21 +49,16 @@ def cubin(text: str, arch: str, options: tuple[str, ...] = (), source: str = "")
     if found is None or found.nvcc is None:
         raise DeviceError("there is no nvcc", expected="CUDA's toolkit: CUDA_HOME, /usr/local/cuda, or nvcc on the PATH",
                           got="none of them", fix="`make test-cuda` installs one into .venv")
-    key = hashlib.sha256("\0".join([text, arch, *options, _version(str(found.nvcc))]).encode()).hexdigest()[:32]
-    file = cache_folder() / "cubins" / f"{key}.cubin"
-    try:
-        return file.read_bytes()
-    except OSError:
-        pass
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "kernel.cu").write_text(text)
+
+    def make(folder: Path) -> Path:
+        (folder / "kernel.cu").write_text(text)
         done = subprocess.run([str(found.nvcc), "-cubin", f"-arch={arch}", "-std=c++17", *options, "kernel.cu",
                                "-o", "kernel.cubin"], capture_output=True, text=True, cwd=folder)
         if done.returncode:
             raise told(done.stderr + done.stdout, source or text)
-        data = Path(folder, "kernel.cubin").read_bytes()
-    keep(file, data)
-    return data
+        return folder / "kernel.cubin"
+
+    return made_once("cubins", ".cubin", (text, arch, *options, _version(str(found.nvcc))), make)
 
 
 def told(said: str, source: str) -> KernelError:

@@ -89,9 +89,8 @@ def usable(d: str | device) -> device:
             raise DeviceError(f"there is no device {found}", expected=f"an index from 0 to {count - 1}", got=str(found),
                               fix="FLOWEDU_CUDA_DEVICES says how many the simulator has")
         return found
-    d = found
-    if d.index:
-        raise DeviceError("the CPU is one device", expected="cpu:0", got=str(d), fix='device("cpu")')
+    if found.index:
+        raise DeviceError("the CPU is one device", expected="cpu:0", got=str(found), fix='device("cpu")')
     return CPU
 
 

@@ -119,7 +119,7 @@ def _rebuilt(cls: type, array, dtype: dt.dtype, shape: tuple, requires_grad: boo
     t = _empty(shape, dtype, cls)
     if dtype.numpy is None:                              # bfloat16: its bits
         words = np.frombuffer(array, np.uint16).reshape(shape)
-        np.frombuffer(_bits(t), np.uint16).reshape(shape)[...] = words
+        np.frombuffer(memory_of(t), np.uint16).reshape(shape)[...] = words
     else:
         t.numpy()[...] = array
     if requires_grad:
@@ -127,7 +127,8 @@ def _rebuilt(cls: type, array, dtype: dt.dtype, shape: tuple, requires_grad: boo
     return t
 
 
-def _bits(t: Tensor):
+def memory_of(t: Tensor):
+    """The memory of a contiguous tensor on the CPU as a buffer of bytes, bfloat16 included."""
     import ctypes
     return (ctypes.c_char * (t.size_ * t.dtype.bytes)).from_address(t.address)
 
@@ -136,7 +137,7 @@ def __reduce_ex__(self, protocol):
     self._need_data("__reduce_ex__()")
     whole = row_by_row(self.detach().host_())             # the numbers alone: who loads them says where they go
     array = np.ascontiguousarray(whole.numpy()).reshape(whole.shape_()) if self.dtype.numpy is not None \
-        else bytes(_bits(whole))
+        else bytes(memory_of(whole))
     return _rebuilt, (type(self), array, self.dtype, self.shape_(), self.requires_grad)
 
 

@@ -9,9 +9,8 @@ from flowedu.cuda.view import View
 
 def _taps(call: Call, x: View, y: View) -> bytes:
     """struct Taps of resize.cu. ints: interpolate, then places; reals: shares."""
-    return struct.pack("=8q", x.shape[0] * x.shape[1], *x.shape[2:], *y.shape[2:], call.ints[0], kept(tuple(call.ints[1:]),
-                                                                                                      "q"),
-                       kept(tuple(call.reals), "d"))
+    return struct.pack("=8q", x.shape[0] * x.shape[1], *x.shape[2:], *y.shape[2:], call.ints[0],
+                       kept(tuple(call.ints[1:]), "q"), kept(tuple(call.reals), "d"))
 
 
 @kernel("resize2d", file="resize.cu")
@@ -43,8 +42,7 @@ def ctc_loss(call: Call) -> None:
     *given, y = call.args
     if y.size:
         call.run("ctc_loss", _batch(call, *given), call.ints[1], given[0].pointer, y.pointer, call.work, flag(),
-                 blocks=blocks(y.size, 1),
-                 threads=64)
+                 blocks=blocks(y.size, 1), threads=64)
 
 
 @kernel("ctc_loss_grad", file="ctc.cu", work=lambda call: _rows(*call.args[1:3], call.args[1].shape[0] + 3))

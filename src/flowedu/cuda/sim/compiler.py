@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from flowedu.cuda.folders import cache_folder, keep
+from flowedu.cuda.folders import made_once
 from flowedu.cuda.sim.translate import translate
 
 HERE = Path(__file__).parent
@@ -60,21 +60,11 @@ def identity() -> str:
 def compiled(source: str, *, checked: bool = False, options: tuple[str, ...] = ()) -> bytes:
     """The shared object of a CUDA source, from the cache if it was made before. Raises CompileError."""
     variant = "checked" if checked else "plain"
-    key = hashlib.sha256("\0".join([source, variant, *options, identity()]).encode()).hexdigest()[:32]
-    file = cache_folder() / "sim-modules" / f"{key}.so"
-    try:
-        return file.read_bytes()
-    except OSError:
-        pass
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder, "kernel.so")
-        build(source, made, variant, options)
-        data = made.read_bytes()
-    keep(file, data)
-    return data
+    return made_once("sim-modules", ".so", (source, variant, *options, identity()),
+                     lambda folder: build(source, folder / "kernel.so", variant, options))
 
 
-def build(source: str, made: Path, variant: str, options: tuple[str, ...]) -> None:
+def build(source: str, made: Path, variant: str, options: tuple[str, ...]) -> Path:
     """First the preprocessor, so that kernels that a macro writes are seen, too; then the rest."""
     lines = source
     if "#" in source:
@@ -90,3 +80,4 @@ def build(source: str, made: Path, variant: str, options: tuple[str, ...]) -> No
                   "-o", made.name], folder=made.parent)
     if second.returncode:
         raise CompileError(second.stderr)
+    return made

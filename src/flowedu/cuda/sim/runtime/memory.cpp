@@ -16,7 +16,7 @@ namespace sim {
 Region memory;
 uintptr_t dynamic_shared = 0;
 std::map<uintptr_t, Allocation> allocations;
-size_t used[65], most_used[65];                         // the last is that of pinned memory
+size_t used[65];                                        // the last is that of pinned memory
 
 namespace {
 
@@ -82,7 +82,7 @@ uintptr_t allocate(size_t size, int device) {
         holes.erase(h);
         if (length > room) holes[a + room] = length - room;
         allocations[a] = {size, room, device};
-        most_used[owner] = std::max(most_used[owner], used[owner] += size);
+        used[owner] += size;
         if (size <= FILLED) memset((void*)a, 0xff, size);       // NaN for floats: who reads it unwritten will notice
         set_marks(a, room, NOTHING);
         set_marks(a, size, device < 0 ? WRITTEN : FRESH);       // the host writes to pinned memory where nobody sees it

@@ -39,7 +39,7 @@ extern Region memory;                                   // of all devices; its b
 extern uintptr_t dynamic_shared;
 constexpr size_t MOST_SHARED = 227 << 10, DYNAMIC_ROOM = 1 << 20;
 extern std::map<uintptr_t, Allocation> allocations;
-extern size_t used[], most_used[];
+extern size_t used[];
 
 void open_memory();
 uintptr_t allocate(size_t size, int device);            // 0: no room

@@ -123,4 +123,3 @@ const std::string& report_text() { return text; }
 }  // namespace sim
 
 extern "C" __attribute__((visibility("default"))) const char* cudasim_report() { return sim::report_rows().c_str(); }
-extern "C" __attribute__((visibility("default"))) size_t cudasim_most_used(int device) { return sim::most_used[device]; }
