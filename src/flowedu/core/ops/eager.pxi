@@ -1,8 +1,6 @@
 # Chapter 2: the eager interpreter (part of dispatch.pyx). Run an op now: its Entry, memory for the outputs, the kernel.
-#
-# That is all there is to a plain call, and one line more where a gradient is wanted: the tape (node.pxi) remembers it. What is
-# not plain says so by a flag, of an input or of the Entry, and `special` asks the chapter that owns the flag: views (link.pxi),
-# graphs (lazy.pxi), devices (spread.pxi, elsewhere.pxi).
+# That is all; where a gradient is wanted the tape (node.pxi) remembers it. What is not plain says so by a flag, of an input or
+# of the Entry; `special` asks the flag's chapter: views (link.pxi), graphs (lazy.pxi), devices (spread.pxi, elsewhere.pxi).
 
 cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
     """Run an op now. drawn: a random op's seed and draw, instead of those in `attrs`."""
@@ -26,25 +24,15 @@ cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
 
 
 cdef inline run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
-    """Memory for the outputs, filled by a kernel."""
+    """Memory for the output, filled by a kernel."""
     cdef fe_view args[MAX_ARGS]
-    cdef int i
     cdef TensorBase y
-    cdef list made
-    if e.nin + e.nout > MAX_ARGS:
+    if e.nout != 1 or e.nin >= MAX_ARGS:
         return run_many(e, inputs, local_only, drawn)
-    if e.nout == 1:
-        y = fresh(e, 0, local_only)
-        args[e.nin] = y.v
-        compute(e, inputs, args, drawn)
-        return y
-    made = []
-    for i in range(e.nout):
-        y = fresh(e, i, local_only)
-        args[e.nin + i] = y.v
-        made.append(y)
+    y = fresh(e, 0, local_only)
+    args[e.nin] = y.v
     compute(e, inputs, args, drawn)
-    return tuple(made)
+    return y
 
 
 cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn):
@@ -80,18 +68,21 @@ cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int
 
 
 cdef run_many(Entry e, tuple inputs, int local_only, const int64_t *drawn):
-    """`run` with many inputs or outputs (concat, add_n): the list of views is allocated."""
+    """`run` with several outputs, or many inputs (concat, add_n): the list of views may be long."""
     cdef int i
-    cdef list made = [fresh(e, i, local_only) for i in range(e.nout)]
-    cdef fe_view *args = <fe_view *>calloc(e.nin + e.nout, sizeof(fe_view))
+    cdef fe_view few[MAX_ARGS]
+    cdef fe_view *args = &few[0] if e.nin + e.nout <= MAX_ARGS else <fe_view *>calloc(e.nin + e.nout, sizeof(fe_view))
+    cdef list made
     if args == NULL:
         raise MemoryError
     try:
+        made = [fresh(e, i, local_only) for i in range(e.nout)]
         for i in range(e.nout):
             args[e.nin + i] = (<TensorBase>made[i]).v
-        compute(e, inputs, args, drawn)
+        compute_any(e, inputs, args, drawn)
     finally:
-        free(args)
+        if args != &few[0]:
+            free(args)
     return made[0] if e.nout == 1 else tuple(made)
 
 

@@ -45,7 +45,7 @@ cdef class Entry:
             for d in range(self.outs[0].ndim):                 # a single element needs no step, however large it is
                 self.outs[0].stride[d] = strides[d] if specs[0].shape[d] > 1 or abs(strides[d]) < 1 << 58 else 1
         self.differentiable, self.python = bool(op.rules), isinstance(extra, PyCall)
-        self.quick = self.fn != NULL and self.work == NULL and cost < SMALL and not self.python
+        self.quick = self.fn != NULL and self.work == NULL and cost < SMALL and self.nin < 63 and not self.python
         if not in_specs:
             self.flags |= ELSEWHERE | LOCAL_ONLY if op.random else ELSEWHERE      # maybe: see place_of
 
@@ -136,7 +136,7 @@ cdef inline answer(OpBase op, tuple inputs, tuple attrs):
     return eager(op, inputs, attrs)
 
 
-cdef int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
+cdef inline int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
     """What of the inputs decides on the Entry; returns how many numbers that is."""
     cdef fe_view *v
     cdef int64_t k = 0

@@ -4,9 +4,25 @@ cdef inline int compute(Entry e, tuple inputs, fe_view *args, const int64_t *dra
     """Call the kernel. args: room for views of the inputs, then those of the outputs. drawn: a random op's seed and draw, or
     NULL."""
     cdef fe_call call
+    cdef bint plain = e.quick and drawn == NULL
+    cdef int i
+    for i in range(e.nin if plain else 0):
+        args[i] = (<TensorBase>inputs[i]).v
+        plain = plain and not ((e.contiguous >> i) & 1 and not view_contiguous(&args[i]))
+    if not plain:
+        return compute_any(e, inputs, args, drawn)
+    bind(&call, e, args, e.ints)
+    if call_alone(&call) != FE_OK:
+        raise index_error(e.op, call.detail)
+    return 0
+
+
+cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1:
+    """The same for calls that are large, draw random numbers, have a Python kernel, or inputs that must be packed first."""
+    cdef fe_call call
     cdef int64_t own[MAX_DRAWN]
     cdef const int64_t *ints = e.ints
-    cdef int i, status
+    cdef int i
     cdef TensorBase x
     cdef list held = None                          # contiguous copies of inputs that have to be contiguous
     for i in range(e.nin):
@@ -22,19 +38,15 @@ cdef inline int compute(Entry e, tuple inputs, fe_view *args, const int64_t *dra
         own[0], own[1] = drawn[0], drawn[1]
         ints = own
     bind(&call, e, args, ints)
-    if e.quick:
-        status = call_alone(&call)
-    elif e.python:                                 # `work` owns the inputs; what the function raised is raised here
+    if e.python:                                   # `work` owns the inputs; what the function raised is raised here
         owner = (inputs, held)
         call.work = <char *><PyObject *>owner
         if call_alone(&call) != FE_OK:
             raise kept_error(call.detail, f"in op {e.op.name}, called at {user_line()}")
         return 0
-    elif e.fn == NULL:
+    if e.fn == NULL:
         raise no_kernel(e.op, inputs)
-    else:
-        status = launch(&call, e.work, e.cost)
-    if status != FE_OK:
+    if launch(&call, e.work, e.cost) != FE_OK:
         raise index_error(e.op, call.detail)
     return 0
 

@@ -11,8 +11,7 @@ cdef TensorBase new_tensor():
 cdef TensorBase fresh(Entry e, int i, int local_only):
     """Memory for output i."""
     cdef TensorBase y = new_tensor()
-    if not local_only:
-        y.flags |= UNIFORM
+    y.flags |= 0 if local_only else UNIFORM
     y.v = e.outs[i]
     y.block = block_try(fe_numel(&y.v) * BYTES[y.v.dtype])
     if y.block == NULL:
@@ -26,8 +25,7 @@ cdef TensorBase alias_of(TensorBase t):
     cdef TensorBase y = new_tensor()
     y.v, y.block = t.v, t.block
     set_lay(y, t.lay_)
-    set_flag(y, UNIFORM, t.flags & UNIFORM)
-    set_flag(y, ELSEWHERE, t.flags & ELSEWHERE)
+    y.flags |= t.flags & (UNIFORM | ELSEWHERE)
     if y.block != NULL:
         y.block.refs += 1
     elif t.rare is not None:                       # lazy: the same symbol; global: the same parts
