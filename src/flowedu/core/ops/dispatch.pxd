@@ -17,6 +17,7 @@ cdef enum:                           # what of a tensor (TensorBase.flags), or o
     UNIFORM = 32                     # is the usual case, so a tensor keeps the opposite, and flags_of turns it round
     INFERENCE = 64                   # made in inference mode
     ADOPTED = 128                    # is the .grad of some leaf, which nobody else may use as theirs
+    MANY = 1024                      # of a call: it has several outputs, or many inputs (run_many)
 
 cdef enum:
     MAX_KEY = 160                    # numbers in the key of a call: shapes and strides of its inputs
@@ -40,7 +41,7 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef object keep                 # owns what `extra` points to
     cdef int64_t contiguous          # bit i: input i must be contiguous
     cdef readonly int64_t cost       # elements touched, or flops / 8: decides on threads
-    cdef int flags                   # VIEW, WRITES; LOCAL_ONLY: numbers from nothing, drawn anew wherever it is called
+    cdef int flags                   # VIEW, WRITES, MANY; LOCAL_ONLY: numbers from nothing, drawn anew wherever it is called
     cdef readonly bint python        # the kernel is a Python function (pykernel.pyx)
     cdef bint quick                  # the kernel is small and wants no scratch: one thread calls it at once
     cdef int64_t offset

@@ -27,8 +27,6 @@ cdef inline run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
     """Memory for the output, filled by a kernel."""
     cdef fe_view args[MAX_ARGS]
     cdef TensorBase y
-    if e.nout != 1 or e.nin >= MAX_ARGS:
-        return run_many(e, inputs, local_only, drawn)
     y = fresh(e, 0, local_only)
     args[e.nin] = y.v
     compute(e, inputs, args, drawn)
@@ -58,8 +56,8 @@ cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int
         mark_written(op, inputs, e)
     flags |= e.flags
     result = view_of(<TensorBase>inputs[0], op, attrs, e, flags) if e.flags & VIEW else \
-        run(e, inputs, flags & LOCAL_ONLY, drawn) if device == 0 else \
-        run_elsewhere(e, inputs, device, flags & LOCAL_ONLY, drawn)
+        run_elsewhere(e, inputs, device, flags & LOCAL_ONLY, drawn) if device != 0 else \
+        run_many(e, inputs, flags & LOCAL_ONLY, drawn) if e.flags & MANY else run(e, inputs, flags & LOCAL_ONLY, drawn)
     if lay is not None:
         label(result, lay)
     if flags & TRACKED and not fe_grad_off:

@@ -9,8 +9,9 @@ cdef class Entry:
         self.op, self.attrs, self.specs, self.nin, self.nout = op, attrs, specs, len(in_specs), len(specs)
         self.in_shapes = tuple([s.shape for s in in_specs])
         self.in_dtypes = tuple([s.dtype for s in in_specs])
+        self.flags = MANY if self.nout != 1 or self.nin >= MAX_ARGS else 0
         if op.mutates is not None:
-            self.written, self.flags = tuple(op.mutates(len(in_specs))), WRITES
+            self.written, self.flags = tuple(op.mutates(len(in_specs))), self.flags | WRITES
         self.cost, self.keep = cost, extra
         self.extra = NULL if extra is None else <const void *><size_t>extra.address
         if kernel is not None:

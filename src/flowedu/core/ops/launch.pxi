@@ -12,9 +12,7 @@ cdef inline int compute(Entry e, tuple inputs, fe_view *args, const int64_t *dra
     if not plain:
         return compute_any(e, inputs, args, drawn)
     bind(&call, e, args, e.ints)
-    if call_alone(&call) != FE_OK:
-        raise index_error(e.op, call.detail)
-    return 0
+    return 0 if call_alone(&call) == FE_OK else raise_index(e, call.detail)
 
 
 cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1:
@@ -46,9 +44,11 @@ cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn)
         return 0
     if e.fn == NULL:
         raise no_kernel(e.op, inputs)
-    if launch(&call, e.work, e.cost) != FE_OK:
-        raise index_error(e.op, call.detail)
-    return 0
+    return 0 if launch(&call, e.work, e.cost) == FE_OK else raise_index(e, call.detail)
+
+
+cdef int raise_index(Entry e, int64_t got) except -1:
+    raise index_error(e.op, got)
 
 
 cdef inline void bind(fe_call *call, Entry e, fe_view *args, const int64_t *ints) noexcept:

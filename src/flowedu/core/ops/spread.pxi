@@ -19,19 +19,19 @@ cdef inline void set_lay(TensorBase x, Lay lay):
 
 cdef Lay one_device(tuple inputs):
     """How the results lie if all inputs are in the memory of one device; None: `spread_call` has to see to it."""
-    cdef Lay lay = None
-    cdef TensorBase x
+    cdef PyObject *x                               # borrowed: counting references costs 20 ns of a call of 160
+    cdef PyObject *lay = NULL
     cdef int i
     for i in range(len(inputs)):
-        x = <TensorBase>inputs[i]
-        if x.lay_ is None:
-            if not x.flags & UNIFORM:              # it may differ from rank to rank: spread_call says what is wrong
+        x = <PyObject *>inputs[i]
+        if (<TensorBase>x).lay_ is None:
+            if not (<TensorBase>x).flags & UNIFORM:          # it may differ from rank to rank: spread_call says what is wrong
                 return None
-        elif x.block == NULL or lay is not None and x.lay_.whole is not lay:
+        elif (<TensorBase>x).block == NULL or lay != NULL and <PyObject *>(<TensorBase>x).lay_.whole != lay:
             return None
         else:
-            lay = x.lay_.whole
-    return lay
+            lay = <PyObject *>(<TensorBase>x).lay_.whole
+    return None if lay == NULL else <Lay>lay
 
 
 cdef int label(result, Lay lay) except -1:
