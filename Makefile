@@ -27,7 +27,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help test test-torch test-mpi test-cuda peers mutants fuzz lint bench build build-debug test-debug annotate clean
+.PHONY: help start check watch hint list solution authors-check test test-torch test-mpi test-cuda peers mutants fuzz lint bench build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -47,6 +47,28 @@ chapter-%:
 	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record && \
 	$(PY) -m flowedu.learn.lesson "$$d/README.md" $$(ls "$$d"/*.md | grep -v '/README.md$$') && \
 	$(PY) "$$d/demo.py" $(ARGS)
+
+# Exercises: answers lie in the folder WORK, nothing under src/ is written.
+start: $(READY)  ## exercises: make the work files of a chapter (CH=4; else the next)
+	@$(PY) -m flowedu.learn start $(CH)
+
+check: $(READY)  ## exercises: check one (EX=4.3; else the next)
+	@$(PY) -m flowedu.learn check $(EX)
+
+watch: $(READY)  ## exercises: check whenever a work file is saved; keys for hints and the next one
+	@$(PY) -m flowedu.learn watch
+
+hint: $(READY)  ## exercises: the next hint (EX=4.3)
+	@$(PY) -m flowedu.learn hint $(EX)
+
+list: $(READY)  ## exercises: all of them, and what is done
+	@$(PY) -m flowedu.learn list
+
+solution: $(READY)  ## exercises: the library's own lines, after passing (EX=4.3; FORCE=1 before)
+	@$(PY) -m flowedu.learn solution $(EX) $(if $(FORCE),--force)
+
+authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by the law it names
+	@$(PY) -m flowedu.learn.authors $(EX)
 
 test: $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)
 	@$(PY) -m pytest -n 2 $(ARGS)

@@ -2,6 +2,8 @@
 
 Public names, grouped by the chapter that explains them. No logic here.
 """
+import os as _os
+
 from flowedu import faces                             # first: what is imported by another path than where it lives
 
 # chapter 1: blobs, dtypes, placeholders
@@ -190,5 +192,8 @@ _register_shelf({
     "signature of a job": "flowedu.oneflow04.job.signature:job_signature"})
 
 __version__ = "0.1.0"
+
+if _os.environ.get("FLOWEDU_HOLES"):     # a folder of answers to the exercises: they run in the places of the library's own
+    from flowedu.learn import swap as _swap
 
 _present_all()                # last: from here on a wrong call of any of these says what is wrong

@@ -21,6 +21,9 @@ import numpy as np
 class Wrong(AssertionError):
     """An answer that is not right; the message says what to think about."""
 
+    def __init__(self, problem: str, hint: str = ""):
+        super().__init__(problem + (f"\n  hint: {hint}" if hint else ""))
+
 
 class Result(NamedTuple):
     """How one exercise went: state is "right", "wrong" or "open"."""

@@ -43,7 +43,7 @@ class Op(OpBase):
             raise ArgumentError(f"define {signature.name}: the parts of its record do not fit",
                                 expected="Kernel or View, Split, Effects, Laws, each once",
                                 got=", ".join(type(p).__name__ for p in parts), fix="see flowedu/core/ops/record.py")
-        fields = {**DEFAULTS, "doc": doc}
+        fields = {**DEFAULTS, "doc": doc, "made": (signature, meaning, parts, grad, doc)}
         for part in (signature, meaning, *parts):
             fields.update(zip(part._fields, part))
         fields |= settled(fields) | gradients(grad, signature)

@@ -81,13 +81,10 @@ cdef class Rule:
 cdef class OpBase:
     """The part of an op record that the eager path touches. core/ops/define.py adds the rest."""
 
-    def __cinit__(self):
-        self.entries = {}
-        self.recent = []
-
     def __init__(self, dict fields):
         """Takes out of `fields` those that C reads; Python keeps the others."""
         take = fields.pop
+        self.entries, self.recent = {}, []
         self.inputs, self.outputs, self.variadic = take("inputs"), take("outputs"), take("variadic")
         self.defaults, self.required, self.attr_index = take("defaults"), take("required"), take("attr_index")
         self.view, self.elementwise = take("view"), take("elementwise")

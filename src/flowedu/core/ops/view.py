@@ -17,34 +17,21 @@ def reshape_strides(shape, strides, new):
     """Strides of `new` over the same memory, or None where a copy is needed."""
     if prod(shape) == 0 or tuple(strides) == row_major(shape):     # contiguous memory takes every shape
         return row_major(new)
-    old = [(n, s) for n, s in zip(shape, strides) if n != 1]
-    out, i = [0] * len(new), len(old) - 1
-    run, step = 1, old[-1][1] if old else 1      # a run of old axes that step evenly, consumed from the right
-    room = 1
-    for j in range(len(new) - 1, -1, -1):
-        if new[j] == 1:
-            out[j] = step * run if room == 1 else step
-            continue
-        if room == 1:                             # take the next run of mergeable old axes
-            if i < 0:
-                return None
-            room, step = old[i]
-            i -= 1
-            while i >= 0 and room < new[j] and old[i][1] == step * room:
-                room *= old[i][0]
-                i -= 1
-            while i >= 0 and room % new[j] and old[i][1] == step * room:
-                room *= old[i][0]
-                i -= 1
-            run = 1
-        if room % new[j]:
+    runs = []                                     # neighbours that step evenly are as good as one axis
+    for n, s in zip(shape, strides):
+        if n != 1 and runs and runs[-1][1] == s * n:
+            runs[-1] = runs[-1][0] * n, s
+        elif n != 1:
+            runs.append((n, s))
+    out, room, step = [], 1, 1                    # what is left of a run, and how far apart its elements are
+    for n in reversed(new):
+        if n != 1 and room == 1 and runs:
+            room, step = runs.pop()
+        if room % n:
             return None
-        out[j] = step * run
-        run *= new[j]
-        room //= new[j]
-        if room == 1:
-            step, run = step * run, 1
-    return tuple(out) if i < 0 and room == 1 else None
+        out.append(step)
+        room, step = room // n, step * n
+    return tuple(reversed(out)) if not runs and room == 1 else None
 
 
 def reshape_axes(x, shape):

@@ -1,0 +1,8 @@
+# values.refuses
+def broadcast(*shapes, what="broadcast"):
+    rank = max((len(s) for s in shapes), default=0)
+    out = []
+    for axis in range(rank):
+        sizes = {s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0} - {1}
+        out.append(max(sizes) if sizes else 1)
+    return tuple(out)

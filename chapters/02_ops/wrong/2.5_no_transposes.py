@@ -1,0 +1,7 @@
+# gradients.matmul
+def da(dy, b):
+    return matmul(dy, b)
+
+
+def db(dy, a):
+    return matmul(a, dy)

@@ -1,0 +1,17 @@
+# gradients.walk
+def reverse(records, seeds, targets, visit=None):
+    grads = {id(v): g for v, g in seeds}
+    reached = {id(t) for t in targets}
+    for call in records:
+        if any(id(x) in reached for x in call.inputs):
+            reached.update(id(y) for y in call.outputs)
+    for call in reversed(records):
+        douts = [grads.get(id(y)) for y in call.outputs]
+        wanted = [id(x) in reached for x in call.inputs]
+        if any(d is not None for d in douts) and any(wanted):
+            if visit is not None:
+                visit(call)
+            for x, dx in zip(call.inputs, input_gradients(call, douts, wanted)):
+                if dx is not None:
+                    grads[id(x)] = dx
+    return [grads.get(id(t)) for t in targets]

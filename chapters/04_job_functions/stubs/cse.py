@@ -1,0 +1,2 @@
+def cse(graph):
+    return "not written yet"

@@ -1,0 +1,7 @@
+def place(buffers):
+    end = 0
+    for b in buffers:
+        if b.in_arena:
+            b.offset = end
+            end += rounded(b.nbytes)
+    return end

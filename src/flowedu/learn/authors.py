@@ -1,0 +1,109 @@
+"""`make authors-check`: exercises are what they claim to be. Each hole's object exists and is as long as it says, the
+library's own lines are right, the stub is open (or right and without a star), and every wrong answer dies by the law it
+names."""
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from flowedu.core.ops.record import parameters
+from flowedu.learn import course, limits, source
+from flowedu.learn.judge import judged, stub
+from flowedu.learn.runner import Runner
+from flowedu.learn.swap import target
+
+FORBIDDEN = ("Traceback", "assert", "hypothesis", "draw(")
+CASES = 200                                        # for the library's own body
+
+
+def problems(hole, runner: Runner, cases: int = CASES) -> Iterator[str]:
+    """What is wrong with a hole, a line each."""
+    yield from _facts(hole, runner)
+    with tempfile.TemporaryDirectory() as folder:
+        own = Path(folder, "own.py")
+        own.write_text(library(hole))
+        verdict = judged(hole, own, cases=cases)
+        if verdict["state"] != "right" or verdict["stars"] < min(1, len(hole.stars)):
+            yield f"the library's own lines are {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"
+        first = Path(folder, hole.file)
+        first.write_text(stub(hole, source.file_of(hole.module).read_text()))
+        verdict = judged(hole, first)
+        if (verdict["state"], verdict["stars"]) != (("right", 0) if hole.stub else ("open", 0)):
+            yield f"the stub is {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"
+    for file in hole.wrong():
+        yield from _wrong(hole, file, runner)
+
+
+def library(hole) -> str:
+    """The library's answer as a work file would have it: of a record, the functions of its fields under those names."""
+    module, out = importlib.import_module(hole.module), []
+    for path, name in zip(hole.objects, hole.functions):
+        if "." not in path:
+            out.append("\n".join(source.lines(hole.module, path)))
+            continue
+        record, field, key = target(module, path)
+        f, own = (record.rules[key][0], f".rules[{key!r}][0]") if key else (getattr(record, field), f".{field}")
+        given = ", ".join(parameters(f))
+        out.append(f"_{name} = {path.split('.')[0]}{own}\n\n\ndef {name}({given}):\n    return _{name}({given})")
+    return "\n\n\n".join(out)
+
+
+def _facts(hole, runner: Runner) -> Iterator[str]:
+    own = sum(source.body_lines(hole.module, path) for path in hole.objects if "." not in path)
+    if own and not 0.5 * own <= hole.lines <= 1.5 * own:
+        yield f"lines = {hole.lines}, the library has {own}"
+    if len(hole.hints) != 3:
+        yield f"{len(hole.hints)} hints, not three"
+    if len(hole.wrong()) < 2:
+        yield f"{len(hole.wrong())} wrong answers, not two or more"
+    if len(hole.task.strip().splitlines()) > 8:
+        yield "the task has more than 8 lines"
+    file, _, anchor = hole.why.partition("#")
+    titles = [line.lstrip("#").strip() for line in (hole.folder / file).read_text().splitlines() if line.startswith("#")]
+    if anchor not in [slug(t) for t in titles]:
+        yield f"why = {hole.why}: there is no such heading"
+
+
+def slug(title: str) -> str:
+    return "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c == "-")
+
+
+def _wrong(hole, file: Path, runner: Runner) -> Iterator[str]:
+    law = file.read_text().splitlines()[0].removeprefix("#").strip()
+    verdict = limits.judged(hole, file, course.HOME, seconds=30)
+    if verdict["state"] != "wrong" or verdict["law"] != law:
+        yield f"{file.name} should die by {law}: {verdict['state']} by {verdict['law'] or 'no law'} {verdict['lines']}"
+    lines = runner.told(hole, verdict, file)
+    text = "\n".join(lines)
+    if len(lines) > 12 or any(len(t) > 100 for t in lines) or any(w in text for w in FORBIDDEN):
+        yield f"{file.name}: its text is not one of 12 lines in a student's words:\n{text}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m flowedu.learn.authors", description=__doc__.splitlines()[0])
+    parser.add_argument("exercises", nargs="*")
+    options = parser.parse_args()
+    bad = 0
+    for c in course.chapters():
+        if sum(h.points for h in c.holes) != 100:
+            bad += 1
+            print(f"chapter {c.number}: points add up to {sum(h.points for h in c.holes)}, not 100")
+    with tempfile.TemporaryDirectory() as work:
+        runner = Runner(course.HOME, Path(work))
+        for hole in runner.holes:
+            if not options.exercises or hole.id in options.exercises:
+                found = list(problems(hole, runner))
+                bad += len(found)
+                died = "" if found else " died"
+                print(f"{hole.id:5s} {hole.title:50s} {len(hole.wrong())} wrong answers{died}", flush=True)
+                for p in found:
+                    print(f"   {p}", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

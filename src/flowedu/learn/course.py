@@ -1,0 +1,114 @@
+"""Chapters and their holes: what chapters/*/chapter.toml says, checked.
+
+A hole is a function of the library, or a field of a record, that a student writes anew. It is named by file and qualified
+name; the library's source carries no marks.
+"""
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flowedu.errors import ArgumentError
+
+KINDS = ("law", "target")
+HOME = Path(__file__).resolve().parents[3]         # of a checkout: chapters/ stands beside src/
+
+
+@dataclass(frozen=True)
+class Hole:
+    """An exercise.
+
+    objects: dotted paths below the module: `place`, or `sigmoid.grad.x` for a field of a record. kind: "law" is right or
+    wrong, its stub raises; "target" is right from the beginning and wasteful, and has stars.
+    """
+
+    id: str
+    title: str
+    module: str
+    objects: tuple[str, ...]
+    kind: str
+    task: str
+    example: str
+    lines: int
+    minutes: int
+    points: int
+    laws: tuple[str, ...]
+    hints: tuple[str, ...]
+    why: str
+    folder: Path
+    names: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    stars: tuple[str, ...] = ()
+    stub: str = ""
+    needs: tuple[str, ...] = ()
+
+    @property
+    def chapter(self) -> int:
+        return int(self.id.partition(".")[0])
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """What the functions in the work file are called, one for each object."""
+        return self.names or tuple(o.rpartition(".")[2] for o in self.objects)
+
+    @property
+    def file(self) -> str:
+        return f"{self.id}_{self.title.partition(':')[0].strip().replace(' ', '_')}.py"
+
+    @property
+    def short(self) -> str:
+        return f"{self.id} {self.title.partition(':')[0].strip()}"
+
+    def wrong(self) -> list[Path]:
+        """Wrong answers; the first line of each names the law that must find it."""
+        return sorted((self.folder / "wrong").glob(f"{self.id}_*.py"))
+
+
+@dataclass
+class Chapter:
+    number: int
+    title: str
+    hours: float
+    folder: Path
+    holes: list[Hole] = field(default_factory=list)
+
+
+def chapters(home: Path | None = None) -> list[Chapter]:
+    """All chapters with exercises, in order. Raises ArgumentError: a chapter.toml is not what it should be."""
+    found = []
+    for file in sorted(Path(home or HOME, "chapters").glob("[0-9]*/chapter.toml")):
+        try:
+            table = tomllib.loads(file.read_text())
+        except tomllib.TOMLDecodeError as error:
+            raise ArgumentError(f"{file}: this is no TOML", expected="see chapters/01_blob/chapter.toml",
+                                got=str(error)) from None
+        c = Chapter(int(file.parent.name[:2]), table["title"], table["hours"], file.parent)
+        c.holes = [_hole(row, file) for row in table.get("hole", [])]
+        found.append(c)
+    return found
+
+
+def _hole(row: dict, file: Path) -> Hole:
+    known = {f for f in Hole.__dataclass_fields__ if f != "folder"}
+    missing = [f for f in known if f not in row and f not in ("names", "parameters", "stars", "stub", "needs", "example")]
+    unknown = [k for k in row if k not in known]
+    if missing or unknown or row["kind"] not in KINDS:
+        raise ArgumentError(f"{file}: hole {row.get('id', '?')} is not complete", expected=", ".join(sorted(known)),
+                            got=f"missing {sorted(missing)}, unknown {sorted(unknown)}, kind {row.get('kind')!r}")
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+    return Hole(**{"example": "", **values, "folder": file.parent})
+
+
+def holes(home: Path | None = None) -> list[Hole]:
+    return [h for c in chapters(home) for h in c.holes]
+
+
+def find(id: str, home: Path | None = None) -> Hole:
+    """The hole of this number. Raises ArgumentError: there is none."""
+    there = holes(home)
+    for h in there:
+        if id in (h.id, h.functions[0]):
+            return h
+    raise ArgumentError(f"there is no exercise {id}", expected=", ".join(h.id for h in there), got=id,
+                        fix="`make list` lists them")

@@ -1,0 +1,150 @@
+"""One hole judged, in a process of its own: `python -m flowedu.learn.judge HOME 4.3 work/4.3_place.py RESULT SEED`.
+
+What it finds it writes to RESULT, as JSON: {state, law, stars, lines, seconds}. State is "open" (the stub was not touched),
+"wrong" or "right". Nothing that an answer does can do more than end this process: limits.py looks after it.
+"""
+from __future__ import annotations
+
+import ast
+import faulthandler
+import importlib
+import json
+import sys
+import time
+import traceback
+import types
+from pathlib import Path
+from typing import Any
+
+
+def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
+    """The verdict on the answer in `file`. cases: how many each law draws (0: as many as it says)."""
+    start = time.perf_counter()
+    made = {"state": "right", "stars": 1 if hole.kind == "law" else 0, "law": "", "lines": [], "extra": {}}
+    try:
+        from flowedu.learn import swap
+        from flowedu.learn.laws import law
+
+        module = importlib.import_module(hole.module)
+        space = swap.load(file, module)
+        missing = [n for n in hole.functions if not isinstance(space.get(n), types.FunctionType)
+                   or space[n].__code__.co_filename != str(file)]
+        if missing:
+            return {**made, "state": "wrong", "lines": [f"  {file.name} has no function {missing[0]}"]}
+        wide = [(n, own, f.__code__) for n, own, f in _signatures(hole, space, module) if own and not _fits(own, f)]
+        if wide:
+            name, own, _ = wide[0]
+            return {**made, "state": "wrong",
+                    "lines": [f"  {name} is called with ({', '.join(own)})", "  keep the parameters"]}
+        law(hole.laws[0])                          # its file keeps what it needs of the library's own
+        with swap.taking(hole, space):
+            yours = space[hole.functions[0]] if len(hole.functions) == 1 else {n: space[n] for n in hole.functions}
+            made |= _laws(hole, yours, seed, cases, file)
+    except NotImplementedError as error:
+        if "your turn" not in str(error):
+            made |= _said(error, file)
+        else:
+            made |= {"state": "open", "stars": 0}
+    except SyntaxError as error:
+        line = (error.text or "").strip()
+        made |= {"state": "wrong", "lines": [f"  SyntaxError: {error.msg}", f"  line {error.lineno:<6} {line}"]}
+    except BaseException as error:                 # sys.exit among them
+        made |= _said(error, file)
+    if made["state"] != "right":
+        made["stars"] = 0
+    return {**made, "seconds": round(time.perf_counter() - start, 3)}
+
+
+def _signatures(hole, space, module):
+    """(name, parameters of the library's, the student's function) of what is called by position."""
+    from flowedu.learn import swap
+    for path, name in zip(hole.objects, hole.functions):
+        owner, field, _ = swap.target(module, path)
+        own = () if hasattr(owner, "rules") else swap.plain(getattr(owner, field)).__code__
+        yield name, own and own.co_varnames[:own.co_argcount], space[name]
+
+
+def _fits(own: tuple[str, ...], f: types.FunctionType) -> bool:
+    c = f.__code__
+    return bool(c.co_flags & 0x04) or c.co_varnames[:len(own)] == own[:c.co_argcount] and c.co_argcount >= len(own)
+
+
+def _laws(hole, yours: Any, seed: int, cases: int, file: Path) -> dict[str, Any]:
+    from flowedu.learn.laws import law
+    for number, name in enumerate(hole.laws, 1):
+        one = law(name)
+        try:
+            lines = one.broken(yours, seed, cases)
+        except Exception as error:
+            if isinstance(error, NotImplementedError):
+                raise
+            lines = _said(error, file)["lines"]
+        if lines:
+            return {"state": "wrong", "law": name, "lines": lines,
+                    "title": f"law {number} of {len(hole.laws)}: {one.title}"}
+    if not hole.stars:
+        return {}
+    measures = _measures(hole)(yours, seed)
+    reached = 0
+    for rule in hole.stars:
+        if not eval(rule, {"__builtins__": {}}, measures):             # the rule is chapter.toml's
+            break
+        reached += 1
+    if reached == len(hole.stars):
+        return {"stars": reached, "extra": measures}
+    found = "   ".join(f"{k} {v:,}" for k, v in measures.items())
+    return {"stars": reached, "extra": measures,
+            "lines": [f"  {found}     {reached + 1} star{'s' if reached else ''}: {hole.stars[reached]}"]}
+
+
+def _measures(hole):
+    module = importlib.import_module(f"flowedu.learn.laws.{hole.laws[0].partition('.')[0]}")
+    return getattr(module, f"{hole.functions[0].strip('_')}_stars")
+
+
+def _said(error: BaseException, file: Path) -> dict[str, Any]:
+    """Class, message, the student's line; nothing else."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
+    lines = [f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
+    if frames:
+        lines.append(f"  line {frames[-1].lineno:<6} {frames[-1].line}")
+    if hasattr(error, "case"):
+        lines.insert(0, f"  case            {' '.join(str(error.case).split())[:80]}")
+    return {"state": "wrong", "lines": lines}
+
+
+def stub(hole, source: str) -> str:
+    """The work file as it is handed out: the task, then a function that raises, or a wasteful one."""
+    notes = [f"{hole.title}", "", *hole.task.strip().splitlines()]
+    if hole.example:
+        notes += ["", *("    " + t for t in hole.example.strip().splitlines())]
+    notes += ["", f"about {hole.lines} lines, {hole.minutes} minutes, {hole.points} points",
+              f"read   {hole.folder.parent.name}/{hole.folder.name}/{hole.why}"]
+    text = '"""' + "\n".join(notes) + '\n"""\n\n\n'
+    if hole.stub:
+        return text + (hole.folder / hole.stub).read_text()
+    return text + "\n\n".join(
+        f"def {name}({given or _parameters(source, path)}):\n    raise NotImplementedError(\"{hole.id}: your turn\")\n"
+        for path, name, given in zip(hole.objects, hole.functions, hole.parameters or [""] * len(hole.objects)))
+
+
+def _parameters(source: str, path: str) -> str:
+    """As the library writes them."""
+    from flowedu.learn.source import function
+    return ast.unparse(function(source, path).args)
+
+
+def main(arguments: list[str]) -> None:
+    from flowedu.learn import course
+    home, id, file, result, seed = arguments[:5]
+    with open(f"{result}.where", "w") as where:
+        if len(arguments) > 5:                     # when the time is up, it says at which line
+            faulthandler.dump_traceback_later(max(0.1, float(arguments[5]) - time.time()), file=where)
+        verdict = judged(course.find(id, Path(home)), Path(file), int(seed))
+        faulthandler.cancel_dump_traceback_later()
+    Path(f"{result}.new").write_text(json.dumps(verdict))
+    Path(f"{result}.new").rename(result)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

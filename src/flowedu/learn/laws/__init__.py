@@ -1,0 +1,95 @@
+"""Laws in a student's words: each draws cases from small to large, judges one, and knows smaller ones.
+
+A failure is a few lines: the smallest case, what came and what should have come, only where they differ.
+"""
+from __future__ import annotations
+
+import importlib
+import random
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+CASES, TRIES, PATIENCE = 60, 200, 2.0              # cases drawn; steps and seconds spent on making a failing one smaller
+
+
+class Law:
+    """A title, and three functions.
+
+    draw(rng, size): a case; size grows from 1. judge(case, yours): None, or the lines of a failure. smaller(case): cases
+    with less in them, best first.
+    """
+
+    def __init__(self, title: str, draw: Callable[[random.Random, int], Any], judge: Callable[[Any, Any], list[str] | None],
+                 smaller: Callable[[Any], Iterable] = lambda case: (), cases: int = CASES):
+        self.title, self.draw, self.judge, self.smaller, self.cases = title, draw, judge, smaller, cases
+
+    def broken(self, yours: Any, seed: int = 0, cases: int = 0) -> list[str] | None:
+        """The lines of the smallest failure found, or None. What `yours` raises comes through."""
+        rng = random.Random(seed)
+        many = cases or self.cases
+        for i in range(many):
+            case = self.draw(rng, 1 + i * 5 // many)
+            found = self._tried(case, yours)
+            if found is not None:
+                return self._smallest(case, found, yours)
+        return None
+
+    def _tried(self, case: Any, yours: Any) -> list[str] | Exception | None:
+        try:
+            return self.judge(case, yours)
+        except NotImplementedError:
+            raise
+        except Exception as error:                 # whatever a student's code may raise is a failure of this case
+            error.case = case
+            return error
+
+    def _smallest(self, case: Any, found: Any, yours: Any) -> list[str]:
+        end, tries, going = time.monotonic() + PATIENCE, 0, True
+        while going:
+            going = False
+            for other in self.smaller(case):
+                tries += 1
+                if tries > TRIES or time.monotonic() > end:
+                    break
+                lines = self._tried(other, yours)
+                if lines is not None and isinstance(lines, Exception) == isinstance(found, Exception):
+                    case, found, going = other, lines, True
+                    break
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def law(name: str) -> Law:
+    """`plans.no_overlap`: what of flowedu/learn/laws/plans.py."""
+    module, _, one = name.partition(".")
+    return getattr(importlib.import_module(f"flowedu.learn.laws.{module}"), one)
+
+
+# ---- what several families draw
+def shape(rng: random.Random, size: int, rank: int = 3, zero: bool = True) -> tuple[int, ...]:
+    least = 0 if zero and rng.random() < 0.15 else 1
+    return tuple(rng.randint(least, 1 + size) for _ in range(rng.randint(0, min(rank, size))))
+
+
+def smaller_shapes(s: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """One axis less, then one axis shorter."""
+    return [s[:i] + s[i + 1:] for i in range(len(s))] + [(*s[:i], n - 1, *s[i + 1:]) for i, n in enumerate(s) if n > 0]
+
+
+def pair(label: str, yours: Any, right: Any) -> list[str]:
+    return [f"  yours           {_shown(yours)}", f"  {label:15s} {_shown(right)}"]
+
+
+def _shown(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def same(yours: Any, right: Any) -> bool:
+    """Sequences as sequences: a list will do for a tuple."""
+    try:
+        return tuple(yours) == tuple(right)
+    except TypeError:
+        return yours == right

@@ -1,0 +1,313 @@
+"""Chapter 2: shapes from letters, gradients, the walk back. `yours` is called inside a library that runs it."""
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from flowedu.learn.laws import Law, pair, same, shape
+
+EPS = 1e-5
+
+
+# ---- shapes from letters
+def _equations(rng, size):
+    letters = "abcdk"[:1 + min(size, 4)]
+    sizes = {c: rng.randint(1, 2 + size) for c in letters}
+    terms = ["".join(rng.sample(letters, rng.randint(1, len(letters)))) for _ in range(rng.randint(1, 2))]
+    seen = sorted(set("".join(terms)))
+    out = "".join(rng.sample(seen, rng.randint(0, len(seen))))
+    return ",".join(terms) + "->" + out, tuple(tuple(sizes[c] for c in t) for t in terms)
+
+
+def _shapes_judged(case, yours):
+    from flowedu.core.values.dtype import float32
+    from flowedu.core.values.spec import Spec
+    equation, shapes = case
+    table = {c: n for t, s in zip(equation.partition("->")[0].split(","), shapes) for c, n in zip(t, s)}
+    want = tuple(table[c] for c in equation.partition("->")[2])
+    op = type("op", (), {"name": "yours", "inputs": ("x", "y")[:len(shapes)], "variadic": False, "outputs": ("z",)})
+    got = yours(op, equation, [Spec(s, float32) for s in shapes])
+    if len(got) == 1 and same(got[0], want):
+        return None
+    return [f"  smallest case   {equation} of {' and '.join(map(str, shapes))}", *pair("should be", got, [want])]
+
+
+letters = Law("the sizes that the letters have", _equations, _shapes_judged)
+
+
+# ---- gradients of elementwise ops
+def _points(rng, size):
+    return [round(rng.uniform(-1, 1) * size, 2) for _ in range(rng.randint(1, size))]
+
+
+def _smaller_points(case):
+    if len(case) > 1:
+        yield from ([x] for x in case)
+    yield from ([v] for v in (0.5, 1.0, -0.5) if case != [v])
+
+
+def _slope(name, x, order):
+    """(yours, by differences) of the first or second derivative of sum(op)."""
+    import flowedu as flow
+    from flowedu.core.ops.define import REGISTRY
+    f = REGISTRY[name.partition("_")[0]]
+
+    def first(at, graph=False):
+        t = flow.tensor(at, dtype=flow.float64, requires_grad=True)
+        y = f(t).sum()
+        return t, flow.autograd.grad(y, t, create_graph=graph)[0]
+
+    x = np.asarray(x, np.float64)
+    if order == 1:
+        value = lambda at: f(flow.tensor(at, dtype=flow.float64)).numpy()
+        return first(x)[1].numpy(), (value(x + EPS) - value(x - EPS)) / (2 * EPS)
+    t, g = first(x, True)
+    own = flow.autograd.grad(g.sum(), t)[0].numpy() if g.requires_grad else np.zeros_like(x)
+    return own, (first(x + EPS)[1].numpy() - first(x - EPS)[1].numpy()) / (2 * EPS)
+
+
+def _slopes(order):
+    def judge(case, yours):
+        for name in yours:
+            own, right = _slope(name, case, order)
+            wrong = np.argwhere(~np.isclose(own, right, rtol=1e-4, atol=1e-6))
+            if wrong.size:
+                i = int(wrong[0][0])
+                lines = [f"  smallest case   {name.partition('_')[0]} at x = {case[i]}, dy = 1.0"]
+                what = "the gradient" if order == 1 else "second"
+                if order == 2:
+                    a, b = _slope(name, [case[i]], 1)
+                    lines.append(f"  first gradient  yours {a[0]:.4f}, by differences {b[0]:.4f}   ok")
+                lines.append(f"  {what:15s} yours {own[i]:.4f}, by differences {right[i]:.4f}")
+                if order == 2:
+                    lines.append("  a factor has no history: what went through numpy() or detach() is a constant")
+                return lines
+        return None
+    return judge
+
+
+slope = Law("as by differences", _points, _slopes(1), _smaller_points)
+curve = Law("its own gradient is right, too", _points, _slopes(2), _smaller_points)
+
+
+# ---- the gradient of a matrix product
+def _products(rng, size):
+    m, k, n = (rng.randint(1, 1 + size) for _ in range(3))
+    batch = (rng.randint(1, 2),) if rng.random() < 0.3 else ()
+    shared = bool(batch) and rng.random() < 0.5
+    return m, k, n, batch, rng.random() < 0.5 and not shared, rng.random() < 0.5, shared
+
+
+def _smaller_products(case):
+    m, k, n, batch, ta, tb, shared = case
+    if batch:
+        yield m, k, n, (), ta, tb, False
+    for flags in ((False, tb), (ta, False)):
+        if flags != (ta, tb):
+            yield m, k, n, batch, *flags, shared
+    for i, v in enumerate((m, k, n)):
+        if v > 1:
+            yield *(w - (i == j) for j, w in enumerate((m, k, n))), batch, ta, tb, shared
+
+
+def _product(case):
+    import flowedu as flow
+    from flowedu.core.ops.define import REGISTRY
+    m, k, n, batch, ta, tb, shared = case
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal((*batch, *((k, m) if ta else (m, k))))
+    b = rng.standard_normal((*(() if shared else batch), *((n, k) if tb else (k, n))))
+    w = rng.standard_normal((*batch, m, n))
+    f = lambda x, y: (REGISTRY["matmul"](x, y, transpose_a=ta, transpose_b=tb) * flow.tensor(w)).sum()
+    return a, b, f
+
+
+def _named(case):
+    m, k, n, batch, ta, tb, shared = case
+    a, b, _ = _product(case)
+    flags = ", ".join(t for t, on in (("transpose_a", ta), ("transpose_b", tb)) if on)
+    return f"  smallest case   a {a.shape}, b {b.shape}" + (f", {flags}" if flags else "")
+
+
+def _matmul_judged(case, yours):
+    import flowedu as flow
+    a, b, f = _product(case)
+    x, y = (flow.tensor(v, dtype=flow.float64, requires_grad=True) for v in (a, b))
+    got = [g.numpy() for g in flow.autograd.grad(f(x, y), (x, y))]
+    for name, v, g, i in (("da", a, got[0], 0), ("db", b, got[1], 1)):
+        if g.shape != v.shape:
+            return [_named(case), f"  yours           {name} has the shape {g.shape}, {name[1]} has {v.shape}",
+                    "  in letters      mk,kn->mn: dy is mn; which letters have da and db?"]
+        right = np.zeros_like(v)
+        for at in np.ndindex(*v.shape):
+            step = np.zeros_like(v)
+            step[at] = EPS
+            ends = [f(*(flow.tensor(u + s * step if j == i else u) for j, u in enumerate((a, b)))).item() for s in (1, -1)]
+            right[at] = (ends[0] - ends[1]) / (2 * EPS)
+        if not np.allclose(g, right, rtol=1e-4, atol=1e-5):
+            at = tuple(int(k) for k in np.argwhere(~np.isclose(g, right, rtol=1e-4, atol=1e-5))[0])
+            return [_named(case), f"  {name}{list(at)}          yours {g[at]:.4f}, by differences {right[at]:.4f}"]
+    return None
+
+
+def _matmul_again(case, yours):
+    import flowedu as flow
+    a, b, f = _product(case)
+    x, y = (flow.tensor(v, dtype=flow.float64, requires_grad=True) for v in (a, b))
+    da, db = flow.autograd.grad(f(x, y), (x, y), create_graph=True)
+    if not (da.requires_grad and db.requires_grad):
+        return [_named(case), "  yours           has no history: what went through numpy() or detach() is a constant"]
+    mixed = flow.autograd.grad((da * da).sum(), y)[0].numpy()
+    step = np.ones_like(b) * EPS
+
+    def energy(v):
+        u, w = flow.tensor(a, dtype=flow.float64, requires_grad=True), flow.tensor(v, dtype=flow.float64)
+        return float((flow.autograd.grad(f(u, w), u)[0].numpy() ** 2).sum())
+
+    right = (energy(b + step) - energy(b - step)) / (2 * EPS)
+    if np.isclose(mixed.sum(), right, rtol=1e-3, atol=1e-4):
+        return None
+    return [_named(case), f"  d(|da|^2)/db    yours {mixed.sum():.4f}, by differences {right:.4f}"]
+
+
+matmul = Law("as by differences", _products, _matmul_judged, _smaller_products, cases=40)
+matmul_again = Law("its own gradient is right, too", _products, _matmul_again, _smaller_products, cases=30)
+
+
+# ---- un-broadcasting
+def _stretched(rng, size):
+    s = shape(rng, size, zero=False)
+    front = tuple(rng.randint(1, 3) for _ in range(rng.randint(0, 2)))
+    return s, (*front, *(rng.randint(1, 3) if n == 1 else n for n in s))
+
+
+def _smaller_stretched(case):
+    s, big = case
+    extra = len(big) - len(s)
+    if extra:
+        yield s, big[1:]
+    for i in range(len(s)):
+        yield s[:i] + s[i + 1:], big[:extra + i] + big[extra + i + 1:]
+
+
+def _unbroadcast_judged(case, yours):
+    import flowedu as flow
+    s, big = case
+    grad = np.random.default_rng(2).integers(-3, 4, big).astype(np.float32)
+    want = grad.sum(tuple(range(len(big) - len(s))))
+    want = want.sum(tuple(i for i, n in enumerate(s) if n == 1), keepdims=True) if 1 in s else want
+    want = want.reshape(s)
+    got = yours(flow.tensor(grad), s).numpy()
+    said = f"  smallest case   grad {big} of a value of shape {s}"
+    if got.shape != s:
+        return [said, *pair("should be", got.shape, s)]
+    return None if np.array_equal(got, want) else [said, *pair("should be", got.tolist(), want.tolist())]
+
+
+unbroadcast = Law("the sum over all copies, in the value's shape", _stretched, _unbroadcast_judged, _smaller_stretched)
+
+
+# ---- the walk back
+class _Op:
+    """A made-up op y = sum of weights * inputs, so that its gradients are the weights."""
+
+    variadic, outputs, saved = False, ("y",), ()
+
+    def __init__(self, weights):
+        self.inputs = tuple(f"x{i}" for i in range(len(weights)))
+        self.weights = weights
+        self.rules = {n: ((lambda dy, w=w: dy * w), (("grad", 0),)) for n, w in zip(self.inputs, weights)}
+
+
+def _graphs(rng: random.Random, size):
+    """(number of leaves, [(indices of inputs, weights)], seeds {value: gradient}, targets)"""
+    leaves = rng.randint(1, 2)
+    calls, n = [], leaves
+    for _ in range(rng.randint(1, 2 * size)):
+        k = rng.randint(1, min(2, n))
+        calls.append((tuple(rng.randrange(n) for _ in range(k)), tuple(rng.randint(-2, 3) for _ in range(k))))
+        n += 1
+    seeds = {n - 1: 1} if rng.random() < 0.6 else {rng.randrange(leaves, n): 1, n - 1: 2}
+    return leaves, tuple(calls), tuple(seeds.items()), tuple(rng.sample(range(leaves), rng.randint(1, leaves)))
+
+
+def _smaller_graphs(case):
+    leaves, calls, seeds, targets = case
+    n = leaves + len(calls)
+    if len(calls) > 1 and not any(v == n - 1 for v, _ in seeds if len(seeds) > 1):
+        yield leaves, calls[:-1], ((n - 2, 1),), targets
+    if len(seeds) > 1:
+        for s in seeds:
+            yield leaves, calls, (s,), targets
+    for i, (ins, ws) in enumerate(calls):
+        if len(ins) > 1:
+            for j in range(len(ins)):
+                yield leaves, (*calls[:i], ((ins[j],), (ws[j],)), *calls[i + 1:]), seeds, targets
+
+
+def _text(leaves, calls):
+    """(names of the values, the program)"""
+    names = [f"x{i}" for i in range(leaves)] + [f"v{i}" for i in range(len(calls))]
+    sums = [" + ".join(f"{w}*{names[j]}" for j, w in zip(*c)) for c in calls]
+    return names, "; ".join(f"{names[leaves + i]} = {s}" for i, s in enumerate(sums))
+
+
+def _walk_judged(case, yours):
+    import flowedu as flow
+    from flowedu.core.ops.reverse import Call
+    leaves, calls, seeds, targets = case
+    values = [flow.tensor(1.0) for _ in range(leaves + len(calls))]
+    visited = []
+    records = []
+    for i, (ins, ws) in enumerate(calls):
+        op = _Op(ws)
+        records.append(Call(op, tuple(values[j] for j in ins), (), (values[leaves + i],)))
+    right = [0.0] * len(values)
+    touched = [False] * len(values)
+    for v, g in seeds:
+        right[v] += g
+        touched[v] = True
+    for i in range(len(calls) - 1, -1, -1):
+        y = leaves + i
+        if touched[y]:
+            for j, w in zip(*calls[i]):
+                right[j] += right[y] * w
+                touched[j] = True
+    got = yours(records, [(values[v], flow.tensor(float(g))) for v, g in seeds], [values[t] for t in targets],
+                lambda call: visited.append(call))
+    names, text = _text(leaves, calls)
+    said = [f"  smallest case   {text}", f"  seeds           {', '.join(f'd{names[v]} = {g}' for v, g in seeds)}"]
+    for t, g in zip(targets, got):
+        mine = None if g is None else float(g.item())
+        want = right[t] if touched[t] else None
+        if mine != want:
+            return [*said, f"  d{names[t]:14s} yours {mine}, should be {want}"]
+    if len(visited) != len({id(c) for c in visited}):
+        return [*said, "  yours           visits a call more than once: with n diamonds that is 2^n visits"]
+    return None
+
+
+def _unwanted_judged(case, yours):
+    leaves, calls, seeds, targets = case
+    import flowedu as flow
+    from flowedu.core.ops.reverse import Call
+    values = [flow.tensor(1.0) for _ in range(leaves + len(calls))]
+    visited: list = []
+    records = [Call(_Op(ws), tuple(values[j] for j in ins), (), (values[leaves + i],)) for i, (ins, ws) in enumerate(calls)]
+    yours(records, [(values[v], flow.tensor(float(g))) for v, g in seeds], [values[t] for t in targets], visited.append)
+    reached = set(targets)
+    for i, (ins, _) in enumerate(calls):
+        if reached & set(ins):
+            reached.add(leaves + i)
+    names, text = _text(leaves, calls)
+    for c in visited:
+        i = next(k for k, r in enumerate(records) if r is c)
+        if leaves + i not in reached:
+            return [f"  smallest case   {text}", f"  targets         {', '.join(names[t] for t in targets)}",
+                    f"  yours           visits {names[leaves + i]}, which no target leads to"]
+    return None
+
+
+walk = Law("every gradient is the sum over all paths", _graphs, _walk_judged, _smaller_graphs, cases=150)
+wanted = Law("only what is wanted is computed", _graphs, _unwanted_judged, _smaller_graphs, cases=100)

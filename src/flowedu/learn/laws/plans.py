@@ -1,0 +1,246 @@
+"""Chapters 4 and 5: buffers in an arena, and passes over a graph. Values are those of a run with the library's own."""
+from __future__ import annotations
+
+import contextlib
+import importlib
+import types
+
+import numpy as np
+
+from flowedu.learn.laws import Law, pair
+
+ALIGN = 64
+SIZES = (64, 100, 640, 1000, 4096)                 # bytes
+
+
+# ---- buffers: (bytes, first step, last step)
+def _buffers(rng, size):
+    steps = 2 + 2 * size
+    made = []
+    for _ in range(rng.randint(1, 2 + 4 * size)):
+        first = rng.randint(0, steps)
+        made.append((rng.choice(SIZES) * rng.randint(1, 4), first, min(steps, first + rng.randint(0, 3))))
+    return made
+
+
+def _smaller_buffers(case):
+    if len(case) > 1:
+        yield from (case[:i] + case[i + 1:] for i in range(len(case)))
+    for i, (n, a, b) in enumerate(case):
+        for m in ((64, a, b), (n, a, b - 1), (n, a - 1, b - 1)):
+            if m != (n, a, b) and m[1] <= m[2] and m[1] >= 0 and m[0] <= n:
+                yield [*case[:i], m, *case[i + 1:]]
+
+
+def _made(case):
+    from flowedu.core.graph.memory import Buffer
+    return [Buffer("abcdefghijklmnopqrstuvwxyz"[i % 26] + str(i // 26 or ""), "temp", *b) for i, b in enumerate(case)]
+
+
+def _said(buffers):
+    said = [f"{b.name}: {b.nbytes} bytes, steps {b.first} to {b.last}" for b in buffers[:3]]
+    return "  smallest case   " + "   ".join(said)
+
+
+def _overlap_judged(case, yours):
+    buffers = _made(case)
+    arena = yours(buffers)
+    for i, a in enumerate(buffers):
+        if a.offset < 0:
+            return [_said([a]), f"  yours           {a.name} has no offset"]
+        if a.offset + a.nbytes > arena:
+            return [_said([a]), f"  yours           {a.name} ends at {a.offset + a.nbytes}, the arena at {arena}"]
+        for b in buffers[:i]:
+            both = max(a.first, b.first)
+            if both <= min(a.last, b.last) and a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes:
+                return [_said([b, a]), f"  yours           {b.name} at {b.offset}, {a.name} at {a.offset}",
+                        f"  both are alive at step {both}: a kernel would overwrite what it is reading"]
+    return None
+
+
+def _aligned_judged(case, yours):
+    buffers = _made(case)
+    yours(buffers)
+    for b in buffers:
+        if b.offset % ALIGN:
+            return [_said([b]), f"  yours           {b.name} at {b.offset}, no multiple of {ALIGN}: vector loads want that"]
+    return None
+
+
+no_overlap = Law("no two live results overlap", _buffers, _overlap_judged, _smaller_buffers, cases=150)
+aligned = Law("every offset is a multiple of 64", _buffers, _aligned_judged, _smaller_buffers, cases=60)
+
+
+def place_stars(yours, seed=0):
+    """Arena and bound over 200 plans."""
+    import random
+
+    from flowedu.core.graph.memory import lower_bound
+    rng, arena, bound = random.Random(seed + 7), 0, 0
+    for _ in range(200):
+        case = [(rng.choice(SIZES) * rng.randint(1, 6), a := rng.randint(0, 20), min(20, a + rng.randint(0, 6)))
+                for _ in range(40)]
+        buffers = _made(case)
+        arena += yours(buffers)
+        bound += lower_bound(buffers, 20)
+    return {"arena": arena, "bound": bound}
+
+
+# ---- what no plan can beat
+def _bound_judged(case, yours):
+    buffers = _made(case)
+    steps = max(b.last for b in buffers) + 1
+    want = max(sum(-(-b.nbytes // ALIGN) * ALIGN for b in buffers if b.first <= t <= b.last) for t in range(steps))
+    got = yours(buffers, steps)
+    return None if got == want else [_said(buffers), *pair("should be", got, want)]
+
+
+def _fast_judged(case, yours):
+    import time
+    buffers = _made([(64, i, i + 3) for i in range(case)])
+    start = time.process_time()
+    yours(buffers, case + 4)
+    if time.process_time() - start < 1.5:
+        return None
+    return [f"  case            {case:,} buffers",
+            "  yours           takes seconds: it looks at every buffer at every step"]
+
+
+bound = Law("the most bytes alive at one step", _buffers, _bound_judged, _smaller_buffers, cases=100)
+bound_fast = Law("ten thousand buffers in a moment", lambda rng, size: 10_000, _fast_judged, cases=1)
+
+
+# ---- passes: drawn graphs of small ops. A node: (name of the op, inputs); values 0 and 1 are the inputs a and b
+OPS = {"add": 2, "mul": 2, "sub": 2, "neg": 1, "relu": 1, "identity": 1, "exp": 1, "dropout": 1, "update": 1,
+       "sums": 1, "sums back": 1}
+
+
+def _graphs(rng, size):
+    nodes = []
+    for i in range(rng.randint(1, 3 * size)):
+        name = rng.choice(list(OPS) if rng.random() < 0.6 else ["add", "mul", "neg", "identity", "sums"])
+        if nodes and rng.random() < 0.4:
+            name, ins = nodes[rng.randrange(len(nodes))]
+            nodes.append((rng.choice(("sums", "sums back")) if name.startswith("sums") else name, ins))
+        else:
+            nodes.append((name, tuple(rng.randrange(2 + i) for _ in range(OPS[name]))))
+    n = 2 + len(nodes)
+    outs = sorted(rng.sample(range(2, n), rng.randint(1, min(2, n - 2))))
+    return tuple(nodes), tuple(outs)
+
+
+def _smaller_graphs(case):
+    nodes, outs = case
+    for i in range(len(nodes) - 1, -1, -1):
+        v = 2 + i                                                      # readers of v read its first input instead
+        other = nodes[i][1][0]
+        move = lambda x, v=v, other=other: other if x == v else x - (x > v)
+        rest = tuple((name, tuple(move(x) for x in ins)) for k, (name, ins) in enumerate(nodes) if k != i)
+        left = tuple(dict.fromkeys(m for o in outs if (m := move(o)) >= 2))
+        if rest and left:
+            yield rest, left
+    if len(outs) > 1:
+        yield from ((nodes, (o,)) for o in outs)
+
+
+def _graph(case):
+    """(a Graph, what updates it writes)"""
+    from flowedu.core.graph.ir import Graph
+    from flowedu.core.ops.define import REGISTRY
+    from flowedu.core.values.dtype import float32
+    from flowedu.core.values.spec import Spec
+    g = Graph("drawn")
+    spec = Spec((3,), float32)
+    values = [g.input("a", spec), g.input("b", spec)]
+    state = None
+    with g.building():
+        for name, ins in case[0]:
+            xs = tuple(values[i] for i in ins)
+            if name == "update":
+                if state is None:
+                    state = g.variable("w", spec)
+                REGISTRY["assign"](xs[0], state)
+                values.append(xs[0])
+            elif name == "dropout":
+                values.append(REGISTRY["dropout"](xs[0], REGISTRY["random_mask_like"](xs[0], rate=0.5, seed=7), scale=2.0))
+            elif name in ("sums", "sums back"):
+                values.append(REGISTRY["cumsum"](xs[0], axis=0, backwards=name == "sums back"))
+            else:
+                values.append(REGISTRY[name].call(xs, REGISTRY[name].complete({})))
+    g.outputs = [values[i] for i in case[1]]
+    return g
+
+
+def run(graph, number):
+    """Values of the outputs by the records' own NumPy functions, and of what updates write. number: {id of a node: n}."""
+    rng = np.random.default_rng(3)
+    given = (*graph.inputs.values(), *graph.variables.values())
+    known = {v: rng.standard_normal(v.shape).astype(np.float32) for v in given}
+    written = {}
+    for node in graph.nodes:
+        xs = [known[v] for v in node.inputs]
+        names = {**dict(zip(node.op.inputs, xs)), **dict(zip(node.op.attrs, node.attrs))}
+        if node.op.random:                                             # the same for the same node, others for another
+            out = (np.random.default_rng(number.get(id(node), 0)).random(3) < 0.5).astype(np.int8)
+        elif node.mutates:
+            written.setdefault(node.inputs[1].name, []).append(xs[0])
+            continue
+        else:
+            out = node.op.ask(node.op.ref, names)
+        known[node.outputs[0]] = out
+    return [known[v] for v in graph.outputs], written
+
+
+def _text(graph):
+    calls = [(n.outputs[0].name if n.outputs else "w", n.op.name, ", ".join(v.name for v in n.inputs)) for n in graph.nodes]
+    return "; ".join(f"{out} = {op}({given})" for out, op, given in calls)
+
+
+def _values_judged(case, yours):
+    graph = _graph(case)
+    before, nodes = _text(graph), list(graph.nodes)
+    number = {id(n): i for i, n in enumerate(nodes)}
+    want, wrote = run(graph, number)
+    yours(graph)
+    said = [f"  smallest case   {before}", f"  fetched         {', '.join(v.name for v in _graph(case).outputs)}"]
+    try:
+        got, written = run(graph, number)
+    except KeyError as error:
+        return [*said, f"  yours           {_text(graph) or 'nothing'}",
+                f"  {error.args[0].name} is read, and no node makes it"]
+    for v, a, b in zip(graph.outputs, got, want):
+        with contextlib.suppress(ValueError):
+            if np.allclose(a, b, rtol=1e-5, equal_nan=True):
+                continue
+        return [*said, f"  yours           {_text(graph) or 'nothing'}", f"  {v.name} has other values than before"]
+    if sorted(written) != sorted(wrote) or any(not np.array_equal(written[k], wrote[k], equal_nan=True) for k in wrote):
+        return [*said, f"  yours           {_text(graph) or 'nothing'}", "  w is not updated as before"]
+    return None
+
+
+same_values = Law("outputs and variables are as before", _graphs, _values_judged, _smaller_graphs, cases=300)
+
+
+def _count(pick):
+    def stars(yours, seed=0):
+        import random
+        rng, mine, best = random.Random(seed + 11), 0, 0
+        for _ in range(100):
+            case = _graphs(rng, 4)
+            a, b = _graph(case), _graph(case)
+            yours(a)
+            pick(b)
+            mine, best = mine + len(a.nodes), best + len(b.nodes)
+        return {"nodes": mine, "library": best}
+    return stars
+
+
+def _own(name, module="flowedu.core.graph.passes"):
+    """The library's function as it is now, before another runs in its place."""
+    f = getattr(importlib.import_module(module), name)
+    return types.FunctionType(f.__code__, f.__globals__, name)
+
+
+dead_stars = _count(_own("dead", "flowedu.core.graph.rewrite"))
+cse_stars = _count(_own("cse"))
+simplify_stars = _count(_own("simplify"))

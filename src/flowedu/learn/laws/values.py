@@ -1,0 +1,200 @@
+"""Chapter 1: strides, broadcasting, views."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.learn.laws import Law, pair, same, shape, smaller_shapes
+
+
+def _strides_judged(case, yours):
+    got, want = yours(case), tuple(s // 4 for s in np.empty(case, np.float32).strides)
+    if 0 in case:
+        want = _running(case)                      # NumPy's own are of no meaning there; ours never are 0
+    if same(got, want):
+        return None
+    return [f"  smallest case   shape {case}", *pair("should be", got, want)]
+
+
+def _running(case):
+    out, step = [], 1
+    for n in reversed(case):
+        out.insert(0, step)
+        step *= max(n, 1)
+    return tuple(out)
+
+
+as_numpy = Law("the strides NumPy has, in elements", shape, _strides_judged, smaller_shapes)
+
+
+def _list_judged(case, yours):
+    got, want = yours(list(case)), _running(case)
+    return None if same(got, want) else [f"  smallest case   shape {list(case)}, a list", *pair("should be", got, want)]
+
+
+takes_lists = Law("a list of sizes will do", shape, _list_judged, smaller_shapes, cases=20)
+
+
+# ---- broadcasting
+def _two_shapes(rng, size):
+    full = shape(rng, size + 1, rank=4)
+    made = []
+    for _ in range(rng.randint(1, 3)):
+        s = [1 if rng.random() < 0.3 else n for n in full][rng.randint(0, len(full)):]
+        if s and rng.random() < 0.2:
+            s[rng.randrange(len(s))] += 1
+        made.append(tuple(s))
+    return made
+
+
+def _smaller_lists(case):
+    out = [case[:i] + case[i + 1:] for i in range(len(case)) if len(case) > 1]
+    return out + [[*case[:i], t, *case[i + 1:]] for i, s in enumerate(case) for t in smaller_shapes(s)]
+
+
+def _right(case):
+    try:
+        return np.broadcast_shapes(*case)
+    except ValueError:
+        return None
+
+
+def _broadcast_judged(case, yours):
+    want = _right(case)
+    if want is None:
+        return None
+    got = yours(*case)
+    return None if same(got, want) else [f"  smallest case   {' and '.join(map(str, case))}", *pair("should be", got, want)]
+
+
+def _refusal_judged(case, yours):
+    if _right(case) is not None:
+        return None
+    from flowedu.errors import ShapeError
+    said = f"  smallest case   {' and '.join(map(str, case))} do not fit together"
+    try:
+        got = yours(*case)
+    except ShapeError as error:
+        if all(str(tuple(s)) in str(error) for s in case):
+            return None
+        return [said, "  your error does not name all the shapes", f"  it says         {str(error).splitlines()[0]}"]
+    return [said, *pair("should be", got, "an error: raise ShapeError, naming the shapes")]
+
+
+broadcasts = Law("the shape that NumPy broadcasts to", _two_shapes, _broadcast_judged, _smaller_lists, cases=150)
+refuses = Law("an error where NumPy errs, and it names the shapes", _two_shapes, _refusal_judged, _smaller_lists, cases=150)
+
+
+# ---- a slice is a view
+def _slices(rng, size):
+    s = tuple(rng.randint(1, 2 + size) for _ in range(rng.randint(1, 3)))
+    start = tuple(rng.randint(0, n - 1) for n in s)
+    return s, start, tuple(rng.randint(a, n) for a, n in zip(start, s)), tuple(rng.randint(1, 3) for _ in s)
+
+
+def _smaller_slices(case):
+    s, start, stop, step = case
+    if len(s) > 1:
+        for i in range(len(s)):
+            yield tuple(t[:i] + t[i + 1:] for t in case)
+    for i in range(len(s)):
+        cut = lambda t, v, i=i: (*t[:i], v, *t[i + 1:])
+        if s[i] > max(stop[i], 1):
+            yield cut(s, s[i] - 1), start, stop, step
+        if stop[i] > start[i] + 1:
+            yield s, start, cut(stop, stop[i] - 1), step
+        if step[i] > 1:
+            yield s, start, stop, cut(step, 1)
+        if start[i] > 0 and stop[i] > 0:
+            yield s, cut(start, start[i] - 1), cut(stop, stop[i] - 1), step
+
+
+def _slice_judged(case, yours):
+    from flowedu.core.values.spec import row_major
+    s, start, stop, step = case
+    whole = np.arange(int(np.prod(s)), dtype=np.float32).reshape(s)
+    want = whole[tuple(slice(a, b, t) for a, b, t in zip(start, stop, step))]
+    strides, offset = yours(row_major(s), start, step)
+    places = np.full(want.shape, int(offset))
+    for d, n in enumerate(want.shape):
+        places += (np.arange(n) * int(strides[d])).reshape([-1 if e == d else 1 for e in range(want.ndim)])
+    said = f"  smallest case   x of shape {s}, [{', '.join(f'{a}:{b}:{t}' for a, b, t in zip(start, stop, step))}]"
+    if len(strides) != len(s):
+        return [said, f"  yours           {len(strides)} strides for {len(s)} axes"]
+    if want.size and (places.min() < 0 or places.max() >= whole.size):
+        return [said, f"  yours           strides {tuple(strides)}, offset {offset}",
+                f"  looks at place {places.max()} of {whole.size}"]
+    if np.array_equal(whole.reshape(-1)[places] if want.size else want, want):
+        return None
+    at = np.argwhere(whole.reshape(-1)[places] != want)[0]
+    return [said, f"  yours           strides {tuple(strides)}, offset {offset}",
+            f"  element {tuple(map(int, at))}: place {int(places[tuple(at)])} of memory, should be {int(want[tuple(at)])}"]
+
+
+slice_places = Law("each element is read from its place", _slices, _slice_judged, _smaller_slices, cases=120)
+
+
+# ---- when is a reshape a view?
+def _layouts(rng, size):
+    """(shape, order of axes, step of each, new shape)"""
+    s = tuple(rng.randint(1, 1 + size) for _ in range(rng.randint(1, 3)))
+    order = list(range(len(s)))
+    if rng.random() < 0.5:
+        rng.shuffle(order)
+    step = tuple(2 if rng.random() < 0.2 else 1 for _ in s)
+    n = int(np.prod([-(-s[d] // step[d]) for d in order]))
+    new, left = [], n
+    while left > 1 and len(new) < 3:
+        d = rng.choice([k for k in range(1, left + 1) if left % k == 0])
+        new.append(d)
+        left //= d
+    new.append(left)
+    rng.shuffle(new)
+    return s, tuple(order), step, tuple(new)
+
+
+def _view_of(case):
+    s, order, step, _ = case
+    x = np.arange(int(np.prod(s)), dtype=np.float32).reshape(s).transpose(order)
+    return x[tuple(slice(None, None, step[d]) for d in order)]
+
+
+def _can(x, new):
+    """NumPy's answer: the strides in elements, or None."""
+    y = x.view()
+    try:
+        y.shape = new
+    except AttributeError:
+        return None
+    return tuple(s // 4 for s in y.strides)
+
+
+def _reshape_judged(case, yours):
+    import warnings
+    x, new = _view_of(case), case[3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        want = _can(x, new)
+    strides = tuple(s // 4 for s in x.strides)
+    got = yours(x.shape, strides, new)
+    said = f"  smallest case   shape {x.shape}, strides {strides} -> {new}"
+    if (got is None) != (want is None):
+        return [said, *pair("should be", got, want), "  None means: these numbers cannot be seen so without a copy"]
+    if got is None or x.size == 0:
+        return None
+    far = lambda t: tuple(s for s, n in zip(t, new) if n > 1)                 # an axis of size 1 may have any stride
+    return None if len(got) == len(new) and far(got) == far(want) else [said, *pair("should be", got, want)]
+
+
+def _smaller_layouts(case):
+    s, order, step, new = case
+    if step != (1,) * len(s):
+        n = int(np.prod(s))
+        if n == int(np.prod(new)):
+            yield s, order, (1,) * len(s), new
+    if len(new) > 1:
+        for i in range(len(new) - 1):
+            yield s, order, step, (*new[:i], new[i] * new[i + 1], *new[i + 2:])
+
+
+reshape_views = Law("a view wherever there can be one, None elsewhere", _layouts, _reshape_judged, _smaller_layouts,
+                    cases=300)

@@ -1,0 +1,56 @@
+"""Where an object stands in a source file, and its lines: found by `ast`, so that sources carry no marks."""
+from __future__ import annotations
+
+import ast
+import importlib.util
+import textwrap
+from pathlib import Path
+
+from flowedu.errors import ArgumentError
+
+
+def file_of(module: str) -> Path:
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ArgumentError(f"there is no module {module}", got=module)
+    return Path(spec.origin)
+
+
+def function(source: str, path: str) -> ast.FunctionDef:
+    """The def of a qualified name. Raises ArgumentError: there is none."""
+    node: ast.AST = ast.parse(source)
+    for name in path.split("."):
+        node = next((n for n in node.body if getattr(n, "name", None) == name), None)
+        if node is None:
+            raise ArgumentError(f"there is no {path} in this file", got=name)
+    return node
+
+
+def _assigned(source: str, path: str) -> ast.AST:
+    """The statement that makes a record: `sigmoid = unary(...)`."""
+    name = path.split(".")[0]
+    for n in ast.parse(source).body:
+        if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in n.targets):
+            return n
+    raise ArgumentError(f"there is no {name} = ... in this file", got=path)
+
+
+def lines(module: str, path: str) -> list[str]:
+    """The library's own lines: of a function, or of the record that a field belongs to."""
+    text = file_of(module).read_text()
+    try:
+        node = function(text, path)
+    except ArgumentError:
+        node = _assigned(text, path)
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    return text.splitlines()[first - 1:node.end_lineno]
+
+
+def body_lines(module: str, path: str) -> int:
+    """How many lines a function's body has, without docstring and blank lines; of a record's field, those of the record."""
+    found = lines(module, path)
+    node = ast.parse(textwrap.dedent("\n".join(found))).body[0]
+    if not isinstance(node, ast.FunctionDef):
+        return len(found)
+    body = node.body[1:] if ast.get_docstring(node) else node.body
+    return sum(bool(line.strip()) for line in found[body[0].lineno - 1:])
