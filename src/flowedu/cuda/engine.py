@@ -118,6 +118,17 @@ def note_readers(index: int, ops: dict[str, Any]) -> None:
         _readers.setdefault(index, {}).update(ops)
 
 
+def readers(index: int, back: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Those noted so far, which then are none, or `back`."""
+    found, _readers[index] = _readers.get(index, {}), back or {}
+    return found
+
+
+def numbers() -> list[TensorBase]:
+    """The numbers of main memory that launches may point to."""
+    return [*_numbers.values()]
+
+
 def look(index: int) -> None:
     """Raises KernelError: a kernel met an index out of range on the device, the current one, since this was last asked."""
     readers = [*_readers.pop(index, {}).values()]

@@ -26,6 +26,11 @@ def raised(error: Exception, machine) -> Exception:
         return OutOfMemoryError("the device has no memory for this", got=text)
     if machine.library is None or not isinstance(error, machine.driver.LaunchError):
         return KernelError("the CUDA driver refused", got=text)
+    return reported(machine)
+
+
+def reported(machine) -> CudaFault:
+    """What the simulator says of the launch that failed last."""
     rows = dict(r.split("\t", 1) for r in machine.library.cudasim_report().decode(errors="replace").split("\n") if r)
     fault = CudaFault(rows["problem"], expected=rows.get("expected", ""), got=rows.get("got", ""), fix=rows.get("fix", ""),
                       at=rows.get("at") or None)

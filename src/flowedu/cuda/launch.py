@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.cuda.machine import machine
+from flowedu.cuda.memory import pool
 from flowedu.cuda.modules import BY_SIZE, TYPES, WIDE, Module, module
 from flowedu.cuda.view import View
 
@@ -123,6 +124,7 @@ def blocks(n: int, threads: int = 256) -> int:
 
 # ---- scratch: what is queued on a stream runs in order, so one piece of memory serves all its kernels
 _scratch: dict[tuple[int, int], Any] = {}
+CAPTURED: set[int] = set()                                           # streams whose work becomes a graph (graphs.py)
 
 
 def scratch(stream: Any, size: int) -> int:
@@ -131,6 +133,8 @@ def scratch(stream: Any, size: int) -> int:
         return 0
     m = machine()
     key = m.use(), 0 if stream is None else int(stream.handle)
+    if key[1] in CAPTURED:
+        return pool(key[0]).take(size).address       # memory of the graph; the next launch may have it, too
     held = _scratch.get(key)
     if held is None or held[1] < size:
         _scratch[key] = held = m.driver.mem_alloc(size := -(-size // 65536) * 65536), size   # frees the old: waits for it

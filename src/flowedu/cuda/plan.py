@@ -3,14 +3,13 @@
 Passes, planner and offsets are those of the CPU. The arena is one piece of the device's memory; behind it lie rooms for the
 inputs, for constants, and for numbers that live in main memory (learning rates, the count of steps). No address changes
 from run to run, so every launch is recorded once, its arguments packed. A run copies the inputs into their rooms, repeats
-the launches, and copies out what is fetched. Ops that draw random numbers are packed anew: the draw is an argument.
+the launches, and copies out what is fetched. The launches are one CUDA graph (graphs.py), unless ops draw random numbers:
+those are packed anew for each run, as the draw is an argument.
 
 As with eager calls nobody waits; a job waits for the arrays it returns. What goes wrong in a kernel is told then, or, with
 FLOWEDU_CUDA_BLOCKING=1, at the step.
 """
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from flowedu.core.ops.dispatch import Entry, TensorBase, get_num_threads, new_el
 from flowedu.core.ops.view import contiguous
 from flowedu.core.values.spec import row_major
 from flowedu.cuda.engine import BLOCKING, Ready, check, look, note_readers
+from flowedu.cuda.graphs import Sequence, captured, is_current_stream_capturing
 from flowedu.cuda.launch import KEPT, Queued
 from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import device_memory
@@ -80,6 +80,7 @@ class DeviceExecutor:
         self.runs, self.as_tensors, self.counter, self.written = 0, True, None, []
         self.inputs = list(plan.graph.inputs.values())
         self.last: Stream | None = None
+        self.sequence: Sequence | None = None             # the launches as a CUDA graph
         fetched = self._fetched()
         self.rooms, size = self._rooms([p for p, _ in fetched])
         with machine().on(self.index):
@@ -104,7 +105,7 @@ class DeviceExecutor:
                 found.append((out, Step(f"pack {value.name}", entry, [p, out], None)))
         return found
 
-    def _rooms(self, fetched: Sequence[Region]) -> tuple[dict[Buffer, int], int]:
+    def _rooms(self, fetched: list[Region]) -> tuple[dict[Buffer, int], int]:
         """Offsets behind the arena of what is not in it and not on the device either; the bytes of all."""
         written = {step.places[k].buffer for step in self.plan.steps if step.node for k in step.node.mutates}
         buffers = [b for b in self.plan.buffers if not b.in_arena and not self._there(b, b in written)]
@@ -131,7 +132,7 @@ class DeviceExecutor:
     def _view(self, p: Region) -> View:
         return View(self._address(p), p.spec.dtype, p.spec.shape, p.strides)
 
-    def _bind(self, fetched: Sequence[tuple[Region, Step | None]]) -> None:
+    def _bind(self, fetched: list[tuple[Region, Step | None]]) -> None:
         """Record every launch; bring the constants there."""
         plan = self.plan
         self.steps = [*plan.steps, *(step for _, step in fetched if step is not None)]
@@ -185,10 +186,7 @@ class DeviceExecutor:
         name = self.plan.graph.name
         with machine().on(self.index), check(name):
             stream = self._begin(arguments)
-            for i in self.draws:
-                self.queues[i] = self._record(i)
-            for i in range(len(self.queues)):
-                self._repeat(i, stream)
+            self._queue(stream)
             note_readers(self.index, self.readers)
             self.runs += 1
             if self.counter is not None:
@@ -200,7 +198,7 @@ class DeviceExecutor:
     def _begin(self, arguments: tuple) -> Stream:
         """Inputs into their rooms, and numbers of main memory that have changed."""
         driver, stream = machine().driver, current_stream(self.index)
-        if self.last is not None and stream != self.last:
+        if self.last is not None and stream != self.last and not is_current_stream_capturing():
             stream.wait_stream(self.last)
             self.memory.users = {*(self.memory.users or ()), stream}
         self.last = stream
@@ -217,6 +215,22 @@ class DeviceExecutor:
                 number[2] = now = live.raw
                 driver.memcpy_htod_async(at, now, stream.handle)
         return stream
+
+    def _queue(self, stream: Stream) -> None:
+        """All steps on the stream: from the second run on by one call, unless a step draws random numbers."""
+        if self.draws or BLOCKING or is_current_stream_capturing():
+            self._repeat_all(stream)
+        elif self.sequence is not None:
+            self.sequence.launch(stream)
+        else:
+            self._repeat_all(stream)                      # what goes wrong at once names its step
+            self.sequence = captured(self._repeat_all, Stream(self.index))
+
+    def _repeat_all(self, stream: Stream) -> None:
+        for i in self.draws:
+            self.queues[i] = self._record(i)
+        for i in range(len(self.queues)):
+            self._repeat(i, stream)
 
     def _repeat(self, i: int, stream: Stream) -> None:
         """Step i on the stream."""
