@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from flowedu.cuda import engine
-from flowedu.cuda.faults import reported
+from flowedu.cuda.faults import FOR_GRAPHS, reported
 from flowedu.cuda.launch import CAPTURED, KEPT
 from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import pool
@@ -46,7 +46,7 @@ def _call(name: str, *arguments: Any) -> None:
         _driver().cuGetErrorString(status, ctypes.byref(text))
         raise KernelError(f"{name}: {(text.value or b'').decode(errors='replace') or f'CUDA error {status}'}",
                           expected="work that a CUDA graph can keep: nobody waits for it or looks at its numbers",
-                          got=f"CUDA error {status}", fix="take what waits (item(), cpu(), print) out of the block")
+                          got=f"CUDA error {status}", fix=FOR_GRAPHS)
 
 
 def _handle(s: Stream) -> ctypes.c_void_p:
