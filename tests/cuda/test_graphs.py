@@ -95,30 +95,29 @@ def test_memory_of_a_graph_stays_with_it():
     assert flow.cuda.memory_reserved() < reserved
 
 
-def test_a_plan_is_one_node_of_work():
-    """From its second run on; with random numbers it is queued launch by launch."""
-    x = flow.ones(3, 3).cuda()
-
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_a_plan_is_one_call(rate, monkeypatch):
+    """From its second run on; each step that draws random numbers is a call of its own."""
     class G(nn.Graph):
-        def __init__(self, random):
+        def __init__(self):
             super().__init__()
-            self.drop = nn.Dropout(0.5 if random else 0.0)
+            self.first, self.second = nn.Dropout(rate), nn.Dropout(rate)
 
         def build(self, x):
-            return self.drop(x @ x).relu().sum()
+            return self.second(self.first(x @ x).relu() + 1).sum()
 
-    for random in (False, True):
-        g = G(random)
-        g(x)
-        executor = g._compiled.program.executor
-        assert (executor.sequence is None) == random
-        if not random:
-            assert executor.sequence.nodes == sum(map(len, executor.queues)) > 0
-        launched = []
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(graphs.Sequence, "launch", lambda self, s, launched=launched: launched.append(self))
-            g(x)
-        assert len(launched) == 1 - random
+    g, x = G(), flow.ones(3, 3).cuda()
+    g(x)
+    executor = g._compiled.program.executor
+    apart = [p for p in executor.parts if isinstance(p, int)]
+    assert apart == executor.draws and len(apart) == (2 if rate else 0)
+    inside = sum(p.nodes for p in executor.parts if not isinstance(p, int))
+    assert inside + sum(len(executor.queues[i]) for i in apart) == sum(map(len, executor.queues)) > len(apart)
+    calls = []
+    monkeypatch.setattr(graphs.Sequence, "launch", lambda self, s: calls.append("graph"))
+    monkeypatch.setattr(type(executor), "_repeat", lambda self, i, stream: calls.append(i))
+    g(x)
+    assert calls == ["graph"] if not rate else [c for c in calls if c != "graph"] == apart and calls.count("graph") == 3
 
 
 def test_plans_can_be_captured():

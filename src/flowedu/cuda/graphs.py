@@ -28,6 +28,7 @@ from flowedu.cuda.streams import stream as on_stream
 from flowedu.errors import ArgumentError, KernelError
 
 RELAXED = 2                             # CU_STREAM_CAPTURE_MODE_RELAXED: memory may be asked for meanwhile
+NON_BLOCKING = 1                        # CU_STREAM_NON_BLOCKING: does not wait for the default stream, nor that for it
 LAUNCH_FAILED = 719                     # CUDA_ERROR_LAUNCH_FAILED
 
 
@@ -82,6 +83,11 @@ class Sequence:
     def __del__(self):
         if self._exec.value and not sys.is_finalizing():
             _driver().cuGraphExecDestroy(self._exec)
+
+
+def stream_apart(index: int) -> Stream:
+    """A stream of a device that can be captured whatever other threads do on the default stream meanwhile."""
+    return Stream(index, handle=machine().driver.Stream(NON_BLOCKING))
 
 
 def captured(queue: Callable[[Stream], None], s: Stream) -> Sequence:

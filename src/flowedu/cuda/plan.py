@@ -3,13 +3,17 @@
 Passes, planner and offsets are those of the CPU. The arena is one piece of the device's memory; behind it lie rooms for the
 inputs, for constants, and for numbers that live in main memory (learning rates, the count of steps). No address changes
 from run to run, so every launch is recorded once, its arguments packed. A run copies the inputs into their rooms, repeats
-the launches, and copies out what is fetched. The launches are one CUDA graph (graphs.py), unless ops draw random numbers:
-those are packed anew for each run, as the draw is an argument.
+the launches, and copies out what is fetched. The launches are a CUDA graph (graphs.py); only those that draw random numbers
+are packed anew for each run, as the draw is an argument.
 
 As with eager calls nobody waits; a job waits for the arrays it returns. What goes wrong in a kernel is told then, or, with
 FLOWEDU_CUDA_BLOCKING=1, at the step.
 """
 from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,7 +24,7 @@ from flowedu.core.ops.dispatch import Entry, TensorBase, get_num_threads, new_el
 from flowedu.core.ops.view import contiguous
 from flowedu.core.values.spec import row_major
 from flowedu.cuda.engine import BLOCKING, Ready, check, look, note_readers
-from flowedu.cuda.graphs import Sequence, captured, is_current_stream_capturing
+from flowedu.cuda.graphs import Sequence, captured, is_current_stream_capturing, stream_apart
 from flowedu.cuda.launch import KEPT, Queued
 from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import device_memory
@@ -44,7 +48,7 @@ class OnGpu:
     def __init__(self, place: int):
         self.place = place
 
-    def scratch(self, step: Step, threads: int) -> int:
+    def scratch(self, step: Step) -> int:
         """Bytes of scratch that the kernel of a step wants. Raises UnsupportedError: there is no such kernel."""
         ready = prepared(step)
         views = [View(0, p.spec.dtype, p.spec.shape, p.strides) for p in step.places]
@@ -80,7 +84,7 @@ class DeviceExecutor:
         self.runs, self.as_tensors, self.counter, self.written = 0, True, None, []
         self.inputs = list(plan.graph.inputs.values())
         self.last: Stream | None = None
-        self.sequence: Sequence | None = None             # the launches as a CUDA graph
+        self.parts: list[Sequence | int] | None = None    # the launches as CUDA graphs (_captured)
         fetched = self._fetched()
         self.rooms, size = self._rooms([p for p, _ in fetched])
         with machine().on(self.index):
@@ -217,19 +221,30 @@ class DeviceExecutor:
         return stream
 
     def _queue(self, stream: Stream) -> None:
-        """All steps on the stream: from the second run on by one call, unless a step draws random numbers."""
-        if self.draws or BLOCKING or is_current_stream_capturing():
-            self._repeat_all(stream)
-        elif self.sequence is not None:
-            self.sequence.launch(stream)
-        else:
-            self._repeat_all(stream)                      # what goes wrong at once names its step
-            self.sequence = captured(self._repeat_all, Stream(self.index))
-
-    def _repeat_all(self, stream: Stream) -> None:
+        """All steps on the stream. From the second run on the steps between two that draw random numbers are one call."""
         for i in self.draws:
             self.queues[i] = self._record(i)
-        for i in range(len(self.queues)):
+        apart = BLOCKING or is_current_stream_capturing()
+        if apart or self.parts is None:                   # the first time: what goes wrong at once names its step
+            self._repeat_all(range(len(self.steps)), stream)
+        else:
+            for part in self.parts:
+                part.launch(stream) if isinstance(part, Sequence) else self._repeat(part, stream)
+        if not apart and self.parts is None:
+            self.parts = self._captured()
+
+    def _captured(self) -> list[Sequence | int]:
+        """The steps as CUDA graphs, and the numbers of those that are packed anew for each run."""
+        parts: list[Sequence | int] = []
+        s = stream_apart(self.index)
+        for begin, end in pairwise([-1, *self.draws, len(self.steps)]):
+            if any(self.queues[i] for i in range(begin + 1, end)):
+                parts.append(captured(partial(self._repeat_all, range(begin + 1, end)), s))
+            parts.append(end)
+        return parts[:-1]
+
+    def _repeat_all(self, steps: Iterable[int], stream: Stream) -> None:
+        for i in steps:
             self._repeat(i, stream)
 
     def _repeat(self, i: int, stream: Stream) -> None:

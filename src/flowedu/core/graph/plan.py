@@ -68,7 +68,7 @@ class Plan:
 
 
 def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[str] = (), *, threads: int = 0,
-              inplace: bool = True, reuse: bool = True, scratch: Callable[[Step, int], int] | None = None) -> Plan:
+              inplace: bool = True, reuse: bool = True, scratch: Callable[[Step], int] | None = None) -> Plan:
     """Lower `graph`.
 
     Args:
@@ -76,10 +76,10 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
         report: what the passes said.
         threads: how many the executor will use (0: the present number).
         inplace, reuse: switches of the two memory passes.
-        scratch: bytes of scratch that a step's kernel wants, with so many threads; of the CPU's if nobody says.
+        scratch: bytes of scratch that the kernel of a step wants; default: the CPU's.
     """
     graph.nodes = snapshot_outputs(graph)
-    planner = Planner(Plan(graph, report=list(report)), arrays, threads, inplace, scratch or scratch_of)
+    planner = Planner(Plan(graph, report=list(report)), arrays, threads, inplace, scratch)
     for number, node in enumerate(graph.nodes):
         if node.outputs and node.outputs[0] in planner.constants:
             continue
@@ -102,7 +102,7 @@ class Planner:
     """Appends steps to a plan, node by node. It knows which values are constants, and when each is last read."""
 
     def __init__(self, plan: Plan, arrays: dict[GraphValue, object], threads: int, inplace: bool,
-                 scratch: Callable[[Step, int], int]):
+                 scratch: Callable[[Step], int] | None):
         self.plan, self.threads, self.inplace, self.scratch = plan, threads, inplace, scratch
         graph = plan.graph
         self.constants = fold(graph)
@@ -130,7 +130,7 @@ class Planner:
         """Append a step: what it touches lives until then, and its kernel may want scratch memory."""
         for p in step.places:
             p.buffer.last = max(p.buffer.last, len(self.plan.steps))
-        nbytes = self.scratch(step, self.threads)
+        nbytes = self.scratch(step) if self.scratch else scratch_bytes(step.entry, step.places, self.threads)
         if nbytes:
             step.scratch = self.buffer(f"{step.name} scratch", "scratch", nbytes)
         self.plan.steps.append(step)
@@ -180,10 +180,6 @@ class Planner:
             if fits and whole and alone and self.last_read.get(base(x), -1) <= number:
                 return p
         return None
-
-
-def scratch_of(step: Step, threads: int) -> int:
-    return scratch_bytes(step.entry, step.places, threads)
 
 
 def snapshot_outputs(graph: Graph) -> list[Node]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import UnsupportedError
 
@@ -38,13 +40,6 @@ def _keep(tracer, path: str, old: Tensor | None, new: Tensor) -> None:
         tracer.write(old, new)
 
 
-def _overlap(t: Tensor, u: Tensor) -> bool:
-    """Whether the stretches of memory, from first to last element, have a byte in common."""
-    (a, end), (b, stop) = ((x.address, x.address + x.dtype.bytes * (
-        1 + sum(s * (n - 1) for n, s in zip(x.shape, x.strides)) if x.size_ else 0)) for x in (t, u))
-    return max(a, b) < min(end, stop)
-
-
 def check_aliases(tracer) -> None:
     """A tensor that build writes in place must not be seen through another tensor: what the graph reads there is the old
     value. Raises UnsupportedError."""
@@ -52,7 +47,7 @@ def check_aliases(tracer) -> None:
     written = [(names[id(v)], tracer.variables[names[id(v)]]) for v in tracer.written]
     for name, t in written:
         for other, u in tracer.variables.items():
-            if other != name and t.shares_block(u) and _overlap(t, u):
+            if other != name and t.shares_block(u) and (t.place_ or np.may_share_memory(t.numpy(), u.numpy())):
                 raise UnsupportedError(f"nn.Graph: build writes {name} in place, and {other} lies in the same memory",
                                        expected="one tensor for memory that is written", got="two",
                                        fix="use one of the two in build, or make views of it there", at="")

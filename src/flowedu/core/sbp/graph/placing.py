@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from flowedu.core.graph.devices import OneDevice, device_name
+from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.distribute import distribute_hint as HINT
@@ -35,15 +35,11 @@ class Placing(OneDevice):
     # ---- what ops are given
     def enter(self, value: GraphValue, x: Tensor) -> None:
         """An input or variable of the graph stands for the tensor x."""
+        super().enter(value, x)
         if x.lay is not None:
             self.sources[value], self.active = x.lay, True
-        else:
-            super().enter(value, x)
-            if not x.uniform:
-                self.apart.add(value)
-        if self.active and self.place:
-            raise UnsupportedError(f"{self.tracer.graph.name}: {self.first} is on a GPU, in a graph of global tensors",
-                                   expected="tensors on the CPU", got=device_name(self.place), fix="x.cpu(), module.cpu()")
+        elif not x.uniform:
+            self.apart.add(value)
 
     def check(self, op, inputs: tuple, values: list[GraphValue]) -> None:
         """Global and local tensors do not meet in an op. (Numbers, and what is computed from them, fit everywhere.)"""

@@ -25,6 +25,7 @@ struct Capture {
     std::vector<CUstream> streams;                      // captured with the origin
     bool broken = false;
 };
+struct Stream { unsigned flags; };
 struct Event { timespec at{0, 0}; Capture* capture = nullptr; };
 
 std::vector<std::unique_ptr<Capture>>& open() {         // those of this thread
@@ -56,7 +57,9 @@ CUresult keep(CUstream s, std::function<CUresult()> work) {
         if (c->broken) return error(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "the capture of this stream is lost");
         return c->works.push_back(std::move(work)), CUDA_SUCCESS;
     }
-    if (is_default(s)) return broken(*open().back(), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "work on the default stream");
+    for (auto& c : open())                              // one that the default stream would have to wait for
+        if (is_default(s) && !(((Stream*)c->origin)->flags & CU_STREAM_NON_BLOCKING))
+            return broken(*c, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "work on the default stream");
     return work();
 }
 
@@ -69,9 +72,9 @@ CUresult forbidden(const char* what, bool relaxed) {
 
 using namespace sim;
 
-API cuStreamCreate(CUstream* s, unsigned) { return *s = (CUstream) new int, CUDA_SUCCESS; }
-API cuStreamCreateWithPriority(CUstream* s, unsigned, int) { return *s = (CUstream) new int, CUDA_SUCCESS; }
-API cuStreamDestroy(CUstream s) { return delete (int*)s, CUDA_SUCCESS; }
+API cuStreamCreate(CUstream* s, unsigned flags) { return *s = (CUstream) new Stream{flags}, CUDA_SUCCESS; }
+API cuStreamCreateWithPriority(CUstream* s, unsigned flags, int) { return cuStreamCreate(s, flags); }
+API cuStreamDestroy(CUstream s) { return delete (Stream*)s, CUDA_SUCCESS; }
 API cuStreamAttachMemAsync(CUstream, CUdeviceptr, size_t, unsigned) { return CUDA_SUCCESS; }
 
 API cuStreamQuery(CUstream s) {
