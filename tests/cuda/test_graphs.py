@@ -1,5 +1,6 @@
 """CUDA graphs: what is captured is not done, what is replayed is done again, and what a capture forbids is an error."""
 import gc
+import io
 
 import numpy as np
 import pytest
@@ -118,6 +119,20 @@ def test_a_plan_is_one_call(rate, monkeypatch):
     monkeypatch.setattr(type(executor), "_repeat", lambda self, i, stream: calls.append(i))
     g(x)
     assert calls == ["graph"] if not rate else [c for c in calls if c != "graph"] == apart and calls.count("graph") == 3
+
+
+@in_simulator
+def test_a_profile_counts_what_is_replayed():
+    class G(nn.Graph):
+        def build(self, x):
+            return (x @ x).softmax(1).sum()
+
+    g, x = G(), flow.ones(3, 3).cuda()
+    g(x)
+    with flow.cuda.profile(io.StringIO()) as counted:
+        g(x)
+    executor = g._compiled.program.executor
+    assert sum(k["launches"] for k in counted.kernels.values()) == sum(map(len, executor.queues))
 
 
 def test_plans_can_be_captured():

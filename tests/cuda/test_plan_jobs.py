@@ -148,6 +148,7 @@ def test_shapes_that_vary():
             return flow.math.relu(x)
     for n in (6, 2, 6):
         close(f([X[0][:n]])[0], np.maximum(X[0][:n], 0))
+        assert isinstance(f.executor, DeviceExecutor)
 
 
 def test_dtypes_and_empty_results():
@@ -180,7 +181,7 @@ def test_one_variable_on_two_devices():
 def test_an_index_out_of_range():
     f = job(lambda x, i: _on_gpu(lambda x, i: flow.gather(x, i), x, i), X[0], Y[0])
     f(X[0], Y[0])
-    with pytest.raises(KernelError, match="gather(.|\n)*9"):
+    with pytest.raises(KernelError, match="job: gather(.|\n)*9"):
         f(X[0], np.full(6, 9, np.int32))
     close(f(X[0], Y[0]), X[0][Y[0]])
 

@@ -234,6 +234,10 @@ def test_a_saved_graph_is_loaded(tmp_path):
     want = g(x.cuda())
     flow.save(g, tmp_path / "g")
     near(want, flow.load_graph(tmp_path / "g")(x))
+    loaded = flow.load_graph(tmp_path / "g", "cuda")
+    near(loaded(x.cuda()), want.cpu())
+    with pytest.raises(DeviceError, match=r'another device(.|\n)*x\.to\("cuda:0"\)'):
+        loaded(x)
     flow.save(g.state_dict(), tmp_path / "s")
     assert flow.load(tmp_path / "s")["model"]["0.weight"].shape == (6, 4)
 
@@ -244,7 +248,7 @@ def test_what_is_said_of_a_graph():
     g = graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), model=model, loss=nn.CrossEntropyLoss())
     g(x, y)
     before = {n: t.cpu() for n, t in model.state_dict().items()}
-    assert "calls," in g.profile(x, y) and "memory" in g.report() and "MODULE:model:" in repr(g)
+    assert "calls," in g.profile(x, y) and "device    cuda:0\nmemory" in g.report() and "MODULE:model:" in repr(g)
     for n, t in model.state_dict().items():
         near(t, before[n], 0)
 

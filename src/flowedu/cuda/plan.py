@@ -30,7 +30,7 @@ from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import device_memory
 from flowedu.cuda.streams import Event, Stream, current_stream
 from flowedu.cuda.view import View
-from flowedu.errors import DeviceError, FlowError, OutOfMemoryError
+from flowedu.errors import DeviceError, FlowError, KernelError, OutOfMemoryError
 from flowedu.tensor.interop import memory_of
 from flowedu.tensor.writing import bump
 
@@ -256,7 +256,7 @@ class DeviceExecutor:
             if BLOCKING:
                 machine().driver.Context.synchronize()
                 note_readers(self.index, {step.entry.op.name: step.entry.op} if prepared(step).indexes else {})
-                look(self.index)
+                self._look(step)
 
     def _fetch_tensors(self, stream: Stream) -> list[TensorBase]:
         out = []
@@ -275,8 +275,16 @@ class DeviceExecutor:
                 machine().driver.memcpy_dtoh_async(a, at, stream.handle)
             out.append(a)
         stream.synchronize()
-        look(self.index)
+        self._look()
         return out
+
+    def _look(self, step: Step | None = None) -> None:
+        """Raises KernelError: a kernel met an index out of range, in a step, or in some step."""
+        try:
+            look(self.index)
+        except KernelError as e:
+            where = self.plan.graph.name if step is None else f"{self.plan.graph.name}: {step.name}"
+            raise e.told(problem=f"{where}: {e.problem}", at=step.node.line if step and step.node else e.at) from None
 
     def times(self, arguments: tuple, repeats: int = 20) -> list[float]:
         """Seconds each call takes (the least of `repeats` runs), called one by one. Writes variables, as `run` does."""
