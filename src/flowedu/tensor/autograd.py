@@ -81,7 +81,7 @@ def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = N
     """
     if gradient is None and inputs is None and self.ndim == 0 and self.node is not None and self.link is None:
         retain = create_graph if retain_graph is None else retain_graph          # the usual case, without detours
-        run_backward([self], [_one(self)], None, retain, create_graph)
+        run_backward([self], [_one(self) if self.place_ else scalar_tensor(1, self.dtype)], None, retain, create_graph)
         return
     if self.is_lazy:
         top = current_interpreter()

@@ -55,8 +55,8 @@ def device_name(place: int) -> str:
 
 
 def need_cpu(what: str, name: str, x) -> None:
-    """Raise UnsupportedError for a tensor (or Array) whose memory is a GPU's: graphs and global tensors are on the CPU."""
+    """Raise UnsupportedError for a tensor (or Array) on a GPU, where what is computed, or the graph, is on the CPU."""
     if x.place_:
         raise UnsupportedError(f"{what}: {name} is on cuda:{x.place_ - 1}, and this runs on the CPU", got=f"{x.dtype.name}"
                                f"{list(x.shape)} on cuda:{x.place_ - 1}", expected="tensors on the CPU",
-                               fix='x.cpu(), module.cpu(); or call the module itself, which runs on "cuda"')
+                               fix="x.cpu(), module.cpu(); a graph made anew runs where its tensors are")

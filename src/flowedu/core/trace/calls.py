@@ -37,7 +37,7 @@ def bound(compiled, args: tuple, kwargs: dict) -> tuple:
         there = compiled.tracer.placing.place
         if x.lay is None and x.place_ != there:
             raise DeviceError(f"nn.Graph {compiled.owner.name}: {name} is on another device than the graph",
-                              expected=device_name(there), got=device_name(x.place_), fix=f'x.to("{device_name(there)}")')
+                              expected=device_name(there), got=device_name(x.place_), fix="move it, or make another graph")
         arrays.append(x if x.lay is not None or x.row_major_() else copy_of(x.detach()))
     return tuple(arrays)
 
