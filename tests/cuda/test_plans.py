@@ -13,6 +13,7 @@ from flowedu.errors import DeviceError, FlowError, KernelError, UnsupportedError
 from graph import nets
 from graph.making import batch, graph, mlp, train_step, twins
 from graph.test_laws import CALLS, drawn, listed
+from graph.test_models import MODELS
 from laws.calls import close, label
 from laws.programs import programs as random_programs
 from laws.programs import start, take
@@ -123,6 +124,22 @@ OPTIMIZERS = {
 def test_training(name):
     g, _ = followed(mlp, OPTIMIZERS[name], *batch(), scheduler=lambda o: flow.optim.lr_scheduler.StepLR(o, 2, 0.5))
     assert executor(g).runs == 4 and g.state_dict()["System-Train-TrainStep"].item() == 4
+
+
+@pytest.mark.parametrize("name", ["gpt"])
+def test_larger_models_train(name):
+    make, loss, data = MODELS[name]
+    (here, far), (x, y), losses = twins(make), data(), []
+
+    def step(self, x, y):
+        value = loss(self.model, x, y)
+        value.backward()
+        return value
+
+    for model, bring in ((here, lambda t: t), (far.cuda(), there)):
+        g = graph(step, flow.optim.SGD(model.parameters(), lr=0.02, momentum=0.9), model=model)
+        losses.append([g(bring(x), bring(y)).item() for _ in range(3)])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4, atol=1e-5)
 
 
 def test_lenet_with_momentum():
