@@ -289,6 +289,7 @@ def test_streams_follow_each_other():
         y, total = g(x + 1)
     s.synchronize()
     assert y.tolist() == [2, 4, 6, 8, 10, 12] and total.item() == 21 and g(x)[1].item() == 15
+    assert executor(g).memory.users == {s}              # the next owner of this memory waits for s, too
 
 
 # ---- errors

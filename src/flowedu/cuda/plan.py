@@ -202,10 +202,12 @@ class DeviceExecutor:
     def _begin(self, arguments: tuple) -> Stream:
         """Inputs into their rooms, and numbers of main memory that have changed."""
         driver, stream = machine().driver, current_stream(self.index)
-        if self.last is not None and stream != self.last and not is_current_stream_capturing():
-            stream.wait_stream(self.last)
-            self.memory.users = {*(self.memory.users or ()), stream}
-        self.last = stream
+        if stream != self.last:
+            if self.last is not None and not is_current_stream_capturing():
+                stream.wait_stream(self.last)
+            if stream != self.memory.stream:              # whose next owner has to wait for this one's work
+                self.memory.users = {*(self.memory.users or ()), stream}
+            self.last = stream
         if self.counter is not None:                      # a reloaded state goes on with the same dropout masks
             self.runs = int(self.counter.numpy()[0])
         for (at, spec), x in zip(self.feeds, arguments):
