@@ -176,7 +176,8 @@ __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name n
 
 # what the course leaves to other shelves (core/shelves.py)
 _register_shelf({
-    "plan as text": "flowedu.show.plan:describe", "layouts as text": "flowedu.show.bill:describe",
+    "plan as text": "flowedu.show.plan:describe", "plans on a GPU": "flowedu.cuda.plan:OnGpu",
+    "layouts as text": "flowedu.show.bill:describe",
     "route as text": "flowedu.show.routes:describe", "hop as text": "flowedu.show.routes:hop",
     "route as a picture": "flowedu.show.boxing:draw", "choice of a layout": "flowedu.show.choice:explained",
     "why no layout will do": "flowedu.show.choice:refusal", "memory of ranks": "flowedu.show.ranks:memory",

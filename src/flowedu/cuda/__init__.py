@@ -19,6 +19,7 @@ __getattr__, __dir__ = _later(__name__, {
     "kernel": "flowedu.cuda.kernels", "Kernels": "flowedu.cuda.kernels",
     "profile": "flowedu.cuda.profiling", "CudaFault": "flowedu.cuda.faults",
     "OutOfMemoryError": "flowedu.errors",
+    **dict.fromkeys(("CUDAGraph", "graph", "is_current_stream_capturing"), "flowedu.cuda.graphs"),
     **dict.fromkeys(("Event", "Stream", "StreamContext", "current_stream", "default_stream", "set_stream", "stream"),
                     "flowedu.cuda.streams")})
 

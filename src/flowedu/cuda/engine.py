@@ -32,8 +32,8 @@ _readers: dict[int, dict[str, Any]] = {}                 # {GPU: {name: op}}: wh
 class check:
     """Errors of the driver as flowedu's, which say what was being done."""
 
-    def __init__(self, what: str):
-        self.what = what
+    def __init__(self, what: str, at: str = ""):
+        self.what, self.at = what, at
 
     def __enter__(self) -> None:
         pass
@@ -42,7 +42,7 @@ class check:
         e = exc[1]
         if e is not None and isinstance(e, machine().driver.Error):
             error = raised(e, machine())
-            raise error.told(problem=f"{self.what}: {error.problem}", at=error.at or user_line()) from None
+            raise error.told(problem=f"{self.what}: {error.problem}", at=error.at or self.at or user_line()) from None
 
 
 class Ready:
@@ -83,7 +83,7 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
     ints = ready.ints if drawn is None else [*drawn, *ready.ints[2:]]
     place = outputs[0].place_ if outputs else max([x.place_ for x in inputs])
     if ready.indexes:
-        _readers.setdefault(place - 1, {})[entry.op.name] = entry.op
+        note_readers(place - 1, {entry.op.name: entry.op})
     with machine().on(place - 1), check(entry.op.name):
         args = [_view(x) if x.place_ else _number(x, place - 1) for x in inputs]
         args += [_view(y) for y in outputs]
@@ -110,6 +110,23 @@ def wait(index: int | None) -> None:
     with m.on(index) as index, check("synchronize"):
         m.driver.Context.synchronize()
         look(index)
+
+
+def note_readers(index: int, ops: dict[str, Any]) -> None:
+    """These ops, by name, read indices on the device: an error that `look` finds may be theirs."""
+    if ops:
+        _readers.setdefault(index, {}).update(ops)
+
+
+def readers(index: int, back: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Those noted so far, which then are none, or `back`."""
+    found, _readers[index] = _readers.get(index, {}), back or {}
+    return found
+
+
+def numbers() -> list[TensorBase]:
+    """The numbers of main memory that launches may point to."""
+    return [*_numbers.values()]
 
 
 def look(index: int) -> None:

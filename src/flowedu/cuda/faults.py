@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from flowedu.errors import KernelError, OutOfMemoryError
 
+FOR_GRAPHS = "run the block once before it is captured, and take what waits for the device (item, cpu, print) out of it"
+
 
 class CudaFault(KernelError):
     """A kernel did what it must not; the launch was stopped. (From the simulator; a GPU says less.)
@@ -25,7 +27,12 @@ def raised(error: Exception, machine) -> Exception:
     if isinstance(error, machine.driver.MemoryError):
         return OutOfMemoryError("the device has no memory for this", got=text)
     if machine.library is None or not isinstance(error, machine.driver.LaunchError):
-        return KernelError("the CUDA driver refused", got=text)
+        return KernelError("the CUDA driver refused", got=text, fix=FOR_GRAPHS if "captur" in text else "")
+    return reported(machine)
+
+
+def reported(machine) -> CudaFault:
+    """What the simulator says of the launch that failed last."""
     rows = dict(r.split("\t", 1) for r in machine.library.cudasim_report().decode(errors="replace").split("\n") if r)
     fault = CudaFault(rows["problem"], expected=rows.get("expected", ""), got=rows.get("got", ""), fix=rows.get("fix", ""),
                       at=rows.get("at") or None)

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.cuda.machine import machine
+from flowedu.cuda.memory import pool
 from flowedu.cuda.modules import BY_SIZE, TYPES, WIDE, Module, module
 from flowedu.cuda.view import View
 
@@ -48,14 +49,15 @@ class Launch:
         return self.needs(Call(self, args, ints, reals, None, None, 0)) if self.needs else 0
 
     def __call__(self, args: Sequence[View], ints: Sequence[int] = (), reals: Sequence[float] = (), stream: Any = None,
-                 formula: Any = None, work: int = 0) -> None:
+                 formula: Any = None, work: int = 0, record: list[Queued] | None = None) -> None:
         """Queues the call on a stream (a PyCUDA Stream; None: the default one).
 
         Args:
             work: the address of `self.work(...)` bytes of scratch; 0: the stream's own are used.
+            record: gets what would have been queued, which then is not.
         Raises KernelError: a kernel does not compile, or cannot be launched. An index out of range: see `fault`.
         """
-        call = Call(self, args, ints, reals, stream, formula, work)
+        call = Call(self, args, ints, reals, stream, formula, work, record)
         if self.needs and not work:
             call.work = scratch(stream, self.needs(call))
         self.launch(call)
@@ -64,14 +66,22 @@ class Launch:
         return f"<cuda kernel {self.name} of {BY_CODE[self.code].name}>"
 
 
+class Queued(NamedTuple):
+    """A launch, all but the stream: `start(*arguments, stream)`. function: PyCUDA's, of a kernel."""
+
+    function: Any
+    start: Callable
+    arguments: tuple
+
+
 class Call:
     """One call of a kernel, while it is being launched."""
 
-    __slots__ = ("args", "formula", "ints", "reals", "row", "stream", "work")
+    __slots__ = ("args", "formula", "ints", "reals", "record", "row", "stream", "work")
 
-    def __init__(self, row: Launch, args, ints, reals, stream, formula, work: int):
+    def __init__(self, row: Launch, args, ints, reals, stream, formula, work: int, record: list[Queued] | None = None):
         self.row, self.args, self.ints, self.reals = row, args, ints, reals
-        self.stream, self.formula, self.work = stream, formula, work
+        self.stream, self.formula, self.work, self.record = stream, formula, work, record
 
     @property
     def name(self) -> str:
@@ -86,8 +96,14 @@ class Call:
     def run_of(self, where: Module, function: str, *arguments: Any, blocks: int | tuple, threads: int | tuple = 256,
                shared: int = 0) -> None:
         grid = blocks if isinstance(blocks, tuple) else (blocks, 1)
-        where.function(function, arguments).prepared_async_call(
-            grid, threads if isinstance(threads, tuple) else (threads, 1, 1), self.stream, *arguments, shared_size=shared)
+        block = threads if isinstance(threads, tuple) else (threads, 1, 1)
+        found = where.function(function, arguments)
+        if self.record is None:
+            found.prepared_async_call(grid, block, self.stream, *arguments, shared_size=shared)
+        else:
+            from pycuda._pvt_struct import pack  # as prepared_async_call does
+            packed = pack(found.arg_format, *arguments)
+            self.record.append(Queued(found, found._launch_kernel, (grid, block, packed, shared)))
 
     def each(self, function: str, *arguments: Any, n: int, threads: int = 256, **where) -> None:
         """Queue a kernel with a thread for each of n elements."""
@@ -96,8 +112,10 @@ class Call:
 
     def clear(self, pointer: int, size: int) -> None:
         """Queue zeros for so many bytes."""
-        if size:
+        if size and self.record is None:
             machine().driver.memset_d8_async(pointer, 0, size, self.stream)
+        elif size:
+            self.record.append(Queued(None, machine().driver.memset_d8_async, (pointer, 0, size)))
 
 
 def blocks(n: int, threads: int = 256) -> int:
@@ -106,6 +124,7 @@ def blocks(n: int, threads: int = 256) -> int:
 
 # ---- scratch: what is queued on a stream runs in order, so one piece of memory serves all its kernels
 _scratch: dict[tuple[int, int], Any] = {}
+CAPTURED: set[int] = set()                                           # streams whose work becomes a graph (graphs.py)
 
 
 def scratch(stream: Any, size: int) -> int:
@@ -114,6 +133,8 @@ def scratch(stream: Any, size: int) -> int:
         return 0
     m = machine()
     key = m.use(), 0 if stream is None else int(stream.handle)
+    if key[1] in CAPTURED:
+        return pool(key[0]).take(size).address       # memory of the graph; the next launch may have it, too
     held = _scratch.get(key)
     if held is None or held[1] < size:
         _scratch[key] = held = m.driver.mem_alloc(size := -(-size // 65536) * 65536), size   # frees the old: waits for it
@@ -121,21 +142,21 @@ def scratch(stream: Any, size: int) -> int:
 
 
 # ---- what does not change from call to call (the rows that resize reads) is kept on the device
-_kept: dict[tuple, Any] = {}
+KEPT: dict[tuple, Any] = {}
 
 
 def kept(numbers: Sequence[int] | Sequence[float], letter: str) -> int:
     """The address of these numbers on the device; letter: q for int64, d for double."""
     m = machine()
     key = m.use(), letter, tuple(numbers)
-    if key not in _kept:
-        if len(_kept) >= 256:
+    if key not in KEPT:
+        if len(KEPT) >= 256:
             m.driver.Context.synchronize()                           # a kernel may still read it
-            del _kept[next(iter(_kept))]
+            del KEPT[next(iter(KEPT))]
         raw = struct.pack(f"={len(numbers)}{letter}", *numbers) or bytes(8)
-        _kept[key] = m.driver.mem_alloc(len(raw))
-        m.driver.memcpy_htod(_kept[key], raw)
-    return int(_kept[key])
+        KEPT[key] = m.driver.mem_alloc(len(raw))
+        m.driver.memcpy_htod(KEPT[key], raw)
+    return int(KEPT[key])
 
 
 # ---- the report of an index out of range

@@ -46,6 +46,7 @@ class Pool:
         self.returned: deque = deque()                   # blocks that went; a garbage collection may add some at any moment
         self.live = self.reserved = self.allocations = self.retries = self.failures = 0
         self.most_live = self.most_reserved = 0
+        self.private: set[Stream] = set()                # blocks freed on these stay: graphs use them (graphs.py)
 
     def sort_in(self) -> None:
         """What went back since this was last called lies in the free lists."""
@@ -89,10 +90,12 @@ class Pool:
 
     def drop(self) -> int:
         """Gives everything in the free lists back to the driver; says how many bytes that were."""
-        freed = sum(size * len(blocks) for (_, size), blocks in self.free.items())
+        lists = [key for key in self.free if key[0] not in self.private]
+        freed = sum(key[1] * len(self.free[key]) for key in lists)
         if freed:
             machine().driver.Context.synchronize()
-            self.free.clear()
+            for key in lists:
+                del self.free[key]
             self.reserved -= freed
         return freed
 

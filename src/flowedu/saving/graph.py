@@ -19,9 +19,10 @@ from flowedu.core.trace import io
 from flowedu.core.trace.graph import Graph as TracedGraph
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
-from flowedu.errors import CheckError, CheckpointError, GraphError, UnsupportedError
+from flowedu.errors import CheckError, CheckpointError, DeviceError, GraphError, UnsupportedError
 from flowedu.saving.state import register_saver
 from flowedu.tensor import Tensor, from_numpy
+from flowedu.tensor.device import device_of, place_of
 
 TEXT = "model.mlir"
 SHORT = {dt.float32: "f32", dt.float64: "f64", dt.float16: "f16", dt.int8: "si8", dt.uint8: "ui8", dt.int32: "si32",
@@ -138,15 +139,16 @@ class LoadedGraph:
     Attributes: name; inputs {name: Spec}; outputs, Specs; variables {name: tensor}, which may be written between calls.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, device=None):
         from flowedu.saving.folder import opened
+        self.place = place_of(device)
         if not Path(path).is_dir():
             raise _no_graph(path, "nothing there")
         self.graph, self._tree, self.name, file = opened(path, lambda folder: self._read(path, folder))
         self.inputs = {n: v.spec for n, v in self.graph.inputs.items()}
         self.outputs = [v.spec for v in self.graph.outputs]
         try:
-            self.program = Program(self.graph)
+            self.program = Program(self.graph, place=self.place)
             self.program.link({v: self.variables[n] for n, v in self.graph.variables.items()})
         except Exception as e:
             raise CheckpointError(f"flow.load_graph: {file} describes a graph that cannot run", expected="what flow.save "
@@ -199,7 +201,7 @@ class LoadedGraph:
             *shape, short = found["types"].strip()[7:-1].split("x")
             spec = Spec(tuple(map(int, shape)), LONG[short])
             if found["op"] == "variable":
-                tensor = self.variables[label] = from_numpy(stored[label].numpy())
+                tensor = self.variables[label] = from_numpy(stored[label].numpy()).to(device_of(self.place))
                 if tensor.spec != spec:
                     raise ValueError(f"variable {label} is {tensor.spec} on disk, {spec} in the text")
             values[names[0]] = getattr(graph, found["op"])(label, spec)
@@ -226,6 +228,10 @@ class LoadedGraph:
             if not isinstance(x, Tensor) or x.spec != spec:
                 raise GraphError(f"{self.name}: input {name} does not fit", expected=str(spec), fix="the graph was saved "
                                  "for one batch size", got=str(getattr(x, "spec", type(x).__name__)))
+            if x.place_ != self.place:
+                raise DeviceError(f"{self.name}: input {name} is on another device than the graph", got=str(x.device),
+                                  expected=str(device_of(self.place)), fix=f'x.to("{device_of(self.place)}"), or '
+                                  f'flow.load_graph(path, "{x.device}")')
         inputs = tuple(x if x.is_contiguous() else x.contiguous() for x in given)
         return _fill(self._tree, self.program.run(inputs))
 
@@ -268,9 +274,9 @@ def _fill(tree, results: list):
     return None if tree is None else results[tree]
 
 
-def load_graph(path) -> LoadedGraph:
-    """What flow.save(graph, path) wrote, as something to call. Needs no code of the model."""
-    return LoadedGraph(path)
+def load_graph(path, device=None) -> LoadedGraph:
+    """What flow.save(graph, path) wrote, as something to call, on a device (None: the CPU). Needs no code of the model."""
+    return LoadedGraph(path, device)
 
 
 register_saver(TracedGraph, save_graph)

@@ -15,6 +15,7 @@ from flowedu.core.trace.tracer import meta
 from flowedu.errors import UnsupportedError
 from flowedu.show.profile import profile as measured
 from flowedu.show.ranks import text
+from flowedu.tensor.device import device_of
 
 
 class Where:
@@ -117,8 +118,10 @@ def report(compiled) -> str:
         return "\n".join([*compiled.spread.report, text(compiled.spread)])
     plan = compiled.program.plan
     saved = 100 * (1 - plan.arena / plan.sum_bytes) if plan.sum_bytes else 0.0
-    return "\n".join([*plan.report, f"memory    {plan.arena / 1e6:.2f} MB for {len(plan.buffers)} buffers; without sharing "
-                      f"{plan.sum_bytes / 1e6:.2f} MB ({saved:.0f} % saved), at least {plan.bound_bytes / 1e6:.2f} MB"])
+    where = [f"device    {device_of(compiled.program.place)}"] if compiled.program.place else []
+    return "\n".join([*plan.report, *where, f"memory    {plan.arena / 1e6:.2f} MB for {len(plan.buffers)} buffers; without "
+                      f"sharing {plan.sum_bytes / 1e6:.2f} MB ({saved:.0f} % saved), at least "
+                      f"{plan.bound_bytes / 1e6:.2f} MB"])
 
 
 def profile(compiled, args: tuple, kwargs: dict, repeats: int = 5) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from flowedu.core.graph.executor import Executor
+from flowedu.core.ops.arrays import copy_of, tensor_alias
+from flowedu.core.ops.dispatch import copy_into
 from flowedu.show.plan import CAPS, cut, parts, shape, split
 
 
@@ -60,12 +60,12 @@ class Profile(list):
 def profile(executor: Executor, arguments: tuple, repeats: int = 10) -> Profile:
     """Time every call of a plan on these arguments (arrays that `executor.accepts`). Variables end as they were."""
     plan = executor.plan
-    kept = [(b.array.numpy(), b.array.numpy().copy()) for b in plan.buffers if b.kind == "variable" and b.array is not None]
+    kept = [(b.array, copy_of(b.array.detach())) for b in plan.buffers if b.kind == "variable" and b.array is not None]
     try:
         seconds = executor.times(arguments, repeats)
     finally:
         for live, before in kept:
-            np.copyto(live, before)
+            copy_into(tensor_alias(live), before)
     timings = []
     for step, part, s in zip(plan.steps, parts(plan), seconds):
         ins, outs = split(step)

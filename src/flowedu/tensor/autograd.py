@@ -10,6 +10,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import Rare, current_interpreter, scalar_tensor
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError, told_value
+from flowedu.tensor.devices import made_on
 from flowedu.tensor.hooks import Handle, hook_table
 from flowedu.tensor.modes import is_grad_enabled, no_grad
 
@@ -20,6 +21,14 @@ _IDENTITY, _CONSTANT = REGISTRY["identity"], REGISTRY["constant"]
 
 def _list(xs) -> list:
     return list(xs) if isinstance(xs, (tuple, list)) else [xs]
+
+
+def _one(t: Tensor) -> Tensor:
+    """1, of t's shape and dtype, where t is."""
+    if t.ndim == 0 and not t.place_:
+        return scalar_tensor(1, t.dtype)
+    with made_on(t.place_):
+        return _CONSTANT.call((), (t.shape_(), 1, t.dtype))
 
 
 def _seed(t: Tensor, gradient, number: int = 0) -> Tensor:
@@ -37,7 +46,7 @@ def _seed(t: Tensor, gradient, number: int = 0) -> Tensor:
             raise GradientError("Grad can be implicitly created only for scalar outputs", expected="a one-element output",
                                 got=f"shape {tuple(t.shape)}",
                                 fix="call .sum().backward(), or pass gradient=")
-        return scalar_tensor(1, t.dtype) if t.ndim == 0 else _CONSTANT.call((), (t.shape_(), 1, t.dtype))
+        return _one(t)
     if not isinstance(gradient, Tensor):
         raise CallError("backward: the gradient is not a tensor", expected="a tensor or None", got=told_value(gradient),
                         fix="flow.ones_like(y), for the output y")
@@ -72,7 +81,7 @@ def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = N
     """
     if gradient is None and inputs is None and self.ndim == 0 and self.node is not None and self.link is None:
         retain = create_graph if retain_graph is None else retain_graph          # the usual case, without detours
-        run_backward([self], [scalar_tensor(1, self.dtype)], None, retain, create_graph)
+        run_backward([self], [_one(self) if self.place_ else scalar_tensor(1, self.dtype)], None, retain, create_graph)
         return
     if self.is_lazy:
         top = current_interpreter()

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.errors import UnsupportedError
+from flowedu.errors import DeviceError, UnsupportedError
 
 
 class OneDevice:
     """What a Tracer (core/trace) asks about places, answered for tensors that all lie on one device.
 
-    Attributes: active, whether there are global tensors; homes, {id of a parameter: how it is kept}.
+    Attributes: active, whether there are global tensors; homes, {id of a parameter: how it is kept}; place, the device of
+    inputs and variables (Block.device: 0, main memory, or 1 + the GPU's number).
     """
 
     active = False
@@ -17,9 +18,19 @@ class OneDevice:
     def __init__(self, tracer):
         self.tracer = tracer
         self.homes: dict[int, object] = {}
+        self.place, self.first = 0, ""                     # and who was there first
 
     def enter(self, value, x) -> None:
-        """An input or variable of the graph stands for the tensor x."""
+        """An input or variable of the graph stands for the tensor x. (A 0-d variable on the CPU may join any device.)"""
+        if not (x.place_ or x.ndim or value.kind == "input"):
+            return
+        if not self.first:
+            self.place, self.first = x.place_, value.name
+        if x.place_ != self.place:
+            raise DeviceError(f"{self.tracer.graph.name}: Expected all tensors to be on the same device",
+                              expected="one device for inputs, parameters and buffers",
+                              got=f"{self.first} is on {device_name(self.place)}, {value.name} on {device_name(x.place_)}",
+                              fix='module.to("cuda") and x.to("cuda") bring them there')
 
     def check(self, op, inputs: tuple, values: Sequence) -> None:
         """Whether these inputs may meet in an op."""
@@ -39,9 +50,13 @@ class OneDevice:
         return None
 
 
+def device_name(place: int) -> str:
+    return f"cuda:{place - 1}" if place else "cpu"
+
+
 def need_cpu(what: str, name: str, x) -> None:
-    """Raise UnsupportedError for a tensor (or Array) whose memory is a GPU's: graphs and global tensors are on the CPU."""
+    """Raise UnsupportedError for a tensor (or Array) on a GPU, where what is computed, or the graph, is on the CPU."""
     if x.place_:
         raise UnsupportedError(f"{what}: {name} is on cuda:{x.place_ - 1}, and this runs on the CPU", got=f"{x.dtype.name}"
                                f"{list(x.shape)} on cuda:{x.place_ - 1}", expected="tensors on the CPU",
-                               fix='x.cpu(), module.cpu(); or call the module itself, which runs on "cuda"')
+                               fix="x.cpu(), module.cpu(); a graph made anew runs where its tensors are")

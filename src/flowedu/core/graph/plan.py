@@ -6,7 +6,7 @@ by an inserted copy. Then lifetimes are known, and memory.place gives every buff
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from flowedu.core.graph.executor import scratch_bytes
@@ -68,7 +68,7 @@ class Plan:
 
 
 def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[str] = (), *, threads: int = 0,
-              inplace: bool = True, reuse: bool = True) -> Plan:
+              inplace: bool = True, reuse: bool = True, scratch: Callable[[Step], int] | None = None) -> Plan:
     """Lower `graph`.
 
     Args:
@@ -76,9 +76,10 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
         report: what the passes said.
         threads: how many the executor will use (0: the present number).
         inplace, reuse: switches of the two memory passes.
+        scratch: bytes of scratch that the kernel of a step wants; default: the CPU's.
     """
     graph.nodes = snapshot_outputs(graph)
-    planner = Planner(Plan(graph, report=list(report)), arrays, threads, inplace)
+    planner = Planner(Plan(graph, report=list(report)), arrays, threads, inplace, scratch)
     for number, node in enumerate(graph.nodes):
         if node.outputs and node.outputs[0] in planner.constants:
             continue
@@ -100,8 +101,9 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
 class Planner:
     """Appends steps to a plan, node by node. It knows which values are constants, and when each is last read."""
 
-    def __init__(self, plan: Plan, arrays: dict[GraphValue, object], threads: int, inplace: bool):
-        self.plan, self.threads, self.inplace = plan, threads, inplace
+    def __init__(self, plan: Plan, arrays: dict[GraphValue, object], threads: int, inplace: bool,
+                 scratch: Callable[[Step], int] | None):
+        self.plan, self.threads, self.inplace, self.scratch = plan, threads, inplace, scratch
         graph = plan.graph
         self.constants = fold(graph)
         self.last_read = last_reads(graph)
@@ -128,7 +130,7 @@ class Planner:
         """Append a step: what it touches lives until then, and its kernel may want scratch memory."""
         for p in step.places:
             p.buffer.last = max(p.buffer.last, len(self.plan.steps))
-        nbytes = scratch_bytes(step.entry, step.places, self.threads)
+        nbytes = self.scratch(step) if self.scratch else scratch_bytes(step.entry, step.places, self.threads)
         if nbytes:
             step.scratch = self.buffer(f"{step.name} scratch", "scratch", nbytes)
         self.plan.steps.append(step)

@@ -20,6 +20,7 @@ from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.passes import run_passes
 from flowedu.core.graph.plan import Plan, make_plan
 from flowedu.core.ops.dispatch import get_num_threads
+from flowedu.core.shelves import shelf
 from flowedu.errors import GraphError
 
 
@@ -32,12 +33,16 @@ class Program:
         tensors: whether arguments and outputs are tensors (else ndarrays).
         share: how many programs run at the same time, this one included; each gets an equal share of the threads.
         lock: held by each run, for programs that share variables with others. Default: a lock of its own.
+        place: the device it runs on (Block.device).
 
     Attributes: report, a line from each pass; plan and executor, once it is linked.
     """
 
-    def __init__(self, graph: Graph, off: Iterable[str] = (), *, tensors: bool = True, share: int = 1, lock=None):
-        self.graph, self.off, self.tensors, self.share = graph, frozenset(off), tensors, share
+    def __init__(self, graph: Graph, off: Iterable[str] = (), *, tensors: bool = True, share: int = 1, lock=None,
+                 place: int = 0):
+        self.graph, self.tensors, self.share, self.place = graph, tensors, share, place
+        self.gpu = shelf("plans on a GPU")(place) if place else None
+        self.off = frozenset(off).union(self.gpu.off if self.gpu else ())
         self.report = run_passes(graph, self.off)
         self.lock = RLock() if lock is None else lock
         self.plan: Plan | None = None
@@ -64,8 +69,8 @@ class Program:
                                  expected=str(value.spec), got=str(t.spec), fix="convert modules before the first call")
         threads = max(1, get_num_threads() // self.share)
         self.plan = make_plan(self.graph, self.arrays, self.report, threads=threads, inplace="inplace" not in self.off,
-                              reuse="reuse" not in self.off)
-        executor = Executor(self.plan, threads=threads)
+                              reuse="reuse" not in self.off, scratch=self.gpu.scratch if self.gpu else None)
+        executor = (self.gpu.executor if self.gpu else Executor)(self.plan, threads=threads)
         executor.as_tensors, executor.counter, executor.written = self.tensors, self.counter, self.written
         if self.executor is not None:
             executor.runs = self.executor.runs              # random numbers go on where they were

@@ -39,7 +39,7 @@ class Compiled:
         self.shared = {i for i, n in asked.items() if n > 1}      # every receiver gets an array of its own
         self.spread = shelf("a job on several devices")(graph, devices) if devices > 1 else None
         # Jobs share variables: one runs at a time, whatever thread calls it.
-        self.program = Program(graph, off, tensors=False, lock=context.session.lock)
+        self.program = Program(graph, off, tensors=False, lock=context.session.lock, place=context.place)
 
     def link(self, session) -> None:
         """Plan the graph over the session's variables."""

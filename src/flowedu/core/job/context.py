@@ -36,6 +36,7 @@ class JobContext(Context):
     in_job = True
     blob_type = JobBlob
     home = None
+    place = 0                          # the device that plans run on (Block.device)
 
     def __init__(self, session, name: str, training: bool, config):
         super().__init__()

@@ -14,6 +14,7 @@ import numpy as np
 
 from flowedu.core.layers import context
 from flowedu.core.ops.arrays import copied
+from flowedu.core.ops.dispatch import carried
 from flowedu.core.ops.host import forget_states
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.spec import Spec
@@ -40,7 +41,7 @@ class Variable:
 
     def numpy(self) -> np.ndarray:
         """The present value (a copy)."""
-        return self.tensor.numpy().copy()
+        return self.tensor.host_().numpy().copy()
 
 
 class Session:
@@ -124,10 +125,15 @@ class Session:
         for name, (spec, initializer, trainable, seed, job) in self.declared.items():
             if name not in self.variables:
                 value = context.initial_value(initializer, spec, seed, name)
-                self.variables[name] = Variable(name, spec, trainable, copied(value, spec.dtype), job)
+                t, place = copied(value, spec.dtype), self.home(name)
+                self.variables[name] = Variable(name, spec, trainable, carried(t, place) if place else t, job)
         self.declared = {name: (found[0], None, *found[2:]) for name, found in self.declared.items()}
         for job in jobs:
             job.link(self)
+
+    def home(self, name: str) -> int:
+        """The device that a variable lies on (Block.device)."""
+        return 0
 
     def close(self) -> None:
         """End what jobs left running."""

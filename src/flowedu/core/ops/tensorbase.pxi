@@ -88,6 +88,13 @@ cdef class TensorBase(Array):
             self.rare = Rare()
         self.rare.symbol = value
 
+    @property
+    def place_(self):
+        """The device its memory is on (Block.device); of a lazy tensor, where the graph being built will run."""
+        if self.block != NULL or self.rare is None or self.rare.symbol is None or _here.tracer is None:
+            return 0 if self.block == NULL else self.block.device
+        return _here.tracer.placing.place
+
     def host_(self):
         """Itself, or where it is on a GPU a copy in main memory, without history: for those who read numbers."""
         return carried(self, 0) if self.flags & ELSEWHERE else self

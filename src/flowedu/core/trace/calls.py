@@ -1,12 +1,12 @@
 """What a call of a compiled graph is given and gives back."""
 from __future__ import annotations
 
-from flowedu.core.graph.devices import need_cpu
+from flowedu.core.graph.devices import device_name
 from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace import io
 from flowedu.core.values.spec import Spec
-from flowedu.errors import GraphError
+from flowedu.errors import DeviceError, GraphError
 
 
 def bound(compiled, args: tuple, kwargs: dict) -> tuple:
@@ -34,7 +34,10 @@ def bound(compiled, args: tuple, kwargs: dict) -> tuple:
             raise GraphError(f"nn.Graph {compiled.owner.name}: {name} is a global tensor", got=f"{x.lay.placement}",
                              expected="a local one, as in the first call",
                              fix="x.to_local(), or another graph for global tensors")
-        need_cpu(f"nn.Graph {compiled.owner.name}", name, x)
+        there = compiled.tracer.placing.place
+        if x.lay is None and x.place_ != there:
+            raise DeviceError(f"nn.Graph {compiled.owner.name}: {name} is on another device than the graph",
+                              expected=device_name(there), got=device_name(x.place_), fix="move it, or make another graph")
         arrays.append(x if x.lay is not None or x.row_major_() else copy_of(x.detach()))
     return tuple(arrays)
 

@@ -52,7 +52,8 @@ class Compiled:
         with self._stage("building graph with compile passes"):
             self._complete()
             several = self.tracer.placing.active
-            self.program = shelf("a graph of global tensors")(self) if several else Program(self.graph, owner.config.off)
+            self.program = shelf("a graph of global tensors")(self) if several else Program(
+                self.graph, owner.config.off, place=self.tracer.placing.place)
             self.spread = self.program if several else None
             for line in self.program.report:
                 owner._say(1, f"[{owner.name}] pass {line}")
@@ -203,7 +204,7 @@ class Compiled:
     def given(self, out: list):
         """What the caller gets; watchers get theirs."""
         for i, (_, handler) in enumerate(self.watchers, len(self.fetched)):
-            handler([out[self.where[i]].numpy()])
+            handler([out[self.where[i]].host_().numpy()])
         return unpacked(self, out)
 
     def bind(self, args: tuple, kwargs: dict) -> tuple:

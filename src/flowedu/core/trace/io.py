@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
 
-from flowedu.core.graph.devices import need_cpu
 from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import UnsupportedError
 
@@ -70,5 +69,3 @@ def check_leaf(graph, kind: str, name: str, x) -> None:
         raise UnsupportedError(f"nn.Graph.build()'s {kind.lower()} item only supports types: Tensor/None",
                                got=f"{name} of type {type(x).__name__}", expected="a Tensor, None, or lists, tuples and "
                                "dicts of them", fix=remedy)
-    if x is not None and kind == "INPUT":
-        need_cpu(f"nn.Graph {graph.name}", name, x)

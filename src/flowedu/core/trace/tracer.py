@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from flowedu.core.graph.backward import ones
-from flowedu.core.graph.devices import OneDevice, need_cpu
+from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.layers.module import say_misfit
 from flowedu.core.ops.define import REGISTRY
@@ -124,7 +124,6 @@ class Tracer:
             name = self.paths.get(id(x))
             if name is None:
                 name, self.free = f"{FREE}{self.free}", self.free + 1
-            need_cpu(self.graph.name, name, x)
             value = self.values[id(x)] = self.graph.variable(name, x.spec)
             self.variables[name] = x
             self.placing.enter(value, x)

@@ -9,6 +9,7 @@ from flowedu.core.graph import updates
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.updates import Group, Member
 from flowedu.core.ops.arrays import copied
+from flowedu.core.ops.dispatch import carried
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
@@ -106,6 +107,9 @@ def _state(tracer, states: dict, name: str, spec: Spec, initial: float, lay=None
             raise ArgumentError(f"nn.Graph.load_state_dict: {name} does not fit", expected=str(spec), got=str(found.spec),
                                 fix="load the state of a graph with the same model and optimizer")
         found = copied(np.full(spec.shape, initial, spec.dtype.numpy))
+    place = 0 if name == STEP else tracer.placing.place
+    if found.lay is None and found.place_ != place:
+        found = carried(found, place)
     if lay is not None and found.lay is not lay:
         found = tracer.placing.laid(found, lay)
     states[name] = tracer.variables[name] = found

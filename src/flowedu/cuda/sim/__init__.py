@@ -8,6 +8,7 @@ FLOWEDU_CUDA_DEVICES and _MEMORY (MiB of each) say what there is; FLOWEDU_CUDA_T
 
 What is different from a GPU: blocks run one after the other, so none can wait for a later one; threads of a warp do not run
 in step (__syncwarp orders them; PyCUDA's gpuarray.sum and dot, which count on it, are wrong here, and the checks say so);
-textures, cooperative groups, dynamic parallelism and tensor cores are not there; streams do their work at once. An access
-that misses its array by more than the gap behind it, or that stays inside a pool's block, is not seen.
+textures, cooperative groups, dynamic parallelism and tensor cores are not there; streams do their work at once, unless they
+are captured (streams). An access that misses its array by more than the gap behind it, or that stays inside a pool's block,
+is not seen.
 """

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from flowedu.core.ops.arrays import copy_of
+from flowedu.core.ops.arrays import copy_of, tensor_alias
+from flowedu.core.ops.dispatch import copy_into
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace.tracer import FREE
 from flowedu.errors import ArgumentError, CheckError
@@ -51,4 +52,4 @@ def load_free_tensors(states: dict[str, Tensor], variables: dict[str, Tensor]) -
             raise ArgumentError(f"nn.Graph.load_state_dict: {name} does not fit", expected=str(own.spec),
                                 got=str(value.spec), fix="load the state of a graph whose build uses the same tensors, in "
                                 "the same order")
-        own.numpy()[...] = value.numpy()
+        copy_into(tensor_alias(own), value)

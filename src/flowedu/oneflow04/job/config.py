@@ -215,7 +215,7 @@ class GlobalConfig(Settable):
             raise CheckError("flow.config.gpu_device_num: not a number of devices", expected="an int, 0 or more",
                              got=repr(n), fix="flow.config.gpu_device_num(1)")
         if default_session() not in _told:
-            print("INFO: without a GPU, flow.config.gpu_device_num is equivalent to flow.config.cpu_device_num")
+            print("INFO: flow.config.gpu_device_num is equivalent to flow.config.cpu_device_num: devices are virtual")
             _told.add(default_session())
         return self.cpu_device_num(n) if n else None
 

@@ -22,6 +22,7 @@ from flowedu.oneflow04.job.blob import ConsistentBlob
 from flowedu.oneflow04.job.placement import Placement
 from flowedu.oneflow04.job.recording import Call, replay
 from flowedu.oneflow04.job.views import Views
+from flowedu.tensor import device
 
 LEGACY = {"train.primary_lr", "train.secondary_lr", "train.model_update_conf"}
 
@@ -48,6 +49,7 @@ class Context04(JobContext):
         self.legacy_losses: list[BlobDef] = []
         self.views = Views(self)
         self.placements = [session.placement(config)]
+        self.on_gpus: set[int] = set()             # devices of the placements "gpu" that calls were made in
 
     # ---- where things are
     @property
@@ -61,6 +63,13 @@ class Context04(JobContext):
     @property
     def home(self) -> Place:
         return self.placements[0].place
+
+    @property
+    def place(self) -> int:
+        """A job with a call in a placement "gpu" runs on a GPU, if there is one, all of it: on the one that this names, or,
+        where it names several (which then are virtual), on the first."""
+        count = device.gpus() if self.on_gpus else 0
+        return 0 if not count else 1 + (min(self.on_gpus) if len(self.on_gpus) == 1 and max(self.on_gpus) < count else 0)
 
     def value_of(self, blob: BlobDef) -> GraphValue:
         if not isinstance(blob, ConsistentBlob) or blob.context is not self:
@@ -88,6 +97,8 @@ class Context04(JobContext):
         if call.nodes:
             self._check_kinds(call, label)
             self.calls.append(call)
+            if self.placement.on_gpu and not call.is_host:
+                self.on_gpus.update(self.placement.devices)
         return result, labels
 
     def _check_kinds(self, call: Call, label: str) -> None:
@@ -185,6 +196,7 @@ class Context04(JobContext):
 
         for value in self.graph.inputs.values():
             known[value] = new.graph.input(value.name, specs.get(value, value.spec))
+        new.on_gpus = self.on_gpus
         new.trainable = {n: (table(v), r) for n, (v, r) in self.trainable.items()}
         new.model_names = self.model_names
         with pushed(new), new.graph.building():

@@ -16,7 +16,8 @@ class Placement:
     """A device tag and the ids of devices, "machine:first-last".
 
     Args:
-        device_tag: "cpu" or "gpu"; without a GPU both are the same CPU devices, as in OneFlow's CPU build.
+        device_tag: "cpu" or "gpu" (or "cuda"). A job with ops on "gpu" runs there, if there is a GPU; without one both are
+            the same CPU devices, as in OneFlow's CPU build.
         machine_device_ids: "0:0", "0:0-3", or a list of such texts.
         hierarchy: the sizes of the grid they stand in, row by row: (2, 2) for 2-D SBP. Default: one row.
 
@@ -42,6 +43,10 @@ class Placement:
                              got=repr(machine_device_ids), fix='placement("cpu", "0:0-1") is devices 0 and 1')
         self.hierarchy = grid_of(hierarchy, len(self.pairs), "scope.placement: hierarchy")
         self.devices: tuple[int, ...] = ()
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.device_tag != "cpu"
 
     @property
     def place(self) -> Place:

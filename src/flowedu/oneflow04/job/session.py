@@ -8,11 +8,15 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from flowedu.core.job.session import Session, default_session, in_a_body, use_session
+from flowedu.core.ops.arrays import from_numpy
+from flowedu.core.ops.dispatch import copy_into
+from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.spec import Spec
-from flowedu.errors import CheckError, JobBuildAndInferError
+from flowedu.errors import CheckError, DeviceError, JobBuildAndInferError
 from flowedu.errors import nearest as similar
 from flowedu.oneflow04.job import debug, env
 from flowedu.oneflow04.job.placement import Placement
+from flowedu.tensor.device import device_of
 
 
 class Session04(Session):
@@ -136,6 +140,17 @@ class Session04(Session):
             self.failed[job.name], self.declared = (job, error), before
             job.reset()
 
+    def home(self, name: str) -> int:
+        """The GPU of the jobs that use the variable; steps are counted in main memory."""
+        users = [c for c in (job.program.context for job in self.jobs.values() if job.program is not None)
+                 if name in c.graph.variables and not name.startswith("System-Train-TrainStep-")]
+        apart = next((c for c in users if c.place != users[0].place), None)
+        if apart is not None:
+            raise DeviceError(f"variable {name!r} is used on two devices", expected="jobs with the same variables on one",
+                              got=", ".join(f"{c.name} runs on {device_of(c.place)}" for c in (users[0], apart)),
+                              fix='with flow.scope.placement("gpu", "0:0"): in the body of both')
+        return users[0].place if users else 0
+
     def link(self, jobs: Iterable) -> None:
         super().link(jobs)
         if self.config.get("enable_debug_mode"):
@@ -175,6 +190,7 @@ def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
                 raise JobBuildAndInferError(f'"{name}" is not a variable name', expected=nearest(name, session.variables),
                                             got=name, fix="rename the entry, or pass ignore_mismatch=True")
             continue
+        value = value.host_() if isinstance(value, Tensor) else value
         array = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
         if array.shape != variable.shape or array.dtype != variable.dtype.numpy:
             raise CheckError(f"load_variables: {name}: {array.shape} {array.dtype} vs {variable.shape} "
@@ -184,7 +200,10 @@ def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
         pairs.append((variable, array))
     with session.lock:
         for variable, array in pairs:
-            variable.tensor.numpy()[...] = array
+            if variable.tensor.place_:
+                copy_into(variable.tensor, from_numpy(np.ascontiguousarray(array)))
+            else:
+                variable.tensor.numpy()[...] = array
 
 
 def nearest(name: str, names) -> str:

@@ -35,6 +35,7 @@ class Placing(OneDevice):
     # ---- what ops are given
     def enter(self, value: GraphValue, x: Tensor) -> None:
         """An input or variable of the graph stands for the tensor x."""
+        super().enter(value, x)
         if x.lay is not None:
             self.sources[value], self.active = x.lay, True
         elif not x.uniform:

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "api.h"
+#include "capture.h"
 #include "memory.h"
 #include "setting.h"
 
@@ -104,6 +105,7 @@ template <class C> CUresult copy3d(const C* c) {
 
 CUresult take(void** p, size_t n, int device, const char* what) {
     ONE_AT_A_TIME;
+    if (CUresult r = forbidden(what, true)) return r;
     if (!current()) return error(CUDA_ERROR_INVALID_CONTEXT, "no context is current in this thread");
     if (!n) return error(CUDA_ERROR_INVALID_VALUE, std::string(what) + ": 0 bytes were asked for");
     *p = (void*)allocate(n, device);
@@ -164,41 +166,47 @@ API cuPointerGetAttribute(void* data, CUpointer_attribute what, CUdeviceptr p) {
     return CUDA_SUCCESS;
 }
 
-API cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t n) { return to_device(to, from, n); }
-API cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t n, CUstream) { return to_device(to, from, n); }
-API cuMemcpyDtoH(void* to, CUdeviceptr from, size_t n) { return to_host(to, from, n); }
-API cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t n, CUstream) { return to_host(to, from, n); }
-API cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t n) { return on_device(to, from, n); }
-API cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream) { return on_device(to, from, n); }
-API cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t n) { return on_device(to, from, n); }
-API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t n, CUstream) {
-    return on_device(to, from, n);
+API cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t n) { return ON(nullptr, to_device(to, from, n)); }
+API cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t n, CUstream s) { return ON(s, to_device(to, from, n)); }
+API cuMemcpyDtoH(void* to, CUdeviceptr from, size_t n) { return ON(nullptr, to_host(to, from, n)); }
+API cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t n, CUstream s) { return ON(s, to_host(to, from, n)); }
+API cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t n) { return ON(nullptr, on_device(to, from, n)); }
+API cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s) { return ON(s, on_device(to, from, n)); }
+API cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t n) {
+    return ON(nullptr, on_device(to, from, n));
 }
-API cuMemcpy2D(const CUDA_MEMCPY2D* c) { return copy2d(c); }
-API cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* c) { return copy2d(c); }
-API cuMemcpy2DAsync(const CUDA_MEMCPY2D* c, CUstream) { return copy2d(c); }
-API cuMemcpy3D(const CUDA_MEMCPY3D* c) { return copy3d(c); }
-API cuMemcpy3DAsync(const CUDA_MEMCPY3D* c, CUstream) { return copy3d(c); }
-API cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* c) { return copy3d(c); }
-API cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* c, CUstream) { return copy3d(c); }
+API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t n, CUstream s) {
+    return ON(s, on_device(to, from, n));
+}
+API cuMemcpy2D(const CUDA_MEMCPY2D* c) { return ON(nullptr, copy2d(c)); }
+API cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* c) { return ON(nullptr, copy2d(c)); }
+API cuMemcpy2DAsync(const CUDA_MEMCPY2D* c, CUstream s) { return queue(s, [c = *c] { return copy2d(&c); }); }
+API cuMemcpy3D(const CUDA_MEMCPY3D* c) { return ON(nullptr, copy3d(c)); }
+API cuMemcpy3DAsync(const CUDA_MEMCPY3D* c, CUstream s) { return queue(s, [c = *c] { return copy3d(&c); }); }
+API cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* c) { return ON(nullptr, copy3d(c)); }
+API cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* c, CUstream s) { return queue(s, [c = *c] { return copy3d(&c); }); }
 
-API cuMemsetD8(CUdeviceptr p, unsigned char v, size_t n) { return fill(p, v, n); }
-API cuMemsetD16(CUdeviceptr p, unsigned short v, size_t n) { return fill(p, v, n); }
-API cuMemsetD32(CUdeviceptr p, unsigned v, size_t n) { return fill(p, v, n); }
-API cuMemsetD8Async(CUdeviceptr p, unsigned char v, size_t n, CUstream) { return fill(p, v, n); }
-API cuMemsetD16Async(CUdeviceptr p, unsigned short v, size_t n, CUstream) { return fill(p, v, n); }
-API cuMemsetD32Async(CUdeviceptr p, unsigned v, size_t n, CUstream) { return fill(p, v, n); }
-API cuMemsetD2D8(CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h) { return fill_rows(p, pitch, v, w, h); }
+API cuMemsetD8(CUdeviceptr p, unsigned char v, size_t n) { return ON(nullptr, fill(p, v, n)); }
+API cuMemsetD16(CUdeviceptr p, unsigned short v, size_t n) { return ON(nullptr, fill(p, v, n)); }
+API cuMemsetD32(CUdeviceptr p, unsigned v, size_t n) { return ON(nullptr, fill(p, v, n)); }
+API cuMemsetD8Async(CUdeviceptr p, unsigned char v, size_t n, CUstream s) { return ON(s, fill(p, v, n)); }
+API cuMemsetD16Async(CUdeviceptr p, unsigned short v, size_t n, CUstream s) { return ON(s, fill(p, v, n)); }
+API cuMemsetD32Async(CUdeviceptr p, unsigned v, size_t n, CUstream s) { return ON(s, fill(p, v, n)); }
+API cuMemsetD2D8(CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h) {
+    return ON(nullptr, fill_rows(p, pitch, v, w, h));
+}
 API cuMemsetD2D16(CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h) {
-    return fill_rows(p, pitch, v, w, h);
+    return ON(nullptr, fill_rows(p, pitch, v, w, h));
 }
-API cuMemsetD2D32(CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h) { return fill_rows(p, pitch, v, w, h); }
-API cuMemsetD2D8Async(CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h, CUstream) {
-    return fill_rows(p, pitch, v, w, h);
+API cuMemsetD2D32(CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h) {
+    return ON(nullptr, fill_rows(p, pitch, v, w, h));
 }
-API cuMemsetD2D16Async(CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h, CUstream) {
-    return fill_rows(p, pitch, v, w, h);
+API cuMemsetD2D8Async(CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h, CUstream s) {
+    return ON(s, fill_rows(p, pitch, v, w, h));
 }
-API cuMemsetD2D32Async(CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h, CUstream) {
-    return fill_rows(p, pitch, v, w, h);
+API cuMemsetD2D16Async(CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h, CUstream s) {
+    return ON(s, fill_rows(p, pitch, v, w, h));
+}
+API cuMemsetD2D32Async(CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h, CUstream s) {
+    return ON(s, fill_rows(p, pitch, v, w, h));
 }

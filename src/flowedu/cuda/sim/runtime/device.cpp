@@ -1,4 +1,4 @@
-// Devices, contexts, streams, events, errors: what a driver keeps beside memory and modules.
+// Devices, contexts, errors: what a driver keeps beside memory, modules and streams.
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api.h"
+#include "capture.h"
 #include "memory.h"
 #include "setting.h"
 
@@ -151,7 +152,7 @@ API cuCtxGetDevice(CUdevice* d) {
     return *d = current()->device, CUDA_SUCCESS;
 }
 API cuCtxGetApiVersion(CUcontext, unsigned* v) { return *v = CUDA_VERSION, CUDA_SUCCESS; }
-API cuCtxSynchronize() { return CUDA_SUCCESS; }
+API cuCtxSynchronize() { return forbidden("waiting for the device"); }
 API cuCtxGetCacheConfig(CUfunc_cache* c) { return *c = CU_FUNC_CACHE_PREFER_NONE, CUDA_SUCCESS; }
 API cuCtxSetCacheConfig(CUfunc_cache) { return CUDA_SUCCESS; }
 API cuCtxGetSharedMemConfig(CUsharedconfig* c) { return *c = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE, CUDA_SUCCESS; }
@@ -161,24 +162,5 @@ API cuCtxSetLimit(CUlimit, size_t) { return CUDA_SUCCESS; }
 API cuCtxEnablePeerAccess(CUcontext, unsigned) { return CUDA_SUCCESS; }
 API cuCtxDisablePeerAccess(CUcontext) { return CUDA_SUCCESS; }
 
-// Streams: all work is done at once and in order.
-API cuStreamCreate(CUstream* s, unsigned) { return *s = (CUstream) new int, CUDA_SUCCESS; }
-API cuStreamCreateWithPriority(CUstream* s, unsigned, int) { return *s = (CUstream) new int, CUDA_SUCCESS; }
-API cuStreamDestroy(CUstream s) { return delete (int*)s, CUDA_SUCCESS; }
-API cuStreamQuery(CUstream) { return CUDA_SUCCESS; }
-API cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
-API cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
-API cuStreamAttachMemAsync(CUstream, CUdeviceptr, size_t, unsigned) { return CUDA_SUCCESS; }
-
-API cuEventCreate(CUevent* e, unsigned) { return *e = (CUevent) new timespec{0, 0}, CUDA_SUCCESS; }
-API cuEventDestroy(CUevent e) { return delete (timespec*)e, CUDA_SUCCESS; }
-API cuEventRecord(CUevent e, CUstream) { return clock_gettime(CLOCK_MONOTONIC, (timespec*)e), CUDA_SUCCESS; }
-API cuEventQuery(CUevent) { return CUDA_SUCCESS; }
-API cuEventSynchronize(CUevent) { return CUDA_SUCCESS; }
-API cuEventElapsedTime_v2(float* ms, CUevent a, CUevent b) {
-    auto *from = (timespec*)a, *to = (timespec*)b;
-    if (!from->tv_sec || !to->tv_sec) return error(CUDA_ERROR_INVALID_HANDLE, "an event of the two was never recorded");
-    return *ms = (to->tv_sec - from->tv_sec) * 1e3f + (to->tv_nsec - from->tv_nsec) * 1e-6f, CUDA_SUCCESS;
-}
 API cuProfilerStart() { return CUDA_SUCCESS; }
 API cuProfilerStop() { return CUDA_SUCCESS; }

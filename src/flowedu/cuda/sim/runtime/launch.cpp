@@ -9,6 +9,7 @@
 
 #include "api.h"
 #include "block.h"
+#include "capture.h"
 #include "checks.h"
 #include "count.h"
 #include "fault.h"
@@ -210,9 +211,22 @@ CUresult start(Kernel& k, dim3 grid, dim3 block, size_t dynamic, void** params, 
 using namespace sim;
 
 API cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned dynamic, CUstream, void** params, void** extra) {
+                   unsigned dynamic, CUstream s, void** params, void** extra) {
     ONE_AT_A_TIME;
-    return start(*(Kernel*)f, {gx, gy, gz}, {bx, by, bz}, dynamic, params, extra);
+    Kernel& k = *(Kernel*)f;
+    dim3 grid = {gx, gy, gz}, block = {bx, by, bz};
+    if (!captures) return start(k, grid, block, dynamic, params, extra);
+    if (CUresult r = check_sizes(k, grid, block, dynamic)) return r;
+    std::string room(4096 + 64, 0);
+    void* arguments[1024];
+    if (place_arguments(k.entry(), params, extra, room.data(), arguments) < k.entry().count)
+        return bad(k, "too few bytes of arguments");
+    return queue(s, [=, &k]() mutable {
+        size_t size = room.size();
+        void* kept[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, room.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                        CU_LAUNCH_PARAM_END};
+        return start(k, grid, block, dynamic, nullptr, kept);
+    });
 }
 API cuFuncGetAttribute(int* v, CUfunction_attribute what, CUfunction f) {
     auto& k = *(Kernel*)f;

@@ -1,0 +1,49 @@
+"""`with everything_on_cuda(modules):` what tests make inside, and what these modules of tests have made, lies on cuda;
+numpy() copies from there."""
+from contextlib import contextmanager
+
+import pytest
+
+import flowedu as flow
+from flowedu import nn
+from flowedu.core.ops.tensor import Tensor
+
+MAKERS = ("tensor", "from_numpy", "ones", "zeros", "arange", "full", "randn", "rand", "empty", "eye", "tril", "linspace",
+          "randint")
+
+
+def moved(t):
+    plain = isinstance(t, Tensor) and t.is_eager and t.lay is None
+    return t.detach().cuda().requires_grad_(t.requires_grad) if plain and not t.place_ else t
+
+
+def maker(f):
+    return lambda *args, **options: moved(f(*args, **options)) if "device" not in options else f(*args, **options)
+
+
+def born_there(init, cls):
+    def new(self, *args, **options):
+        init(self, *args, **options)
+        if type(self) is cls:
+            self.cuda()
+    return new
+
+
+def read(numpy):
+    return lambda t: numpy(t.detach().cpu()).copy() if t.is_eager and t.lay is None and t.place_ else numpy(t)
+
+
+@contextmanager
+def everything_on_cuda(modules):
+    with pytest.MonkeyPatch.context() as patch:
+        for name in MAKERS:
+            patch.setattr(flow, name, maker(getattr(flow, name)))
+        for cls in {c for c in vars(nn).values() if isinstance(c, type) and issubclass(c, nn.Module)}:
+            if cls is not nn.Module and "__init__" in vars(cls):
+                patch.setattr(cls, "__init__", born_there(cls.__init__, cls))
+        for module in modules:
+            for name, value in vars(module).items():
+                if isinstance(value, Tensor):
+                    patch.setattr(module, name, moved(value))
+        patch.setattr(Tensor, "numpy", read(Tensor.numpy))
+        yield

@@ -1,0 +1,321 @@
+"""Laws of plans on cuda: eager there = nn.Graph there = nn.Graph on the CPU, for ops, random programs, models, training."""
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from no_kernel import NO_KERNEL
+
+import flowedu as flow
+from flowedu import nn
+from flowedu.cuda.plan import DeviceExecutor
+from flowedu.errors import DeviceError, FlowError, KernelError, UnsupportedError
+from graph import nets
+from graph.making import batch, graph, mlp, train_step, twins
+from graph.test_laws import CALLS, drawn, listed
+from graph.test_models import MODELS
+from laws.calls import close, label
+from laws.programs import programs as random_programs
+from laws.programs import start, take
+
+F = flow.nn.functional
+many = settings(max_examples=3 * settings().max_examples)
+
+
+def there(x):
+    return x.cuda()
+
+
+def executor(g) -> DeviceExecutor:
+    found = g._compiled.program.executor
+    assert isinstance(found, DeviceExecutor)
+    return found
+
+
+def near(got, want, tolerance=1e-4):
+    assert got.is_cuda and got.dtype is want.dtype and got.shape == want.shape
+    a, b = (t.detach().cpu() for t in (got, want))
+    a, b = (t.float() if t.dtype in (flow.float16, flow.bfloat16) else t for t in (a, b))
+    if b.numpy().dtype.kind != "f":
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+    else:
+        scale = np.max(np.abs(b.numpy()), initial=1, where=np.isfinite(b.numpy()))
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+def test_every_op_in_a_plan(case):
+    op, example = case
+    arrays, attrs = drawn(op, example)
+    if not arrays:
+        return                                          # where it has no input nothing says that it is on cuda
+    xs = [flow.from_numpy(a) for a in arrays]
+    want = listed(op.call(tuple(xs), attrs))
+    g = graph(lambda self, *xs: listed(op.call(tuple(xs), attrs)))
+    if op.name in NO_KERNEL:
+        with pytest.raises(UnsupportedError, match=rf"{op.name}(.|\n)*there is no CUDA kernel(.|\n)*test_plans.py"):
+            g(*map(there, xs))
+        return
+    for y, w in zip(g(*map(there, xs)), want, strict=True):
+        assert y.is_cuda
+        close(y.cpu().numpy(), w.numpy(), np.float32)
+    executor(g)
+
+
+@many
+@given(random_programs)
+def test_random_programs(program):
+    """Elementwise chains are left apart: every fused one would have to be compiled. (The models below have some.)"""
+    steps, seed = program
+    here = [flow.tensor(a) for a in start(seed)]
+    with np.errstate(all="ignore"):
+        want, steps = take(steps, [*map(there, here)], careful=True)
+        if not want:
+            return
+        g = graph(lambda self, *values: tuple(take(steps, values)[0]), config={"disable_pass": "fuse"})
+        got = g(*map(there, here))
+        on_cpu = graph(lambda self, *values: tuple(take(steps, values)[0]))(*here)
+        for a, b, c in zip(*map(listed, (got, tuple(want), on_cpu)), strict=True):
+            tolerance = {"float16": 2e-3, "bfloat16": 2e-2}.get(b.dtype.name, 1e-4)
+            near(a, b, tolerance)
+            near(a, c, tolerance)
+
+
+@pytest.mark.parametrize("name", nets.inputs())
+def test_models(name):
+    make, xs = nets.inputs()[name]
+    flow.manual_seed(0)
+    model = make().eval()
+    on_cuda = copy.deepcopy(model).cuda()
+    want = nets.flat(model(*xs))
+    g = graph(lambda self, *xs: self.model(*xs), model=on_cuda)
+    for _ in range(2):
+        for y, w in zip(nets.flat(g(*map(there, xs))), want, strict=True):
+            near(y, w)
+
+
+def followed(make, optimizer, x, y, loss=None, steps=4, scheduler=None, **options):
+    """The losses of training graphs on the CPU and on cuda, side by side, and the models."""
+    here, far = twins(make)
+    far = far.cuda()
+    losses, graphs = [], []
+    for model, bring in ((here, lambda t: t), (far, there)):
+        o = optimizer(model.parameters())
+        entry = o if scheduler is None else (o, scheduler(o))
+        g = graph(train_step, entry, model=model, loss=loss or nn.CrossEntropyLoss(), **options)
+        flow.manual_seed(3)
+        losses.append([g(bring(x), bring(y)).mean().item() for _ in range(steps)])
+        graphs.append(g)
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4, atol=1e-5)
+    for p, q in zip(here.state_dict().values(), far.state_dict().values(), strict=True):
+        near(q, p, 1e-3)
+    return graphs[1], far
+
+
+OPTIMIZERS = {
+    "sgd": lambda p: flow.optim.SGD(p, lr=0.1), "momentum": lambda p: flow.optim.SGD(p, lr=0.1, momentum=0.9),
+    "adam": lambda p: flow.optim.Adam(p, lr=0.01), "adamw": lambda p: flow.optim.AdamW(p, lr=0.01, weight_decay=0.1),
+    "lamb": lambda p: flow.optim.LAMB(p, lr=0.01),
+    "clipped": lambda p: flow.optim.SGD([{"params": list(p), "clip_grad_max_norm": 0.1, "clip_grad_norm_type": 2.0}],
+                                        lr=0.1)}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training(name):
+    g, _ = followed(mlp, OPTIMIZERS[name], *batch(), scheduler=lambda o: flow.optim.lr_scheduler.StepLR(o, 2, 0.5))
+    assert executor(g).runs == 4 and g.state_dict()["System-Train-TrainStep"].item() == 4
+
+
+@pytest.mark.parametrize("name", ["gpt"])
+def test_larger_models_train(name):
+    make, loss, data = MODELS[name]
+    (here, far), (x, y), losses = twins(make), data(), []
+
+    def step(self, x, y):
+        value = loss(self.model, x, y)
+        value.backward()
+        return value
+
+    for model, bring in ((here, lambda t: t), (far.cuda(), there)):
+        g = graph(step, flow.optim.SGD(model.parameters(), lr=0.02, momentum=0.9), model=model)
+        losses.append([g(bring(x), bring(y)).item() for _ in range(3)])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4, atol=1e-5)
+
+
+def test_lenet_with_momentum():
+    rng = np.random.default_rng(0)
+    x, y = flow.tensor(rng.standard_normal((2, 1, 28, 28)).astype(np.float32)), flow.tensor(rng.integers(0, 10, 2))
+    followed(lambda: flow.vision.models.LeNet5(), lambda p: flow.optim.SGD(p, lr=0.01, momentum=0.9), x, y, steps=2)
+
+
+def test_dropout_and_batch_norm_draw_and_keep_what_the_cpu_does():
+    make = lambda: nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 3))
+    g, _ = followed(make, lambda p: flow.optim.SGD(p, lr=0.1, momentum=0.9), *batch())
+    assert executor(g).random
+
+
+def test_micro_batches_and_activations_made_again():
+    def make():
+        return nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 3))
+    followed(make, lambda p: flow.optim.SGD(p, lr=0.1), *batch(), config={"set_gradient_accumulation_steps": 2})
+
+
+def test_what_goes_in_and_out():
+    """Several inputs and outputs, one twice, views, an input, a variable, a constant; nested; each a tensor of its own."""
+    class Part(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(flow.arange(6.0).reshape(2, 3))
+
+        def forward(self, x, more):
+            y = x @ self.w
+            return {"y": y, "again": y, "t": y.t(), "row": y[1:], "x": x, "w": self.w, "c": flow.ones(2) * 3,
+                    "more": [more["n"] + 1, None, x.new_zeros(2)], "device": x.to(self.w.device) * x.new_ones(1)}
+
+    x, n = flow.ones(3, 2), flow.tensor([1, 2])
+    here, far = Part(), Part().cuda()
+    g = graph(lambda self, x, more: self.part(x, more), part=far)
+    want = nets.flat(here(x, {"n": n}))
+    for _ in range(2):
+        got = nets.flat(g(there(x), {"n": there(n)}))
+        for a, b in zip(got, want, strict=True):
+            near(a, b)
+        assert len({t.data_ptr() for t in got}) == len(got)
+        for t in got:
+            t.fill_(7)                                  # nobody else sees it
+    near(far.w, here.w)
+
+
+def test_what_is_not_contiguous_is_copied():
+    g = graph(lambda self, x: x * 2)
+    x = flow.arange(12.0).reshape(3, 4)
+    for y in (x, x.t().contiguous().t(), flow.arange(24.0).reshape(3, 8)[:, ::2]):
+        near(g(there(y) if y is x else y.cuda()), y * 2)
+    near(g(there(x).t().contiguous().t()), x * 2)
+    near(g(flow.cat([there(x), there(x)], 1)[:, 4:]), x * 2)
+
+
+def test_parameters_may_be_given_other_memory():
+    model = nn.Linear(3, 2).cuda()
+    g = graph(lambda self, x: self.model(x), model=model)
+    x = flow.ones(2, 3).cuda()
+    g(x)
+    for w in (flow.ones(2, 3).cuda(), flow.arange(6.0).reshape(3, 2).cuda().t()):
+        model.weight.data = w
+        near(g(x), model(x).cpu())
+    with flow.no_grad():
+        model.weight.mul_(2)
+    near(g(x), model(x).cpu())
+    model.cpu()
+    with pytest.raises(DeviceError, match=r"weight is on another device(.|\n)*cuda:0"):
+        g(x)
+
+
+def test_buffers_and_free_tensors_that_build_writes():
+    class Count(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("n", flow.zeros(2))
+
+        def forward(self, x):
+            self.n.add_(x.sum(0))
+            return self.n * 1
+
+    part, factor, free = Count().cuda(), flow.tensor(3.0), flow.ones(2).cuda()
+    g = graph(lambda self, x: self.part(x) * factor + free, part=part)
+    x = flow.ones(4, 2).cuda()
+    assert g(x).tolist() == [13, 13] and g(x).tolist() == [25, 25] and part.n.tolist() == [8, 8]
+    factor.fill_(1.0)                                   # a number of main memory, which joins
+    free.fill_(0.0)
+    assert g(x).tolist() == [12, 12]
+
+
+def test_states_come_back():
+    x, y = map(there, batch())
+    model, other = twins(mlp)
+    first = graph(train_step, flow.optim.Adam(model.cuda().parameters(), lr=0.1), model=model, loss=nn.CrossEntropyLoss())
+    for _ in range(3):
+        first(x, y)
+    state = first.state_dict()
+    assert all(t.is_cuda for n, t in state.items() if n.endswith(("-m", "-v")))
+    second = graph(train_step, flow.optim.Adam(other.cuda().parameters(), lr=0.1), model=other, loss=nn.CrossEntropyLoss())
+    second.load_state_dict(copy.deepcopy(state))
+    assert second(x, y).item() == pytest.approx(first(x, y).item())
+    assert executor(second).runs == 4
+
+
+def test_a_saved_graph_is_loaded(tmp_path):
+    model = mlp().cuda()
+    g = graph(lambda self, x: self.model(x), model=model)
+    x = batch()[0]
+    want = g(x.cuda())
+    flow.save(g, tmp_path / "g")
+    near(want, flow.load_graph(tmp_path / "g")(x))
+    loaded = flow.load_graph(tmp_path / "g", "cuda")
+    near(loaded(x.cuda()), want.cpu())
+    with pytest.raises(DeviceError, match=r'another device(.|\n)*x\.to\("cuda:0"\)'):
+        loaded(x)
+    flow.save(g.state_dict(), tmp_path / "s")
+    assert flow.load(tmp_path / "s")["model"]["0.weight"].shape == (6, 4)
+
+
+def test_what_is_said_of_a_graph():
+    x, y = map(there, batch())
+    model = mlp().cuda()
+    g = graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), model=model, loss=nn.CrossEntropyLoss())
+    g(x, y)
+    before = {n: t.cpu() for n, t in model.state_dict().items()}
+    assert "calls," in g.profile(x, y) and "device    cuda:0\nmemory" in g.report() and "MODULE:model:" in repr(g)
+    for n, t in model.state_dict().items():
+        near(t, before[n], 0)
+
+
+def test_a_step_counts_as_a_write():
+    """What the tape saved of a parameter is gone after a step."""
+    x, y = map(there, batch())
+    model = mlp().cuda()
+    g = graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1), model=model, loss=nn.CrossEntropyLoss())
+    loss = model(x).sum()
+    g(x, y)
+    with pytest.raises(FlowError, match="in-?place"):
+        loss.backward()
+
+
+def test_streams_follow_each_other():
+    g = graph(lambda self, x: (x * 2, x.sum()))
+    x, s = flow.arange(6.0).cuda(), flow.cuda.Stream()
+    g(x)
+    with flow.cuda.stream(s):
+        y, total = g(x + 1)
+    s.synchronize()
+    assert y.tolist() == [2, 4, 6, 8, 10, 12] and total.item() == 21 and g(x)[1].item() == 15
+    assert executor(g).memory.users == {s}              # the next owner of this memory waits for s, too
+
+
+# ---- errors
+def test_tensors_of_two_devices():
+    model = mlp().cuda()
+    with pytest.raises(DeviceError, match=r"same device(.|\n)*0.0_2 is on cpu, model.0.weight on cuda:0(.|\n)*\.to"):
+        graph(lambda self, x: self.model(x), model=model, name="Apart")(batch()[0])
+    g = graph(lambda self, x: self.model(x), model=model)
+    g(batch()[0].cuda())
+    with pytest.raises(DeviceError, match=r"another device than the graph(.|\n)*cuda:0(.|\n)*cpu"):
+        g(batch()[0])
+    with pytest.raises(DeviceError, match="FreeEagerTensor-0 on cpu"):
+        graph(lambda self, x: x + flow.tensor([1.0, 2.0]))(flow.ones(2).cuda())
+
+
+def test_an_index_out_of_range_is_told_when_somebody_waits():
+    g = graph(lambda self, x: self.emb(x), emb=nn.Embedding(4, 2).cuda())
+    flow.cuda.synchronize()
+    y = g(flow.tensor([1, 9]).cuda())
+    with pytest.raises(KernelError, match="index(.|\n)*9"):
+        y.cpu()
+    assert g(flow.tensor([1, 3]).cuda()).cpu().shape == (2, 2)
+
+
+def test_too_large_a_plan_is_an_error_after_which_one_goes_on():
+    big = graph(lambda self, x: (x.expand(1 << 20, 1 << 20) * x.expand(1 << 20, 1 << 20).exp()).sum())
+    with pytest.raises(MemoryError):
+        big(flow.ones(1).cuda())
+    assert graph(lambda self, x: x + 1)(flow.ones(1).cuda()).item() == 2
