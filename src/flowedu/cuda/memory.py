@@ -5,10 +5,12 @@ given to what is queued on that stream later, so nobody waits for a kernel that 
 """
 from __future__ import annotations
 
+import functools
 import threading
 from collections import deque
 from typing import Any
 
+from flowedu.core.values.here import here
 from flowedu.cuda.machine import machine
 from flowedu.cuda.streams import Event, Stream, current_stream
 from flowedu.errors import OutOfMemoryError
@@ -16,6 +18,7 @@ from flowedu.errors import OutOfMemoryError
 SMALLEST = 512
 
 
+@functools.lru_cache(maxsize=4096)
 def size_class(nbytes: int) -> int:
     """The smallest class that holds so many bytes: 512, 640, 768, 896, 1024, 1280, ... (four to a doubling)."""
     base = max(SMALLEST, 1 << (max(nbytes, SMALLEST) - 1).bit_length() - 1)
@@ -42,7 +45,8 @@ class Pool:
 
     def __init__(self, index: int):
         self.index, self.lock = index, threading.Lock()
-        self.free: dict[tuple[Stream, int], list] = {}
+        self.free: dict[tuple[int, int], list] = {}      # {(number of a stream, size): blocks}
+        self.streams: dict[int, Stream] = {}             # kept: the driver would give the number of one that went to another
         self.returned: deque = deque()                   # blocks that went; a garbage collection may add some at any moment
         self.live = self.reserved = self.allocations = self.retries = self.failures = 0
         self.most_live = self.most_reserved = 0
@@ -54,18 +58,25 @@ class Pool:
             for user in users or ():                     # the next owner's kernels wait for theirs
                 stream.wait_event(user.record_event(Event()))
             self.live -= size
-            self.free.setdefault((stream, size), []).append(allocation)
+            key = stream.cuda_stream, size
+            if key in self.free:
+                self.free[key].append(allocation)
+            else:
+                self.free[key] = [allocation]
+                self.streams[stream.cuda_stream] = stream
 
     def take(self, nbytes: int) -> Memory:
         """A block for what is queued on the current stream. Raises OutOfMemoryError, after which one can go on."""
         size, stream = size_class(nbytes), current_stream(self.index)
         with self.lock:
-            self.sort_in()
-            held = self.free.get((stream, size))
+            if self.returned:
+                self.sort_in()
+            held = self.free.get((stream.cuda_stream, size))
             allocation = held.pop() if held else self._more(size, nbytes)
             self.live += size
             self.allocations += 1
-            self.most_live = max(self.most_live, self.live)
+            if self.live > self.most_live:
+                self.most_live = self.live
         return Memory(self, allocation, size, stream)
 
     def _more(self, size: int, nbytes: int) -> Any:
@@ -109,6 +120,9 @@ def pool(index: int) -> Pool:
 
 def device_memory(nbytes: int, index: int) -> Memory:
     """What core/ops/elsewhere.pxi takes memory of a GPU with."""
+    held = here.gpu
+    if held is not None and held.index == index:
+        return (_pools.get(index) or pool(index)).take(nbytes)
     with machine().on(index):
         return pool(index).take(nbytes)
 
