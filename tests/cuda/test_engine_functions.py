@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import flowedu as flow
-from flowedu.errors import FlowError, UnsupportedError
+from flowedu.errors import FlowError
 from tensor import programs
 from tensor.cases import CASTS, CREATION, EVERY, OURS
 from tensor.inputs import INPUTS, split

@@ -16,7 +16,7 @@ from flowedu.errors import DTypeError, KernelError, UnsupportedError
 from flowedu.tensor.devices import made_on
 from laws.calls import FLOATS, INTS, attributes, call, cases, label, types_of
 from laws.draws import EXACT, agree, most_terms
-from laws.test_gradients import learnable
+from laws.test_gradients import learnable, setup
 
 few = settings(max_examples=5)
 MODULES = {"flowedu.core.ops", "flowedu.ops"}           # records of this package: other tests define ops of their own
@@ -113,6 +113,38 @@ def test_cuda_is_cpu(case, data, layout):
                 assert there[i].grad.is_cuda
                 np.testing.assert_allclose(there[i].grad.cpu().numpy(), here[i].grad.numpy(), rtol=2e-4,
                                            atol=2e-4 * max(1.0, float(np.abs(here[i].grad.numpy()).max(initial=0))))
+
+
+RULES = cases(lambda op: bool(op.rules) and op.name not in NO_KERNEL)
+
+
+@pytest.mark.parametrize("case", RULES, ids=label)
+@settings(max_examples=3)
+@given(data=st.data())
+def test_second_gradients_are_those_of_the_cpu(case, data):
+    """The derivative of <gradient, direction>, in float64."""
+    op, example = case
+    arrays, attrs, rng, weights = setup(data, op, example)
+    which = learnable(op, arrays)
+    directions = [rng.standard_normal(arrays[i].shape) for i in which]
+    found = []
+    for place in ("cpu", "cuda"):
+        ts = [flow.tensor(a, requires_grad=i in which, device=place) for i, a in enumerate(arrays)]
+        out = op.call(tuple(ts), attrs)
+        out = [y for y in results(out) if y.dtype.is_floating_point]
+        total = sum((y * flow.tensor(w, dtype=y.dtype, device=place)).sum() for y, w in zip(out, weights))
+        grads = flow.grad(total, [ts[i] for i in which], create_graph=True)
+        value = sum((g * flow.tensor(d, device=place)).sum() for g, d in zip(grads, directions))
+        if value.requires_grad:
+            value.backward()
+        assert value.is_cuda == (place == "cuda")
+        found.append([value, *[ts[i].grad for i in which]])
+    for a, b in zip(*found):
+        assert (a is None) == (b is None)
+        if a is not None:
+            want = a.detach().numpy()
+            np.testing.assert_allclose(b.detach().cpu().numpy(), want, rtol=1e-8,
+                                       atol=1e-8 * max(1.0, float(np.abs(want).max(initial=0))))
 
 
 def test_an_op_without_a_kernel_says_what_to_do():

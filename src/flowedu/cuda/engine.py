@@ -17,7 +17,7 @@ from flowedu.core.ops.arrays import tensor_alias
 from flowedu.core.ops.dispatch import Entry, TensorBase, carried, connect, index_error, no_kernel, unrecorded
 from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
-from flowedu.cuda.again import Again, rehearsed
+from flowedu.cuda import again
 from flowedu.cuda.faults import raised
 from flowedu.cuda.launch import SINGULAR
 from flowedu.cuda.machine import machine
@@ -28,6 +28,7 @@ from flowedu.errors import KernelError, UnsupportedError, user_line
 from flowedu.tensor.interop import memory_of
 
 BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
+FEW = 64                                                 # bytes that travel without waiting: an optimizer's rate, its step
 _numbers: dict[tuple[int, int, bytes], TensorBase] = {}  # {(GPU, dtype code, bits): a tensor there}
 _readers: dict[int, dict[str, Any]] = {}                 # {GPU: {name: op}}: what has read indices since somebody looked
 
@@ -35,22 +36,22 @@ _readers: dict[int, dict[str, Any]] = {}                 # {GPU: {name: op}}: wh
 class check:
     """Errors of the driver as flowedu's, which say what was being done."""
 
-    def __init__(self, what: str):
-        self.what = what
+    def __init__(self, what: str, at: str = ""):
+        self.what, self.at = what, at
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc) -> None:
         if exc[1] is not None:
-            said(self.what, exc[1])
+            said(self.what, exc[1], self.at)
 
 
-def said(what: str, e: BaseException) -> None:
+def said(what: str, e: BaseException, at: str = "") -> None:
     """Raises an error of the driver as flowedu's. Others it leaves alone."""
     if isinstance(e, machine().driver.Error):
         error = raised(e, machine())
-        raise error.told(problem=f"{what}: {error.problem}", at=error.at or user_line()) from None
+        raise error.told(problem=f"{what}: {error.problem}", at=error.at or at or user_line()) from None
 
 
 class Ready:
@@ -79,7 +80,7 @@ class Ready:
         self.ints, self.reals = row.pack(names) if row.pack else op.ask(op.pack, names) if op.pack else ((), ())
         self.ints, self.reals = [int(i) for i in self.ints], [float(x) for x in self.reals]
         self.indexes = bool(op.range_help or row.pack)
-        self.again: dict[tuple, Again | None] = {}           # {how the arrays of a call lie: its launches}
+        self.again: dict[tuple, again.Again | None] = {}           # {how the arrays of a call lie: its launches}
 
 
 def _view(x: TensorBase) -> View:
@@ -93,7 +94,7 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
         ready = entry.launched = Ready(entry)
     place = outputs[0].place_ if outputs else max([x.place_ for x in inputs])
     if ready.indexes:
-        _readers.setdefault(place - 1, {})[entry.op.name] = entry.op
+        note_readers(place - 1, {entry.op.name: entry.op})
     held = here.gpu
     if held is None or held.index != place - 1:
         with machine().on(place - 1):
@@ -104,23 +105,24 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
 
 def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple[int, int] | None, place: int) -> None:
     """The same with the device as this thread's."""
-    given, apart, key = [], 0, place
+    given, apart, alike = [], 0, True
     for x in inputs:
         if not x.place_:
             x = _number(x, place - 1)
         elif not x.row_major_():
-            key = None
+            alike = False
         given.append(x.address)
         apart |= x.address
     for y in outputs:
         given.append(y.address)
         apart |= y.address
-    if key is None or apart & 15:
-        key = place, *[(x.address & 15, x.strides) for x in (*inputs, *outputs)]
+    key = place + 1024 * again.epoch
+    if not alike or apart & 15:
+        key = key, *[(x.address & 15, x.strides) for x in (*inputs, *outputs)]
     try:
-        again = ready.again[key] if key in ready.again else _rehearse(ready, key, inputs, outputs, drawn, place)
-        if again is not None:
-            again(given if drawn is None else [*given, *drawn], current_stream(place - 1).handle)
+        known = ready.again[key] if key in ready.again else _rehearse(ready, key, inputs, outputs, drawn, place)
+        if known is not None:
+            known(given if drawn is None else [*given, *drawn], current_stream(place - 1).handle)
         else:
             ready.row([_view(x) if x.place_ else _view(_number(x, place - 1)) for x in (*inputs, *outputs)],
                       ready.ints if drawn is None else [*drawn, *ready.ints[2:]], ready.reals,
@@ -133,12 +135,12 @@ def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple
         raise
 
 
-def _rehearse(ready: Ready, key: Any, inputs: list, outputs: list, drawn: Any, place: int) -> Again | None:
+def _rehearse(ready: Ready, key: Any, inputs: list, outputs: list, drawn: Any, place: int) -> again.Again | None:
     """What a call whose arrays lie so queues."""
     if len(ready.again) >= 16:                               # strides that change every call must not pile up
         ready.again.clear()
     args = [_view(x if x.place_ else _number(x, place - 1)) for x in (*inputs, *outputs)]
-    ready.again[key] = found = rehearsed(ready.row, args, ready.ints, ready.reals, ready.formula, drawn is not None)
+    ready.again[key] = found = again.rehearsed(ready.row, args, ready.ints, ready.reals, ready.formula, drawn is not None)
     return found
 
 
@@ -161,15 +163,22 @@ def wait(index: int | None) -> None:
         look(index)
 
 
+def note_readers(index: int, ops: dict[str, Any]) -> None:
+    """These ops, by name, read indices on the device: an error that `look` finds may be theirs."""
+    if ops:
+        _readers.setdefault(index, {}).update(ops)
+
+
 def look(index: int) -> None:
-    """Raises KernelError: a kernel met an index out of range, or a singular matrix, on the device, the current one, since this
-    was last asked."""
+    """Raises KernelError: a kernel met an index out of range, or a singular matrix, on the device, the current one, since
+    this was last asked."""
     readers = [*_readers.pop(index, {}).values()]
     found = fault() if readers else None
     if found is not None and found[0] == SINGULAR:
         names = " or ".join(op.name for op in readers if op.name in ("inverse", "solve"))
-        raise KernelError(f"{names}: the matrix is singular", expected="a matrix with an inverse", got=f"matrix {found[1]} of "
-                          "the batch", fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)")
+        raise KernelError(f"{names}: the matrix is singular", expected="a matrix with an inverse",
+                          got=f"matrix {found[1]} of the batch",
+                          fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)")
     if found is not None:
         error = index_error(readers[-1], found[1])
         if len(readers) > 1:
@@ -193,7 +202,9 @@ def carry(x: TensorBase, y: TensorBase) -> None:
     else:
         m = machine()
         with m.on((x.place_ or y.place_) - 1), check("copy"):
-            if not x.place_:
+            if not x.place_ and x.size_ * x.dtype.bytes <= FEW:  # the driver takes such a copy before it returns
+                m.driver.memcpy_htod_async(y.address, bytes(memory_of(x)), current_stream(y.place_ - 1).handle)
+            elif not x.place_:
                 m.driver.memcpy_htod_async(y.address, memory_of(x), current_stream(y.place_ - 1).handle)
                 current_stream(y.place_ - 1).synchronize()
             elif not y.place_:

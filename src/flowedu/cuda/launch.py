@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.cuda.machine import machine
@@ -52,35 +52,41 @@ class Launch:
         return own + sum([_room(v) for v in args if not v.contiguous]) if self.pack else own
 
     def __call__(self, args: Sequence[View], ints: Sequence[int] = (), reals: Sequence[float] = (), stream: Any = None,
-                 formula: Any = None, work: int = 0) -> None:
+                 formula: Any = None, work: int = 0, record: list[Queued] | None = None) -> None:
         """Queues the call on a stream (a PyCUDA Stream; None: the default one).
 
         Args:
             work: the address of `self.work(...)` bytes of scratch; 0: the stream's own are used.
+            record: gets what would have been queued, which then is not.
         Raises KernelError: a kernel does not compile, or cannot be launched. An index out of range: see `fault`.
         """
-        call = Call(self, args, ints, reals, stream, formula, work)
+        call = Call(self, args, ints, reals, stream, formula, work, record)
         if not work and (self.needs or self.pack):
             call.work = scratch(stream, self.work(args, ints, reals))
-        self.play(call)
-
-    def play(self, call: Call) -> None:
         if self.pack:                            # such records take arrays of any strides, these kernels do not
-            call.args = [call.side_by_side(v) for v in call.args]
+            call.args = [call.side_by_side(v) for v in args]
         self.launch(call)
 
     def __repr__(self) -> str:
         return f"<cuda kernel {self.name} of {BY_CODE[self.code].name}>"
 
 
+class Queued(NamedTuple):
+    """A launch, all but the stream: `start(*arguments, stream)`. function: PyCUDA's, of a kernel."""
+
+    function: Any
+    start: Callable
+    arguments: tuple
+
+
 class Call:
     """One call of a kernel, while it is being launched."""
 
-    __slots__ = ("args", "formula", "ints", "reals", "row", "stream", "work")
+    __slots__ = ("args", "formula", "ints", "reals", "record", "row", "stream", "work")
 
-    def __init__(self, row: Launch, args, ints, reals, stream, formula, work: int):
+    def __init__(self, row: Launch, args, ints, reals, stream, formula, work: int, record: list[Queued] | None = None):
         self.row, self.args, self.ints, self.reals = row, args, ints, reals
-        self.stream, self.formula, self.work = stream, formula, work
+        self.stream, self.formula, self.work, self.record = stream, formula, work, record
 
     @property
     def name(self) -> str:
@@ -95,8 +101,14 @@ class Call:
     def run_of(self, where: Module, function: str, *arguments: Any, blocks: int | tuple, threads: int | tuple = 256,
                shared: int = 0) -> None:
         grid = blocks if isinstance(blocks, tuple) else (blocks, 1)
-        where.function(function, arguments).prepared_async_call(
-            grid, threads if isinstance(threads, tuple) else (threads, 1, 1), self.stream, *arguments, shared_size=shared)
+        block = threads if isinstance(threads, tuple) else (threads, 1, 1)
+        found = where.function(function, arguments)
+        if self.record is None:
+            found.prepared_async_call(grid, block, self.stream, *arguments, shared_size=shared)
+        else:
+            from pycuda._pvt_struct import pack  # as prepared_async_call does
+            packed = pack(found.arg_format, *arguments)
+            self.record.append(Queued(found, found._launch_kernel, (grid, block, packed, shared)))
 
     def each(self, function: str, *arguments: Any, n: int, threads: int = 256, **where) -> None:
         """Queue a kernel with a thread for each of n elements."""
@@ -107,19 +119,22 @@ class Call:
         """The view, or a copy of it in scratch whose elements lie side by side."""
         if v.contiguous:
             return v
-        copy = self.copy_of(v)
-        TABLE["copy", v.dtype.code]([v, copy], stream=self.stream)
-        return copy
-
-    def copy_of(self, v: View) -> View:
-        """Room for it in scratch."""
+        copy = View(self.work, v.dtype, v.shape)
+        TABLE["copy", v.dtype.code]([v, copy], stream=self.stream, record=self.record)
         self.work += _room(v)
-        return View(self.work - _room(v), v.dtype, v.shape)
+        return copy
 
     def clear(self, pointer: int, size: int) -> None:
         """Queue zeros for so many bytes."""
         if size:
-            machine().driver.memset_d8_async(pointer, 0, size, self.stream)
+            self.other(machine().driver.memset_d8_async, pointer, 0, size)
+
+    def other(self, start: Callable, *arguments: int) -> None:
+        """Queue what is no kernel of ours: `start(*arguments, stream)` does. Arguments: numbers and pointers."""
+        if self.record is None:
+            start(*arguments, self.stream)
+        else:
+            self.record.append(Queued(None, start, arguments))
 
 
 def _room(v: View) -> int:
@@ -147,7 +162,7 @@ def scratch(stream: Any, size: int) -> int:
 
 
 # ---- what does not change from call to call (the rows that resize reads) is kept on the device
-_kept: dict[tuple, Any] = {}
+KEPT: dict[tuple, Any] = {}
 asked = 0                                                            # how often: what is kept may be gone later (again.py)
 
 
@@ -157,14 +172,14 @@ def kept(numbers: Sequence[int] | Sequence[float], letter: str) -> int:
     asked += 1
     m = machine()
     key = m.use(), letter, tuple(numbers)
-    if key not in _kept:
-        if len(_kept) >= 256:
+    if key not in KEPT:
+        if len(KEPT) >= 256:
             m.driver.Context.synchronize()                           # a kernel may still read it
-            del _kept[next(iter(_kept))]
+            del KEPT[next(iter(KEPT))]
         raw = struct.pack(f"={len(numbers)}{letter}", *numbers) or bytes(8)
-        _kept[key] = m.driver.mem_alloc(len(raw))
-        m.driver.memcpy_htod(_kept[key], raw)
-    return int(_kept[key])
+        KEPT[key] = m.driver.mem_alloc(len(raw))
+        m.driver.memcpy_htod(KEPT[key], raw)
+    return int(KEPT[key])
 
 
 # ---- the report of an index out of range
@@ -185,8 +200,8 @@ SINGULAR = 3                                                         # of view.h
 
 
 def fault() -> tuple[int, int] | None:
-    """(status, detail) of the first kernel that met an index out of range (1, the index) or a singular matrix (SINGULAR, its
-    number) since this was last asked, or None. Waits for the device."""
+    """(status, detail) of the first kernel that met an index out of range (1, the index) or a singular matrix (SINGULAR,
+    its number) since this was last asked, or None. Waits for the device."""
     m = machine()
     index = m.use()
     if index not in _flags:

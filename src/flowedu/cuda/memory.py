@@ -46,7 +46,7 @@ class Pool:
     def __init__(self, index: int):
         self.index, self.lock = index, threading.Lock()
         self.free: dict[tuple[int, int], list] = {}      # {(number of a stream, size): blocks}
-        self.streams: dict[int, Stream] = {}             # kept: the driver would give the number of one that went to another
+        self.streams: dict[int, Stream] = {}             # kept: the driver gives the number of one that went again
         self.returned: deque = deque()                   # blocks that went; a garbage collection may add some at any moment
         self.live = self.reserved = self.allocations = self.retries = self.failures = 0
         self.most_live = self.most_reserved = 0

@@ -13,7 +13,7 @@ ANY = tuple(range(8))                                                # all but b
 
 
 def _of_part(names: dict) -> tuple:
-    """What a part of a call is told (flowedu/ops/part.py): the axis, the part's first element, the size of the whole axis."""
+    """What a part of a call is told (flowedu/ops/part.py): axis, the part's first element, the size of the whole axis."""
     return (names["axis"], names["first"], names["size"]), ()
 
 

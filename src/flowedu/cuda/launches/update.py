@@ -1,5 +1,5 @@
-"""Launches of optimizer updates: one for up to 32 parameters; two where a rule needs the parameters' norms first. A parameter
-that does not lie side by side has a launch of its own.
+"""Launches of optimizer updates: one for up to 32 parameters; two where a rule needs the parameters' norms first. A
+parameter that does not lie side by side has a launch of its own.
 
 The rules are those of the CPU: rows X(name, members, loop, fields) of its headers, which are read here."""
 from __future__ import annotations
@@ -96,7 +96,7 @@ def update(call: Call) -> None:
     rule, tables = RULES[call.name], {}                              # {dtype code: one that has room}
     for k, group in enumerate(_groups(call)):
         code, arrays = group[0].dtype.code, group[:rule.members - rule.single]
-        flat = all([v.contiguous for v in arrays])
+        flat = all(v.contiguous for v in arrays)
         table = tables.setdefault(code, _Table()) if flat else _Table()
         table.add(arrays, group[len(arrays):], call.reals[4 + 3 * k:7 + 3 * k])
         if not flat:
@@ -112,8 +112,8 @@ def update(call: Call) -> None:
 def _queue(call: Call, rule: Rule, code: int, table: _Table, walk: bytes = _NO_WALK) -> None:
     """The kernels of a table. walk: how its one parameter lies, if not side by side."""
     lr, step = call.args[:2]
-    given = (table.raw(), int(walk is _NO_WALK), walk, lr.raw(), step.pointer, _SETTINGS.pack(*call.reals[:4], call.ints[0]),
-             call.work)
+    given = (table.raw(), int(walk is _NO_WALK), walk, lr.raw(), step.pointer,
+             _SETTINGS.pack(*call.reals[:4], call.ints[0]), call.work)
     where, name = _module(code), call.name
     if table.pieces:
         for function in [f"{name}_norms", name] if rule.norms else [name]:
