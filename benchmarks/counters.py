@@ -67,8 +67,8 @@ def operands(flow) -> dict:
 def line(name: str, c: dict[str, int]) -> tuple:
     accesses = c["global_loads"] + c["global_stores"]
     return (name, c["launches"], c["global_bytes"], f"{c['sectors'] / accesses:.2f}" if accesses else "-",
-            c["global_loads"], c["global_stores"], c["shared_loads"] + c["shared_stores"], c["conflicts"], c["barriers"], c["atomics"],
-            c["divergent"])
+            c["global_loads"], c["global_stores"], c["shared_loads"] + c["shared_stores"], c["conflicts"], c["barriers"],
+            c["atomics"], c["divergent"])
 
 
 def table(rows: list[tuple]) -> str:

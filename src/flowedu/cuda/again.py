@@ -7,6 +7,7 @@ kernel's arguments that differ are an address, and its number says of which arra
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ ROOM = 1 << 40                                   # between invented addresses: n
 BASES = (1 << 61, 3 << 60)
 MOST = 1 << 12                                   # numbers that differ from call to call
 
+_one_at_a_time = threading.Lock()
 epoch = 0                                        # what was worked out in another one holds no longer
 
 
@@ -29,12 +31,13 @@ def forget() -> None:
 
 class Again:
     """steps: (start, its arguments before, their Struct, numbers, places, its arguments behind): numbers[place] is what was
-    given for `which` plus an offset. work: bytes of scratch, whose address is given last."""
+    given for `which` plus an offset. work: bytes of scratch, whose address is given last. held: what the steps read beside
+    that, kept as long as they are."""
 
-    __slots__ = ("steps", "work")
+    __slots__ = ("held", "steps", "work")
 
-    def __init__(self, steps: list[tuple], work: int):
-        self.steps, self.work = steps, work
+    def __init__(self, steps: list[tuple], work: int, held: list):
+        self.steps, self.work, self.held = steps, work, held
 
     def __call__(self, given: list[int], stream: Any) -> None:
         """Queue it. given: addresses of inputs and outputs, then seed and draw if there are; the list is used up."""
@@ -52,20 +55,25 @@ class Again:
 def rehearsed(row: Launch, args: Sequence[View], ints: Sequence[int], reals: Sequence[float], formula: Any,
               drawn: bool) -> Again | None:
     """What the row queues for arrays that lie like these. drawn: the first two ints are a seed and a draw, which differ
-    from call to call. None: it asks for something that may not be there the next time, or it reckons with addresses."""
+    from call to call. None: there are too many arrays, or it reckons with addresses in another way."""
     count = len(args) + 2 * drawn
     if count >= MOST:
         return None
     low = [v.pointer % 16 for v in args] + [0] * (count + 1 - len(args))     # at no multiple of 16 bytes: it stays so
-    asked, work, takes = launch.asked, row.work(args, ints, reals), ([], [])
-    for base, take in zip(BASES, takes):
-        tags = [base + i * ROOM + ROOM // 2 + more for i, more in enumerate(low)]
-        own = [View(t, v.dtype, v.shape, v.strides) for t, v in zip(tags, args)]
-        row(own, [*tags[len(args):count], *ints[2:]] if drawn else ints, reals, None, formula, tags[count], take)
-    if launch.asked != asked or len(takes[0]) != len(takes[1]):
+    takes, work = ([], []), row.work(args, ints, reals)
+    with _one_at_a_time:
+        launch.asked = held = []
+        try:
+            for base, take in zip(BASES, takes):
+                tags = [base + i * ROOM + ROOM // 2 + more for i, more in enumerate(low)]
+                own = [View(t, v.dtype, v.shape, v.strides) for t, v in zip(tags, args)]
+                row(own, [*tags[len(args):count], *ints[2:]] if drawn else ints, reals, None, formula, tags[count], take)
+        finally:
+            launch.asked = None
+    if len(takes[0]) != len(takes[1]):
         return None
     steps = [_step(a, b, low) for a, b in zip(*takes)]
-    return None if None in steps else Again(steps, work)
+    return None if None in steps else Again(steps, work, held)
 
 
 def _step(a: Queued, b: Queued, low: list[int]) -> tuple | None:

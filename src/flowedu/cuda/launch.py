@@ -163,13 +163,11 @@ def scratch(stream: Any, size: int) -> int:
 
 # ---- what does not change from call to call (the rows that resize reads) is kept on the device
 KEPT: dict[tuple, Any] = {}
-asked = 0                                                            # how often: what is kept may be gone later (again.py)
+asked: list | None = None                                            # gets what `kept` gives: somebody keeps it longer
 
 
 def kept(numbers: Sequence[int] | Sequence[float], letter: str) -> int:
     """The address of these numbers on the device; letter: q for int64, d for double."""
-    global asked
-    asked += 1
     m = machine()
     key = m.use(), letter, tuple(numbers)
     if key not in KEPT:
@@ -179,6 +177,8 @@ def kept(numbers: Sequence[int] | Sequence[float], letter: str) -> int:
         raw = struct.pack(f"={len(numbers)}{letter}", *numbers) or bytes(8)
         KEPT[key] = m.driver.mem_alloc(len(raw))
         m.driver.memcpy_htod(KEPT[key], raw)
+    if asked is not None:
+        asked.append(KEPT[key])
     return int(KEPT[key])
 
 
