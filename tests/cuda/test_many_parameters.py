@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu.core.ops.define import REGISTRY
-from flowedu.cuda.launches.update import BLOCK, ROWS, RULES
+from flowedu.cuda.launches.many import BLOCK
+from flowedu.cuda.launches.update import ROWS, RULES
 from laws.test_updates import GROUPS, group_of
 
 KINDS = {"SGD": {"lr": 0.1, "weight_decay": 0.1}, "Momentum": {"lr": 0.1, "momentum": 0.9, "nesterov": True},
@@ -89,3 +90,23 @@ def test_clipping_is_that_of_the_cpu(kind):
         assert (a is None) == (b is None)
         if a is not None:
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+
+
+@in_simulator
+def test_the_norm_of_many_gradients_is_one_pass():
+    """Two launches up to 128 of them; where they do not lie so that one pass can read them, the same number another way."""
+    rng = np.random.default_rng(0)
+    shapes = [(3,)] * 127 + [(BLOCK + 1,), (5, 4), (0,)]
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in shapes]
+    want = math.sqrt(sum(float((a.astype(np.float64) ** 2).sum()) for a in arrays))
+    there = [flow.tensor(a, device="cuda") for a in arrays]
+    with flow.cuda.profile(io.StringIO()) as p:
+        got = flow.nn.utils.get_total_norm(there)
+    assert {k: c["launches"] for k, c in p.kernels.items()} == {"square_sums": 2, "root": 1}
+    assert got.is_cuda and not got.ndim
+    np.testing.assert_allclose(float(got), want, rtol=1e-6)
+    for change in (lambda t: t.double(), lambda t: flow.tensor(t.cpu().numpy().T.copy(), device="cuda").t()):
+        others = [*there[:-2], change(there[-2])]
+        np.testing.assert_allclose(float(flow.nn.utils.get_total_norm(others)), want, rtol=1e-6)
+    nothing = flow.nn.utils.get_total_norm([flow.zeros(3, device="cuda")])
+    assert float(nothing) == 0

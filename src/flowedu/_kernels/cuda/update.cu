@@ -1,10 +1,9 @@
 /* Optimizer updates: the rules of ../core/update_sgd.h and ../ops/update_adaptive.h, a kernel for each. Those files say
  * what becomes of one element; flowedu/cuda/launches/update.py reads their rows and ends this file with a RULE for each.
  *
- * A launch changes many parameters: a table says what belongs to each, and the blocks of the grid go through all their
- * pieces of BLOCK elements. The numbers of a parameter (rates, corrections of bias) are worked out by one thread of each
+ * A launch changes many parameters (many.h). The numbers of a parameter (rates, corrections of bias) are worked out by one thread of each
  * block. A step's number below 0 says: change nothing this time. */
-#include "fold.h"
+#include "many.h"
 #include "update.h"
 
 static __device__ double fe_number(const fe_view *v) {
@@ -31,9 +30,7 @@ static __device__ void no_begin(fe_numbers *, double) {}
 static __device__ void no_each(fe_numbers *, const fe_view *, double) {}
 static __device__ void no_end(const fe_numbers *, const fe_view *) {}
 
-/* The parameters of a launch. It travels by value, so nothing on the device has to be kept for it. */
-enum { BLOCK = 2048, ROWS = 32 };          /* elements of a piece; parameters of a launch (launches/update.py knows both) */
-struct Row {                               /* n elements, which the pieces from `first` on cover */
+struct Row {                               /* a parameter, of up to 32 in a launch (launches/update.py) */
     index_t n, first;
     T *w;                                  /* the weight, */
     const T *dw;                           /* its gradient, */
@@ -41,23 +38,11 @@ struct Row {                               /* n elements, which the pieces from 
     T *four, *five;                        /* and, of rules that have them, the two numbers that follow in the group */
     double decay, l1, l2;
 };
-struct Table { index_t rows, pieces; Row row[ROWS]; };
 struct Settings { double scale, beta1, beta2, epsilon; index_t flag; };
 
 /* flat: the elements of every array lie side by side; else there is one parameter, and the walk says where they are. */
 #define GIVEN                                                                                                    \
-    const Table table, index_t flat, const Walk<5> walk, const View rate, const int64_t *step, const Settings set, double *sums
-
-/* The parameter that a piece belongs to: the last one that begins there or before (empty ones have no piece). */
-__device__ __forceinline__ int row_of(const Table &t, index_t piece) {
-    int low = 0, high = (int)t.rows;
-    while (high - low > 1) {
-        const int middle = (low + high) / 2;
-        if (t.row[middle].first <= piece) low = middle;
-        else high = middle;
-    }
-    return low;
-}
+    const Table<Row, 32> table, index_t flat, const Walk<5> walk, const View rate, const int64_t *step, const Settings set, double *sums
 
 typedef void Begin(fe_numbers *, double);
 typedef void Each(fe_numbers *, const fe_view *, double);

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from flowedu.cuda.launch import MOST_BLOCKS, Call, kernel
+from flowedu.cuda.launches.many import Table, pieces
 from flowedu.cuda.modules import TYPES, WIDE, Module, for_type, text
 from flowedu.cuda.view import View
 from flowedu.cuda.walk import packed
 
-BLOCK, ROWS = 2048, 32                                               # of update.cu
-_ROW, _SETTINGS = struct.Struct("=9q3d"), struct.Struct("=4dq")      # struct Row, struct Settings
+ROWS = 32                                                            # of update.cu
+_SETTINGS = struct.Struct("=4dq")                                    # struct Settings
 _NO_WALK = packed((), [()] * 5)
 
 
@@ -65,28 +66,18 @@ def _groups(call: Call) -> list[Sequence[View]]:
     return [call.args[i:i + size] for i in range(2, len(call.args), size)]
 
 
-def _pieces(n: int) -> int:
-    return -(-n // BLOCK)
-
-
 def _work(call: Call) -> int:
-    return 16 * sum(_pieces(g[0].size) for g in _groups(call)) if RULES[call.name].norms else 0
+    return 16 * sum(pieces(g[0].size) for g in _groups(call)) if RULES[call.name].norms else 0
 
 
-class _Table:
-    """struct Table, a row after the other."""
+def _table() -> Table:
+    return Table("7q3d", ROWS)
 
-    def __init__(self):
-        self.rows, self.pieces = [], 0
 
-    def add(self, arrays: Sequence[View], numbers: Sequence[View], decays: Sequence[float]) -> None:
-        pointers = [v.pointer for v in arrays] + [0] * (5 - len(arrays)) + [v.pointer for v in numbers]
-        n = arrays[0].size
-        self.rows.append(_ROW.pack(n, self.pieces, *pointers, *[0] * (7 - len(pointers)), *decays))
-        self.pieces += _pieces(n)
-
-    def raw(self) -> bytes:
-        return b"".join([struct.pack("=2q", len(self.rows), self.pieces), *self.rows]).ljust(16 + ROWS * _ROW.size, b"\0")
+def _add(table: Table, arrays: Sequence[View], numbers: Sequence[View], decays: Sequence[float]) -> None:
+    """A struct Row: what changes, the two numbers that may follow, and the parameter's decays."""
+    pointers = [v.pointer for v in arrays] + [0] * (5 - len(arrays)) + [v.pointer for v in numbers]
+    table.add(arrays[0].size, *pointers, *[0] * (7 - len(pointers)), *decays)
 
 
 @kernel(*RULES, work=_work)
@@ -97,19 +88,19 @@ def update(call: Call) -> None:
     for k, group in enumerate(_groups(call)):
         code, arrays = group[0].dtype.code, group[:rule.members - rule.single]
         flat = all(v.contiguous for v in arrays)
-        table = tables.setdefault(code, _Table()) if flat else _Table()
-        table.add(arrays, group[len(arrays):], call.reals[4 + 3 * k:7 + 3 * k])
+        table = tables.setdefault(code, _table()) if flat else _table()
+        _add(table, arrays, group[len(arrays):], call.reals[4 + 3 * k:7 + 3 * k])
         if not flat:
             shape = group[0].shape or (1,)
             steps = [v.strides or (0,) for v in arrays]
             _queue(call, rule, code, table, packed(shape, [*steps, *[(0,) * len(shape)] * (5 - len(steps))]))
-        elif len(table.rows) == ROWS:
+        elif table.full:
             _queue(call, rule, code, tables.pop(code))
     for code, table in tables.items():
         _queue(call, rule, code, table)
 
 
-def _queue(call: Call, rule: Rule, code: int, table: _Table, walk: bytes = _NO_WALK) -> None:
+def _queue(call: Call, rule: Rule, code: int, table: Table, walk: bytes = _NO_WALK) -> None:
     """The kernels of a table. walk: how its one parameter lies, if not side by side."""
     lr, step = call.args[:2]
     given = (table.raw(), int(walk is _NO_WALK), walk, lr.raw(), step.pointer,
