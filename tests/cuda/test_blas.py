@@ -1,6 +1,7 @@
 """cuBLAS as an option: the arguments it gets, told by a small library with its functions that takes them as its manual says
 (on the simulator's memory, which a processor can read). On a GPU the same laws hold with the real one, if it is there."""
 import ctypes
+import io
 import os
 import subprocess
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu.core.ops.define import REGISTRY
-from flowedu.cuda import blas
+from flowedu.cuda import backends, blas
 from flowedu.errors import ArgumentError, DTypeError, KernelError, UnsupportedError
 
 pytestmark = in_simulator
@@ -156,10 +157,7 @@ def test_tf32_is_asked_for(chosen):
         flow.backends.cuda.matmul.allow_tf32 = on
         a @ a
         assert number(chosen, "mode").value == mode and flow.backends.cuda.matmul.allow_tf32 is on
-    flow.backends.cuda.preferred_blas_library("flowedu")
-    assert flow.backends.cuda.matmul.allow_tf32 is False
-    with pytest.raises(UnsupportedError, match="our own kernels compute in float32"):
-        flow.backends.cuda.matmul.allow_tf32 = True
+    flow.backends.cuda.matmul.allow_tf32 = False
     with pytest.raises(DTypeError, match="not a bool"):
         flow.backends.cuda.matmul.allow_tf32 = 1
 
@@ -188,3 +186,56 @@ def test_a_library_that_is_not_there(monkeypatch):
     with pytest.raises(ArgumentError, match="there is no such library"):
         choose("cutlass")
     assert choose() == "flowedu"
+
+
+# ---- tensor cores, which the simulator does with shuffles
+def rounded(a):
+    """Float32 rounded to TF32."""
+    return ((a.view(np.uint32) + 0x1000) & ~np.uint32(0x1FFF)).view(np.float32)
+
+
+@pytest.fixture
+def tf32():
+    flow.backends.cuda.matmul.allow_tf32 = True
+    yield
+    flow.backends.cuda.matmul.allow_tf32 = False
+
+
+@pytest.mark.parametrize("m, n, k", [(64, 64, 16), (65, 63, 17), (130, 70, 40), (1, 3, 8), (16, 8, 8), (2, 5, 0)])
+@pytest.mark.parametrize("flip", [(False, False), (True, False), (False, True), (True, True)])
+def test_products_of_tensor_cores(tf32, m, n, k, flip):
+    """Those of the rounded operands, as precise as float32 is."""
+    rng = np.random.default_rng(m)
+    a, b = rng.standard_normal((m, k), dtype=np.float32), rng.standard_normal((k, n), dtype=np.float32)
+    x, y = (flow.tensor(v.T.copy()).cuda().t() if f else flow.tensor(v).cuda() for v, f in zip((a, b), flip))
+    want = rounded(a).astype(np.float64) @ rounded(b).astype(np.float64)
+    got = (x @ y).cpu().numpy()
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * max(k, 1) ** 0.5)
+    if k > 8:
+        assert np.abs(got - a.astype(np.float64) @ b).max() > 1e-4          # it did round
+        flow.backends.cuda.matmul.allow_tf32 = False
+        np.testing.assert_allclose((x @ y).cpu().numpy(), a.astype(np.float64) @ b, rtol=1e-4, atol=1e-5 * k ** 0.5)
+
+
+def test_batches_and_doubles(tf32):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((3, 20, 30), dtype=np.float32), rng.standard_normal((3, 30, 10), dtype=np.float32)
+    got = (flow.tensor(a).cuda() @ flow.tensor(b).cuda()).cpu().numpy()
+    np.testing.assert_allclose(got, rounded(a).astype(np.float64) @ rounded(b).astype(np.float64), rtol=1e-4, atol=1e-4)
+    got = (flow.tensor(a).double().cuda() @ flow.tensor(b).double().cuda()).cpu().numpy()
+    np.testing.assert_allclose(got, a.astype(np.float64) @ b, rtol=1e-12, atol=1e-12)
+
+
+def test_lanes_read_shared_memory_without_conflicts(tf32):
+    """Of operands that lie so that a strip is written without conflicts, too."""
+    x = flow.ones(64, 64).cuda()
+    with flow.cuda.profile(io.StringIO()) as p:
+        x.t() @ x
+    assert p["matmul_tf32"]["conflicts"] == 0 and p["matmul_tf32"]["barriers"] == 2 * 64 // 16
+
+
+def test_an_old_gpu_has_no_tensor_cores_for_it(monkeypatch):
+    monkeypatch.setattr(backends, "get_device_capability", lambda: (7, 5))
+    with pytest.raises(UnsupportedError, match=r"no tensor cores for TF32(.|\n)*sm_75"):
+        flow.backends.cuda.matmul.allow_tf32 = True
+    assert flow.backends.cuda.matmul.allow_tf32 is False

@@ -9,7 +9,7 @@ is called afterwards; an nn.Graph or a job keeps what it was compiled with.
 from __future__ import annotations
 
 from flowedu.calls.later import imported
-from flowedu.cuda import again, blas
+from flowedu.cuda import again, blas, get_device_capability
 from flowedu.errors import ArgumentError, DTypeError, UnsupportedError
 
 _LIBRARIES = {"default": "flowedu", "flowedu": "flowedu", "cublas": "cublas"}
@@ -22,18 +22,20 @@ class Matmul:
 
     @property
     def allow_tf32(self) -> bool:
-        """Whether float32 products may be rounded to TF32 (10 bits behind the point). Setting it to True raises
-        UnsupportedError where cuBLAS is not chosen: our own kernels compute in float32."""
+        """Whether operands of float32 products may be rounded to TF32 (10 bits behind the point), for tensor cores. Setting
+        it to True raises UnsupportedError where the current GPU has none that can: before sm_80."""
         return blas.tf32
 
     @allow_tf32.setter
     def allow_tf32(self, on: bool) -> None:
         if not isinstance(on, bool):
             raise DTypeError("backends.cuda.matmul.allow_tf32: not a bool", expected="True or False", got=repr(on))
-        if on and blas.chosen != "cublas":
-            raise UnsupportedError("backends.cuda.matmul.allow_tf32: our own kernels compute in float32", got=blas.chosen,
-                                   expected="cuBLAS", fix='flow.backends.cuda.preferred_blas_library("cublas") before it')
+        capability = get_device_capability() if on else (8, 0)
+        if capability < (8, 0):
+            raise UnsupportedError("backends.cuda.matmul.allow_tf32: this GPU has no tensor cores for TF32",
+                                   expected="sm_80 or newer", got="sm_{}{}".format(*capability), fix="leave it False")
         blas.tf32 = on
+        again.forget()
 
 
 class Cuda:
@@ -54,8 +56,6 @@ class Cuda:
                                     expected=", ".join(map(repr, _LIBRARIES)))
             if backend == "cublas":
                 blas.library()
-            else:
-                blas.tf32 = False
             blas.chosen = _LIBRARIES[backend]
             again.forget()
         return blas.chosen

@@ -43,8 +43,10 @@ def matmul(call: Call) -> None:
         if found is not None:
             call.other(blas.gemm, *found)
             return
-    call.run("matmul", batches, packed(shape, strides), rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps,
-             y.pointer, blocks=blocks(batches * tiles(rows, cols), 1))
+    by_tf32 = blas.tf32 and call.row.code == 0
+    call.run("matmul_tf32" if by_tf32 else "matmul", batches, packed(shape, strides), rows, cols, depth,
+             a.pointer, *a_steps, b.pointer, *b_steps, y.pointer, blocks=blocks(batches * tiles(rows, cols), 1),
+             file="matmul_tf32.cu" if by_tf32 else "")
 
 
 @kernel("matmul_update", file="matmul.cu")
