@@ -202,3 +202,11 @@ def test_places_in_long_rows(n):
         np.testing.assert_array_equal(got.cpu().numpy(), want.numpy(), err_msg=name)
     with pytest.raises(DTypeError, match="one element type"):
         REGISTRY["searchsorted"](flow.tensor(rows[0]).cuda(), flow.tensor([1]).cuda())
+
+
+def test_the_largest_pivot_is_taken():
+    for a in (np.eye(5)[::-1].copy(), np.array([[1e-20, 1.0], [1.0, 1.0]]), np.array([[0, 2.0, 1], [1, 1, 1], [4, -1, 0]]),
+              np.roll(np.eye(70), 35, 0)):
+        t = flow.tensor(a).cuda()
+        np.testing.assert_allclose(REGISTRY["inverse"](t).cpu().numpy(), np.linalg.inv(a), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(REGISTRY["det"](t).cpu().numpy(), np.linalg.det(a), rtol=1e-12)

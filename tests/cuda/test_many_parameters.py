@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu.core.ops.define import REGISTRY
+from flowedu.cuda.launches import many, update
 from flowedu.cuda.launches.many import BLOCK
 from flowedu.cuda.launches.update import ROWS, RULES
 from laws.test_updates import GROUPS, group_of
@@ -110,3 +111,19 @@ def test_the_norm_of_many_gradients_is_one_pass():
         np.testing.assert_allclose(float(flow.nn.utils.get_total_norm(others)), want, rtol=1e-6)
     nothing = flow.nn.utils.get_total_norm([flow.zeros(3, device="cuda")])
     assert float(nothing) == 0
+
+
+@pytest.mark.parametrize("name", ["SGD", "LAMB"])
+def test_blocks_go_round_where_there_are_more_pieces(name, monkeypatch):
+    """As they do above 65536 pieces; a block then comes from one parameter to another."""
+    monkeypatch.setattr(update, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(many, "MOST_BLOCKS", 2)
+    shapes = [(7,), (3 * BLOCK + 1,), (5, 7), (BLOCK, 2), (11,)]
+    (here, mine), (there, theirs) = models(name, shapes, 0)
+    for ps, opt in ((here, mine), (there, theirs)):
+        gradients(ps, 1, set())
+        opt.step()
+    for a, b in zip(here, there):
+        np.testing.assert_allclose(b.detach().cpu().numpy(), a.detach().numpy(), rtol=2e-5, atol=2e-5)
+    norms = [float(flow.nn.utils.get_total_norm([p.detach() for p in ps])) for ps in (here, there)]
+    assert math.isclose(*norms, rel_tol=1e-5)
