@@ -202,11 +202,13 @@ def carry(x: TensorBase, y: TensorBase) -> None:
     else:
         m = machine()
         with m.on((x.place_ or y.place_) - 1), check("copy"):
-            if not x.place_ and x.size_ * x.dtype.bytes <= FEW:  # the driver takes such a copy before it returns
-                m.driver.memcpy_htod_async(y.address, bytes(memory_of(x)), current_stream(y.place_ - 1).handle)
-            elif not x.place_:
-                m.driver.memcpy_htod_async(y.address, memory_of(x), current_stream(y.place_ - 1).handle)
-                current_stream(y.place_ - 1).synchronize()
+            if not x.place_:
+                s = current_stream(y.place_ - 1)
+                if x.size_ * x.dtype.bytes <= FEW and s.handle is None:  # the driver takes such a copy before it returns
+                    m.driver.memcpy_htod_async(y.address, bytes(memory_of(x)), None)
+                else:
+                    m.driver.memcpy_htod_async(y.address, memory_of(x), s.handle)
+                    s.synchronize()
             elif not y.place_:
                 look(x.place_ - 1)
                 s = current_stream(x.place_ - 1)

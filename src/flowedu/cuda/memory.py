@@ -45,8 +45,8 @@ class Pool:
 
     def __init__(self, index: int):
         self.index, self.lock = index, threading.Lock()
-        self.free: dict[tuple[int, int], list] = {}      # {(number of a stream, size): blocks}
-        self.streams: dict[int, Stream] = {}             # kept: the driver gives the number of one that went again
+        # A stream with memory stays: the driver gives the number of one that went to another.
+        self.free: dict[tuple[Stream, int], list] = {}
         self.returned: deque = deque()                   # blocks that went; a garbage collection may add some at any moment
         self.live = self.reserved = self.allocations = self.retries = self.failures = 0
         self.most_live = self.most_reserved = 0
@@ -58,12 +58,7 @@ class Pool:
             for user in users or ():                     # the next owner's kernels wait for theirs
                 stream.wait_event(user.record_event(Event()))
             self.live -= size
-            key = stream.cuda_stream, size
-            if key in self.free:
-                self.free[key].append(allocation)
-            else:
-                self.free[key] = [allocation]
-                self.streams[stream.cuda_stream] = stream
+            self.free.setdefault((stream, size), []).append(allocation)
 
     def take(self, nbytes: int) -> Memory:
         """A block for what is queued on the current stream. Raises OutOfMemoryError, after which one can go on."""
@@ -71,7 +66,7 @@ class Pool:
         with self.lock:
             if self.returned:
                 self.sort_in()
-            held = self.free.get((stream.cuda_stream, size))
+            held = self.free.get((stream, size))
             allocation = held.pop() if held else self._more(size, nbytes)
             self.live += size
             self.allocations += 1

@@ -61,7 +61,7 @@ class Stream:
         return isinstance(other, Stream) and hash(self) == hash(other)
 
     def __hash__(self) -> int:
-        return hash((self.device_index, self.cuda_stream))
+        return self.cuda_stream + self.device_index
 
     def __repr__(self) -> str:
         return f"<flowedu.cuda.Stream device=cuda:{self.device_index} cuda_stream={self.cuda_stream:#x}>"
