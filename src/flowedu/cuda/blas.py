@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 from flowedu.cuda.machine import machine
 from flowedu.cuda.view import View
@@ -68,32 +68,60 @@ def layout(rows: int, cols: int, down: int, right: int) -> tuple[int, int] | Non
     return None
 
 
-def product(a: View, b: View, y: View, rows: int, depth: int, cols: int, steps: tuple[int, int, int, int],
-            batches: int, between: tuple[int, int]) -> tuple[int, ...] | None:
-    """The arguments of `gemm` for y = a b. steps: of a's rows and columns, then of b's; between: from one matrix of a,
-    of b, to that of the next batch. None: cuBLAS does not know such matrices."""
+class Product(NamedTuple):
+    """y = a b for each of `batches`: addresses, dtype code, sizes; of a and b whether they lie column by column, the step
+    between their rows or columns, and that from one matrix to the next."""
+    a: int
+    b: int
+    y: int
+    code: int
+    rows: int
+    depth: int
+    cols: int
+    a_flip: int
+    a_step: int
+    b_flip: int
+    b_step: int
+    batches: int = 1
+    a_between: int = 0
+    b_between: int = 0
+
+
+def product(a: View, b: View, y: View, sizes: tuple[int, int, int], steps: tuple[int, int, int, int], batches: int,
+            between: tuple[int, int]) -> Product | None:
+    """y = a b; None: cuBLAS does not know such matrices.
+
+    Args:
+        sizes: rows, depth, columns.
+        steps: of a's rows and columns, then of b's.
+        between: from one matrix of a, of b, to that of the next batch.
+    """
+    rows, depth, cols = sizes
     left, right = layout(rows, depth, *steps[:2]), layout(depth, cols, *steps[2:])
-    if left is None or right is None or not depth or max(rows, depth, cols, left[1], right[1], batches) > LARGEST:
+    if left is None or right is None or not depth or max(*sizes, left[1], right[1], batches) > LARGEST:
         return None
-    return (a.pointer, b.pointer, y.pointer, y.dtype.code, rows, depth, cols, *left, *right, batches, *between)
+    return Product(a.pointer, b.pointer, y.pointer, y.dtype.code, *sizes, *left, *right, batches, *between)
 
 
-def gemm(a: int, b: int, y: int, code: int, rows: int, depth: int, cols: int, a_flip: int, a_step: int, b_flip: int,
-         b_step: int, batches: int, a_between: int, b_between: int, stream: Any) -> None:
-    """Queues the product. Raises KernelError: cuBLAS says that it cannot."""
-    one, zero, i, p = _NUMBER[code](1), _NUMBER[code](0), ctypes.c_int, ctypes.c_void_p
+def gemm(*numbers: Any) -> None:
+    """Queues a Product, given as its numbers and the stream. Raises KernelError: cuBLAS says that it cannot."""
+    *given, stream = numbers
+    q = Product(*given)
+    one, zero, i, p = _NUMBER[q.code](1), _NUMBER[q.code](0), ctypes.c_int, ctypes.c_void_p
     handle, lib = _handle(), library()
-    head = (handle, i(b_flip), i(a_flip), i(cols), i(rows), i(depth), ctypes.byref(one))
+    name = (_GEMM if q.batches == 1 else _STRIDED)[q.code]
+    head = (handle, i(q.b_flip), i(q.a_flip), i(q.cols), i(q.rows), i(q.depth), ctypes.byref(one))
     with _lock:                                                      # of a handle's stream and mode
         _asked("cublasSetStream_v2", lib.cublasSetStream_v2(handle, p(0 if stream is None else int(stream.handle))))
         _asked("cublasSetMathMode", lib.cublasSetMathMode(handle, i(_TF32 if tf32 else _DEFAULT)))
-        if batches == 1:
-            name = _GEMM[code]
-            status = getattr(lib, name)(*head, p(b), i(b_step), p(a), i(a_step), ctypes.byref(zero), p(y), i(cols))
+        if q.batches == 1:
+            status = getattr(lib, name)(*head, p(q.b), i(q.b_step), p(q.a), i(q.a_step), ctypes.byref(zero), p(q.y),
+                                        i(q.cols))
         else:
-            name, q = _STRIDED[code], ctypes.c_longlong
-            status = getattr(lib, name)(*head, p(b), i(b_step), q(b_between), p(a), i(a_step), q(a_between),
-                                        ctypes.byref(zero), p(y), i(cols), q(rows * cols), i(batches))
+            far = ctypes.c_longlong
+            status = getattr(lib, name)(*head, p(q.b), i(q.b_step), far(q.b_between), p(q.a), i(q.a_step),
+                                        far(q.a_between), ctypes.byref(zero), p(q.y), i(q.cols), far(q.rows * q.cols),
+                                        i(q.batches))
     _asked(name, status)
 
 

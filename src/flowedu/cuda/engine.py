@@ -175,7 +175,8 @@ def look(index: int) -> None:
     readers = [*_readers.pop(index, {}).values()]
     found = fault() if readers else None
     if found is not None and found[0] == SINGULAR:
-        names = " or ".join(op.name for op in readers if op.name in ("inverse", "solve"))
+        from flowedu.ops.linalg import inverse, solve
+        names = " or ".join(op.name for op in readers if op is inverse or op is solve)
         raise KernelError(f"{names}: the matrix is singular", expected="a matrix with an inverse",
                           got=f"matrix {found[1]} of the batch",
                           fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)")

@@ -39,7 +39,7 @@ def matmul(call: Call) -> None:
         rows, batches = rows * batches, 1                            # (n, m, k) x (k, n): one tall product
     shape, strides = joined(y.shape[:-2], [_batches(a, y), _batches(b, y)]) if batches > 1 else ([1], [[0], [0]])
     if blas.chosen == "cublas" and len(shape) == 1:
-        found = blas.product(a, b, y, rows, depth, cols, (*a_steps, *b_steps), batches, (strides[0][0], strides[1][0]))
+        found = blas.product(a, b, y, (rows, depth, cols), (*a_steps, *b_steps), batches, (strides[0][0], strides[1][0]))
         if found is not None:
             call.other(blas.gemm, *found)
             return
