@@ -23,11 +23,17 @@ class Table:
     """struct Table with room for `most` rows, each of which is n, first and what `form` packs."""
 
     def __init__(self, form: str, most: int):
-        self.form, self.most, self.rows, self.pieces = struct.Struct("=2q" + form), most, [], 0
+        self.form, self.most, self.rows, self.pieces, self.longest = struct.Struct("=2q" + form), most, [], 0, 0
 
     def add(self, n: int, *more: int | float) -> None:
+        self.longest = max(self.longest, min(n, BLOCK))
         self.rows.append(self.form.pack(n, self.pieces, *more))
         self.pieces += pieces(n)
+
+    @property
+    def threads(self) -> int:
+        """Of a block, which goes through a piece: whole warps, eight elements to a thread."""
+        return max(-(-self.longest // 256) * 32, 32)
 
     @property
     def full(self) -> bool:
@@ -46,7 +52,7 @@ def _norm(call: Call) -> None:
         table.add(x.size, x.pointer)
         if table.full or i == len(xs) - 1:
             if table.pieces:
-                call.run("square_sums", table.raw(), at, blocks=min(table.pieces, MOST_BLOCKS))
+                call.run("square_sums", table.raw(), at, blocks=min(table.pieces, MOST_BLOCKS), threads=table.threads)
             at, table = at + 8 * table.pieces, Table("q", 128)
     call.run("root", (at - call.work) // 8, call.work, y.pointer, blocks=1)
 

@@ -108,6 +108,6 @@ def _queue(call: Call, rule: Rule, code: int, table: Table, walk: bytes = _NO_WA
     where, name = _module(code), call.name
     if table.pieces:
         for function in [f"{name}_norms", name] if rule.norms else [name]:
-            call.run_of(where, function, *given, blocks=min(table.pieces, MOST_BLOCKS))
+            call.run_of(where, function, *given, blocks=min(table.pieces, MOST_BLOCKS), threads=table.threads)
     if rule.end:
         call.run_of(where, f"{name}_end", *given, blocks=1, threads=32)
