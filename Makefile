@@ -27,7 +27,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help start check watch hint list solution authors-check test test-torch test-mpi test-cuda peers mutants fuzz lint bench build build-debug test-debug annotate clean
+.PHONY: help start check watch hint list solution authors-check test test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -103,6 +103,12 @@ bench: $(READY) $(STAMPS)/image $(STAMPS)/record  ## compare speed with PyTorch 
 	@$(PY) tools/install_torch.py "$(TORCH)"
 	@for wheel in $$($(NEEDS) bench | grep -v '^torch'); do $(PIP) "$$wheel" || echo "left out: $$wheel"; done
 	@$(PY) benchmarks/run.py $(ARGS)
+
+bench-gpu: $(READY) $(CUDA)  ## compare speed with cuBLAS, copies and PyTorch on a GPU (ARGS="--simulate --quick": none needed)
+	@$(PY) benchmarks/gpu.py $(ARGS)
+
+counters: $(READY) $(CUDA)  ## what kernels of the GPU load, store and wait for, counted in the simulator
+	@FLOWEDU_CUDA=sim $(PY) benchmarks/counters.py $(ARGS)
 
 build: $(READY)  ## compile the kernels (only what changed)
 	@echo "flowedu is built and linked into $(VENV)"

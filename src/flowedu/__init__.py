@@ -170,6 +170,8 @@ __getattr__, __dir__ = _later(__name__, {
                     "flowedu.oneflow04.image.detection"),
     **{f"image_{n}": f"flowedu.oneflow04.image.image:{n}" for n in (
         "batch_align", "decode", "flip", "normalize", "random_crop", "resize", "target_resize")},
+    # chapter 8
+    "backends": "flowedu.cuda.backends",
 })
 _PARTS = {"calls", "faces", "fast", "oneflow04", "saving"}         # of the house, which users need not know
 __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name not in _PARTS]

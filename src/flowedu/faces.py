@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec
 # the public path below flowedu: where the module, or the folder with all that is in it, lives
 FACES = {
     "advanced": "oneflow04.advanced",
+    "backends": "cuda.backends",
     "comm": "distributed.comm",
     "core.record": "oneflow04.record",
     "custom": "oneflow04.custom",

@@ -54,7 +54,7 @@ def key_of(op: Op, names: dict, specs, outs) -> tuple[str, int]:
     """The row of the table that computes a call."""
     source = op.key or (op.inputs[0] if op.inputs and not op.variadic else None)
     key = names[source] if source else (specs[0] if specs else outs[0])
-    return op.cpu, key.dtype.code
+    return op.cpu or op.name, key.dtype.code
 
 
 def raw(cast: Op, x: np.ndarray, *dtypes) -> np.ndarray:
@@ -74,12 +74,13 @@ def launched(op: Op, arrays, attrs, dtypes=None) -> list[np.ndarray]:
     specs = [Spec(a.shape, d) for a, d in zip(arrays, dtypes or [as_dtype(a.dtype) for a in arrays])]
     outs = op.infer(specs, attrs)
     names = op.bind(specs, attrs, outs=outs)
-    ints, reals = op._bounded(*op.ask(op.pack, names)) if op.pack else ((), ())
+    row = TABLE[key_of(op, names, specs, outs)]
+    ints, reals = row.pack(names) if row.pack else op._bounded(*op.ask(op.pack, names)) if op.pack else ((), ())
     dense = [(op.inputs[0] if op.variadic else op.inputs[i]) in op.contiguous for i in range(len(arrays))]
     held = [Held(np.array(a, order="C") if d else a, s.dtype) for a, d, s in zip(arrays, dense, specs)]
     rooms = [Room(s) for s in outs]
-    TABLE[key_of(op, names, specs, outs)]([h.view for h in (*held, *rooms)], ints, reals,
-                                          formula=op.program or names.get("formula"))
+    row([h.view for h in (*held, *rooms)], ints, reals,
+        formula=op.program or names.get("formula"))
     machine().driver.Context.synchronize()
     assert fault() is None
     return [held[i].read() for i in op.mutates(len(arrays))] if op.mutates else [r.read() for r in rooms]

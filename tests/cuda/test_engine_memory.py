@@ -173,3 +173,14 @@ def test_what_devices_say_of_themselves():
     a = flow.rand(3, device="cuda")
     flow.cuda.manual_seed_all(5)
     assert flow.equal(a, flow.rand(3, device="cuda"))
+
+
+def test_a_stream_with_memory_stays():
+    """Of one that went the driver gives the number to another, which must not get memory that kernels of the first read."""
+    with flow.cuda.stream(flow.cuda.Stream()) as s:
+        number = s.cuda_stream
+        x = flow.ones(1000, device="cuda")
+    del x, s
+    gc.collect()
+    flow.cuda.memory_allocated()
+    assert number not in [flow.cuda.Stream().cuda_stream for _ in range(20)]

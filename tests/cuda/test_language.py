@@ -200,3 +200,14 @@ def test_nvcc_takes_the_same_sources(source):
     found = toolkit()
     assert found is not None and found.nvcc is not None, "tools/setup_cuda.py installs one"
     assert cubin(prepared(source), "sm_90").startswith(b"\x7fELF")
+
+
+def test_a_large_struct_by_value():
+    source = """
+struct Table { long long n; float value[900]; };
+__global__ void k(Table t, float *y) { for (int i = threadIdx.x; i < t.n; i += 32) y[i] = t.value[i]; }"""
+    table = np.zeros((), np.dtype([("n", np.int64), ("value", np.float32, 900)]))
+    table["n"], table["value"] = 900, np.arange(900)
+    y = np.zeros(900, np.float32)
+    flow.cuda.kernel(source)("k", 1, 32)(table[()], y)
+    np.testing.assert_array_equal(y, np.arange(900))

@@ -168,7 +168,7 @@ from laws.calls import attributes, cases, strided
 from laws.draws import EXACT, agree, arrays_of, meaning, most_terms
 from on_device import launched
 from flowedu.cuda.table import TABLE
-calls = cases(lambda op: op.ref is not None and not op.mutates and op.cpu not in (None, "elementwise"))
+calls = cases(lambda op: op.ref is not None and not op.mutates and op.view is None and op.cpu != "elementwise")
 for op, example in calls:
     for layout in range(2):
         arrays = [strided(a, layout) for a in arrays_of(op, example, np.dtype(np.float32), np.random.default_rng(5),
@@ -180,7 +180,7 @@ print(len(calls), "calls")
 """
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
 def test_results_hang_on_no_order_of_threads(seed):
     """The simulator draws the order of threads and blocks from a seed, which it reads when it starts."""
     tests = Path(__file__).parents[1]

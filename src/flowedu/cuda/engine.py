@@ -15,16 +15,20 @@ from typing import Any
 from flowedu._kernels import TABLE as CPU
 from flowedu.core.ops.arrays import tensor_alias
 from flowedu.core.ops.dispatch import Entry, TensorBase, carried, connect, index_error, no_kernel, unrecorded
+from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
+from flowedu.cuda import again
 from flowedu.cuda.faults import raised
+from flowedu.cuda.launch import SINGULAR
 from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import device_memory
 from flowedu.cuda.streams import current_stream
 from flowedu.cuda.table import TABLE, View, fault
-from flowedu.errors import UnsupportedError, user_line
+from flowedu.errors import KernelError, UnsupportedError, user_line
 from flowedu.tensor.interop import memory_of
 
 BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
+FEW = 64                                                 # bytes that travel without waiting: an optimizer's rate, its step
 _numbers: dict[tuple[int, int, bytes], TensorBase] = {}  # {(GPU, dtype code, bits): a tensor there}
 _readers: dict[int, dict[str, Any]] = {}                 # {GPU: {name: op}}: what has read indices since somebody looked
 
@@ -39,16 +43,21 @@ class check:
         pass
 
     def __exit__(self, *exc) -> None:
-        e = exc[1]
-        if e is not None and isinstance(e, machine().driver.Error):
-            error = raised(e, machine())
-            raise error.told(problem=f"{self.what}: {error.problem}", at=error.at or self.at or user_line()) from None
+        if exc[1] is not None:
+            said(self.what, exc[1], self.at)
+
+
+def said(what: str, e: BaseException, at: str = "") -> None:
+    """Raises an error of the driver as flowedu's. Others it leaves alone."""
+    if isinstance(e, machine().driver.Error):
+        error = raised(e, machine())
+        raise error.told(problem=f"{what}: {error.problem}", at=error.at or at or user_line()) from None
 
 
 class Ready:
     """What is known of all calls with one Entry: the row of the table, and what the record packs for the kernel."""
 
-    __slots__ = ("formula", "indexes", "ints", "reals", "row")
+    __slots__ = ("again", "formula", "indexes", "ints", "reals", "row")
 
     def __init__(self, entry: Entry):
         op = entry.op
@@ -56,7 +65,9 @@ class Ready:
         names = op.bind(specs, entry.attrs, outs=entry.specs)
         source = op.key or (op.inputs[0] if op.inputs and not op.variadic else None)
         key = names[source] if source else (specs[0] if specs else entry.specs[0])
-        row = None if entry.python else TABLE.get((op.cpu, key.dtype.code))
+        row = TABLE.get((op.name if entry.python else op.cpu, key.dtype.code))
+        if entry.python and row is not None and row.pack is None:
+            row = None                                       # a user's op that is called as one of our kernels
         if row is None and not entry.python and (op.cpu, key.dtype.code) not in CPU:
             raise no_kernel(op, specs)                       # nowhere
         if row is None:
@@ -66,9 +77,10 @@ class Ready:
                                    got=", ".join(map(str, specs)),
                                    fix="compute it on the CPU: x.cpu(), and .to(\"cuda\") brings the result back")
         self.row, self.formula = row, op.program or names.get("formula")
-        self.ints, self.reals = op.ask(op.pack, names) if op.pack is not None else ((), ())
+        self.ints, self.reals = row.pack(names) if row.pack else op.ask(op.pack, names) if op.pack else ((), ())
         self.ints, self.reals = [int(i) for i in self.ints], [float(x) for x in self.reals]
-        self.indexes = bool(op.range_help)
+        self.indexes = bool(op.range_help or row.pack)
+        self.again: dict[tuple, again.Again | None] = {}           # {how the arrays of a call lie: its launches}
 
 
 def _view(x: TensorBase) -> View:
@@ -80,20 +92,59 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
     ready = entry.launched
     if ready is None:
         ready = entry.launched = Ready(entry)
-    ints = ready.ints if drawn is None else [*drawn, *ready.ints[2:]]
     place = outputs[0].place_ if outputs else max([x.place_ for x in inputs])
     if ready.indexes:
         note_readers(place - 1, {entry.op.name: entry.op})
-    with machine().on(place - 1), check(entry.op.name):
-        args = [_view(x) if x.place_ else _number(x, place - 1) for x in inputs]
-        args += [_view(y) for y in outputs]
-        ready.row(args, ints, ready.reals, current_stream(place - 1).handle, formula=ready.formula)
+    held = here.gpu
+    if held is None or held.index != place - 1:
+        with machine().on(place - 1):
+            _start(entry, ready, inputs, outputs, drawn, place)
+    else:
+        _start(entry, ready, inputs, outputs, drawn, place)
+
+
+def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple[int, int] | None, place: int) -> None:
+    """The same with the device as this thread's."""
+    given, apart, alike = [], 0, True
+    for x in inputs:
+        if not x.place_:
+            x = _number(x, place - 1)
+        elif not x.row_major_():
+            alike = False
+        given.append(x.address)
+        apart |= x.address
+    for y in outputs:
+        given.append(y.address)
+        apart |= y.address
+    key = place + 1024 * again.epoch
+    if not alike or apart & 15:
+        key = key, *[(x.address & 15, x.strides) for x in (*inputs, *outputs)]
+    try:
+        known = ready.again[key] if key in ready.again else _rehearse(ready, key, inputs, outputs, drawn, place)
+        if known is not None:
+            known(given if drawn is None else [*given, *drawn], current_stream(place - 1).handle)
+        else:
+            ready.row([_view(x) if x.place_ else _view(_number(x, place - 1)) for x in (*inputs, *outputs)],
+                      ready.ints if drawn is None else [*drawn, *ready.ints[2:]], ready.reals,
+                      current_stream(place - 1).handle, formula=ready.formula)
         if BLOCKING:
             machine().driver.Context.synchronize()
             look(place - 1)
+    except BaseException as e:
+        said(entry.op.name, e)
+        raise
 
 
-def _number(x: TensorBase, index: int) -> View:
+def _rehearse(ready: Ready, key: Any, inputs: list, outputs: list, drawn: Any, place: int) -> again.Again | None:
+    """What a call whose arrays lie so queues."""
+    if len(ready.again) >= 16:                               # strides that change every call must not pile up
+        ready.again.clear()
+    args = [_view(x if x.place_ else _number(x, place - 1)) for x in (*inputs, *outputs)]
+    ready.again[key] = found = again.rehearsed(ready.row, args, ready.ints, ready.reals, ready.formula, drawn is not None)
+    return found
+
+
+def _number(x: TensorBase, index: int) -> TensorBase:
     """A 0-d tensor of main memory, as it lies on a device: programs multiply by the same few numbers again and again."""
     key = index, x.dtype.code, bytes(memory_of(x))
     found = _numbers.get(key)
@@ -101,7 +152,7 @@ def _number(x: TensorBase, index: int) -> View:
         if len(_numbers) >= 4096:
             _numbers.clear()
         found = _numbers[key] = carried(x, index + 1)
-    return _view(found)
+    return found
 
 
 def wait(index: int | None) -> None:
@@ -130,9 +181,16 @@ def numbers() -> list[TensorBase]:
 
 
 def look(index: int) -> None:
-    """Raises KernelError: a kernel met an index out of range on the device, the current one, since this was last asked."""
+    """Raises KernelError: a kernel met an index out of range, or a singular matrix, on the device, the current one, since
+    this was last asked."""
     readers = [*_readers.pop(index, {}).values()]
     found = fault() if readers else None
+    if found is not None and found[0] == SINGULAR:
+        from flowedu.ops.linalg import inverse, solve
+        names = " or ".join(op.name for op in readers if op is inverse or op is solve)
+        raise KernelError(f"{names}: the matrix is singular", expected="a matrix with an inverse",
+                          got=f"matrix {found[1]} of the batch",
+                          fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)")
     if found is not None:
         error = index_error(readers[-1], found[1])
         if len(readers) > 1:
@@ -157,8 +215,12 @@ def carry(x: TensorBase, y: TensorBase) -> None:
         m = machine()
         with m.on((x.place_ or y.place_) - 1), check("copy"):
             if not x.place_:
-                m.driver.memcpy_htod_async(y.address, memory_of(x), current_stream(y.place_ - 1).handle)
-                current_stream(y.place_ - 1).synchronize()
+                s = current_stream(y.place_ - 1)
+                if x.size_ * x.dtype.bytes <= FEW and s.handle is None:  # the driver takes such a copy before it returns
+                    m.driver.memcpy_htod_async(y.address, bytes(memory_of(x)), None)
+                else:
+                    m.driver.memcpy_htod_async(y.address, memory_of(x), s.handle)
+                    s.synchronize()
             elif not y.place_:
                 look(x.place_ - 1)
                 s = current_stream(x.place_ - 1)

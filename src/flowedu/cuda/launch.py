@@ -25,14 +25,16 @@ MOST_BLOCKS = 1 << 16                                                # kernels g
 TABLE: dict[tuple[str, int], Launch] = {}
 
 
-def kernel(*names: str, file: str = "", types: Sequence[int] = REALS, moved: bool = False, work: Callable | None = None):
+def kernel(*names: str, file: str = "", types: Sequence[int] = REALS, moved: bool = False, work: Callable | None = None,
+           pack: Callable | None = None):
     """Enters a function of a Call in TABLE. moved: the file is compiled for the size of elements, not for their type.
-    work: a function of (Call) that says how many bytes of scratch it needs."""
+    work: a function of (Call) that says how many bytes of scratch it needs. pack: of a record whose kernel on the CPU is a
+    Python function, its ints and reals: a function of {name: input, output or attribute}."""
     def enter(launch: Callable[[Call], None]) -> Callable[[Call], None]:
         for name in names:
             for code in types:
                 t = BY_SIZE[BY_CODE[code].bytes] if moved else TYPES[code]
-                TABLE[name, code] = Launch(name, code, launch, file, t, "" if moved else WIDE[code], work)
+                TABLE[name, code] = Launch(name, code, launch, file, t, "" if moved else WIDE[code], work, pack)
         return launch
     return enter
 
@@ -40,13 +42,15 @@ def kernel(*names: str, file: str = "", types: Sequence[int] = REALS, moved: boo
 class Launch:
     """A row of the table."""
 
-    def __init__(self, name: str, code: int, launch: Callable, file: str, t: str, wide: str, work: Callable | None):
-        self.name, self.code, self.launch, self.needs = name, code, launch, work
+    def __init__(self, name: str, code: int, launch: Callable, file: str, t: str, wide: str, work: Callable | None,
+                 pack: Callable | None = None):
+        self.name, self.code, self.launch, self.needs, self.pack = name, code, launch, work, pack
         self.file, self.t, self.wide = file, t, wide
 
     def work(self, args: Sequence[View], ints: Sequence[int], reals: Sequence[float]) -> int:
         """Bytes of scratch that this call needs."""
-        return self.needs(Call(self, args, ints, reals, None, None, 0)) if self.needs else 0
+        own = self.needs(Call(self, args, ints, reals, None, None, 0)) if self.needs else 0
+        return own + sum([_room(v) for v in args if not v.contiguous]) if self.pack else own
 
     def __call__(self, args: Sequence[View], ints: Sequence[int] = (), reals: Sequence[float] = (), stream: Any = None,
                  formula: Any = None, work: int = 0, record: list[Queued] | None = None) -> None:
@@ -58,8 +62,10 @@ class Launch:
         Raises KernelError: a kernel does not compile, or cannot be launched. An index out of range: see `fault`.
         """
         call = Call(self, args, ints, reals, stream, formula, work, record)
-        if self.needs and not work:
-            call.work = scratch(stream, self.needs(call))
+        if not work and (self.needs or self.pack):
+            call.work = scratch(stream, self.work(args, ints, reals))
+        if self.pack:                            # such records take arrays of any strides, these kernels do not
+            call.args = [call.side_by_side(v) for v in args]
         self.launch(call)
 
     def __repr__(self) -> str:
@@ -110,12 +116,30 @@ class Call:
         if n:
             self.run(function, *arguments, blocks=blocks(n, threads), threads=threads, **where)
 
+    def side_by_side(self, v: View) -> View:
+        """The view, or a copy of it in scratch whose elements lie side by side."""
+        if v.contiguous:
+            return v
+        copy = View(self.work, v.dtype, v.shape)
+        TABLE["copy", v.dtype.code]([v, copy], stream=self.stream, record=self.record)
+        self.work += _room(v)
+        return copy
+
     def clear(self, pointer: int, size: int) -> None:
         """Queue zeros for so many bytes."""
-        if size and self.record is None:
-            machine().driver.memset_d8_async(pointer, 0, size, self.stream)
-        elif size:
-            self.record.append(Queued(None, machine().driver.memset_d8_async, (pointer, 0, size)))
+        if size:
+            self.other(machine().driver.memset_d8_async, pointer, 0, size)
+
+    def other(self, start: Callable, *arguments: int) -> None:
+        """Queue what is no kernel of ours: `start(*arguments, stream)` does. Arguments: numbers and pointers."""
+        if self.record is None:
+            start(*arguments, self.stream)
+        else:
+            self.record.append(Queued(None, start, arguments))
+
+
+def _room(v: View) -> int:
+    return -(-v.size * v.dtype.bytes // 16) * 16
 
 
 def blocks(n: int, threads: int = 256) -> int:
@@ -143,6 +167,7 @@ def scratch(stream: Any, size: int) -> int:
 
 # ---- what does not change from call to call (the rows that resize reads) is kept on the device
 KEPT: dict[tuple, Any] = {}
+asked: list | None = None                                            # gets what `kept` gives: somebody keeps it longer
 
 
 def kept(numbers: Sequence[int] | Sequence[float], letter: str) -> int:
@@ -156,6 +181,8 @@ def kept(numbers: Sequence[int] | Sequence[float], letter: str) -> int:
         raw = struct.pack(f"={len(numbers)}{letter}", *numbers) or bytes(8)
         KEPT[key] = m.driver.mem_alloc(len(raw))
         m.driver.memcpy_htod(KEPT[key], raw)
+    if asked is not None:
+        asked.append(KEPT[key])
     return int(KEPT[key])
 
 
@@ -173,9 +200,12 @@ def flag() -> int:
     return int(_flags[index])
 
 
+SINGULAR = 3                                                         # of view.h
+
+
 def fault() -> tuple[int, int] | None:
-    """(status, the offending value) of the first kernel that met an index out of range since this was last asked, or None.
-    Waits for the device."""
+    """(status, detail) of the first kernel that met an index out of range (1, the index) or a singular matrix (SINGULAR,
+    its number) since this was last asked, or None. Waits for the device."""
     m = machine()
     index = m.use()
     if index not in _flags:

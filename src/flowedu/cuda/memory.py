@@ -5,10 +5,12 @@ given to what is queued on that stream later, so nobody waits for a kernel that 
 """
 from __future__ import annotations
 
+import functools
 import threading
 from collections import deque
 from typing import Any
 
+from flowedu.core.values.here import here
 from flowedu.cuda.machine import machine
 from flowedu.cuda.streams import Event, Stream, current_stream
 from flowedu.errors import OutOfMemoryError
@@ -16,6 +18,7 @@ from flowedu.errors import OutOfMemoryError
 SMALLEST = 512
 
 
+@functools.lru_cache(maxsize=4096)
 def size_class(nbytes: int) -> int:
     """The smallest class that holds so many bytes: 512, 640, 768, 896, 1024, 1280, ... (four to a doubling)."""
     base = max(SMALLEST, 1 << (max(nbytes, SMALLEST) - 1).bit_length() - 1)
@@ -42,6 +45,7 @@ class Pool:
 
     def __init__(self, index: int):
         self.index, self.lock = index, threading.Lock()
+        # A stream with memory stays: the driver gives the number of one that went to another.
         self.free: dict[tuple[Stream, int], list] = {}
         self.returned: deque = deque()                   # blocks that went; a garbage collection may add some at any moment
         self.live = self.reserved = self.allocations = self.retries = self.failures = 0
@@ -61,12 +65,14 @@ class Pool:
         """A block for what is queued on the current stream. Raises OutOfMemoryError, after which one can go on."""
         size, stream = size_class(nbytes), current_stream(self.index)
         with self.lock:
-            self.sort_in()
+            if self.returned:
+                self.sort_in()
             held = self.free.get((stream, size))
             allocation = held.pop() if held else self._more(size, nbytes)
             self.live += size
             self.allocations += 1
-            self.most_live = max(self.most_live, self.live)
+            if self.live > self.most_live:
+                self.most_live = self.live
         return Memory(self, allocation, size, stream)
 
     def _more(self, size: int, nbytes: int) -> Any:
@@ -112,6 +118,9 @@ def pool(index: int) -> Pool:
 
 def device_memory(nbytes: int, index: int) -> Memory:
     """What core/ops/elsewhere.pxi takes memory of a GPU with."""
+    held = here.gpu
+    if held is not None and held.index == index:
+        return (_pools.get(index) or pool(index)).take(nbytes)
     with machine().on(index):
         return pool(index).take(nbytes)
 

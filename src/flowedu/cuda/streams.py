@@ -18,19 +18,15 @@ from flowedu.tensor.device import index_of
 class Stream:
     """A queue of work on a device (default: the current one): calls return at once, kernels run in order.
 
-    Attributes: device_index; handle, PyCUDA's Stream, None for the default stream.
+    Attributes: device_index; handle, PyCUDA's Stream, None for the default stream; cuda_stream, the driver's number of it.
     """
 
     def __init__(self, device: Any = None, priority: int = 0, *, handle: Any = ...):
         m = machine()
         with m.on(index_of(device)) as self.device_index:
             self.handle = m.driver.Stream() if handle is ... else handle
+        self.cuda_stream = 0 if self.handle is None else int(self.handle.handle)
         self.priority = priority
-
-    @property
-    def cuda_stream(self) -> int:
-        """The driver's number of the stream."""
-        return 0 if self.handle is None else int(self.handle.handle)
 
     @property
     def device(self):
@@ -65,7 +61,7 @@ class Stream:
         return isinstance(other, Stream) and hash(self) == hash(other)
 
     def __hash__(self) -> int:
-        return hash((self.device_index, self.cuda_stream))
+        return self.cuda_stream + self.device_index
 
     def __repr__(self) -> str:
         return f"<flowedu.cuda.Stream device=cuda:{self.device_index} cuda_stream={self.cuda_stream:#x}>"
@@ -133,9 +129,10 @@ def default_stream(device: Any = None) -> Stream:
 
 def current_stream(device: Any = None) -> Stream:
     """The stream that this thread queues work on, on a device (default: the current one)."""
-    if here.streams:
+    streams = here.streams
+    if streams:
         index = index_of(device)
-        found = here.streams.get(machine().use() if index is None else index)
+        found = streams.get(machine().use() if index is None else index)
         if found is not None:
             return found
     return _default.get(device) or default_stream(device)

@@ -6,6 +6,7 @@ from flowedu.cuda.launches import (  # noqa: F401  (they enter themselves)
     elementwise,
     index,
     layout,
+    linalg,
     matmul,
     norm,
     order,

@@ -30,7 +30,6 @@ ELSEWHERE = {
     "fft": "NumPy has one: flow.tensor(np.fft.fft(x.numpy()).real)",
     "hub": "models are in flow.vision.models and flow.models; flow.load reads weights",
     "one_embedding": "nn.Embedding, spread over devices by to_global",
-    "backends": "flow.set_num_threads sets how many threads compute",
     "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
     "checkpoint": "keep what backward needs, or accumulate gradients over smaller batches",
     "tensorboard": "write the numbers with any logger of your own: loss.item() is one",

@@ -1,22 +1,22 @@
 /* gather, gather_nd, dim_gather and scatter_nd_update: what only moves elements, T by their size. An index out of range is
  * reported, and nothing is moved. */
-#include "view.h"
+#include "part.h"
 
-/* params (outer, size, inner); an index picks a run of `inner` neighbours. y (outer, indices, inner). */
-extern "C" __global__ void gather(index_t n, index_t indices, index_t size, index_t inner, const T *params, View index,
-                                  T *y, Fault *fault) {
+/* params (outer, part, inner); an index picks a run of `inner` neighbours. y (outer, indices, inner). */
+extern "C" __global__ void gather(index_t n, index_t indices, Part part, index_t inner, const T *params, View index, T *y,
+                                  Fault *fault) {
     for (EACH(i, n)) {
         const index_t run = i / inner, outer = run / indices, k = index_at(index, run - outer * indices);
-        y[i] = in_range(k, size, fault) ? params[(outer * size + k) * inner + i - run * inner] : (T)0;
+        y[i] = here(k, part, fault) ? params[(outer * part.rows + k - part.first) * inner + i - run * inner] : (T)0;
     }
 }
 
-/* An index for every element: y (outer, n, inner) of x (outer, size, inner). */
-extern "C" __global__ void dim_gather(index_t total, index_t n, index_t size, index_t inner, const T *x, View index, T *y,
+/* An index for every element: y (outer, n, inner) of x (outer, part, inner). */
+extern "C" __global__ void dim_gather(index_t total, index_t n, Part part, index_t inner, const T *x, View index, T *y,
                                       Fault *fault) {
     for (EACH(i, total)) {
         const index_t k = index_at(index, i);
-        y[i] = in_range(k, size, fault) ? x[(i / (n * inner) * size + k) * inner + i % inner] : (T)0;
+        y[i] = here(k, part, fault) ? x[(i / (n * inner) * part.rows + k - part.first) * inner + i % inner] : (T)0;
     }
 }
 

@@ -1,23 +1,6 @@
 /* matmul: products of matrices that lie in memory in any way, for any number of batches; and the one that is subtracted
  * from a weight where it lies. */
-#include "product.h"
-
-struct Matrix {                    /* as A: row i, step k; as B: column i, step k */
-    typedef index_t Place;
-    const T *data;
-    index_t i_step, k_step;
-    bool along_k;
-    __device__ __forceinline__ Matrix(const T *data, index_t i_step, index_t k_step)
-        : data(data), i_step(i_step), k_step(k_step), along_k(k_step == 1) {}
-    __device__ __forceinline__ Place place(index_t i) const { return i * i_step; }
-    __device__ __forceinline__ T at(Place p, index_t k) const { return data[p + k * k_step]; }
-};
-
-struct Store {
-    T *data;
-    index_t cols;
-    __device__ __forceinline__ void put(index_t row, index_t col, T v) const { data[row * cols + col] = v; }
-};
+#include "matrix.h"
 
 /* y[batch] = a[batch] b[batch]; batch: where the batches of a and of b begin. y is contiguous. */
 extern "C" __global__ void __launch_bounds__(256) matmul(

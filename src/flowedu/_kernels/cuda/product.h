@@ -31,7 +31,8 @@ template <class M> struct Strip {
             if (there[j]) place[j] = m.place(first + row(m, j));
         }
     }
-    __device__ __forceinline__ void load(const M &m, index_t k, index_t end, T (*tile)[TILE + 1]) const {
+    template <int WIDTH>
+    __device__ __forceinline__ void load(const M &m, index_t k, index_t end, T (*tile)[WIDTH]) const {
 #pragma unroll
         for (int j = 0; j < OWN; j++)
             tile[step(m, j)][row(m, j)] = there[j] && k + step(m, j) < end ? m.at(place[j], k + step(m, j)) : (T)0;

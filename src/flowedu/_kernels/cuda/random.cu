@@ -31,17 +31,34 @@ __device__ __forceinline__ double unit53(const uint32_t *w) {
 __device__ __forceinline__ float scaled(float u, float width, float low) { return __fadd_rn(__fmul_rn(u, width), low); }
 __device__ __forceinline__ double scaled(double u, double width, double low) { return __dadd_rn(__dmul_rn(u, width), low); }
 
+/* What a thread makes lies side by side, and is stored at once: 32 threads that store one number each, N apart, would touch N
+ * times as many sectors. */
+template <class V, int N> struct alignas(N * sizeof(V)) Run {
+    V v[N];
+    __device__ __forceinline__ void put(V *y, index_t b, index_t n) const {
+        if (b * N + N <= n && (size_t)y % sizeof(Run) == 0) {
+            ((Run *)y)[b] = *this;
+            return;
+        }
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            if (b * N + j < n) y[b * N + j] = v[j];
+    }
+};
+
 extern "C" __global__ void random_uniform(index_t n, index_t seed, index_t draw, double low_, double high_, double top,
                                           T *y) {
     const T low = (T)low_, width = (T)high_ - low;
-    const int each = sizeof(T) == 8 ? 2 : 4;
+    constexpr int each = sizeof(T) == 8 ? 2 : 4;
     for (EACH(b, (n + each - 1) / each)) {
         const Words w = philox(seed, draw, b);
+        Run<T, each> made;
 #pragma unroll
         for (int j = 0; j < each; j++) {
             const T u = sizeof(T) == 8 ? (T)unit53(w.w + 2 * (j % 2)) : (T)(w.w[j] >> 8) * (T)(1.0 / 16777216.0);
-            if (b * each + j < n) y[b * each + j] = min(scaled(u, width, low), (T)top);
+            made.v[j] = min(scaled(u, width, low), (T)top);
         }
+        made.put(y, b, n);
     }
 }
 
@@ -50,8 +67,7 @@ extern "C" __global__ void random_normal(index_t n, index_t seed, index_t draw, 
     for (EACH(b, (n + 1) / 2)) {
         const Words w = philox(seed, draw, b);
         const double radius = std * sqrt(-2.0 * log(1.0 - unit53(w.w))), angle = 6.283185307179586 * unit53(w.w + 2);
-        y[2 * b] = (T)(mean + radius * cos(angle));
-        if (2 * b + 1 < n) y[2 * b + 1] = (T)(mean + radius * sin(angle));
+        Run<T, 2>{{(T)(mean + radius * cos(angle)), (T)(mean + radius * sin(angle))}}.put(y, b, n);
     }
 }
 
@@ -59,9 +75,10 @@ extern "C" __global__ void random_normal(index_t n, index_t seed, index_t draw, 
 extern "C" __global__ void random_mask(index_t n, index_t seed, index_t draw, index_t limit, int8_t *y) {
     for (EACH(b, (n + 3) / 4)) {
         const Words w = philox(seed, draw, b);
+        Run<int8_t, 4> made;
 #pragma unroll
-        for (int j = 0; j < 4; j++)
-            if (b * 4 + j < n) y[b * 4 + j] = (w.w[j] >> 8) > (uint32_t)limit;
+        for (int j = 0; j < 4; j++) made.v[j] = (w.w[j] >> 8) > (uint32_t)limit;
+        made.put(y, b, n);
     }
 }
 
@@ -69,12 +86,13 @@ extern "C" __global__ void random_mask(index_t n, index_t seed, index_t draw, in
 extern "C" __global__ void random_randint(index_t n, index_t seed, index_t draw, index_t low, index_t width, int64_t *y) {
     for (EACH(b, (n + 1) / 2)) {
         const Words w = philox(seed, draw, b);
+        Run<int64_t, 2> made;
 #pragma unroll
-        for (int j = 0; j < 2; j++)
-            if (b * 2 + j < n) {
-                const uint64_t high = w.w[2 * j + 1] * (uint64_t)width, rest = w.w[2 * j] * (uint64_t)width;
-                y[b * 2 + j] = low + (int64_t)((high + (rest >> 32)) >> 32);
-            }
+        for (int j = 0; j < 2; j++) {
+            const uint64_t high = w.w[2 * j + 1] * (uint64_t)width, rest = w.w[2 * j] * (uint64_t)width;
+            made.v[j] = low + (int64_t)((high + (rest >> 32)) >> 32);
+        }
+        made.put(y, b, n);
     }
 }
 

@@ -1,25 +1,25 @@
 /* Adding where indices say: the gradients of gather, and scatter_nd. The result is 0 before. Several elements may
  * be added to one place, in any order. An index out of range is reported, and nothing is added. */
-#include "view.h"
+#include "part.h"
 
 __device__ __forceinline__ void add(float *p, float v) { atomicAdd(p, v); }
 __device__ __forceinline__ void add(double *p, double v) { atomicAdd(p, v); }
 __device__ __forceinline__ void add(int32_t *p, int32_t v) { atomicAdd(p, v); }
 __device__ __forceinline__ void add(int64_t *p, int64_t v) { atomicAdd((unsigned long long *)p, (unsigned long long)v); }
 
-extern "C" __global__ void gather_grad(index_t n, index_t indices, index_t size, index_t inner, const T *dy, View index,
+extern "C" __global__ void gather_grad(index_t n, index_t indices, Part part, index_t inner, const T *dy, View index,
                                        T *dx, Fault *fault) {
     for (EACH(i, n)) {
         const index_t run = i / inner, outer = run / indices, k = index_at(index, run - outer * indices);
-        if (in_range(k, size, fault)) add(dx + (outer * size + k) * inner + i - run * inner, dy[i]);
+        if (here(k, part, fault)) add(dx + (outer * part.rows + k - part.first) * inner + i - run * inner, dy[i]);
     }
 }
 
-extern "C" __global__ void dim_gather_grad(index_t total, index_t n, index_t size, index_t inner, const T *dy, View index,
+extern "C" __global__ void dim_gather_grad(index_t total, index_t n, Part part, index_t inner, const T *dy, View index,
                                            T *dx, Fault *fault) {
     for (EACH(i, total)) {
         const index_t k = index_at(index, i);
-        if (in_range(k, size, fault)) add(dx + (i / (n * inner) * size + k) * inner + i % inner, dy[i]);
+        if (here(k, part, fault)) add(dx + (i / (n * inner) * part.rows + k - part.first) * inner + i % inner, dy[i]);
     }
 }
 

@@ -1,9 +1,9 @@
 /* Optimizer updates: the rules of ../core/update_sgd.h and ../ops/update_adaptive.h, a kernel for each. Those files say
  * what becomes of one element; flowedu/cuda/launches/update.py reads their rows and ends this file with a RULE for each.
  *
- * A launch changes one parameter. The numbers of a call (rates, corrections of bias) are worked out by one thread of each
+ * A launch changes many parameters (many.h). The numbers of a parameter (rates, corrections of bias) are worked out by one thread of each
  * block. A step's number below 0 says: change nothing this time. */
-#include "fold.h"
+#include "many.h"
 #include "update.h"
 
 static __device__ double fe_number(const fe_view *v) {
@@ -30,70 +30,98 @@ static __device__ void no_begin(fe_numbers *, double) {}
 static __device__ void no_each(fe_numbers *, const fe_view *, double) {}
 static __device__ void no_end(const fe_numbers *, const fe_view *) {}
 
-struct Settings { double scale, beta1, beta2, epsilon, decay, l1, l2; index_t flag; };
+struct Row {                               /* a parameter, of up to 32 in a launch (launches/update.py) */
+    index_t n, first;
+    T *w;                                  /* the weight, */
+    const T *dw;                           /* its gradient, */
+    T *m, *v, *s;                          /* what the rule remembers, */
+    T *four, *five;                        /* and, of rules that have them, the two numbers that follow in the group */
+    double decay, l1, l2;
+};
+struct Settings { double scale, beta1, beta2, epsilon; index_t flag; };
 
-/* What all kernels of a rule are given: n elements; whether they lie side by side in all arrays (else the walk says where);
- * weight, gradient, what the rule remembers; of rules that have them, the two numbers that follow in the group. */
+/* flat: the elements of every array lie side by side; else there is one parameter, and the walk says where they are. */
 #define GIVEN                                                                                                    \
-    index_t n, index_t flat, Walk<5> walk, T *w, const T *dw, T *m, T *v, T *s, View four, View five, View rate_, \
-    const int64_t *step, Settings set
+    const Table<Row, 32> table, index_t flat, const Walk<5> walk, const View rate, const int64_t *step, const Settings set, double *sums
 
-__device__ __forceinline__ fe_numbers numbers_of(const View &rate, const Settings &s) {
-    fe_numbers u;
-    u.lr = fe_number(&rate), u.scale = s.scale, u.beta1 = s.beta1, u.beta2 = s.beta2, u.epsilon = s.epsilon;
-    u.c1 = u.c2 = 1, u.flag = (int)s.flag, u.l1 = s.l1, u.l2 = s.l2, u.w_norm = u.g_norm = u.w_square = u.g_square = 0;
-    u.decay = 0;
-    return u;
+typedef void Begin(fe_numbers *, double);
+typedef void Each(fe_numbers *, const fe_view *, double);
+
+/* What one thread works out for all of the block. */
+template <Begin begin, Each each>
+__device__ __forceinline__ void work_out(fe_numbers *u, fe_view *group, const Row &r, const View &rate, index_t step,
+                                         const Settings &s, double w_norm, double g_norm) {
+    group[4].data = (char *)r.four, group[5].data = (char *)r.five;
+    group[4].dtype = group[5].dtype = sizeof(T) == 4 ? FE_F32 : FE_F64;
+    u->lr = fe_number(&rate), u->scale = s.scale, u->beta1 = s.beta1, u->beta2 = s.beta2, u->epsilon = s.epsilon;
+    u->c1 = u->c2 = 1, u->flag = (int)s.flag, u->w_square = u->g_square = 0;
+    u->w_norm = w_norm, u->g_norm = g_norm;
+    begin(u, (double)(step + 1));
+    u->l1 = r.l1, u->l2 = r.l2;
+    each(u, group, r.decay);
+    u->decay = u->lr * r.decay;
 }
 
-enum { BLOCK = 2048 };                     /* elements whose squares a block adds up for the norms */
-
-/* A parameter's norms, from the sums of its blocks: in order, so they are the same every time. */
-__device__ __forceinline__ void add_blocks(const double *sums, index_t blocks, fe_numbers *u) {
-    double w = 0, g = 0;
-    for (index_t i = 0; i < blocks; i++) w += sums[2 * i], g += sums[2 * i + 1];
-    u->w_norm = sqrt(w), u->g_norm = sqrt(g);
+/* The sum of every second number of many, by the whole block, always in the same order. */
+__device__ __forceinline__ double every_second(const double *sums, index_t n) {
+    double sum = 0;
+    for (index_t i = threadIdx.x; i < n; i += blockDim.x) sum += sums[2 * i];
+    return fold_block<Sum>(sum);
 }
 
-#define NUMBERS(begin, each, end, sums)                                                                          \
+/* for each piece: its row in `r`, the row's numbers in `u` */
+#define PIECES(begin, each, normed)                                                                              \
     __shared__ fe_numbers u;                                                                                     \
+    __shared__ Row r;                                                                                            \
+    int before = -1;                                                                                             \
     if (*step < 0) return;                                                                                       \
-    if (threadIdx.x == 0) {                                                                                      \
-        fe_view group[6];                                                                                        \
-        group[4] = four, group[5] = five;                                                                        \
-        u = numbers_of(rate_, set);                                                                              \
-        begin(&u, (double)(*step + 1));                                                                          \
-        if (sums) add_blocks(sums, (n + BLOCK - 1) / BLOCK, &u);                                                 \
-        each(&u, group, set.decay);                                                                              \
-        u.decay = u.lr * set.decay;                                                                              \
-        end(&u, group);                                                                                          \
-    }                                                                                                            \
-    __syncthreads();
-#define CHANGE(loop, i)                                                                                          \
-    index_t at[5] = {i, i, i, i, i};                                                                             \
-    if (!flat) offsets(walk, i, at);                                                                             \
-    loop##_at(w + at[0], dw + at[1], m + at[2], v + at[3], s + at[4], &u, &w_square, &g_square);
+    for (EACH_BLOCK(piece, table.pieces)) {                                                                      \
+        const int k = row_of(table, piece);                                                                      \
+        if (k != before) {                                                                                       \
+            const double *own = sums + 2 * table.row[k].first;                                                   \
+            const index_t many = (table.row[k].n + BLOCK - 1) / BLOCK;                                           \
+            const double w_norm = normed ? sqrt(every_second(own, many)) : 0;                                    \
+            const double g_norm = normed ? sqrt(every_second(own + 1, many)) : 0;                                \
+            __syncthreads();                          /* the row before is done with */                         \
+            if (threadIdx.x == 0) {                                                                              \
+                fe_view group[6];                                                                                \
+                r = table.row[k];                                                                                \
+                work_out<begin, each>(&u, group, r, rate, *step, set, w_norm, g_norm);                           \
+            }                                                                                                    \
+            __syncthreads();                                                                                     \
+        }                                                                                                        \
+        before = k;                                                                                              \
+        const index_t from = (piece - r.first) * BLOCK, to = min(from + BLOCK, r.n);                             \
+        double w_square = 0, g_square = 0;
+#define CHANGE(loop)                                                                                             \
+        for (index_t i = from + threadIdx.x; i < to; i += blockDim.x) {                                          \
+            index_t at[5] = {i, i, i, i, i};                                                                     \
+            if (!flat) offsets(walk, i, at);                                                                     \
+            loop##_at(r.w + at[0], r.dw + at[1], r.m + at[2], r.v + at[3], r.s + at[4], &u, &w_square, &g_square); \
+        }
 
-#define RULE(name, loop, begin, each)                                                                            \
-    extern "C" __global__ void name(GIVEN, const double *sums) {                                                 \
-        NUMBERS(begin, each, no_end, sums)                                                                       \
-        double w_square = 0, g_square = 0;                                                                       \
-        for (EACH(i, n)) { CHANGE(loop, i) }                                                                     \
+#define RULE(name, loop, begin, each, normed)                                                                    \
+    extern "C" __global__ void name(GIVEN) {                                                                     \
+        PIECES(begin, each, normed)                                                                              \
+            CHANGE(loop)                                                                                         \
+        }                                                                                                        \
     }
 #define NORMS(name, loop, begin, each)                                                                           \
-    extern "C" __global__ void name##_norms(GIVEN, double *sums) {                                               \
-        const double *none = 0;                                                                                  \
-        NUMBERS(begin, each, no_end, none)                                                                       \
-        for (EACH_BLOCK(b, (n + BLOCK - 1) / BLOCK)) {                                                           \
-            double w_square = 0, g_square = 0;                                                                   \
-            for (index_t i = b * BLOCK + threadIdx.x; i < n && i < (b + 1) * BLOCK; i += blockDim.x) { CHANGE(loop, i) } \
+    extern "C" __global__ void name##_norms(GIVEN) {                                                             \
+        PIECES(begin, each, false)                                                                               \
+            CHANGE(loop)                                                                                         \
             w_square = fold_block<Sum>(w_square);                                                                \
             g_square = fold_block<Sum>(g_square);                                                                \
-            if (threadIdx.x == 0) sums[2 * b] = w_square, sums[2 * b + 1] = g_square;                            \
+            if (threadIdx.x == 0) sums[2 * piece] = w_square, sums[2 * piece + 1] = g_square;                    \
         }                                                                                                        \
     }
 #define END(name, begin, end)                                                                                    \
     extern "C" __global__ void name##_end(GIVEN) {                                                               \
-        const double *none = 0;                                                                                  \
-        NUMBERS(begin, no_each, end, none)                                                                       \
+        if (*step < 0) return;                                                                                   \
+        for (EACH(k, table.rows)) {                                                                              \
+            fe_numbers u;                                                                                        \
+            fe_view group[6];                                                                                    \
+            work_out<begin, no_each>(&u, group, table.row[k], rate, *step, set, 0, 0);                           \
+            end(&u, group);                                                                                      \
+        }                                                                                                        \
     }

@@ -56,10 +56,13 @@ template <class N> __device__ __forceinline__ N clipped(N v, N low, N high) { re
 /* Where a kernel says that something was out of range: nothing is read or written there, and whoever waits for the device
  * looks here. The first one stays. */
 struct Fault { index_t status, detail; };
+enum { SINGULAR = 3 };                   /* a status beside those of abi.h: `detail` is the number of the matrix */
 
-__device__ __forceinline__ void bad_index(Fault *f, index_t value) {
-    if (atomicCAS((unsigned long long *)&f->status, 0ull, (unsigned long long)FE_BAD_INDEX) == 0) f->detail = value;
+__device__ __forceinline__ void report(Fault *f, int status, index_t detail) {
+    if (atomicCAS((unsigned long long *)&f->status, 0ull, (unsigned long long)status) == 0) f->detail = detail;
 }
+__device__ __forceinline__ void bad_index(Fault *f, index_t value) { report(f, FE_BAD_INDEX, value); }
+__device__ __forceinline__ void singular(Fault *f, index_t matrix) { report(f, SINGULAR, matrix); }
 
 __device__ __forceinline__ bool in_range(index_t i, index_t size, Fault *f) {
     if (i >= 0 && i < size) return true;

@@ -1,7 +1,8 @@
-"""Launches of what indices pick or name: gather and its kin, and their gradients; one_hot."""
+"""Launches of what indices pick or name: gather and its kin, their gradients, and the parts of them; one_hot."""
 from __future__ import annotations
 
 import math
+import struct
 
 from flowedu.cuda.launch import NUMBERS, REALS, Call, flag, kernel
 from flowedu.cuda.launches.reduce import extent
@@ -11,39 +12,56 @@ from flowedu.cuda.view import View
 ANY = tuple(range(8))                                                # all but bfloat16, as on the CPU
 
 
+def _of_part(names: dict) -> tuple:
+    """What a part of a call is told (flowedu/ops/part.py): axis, the part's first element, the size of the whole axis."""
+    return (names["axis"], names["first"], names["size"]), ()
+
+
+def _part(call: Call, x: View) -> bytes:
+    """struct Part of view.h: the axis of x that is read. Without a part it is all there is."""
+    rows = x.shape[call.ints[0]]
+    first, size = call.ints[1:] or (0, rows)
+    return struct.pack("=3q", size, first, rows)
+
+
 @kernel("gather", file="gather.cu", types=ANY, moved=True)
+@kernel("gather_part", file="gather.cu", types=ANY, moved=True, pack=_of_part)
 def gather(call: Call) -> None:
-    """ints: [axis]. params, indices -> y."""
+    """ints: [axis], of a part [axis, first, size]. params, indices -> y."""
     params, index, y = call.args
-    _, size, inner = extent(params.shape, call.ints[0])
-    call.each("gather", y.size, index.size, size, inner, params.pointer, index.raw(), y.pointer, flag(), n=y.size)
+    _, _, inner = extent(params.shape, call.ints[0])
+    call.each("gather", y.size, index.size, _part(call, params), inner, params.pointer, index.raw(), y.pointer, flag(),
+              n=y.size)
 
 
 @kernel("gather_grad", file="scatter.cu", types=REALS)
+@kernel("gather_part_grad", file="scatter.cu", types=NUMBERS, pack=_of_part)
 def gather_grad(call: Call) -> None:
-    """ints: [axis]. dy, indices -> dparams."""
+    """ints: [axis], of a part [axis, first, size]. dy, indices -> dparams."""
     dy, index, dx = call.args
-    _, size, inner = extent(dx.shape, call.ints[0])
+    _, _, inner = extent(dx.shape, call.ints[0])
     call.clear(dx.pointer, dx.size * dx.dtype.bytes)
-    call.each("gather_grad", dy.size, index.size, size, inner, dy.pointer, index.raw(), dx.pointer, flag(), n=dy.size)
+    call.each("gather_grad", dy.size, index.size, _part(call, dx), inner, dy.pointer, index.raw(), dx.pointer, flag(),
+              n=dy.size)
 
 
 @kernel("dim_gather", file="gather.cu", types=ANY, moved=True)
+@kernel("dim_gather_part", file="gather.cu", types=ANY, moved=True, pack=_of_part)
 def dim_gather(call: Call) -> None:
-    """ints: [axis]. x, index -> y."""
+    """ints: [axis], of a part [axis, first, size]. x, index -> y."""
     x, index, y = call.args
     _, n, inner = extent(index.shape, call.ints[0])
-    call.each("dim_gather", y.size, n, x.shape[call.ints[0]], inner, x.pointer, index.raw(), y.pointer, flag(), n=y.size)
+    call.each("dim_gather", y.size, n, _part(call, x), inner, x.pointer, index.raw(), y.pointer, flag(), n=y.size)
 
 
 @kernel("dim_gather_grad", file="scatter.cu", types=NUMBERS)
+@kernel("dim_gather_part_grad", file="scatter.cu", types=NUMBERS, pack=_of_part)
 def dim_gather_grad(call: Call) -> None:
-    """ints: [axis]. dy, index -> dx."""
+    """ints: [axis], of a part [axis, first, size]. dy, index -> dx."""
     dy, index, dx = call.args
     _, n, inner = extent(index.shape, call.ints[0])
     call.clear(dx.pointer, dx.size * dx.dtype.bytes)
-    call.each("dim_gather_grad", dy.size, n, dx.shape[call.ints[0]], inner, dy.pointer, index.raw(), dx.pointer, flag(),
-              n=dy.size)
+    call.each("dim_gather_grad", dy.size, n, _part(call, dx), inner, dy.pointer, index.raw(), dx.pointer, flag(), n=dy.size)
 
 
 def _runs(v: View, index: View) -> tuple[int, int, int, int]:

@@ -1,4 +1,4 @@
-"""Launches of what moves elements: copy, concat, slice_grad, fill; and cast and range."""
+"""Launches of what moves elements: copy, concat, slice_grad, slice_part, fill; and cast and range."""
 from __future__ import annotations
 
 import functools
@@ -63,6 +63,27 @@ def slice_grad(call: Call) -> None:
     start, step = call.ints[:dx.ndim], call.ints[dx.ndim:]
     first = sum(a * s for a, s in zip(start, dx.strides)) * dx.dtype.bytes
     move(call, dy, View(dx.pointer + first, dx.dtype, dy.shape, [a * s for a, s in zip(step, dx.strides)]))
+
+
+def _of_slice_part(names: dict) -> tuple:
+    return tuple(n for a in ("start", "stop", "step", "first") for n in names[a]), ()
+
+
+@kernel("slice_part", file="copy.cu", types=ALL, moved=True, pack=_of_slice_part)
+def slice_part(call: Call) -> None:
+    """ints: start, stop and step of every axis, then the place of x's first element in the whole array. Zeros, then what of
+    the slice lies in x."""
+    x, y = call.args
+    d = x.ndim
+    axes = [*zip(x.shape, *[call.ints[k * d:k * d + d] for k in range(4)])]          # (n, start, stop, step, first)
+    low = [max(-(-(f - a) // s), 0) for _, a, _, s, f in axes]                       # the first place of y that x has
+    size = [max(min(-(-(f + n - a) // s), -(-(b - a) // s)) - at, 0) for at, (n, a, b, s, f) in zip(low, axes)]
+    call.each("fill", y.size, 0, y.pointer, n=y.size)
+    if 0 not in size:
+        from_ = sum((a + at * s - f) * t for at, t, (_, a, _, s, f) in zip(low, x.strides, axes)) * x.dtype.bytes
+        to = sum(at * t for at, t in zip(low, y.strides)) * y.dtype.bytes
+        move(call, View(x.pointer + from_, x.dtype, size, [t * s for t, (_, _, _, s, _) in zip(x.strides, axes)]),
+             View(y.pointer + to, y.dtype, size, y.strides))
 
 
 @kernel("fill", file="copy.cu", types=ALL, moved=True)

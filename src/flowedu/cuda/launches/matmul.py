@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from flowedu.cuda import blas
 from flowedu.cuda.launch import Call, blocks, kernel
 from flowedu.cuda.view import View
 from flowedu.cuda.walk import joined, packed
@@ -37,8 +38,15 @@ def matmul(call: Call) -> None:
     if batches > 1 and not any(_batches(b, y)) and a_steps[0] * rows == a.strides[-3] and y.ndim == 3:
         rows, batches = rows * batches, 1                            # (n, m, k) x (k, n): one tall product
     shape, strides = joined(y.shape[:-2], [_batches(a, y), _batches(b, y)]) if batches > 1 else ([1], [[0], [0]])
-    call.run("matmul", batches, packed(shape, strides), rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps,
-             y.pointer, blocks=blocks(batches * tiles(rows, cols), 1))
+    if blas.chosen == "cublas" and len(shape) == 1:
+        found = blas.product(a, b, y, (rows, depth, cols), (*a_steps, *b_steps), batches, (strides[0][0], strides[1][0]))
+        if found is not None:
+            call.other(blas.gemm, *found)
+            return
+    by_tf32 = blas.tf32 and call.row.code == 0
+    call.run("matmul_tf32" if by_tf32 else "matmul", batches, packed(shape, strides), rows, cols, depth,
+             a.pointer, *a_steps, b.pointer, *b_steps, y.pointer, blocks=blocks(batches * tiles(rows, cols), 1),
+             file="matmul_tf32.cu" if by_tf32 else "")
 
 
 @kernel("matmul_update", file="matmul.cu")

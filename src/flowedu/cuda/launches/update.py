@@ -1,4 +1,5 @@
-"""Launches of optimizer updates: one for each parameter; two where a rule needs the parameter's norms first.
+"""Launches of optimizer updates: one for up to 32 parameters; two where a rule needs the parameters' norms first. A
+parameter that does not lie side by side has a launch of its own.
 
 The rules are those of the CPU: rows X(name, members, loop, fields) of its headers, which are read here."""
 from __future__ import annotations
@@ -9,13 +10,15 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from flowedu.cuda.launch import Call, blocks, kernel
+from flowedu.cuda.launch import MOST_BLOCKS, Call, kernel
+from flowedu.cuda.launches.many import Table, pieces
 from flowedu.cuda.modules import TYPES, WIDE, Module, for_type, text
 from flowedu.cuda.view import View
 from flowedu.cuda.walk import packed
 
-BLOCK = 2048                                                         # of update.cu
-NOTHING = View(0, None, ())
+ROWS = 32                                                            # of update.cu
+_SETTINGS = struct.Struct("=4dq")                                    # struct Settings
+_NO_WALK = packed((), [()] * 5)
 
 
 class Rule(NamedTuple):
@@ -45,7 +48,7 @@ def source(code: int) -> str:
     """All rules for parameters of one element type."""
     lines = []
     for name, r in RULES.items():
-        lines.append(f"RULE({name}, {r.loop}, {r.begin}, {r.each})")
+        lines.append(f"RULE({name}, {r.loop}, {r.begin}, {r.each}, {str(bool(r.norms)).lower()})")
         if r.norms:
             lines.append(f"NORMS({name}, {r.norms}, {r.begin}, {r.each})")
         if r.end:
@@ -64,28 +67,47 @@ def _groups(call: Call) -> list[Sequence[View]]:
 
 
 def _work(call: Call) -> int:
-    return 16 * max([-(-g[0].size // BLOCK) for g in _groups(call)], default=0) if RULES[call.name].norms else 0
+    return 16 * sum(pieces(g[0].size) for g in _groups(call)) if RULES[call.name].norms else 0
+
+
+def _table() -> Table:
+    return Table("7q3d", ROWS)
+
+
+def _add(table: Table, arrays: Sequence[View], numbers: Sequence[View], decays: Sequence[float]) -> None:
+    """A struct Row: what changes, the two numbers that may follow, and the parameter's decays."""
+    pointers = [v.pointer for v in arrays] + [0] * (5 - len(arrays)) + [v.pointer for v in numbers]
+    table.add(arrays[0].size, *pointers, *[0] * (7 - len(pointers)), *decays)
 
 
 @kernel(*RULES, work=_work)
 def update(call: Call) -> None:
     """lr, step, then the members of each parameter. ints: [flag]; reals: scale, three numbers, then weight decay, l1 and l2
     of each parameter."""
-    rule, (lr, step) = RULES[call.name], call.args[:2]
+    rule, tables = RULES[call.name], {}                              # {dtype code: one that has room}
     for k, group in enumerate(_groups(call)):
-        w = group[0]
-        if w.size == 0 and not rule.end:
-            continue
-        arrays = [*group[:rule.members - rule.single], *[NOTHING] * 5][:5]
-        walk = packed(w.shape or (1,), [v.strides or (0,) * max(w.ndim, 1) for v in arrays])
-        numbers = [*group[rule.members - rule.single:], NOTHING, NOTHING][:2]
-        given = (w.size, all(v.contiguous for v in arrays), walk, *[v.pointer for v in arrays], *[v.raw() for v in numbers],
-                 lr.raw(), step.pointer, struct.pack("=7dq", *call.reals[:4], *call.reals[4 + 3 * k:7 + 3 * k],
-                                                     call.ints[0]))
-        where, many = _module(w.dtype.code), -(-w.size // BLOCK)
-        if rule.norms and w.size:
-            call.run_of(where, f"{call.name}_norms", *given, call.work, blocks=blocks(many, 1))
-        if w.size:
-            call.run_of(where, call.name, *given, call.work if rule.norms else 0, blocks=blocks(w.size))
-        if rule.end:
-            call.run_of(where, f"{call.name}_end", *given, blocks=1, threads=32)
+        code, arrays = group[0].dtype.code, group[:rule.members - rule.single]
+        flat = all(v.contiguous for v in arrays)
+        table = tables.setdefault(code, _table()) if flat else _table()
+        _add(table, arrays, group[len(arrays):], call.reals[4 + 3 * k:7 + 3 * k])
+        if not flat:
+            shape = group[0].shape or (1,)
+            steps = [v.strides or (0,) for v in arrays]
+            _queue(call, rule, code, table, packed(shape, [*steps, *[(0,) * len(shape)] * (5 - len(steps))]))
+        elif table.full:
+            _queue(call, rule, code, tables.pop(code))
+    for code, table in tables.items():
+        _queue(call, rule, code, table)
+
+
+def _queue(call: Call, rule: Rule, code: int, table: Table, walk: bytes = _NO_WALK) -> None:
+    """The kernels of a table. walk: how its one parameter lies, if not side by side."""
+    lr, step = call.args[:2]
+    given = (table.raw(), int(walk is _NO_WALK), walk, lr.raw(), step.pointer,
+             _SETTINGS.pack(*call.reals[:4], call.ints[0]), call.work)
+    where, name = _module(code), call.name
+    if table.pieces:
+        for function in [f"{name}_norms", name] if rule.norms else [name]:
+            call.run_of(where, function, *given, blocks=min(table.pieces, MOST_BLOCKS), threads=table.threads)
+    if rule.end:
+        call.run_of(where, f"{name}_end", *given, blocks=1, threads=32)

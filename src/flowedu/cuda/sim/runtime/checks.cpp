@@ -49,6 +49,8 @@ Region& watch(Image& image) {
 // Neither the device's memory nor the running module's data: a table of constants, or nothing a kernel may touch.
 void elsewhere(uintptr_t a, unsigned size, bool write, const void* at) {
     if (a >= (uintptr_t)launch->image->begin && a + size <= launch->image->end && !write) return;
+    const uintptr_t room = (uintptr_t)launch->room;     // a large struct that a thread gets by value
+    if (a >= room && a + size <= room + ROOM && !write) return;
     for (auto& w : watched)
         if (w.region.holds(a) && !(*w.region.mark(a) & IN_SHARED) && (*w.region.mark(a) & STATE) == WRITTEN) return;
     wrong(OUTSIDE, a, size, write, at);

@@ -166,13 +166,13 @@ CUresult start(Kernel& k, dim3 grid, dim3 block, size_t dynamic, void** params, 
     l.grid = grid, l.block = block, l.dynamic = dynamic;
     l.device = current()->device;
     l.checking = checking, l.counting = counting();
-    alignas(16) char room[4096 + 64];
+    alignas(16) char room[ROOM];
     void* arguments[1024];
     size_t placed = place_arguments(*l.entry, params, extra, room, arguments);
     if (placed < l.entry->count)
         return bad(k, "too few bytes of arguments: they end before number " + std::to_string(placed + 1) + " of " +
                    std::to_string(l.entry->count));
-    l.arguments = arguments;
+    l.arguments = arguments, l.room = room;
     prepare_process();
     prepare_thread();
     bool both = k.plain && k.checked;

@@ -46,11 +46,14 @@ struct Module {
     Image& any() { return plain.handle ? plain : checked; }
 };
 
+enum { ROOM = 4096 + 64 };                              // bytes of arguments
+
 struct Launch {
     Kernel* kernel;
     Image* image;
     const cudasim_kernel* entry;
     void** arguments;
+    const char* room;                                   // where these lie
     dim3 grid, block;
     size_t dynamic;
     int device;

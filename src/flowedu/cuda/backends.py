@@ -1,0 +1,71 @@
+"""flow.backends: which library computes on a GPU, and how precisely, where PyTorch's programs set it.
+
+    flow.backends.cuda.preferred_blas_library("cublas")      # matrix products by cuBLAS, if it is installed
+    flow.backends.cuda.matmul.allow_tf32 = True              # it may round float32 to TF32, for tensor cores
+
+Without a word everything is computed by the kernels of this package, in the precision of its dtype. A choice holds for what
+is called afterwards; an nn.Graph or a job keeps what it was compiled with.
+"""
+from __future__ import annotations
+
+from flowedu.calls.later import imported
+from flowedu.cuda import again, blas, get_device_capability
+from flowedu.errors import ArgumentError, DTypeError, UnsupportedError
+
+_LIBRARIES = {"default": "flowedu", "flowedu": "flowedu", "cublas": "cublas"}
+
+
+class Matmul:
+    """flow.backends.cuda.matmul."""
+
+    __slots__ = ()
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether operands of float32 products may be rounded to TF32 (10 bits behind the point), for tensor cores. Setting
+        it to True raises UnsupportedError where the current GPU has none that can: before sm_80."""
+        return blas.tf32
+
+    @allow_tf32.setter
+    def allow_tf32(self, on: bool) -> None:
+        if not isinstance(on, bool):
+            raise DTypeError("backends.cuda.matmul.allow_tf32: not a bool", expected="True or False", got=repr(on))
+        capability = get_device_capability() if on else (8, 0)
+        if capability < (8, 0):
+            raise UnsupportedError("backends.cuda.matmul.allow_tf32: this GPU has no tensor cores for TF32",
+                                   expected="sm_80 or newer", got="sm_{}{}".format(*capability), fix="leave it False")
+        blas.tf32 = on
+        again.forget()
+
+
+class Cuda:
+    """flow.backends.cuda."""
+
+    __slots__ = ()
+    matmul = Matmul()
+
+    def preferred_blas_library(self, backend: str | None = None) -> str:
+        """Chooses what computes matrix products of float32 and float64 on a GPU, and returns the choice.
+
+        Args:
+            backend: "cublas"; "flowedu" or "default", the kernels of this package; None: nothing changes.
+        Raises UnsupportedError: cuBLAS is not installed, or this is the simulator; then nothing changes."""
+        if backend is not None:
+            if backend not in _LIBRARIES:
+                raise ArgumentError("backends.cuda.preferred_blas_library: there is no such library", got=repr(backend),
+                                    expected=", ".join(map(repr, _LIBRARIES)))
+            if backend == "cublas":
+                blas.library()
+            blas.chosen = _LIBRARIES[backend]
+            again.forget()
+        return blas.chosen
+
+    @staticmethod
+    def is_built() -> bool:
+        """Whether this build can use a GPU: always; flow.cuda.is_available() says whether there is one."""
+        return True
+
+
+cuda = Cuda()
+
+imported(__name__)
