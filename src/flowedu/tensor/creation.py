@@ -58,12 +58,16 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, placem
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
-    """The tensor itself, a tensor over the array's memory, or a new one from numbers and lists."""
+    """The tensor itself, a tensor over the array's memory (also a GPU's, of any object with __cuda_array_interface__), or a
+    new one from numbers and lists."""
     kind = _kind(dtype)
     if isinstance(data, Tensor):
         return finished(data if kind is None else cast(data, kind), device)
     if isinstance(data, np.ndarray) and (kind is None or kind.numpy == data.dtype):
         return finished(from_numpy(data), device)
+    if hasattr(data, "__cuda_array_interface__"):
+        from flowedu.cuda.exchange import taken  # there is a GPU
+        return as_tensor(taken(data), dtype, device)
     return finished(_made(data, kind, False), device)
 
 

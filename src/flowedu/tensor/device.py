@@ -61,6 +61,12 @@ gpus: Callable[[], int] = lambda: 0
 current: Callable[[], int] = lambda: 0
 
 
+def place_at(x) -> int:
+    """The number of a tensor's device, as memory blocks have it; of a global one 1 where its placement is of GPUs."""
+    lay = x.lay
+    return x.place_ if lay is None else int(lay.placement.type == "cuda")
+
+
 def device_of(place: int) -> device:
     """The device with the number that memory blocks have (core/values/storage.pxd): 0 is the CPU, 1 + k is cuda:k."""
     return device("cuda", place - 1) if place else CPU

@@ -40,8 +40,10 @@ class OneDevice:
 
 
 def need_cpu(what: str, name: str, x) -> None:
-    """Raise UnsupportedError for a tensor (or Array) whose memory is a GPU's: graphs and global tensors are on the CPU."""
-    if x.place_:
-        raise UnsupportedError(f"{what}: {name} is on cuda:{x.place_ - 1}, and this runs on the CPU", got=f"{x.dtype.name}"
-                               f"{list(x.shape)} on cuda:{x.place_ - 1}", expected="tensors on the CPU",
+    """Raise UnsupportedError for a tensor (or Array) whose memory is a GPU's: graphs are on the CPU."""
+    lay = getattr(x, "lay", None)
+    if x.place_ or lay is not None and lay.placement.type == "cuda":
+        where = f"cuda:{x.place_ - 1}" if lay is None else str(lay.placement)
+        raise UnsupportedError(f"{what}: {name} is on {where}, and this runs on the CPU", got=f"{x.dtype.name}"
+                               f"{list(x.shape)} on {where}", expected="tensors on the CPU",
                                fix='x.cpu(), module.cpu(); or call the module itself, which runs on "cuda"')

@@ -21,9 +21,13 @@ cdef Lay one_device(tuple inputs):
     """How the results lie if all inputs are in the memory of one device; None: `spread_call` has to see to it."""
     cdef Lay lay = None
     cdef TensorBase x
-    cdef int i
+    cdef int i, device = -1
     for i in range(len(inputs)):
         x = <TensorBase>inputs[i]
+        if x.block != NULL and (x.v.ndim or x.block.device):
+            if device >= 0 and device != x.block.device:           # a constant is still to be brought there
+                return None
+            device = x.block.device
         if x.lay_ is None:
             if not x.flags & UNIFORM:              # it may differ from rank to rank: spread_call says what is wrong
                 return None
