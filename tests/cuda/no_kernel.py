@@ -3,6 +3,4 @@
 NO_KERNEL = {
     **dict.fromkeys(("det", "inverse", "solve"), "NumPy's LAPACK computes them"),
     **dict.fromkeys(("searchsorted", "mode_place", "extreme_place"), "a Python function of NumPy arrays on the CPU, too"),
-    **dict.fromkeys(("gather_part", "gather_part_grad", "dim_gather_part", "dim_gather_part_grad", "slice_part"),
-                    "of global tensors, which are on the CPU"),
 }

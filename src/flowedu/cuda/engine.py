@@ -10,18 +10,21 @@ What goes wrong in a kernel is told when somebody waits for it; with FLOWEDU_CUD
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 from flowedu._kernels import TABLE as CPU
 from flowedu.core.ops.arrays import tensor_alias
 from flowedu.core.ops.dispatch import Entry, TensorBase, carried, connect, index_error, no_kernel, unrecorded
 from flowedu.core.values.spec import Spec
+from flowedu.cuda.composed import COMPOSED
 from flowedu.cuda.faults import raised
 from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import device_memory
 from flowedu.cuda.streams import current_stream
 from flowedu.cuda.table import TABLE, View, fault
 from flowedu.errors import UnsupportedError, user_line
+from flowedu.tensor.devices import made_on
 from flowedu.tensor.interop import memory_of
 
 BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
@@ -48,10 +51,14 @@ class check:
 class Ready:
     """What is known of all calls with one Entry: the row of the table, and what the record packs for the kernel."""
 
-    __slots__ = ("formula", "indexes", "ints", "reals", "row")
+    __slots__ = ("composed", "formula", "indexes", "ints", "reals", "row")
 
     def __init__(self, entry: Entry):
         op = entry.op
+        made = COMPOSED.get(op)
+        self.composed = made and partial(made, **dict(zip(op.attrs, entry.attrs)))
+        if made:
+            return
         specs = [Spec(shape, dtype) for shape, dtype in zip(entry.in_shapes, entry.in_dtypes)]
         names = op.bind(specs, entry.attrs, outs=entry.specs)
         source = op.key or (op.inputs[0] if op.inputs and not op.variadic else None)
@@ -80,6 +87,10 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
     ready = entry.launched
     if ready is None:
         ready = entry.launched = Ready(entry)
+    if ready.composed is not None:
+        with unrecorded(), made_on(outputs[0].place_):
+            carry(ready.composed(*inputs), outputs[0])
+        return
     ints = ready.ints if drawn is None else [*drawn, *ready.ints[2:]]
     place = outputs[0].place_ if outputs else max([x.place_ for x in inputs])
     if ready.indexes:

@@ -11,7 +11,6 @@ from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError
 from flowedu.tensor import device as devices
 from flowedu.tensor import dlpack
-from flowedu.tensor.device import device_of
 from flowedu.tensor.devices import beside
 
 
@@ -54,7 +53,8 @@ def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None,
         raise BufferError("can't export tensors that require gradient; use tensor.detach()")
     wanted, own = None if dl_device is None else tuple(int(i) for i in dl_device), __dlpack_device__(self)
     if wanted not in (None, own) and (wanted != (1, 0) or copy is False):
-        raise BufferError(f"dlpack: this tensor is on {device_of(self.place_)}, device {own}, not {wanted}")
+        where = f"cuda:{own[1]}" if self.place_ else "the CPU"
+        raise BufferError(f"dlpack: this tensor is on {where}, device {own}, not {wanted}")
     t = self if not copy else copy_of(self.detach())
     t = t if wanted in (None, own) else t.cpu()
     if t.place_ and stream != -1:
