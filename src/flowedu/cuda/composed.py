@@ -1,5 +1,5 @@
-"""Ops whose meaning on the CPU is a Python function, made of others on a GPU: what a device does with its part of an axis that
-is read at some places only (ops/part.py). Each ends in one more row than the part has: zeros, for what other parts have."""
+"""Ops whose meaning on the CPU is a Python function, made of others on a GPU: what a device does with its part of an axis
+that is read at some places only (ops/part.py). The part gets one more row, of zeros: there others' indices point."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -56,11 +56,11 @@ def _slice_part(x: Tensor, start, stop, step, first) -> Tensor:
     if any(low == high for low, high in there):
         return _constant(shape=tuple(shape), value=0, dtype=x.dtype)
     cut = _slice(x, start=tuple(a for a, _ in here), stop=tuple(b for _, b in here), step=tuple(step))
-    return REGISTRY["slice_grad"](cut, shape=tuple(shape), start=tuple(a for a, _ in there), stop=tuple(b for _, b in there),
-                                  step=(1,) * x.ndim)
+    start, stop = zip(*there)
+    return REGISTRY["slice_grad"](cut, shape=tuple(shape), start=start, stop=stop, step=(1,) * x.ndim)
 
 
 COMPOSED: dict[Op, Callable[..., Tensor]] = {
-    REGISTRY["gather_part"]: _gather(REGISTRY["gather"]), REGISTRY["gather_part_grad"]: _gather_grad(REGISTRY["gather_grad"]),
-    REGISTRY["dim_gather_part"]: _gather(REGISTRY["dim_gather"]),
-    REGISTRY["dim_gather_part_grad"]: _gather_grad(REGISTRY["dim_gather_grad"]), REGISTRY["slice_part"]: _slice_part}
+    REGISTRY["slice_part"]: _slice_part,
+    **{REGISTRY[f"{name}_part"]: _gather(REGISTRY[name]) for name in ("gather", "dim_gather")},
+    **{REGISTRY[f"{name}_part_grad"]: _gather_grad(REGISTRY[f"{name}_grad"]) for name in ("gather", "dim_gather")}}

@@ -16,7 +16,6 @@ from flowedu.core.values.spec import row_major
 from flowedu.cuda.machine import machine
 from flowedu.cuda.streams import current_stream
 from flowedu.errors import ArgumentError, DeviceError, ShapeError
-from flowedu.tensor.device import usable
 from flowedu.tensor.dlpack import on_gpu
 
 DEFAULT = 1                                              # the number of the default stream
@@ -42,10 +41,9 @@ def handed_over(index: int, stream: int | None) -> None:
 def taken(x: Any) -> Tensor:
     """A tensor over the memory of an object with __cuda_array_interface__, which it keeps alive.
 
-    Raises DeviceError: there is no GPU, or the memory is of none; ShapeError, ArgumentError, DTypeError: what it describes
+    Raises DeviceError: the memory is of no GPU; ShapeError, ArgumentError, DTypeError: what it describes
     is no tensor.
     """
-    usable("cuda")
     at = x.__cuda_array_interface__
     given = np.dtype(at["typestr"])
     if not given.isnative or at.get("mask") is not None:
@@ -55,8 +53,8 @@ def taken(x: Any) -> Tensor:
     told = at.get("strides")
     strides = row_major(shape) if told is None else tuple(s // given.itemsize for s in told)
     if len(shape) > 8 or min(strides, default=0) < 0 or told is not None and any(s % given.itemsize for s in told):
-        raise ShapeError("as_tensor: these strides are no tensor's", expected="at most 8 axes, strides that are not negative "
-                         "and whole elements", got=f"shape {shape}, strides {told}", fix="take a copy first")
+        raise ShapeError("as_tensor: these strides are no tensor's", expected="at most 8 axes, strides of 0 or more, in "
+                         "whole elements", got=f"shape {shape}, strides {told}", fix="take a copy first")
     address, readonly = at["data"]
     index = device_of(int(address)) if address and 0 not in shape else machine().use()
     stream = at.get("stream")

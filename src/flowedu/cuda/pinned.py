@@ -64,16 +64,14 @@ def pinned(nbytes: int) -> Pinned:
         _sort_in()
         if _free.get(size):
             return Pinned(_free[size].pop(), size)
-        try:
-            allocation = driver.pagelocked_empty((size,), np.uint8, mem_flags=driver.host_alloc_flags.PORTABLE)
-        except driver.Error:
-            _free.clear()
+        for _ in range(2):
             try:
-                allocation = driver.pagelocked_empty((size,), np.uint8, mem_flags=driver.host_alloc_flags.PORTABLE)
-            except driver.Error:
-                raise OutOfMemoryError("pin_memory: out of pinned memory", expected=f"{nbytes:,} bytes that the system lets "
-                                       "the driver pin", got="none", fix="pin less at a time; leave pin_memory out") from None
-        return Pinned(allocation, size)
+                return Pinned(driver.pagelocked_empty((size,), np.uint8, mem_flags=driver.host_alloc_flags.PORTABLE), size)
+            except driver.Error as e:
+                _free.clear()                            # back to the driver, which is then asked once more
+                said = e
+    raise OutOfMemoryError("pin_memory: out of memory that can be pinned", expected=f"{nbytes:,} bytes", got=str(said),
+                           fix="pin less at a time, or leave pin_memory out")
 
 
 def empty(shape: tuple[int, ...], dtype: Dtype) -> Tensor:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from flowedu.errors import CallError, DeviceError
 
@@ -59,6 +60,7 @@ CPU = device("cpu", 0)
 # flowedu.cuda puts its own here: how many GPUs tensors can be on, and which is this thread's.
 gpus: Callable[[], int] = lambda: 0
 current: Callable[[], int] = lambda: 0
+part: Callable[[str], Any] = lambda name: None           # a module of flowedu.cuda, where there is a GPU
 
 
 def place_at(x) -> int:

@@ -1,8 +1,6 @@
 """t.to(...), t.cpu(), t.cuda(): dtype and device of a tensor."""
 from __future__ import annotations
 
-import sys
-
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.define import REGISTRY
@@ -66,8 +64,7 @@ def _as_it_lies(x: Tensor, place: int, non_blocking: bool) -> Tensor:
         if not dense.row_major_():
             return carried(x, place)
     if non_blocking and place and not x.place_:
-        from flowedu.cuda.pinned import queued
-        y = queued(dense, place)
+        y = gpus.part("pinned").queued(dense, place)
     else:
         y = carried(dense, place)
     if dense is not x:
@@ -127,8 +124,9 @@ def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_bl
     if other is not None:
         dtype = other.dtype
     if self.lay is not None and (isinstance(device, int) or isinstance(device, str) and ":" in device):
-        raise ArgumentError("to: a global tensor goes to a kind of device, its ranks say to which of them", got=repr(device),
-                            expected='"cpu" or "cuda"', fix="x.to_global(placement=...) brings it to other ranks")
+        raise ArgumentError("to: a global tensor goes to a kind of device; its ranks say to which of them",
+                            expected='"cpu" or "cuda"', got=repr(device),
+                            fix="x.to_global(placement=...) brings it to other ranks")
     own = place_at(self)
     place = own if device is None and other is None else place_of(device) if other is None else place_at(other)
     format = None if memory_format is None else checked("to", memory_format)
@@ -171,9 +169,9 @@ def cuda_array_interface(self) -> dict:
                                     expected="a tensor on cuda", got=f"{self.spec} on {device_of(self.place_)}",
                                     fix='x.to("cuda")')
     item = self.dtype.bytes
-    from flowedu.cuda.exchange import here
     return {"shape": self.shape_(), "typestr": self.dtype.numpy.str, "data": (self.address, self.readonly_),
-            "strides": tuple(s * item for s in self.strides), "version": 3, "stream": here(self.place_ - 1)}
+            "strides": tuple(s * item for s in self.strides), "version": 3,
+            "stream": gpus.part("exchange").here(self.place_ - 1)}
 
 
 TYPE_NAMES = {dt.float32: "FloatTensor", dt.float64: "DoubleTensor", dt.float16: "HalfTensor",
@@ -200,16 +198,12 @@ def pin_memory(self, device=None) -> Tensor:
                             got="a global tensor" if self.lay is not None else f"a tensor on {self.device}", fix="x.cpu()")
     if not gpus.gpus() or is_pinned(self) or self.is_lazy:
         return self
-    from flowedu.cuda.pinned import copied
-    return copied(self)
+    return gpus.part("pinned").copied(self)
 
 
-def is_pinned(self, device=None) -> bool:
+def is_pinned(self) -> bool:
     """Whether it lies in pinned memory."""
-    if self.place_ or not self.has_memory or "flowedu.cuda.pinned" not in sys.modules:
-        return False
-    from flowedu.cuda.pinned import block_of
-    return block_of(self) is not None
+    return not self.place_ and self.has_memory and gpus.gpus() > 0 and gpus.part("pinned").block_of(self) is not None
 
 
 connect(move=moved)

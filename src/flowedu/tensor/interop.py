@@ -58,8 +58,7 @@ def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None,
     t = self if not copy else copy_of(self.detach())
     t = t if wanted in (None, own) else t.cpu()
     if t.place_ and stream != -1:
-        from flowedu.cuda.exchange import handed_over  # there is a GPU
-        handed_over(t.place_ - 1, stream)
+        devices.part("exchange").handed_over(t.place_ - 1, stream)
     return dlpack.export(t, max_version is not None and tuple(max_version) >= (1, 0))
 
 
@@ -74,8 +73,7 @@ def from_dlpack(x) -> Tensor:
         kind, index = (int(i) for i in x.__dlpack_device__()) if hasattr(x, "__dlpack_device__") else (1, 0)
         stream = {}
         if kind in (2, 13) and index < devices.gpus():
-            from flowedu.cuda.exchange import here  # there is a GPU
-            stream = {"stream": here(index)}
+            stream = {"stream": devices.part("exchange").here(index)}
         try:
             x = x.__dlpack__(max_version=(1, 0), **stream)
         except TypeError:                                # an older producer
