@@ -131,8 +131,8 @@ def test_ops_are_those_of_the_cpu(case):
 
 
 # ---- what users do
-def given_to(x, sbp=split(0), ranks=(0, 1)):
-    return flow.tensor(x, placement=cuda(*ranks), sbp=sbp)
+def given_to(x, sbp=None, ranks=(0, 1)):
+    return flow.tensor(x, placement=cuda(*ranks), sbp=sbp or split(0))
 
 
 def test_creation():
