@@ -89,6 +89,13 @@ def copied(x: Tensor) -> Tensor:
     return y
 
 
+def fetched(x: Tensor) -> Tensor:
+    """The values of a tensor on a GPU, row by row in pinned memory."""
+    y = empty(x.shape_(), x.dtype)
+    carry(x.detach(), y)
+    return y
+
+
 def block_of(x: Tensor) -> Pinned | None:
     """The pinned block that a tensor in main memory lies in."""
     return _blocks.get(x.block_[0])

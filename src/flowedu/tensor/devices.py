@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import copy_of
+from flowedu.core.ops.arrays import copy_of, from_numpy
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import carried, connect, constants_on, custom_node, is_grad_enabled, set_history
+from flowedu.core.ops.dispatch import carried, connect, constants_on, custom_node, is_grad_enabled, set_history, unrecorded
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import view
@@ -13,6 +13,7 @@ from flowedu.tensor import device as gpus
 from flowedu.tensor.device import device, device_of, place_at, place_of
 from flowedu.tensor.globals import to_global
 from flowedu.tensor.memory_format import checked, contiguous, copied, preserve_format
+from flowedu.tensor.writing import bump
 
 _CAST = REGISTRY["cast"]
 
@@ -153,6 +154,16 @@ def cpu(self) -> Tensor:
 def cuda(self, device=None, non_blocking: bool = False) -> Tensor:
     """A copy on a GPU (default: the current one); itself where it is there. Raises DeviceError: there is no GPU."""
     return to(self, "cuda" if device is None else device, non_blocking=non_blocking)
+
+
+def put(x: Tensor, a) -> None:
+    """x takes the numbers of an array of its shape, wherever it is, without a gradient."""
+    if x.place_ or x.dtype.numpy is None:
+        with unrecorded():
+            x.copy_(from_numpy(a))
+        return
+    x.numpy()[...] = a
+    bump(x)
 
 
 def record_stream(self, stream) -> None:
