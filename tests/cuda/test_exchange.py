@@ -83,6 +83,8 @@ def test_arrays_of_pycuda(dtype):
     assert flow.as_tensor(theirs[1:, ::2]).tolist() == theirs.get()[1:, ::2].tolist()
     assert flow.as_tensor(theirs, dtype=flow.float32).dtype is flow.float32
     assert not flow.as_tensor(theirs, device="cpu").is_cuda
+    copy = flow.tensor(theirs)
+    assert copy.is_cuda and copy.data_ptr() != theirs.ptr and copy.tolist() == x.tolist()
 
 
 def test_who_looks_keeps_the_memory():

@@ -13,7 +13,7 @@ from flowedu.core.sbp.tensor.interpreter import assembled
 from flowedu.core.sbp.tensor.lay import lay_of
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
-from flowedu.errors import ArgumentError, DeviceError
+from flowedu.errors import ArgumentError, DeviceError, UnsupportedError
 from laws.calls import attributes, cases, input_name, label, types_of
 from laws.calls import values as drawn
 from laws.draws import agree, most_terms
@@ -207,9 +207,10 @@ def test_writing_in_place():
     y[:2] = 0
     (y * y).sum().backward()
     assert w.grad.tolist() == [0, 0, 8, 8]
-    z = given_to(np.zeros(4))
-    z.data = given_to(np.ones(4))
-    assert z.tolist() == [1] * 4
+    for ranks in ((0, 1), (1,)):
+        z, one = given_to(np.zeros(4), ranks=(0, 1)), given_to(np.ones(4), ranks=ranks, sbp=B)
+        z.data = one
+        assert z.tolist() == z.numpy().tolist() == [1] * 4 and on_their_devices(z) and (z + z).tolist() == [2] * 4
 
 
 OPTIMIZERS = {"SGD": {"lr": 0.1}, "Adam": {"lr": 0.01}, "LAMB": {"lr": 0.01}, "RMSprop": {"lr": 0.01, "centered": True}}
@@ -250,6 +251,8 @@ def test_states_are_saved_and_loaded(tmp_path):
     other = flow.nn.Linear(4, 2).to_global(cuda(0, 1), B)
     other.load_state_dict(flow.load(tmp_path / "state", global_src_rank=0))
     assert on_their_devices(other.weight) and other.weight.tolist() == m.weight.tolist()
+    there = flow.load(tmp_path / "state", global_src_rank=1, map_location="cuda")["weight"]
+    assert there.placement == cuda(1) and on_their_devices(there) and there.tolist() == m.weight.tolist()
 
 
 def test_modules_move():
@@ -258,6 +261,17 @@ def test_modules_move():
 
 
 # ---- bad input
+def test_graphs_are_on_the_cpu():
+    class Graph(flow.nn.Graph):
+        def build(self, x):
+            return x.to_global(cuda(0, 1), B)
+
+    with pytest.raises(UnsupportedError, match=r"inside build lies on the CPU"):
+        Graph()(flow.ones(4, placement=flow.placement("cpu", [0, 1]), sbp=B))
+    with pytest.raises(UnsupportedError, match=r'type="cuda"(.|\n)*runs on the CPU'):
+        Graph()(flow.ones(4, placement=cuda(0, 1), sbp=B))
+
+
 def test_what_is_not_there():
     with pytest.raises(DeviceError, match=r"rank 7 of the placement has no GPU(.|\n)*ranks of 0 to 3"):
         flow.ones(4, placement=cuda(0, 7), sbp=B)

@@ -76,6 +76,8 @@ def _made(data, kind, copy):
     if isinstance(data, Tensor):
         data = data.detach()
         return cast(data, kind) if kind is not None and kind is not data.dtype else copy_of(data)
+    if hasattr(data, "__cuda_array_interface__"):
+        return _made(as_tensor(data), kind, copy)
     if isinstance(data, (list, tuple)) and _holds_tensors(data):
         return _from_tensors(data, kind)
     known = isinstance(data, (np.ndarray, np.generic))

@@ -129,6 +129,7 @@ cdef int take_memory(TensorBase x, TensorBase y) except -1:
     set_link(x, None)
     set_lay(x, y.lay_)
     set_flag(x, UNIFORM, y.flags & UNIFORM)
+    set_flag(x, ELSEWHERE, y.flags & ELSEWHERE)
     if x.rare is not None:
         x.rare.parts = None if y.rare is None else y.rare.parts
     x.epoch += 1
