@@ -107,7 +107,7 @@ def test_ops_are_those_of_the_cpu(case):
     attrs, specs = attributes(op, example), tuple(Spec(a.shape, as_dtype(a.dtype)) for a in arrays)
     for hierarchy in ((2,), (2, 2)) if arrays else ():
         ways = legal(op, specs, attrs, hierarchy, arrays)
-        for i in rng.permutation(len(ways))[:2]:
+        for i in rng.permutation(len(ways))[:3 - len(hierarchy)]:
             here = [scattered(a, s, hierarchy, rng) for a, s in zip(arrays, ways[i])]
             there = [x.to("cuda") for x in here]
             assert all(map(on_their_devices, there))

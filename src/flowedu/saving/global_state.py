@@ -52,7 +52,8 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
     tensors: dict[str, Any] = {}
 
     def read() -> list:
-        tree = state._Encoder(tensors).encode(state.load(path, map_location=None if kind == "cuda" else map_location), "state")
+        found = state.load(path, map_location=None if kind == "cuda" else map_location)
+        tree = state._Encoder(tensors).encode(found, "state")
         return [tree, {n: [list(t.shape), _type(t).name] for n, t in tensors.items()}]
 
     tree, specs = _on(rank, read)
