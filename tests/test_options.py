@@ -36,7 +36,6 @@ REASONS = {
     "tensor/search.argsort(stable)": "likewise",
     "tensor/devices.Moved.backward(node)": "every node's backward is given its node",
     "tensor/devices.type_(non_blocking)": "a copy is complete when the call returns",
-    "tensor/inplace_methods.copy_(non_blocking)": "likewise",
     "tensor/devices.pin_memory(device)": "what is pinned is so for all GPUs",
     "tensor/creation._made(copy)": "data are always copied",
     "vision/models/alexnet.alexnet(progress)": "nothing is downloaded",

@@ -205,7 +205,9 @@ def test_only_what_is_pinned_is_not_waited_for(monkeypatch, pin, non_blocking, w
     monkeypatch.setattr(Stream, "synchronize", lambda s: found.append(s) or real(s))
     x = flow.arange(12).reshape(3, 4).float()
     x = x.pin_memory() if pin else x
-    for go in (lambda t: t.to("cuda", non_blocking=non_blocking), lambda t: t.cuda(non_blocking=non_blocking)):
+    room = flow.zeros(3, 4, device="cuda")
+    for go in (lambda t: t.to("cuda", non_blocking=non_blocking), lambda t: t.cuda(non_blocking=non_blocking),
+               lambda t: room.copy_(t, non_blocking)):
         found.clear()
         y = go(x)
         assert len(found) == waits and y.tolist() == x.tolist()

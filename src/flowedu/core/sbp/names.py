@@ -20,7 +20,7 @@ class placement:
     Ranks are kept sorted, as in OneFlow: [1, 0] is [0, 1]. Two placements are equal if type and ranks are.
 
     Args:
-        type: "cpu" or "cuda".
+        type: "cpu" or "cuda" (rank r of a process has cuda:r).
         ranks: ranks (0, 1 ...) of the world, each once, in a list or nested lists of equal length. {machine: [ids]} too.
 
     Raises:

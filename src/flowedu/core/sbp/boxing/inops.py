@@ -1,6 +1,6 @@
 """A hop in ops, on all parts at once: it works on whatever the interpreter in charge works on, values of a graph or
-tensors, and is differentiable where they are. Devices share memory here, so parts that are equal on several devices are one
-value; the bytes a route tells are those a network would carry.
+tensors, and is differentiable where they are. Devices share memory here (GPUs do not: cuda/ranks.py), so parts that are
+equal on several devices are one value; the bytes a route tells are those a network would carry.
 
 Who needs what is worked out once, from the two layouts; what is left is a function of the parts.
 """
