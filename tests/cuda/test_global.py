@@ -1,4 +1,6 @@
 """Global tensors on several GPUs: parts lie on their devices, boxing and ops are those of the CPU, part by part."""
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from flowedu.core.sbp.tensor.interpreter import assembled
 from flowedu.core.sbp.tensor.lay import lay_of
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
-from flowedu.errors import ArgumentError, DeviceError, UnsupportedError
+from flowedu.errors import ArgumentError, DeviceError, KernelError, UnsupportedError
 from laws.calls import attributes, cases, input_name, label, types_of
 from laws.calls import values as drawn
 from laws.draws import agree, most_terms
@@ -289,6 +291,19 @@ def test_what_is_not_there():
     with pytest.raises(BufferError, match="to_local"):
         x.__dlpack__()
     assert x.tolist() == [1] * 4
+
+
+def test_an_index_outside_of_a_table_that_is_split():
+    table, words = given_to(np.arange(10.0).reshape(5, 2)), lambda *at: given_to(np.array(at), sbp=B)
+    assert flow.nn.functional.embedding(words(0, 4), table).tolist() == [[0, 1], [8, 9]]
+    for bad in (5, 7, -1):
+        y = flow.nn.functional.embedding(words(0, bad), table)
+        with pytest.raises(KernelError, match=rf"gather: an index is out of range: {bad}"):
+            y.numpy()
+        for device in range(2):                          # each that met it tells it
+            with suppress(KernelError):
+                flow.cuda.synchronize(device)
+    assert table.sum().item() == 45
 
 
 def test_a_program_that_does_all_the_work_gets_a_rank_for_each_gpu(world):
