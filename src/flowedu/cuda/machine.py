@@ -7,6 +7,7 @@ import functools
 import os
 import sys
 import threading
+import warnings
 
 from flowedu.core.values.here import here
 from flowedu.errors import DeviceError
@@ -88,7 +89,8 @@ class Machine:
         return self._limits[index]
 
     def _leave(self) -> None:
-        """A context that is still current when the process ends aborts it."""
+        """A context that is still current when the process ends aborts it. What another thread's context holds ends with it."""
+        warnings.filterwarnings("ignore", ".*out-of-thread context could not be cleaned up")
         held = here.gpu
         if held:
             held.leave()
