@@ -89,7 +89,7 @@ class Machine:
         return self._limits[index]
 
     def _leave(self) -> None:
-        """A context that is still current when the process ends aborts it. What another thread's context holds ends with it."""
+        """A context that is still current when the process ends aborts it. What other threads' hold ends with it."""
         warnings.filterwarnings("ignore", ".*out-of-thread context could not be cleaned up")
         held = here.gpu
         if held:
