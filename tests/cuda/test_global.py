@@ -307,6 +307,9 @@ def test_an_index_outside_of_a_table_that_is_split():
 
 
 def test_a_program_that_does_all_the_work_gets_a_rank_for_each_gpu(world):
+    for k, n in ((1, flow.cuda.device_count()), (2, 2)):
+        world(k)
+        assert flow.placement.all("cuda") == cuda(*range(n)) and flow.placement.all("cpu").ranks.tolist() == [*range(k)]
     world(1)
     x = flow.ones(4, placement=cuda(0, 2), sbp=split(0))
     assert flow.env.get_world_size() == flow.cuda.device_count() and on_their_devices(x)

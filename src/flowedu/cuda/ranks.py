@@ -34,6 +34,11 @@ def place_of(p: placement, rank: int) -> int:
     return 1 + (rank if engine.name in ("virtual", "threads") else engine.local_rank % devices.gpus())
 
 
+def all_of(size: int) -> int:
+    """How many ranks placement.all("cuda") has in a world of this size: a program that is alone gets one for each GPU."""
+    return devices.gpus() or 1 if size == 1 and current().name == "virtual" else size
+
+
 def check(p: placement, what: str) -> None:
     """Raises UnsupportedError: there is no GPU, and DeviceError: a rank has none. A program that does the work of all ranks
     gets a rank for each GPU."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from flowedu.core.shelves import shelf
 from flowedu.core.values.size import Size
 from flowedu.errors import ArgumentError, DTypeError, FlowError
 
@@ -51,9 +52,10 @@ class placement:
 
     @staticmethod
     def all(type: str = "cpu") -> placement:
-        """All ranks of the world, in a row."""
+        """All ranks of the world, in a row. ("cuda" in a program that is alone: all its GPUs.)"""
         from flowedu.core.sbp.ranks import current
-        return placement(type, range(current().size))
+        size = current().size
+        return placement(type, range(shelf("GPUs of ranks").all_of(size) if type == "cuda" else size))
 
     @property
     def ranks(self) -> np.ndarray:
