@@ -189,7 +189,7 @@ _register_shelf({
     "small gradients in one message": "flowedu.distributed.rank_graphs:together",
     "hops without messages": "flowedu.distributed.rank_graphs:carve",
     "inputs that are not read": "flowedu.distributed.rank_graphs:unread",
-    "shards of other ranks": "flowedu.distributed.shards",
+    "shards of other ranks": "flowedu.distributed.shards", "GPUs of ranks": "flowedu.cuda.ranks",
     "why a call does not fit": "flowedu.calls.explain:misfit",
     "tensors from sizes": "flowedu.tensor.creation:construct",
     "signature of a job": "flowedu.oneflow04.job.signature:job_signature"})

@@ -6,6 +6,7 @@ collect_ignore_glob = [] if CHOSEN else ["test_*.py"]
 
 if CHOSEN:
     os.environ.setdefault("FLOWEDU_CUDA_CHECK", "1")
+    os.environ.setdefault("FLOWEDU_CUDA_DEVICES", "4")
     import flowedu as flow
 
     assert flow.cuda.is_available()                     # the simulator must be there before PyCUDA looks for a driver

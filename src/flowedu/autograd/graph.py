@@ -8,6 +8,7 @@ from flowedu.core.ops.dispatch import connect
 from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import GradientError
 from flowedu.errors.once import inert
+from flowedu.tensor import device as gpus
 
 
 class _Packed:
@@ -50,11 +51,14 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keep what backward needs in main memory, where it is already."""
+    """Keep what backward needs in main memory, and bring it back to its GPU for backward. pin_memory: in pinned memory."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
-        inert("save_on_cpu(pin_memory)", bool(pin_memory), False, "memory is pinned for a GPU only")
-        super().__init__(lambda t: t, lambda t: t)
+        inert("save_on_cpu(pin_memory)", bool(pin_memory) and not gpus.gpus(), False, "memory is pinned for a GPU only")
+
+        def pack(t: Tensor):
+            return (t.device, t.cpu().pin_memory() if pin_memory else t.cpu()) if t.place_ and t.lay is None else t
+        super().__init__(pack, lambda kept: kept if isinstance(kept, Tensor) else kept[1].to(kept[0]))
 
 
 __all__ = ["save_on_cpu", "saved_tensors_hooks"]

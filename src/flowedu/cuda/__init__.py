@@ -5,6 +5,7 @@ a tensor there, and ops on it are run by engine.py.
 """
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from flowedu.calls.later import later as _later
@@ -168,3 +169,4 @@ def _started() -> int:
 
 _device.gpus = _started
 _device.current = current_device
+_device.part = lambda name: import_module(f"flowedu.cuda.{name}")

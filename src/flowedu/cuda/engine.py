@@ -226,11 +226,12 @@ def carry(x: TensorBase, y: TensorBase) -> None:
                 s = current_stream(x.place_ - 1)
                 m.driver.memcpy_dtoh_async(memory_of(y), x.address, s.handle)
                 s.synchronize()
-            else:
-                for place in (x.place_, y.place_):           # it is written there, and nobody reads what lies here
-                    wait(place - 1)
-                m.driver.memcpy_dtod(y.address, x.address, x.size_ * x.dtype.bytes)
-                m.driver.Context.synchronize()
+            else:                                            # over the link, in turn with all else that both devices do
+                look(x.place_ - 1)
+                m.driver.memcpy_peer(y.address, x.address, x.size_ * x.dtype.bytes, m.context(y.place_ - 1),
+                                     m.context(x.place_ - 1))
+                if BLOCKING:
+                    wait(y.place_ - 1)
 
 
 def carry_into(y: TensorBase, x: TensorBase) -> None:

@@ -7,6 +7,7 @@ import functools
 import os
 import sys
 import threading
+import warnings
 
 from flowedu.core.values.here import here
 from flowedu.errors import DeviceError
@@ -61,12 +62,16 @@ class Machine:
             raise DeviceError(f"there is no device cuda:{index}", expected=f"an index from 0 to {self.count - 1}",
                               got=str(index), fix="FLOWEDU_CUDA_DEVICES says how many the simulator has"
                               if self.kind == "sim" else "")
-        if index not in self._contexts:
-            self._contexts[index] = self.driver.Device(index).retain_primary_context()
         if held:
             held.leave()
-        here.gpu = _Held(self.driver, self._contexts[index], index)
+        here.gpu = _Held(self.driver, self.context(index), index)
         return index
+
+    def context(self, index: int):
+        """The primary context of a device."""
+        if index not in self._contexts:
+            self._contexts[index] = self.driver.Device(index).retain_primary_context()
+        return self._contexts[index]
 
     def on(self, index: int | None) -> _On:
         """`with machine.on(1) as index:` this device is this thread's inside (None: the one it has)."""
@@ -84,7 +89,8 @@ class Machine:
         return self._limits[index]
 
     def _leave(self) -> None:
-        """A context that is still current when the process ends aborts it."""
+        """A context that is still current when the process ends aborts it. What other threads' hold ends with it."""
+        warnings.filterwarnings("ignore", ".*out-of-thread context could not be cleaned up")
         held = here.gpu
         if held:
             held.leave()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,17 @@ def for_type(file: str, t: str, wide: str = "") -> str:
     return HEAD + f"typedef {t} T;\n" + (f"typedef {wide} Wide;\n" if wide else "") + text(file)
 
 
+def once(f: Callable) -> Callable:
+    """functools.cache for what several threads ask for at a time: the first makes it, and the others get the same."""
+    cached, lock = functools.cache(f), threading.RLock()
+
+    @functools.wraps(f)
+    def call(*args):
+        with lock:
+            return cached(*args)
+    return call
+
+
 class Module:
     """A compiled source. Its functions are made when they are first asked for, on each device."""
 
@@ -73,6 +85,6 @@ class Module:
         return found
 
 
-@functools.cache
+@once
 def module(file: str, t: str, wide: str = "") -> Module:
     return Module(for_type(file, t, wide))

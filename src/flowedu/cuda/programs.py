@@ -12,7 +12,6 @@ that for the chains of a plan.
 """
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
@@ -21,7 +20,7 @@ from flowedu._kernels import TILES
 from flowedu.core.ops.program import Formula, raw_number
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.dtype import dtype as Dtype
-from flowedu.cuda.modules import HEAD, TYPES, Module, text
+from flowedu.cuda.modules import HEAD, TYPES, Module, once, text
 
 Key = tuple[Formula, tuple[int, ...]]                                # a program: formula, dtype codes of its inputs
 Place = tuple[Module, str]                                           # its module, and the name of its function there
@@ -72,7 +71,7 @@ CHEAP = frozenset("""neg abs sign square relu add sub mul maximum minimum square
     sqrt rsqrt tanh sigmoid""".split())
 
 
-@functools.cache
+@once
 def _group(kind: int, code: int) -> Module:
     return Module(group_source(next(n for n, c in TILES if c == code and _kind(n) == kind), code))
 

@@ -18,8 +18,9 @@ from flowedu.distributed.ranks.base import Comm
 from flowedu.distributed.ranks.mirror import Mirror
 from flowedu.errors import ArgumentError, CallError, ShapeError
 from flowedu.tensor import Tensor, from_numpy, no_grad
+from flowedu.tensor import device as gpus
 from flowedu.tensor.device import usable
-from flowedu.tensor.writing import bump
+from flowedu.tensor.devices import put
 
 
 def _comm() -> Comm:
@@ -27,26 +28,21 @@ def _comm() -> Comm:
     return engine.comm(engine.rank) if len(engine.owned) == 1 else Mirror(engine.size)
 
 
-def _numbers(x, name: str) -> np.ndarray:
-    """The numbers of a local tensor, contiguous; its own memory where that is."""
+def _local(x, name: str) -> Tensor:
+    """x, if it is a local tensor."""
     if not isinstance(x, Tensor) or x.is_global or x.is_lazy:
         kind = ("a global tensor" if x.is_global else "a tensor of a graph") if isinstance(x, Tensor) else type(x).__name__
         raise CallError(f"flow.comm.{name}: not a local tensor", expected="a local tensor", got=kind,
                         fix="x.to_local(), or x.to_global(sbp=...), which communicates itself")
-    if x.dtype.numpy is None:                                # bfloat16
+    return x
+
+
+def _numbers(x, name: str) -> np.ndarray:
+    """The numbers of a local tensor, contiguous; its own memory where that is. Those of a GPU by way of pinned memory."""
+    if _local(x, name).dtype.numpy is None:                  # bfloat16
         x = x.to(dt.float32)
-    a = x.numpy()
+    a = (gpus.part("pinned").fetched(x) if x.is_cuda else x).numpy()
     return a if a.flags.c_contiguous else np.array(a, order="C")
-
-
-def _fill(x: Tensor, a: np.ndarray) -> None:
-    """x[...] = a, without a gradient."""
-    if x.dtype.numpy is None:
-        with no_grad():
-            x.copy_(from_numpy(a))
-        return
-    np.copyto(x.numpy(), a)
-    bump(x)
 
 
 def _same(name: str, xs: Sequence[Tensor], n: int, like: Tensor, what: str) -> None:
@@ -55,7 +51,7 @@ def _same(name: str, xs: Sequence[Tensor], n: int, like: Tensor, what: str) -> N
         raise ArgumentError(f"flow.comm.{name}: {what} has not one tensor for each rank", expected=str(n), got=str(len(xs)),
                             fix=f"[flow.empty_like(x) for _ in range({n})]")
     for i, x in enumerate(xs):
-        _numbers(x, name)
+        _local(x, name)
         if x.shape != like.shape or x.dtype is not like.dtype:
             raise ShapeError(f"flow.comm.{name}: {what}[{i}] has another shape or dtype", got=f"{x.dtype} {tuple(x.shape)}",
                              expected=f"{like.dtype} {tuple(like.shape)}", fix="flow.empty_like(x)")
@@ -71,7 +67,7 @@ def _root(name: str, rank: int, c: Comm) -> int:
 def all_reduce(tensor: Tensor) -> Tensor:
     """tensor = the sum of all ranks' tensors, in place."""
     a = _numbers(tensor, "all_reduce")
-    _fill(tensor, _comm().all_reduce(a, what="flow.comm.all_reduce"))
+    put(tensor, _comm().all_reduce(a, what="flow.comm.all_reduce"))
     return tensor
 
 
@@ -80,17 +76,17 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor) -> None:
     c, a = _comm(), _numbers(tensor, "all_gather")
     _same("all_gather", tensor_list, c.size, tensor, "tensor_list")
     for y, part in zip(tensor_list, c.all_gather(a, what="flow.comm.all_gather")):
-        _fill(y, part)
+        put(y, part)
 
 
 def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor) -> None:
     """output_tensor = all ranks' input_tensor, one after the other along axis 0 (or along a new one)."""
     c, a = _comm(), _numbers(input_tensor, "all_gather_into_tensor")
-    whole, shape = (c.size, *a.shape), _numbers(output_tensor, "all_gather_into_tensor").shape
+    whole, shape = (c.size, *a.shape), _local(output_tensor, "all_gather_into_tensor").shape_()
     if shape not in (whole, (c.size * a.shape[0], *a.shape[1:]) if a.ndim else None):
         raise ShapeError("flow.comm.all_gather_into_tensor: the output has another shape", got=str(shape),
                          expected=str(whole), fix=f"flow.empty{whole}")
-    _fill(output_tensor, c.all_gather(a, what="flow.comm.all_gather_into_tensor").reshape(shape))
+    put(output_tensor, c.all_gather(a, what="flow.comm.all_gather_into_tensor").reshape(shape))
 
 
 def broadcast(tensor: Tensor, src: int = 0) -> Tensor:
@@ -100,7 +96,7 @@ def broadcast(tensor: Tensor, src: int = 0) -> Tensor:
     if got.shape != a.shape or got.dtype != a.dtype:
         raise ShapeError(f"flow.comm.broadcast: rank {src} sends another shape or dtype", got=f"{got.dtype} {got.shape}",
                          expected=f"{a.dtype} {a.shape}, as on rank {c.rank}", fix=f"flow.empty{got.shape} on the others")
-    _fill(tensor, got)
+    put(tensor, got)
     return tensor
 
 
@@ -114,7 +110,7 @@ def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int =
                                 fix="scatter_list=list(x.chunk(n))")
         _same("scatter", scatter_list, c.size, tensor, "scatter_list")
         parts = [_numbers(x, "scatter") for x in scatter_list]
-    _fill(tensor, _spread(c, src, parts, a))
+    put(tensor, _spread(c, src, parts, a))
     return tensor
 
 
@@ -134,7 +130,7 @@ def reduce(tensor: Tensor, dst: int = 0) -> Tensor:
     _root("reduce", dst, c)
     total = c.all_reduce(a, what="flow.comm.reduce")
     if c.rank == dst:
-        _fill(tensor, total)
+        put(tensor, total)
     return tensor
 
 
@@ -152,7 +148,7 @@ def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int = 0
     got = [a] * len(others) if isinstance(c, Mirror) else c.exchange(
         [], [(r, a.shape, a.dtype) for r in others], "flow.comm.gather")
     for r, part in (*zip(others, got), (dst, a)):
-        _fill(gather_list[r], part)
+        put(gather_list[r], part)
 
 
 def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]) -> None:
@@ -168,7 +164,7 @@ def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]
     got = [given[c.rank]] * len(others) if isinstance(c, Mirror) else c.exchange(
         [(r, given[r]) for r in others], [(r, room[r].shape, room[r].dtype) for r in others], "flow.comm.all_to_all")
     for r, part in (*zip(others, got), (c.rank, given[c.rank])):
-        _fill(output_tensor_list[r], part)
+        put(output_tensor_list[r], part)
 
 
 def reduce_scatter(output: Tensor, input_list: list[Tensor]) -> Tensor:
@@ -177,7 +173,7 @@ def reduce_scatter(output: Tensor, input_list: list[Tensor]) -> Tensor:
     _numbers(output, "reduce_scatter")
     _same("reduce_scatter", input_list, c.size, output, "input_list")
     parts = np.stack([_numbers(x, "reduce_scatter") for x in input_list])
-    _fill(output, c.reduce_scatter(parts, what="flow.comm.reduce_scatter"))
+    put(output, c.reduce_scatter(parts, what="flow.comm.reduce_scatter"))
     return output
 
 
@@ -187,7 +183,7 @@ def reduce_scatter_tensor(output_tensor: Tensor, input_tensor: Tensor) -> Tensor
     if a.size != c.size * y.size:
         raise ShapeError("flow.comm.reduce_scatter_tensor: the output is not one of equal parts of the input",
                          expected=f"{c.size} times {y.shape}", got=str(a.shape), fix="pad axis 0, or use reduce_scatter")
-    _fill(output_tensor, c.reduce_scatter(a.reshape(c.size, *y.shape), what="flow.comm.reduce_scatter_tensor"))
+    put(output_tensor, c.reduce_scatter(a.reshape(c.size, *y.shape), what="flow.comm.reduce_scatter_tensor"))
     return output_tensor
 
 
@@ -203,8 +199,7 @@ def recv(src: int, shape: Sequence[int] | None = None, dtype=None, device=None, 
     """The next tensor that rank src sends. Without `shape` and `dtype`, what send(..., send_meta=True) says; with both,
     those of send(..., send_meta=False). out: where to put it."""
     c = _comm()
-    if device is not None:
-        usable(device)
+    device = "cpu" if device is None else usable(device)
     if (shape is None) != (dtype is None):
         raise ArgumentError("flow.comm.recv: shape and dtype belong together", expected="both or neither",
                             got="shape" if dtype is None else "dtype", fix="both, with send_meta=False at the sender")
@@ -216,7 +211,7 @@ def recv(src: int, shape: Sequence[int] | None = None, dtype=None, device=None, 
     if dtype.numpy is None:
         got = got.to(dtype)
     if out is None:
-        return got
+        return got.to(device)
     if out.shape != got.shape or out.dtype is not got.dtype:
         raise ShapeError("flow.comm.recv: out has another shape or dtype", got=f"{out.dtype} {tuple(out.shape)}",
                          expected=f"{got.dtype} {tuple(got.shape)}", fix="out=flow.empty(shape, dtype=dtype)")

@@ -72,7 +72,7 @@ def of_first(layout: Layout, parts: Parts) -> Parts:
         group = tuple(d for i, d in enumerate(layout.devices)
                       if all(a == b for a, b, s in zip(layout.coords(i), at, layout.sbp) if s != "B"))
         first = group[0]
-        mine = parts[rank].numpy() if rank == first else None
+        mine = parts[rank].peek() if rank == first else None
         got = engine.comm(rank).broadcast(mine, first, tuple(sorted(group)), f"to_global at {user_line()}")
         out[rank] = parts[rank] if rank == first else from_numpy(got)
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from flowedu.core.sbp.ranks import use
+from flowedu.core.values.here import during
 from flowedu.distributed.ranks.meet import World
 from flowedu.distributed.ranks.workers import ThreadEngine, Workers
 from flowedu.errors import ArgumentError
@@ -22,7 +23,7 @@ def spawn(fn: Callable, nprocs: int = 1, args: Sequence = ()) -> list:
 
     def program(rank: int) -> Callable[[], object]:
         def run():
-            with use(ThreadEngine(world, rank)), own_generator():
+            with use(ThreadEngine(world, rank)), own_generator(), during(gpu=None):       # the thread keeps no GPU
                 return fn(*args)
         return run
 

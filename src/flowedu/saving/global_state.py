@@ -45,16 +45,19 @@ def save_global(obj: Any, path: str | os.PathLike, rank: int | None) -> None:
 
 
 def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) -> Any:
-    """What `rank` reads at `path`, on all ranks: tensors with placement("cpu", [rank]) and sbp broadcast."""
-    rank = _checked("flow.load: global_src_rank", rank)
+    """What `rank` reads at `path`, on all ranks: tensors with placement("cpu", [rank]) and sbp broadcast; with
+    map_location "cuda" on that rank's GPU."""
+    kind = "cuda" if str(map_location).startswith("cuda") else "cpu"
+    rank = _checked("flow.load: global_src_rank", rank, kind)
     tensors: dict[str, Any] = {}
 
     def read() -> list:
-        tree = state._Encoder(tensors).encode(state.load(path, map_location=map_location), "state")
+        found = state.load(path, map_location=None if kind == "cuda" else map_location)
+        tree = state._Encoder(tensors).encode(found, "state")
         return [tree, {n: [list(t.shape), _type(t).name] for n, t in tensors.items()}]
 
     tree, specs = _on(rank, read)
-    lay = lay_of(placement("cpu", [rank]), (BROADCAST,))
+    lay = lay_of(placement(kind, [rank]), (BROADCAST,))
 
     class Decoder(state._Decoder):
         def variable(self, name):
@@ -95,7 +98,7 @@ def _on(rank: int, f) -> Any:
     return result if engine.rank == rank else json.loads(said[0])
 
 
-def _checked(what: str, rank: int) -> int:
-    p = placement("cpu", [rank])
+def _checked(what: str, rank: int, kind: str = "cpu") -> int:
+    p = placement(kind, [rank])
     check_placement(p, what)
     return rank

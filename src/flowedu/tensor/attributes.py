@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.errors import ArgumentError
-from flowedu.tensor.device import CPU, device_of
+from flowedu.tensor.device import CPU, device_of, place_at
 from flowedu.tensor.dims import real_dim
 
 
@@ -69,8 +69,8 @@ attach(Tensor, {f.__name__: f for f in (size, dim, stride, storage_offset, eleme
                                         is_complex, is_inference, _is_view)})
 attach(Tensor, {
     "ndimension": dim, "nelement": Tensor.numel, "device": property(_device),
-    "is_cuda": property(lambda self: self.place_ > 0, doc="Whether it is on a GPU."),
-    "is_cpu": property(lambda self: self.place_ == 0, doc="Whether it is in main memory."),
+    "is_cuda": property(lambda self: place_at(self) > 0, doc="Whether it is on a GPU."),
+    "is_cpu": property(lambda self: place_at(self) == 0, doc="Whether it is in main memory."),
     "is_sparse": _always(False), "is_quantized": _always(False), "is_meta": _always(False),
     "layout": _always("strided"), "__complex__": lambda self: complex(self.item()),
     "is_local": property(lambda self: self.lay is None, doc="Whether it lives in one process, on one device."),

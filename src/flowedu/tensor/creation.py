@@ -16,6 +16,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
 from flowedu.errors.once import inert
+from flowedu.tensor import device as gpus
 from flowedu.tensor.device import place_of
 from flowedu.tensor.devices import made_on
 from flowedu.tensor.dims import reshaped, sizes
@@ -25,7 +26,6 @@ from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)
 
 _CONSTANT, _RANGE = REGISTRY["constant"], REGISTRY["range"]
 listed = sizes
-PINNED = "memory is pinned for a GPU only"
 
 
 def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
@@ -49,21 +49,26 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, placem
     """A tensor with a copy of numbers, nested lists or an array. Floats become the default dtype (float32), ints int64,
     bools bool; arrays keep theirs. Lists may hold tensors. Raises ShapeError for ragged lists, DTypeError for what is not
     a number."""
-    inert("tensor(pin_memory)", bool(pin_memory), False, PINNED)
+    inert("tensor(pin_memory)", bool(pin_memory) and not gpus.gpus(), False, "memory is pinned for a GPU only")
     if isinstance(data, Tensor):
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.clone().detach() or "
                       "sourceTensor.clone().detach().requires_grad_(True), rather than flow.tensor(sourceTensor).",
                       UserWarning, stacklevel=2)
-    return finished(_made(data, _kind(dtype), True), device, requires_grad, placement, sbp)
+    made = _made(data, _kind(dtype), True)
+    return finished(made.pin_memory() if pin_memory else made, device, requires_grad, placement, sbp)
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
-    """The tensor itself, a tensor over the array's memory, or a new one from numbers and lists."""
+    """The tensor itself, a tensor over the array's memory (also a GPU's, of any object with __cuda_array_interface__), or a
+    new one from numbers and lists."""
     kind = _kind(dtype)
     if isinstance(data, Tensor):
         return finished(data if kind is None else cast(data, kind), device)
     if isinstance(data, np.ndarray) and (kind is None or kind.numpy == data.dtype):
         return finished(from_numpy(data), device)
+    if hasattr(data, "__cuda_array_interface__"):
+        gpus.usable("cuda")
+        return as_tensor(gpus.part("exchange").taken(data), dtype, device)
     return finished(_made(data, kind, False), device)
 
 
@@ -71,6 +76,8 @@ def _made(data, kind, copy):
     if isinstance(data, Tensor):
         data = data.detach()
         return cast(data, kind) if kind is not None and kind is not data.dtype else copy_of(data)
+    if hasattr(data, "__cuda_array_interface__"):
+        return _made(as_tensor(data), kind, copy)
     if isinstance(data, (list, tuple)) and _holds_tensors(data):
         return _from_tensors(data, kind)
     known = isinstance(data, (np.ndarray, np.generic))
@@ -116,7 +123,7 @@ def _from_tensors(data, kind):
 def empty(*size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
           pin_memory: bool = False, memory_format=None) -> Tensor:
     """Memory as it is found (in a graph: zeros)."""
-    inert("empty(pin_memory)", bool(pin_memory), False, PINNED)
+    inert("empty(pin_memory)", bool(pin_memory) and not gpus.gpus(), False, "memory is pinned for a GPU only")
     shape, kind = sizes(size), _kind(dtype) or default_float()
     if min(shape, default=0) < 0:
         raise ShapeError("empty: Trying to create tensor with negative dimension", expected="sizes of 0 or more",
@@ -128,7 +135,7 @@ def empty(*size, dtype=None, device=None, requires_grad: bool = False, placement
         t = _filled("empty", lying, 0, kind)
     else:
         t = new_elsewhere(lying, kind, place) if place else _empty(lying, kind, Tensor)
-    t = out_of_order(t, order)
+    t = out_of_order(t.pin_memory() if pin_memory else t, order)
     return finished(t, device, requires_grad, placement, sbp)
 
 

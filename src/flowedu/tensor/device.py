@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from flowedu.errors import CallError, DeviceError
 
@@ -59,6 +60,13 @@ CPU = device("cpu", 0)
 # flowedu.cuda puts its own here: how many GPUs tensors can be on, and which is this thread's.
 gpus: Callable[[], int] = lambda: 0
 current: Callable[[], int] = lambda: 0
+part: Callable[[str], Any] = lambda name: None           # a module of flowedu.cuda, where there is a GPU
+
+
+def place_at(x) -> int:
+    """The number of a tensor's device, as memory blocks have it; of a global one 1 where its placement is of GPUs."""
+    lay = x.lay
+    return x.place_ if lay is None else int(lay.placement.type == "cuda")
 
 
 def device_of(place: int) -> device:

@@ -2,14 +2,18 @@
 from __future__ import annotations
 
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import copy_of
+from flowedu.core.ops.arrays import copy_of, from_numpy
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import carried, connect, constants_on, custom_node, is_grad_enabled, set_history
+from flowedu.core.ops.dispatch import carried, connect, constants_on, custom_node, is_grad_enabled, set_history, unrecorded
 from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
+from flowedu.core.values.storage import view
 from flowedu.errors import ArgumentError, CallError, LazyTensorError, MissingAttributeError
-from flowedu.tensor.device import device, device_of, place_of
+from flowedu.tensor import device as gpus
+from flowedu.tensor.device import device, device_of, place_at, place_of
+from flowedu.tensor.globals import to_global
 from flowedu.tensor.memory_format import checked, contiguous, copied, preserve_format
+from flowedu.tensor.writing import bump
 
 _CAST = REGISTRY["cast"]
 
@@ -25,19 +29,48 @@ class Moved(Custom):
         return [moved(douts[0], self.place)]
 
 
-def moved(x: Tensor, place: int) -> Tensor:
-    """x on a device (0: the CPU, 1 + k: cuda:k), recorded; itself where it is there."""
-    if x.place_ == place and x.is_eager:
-        return x
-    if x.lay is not None or x.is_lazy:
+def moved(x: Tensor, place: int, non_blocking: bool = False) -> Tensor:
+    """x on a device (0: the CPU, 1 + k: cuda:k), recorded; itself where it is there. A global one on the same ranks'
+    devices of that kind. non_blocking: what is pinned is still being copied when this returns."""
+    if x.is_lazy:
         if not place:
             return x
-        raise (LazyTensorError if x.is_lazy else ArgumentError)(
-            "to: a tensor of an nn.Graph, or a global one, stays where it is", expected="an eager local tensor",
-            got="a lazy tensor" if x.is_lazy else "a global tensor", fix="x.to_local() is this rank's part")
-    y = carried(x, place)
+        raise LazyTensorError("to: a tensor of an nn.Graph stays where it is", expected="an eager tensor",
+                              got="a lazy tensor", fix="graphs are on the CPU")
+    if x.lay is not None:
+        return _placed(x, "cuda" if place else "cpu")
+    if x.place_ == place:
+        return x
+    y = _as_it_lies(x, place, non_blocking)
     if x.requires_grad and is_grad_enabled():
         set_history(y, custom_node(Moved(x), (x,)))
+    return y
+
+
+def _placed(x: Tensor, kind: str) -> Tensor:
+    """A global tensor on the same ranks' devices of another kind."""
+    p = x.lay.placement
+    if p.type == kind:
+        return x
+    from flowedu.core.sbp.names import placement
+    return to_global(x, placement(kind, p.ranks), x.lay.sbp)
+
+
+def _as_it_lies(x: Tensor, place: int, non_blocking: bool) -> Tensor:
+    """A copy of x on a device, its elements in the order of x's if those lie without gaps (channels_last stays so)."""
+    dense = x
+    if not x.row_major_():
+        order = sorted(range(x.ndim), key=lambda d: -x.strides[d])
+        dense = view(x, [x.shape_()[d] for d in order], [x.strides[d] for d in order], 0, Tensor)
+        if not dense.row_major_():
+            return carried(x, place)
+    if non_blocking and place and not x.place_:
+        y = gpus.part("pinned").queued(dense, place)
+    else:
+        y = carried(dense, place)
+    if dense is not x:
+        y = view(y, x.shape_(), x.strides, 0, Tensor)
+    y.uniform = x.uniform
     return y
 
 
@@ -91,11 +124,16 @@ def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_bl
                         "to(other)", got=", ".join(map(repr, args)))
     if other is not None:
         dtype = other.dtype
-    place = self.place_ if device is None and other is None else place_of(device) if other is None else other.place_
+    if self.lay is not None and (isinstance(device, int) or isinstance(device, str) and ":" in device):
+        raise ArgumentError("to: a global tensor goes to a kind of device; its ranks say to which of them",
+                            expected='"cpu" or "cuda"', got=repr(device),
+                            fix="x.to_global(placement=...) brings it to other ranks")
+    own = place_at(self)
+    place = own if device is None and other is None else place_of(device) if other is None else place_at(other)
     format = None if memory_format is None else checked("to", memory_format)
     kind = None if dtype is None else dt.as_dtype(dtype, "to: dtype")
     y = _CAST.call((self,), (kind,)) if kind is not None and kind is not self.dtype else self
-    y = moved(y, place) if place != self.place_ else y
+    y = moved(y, place, non_blocking) if place != own else y
     if format is not None and format is not preserve_format:
         y = contiguous(y, format)
     return y if y is not self or not copy else copy_of(self) if format is None else copied(self, format, "to")
@@ -110,19 +148,28 @@ def _is_dtype(x) -> bool:
 
 def cpu(self) -> Tensor:
     """A copy in main memory; itself where it is there."""
-    return moved(self, 0) if self.place_ else self
+    return moved(self, 0) if place_at(self) else self
 
 
 def cuda(self, device=None, non_blocking: bool = False) -> Tensor:
     """A copy on a GPU (default: the current one); itself where it is there. Raises DeviceError: there is no GPU."""
-    d = "cuda" if device is None else device
-    return moved(self, place_of(d))
+    return to(self, "cuda" if device is None else device, non_blocking=non_blocking)
+
+
+def put(x: Tensor, a) -> None:
+    """x takes the numbers of an array of its shape, wherever it is, without a gradient."""
+    if x.place_ or x.dtype.numpy is None:
+        with unrecorded():
+            x.copy_(from_numpy(a))
+        return
+    x.numpy()[...] = a
+    bump(x)
 
 
 def record_stream(self, stream) -> None:
     """Tells that kernels of another stream use this memory: it is given to others only when that stream is done with it."""
-    if self.place_:
-        owner = self.owner_
+    owner = self.owner_
+    if hasattr(owner, "users"):                          # memory of another library's is that library's business
         owner.users = {*(owner.users or ()), stream}
 
 
@@ -134,7 +181,8 @@ def cuda_array_interface(self) -> dict:
                                     fix='x.to("cuda")')
     item = self.dtype.bytes
     return {"shape": self.shape_(), "typestr": self.dtype.numpy.str, "data": (self.address, self.readonly_),
-            "strides": tuple(s * item for s in self.strides), "version": 3}
+            "strides": tuple(s * item for s in self.strides), "version": 3,
+            "stream": gpus.part("exchange").here(self.place_ - 1)}
 
 
 TYPE_NAMES = {dt.float32: "FloatTensor", dt.float64: "DoubleTensor", dt.float16: "HalfTensor",
@@ -154,11 +202,22 @@ def type_(self, dtype=None, non_blocking: bool = False):
 
 
 def pin_memory(self, device=None) -> Tensor:
-    """Itself: copies wait until they are done, pinned or not."""
-    return self
+    """A copy in pinned main memory, which a GPU reads by itself: of it `.to("cuda", non_blocking=True)` returns at once.
+    Itself where it is pinned, and where there is no GPU to pin for. Raises ArgumentError for a tensor that is on a GPU."""
+    if place_at(self) or self.lay is not None:
+        raise ArgumentError("pin_memory: only dense CPU tensors can be pinned", expected="a local tensor in main memory",
+                            got="a global tensor" if self.lay is not None else f"a tensor on {self.device}", fix="x.cpu()")
+    if not gpus.gpus() or is_pinned(self) or self.is_lazy:
+        return self
+    return gpus.part("pinned").copied(self)
+
+
+def is_pinned(self) -> bool:
+    """Whether it lies in pinned memory."""
+    return not self.place_ and self.has_memory and gpus.gpus() > 0 and gpus.part("pinned").block_of(self) is not None
 
 
 connect(move=moved)
 attach(Tensor, {"to": to, "cpu": cpu, "cuda": cuda, "type": type_, "pin_memory": pin_memory, "record_stream": record_stream,
                 "__cuda_array_interface__": property(cuda_array_interface),
-                "is_pinned": lambda self: False})
+                "is_pinned": is_pinned})

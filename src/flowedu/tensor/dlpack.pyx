@@ -1,4 +1,4 @@
-"""DLPack: handing memory to other libraries, and taking theirs, without copying.
+"""DLPack, and GPU memory that is told by its address: handing memory to other libraries, and taking theirs, without copying.
 
 A capsule holds a C struct with address, dtype, shape, strides and a `deleter`. Whoever takes it renames the capsule to
 "used_..." and calls the deleter when done; a capsule nobody took calls it itself.
@@ -9,7 +9,7 @@ from cpython.pycapsule cimport (PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsu
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from flowedu._kernels.core.abi cimport *
-from flowedu.core.values.storage cimport Array, Block, block_over
+from flowedu.core.values.storage cimport ELSEWHERE, Array, Block, block_over
 
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.errors import DeviceError, DTypeError, ShapeError
@@ -60,6 +60,9 @@ cdef extern from *:
 
 cdef enum:
     READ_ONLY = 1
+    CPU = 1                      # types of devices
+    CUDA = 2
+    MANAGED = 13                 # memory of CUDA's that the CPU reads, too
 cdef const char *NAMES[4]
 NAMES[0], NAMES[1] = b"dltensor", b"used_dltensor"
 NAMES[2], NAMES[3] = b"dltensor_versioned", b"used_dltensor_versioned"
@@ -91,7 +94,9 @@ cdef void drop_capsule(object capsule) noexcept:
 
 cdef void describe(Array a, fe_dl_tensor *t, int64_t *dims) noexcept:
     cdef int i
-    t.data, t.device.device_type, t.device.device_id = a.v.data, 1, 0
+    t.data, t.device.device_type, t.device.device_id = a.v.data, CPU, 0
+    if a.block.device:
+        t.device.device_type, t.device.device_id = CUDA, a.block.device - 1
     t.ndim, t.byte_offset, t.dtype.lanes = a.v.ndim, 0, 1
     t.dtype.code, t.dtype.bits = TYPES[a.v.dtype]
     t.shape, t.strides = dims, dims + 8
@@ -101,8 +106,6 @@ cdef void describe(Array a, fe_dl_tensor *t, int64_t *dims) noexcept:
 
 def export(Array a, bint versioned):
     """A capsule over the memory of `a`, which it keeps alive."""
-    if a.block.device != 0:
-        raise BufferError(f"dlpack: this tensor is on cuda:{a.block.device - 1}; x.cpu() is a copy that can be handed over")
     cdef fe_dl_managed *old
     cdef fe_dl_versioned *new
     if not versioned:
@@ -137,8 +140,8 @@ cdef class Borrowed:
             self.new.deleter(self.new)
 
 
-def take(capsule, cls=Array):
-    """An array of class `cls` over the memory in a capsule."""
+def take(capsule, cls=Array, gpus=0):
+    """An array of class `cls` over the memory in a capsule. gpus: how many there are whose memory we can look at."""
     cdef Array a
     cdef Borrowed owner
     cdef Block *b
@@ -162,9 +165,11 @@ def take(capsule, cls=Array):
         t, readonly = &new.dl_tensor, new.flags & READ_ONLY
     else:
         t = &(<fe_dl_managed *>PyCapsule_GetPointer(capsule, NAMES[0])).dl_tensor
-    if t.device.device_type != 1:
-        raise DeviceError("from_dlpack: the memory is not the CPU's", expected="device type 1 (cpu)",
-                          got=f"device type {t.device.device_type}", fix="bring it to the CPU first")
+    gpu = t.device.device_type in (CUDA, MANAGED)
+    if t.device.device_type != CPU and not (gpu and 0 <= t.device.device_id < gpus):
+        raise DeviceError("from_dlpack: the memory is of a device that is not in use here", got=f"device type "
+                          f"{t.device.device_type}, number {t.device.device_id}", expected="device type 1 (cpu)" + (
+                          f", or 2 (cuda) and a number from 0 to {gpus - 1}" if gpus else ""), fix="bring it to the CPU first")
     dtype = BY_TYPE.get((t.dtype.code, t.dtype.bits))
     if dtype is None or t.dtype.lanes != 1:
         raise DTypeError("from_dlpack: flowedu has no such dtype", expected=", ".join(d.name for d in BY_CODE),
@@ -188,4 +193,23 @@ def take(capsule, cls=Array):
     PyCapsule_SetName(capsule, NAMES[which + 1])
     a.block = b
     a.v.data = b.data
+    if gpu:
+        b.device = t.device.device_id + 1
+        a.flags |= ELSEWHERE
+    return a
+
+
+def on_gpu(size_t address, shape, strides, dtype, int gpu, bint readonly, owner, cls=Array):
+    """An array of class `cls` over memory of a GPU, which `owner` keeps. strides: in elements, not negative."""
+    cdef Array a
+    cdef int i
+    cdef int64_t last = 0
+    a = cls.__new__(cls)
+    a.v.ndim, a.v.dtype = len(shape), dtype.code
+    for i in range(a.v.ndim):
+        a.v.shape[i], a.v.stride[i] = shape[i], strides[i]
+        last += max(a.v.shape[i] - 1, 0) * a.v.stride[i]
+    a.block = block_over(<char *>address, 0 if 0 in shape else (last + 1) * dtype.bytes, owner)
+    a.block.device, a.block.readonly, a.v.data = gpu + 1, readonly, a.block.data
+    a.flags |= ELSEWHERE
     return a

@@ -9,6 +9,7 @@ from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError
+from flowedu.tensor import device as devices
 from flowedu.tensor import dlpack
 from flowedu.tensor.devices import beside
 
@@ -34,15 +35,30 @@ def __array__(self, dtype=None, copy=None) -> np.ndarray:
 # ---- DLPack
 def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
                copy: bool | None = None):
-    """A capsule over this memory, for another library's from_dlpack."""
+    """A capsule over this memory, for another library's from_dlpack.
+
+    Args:
+        stream: of a tensor on a GPU, where it will be used (1 or None: the default stream): that waits for what was queued
+            here; -1: it need not.
+        dl_device: where the memory is wanted: where it is, or (1, 0), the CPU, for a copy there.
+
+    Raises BufferError for what cannot be handed over: it requires a gradient, or is elsewhere and copy is False.
+    """
     self._need_data("__dlpack__()")
-    if stream is not None and stream != -1:
+    if self.lay is not None:
+        raise BufferError("dlpack: a global tensor is no one array: x.to_local() is this rank's part of it")
+    if stream is not None and stream != -1 and not self.place_:
         raise ArgumentError("__dlpack__: a CPU tensor has no stream", expected="None", got=repr(stream))
     if self.requires_grad:
         raise BufferError("can't export tensors that require gradient; use tensor.detach()")
-    if dl_device is not None and not self.place_ and tuple(int(i) for i in dl_device) != (1, 0):
-        raise BufferError(f"dlpack: this tensor is on the CPU, device (1, 0), not {tuple(dl_device)}")
+    wanted, own = None if dl_device is None else tuple(int(i) for i in dl_device), __dlpack_device__(self)
+    if wanted not in (None, own) and (wanted != (1, 0) or copy is False):
+        where = f"cuda:{own[1]}" if self.place_ else "the CPU"
+        raise BufferError(f"dlpack: this tensor is on {where}, device {own}, not {wanted}")
     t = self if not copy else copy_of(self.detach())
+    t = t if wanted in (None, own) else t.cpu()
+    if t.place_ and stream != -1:
+        devices.part("exchange").handed_over(t.place_ - 1, stream)
     return dlpack.export(t, max_version is not None and tuple(max_version) >= (1, 0))
 
 
@@ -51,16 +67,21 @@ def __dlpack_device__(self) -> tuple[int, int]:
 
 
 def from_dlpack(x) -> Tensor:
-    """A tensor over the memory of another library's array, or of a DLPack capsule."""
+    """A tensor over the memory of another library's array, or of a DLPack capsule; on the device where that is. What the
+    other library has queued there is done before what is queued here from now on."""
     if hasattr(x, "__dlpack__"):
+        kind, index = (int(i) for i in x.__dlpack_device__()) if hasattr(x, "__dlpack_device__") else (1, 0)
+        stream = {}
+        if kind in (2, 13) and index < devices.gpus():
+            stream = {"stream": devices.part("exchange").here(index)}
         try:
-            x = x.__dlpack__(max_version=(1, 0))
+            x = x.__dlpack__(max_version=(1, 0), **stream)
         except TypeError:                                # an older producer
-            x = x.__dlpack__()
+            x = x.__dlpack__(**stream)
     elif type(x).__name__ != "PyCapsule":
         raise CallError("from_dlpack: this object has no __dlpack__", expected="an array, a tensor or a capsule",
                         got=type(x).__name__)
-    return dlpack.take(x, Tensor)
+    return dlpack.take(x, Tensor, devices.gpus())
 
 
 # ---- memory

@@ -56,7 +56,9 @@ def device_name(place: int) -> str:
 
 def need_cpu(what: str, name: str, x) -> None:
     """Raise UnsupportedError for a tensor (or Array) on a GPU, where what is computed, or the graph, is on the CPU."""
-    if x.place_:
-        raise UnsupportedError(f"{what}: {name} is on cuda:{x.place_ - 1}, and this runs on the CPU", got=f"{x.dtype.name}"
-                               f"{list(x.shape)} on cuda:{x.place_ - 1}", expected="tensors on the CPU",
+    lay = getattr(x, "lay", None)
+    if x.place_ or lay is not None and lay.placement.type == "cuda":
+        where = device_name(x.place_) if lay is None else str(lay.placement)
+        raise UnsupportedError(f"{what}: {name} is on {where}, and this runs on the CPU", got=f"{x.dtype.name}"
+                               f"{list(x.shape)} on {where}", expected="tensors on the CPU",
                                fix="x.cpu(), module.cpu(); a graph made anew runs where its tensors are")

@@ -21,9 +21,13 @@ cdef Lay one_device(tuple inputs):
     """How the results lie if all inputs are in the memory of one device; None: `spread_call` has to see to it."""
     cdef PyObject *x                               # borrowed: counting references costs 20 ns of a call of 160
     cdef PyObject *lay = NULL
-    cdef int i
+    cdef int i, device = -1
     for i in range(len(inputs)):
         x = <PyObject *>inputs[i]
+        if (<TensorBase>x).block != NULL and ((<TensorBase>x).v.ndim or (<TensorBase>x).block.device):
+            if device >= 0 and device != (<TensorBase>x).block.device:         # a constant is still to be brought there
+                return None
+            device = (<TensorBase>x).block.device
         if (<TensorBase>x).lay_ is None:
             if not (<TensorBase>x).flags & UNIFORM:          # it may differ from rank to rank: spread_call says what is wrong
                 return None
@@ -125,6 +129,7 @@ cdef int take_memory(TensorBase x, TensorBase y) except -1:
     set_link(x, None)
     set_lay(x, y.lay_)
     set_flag(x, UNIFORM, y.flags & UNIFORM)
+    set_flag(x, ELSEWHERE, y.flags & ELSEWHERE)
     if x.rare is not None:
         x.rare.parts = None if y.rare is None else y.rare.parts
     x.epoch += 1

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from flowedu.core.shelves import shelf
 from flowedu.core.values.size import Size
 from flowedu.errors import ArgumentError, DTypeError, FlowError
 
@@ -20,7 +21,7 @@ class placement:
     Ranks are kept sorted, as in OneFlow: [1, 0] is [0, 1]. Two placements are equal if type and ranks are.
 
     Args:
-        type: "cpu" or "cuda".
+        type: "cpu" or "cuda" (rank r of a process has cuda:r).
         ranks: ranks (0, 1 ...) of the world, each once, in a list or nested lists of equal length. {machine: [ids]} too.
 
     Raises:
@@ -51,9 +52,10 @@ class placement:
 
     @staticmethod
     def all(type: str = "cpu") -> placement:
-        """All ranks of the world, in a row."""
+        """All ranks of the world, in a row. ("cuda" in a program that is alone: all its GPUs.)"""
         from flowedu.core.sbp.ranks import current
-        return placement(type, range(current().size))
+        size = current().size
+        return placement(type, range(shelf("GPUs of ranks").all_of(size) if type == "cuda" else size))
 
     @property
     def ranks(self) -> np.ndarray:

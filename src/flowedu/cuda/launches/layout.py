@@ -1,12 +1,10 @@
 """Launches of what moves elements: copy, concat, slice_grad, slice_part, fill; and cast and range."""
 from __future__ import annotations
 
-import functools
-
 from flowedu.core.ops.program import raw_number
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.cuda.launch import ALL, NUMBERS, Call, blocks, kernel
-from flowedu.cuda.modules import HEAD, Module, text
+from flowedu.cuda.modules import HEAD, Module, once, text
 from flowedu.cuda.view import View
 from flowedu.cuda.walk import joined, packed
 
@@ -99,7 +97,7 @@ def cast_source(code: int) -> str:
     return HEAD + f"#define FROM {code}\n" + text("cast.cu")
 
 
-@functools.cache
+@once
 def _casts(code: int) -> Module:
     return Module(cast_source(code))
 

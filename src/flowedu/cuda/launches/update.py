@@ -4,7 +4,6 @@ parameter that does not lie side by side has a launch of its own.
 The rules are those of the CPU: rows X(name, members, loop, fields) of its headers, which are read here."""
 from __future__ import annotations
 
-import functools
 import re
 import struct
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from flowedu.cuda.launch import MOST_BLOCKS, Call, kernel
 from flowedu.cuda.launches.many import Table, pieces
-from flowedu.cuda.modules import TYPES, WIDE, Module, for_type, text
+from flowedu.cuda.modules import TYPES, WIDE, Module, for_type, once, text
 from flowedu.cuda.view import View
 from flowedu.cuda.walk import packed
 
@@ -56,7 +55,7 @@ def source(code: int) -> str:
     return "\n".join([for_type("update.cu", TYPES[code], WIDE[code]), *lines, ""])
 
 
-@functools.cache
+@once
 def _module(code: int) -> Module:
     return Module(source(code))
 

@@ -20,7 +20,7 @@ from flowedu.core.sbp.ranks import current
 from flowedu.distributed.ranks.base import Comm
 from flowedu.errors import ArgumentError, CommError, DTypeError
 from flowedu.tensor import Tensor, full
-from flowedu.tensor.writing import bump
+from flowedu.tensor.devices import put
 
 
 class _Gate(Function):
@@ -35,7 +35,7 @@ class _Gate(Function):
     @staticmethod
     def backward(ctx, *grads):
         ctx.buckets.begin(ctx.parameters)
-        nothing = [full((), 0.0, dtype=p.dtype).expand(p.shape) for p in ctx.parameters]
+        nothing = [full((), 0.0, dtype=p.dtype, device=p.device).expand(p.shape) for p in ctx.parameters]
         return (None, None, *grads, *nothing)
 
 
@@ -99,7 +99,7 @@ class Buckets:
             if p.grad is None:
                 part[...] = 0
             else:
-                np.multiply(p.grad.numpy(), 1 / self.comm.size, out=part)
+                np.multiply(p.grad.peek(), 1 / self.comm.size, out=part)
         b.arrive = self.comm.start_all_reduce(b.flat, "DistributedDataParallel")
 
     def _finish(self) -> None:
@@ -108,8 +108,7 @@ class Buckets:
             b.arrive = None
             for p, part in b.parts():
                 if p.grad is not None:
-                    np.copyto(p.grad.numpy(), part)
-                    bump(p.grad)
+                    put(p.grad, part)
         self.next = None
 
 
@@ -205,12 +204,11 @@ def _broadcast(comm: Comm, tensors: Sequence[Tensor]) -> None:
         if dtype.numpy is None:
             raise DTypeError("DistributedDataParallel: NumPy lacks a buffer's dtype", expected="another", got=repr(dtype),
                              fix="broadcast_buffers=False, broadcast_parameters=False")
-        arrays = [x.numpy() for x in xs]
+        arrays = [x.peek() for x in xs]
         flat = np.concatenate([a.reshape(-1) for a in arrays]) if comm.rank == 0 else None
         flat = comm.broadcast(flat, 0, what="DistributedDataParallel")
         at = 0
         for x, a in zip(xs, arrays):
             if comm.rank:
-                np.copyto(a, flat[at:at + a.size].reshape(a.shape))
-                bump(x)
+                put(x, flat[at:at + a.size].reshape(a.shape))
             at += a.size

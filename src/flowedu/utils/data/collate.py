@@ -1,7 +1,7 @@
 """From a list of items to a batch."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,15 +55,24 @@ def default_collate(batch: Sequence) -> Any:
 
 def default_convert(data: Any) -> Any:
     """Arrays become tensors, also in containers; everything else stays. (What batch_size=None does to an item.)"""
-    if isinstance(data, (np.ndarray, np.generic)) and data.dtype.kind not in "SUO":
-        return from_numpy(_plain(data))
+    number = lambda x: isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "SUO"
+    return _each(data, lambda x: from_numpy(_plain(x)) if number(x) else x)
+
+
+def pinned(batch: Any) -> Any:
+    """The batch with all that can be in pinned memory there: tensors, also in containers, and what has a pin_memory()."""
+    return _each(batch, lambda x: x.pin_memory() if hasattr(x, "pin_memory") else x)
+
+
+def _each(data: Any, one: Callable[[Any], Any]) -> Any:
+    """`one` of everything in a nested dict, list or tuple."""
     if isinstance(data, Mapping):
-        return _as(type(data), {k: default_convert(v) for k, v in data.items()})
+        return _as(type(data), {k: _each(v, one) for k, v in data.items()})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*map(default_convert, data))
+        return type(data)(*[_each(v, one) for v in data])
     if type(data) in (list, tuple):
-        return type(data)(map(default_convert, data))
-    return data
+        return type(data)(_each(v, one) for v in data)
+    return one(data)
 
 
 def _as(kind: type, made: dict) -> Any:

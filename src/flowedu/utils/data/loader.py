@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from flowedu.errors import ArgumentError, CallError
 from flowedu.errors.once import inert
+from flowedu.tensor import device as gpus
 from flowedu.tensor.generator import Generator
-from flowedu.utils.data.collate import default_collate, default_convert
+from flowedu.utils.data.collate import default_collate, default_convert, pinned
 from flowedu.utils.data.dataset import Dataset, IterableDataset
 from flowedu.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, drawn_seed
 from flowedu.utils.data.worker import BATCH, END, Fetch, raised
@@ -27,7 +28,8 @@ class DataLoader:
         sampler: an order of its own. batch_sampler: lists of numbers, each a batch.
         num_workers: processes that make batches; 0: this one does. Batches come in the same order however many there are.
         collate_fn: makes a batch of a list of items; default: default_collate.
-        pin_memory: True says once that memory is pinned for a GPU only.
+        pin_memory: batches lie in pinned memory, of which `.to("cuda", non_blocking=True)` returns at once; objects with a
+            method pin_memory() are asked for it. Without a GPU that is said once, and nothing done.
         drop_last: leave out a last batch that is smaller.
         timeout: seconds to wait for a batch of the workers; 0: no end.
         worker_init_fn: called with its number in every worker that starts.
@@ -35,7 +37,7 @@ class DataLoader:
         generator: of random orders and of the workers' seeds; default: that of flow.manual_seed.
         prefetch_factor: batches every worker makes ahead; default 2.
         persistent_workers: keep the processes for the next epoch.
-        pin_memory_device, in_order: likewise; batches always come in order.
+        pin_memory_device, in_order: do nothing: what is pinned is so for all GPUs, and batches always come in order.
 
     Raises: ArgumentError (a ValueError) for arguments that exclude each other or are out of range.
 
@@ -54,8 +56,9 @@ class DataLoader:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         _check_order(dataset, batch_size, shuffle, sampler, batch_sampler, drop_last)
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
-        for option, value, neutral, why in (("pin_memory", bool(pin_memory), False, "memory is pinned for a GPU only"),
-                                            ("pin_memory_device", pin_memory_device, "", "memory is pinned for a GPU only"),
+        in_vain = bool(pin_memory) and not gpus.gpus()
+        for option, value, neutral, why in (("pin_memory", in_vain, False, "memory is pinned for a GPU only"),
+                                            ("pin_memory_device", pin_memory_device, "", "memory is pinned for all GPUs"),
                                             ("in_order", in_order, True, "batches always come in order")):
             inert(f"DataLoader({option})", value, neutral, why)
         self.pin_memory, self.generator, self.worker_init_fn = pin_memory, generator, worker_init_fn
@@ -105,7 +108,11 @@ class DataLoader:
                 if self._iterable:
                     return
                 raise
-            yield batch
+            yield self._given(batch)
+
+    def _given(self, batch: Any) -> Any:
+        """A batch as it is given out."""
+        return pinned(batch) if self.pin_memory else batch
 
     def __len__(self) -> int:
         """The number of batches. Of an iterable data set: what its __len__ makes likely."""
@@ -178,7 +185,7 @@ class _Batches:
                 self.given += 1
                 self._ask()
                 if kind == BATCH:
-                    return content
+                    return self.loader._given(content)
                 if kind != END:
                     break
         except StopIteration:

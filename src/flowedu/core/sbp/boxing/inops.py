@@ -1,6 +1,6 @@
 """A hop in ops, on all parts at once: it works on whatever the interpreter in charge works on, values of a graph or
-tensors, and is differentiable where they are. Devices share memory here, so parts that are equal on several devices are one
-value; the bytes a route tells are those a network would carry.
+tensors, and is differentiable where they are. Devices share memory here (GPUs do not: cuda/ranks.py), so parts that are
+equal on several devices are one value; the bytes a route tells are those a network would carry.
 
 Who needs what is worked out once, from the two layouts; what is left is a function of the parts.
 """
@@ -50,7 +50,7 @@ def transferred(src: Layout, dst: Layout, spec: Spec) -> Run:
             held[device][1] == pieces[0].box               # exactly that
         keys.append(held[device][0] if has else (dst.slot(i), whole))
         if keys[-1] not in recipes:
-            recipes[keys[-1]] = itemgetter(keys[-1]) if has else _assembled(need, whole, held, reducer, spec)
+            recipes[keys[-1]] = itemgetter(keys[-1]) if has else assembled(need, whole, held, reducer, spec)
 
     def run(parts):
         made = {key: recipe(parts) for key, recipe in recipes.items()}
@@ -58,7 +58,7 @@ def transferred(src: Layout, dst: Layout, spec: Spec) -> Run:
     return run
 
 
-def _assembled(need: Need, whole: Box, held: dict, reducer: str, spec: Spec) -> Recipe:
+def assembled(need: Need, whole: Box, held: dict, reducer: str, spec: Spec) -> Recipe:
     """One device's part."""
     full = [c for c in need.cells if c.pieces]
     if not full:
@@ -73,13 +73,13 @@ def _assembled(need: Need, whole: Box, held: dict, reducer: str, spec: Spec) -> 
 
 
 def _combined(pieces, held: dict, reducer: str) -> Recipe:
-    cuts = [_cut(*held[p.sender], p.box) for p in pieces]
+    cuts = [cut(*held[p.sender], p.box) for p in pieces]
     if len(cuts) == 1:
         return cuts[0]
-    return lambda parts: functools.reduce(REGISTRY[COMBINE[reducer]], [cut(parts) for cut in cuts])
+    return lambda parts: functools.reduce(REGISTRY[COMBINE[reducer]], [c(parts) for c in cuts])
 
 
-def _cut(n: int, whole: Box, box: Box) -> Recipe:
+def cut(n: int, whole: Box, box: Box) -> Recipe:
     """Of part number n, which holds `whole`, what is in `box`."""
     if box == whole:
         return itemgetter(n)

@@ -120,6 +120,9 @@ class Placing(OneDevice):
         p = have.placement if placement is None else placement
         back = p if have is None else have.placement
         check_placement(p, "to_global")
+        if p.type != "cpu":
+            raise UnsupportedError("to_global: what is inside build lies on the CPU", expected='a placement of type "cpu"',
+                                   got=repr(p), fix="call the module itself, or to_global on what the graph returns")
         attrs = dict(sbp=None, forced=True)
         if sbp is not None:
             attrs["sbp"] = checked_lay(p, sbp, x.shape_(), "to_global").layout.sbp

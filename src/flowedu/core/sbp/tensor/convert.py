@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from flowedu.core.grad.custom import Custom
-from flowedu.core.graph.devices import need_cpu
 from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.dispatch import copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
+from flowedu.core.sbp.names import placement
 from flowedu.core.sbp.ranks import current, world
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.sbp.tensor.interpreter import assembled, moved, parts_of
@@ -32,7 +32,7 @@ def boxed_to(x: Tensor, lay: Lay) -> Tensor:
     if r is None:
         r = kept(_routes, key, route(x.lay.layout, lay.layout, x.spec))
     old = parts_of(x)
-    new = moved(r, old, r.spec)
+    new = moved(r, old, r.spec, lay.placement)
     if r.hops and new and len(current().owned) > 1:    # virtual devices see each other's memory: a slice may be a view
         own: dict[int, Tensor] = {}
         for t in new.values():
@@ -81,10 +81,10 @@ class Boxed(Custom):
 
 def from_logical(t: Tensor, lay: Lay) -> Tensor:
     """A global tensor from its logical value, which every rank has in full."""
-    need_cpu("to_global", "the tensor", t)
-    here = [d for d in lay.layout.devices if d in current().owned]
-    whole = assembled(t.spec, lay.whole, dict.fromkeys(here, labelled(t, None)))
-    return boxed_to(whole, lay)
+    parts = {d: labelled(t, None) for d in lay.layout.devices if d in current().owned}
+    if lay.placement.type == "cuda" or t.place_:       # cut where it is, so that each device is brought its part alone
+        return assembled(t.spec, lay, moved(route(lay.whole.layout, lay.layout, t.spec), parts, t.spec, lay.placement))
+    return boxed_to(assembled(t.spec, lay.whole, dict.fromkeys(parts, labelled(t, None))), lay)
 
 
 def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
@@ -99,10 +99,9 @@ def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
 
 
 def logical(x: Tensor) -> Tensor:
-    """The whole value as a local tensor, on every rank of the world: all of them must call it."""
+    """The whole value as a local tensor in main memory, on every rank of the world: all of them must call it."""
     engine = current()
     if x.has_memory and len(engine.owned) == engine.size:
-        return labelled(x, None)
-    r = route(x.lay.layout, layout("B", world()), x.spec)
-    parts = moved(r, parts_of(x), x.spec)
+        return labelled(x.host_(), None)
+    parts = moved(route(x.lay.layout, layout("B", world()), x.spec), parts_of(x), x.spec, placement.all())
     return next(iter(parts.values()))

@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flowedu.core.ops.define import REGISTRY, Op
-from flowedu.core.ops.dispatch import Lay, global_tensor, labelled
+from flowedu.core.ops.dispatch import Lay, carried, global_tensor, labelled
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route as route_of
 from flowedu.core.sbp.choose import Choice, choose
 from flowedu.core.sbp.local import LocalCall
-from flowedu.core.sbp.names import world_error
+from flowedu.core.sbp.names import placement, world_error
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.signature import names_of
 from flowedu.core.sbp.tensor.lay import kept, with_texts
+from flowedu.core.shelves import shelf
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
@@ -95,14 +96,15 @@ def _carried_out(op: Op, plan: Plan, inputs: tuple, attrs: tuple):
     engine, devices = current(), plan.home.layout.devices
     if devices[-1] >= engine.size:                        # made when there were more
         raise world_error(plan.home.placement, engine.size)
-    owned = engine.owned
+    owned, apart = engine.owned, plan.home.placement.type == "cuda"
     if op.random:
-        found = [_shape_of(x) for x in inputs]
-        given = {d: found for d in devices if d in owned}
+        given = {d: [_shape_of(x, place_of(plan.home.placement, d)) for x in inputs] for d in devices if d in owned}
     else:
         parts = [_input_parts(x, plan, r) for x, r in zip(inputs, plan.routes)]
         given = {d: [p[d] for p in parts] for d in devices if d in owned}
-    if plan.calls is None:                                # all devices would do the same: it is done once
+    if plan.calls is None and apart:
+        made = {d: op.call(tuple(xs), attrs) for d, xs in given.items()}
+    elif plan.calls is None:                              # all devices would do the same: it is done once
         made = {}
         if given:
             y = op.call(tuple(next(iter(given.values()))), attrs)
@@ -116,9 +118,9 @@ def _carried_out(op: Op, plan: Plan, inputs: tuple, attrs: tuple):
                  for i, (spec, lay) in enumerate(zip(plan.outs, plan.lays)))
 
 
-def _shape_of(x: Tensor) -> Tensor:
-    """Zeros in the shape of x, without memory."""
-    zero = REGISTRY["constant"](shape=(), value=0, dtype=x.dtype)
+def _shape_of(x: Tensor, place: int) -> Tensor:
+    """Zeros in the shape of x, which take no memory."""
+    zero = on(REGISTRY["constant"](shape=(), value=0, dtype=x.dtype), place)
     return REGISTRY["expand"](zero, shape=x.shape_())
 
 
@@ -126,12 +128,31 @@ def _input_parts(x: Tensor, plan: Plan, route: Route | None) -> Parts:
     """An input's parts as the signature wants them. A local one is the same on every rank."""
     if x.lay is None:
         parts = {d: x for d in plan.home.layout.devices if d in current().owned}
+        if x.ndim or x.place_:                            # (a number may join on a GPU as it is)
+            parts = housed(parts, plan.home.placement)
     else:
         parts = parts_of(x)
-    return parts if route is None else moved(route, parts, x.spec)
+    return parts if route is None else moved(route, parts, x.spec, plan.home.placement)
 
 
 # ---- parts
+def place_of(p: placement, rank: int) -> int:
+    """The memory that a rank's part lies in (Block.device): 0, or 1 + the number of a GPU."""
+    return 0 if p.type == "cpu" else shelf("GPUs of ranks").place_of(p, rank)
+
+
+def on(x: Tensor, place: int) -> Tensor:
+    """x in this memory, without history; itself where it is there."""
+    return x if x.place_ == place else carried(x, place)
+
+
+def housed(parts: Parts, p: placement) -> Parts:
+    """The parts, each in the memory of its device."""
+    if p.type == "cpu" and not any(x.place_ for x in parts.values()):
+        return parts
+    return {rank: on(x, place_of(p, rank)) for rank, x in parts.items()}
+
+
 def parts_of(x: Tensor) -> Parts:
     """{rank: local tensor} of the ranks this thread owns, without history."""
     if x.link is not None:
@@ -143,6 +164,8 @@ def parts_of(x: Tensor) -> Parts:
 
 def assembled(spec: Spec, lay: Lay, parts: Parts, choice: Choice | None = None) -> Tensor:
     """The global tensor of these parts, without history. choice: how the op that made it was spread."""
+    if lay.placement.type == "cuda":
+        parts = housed(parts, lay.placement)
     if lay.single and parts:
         return labelled(next(iter(parts.values())), lay)
     y = global_tensor(tuple(spec.shape), spec.dtype, lay, parts)
@@ -150,23 +173,25 @@ def assembled(spec: Spec, lay: Lay, parts: Parts, choice: Choice | None = None) 
     return y
 
 
-def moved(route: Route, parts: Parts, spec: Spec) -> Parts:
-    """The parts at the end of a route. Where this thread owns all ranks that takes part it is done in ops; else through the
-    communicator: then every rank of both ends must come by here."""
+def moved(route: Route, parts: Parts, spec: Spec, p: placement) -> Parts:
+    """The parts at the end of a route, on the devices of p. Where this thread owns all ranks that takes part it is done in
+    ops; else through the communicator: then every rank of both ends must come by here."""
     if not route.hops:
-        return parts
+        return housed(parts, p)
     engine, cast = current(), REGISTRY["cast"]
     if spec.dtype.name in ("float16", "bfloat16"):        # summed and sent as float32
         wide = moved(route_of(route.src, route.dst, Spec(spec.shape, dt.float32)),
-                     {r: cast(x, dtype=dt.float32) for r, x in parts.items()}, Spec(spec.shape, dt.float32))
+                     {r: cast(x, dtype=dt.float32) for r, x in parts.items()}, Spec(spec.shape, dt.float32), p)
         return {r: cast(x, dtype=spec.dtype) for r, x in wide.items()}
     src, dst, owned = route.src.devices, route.dst.devices, engine.owned
     if len(owned) == engine.size or set(src) | set(dst) <= set(owned):
-        return dict(zip(dst, route.run([parts[d] for d in src])))
+        given = [parts[d] for d in src]
+        found = shelf("GPUs of ranks").run(route, given, p) if any(x.place_ for x in given) else route.run(given)
+        return housed(dict(zip(dst, found)), p)
     made = {}
     for rank in owned:
         x = parts.get(rank)
         y = route.perform(engine.comm(rank), None if x is None else x.peek())
         if y is not None:
             made[rank] = over(y, spec.dtype, Tensor)
-    return made
+    return housed(made, p)

@@ -9,7 +9,8 @@ from flowedu.core.ops.dispatch import Lay
 from flowedu.core.sbp.names import as_sbp, of_text, placement, sbp, split, world_error
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout, misfit
-from flowedu.errors import ArgumentError, DTypeError, UnsupportedError
+from flowedu.core.shelves import shelf
+from flowedu.errors import ArgumentError, DTypeError
 
 _known: dict[tuple, Lay] = {}
 
@@ -59,12 +60,11 @@ def check_placement(p, what: str) -> None:
     if not isinstance(p, placement):
         raise DTypeError(f"{what}: placement is not a placement", expected="flow.placement(type, ranks)", got=repr(p),
                          fix='flow.placement("cpu", [0, 1])')
+    if p.type == "cuda":
+        shelf("GPUs of ranks").check(p, what)
     size = current().size
     if max(p.devices) >= size:
         raise world_error(p, size)
-    if p.type == "cuda":
-        raise UnsupportedError(f"{what}: no GPU is in use", expected='a placement of type "cpu"', got=repr(p),
-                               fix=f'flow.placement("cpu", {p.ranks.tolist()})')
 
 
 def check_fits(p: placement, sbps: tuple[sbp, ...], shape: Sequence[int], what: str) -> None:

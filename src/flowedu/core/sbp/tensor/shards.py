@@ -6,7 +6,6 @@ layout: what was split is split, the gradient of what was broadcast is partial, 
 from __future__ import annotations
 
 from flowedu.core.grad.custom import Custom
-from flowedu.core.graph.devices import need_cpu
 from flowedu.core.ops.arrays import copy_of
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import Lay, current_interpreter, interpreter, labelled
@@ -15,7 +14,7 @@ from flowedu.core.sbp.names import as_sbp
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import DUAL, Layout, split_axis
 from flowedu.core.sbp.tensor.convert import boxed, boxed_to, brought, from_logical, recorded
-from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
+from flowedu.core.sbp.tensor.interpreter import assembled, housed, on, parts_of
 from flowedu.core.sbp.tensor.lay import check_placement, checked_lay, kept, lay_of, no_axis, with_texts
 from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
@@ -28,13 +27,13 @@ class Joined(Custom):
 
     def __init__(self, x: Tensor, lay: Lay, spec: Spec):
         super().__init__("local_to_global", (x,))
-        self.lay, self.spec = lay, spec
+        self.lay, self.spec, self.place = lay, spec, x.place_
 
     def backward(self, node, douts):
         g = brought(douts[0], with_texts(self.lay, [DUAL.get(s, s) for s in self.lay.layout.sbp]))
-        parts = list(parts_of(g).values())
+        parts = [on(p, self.place) for p in parts_of(g).values()]
         if not parts:                                  # a rank outside the placement: its tensor was not used
-            return [REGISTRY["constant"](shape=self.shapes[0], value=0, dtype=self.spec.dtype)]
+            return [on(REGISTRY["constant"](shape=self.shapes[0], value=0, dtype=self.spec.dtype), self.place)]
         total = parts[0]
         for p in parts[1:]:                            # one tensor stood for the shards of several ranks
             total = total + p
@@ -47,13 +46,14 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
                          expected="both", got=f"placement={p!r}, sbp={sbps!r}",
                          fix='x.to_global(placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.split(0))')
     check_placement(p, "to_global")
-    need_cpu("to_global", "the tensor", x)
     lay, engine = lay_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
     alone = len(engine.owned) == engine.size           # all shards are here, and alike
+    if x.place_ and p.type == "cuda" and not alone:
+        shelf("GPUs of ranks").check_own(x, p, engine.rank)
     others = None if alone else shelf("shards of other ranks")
     spec = Spec(_logical_shape(x.shape_(), lay.layout) if alone else others.logical_shape(x, lay, check_meta), x.dtype)
     own = copy_of(x.detach()) if copy else x.detach()
-    parts = {d: own for d in p.devices if d in engine.owned}
+    parts = housed({d: own for d in p.devices if d in engine.owned}, p)
     if "B" in lay.layout.sbp and not alone:
         parts = others.of_first(lay.layout, parts)
     return recorded(assembled(spec, lay, parts), x, Joined(x, lay, spec))

@@ -1,0 +1,134 @@
+"""Global tensors on GPUs: which GPU is a rank's, and boxing between them. core/sbp asks here (shelf "GPUs of ranks").
+
+In one process rank r has cuda:r; a rank that is a process of its own has the GPU of its number on its machine, and where
+there are fewer they share. A hop cuts each piece out where it lies, brings it to the device that needs it, over the link
+between the two, and combines and joins it there: the numbers are those of the CPU's boxing, op by op.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.sbp.boxing.algebra import Hop, Route
+from flowedu.core.sbp.boxing.geometry import Box, Cell, Need, transfer
+from flowedu.core.sbp.boxing.inops import COMBINE, assembled, cut
+from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, groups
+from flowedu.core.sbp.names import placement
+from flowedu.core.sbp.ranks import current, set_virtual_devices
+from flowedu.core.sbp.tensor.interpreter import on
+from flowedu.errors import DeviceError, UnsupportedError
+from flowedu.tensor import device as devices
+from flowedu.tensor.devices import made_on
+
+Run = Callable[[Sequence[Tensor]], list[Tensor]]     # all parts before a hop -> all after it
+
+
+# ---- whose is which
+def place_of(p: placement, rank: int) -> int:
+    """The memory that the part of a rank lies in: 0, main memory, or 1 + the number of its GPU."""
+    if p.type == "cpu":
+        return 0
+    engine = current()
+    return 1 + (rank if engine.name in ("virtual", "threads") else engine.local_rank % devices.gpus())
+
+
+def all_of(size: int) -> int:
+    """How many ranks placement.all("cuda") has in a world of this size: a program that is alone gets one for each GPU."""
+    return devices.gpus() or 1 if size == 1 and current().name == "virtual" else size
+
+
+def check(p: placement, what: str) -> None:
+    """Raises UnsupportedError: there is no GPU, and DeviceError: a rank has none. A program that does the work of all ranks
+    gets a rank for each GPU."""
+    count, engine = devices.gpus(), current()
+    if not count:
+        raise UnsupportedError(f"{what}: no GPU is in use", expected='a placement of type "cpu"', got=repr(p),
+                               fix=f'flow.placement("cpu", {p.ranks.tolist()})')
+    most = max(p.devices)
+    if engine.name in ("virtual", "threads") and most >= count:
+        raise DeviceError(f"{what}: rank {most} of the placement has no GPU", expected=f"ranks of 0 to {count - 1}",
+                          got=repr(p), fix="FLOWEDU_CUDA_DEVICES says how many the simulator has")
+    if engine.name == "virtual" and most >= engine.size:
+        set_virtual_devices(count)
+
+
+def check_own(x: Tensor, p: placement, rank: int) -> None:
+    """Raises DeviceError: a rank brings as its shard what lies on the GPU of another."""
+    place = place_of(p, rank)
+    if rank in p.devices and x.place_ != place:
+        raise DeviceError(f"to_global: the shard of rank {rank} is on another rank's GPU", expected=f"cuda:{place - 1}",
+                          got=f"cuda:{x.place_ - 1}", fix=f'x.to("cuda:{place - 1}")')
+
+
+# ---- boxing
+def run(route: Route, parts: Sequence[Tensor], p: placement) -> Sequence[Tensor]:
+    """Route.run for parts of which some are on GPUs, to the devices of p. What happens on the way happens on the devices it
+    comes from."""
+    at = dict(zip(route.src.devices, [x.place_ for x in parts]))
+    for hop in route.hops:
+        last = hop is route.hops[-1]
+        places = [place_of(p, d) if last or d not in at else at[d] for d in hop.dst.devices]
+        parts = _program(hop, tuple(places))(parts)
+    return parts
+
+
+@functools.lru_cache(maxsize=4096)
+def _program(hop: Hop, places: tuple[int, ...]) -> Run:
+    """What a hop does whose results lie in these places."""
+    if hop.primitive is ALL_REDUCE:
+        return _all_reduced(hop, places)
+    src, dst, shape = hop.src, hop.dst, hop.spec.shape
+    held = {d: (n, src.box(shape, n)) for n, d in enumerate(src.devices)}
+    reducer = src.reducer or dst.reducer or "sum"
+    made: dict[object, Callable] = {}                    # devices of one memory that need the same share what is made
+    keys = []
+    for i, need in enumerate(transfer(src, dst, shape)):
+        whole = dst.box(shape, i)
+        keys.append((places[i], dst.slot(i), whole))
+        if keys[-1] not in made:
+            made[keys[-1]] = _brought(need, whole, held, reducer, hop.spec, places[i])
+
+    def program(parts):
+        found = {key: make(parts) for key, make in made.items()}
+        return [found[key] for key in keys]
+    return program
+
+
+def _brought(need: Need, whole: Box, held: dict, reducer: str, spec, place: int) -> Callable:
+    """One device's part: its pieces are cut out where they lie, and put together in `place`."""
+    cuts, cells = [], []
+    for cell in need.cells:
+        pieces = []
+        for p in cell.pieces:
+            pieces.append(p._replace(sender=len(cuts)))
+            cuts.append(cut(*held[p.sender], p.box))
+        cells.append(Cell(cell.box, tuple(pieces)))
+    boxes = {p.sender: (p.sender, p.box) for c in cells for p in c.pieces}
+    join = assembled(Need(need.counts, tuple(cells)), whole, boxes, reducer, spec)
+
+    def make(parts):
+        with made_on(place):                             # what is nowhere is a constant
+            return join([on(c(parts), place) for c in cuts])
+    return make
+
+
+def _all_reduced(hop: Hop, places: tuple[int, ...]) -> Run:
+    """The first of every group sums, and the others get what it has."""
+    number = {d: n for n, d in enumerate(hop.src.devices)}
+    members = [[number[d] for d in group] for group in groups(hop.src, hop.dst, hop.spec.shape)]
+    combine = REGISTRY[COMBINE[hop.src.reducer]]
+
+    def program(parts):
+        made: list = [None] * len(parts)
+        for group in members:
+            place = parts[group[0]].place_
+            total = functools.reduce(combine, [on(parts[n], place) for n in group])
+            copies = {place: total}
+            for n in group:
+                if places[n] not in copies:
+                    copies[places[n]] = on(total, places[n])
+                made[n] = copies[places[n]]
+        return made
+    return program
