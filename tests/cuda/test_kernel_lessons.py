@@ -1,5 +1,5 @@
-"""The ladders of chapter 8: every step gives the right numbers at ragged sizes, without a fault in any order of threads, and
-does less than the step before."""
+"""The ladders of chapter 8: every step gives the right numbers at ragged sizes, without a fault in any order of threads,
+and does less than the step before."""
 import functools
 import inspect
 import json

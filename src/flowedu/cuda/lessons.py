@@ -1,9 +1,9 @@
 """The ladders of chapter 8: the same numbers in several steps, each a kernel of _kernels/cuda/lessons that does less.
 
     ladder = LADDERS["product"]
-    a, b = ladder.inputs()                           # of the size that counters are compared at; inputs(17, 33, 5): of others
-    ladder["shared"](a, b)                           # NumPy in, NumPy out
-    print(table(ladder.counts()))                    # what each step asks of memory (in the simulator)
+    a, b = ladder.inputs()                   # of the size that counters are compared at; inputs(17, 33, 5): of another
+    ladder["shared"](a, b)                   # NumPy in, NumPy out
+    print(table(ladder.counts()))            # what each step asks of memory (in the simulator)
 """
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Step:
             memory.free()
 
     def _start(self, memory: _Memory, name: str, grid, block, *arguments) -> None:
-        own = [np.int64(a) if isinstance(a, int) else memory.bring(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        self.kernels(name, grid, block)(*own)
+        self.kernels(name, grid, block)(*(np.int64(a) if isinstance(a, int) else memory.bring(a)
+                                          if isinstance(a, np.ndarray) else a for a in arguments))
 
 
 class _Memory:
@@ -73,7 +73,7 @@ class _Memory:
 
 
 class Ladder(NamedTuple):
-    """Steps to the same result. `answer` computes it from the same arrays with NumPy; `make(random, *size)` makes arrays."""
+    """Steps to the same result. `make(random, *size)` makes arrays, `answer(*arrays)` is the result by NumPy."""
     name: str
     size: tuple[int, ...]
     make: Callable
@@ -87,7 +87,7 @@ class Ladder(NamedTuple):
         return [a.astype(np.float32) for a in self.make(np.random.default_rng(0).standard_normal, *(size or self.size))]
 
     def counts(self, *size: int) -> dict[str, dict[str, int]]:
-        """What each step asks for, counted by the simulator, all its kernels together. Raises UnsupportedError: on a GPU."""
+        """What each step asks for, all its kernels together. Raises UnsupportedError: on a GPU, which does not count."""
         arrays, found = self.inputs(*size), {}
         for step in self.steps:
             with profile(io.StringIO()) as p:
@@ -96,21 +96,22 @@ class Ladder(NamedTuple):
         return found
 
 
-COLUMNS = ("step", "launches", "bytes", "sectors/access", "shared", "conflicts", "barriers")
+COLUMNS = ("step", "launches", "bytes", "accesses", "sectors each", "shared", "conflicts", "barriers")
 
 
 def row(c: dict[str, int]) -> tuple:
-    """What of the counters the table has. bytes: what threads ask main memory for, reads and writes; shared: accesses of
-    warps to shared memory."""
-    return (c["launches"], c["global_bytes"], f"{c['sectors'] / (c['global_loads'] + c['global_stores']):.1f}",
+    """What of the counters the table has. bytes: what threads ask main memory for, reads and writes, and in how many
+    accesses of warps; shared: accesses of warps to shared memory."""
+    accesses = c["global_loads"] + c["global_stores"]
+    return (c["launches"], c["global_bytes"], accesses, f"{c['sectors'] / accesses:.1f}",
             c["shared_loads"] + c["shared_stores"], c["conflicts"], c["barriers"])
 
 
 def table(counts: dict[str, dict[str, int]]) -> str:
     """A line for each step."""
     rows = [COLUMNS, *((name, *row(c)) for name, c in counts.items())]
-    return "\n".join(f"{r[0]:12}" + "".join(f"{x:>{w},}" if isinstance(x, int) else f"{x:>{w}}"
-                                            for x, w in zip(r[1:], (9, 12, 16, 10, 11, 10))) for r in rows)
+    return "\n".join(f"{r[0]:10}" + "".join(f"{x:>{w},}" if isinstance(x, int) else f"{x:>{w}}"
+                                            for x, w in zip(r[1:], (9, 12, 10, 14, 10, 11, 10))) for r in rows)
 
 
 # ---- how the kernels are launched: functions of (start, memory, *arrays) to (shape, where the result lies)

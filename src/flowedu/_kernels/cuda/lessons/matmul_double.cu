@@ -2,8 +2,8 @@
  * are multiplied, and arrive meanwhile; and as nobody writes what others still read, one barrier a step is enough. */
 #include "lessons/tile.h"
 
-extern "C" __global__ void __launch_bounds__(256) matmul_double(index_t rows, index_t cols, index_t depth, const float *a,
-                                                                const float *b, float *y) {
+extern "C" __global__ void __launch_bounds__(256) matmul_double(index_t rows, index_t cols, index_t depth,
+                                                                const float *a, const float *b, float *y) {
     __shared__ __align__(16) Strip a_strip[2], b_strip[2];
     const Matrices m(rows, cols, depth, a, b);
     Results results;

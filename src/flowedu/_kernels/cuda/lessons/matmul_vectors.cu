@@ -3,8 +3,8 @@
  * memory. */
 #include "lessons/tile.h"
 
-extern "C" __global__ void __launch_bounds__(256) matmul_vectors(index_t rows, index_t cols, index_t depth, const float *a,
-                                                                 const float *b, float *y) {
+extern "C" __global__ void __launch_bounds__(256) matmul_vectors(index_t rows, index_t cols, index_t depth,
+                                                                 const float *a, const float *b, float *y) {
     __shared__ __align__(16) Strip a_strip, b_strip;
     const Matrices m(rows, cols, depth, a, b);
     Results results;
