@@ -58,7 +58,7 @@ LESS = {
     ("product", "vectors"): dict(global_bytes=1, global_loads=1 / 4, shared_loads=1 / 3, shared_stores=0.7),
     ("product", "double"): dict(global_bytes=1, global_loads=1, shared_loads=1, barriers=0.55),
     ("product", "async"): dict(global_bytes=1, shared_loads=1, barriers=1),
-    ("sum", "shuffle"): dict(global_bytes=1, shared_loads=1 / 8, shared_stores=1 / 8, barriers=1 / 8),
+    ("sum", "shuffle"): dict(global_bytes=1, shared_loads=1 / 8, shared_stores=1 / 2, barriers=1 / 8),
     ("sum", "one pass"): dict(launches=1 / 2, global_bytes=1.01),
     ("softmax", "online"): dict(global_bytes=3 / 4),
     ("softmax", "warp"): dict(global_bytes=2 / 3, shared_loads=0, shared_stores=0, barriers=0),
