@@ -25,7 +25,8 @@ def threads(path: Path) -> Path:
                 d.box(68 + i * 68, 178, 56, 36, f"z[{i}]", FILLS[b], 13)
             else:
                 d.text(x + size / 2 - 2, 140, f"i = {i}", 13, color=GREY)
-    d.text(40, 240, "i = blockIdx.x * blockDim.x + threadIdx.x; the last two find i < n false and do nothing", 13, "start", GREY)
+    d.text(40, 240, "i = blockIdx.x * blockDim.x + threadIdx.x; the last two find i < n false and do nothing", 13, "start",
+           GREY)
     return d.save(path)
 
 
@@ -128,12 +129,10 @@ def roofline(points: dict[str, float], path: Path) -> Path:
         d.text(x, 384, f"{10.0 ** power:g}", 12)
         d.line((x, 360), (x, 366))
     d.text(470, 408, "operations for each byte of main memory", 13)
-    for i, (name, intensity) in enumerate(points.items()):
+    for name, intensity in points.items():
         x, y = at(intensity)
         d.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="6" fill="{HOT}" stroke="{INK}"/>')
-        speed = min(PEAK, BANDWIDTH * intensity)
-        told = f"{speed / 1e12:.3g} TFLOP/s"
-        d.text(x + 10, y + 18, f"{name}: {told}", 13, "start")
+        d.text(x + 10, y + 18, f"{name}: {min(PEAK, BANDWIDTH * intensity) / 1e12:.3g} TFLOP/s", 13, "start")
     return d.save(path)
 
 
