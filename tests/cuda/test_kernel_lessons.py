@@ -2,12 +2,14 @@
 and does less than the step before."""
 import functools
 import inspect
+import io
 import json
 
 import numpy as np
 import pytest
 from cuda_common import alone, in_simulator
 
+import flowedu as flow
 from flowedu.cuda.lessons import LADDERS, table
 from flowedu.cuda.modules import HOME
 
@@ -111,6 +113,38 @@ def test_bytes_of_rows_and_of_attention():
     n, width = 128, 64
     blocks = n // 32                                                  # each reads all keys and values once
     assert counts("attention")["online"]["global_bytes"] == 4 * (2 * n * width + blocks * 2 * n * width)
+
+
+# ---- what of it the library has
+@pytest.mark.parametrize("n", [1, 32, 33, 1000, 1024, 1025])
+def test_the_librarys_softmax_of_short_and_of_long_rows(n):
+    """Up to 1024 elements a warp takes a row, beyond a block does; also of rows of nothing but -inf, and with a NaN."""
+    x = LADDERS["softmax"].inputs(7, n)[0]
+    x[1], x[2, n // 2], x[3, 0], x[4] = -np.inf, np.nan, np.inf, 1e30
+    for f in ("softmax", "log_softmax"):
+        want, got = (getattr(t, f)(-1) for t in (flow.tensor(x), flow.tensor(x, device="cuda")))
+        np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@in_simulator
+def test_the_librarys_kernels_are_as_good_as_a_step_of_the_ladder():
+    def counted(f, *arrays):
+        tensors = [flow.tensor(a, device="cuda") for a in arrays]
+        with flow.cuda.profile(io.StringIO()) as p:
+            f(*tensors)
+        one, = p.kernels.values()
+        return one
+
+    c = counted(lambda x: x.softmax(-1), *LADDERS["softmax"].inputs())
+    assert c["global_bytes"] == counts("softmax")["warp"]["global_bytes"] and c["barriers"] == 0
+    c = counted(lambda x: x.t().contiguous(), *LADDERS["transpose"].inputs())
+    assert c["sectors"] == counts("transpose")["padded"]["sectors"] and c["conflicts"] == 0
+    c = counted(lambda x: x.sum(), *LADDERS["sum"].inputs())
+    assert c["launches"] == 1 and c["global_bytes"] <= counts("sum")["one pass"]["global_bytes"]
+    c = counted(lambda x, w: flow.nn.functional.conv2d(x, w), *LADDERS["convolution"].inputs())
+    assert c["global_bytes"] <= counts("convolution")["gemm"]["global_bytes"]
+    c = counted(lambda a, b: a @ b, *LADDERS["product"].inputs())
+    assert c["global_bytes"] <= counts("product")["shared"]["global_bytes"] / 3
 
 
 @in_simulator

@@ -128,7 +128,7 @@ def _product(name: str, side: int, block) -> Callable:
     return launch
 
 
-BLOCKS = 16                                                          # of a sum: each goes through the numbers in strides
+BLOCKS = 16                                                          # few, so that each goes round again and again
 
 
 def _two_sums(name: str) -> Callable:
@@ -149,7 +149,7 @@ def _one_sum(start, memory, x):
 def _rows(name: str, warps: int, rows_of_block: int) -> Callable:
     def launch(start, memory, x):
         y = memory.room(*x.shape)
-        start(name, _up(x.shape[0], rows_of_block), 32 * warps, *x.shape, x, y)
+        start(name, min(_up(x.shape[0], rows_of_block), BLOCKS // 2), 32 * warps, *x.shape, x, y)
         return x.shape, y
     return launch
 
