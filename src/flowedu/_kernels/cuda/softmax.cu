@@ -1,7 +1,7 @@
 /* softmax and log_softmax, with their gradients. Both subtract the largest element first, so that exp cannot overflow.
  *
- * x is (outer, n, inner), softmax goes along n. With inner == 1 rows lie in one piece: a warp takes a short one and keeps it
- * in registers, so that each element is read once (lessons/softmax_warp.cu); a block takes a long one. Threads read
+ * x is (outer, n, inner), softmax goes along n. With inner == 1 rows lie in one piece: a warp takes a short one and keeps
+ * it in registers, so that each element is read once (lessons/softmax_warp.cu); a block takes a long one. Threads read
  * neighbours, and fold by shuffles (fold.h). Otherwise a thread takes a column, and neighbouring threads neighbouring
  * columns. */
 #include "fold.h"

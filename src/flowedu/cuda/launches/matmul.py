@@ -4,14 +4,21 @@ from __future__ import annotations
 import math
 
 from flowedu.cuda.launch import Call, blocks, kernel
+from flowedu.cuda.machine import machine
 from flowedu.cuda.view import View
 from flowedu.cuda.walk import joined, packed
 
 TILE = 64                                                            # of product.h
+LARGE = 128                                                          # of tile.h
 
 
-def tiles(rows: int, cols: int) -> int:
-    return -(-rows // TILE) * -(-cols // TILE)
+def tiles(rows: int, cols: int, side: int = TILE) -> int:
+    return -(-rows // side) * -(-cols // side)
+
+
+def _processors() -> int:
+    """Blocks that keep the device busy. Fewer large tiles than that: small ones are more."""
+    return machine().limits()["MULTIPROCESSOR_COUNT"]
 
 
 def _matrix(v: View, transposed: int) -> tuple[int, int, int, int]:
@@ -37,8 +44,16 @@ def matmul(call: Call) -> None:
     if batches > 1 and not any(_batches(b, y)) and a_steps[0] * rows == a.strides[-3] and y.ndim == 3:
         rows, batches = rows * batches, 1                            # (n, m, k) x (k, n): one tall product
     shape, strides = joined(y.shape[:-2], [_batches(a, y), _batches(b, y)]) if batches > 1 else ([1], [[0], [0]])
-    call.run("matmul", batches, packed(shape, strides), rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps,
-             y.pointer, blocks=blocks(batches * tiles(rows, cols), 1))
+    size = batches, packed(shape, strides), rows, cols, depth
+    large = batches * tiles(rows, cols, LARGE)
+    if call.row.t == "float" and min(rows, cols) >= LARGE and 1 in a_steps and 1 in b_steps and large >= _processors():
+        along_rows = a_steps[1] == 1, b_steps[1] == 1
+        call.run("matmul_tiles_" + "".join("n" if along else "t" for along in along_rows), *size,
+                 a.pointer, a_steps[not along_rows[0]], b.pointer, b_steps[not along_rows[1]], y.pointer,
+                 blocks=blocks(large, 1), file="matmul_tiles.cu")
+    else:
+        call.run("matmul", *size, a.pointer, *a_steps, b.pointer, *b_steps, y.pointer,
+                 blocks=blocks(batches * tiles(rows, cols), 1))
 
 
 @kernel("matmul_update", file="matmul.cu")
