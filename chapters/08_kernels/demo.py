@@ -25,8 +25,8 @@ def said_first(options) -> None:
     """Where it runs, and how long that takes."""
     print(f"cuda is {flow.cuda.get_device_name()}")
     if kind() == "sim":
-        print(f"this takes about {5 + options.steps * options.batch // 80} s in the simulator; the first time some minutes more, while "
-              "the kernels are compiled (they are kept)", flush=True)
+        print(f"this takes about {5 + options.steps * options.batch // 80} s in the simulator, and the first time some minutes "
+              "more: the kernels are compiled, and kept", flush=True)
 
 
 def batches(options) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -76,12 +76,13 @@ def run(options) -> int:
         print(f"{i:4}  {cpu.losses[i]:16.6f}  {cuda.losses[i]:10.6f}  {abs(cpu.losses[i] - cuda.losses[i]):11.1e}")
     most = max(abs(a - b) for a, b in zip(cpu.losses, cuda.losses))
     print(f"largest difference of {options.steps} losses: {most:.1e}")
-    print(f"a step takes {1e3 * cpu.seconds / options.steps:.1f} ms on the CPU, {1e3 * cuda.seconds / options.steps:.1f} ms "
+    here, there = (1e3 * t.seconds / options.steps for t in (cpu, cuda))
+    print(f"a step takes {here:.1f} ms on the CPU, {there:.1f} ms "
           f"{'in the simulator, which plays a GPU on one core' if kind() == 'sim' else 'on the GPU'}")
     if kind() == "sim":
         counted(cuda, data[0], options.out)
     else:
-        print("what its kernels read and write only the simulator counts (FLOWEDU_CUDA=sim); Nsight Compute does on a GPU: ncu")
+        print("what kernels read is counted by the simulator (FLOWEDU_CUDA=sim); on a GPU by Nsight Compute, ncu")
     if most > 1e-4:
         print("CPU and cuda DIFFER")
         return 1
