@@ -22,7 +22,8 @@ def fresh(*shape):
 def check_running_sums(f):
     source = f()
     tenths = np.full((2, 1_000_000), 0.1, np.float32)
-    inputs = [numbers(*s) for s in [*SHAPES, (0, 4), (4, 0), (7, 33)]] + [tenths]
+    whole = [np.random.default_rng(0).integers(0, 10, s).astype(np.float32) for s in [*SHAPES, (0, 4), (4, 0), (7, 33)]]
+    inputs = [*whole, tenths]
     cases = [Case([x], [x.shape], threads=t) for x in inputs for t in (1, 3)]
     for case, (got,) in zip(cases, apart(source, cases)):
         x, want = case.inputs[0], np.cumsum(case.inputs[0], axis=1, dtype=np.float64)
@@ -52,8 +53,10 @@ def check_row_sums(f):
     rows, n = 4, 1024
     counts = launched(source, "row_sums", rows, 64, numbers(rows, n), fresh(rows), n)
     at_most(counts, "global_bytes", 4 * (rows * n + rows), "bytes of memory", "each element once, each sum once")
-    at_most(counts, "global_loads", rows * n / 32, "loads of warps", "32 threads that read together count as one: share the row")
-    at_most(counts, "sectors", rows * n / 8 + 2 * rows, "sectors", "thread 0 reads element 0, thread 1 element 1: then 64 on")
+    at_most(counts, "global_loads", rows * n / 32, "loads of warps", "32 threads that read together "
+            "count as one: share the row")
+    at_most(counts, "sectors", rows * n / 8 + 2 * rows, "sectors", "thread 0 reads element 0, "
+            "thread 1 element 1; then 64 further on")
     at_most(counts, "barriers", 8 * rows, "barriers", "halving 64 sums takes 6; warps of 32 can do with shuffles")
 
 
@@ -81,8 +84,8 @@ def check_transpose(f):
         expect(f"transpose of ({rows}, {cols})", y, np.ascontiguousarray(x.T), "y has rows columns: y[c * rows + r]")
     counts = launched(source, "transpose", (2, 3), (32, 32), numbers(96, 64), fresh(64, 96), 96, 64, seeds=SEEDS)
     at_most(counts, "global_bytes", 8 * 96 * 64, "bytes of memory", "each element is read once and written once")
-    at_most(counts, "sectors", 2 * 96 * 64 / 8, "sectors", "threads of one warp must read neighbours and write neighbours: turn "
-            "the tile in shared memory")
+    at_most(counts, "sectors", 2 * 96 * 64 / 8, "sectors", "threads of one warp must read neighbours and write "
+            "neighbours: turn the tile in shared memory")
     at_most(counts, "conflicts", 0, "further turns for banks", "the elements of a column lie in one bank: give a row 33")
 
 
@@ -94,6 +97,7 @@ def check_tiled_product(f):
         if not np.allclose(c, a @ b, rtol=1e-4, atol=1e-4):
             expect(f"product of ({m}, {k}) and ({k}, {n})", c, a @ b, "outside of a and b a tile must hold zeros")
     n = 48
-    counts = launched(source, "product", (3, 3), (16, 16), numbers(n, n), numbers(n, n, seed=1), fresh(n, n), n, n, n, seeds=SEEDS)
+    counts = launched(source, "product", (3, 3), (16, 16), numbers(n, n), numbers(n, n, seed=1), fresh(n, n), n, n, n,
+                      seeds=SEEDS)
     at_most(counts, "global_bytes", 4 * (2 * n ** 3 / 16 + n * n), "bytes of memory",
             "a block needs 16 rows of a and 16 columns of b: load a tile of each once, for all its threads")

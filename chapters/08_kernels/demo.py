@@ -25,8 +25,8 @@ def said_first(options) -> None:
     """Where it runs, and how long that takes."""
     print(f"cuda is {flow.cuda.get_device_name()}")
     if kind() == "sim":
-        print(f"this takes about {5 + options.steps * options.batch // 80} s in the simulator, and the first time some minutes "
-              "more: the kernels are compiled, and kept", flush=True)
+        print(f"this takes about {5 + options.steps * options.batch // 80} s in the simulator, and the first time some "
+              "minutes more: the kernels are compiled, and kept", flush=True)
 
 
 def batches(options) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -60,6 +60,9 @@ class Training:
 
 
 def run(options) -> int:
+    if not flow.cuda.is_available():
+        print("no GPU here, and FLOWEDU_CUDA=sim was not chosen: `make chapter-8` sets up the simulator, and chooses it")
+        return 2
     flow.set_num_threads(options.threads)
     said_first(options)
     data = batches(options)

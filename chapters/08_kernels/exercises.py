@@ -3,8 +3,8 @@
 
     python -m flowedu.learn.exercises chapters/08_kernels
 
-Those in CUDA C run on a GPU or, with FLOWEDU_CUDA=sim in front of the command, in the simulator (`make test-cuda` sets it up).
-There every launch is checked and counted, under twenty orders of threads.
+Those in CUDA C run on a GPU or, with FLOWEDU_CUDA=sim in front of the command, in the simulator (`make test-cuda` sets it
+up). There every launch is checked and counted, under twenty orders of threads.
 """
 
 
@@ -64,7 +64,7 @@ def tiled_product():
 
         __global__ void product(const float *a, const float *b, float *c, int m, int n, int k)
 
-    a: (m, k), b: (k, n), c: (m, n), of any size; a block of (16, 16) threads for each tile of c, blockIdx.x along n. At most
-    2 m n k / 16 elements are read, where 16 divides m, n and k.
+    a: (m, k), b: (k, n), c: (m, n), of any size; a block of (16, 16) threads for each tile of c, blockIdx.x along n. At
+    most 2 m n k / 16 elements are read, where 16 divides m, n and k.
     """
     raise NotImplementedError("your turn")

@@ -47,7 +47,7 @@ def apart(source: str, cases: Sequence[Case], seconds: float = 30) -> list[list[
         done = subprocess.run([sys.executable, "-m", "flowedu.learn.apart"], input=pickle.dumps((source, list(cases))),
                               capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        raise Wrong(f"the kernel had not ended after {seconds:g} seconds\n  hint: does every loop come to its end?") from None
+        raise Wrong(f"the kernel had not ended after {seconds:g} s\n  hint: does every loop come to its end?") from None
     if done.returncode:
         name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
         raise Wrong(f"the kernel ended its process ({name})\n  hint: it reads or writes memory that is not its own")

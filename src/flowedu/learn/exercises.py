@@ -118,6 +118,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    from flowedu.learn import exercises                # the module whose Wrong the checks raise, which this copy is not
-
+    from flowedu.learn import exercises  # the module whose Wrong the checks raise, which this copy is not
     sys.exit(exercises.main(sys.argv[1:]))

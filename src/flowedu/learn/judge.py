@@ -13,8 +13,8 @@ from flowedu.learn.exercises import Unjudged, Wrong
 
 
 def launched(source: str, name: str, grid, block, *arguments: Any, seeds: Iterable[int] = (0,)) -> dict[str, int]:
-    """Launches a kernel once for each seed, an order of its threads, with every check. Gives the counts of the last launch as
-    in flow.cuda.profile; empty on a GPU, which counts nothing.
+    """Launches a kernel once for each seed, an order of its threads, with every check. Gives the counts of the last launch
+    as in flow.cuda.profile; empty on a GPU, which counts nothing.
 
     Raises Wrong: it is no source, has no such kernel, or does what it must not; Unjudged: CUDA is off."""
     from flowedu import cuda
@@ -23,7 +23,8 @@ def launched(source: str, name: str, grid, block, *arguments: Any, seeds: Iterab
     if not isinstance(source, str):
         raise Wrong(f"this gives {source!r}\n  should be a str: CUDA C with the kernel {name}")
     if not cuda.is_available():
-        raise Unjudged("it is CUDA C: `make test-cuda` sets up a simulator, FLOWEDU_CUDA=sim in front of this command uses it")
+        raise Unjudged("it is CUDA C: `make test-cuda` sets up a simulator, and FLOWEDU_CUDA=sim in front of this command "
+                       "uses it")
     library = machine().library
     try:
         kernel = cuda.kernel(source)(name, grid, block)
