@@ -1,6 +1,6 @@
 """Wrong answers to the exercises of chapter 8: the right one, of which lines are changed, and what the reader is told."""
 
-# {exercise: {what is wrong: (words of what is said, {old words: new words})}}; "line: words" is the whole line that has them.
+# {exercise: {what is wrong: (words of what is said, {old words: new words})}}; "line: words" is the whole line with them.
 WRONG = {
     "running_sums": {
         "sums in float": ("24 bits", {"cdef double total": "cdef float total"}),

@@ -1,5 +1,6 @@
 """Lessons do not lie: their code runs and prints what they promise, the files and names they point to exist, demos draw
 their pictures, and the exercises can be solved, but are not solved yet."""
+import gc
 import operator
 import os
 import re
@@ -35,6 +36,7 @@ def clean(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flow.clear_default_session()
     flow.set_num_threads(1)             # tests run side by side: threads that wait for each other would be slow
+    gc.collect()                        # lessons look at how much memory is in use: what is left of other tests must be gone
     yield
     flow.clear_default_session()
     flow.distributed.set_virtual_devices(1)

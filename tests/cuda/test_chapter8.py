@@ -13,6 +13,7 @@ from cuda_common import in_simulator
 
 import flowedu as flow
 from chapter8_wrong import WRONG, spoilt
+from course.test_course import test_chapter_8_cuda_computes_what_the_cpu_does  # noqa: F401  (skipped there without CUDA)
 from custom_ops import own_registry  # noqa: F401
 from flowedu.learn import exercises
 from flowedu.learn.lesson import blocks, run_lesson
