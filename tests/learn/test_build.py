@@ -32,8 +32,8 @@ cdef int scale(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     fe_split(fe_numel(&call.args[0]), 8, team, &lo, &hi)
     fe_wait(team)
     for i in range(lo, hi):
-        y[i] = x[i] * <float>call.reals[0] + <float>call.ints[0]
-    if call.ints[0] == 13:
+        y[i] = x[fe_place(&call.args[0], i)] * <float>call.reals[0] + <float>call.ints[0]
+    if call.ints[0] == 13 and team.tid == team.nt // 2:
         call.detail = hi
         return FE_BAD_INDEX
     return FE_OK
@@ -122,9 +122,18 @@ def test_a_kernel_gets_what_it_is_called_with(n, threads, factor, add):
     np.testing.assert_array_equal(y, x * factor + add)
 
 
+@pytest.mark.parametrize("look", [np.s_[:, ::-1], np.s_[::2], np.s_[1:, 3], np.s_[:0], np.s_[None, :, 2:5]])
+def test_views_say_where_elements_lie(look):
+    x = np.arange(48, dtype=np.float32).reshape(6, 8)[look]
+    y = np.zeros(x.shape, np.float32)
+    assert call(build(SCALE).address, [x, y], 1, ints=[1], reals=[2.0], threads=2) == 0
+    np.testing.assert_array_equal(y, x * 2 + 1)
+
+
 def test_what_a_kernel_says_comes_back():
     bound = Bound(build(SCALE).address, [np.zeros(40, np.float32)] * 2, 1, ints=[13], reals=[1.0])
     assert bound() == 1 and bound.detail == 40
+    assert call(build(SCALE).address, [np.zeros(40, np.float32)] * 2, 1, ints=[13], reals=[1.0], threads=3) == 1
     for address, threads in ((0, 1), (None, 1), (1.5, 1), (8, 0), (8, 65), (8, "2")):
         with pytest.raises(ArgumentError, match="cannot be called"):
             Bound(address, [], 0, threads=threads)
