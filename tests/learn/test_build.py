@@ -163,6 +163,18 @@ def test_a_wrong_answer_in_cython_is_told(what, monkeypatch):
     assert result.state == "wrong" and said in result.text, result
 
 
+@pytest.mark.parametrize("more, said", [("print('a' * 100000)", ""), ("import os; os._exit(0)", "status 0"),
+                                        ("while True: pass", "had not ended after 5 s"), ("raise SystemExit(3)", "status 3")])
+def test_a_source_that_does_something_else(more, said):
+    """It happens in the other process."""
+    x = np.arange(4, dtype=np.float32)
+    if not said:
+        assert len(apart(SCALE.replace("call.reals[0]", "2") + more, [Case([x], [x.shape], ints=[1])])) == 1
+        return
+    with pytest.raises(exercises.Wrong, match=said):
+        apart(SCALE + more, [Case([x], [x.shape], ints=[1])], seconds=5 if "ended after" in said else 200)
+
+
 def test_what_a_kernel_writes_comes_back():
     x = np.arange(12, dtype=np.float32)
     got = apart(SCALE.replace("call.reals[0]", "2"), [Case([x], [x.shape], ints=[1], threads=t) for t in (1, 2)])

@@ -20,6 +20,7 @@ from flowedu.learn.exercises import Wrong
 
 FENCE = 64                                          # bytes around an output that must stay as they are
 FRESH = 0xA5
+MARK = b"\0the answer of the other process\0"          # the source may print before
 
 
 class Case(NamedTuple):
@@ -38,20 +39,14 @@ def apart(source: str, cases: Sequence[Case], seconds: float = 30) -> list[list[
     if not isinstance(source, str):
         raise Wrong(f"this gives {source!r}\n  should be a str: the Cython source of a kernel")
     try:
-        address = getattr(build(source), "address", None)
-    except FlowError as error:
-        raise Wrong(str(error)) from None
-    if type(address) is not int:
-        raise Wrong("the source has no `address`\n  hint: end it with  address = <size_t><void *>NAME_OF_YOUR_KERNEL")
-    try:
         done = subprocess.run([sys.executable, "-m", "flowedu.learn.apart"], input=pickle.dumps((source, list(cases))),
                               capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         raise Wrong(f"the kernel had not ended after {seconds:g} s\n  hint: does every loop come to its end?") from None
-    if done.returncode:
+    if done.returncode or MARK not in done.stdout:
         name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
-        raise Wrong(f"the kernel ended its process ({name})\n  hint: it reads or writes memory that is not its own")
-    said = pickle.loads(done.stdout)
+        raise Wrong(f"the kernel ended its process ({name})\n  hint: does it read or write memory that is not its own?")
+    said = pickle.loads(done.stdout[done.stdout.rindex(MARK) + len(MARK):])
     if isinstance(said, str):
         raise Wrong(said)
     return said
@@ -59,7 +54,12 @@ def apart(source: str, cases: Sequence[Case], seconds: float = 30) -> list[list[
 
 def _run(source: str, cases: Sequence[Case]) -> list[list[np.ndarray]] | str:
     """In the other process: all outputs, or what is wrong."""
-    address, found = build(source).address, []
+    try:
+        address, found = getattr(build(source), "address", None), []
+    except FlowError as error:
+        return str(error)
+    if type(address) is not int:
+        return "the source has no `address`\n  hint: end it with  address = <size_t><void *>NAME_OF_YOUR_KERNEL"
     for number, case in enumerate(cases, 1):
         what = f"call {number}: inputs {', '.join(str(a.shape) for a in case.inputs)}, threads {case.threads}"
         given = [a.copy() for a in case.inputs]
@@ -77,4 +77,6 @@ def _run(source: str, cases: Sequence[Case]) -> list[list[np.ndarray]] | str:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(pickle.dumps(_run(*pickle.loads(sys.stdin.buffer.read()))))
+    said = pickle.dumps(_run(*pickle.loads(sys.stdin.buffer.read())))
+    sys.stdout.flush()
+    sys.stdout.buffer.write(MARK + said)
