@@ -163,8 +163,9 @@ def test_a_wrong_answer_in_cython_is_told(what, monkeypatch):
     assert result.state == "wrong" and said in result.text, result
 
 
-@pytest.mark.parametrize("more, said", [("print('a' * 100000)", ""), ("import os; os._exit(0)", "status 0"),
-                                        ("while True: pass", "had not ended after 5 s"), ("raise SystemExit(3)", "status 3")])
+@pytest.mark.parametrize("more, said", [
+    ("print('a' * 100000)", ""), ("import os; os._exit(0)", "status 0"), ("raise SystemExit(3)", "status 3"),
+    ("while True: pass", "had not ended after 5 s")])
 def test_a_source_that_does_something_else(more, said):
     """It happens in the other process."""
     x = np.arange(4, dtype=np.float32)
