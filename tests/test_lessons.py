@@ -296,5 +296,7 @@ def test_a_chapter_on_cuda_says_where_it_runs():
 
     assert chosen() in (("sim", "no GPU here: kernels run in the simulator"), ("gpu", ""))
     assert chosen(FLOWEDU_CUDA="off") == ("off", "") and chosen(FLOWEDU_CUDA="sim") == ("sim", "")
+    nothing, said = chosen(FLOWEDU_CUDA="on")
+    assert not nothing and said.startswith("FLOWEDU_CUDA has a value") and "Traceback" not in said
     recipe = (ROOT / "Makefile").read_text().partition("\nchapter-%:")[2].partition("\n\n")[0]
     assert "tools/choose_cuda.py" in recipe and "needs=cuda" in recipe

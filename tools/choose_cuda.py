@@ -6,10 +6,14 @@ import os
 import sys
 
 from flowedu.cuda.machine import kind
+from flowedu.errors import DeviceError
 
 
 def main() -> None:
-    where = kind()
+    try:
+        where = kind()
+    except DeviceError as error:
+        sys.exit(str(error))
     if where == "off" and not os.environ.get("FLOWEDU_CUDA"):
         where = "sim"
         print("no GPU here: kernels run in the simulator", file=sys.stderr)
