@@ -15,6 +15,7 @@ import flowedu as flow
 from common import HANGS
 from custom_ops import own_registry  # noqa: F401
 from flowedu.core.layers import context
+from flowedu.cuda import machine
 from flowedu.learn import exercises
 from flowedu.learn.lesson import LessonError, run_lesson
 
@@ -280,6 +281,11 @@ def test_blocks_that_need_cuda_are_left_out_without_it(tmp_path, monkeypatch):
     assert run_lesson(path, said.append) == 1 and "lesson.md:2: left out" in said[0] and said[1:] == ["1\n"]
     monkeypatch.setattr(flow.cuda, "is_available", lambda: True)
     assert run_lesson(path, said.append) == 2 and said[2:] == ["on cuda\n", "1\n"]
+    path.write_text(path.read_text().replace("needs=cuda", "needs=sim"))
+    monkeypatch.setattr(machine, "kind", lambda: "gpu")
+    assert run_lesson(path, said.append) == 1 and "left out: it needs FLOWEDU_CUDA=sim" in said[4]
+    monkeypatch.setattr(machine, "kind", lambda: "sim")
+    assert run_lesson(path, said.append) == 2
     path.write_text(path.read_text().replace("\non cuda\n", "\nsomewhere else\n"))
     with pytest.raises(LessonError, match="somewhere else"):
         run_lesson(path)

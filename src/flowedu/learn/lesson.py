@@ -4,7 +4,8 @@
 
 A block starts with three backticks and `python`. In it, the output promised by a following block marked `text` must
 appear: lessons do not lie. A block marked `python error=ShapeError` must raise that error. One marked `python needs=cuda`
-runs where CUDA kernels do: on a GPU, or with FLOWEDU_CUDA=sim in the simulator.
+runs where CUDA kernels do: on a GPU, or with FLOWEDU_CUDA=sim in the simulator; `python needs=sim` in the simulator alone,
+which counts and reports what a GPU does not.
 """
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ from pathlib import Path
 from flowedu.errors import FlowError
 
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+NEEDS = {"cuda": "a GPU, or FLOWEDU_CUDA=sim", "sim": "FLOWEDU_CUDA=sim"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def run_lesson(path: Path, say=lambda text: None) -> int:
         if b.language == "python":
             printed = None if _lacks(b.word("needs")) else _run(b, path, scope)
             count += printed is not None
-            say(f"{where}: left out: no GPU, and FLOWEDU_CUDA=sim was not chosen\n" if printed is None else printed)
+            say(f"{where}: left out: it needs {NEEDS[b.word('needs')]}\n" if printed is None else printed)
         elif b.language == "text" and b.words == "output" and printed is not None:
             missing = [line for line in b.text.splitlines() if not _promised(line, printed)]
             if missing:
@@ -64,10 +67,11 @@ def run_lesson(path: Path, say=lambda text: None) -> int:
 
 def _lacks(need: str) -> bool:
     """Whether this machine has not what a block needs."""
-    if need not in ("", "cuda"):
+    if need not in ("", "cuda", "sim"):
         raise LessonError(f"a block needs {need!r}, and nobody knows what that is")
     from flowedu import cuda
-    return need == "cuda" and not cuda.is_available()
+    from flowedu.cuda.machine import kind
+    return bool(need) and (not cuda.is_available() or need == "sim" and kind() != "sim")
 
 
 def _promised(line: str, printed: str) -> bool:
