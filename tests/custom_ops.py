@@ -4,6 +4,7 @@ import pytest
 
 import flowedu as flow
 import flowedu.nn.graph.unroll  # noqa: F401  (defines a record: there before a test's own are taken away again)
+from flowedu._kernels import TABLE
 from flowedu.core.ops.define import REGISTRY
 from flowedu.custom.libraries import LIBRARIES
 from flowedu.ops.custom.record import CUSTOM
@@ -12,7 +13,7 @@ from flowedu.ops.custom.record import CUSTOM
 @pytest.fixture(autouse=True)
 def own_registry():
     """Ops that a test registers are gone after it: the laws must not meet them."""
-    before = [(table, dict(table)) for table in (REGISTRY, CUSTOM, LIBRARIES)]
+    before = [(table, dict(table)) for table in (REGISTRY, CUSTOM, LIBRARIES, TABLE)]
     yield
     for table, old in before:
         table.clear()

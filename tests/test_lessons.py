@@ -1,5 +1,6 @@
 """Lessons do not lie: their code runs and prints what they promise, the files and names they point to exist, demos draw
 their pictures, and the exercises can be solved, but are not solved yet."""
+import gc
 import operator
 import os
 import re
@@ -14,6 +15,7 @@ import flowedu as flow
 from common import HANGS
 from custom_ops import own_registry  # noqa: F401
 from flowedu.core.layers import context
+from flowedu.cuda import machine
 from flowedu.learn import exercises
 from flowedu.learn.lesson import LessonError, run_lesson
 
@@ -35,6 +37,7 @@ def clean(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flow.clear_default_session()
     flow.set_num_threads(1)             # tests run side by side: threads that wait for each other would be slow
+    gc.collect()                        # lessons look at how much memory is in use: not at what earlier tests left
     yield
     flow.clear_default_session()
     flow.distributed.set_virtual_devices(1)
@@ -62,7 +65,7 @@ def test_there_are_chapters():
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lesson_name)
 def test_every_block_of_a_lesson_runs_and_prints_what_it_promises(lesson, clean):
-    assert run_lesson(lesson) > 0
+    assert run_lesson(lesson) > 0               # those of chapter 8 that need CUDA: tests/cuda/test_chapter8.py
 
 
 def test_the_tour_of_the_readme_runs(clean):
@@ -179,6 +182,8 @@ def test_the_first_chapters_have_exercises():
 @pytest.mark.parametrize("chapter", WITH_EXERCISES, ids=name_of)
 def test_the_solutions_are_right(chapter):
     wrong = [r for r in exercises.run(chapter, "solutions.py") if r.state != "right"]
+    if not flow.cuda.is_available():                    # tests/cuda/test_chapter8.py judges them all
+        wrong = [r for r in wrong if r.state != "unjudged" or "CUDA C" not in r.text]
     assert not wrong
 
 
@@ -218,6 +223,20 @@ def test_the_runner_says_how_it_went(answer, code, said, tmp_path, capsys):
     assert said in capsys.readouterr().out
 
 
+def test_the_runner_as_a_program(tmp_path):
+    """Its own Wrong is the one that checks raise; what cannot be judged here is neither right nor wrong."""
+    folder = write_chapter(tmp_path, "return 3")
+    with open(tmp_path / "checks.py", "a") as f:
+        f.write("from flowedu.learn.exercises import Unjudged\n"
+                "def check_three(f):\n    f()\n    raise Unjudged('no judge here')\n")
+    with open(tmp_path / "exercises.py", "a") as f:
+        f.write("def three():\n    return 3\n")
+    done = python("-m", "flowedu.learn.exercises", folder)
+    assert done.returncode == 1 and not done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "no    two: two()" and lines[-2:] == ["?     three: no judge here", "0 of 2 right"], lines
+
+
 def test_the_runner_checks_what_it_is_asked_for(tmp_path, capsys):
     folder = write_chapter(tmp_path, "return 2")
     with open(tmp_path / "checks.py", "a") as f:
@@ -236,7 +255,8 @@ def test_the_runner_knows_what_it_does_not_know(tmp_path, capsys):
 @pytest.mark.parametrize("lesson, complaint", [
     ("```python\nprint(1)\n```\n```text output\n2\n```\n", "lesson.md:5: the lesson promises this line"),
     ("\n```python error=ShapeError\nprint(1)\n```\n", "lesson.md:3: the lesson promises a ShapeError"),
-    ("```python\n1 / 0\n```\n", "lesson.md:2: ZeroDivisionError")])
+    ("```python\n1 / 0\n```\n", "lesson.md:2: ZeroDivisionError"),
+    ("```python needs=quantum\n1\n```\n", "a block needs 'quantum'")])
 def test_a_lesson_that_lies_is_found_out(lesson, complaint, tmp_path):
     path = tmp_path / "lesson.md"
     path.write_text(lesson)
@@ -250,3 +270,39 @@ def test_errors_in_a_lesson_show_its_own_lines(tmp_path):
     path.write_text(f"text\n\n```python error=ShapeError\nimport flowedu as flow\n{line}\n```\n"
                     f"```text output\n  at:       lesson.md:5: {line}\n```\n")
     assert run_lesson(path) == 1
+
+
+def test_blocks_that_need_cuda_are_left_out_without_it(tmp_path, monkeypatch):
+    """... and their promises with them; the others run."""
+    path, said = tmp_path / "lesson.md", []
+    path.write_text("```python needs=cuda\nprint('on cuda')\n```\n```text output\non cuda\n```\n```python\nprint(1)\n```\n"
+                    "```text output\n1\n```\n")
+    monkeypatch.setattr(flow.cuda, "is_available", lambda: False)
+    assert run_lesson(path, said.append) == 1 and "lesson.md:2: left out" in said[0] and said[1:] == ["1\n"]
+    monkeypatch.setattr(flow.cuda, "is_available", lambda: True)
+    assert run_lesson(path, said.append) == 2 and said[2:] == ["on cuda\n", "1\n"]
+    path.write_text(path.read_text().replace("needs=cuda", "needs=sim"))
+    monkeypatch.setattr(machine, "kind", lambda: "gpu")
+    assert run_lesson(path, said.append) == 1 and "left out: it needs FLOWEDU_CUDA=sim" in said[4]
+    monkeypatch.setattr(machine, "kind", lambda: "sim")
+    assert run_lesson(path, said.append) == 2
+    path.write_text(path.read_text().replace("\non cuda\n", "\nsomewhere else\n"))
+    with pytest.raises(LessonError, match="somewhere else"):
+        run_lesson(path)
+
+
+def test_a_chapter_on_cuda_says_where_it_runs():
+    """`make chapter-8` asks tools/choose_cuda.py: never the simulator without a word."""
+    def chosen(**environment):
+        plain = {k: v for k, v in os.environ.items() if k != "FLOWEDU_CUDA"}
+        there = {**plain, "PYTHONPATH": str(Path(flow.__file__).parents[1]), **environment}
+        done = subprocess.run([sys.executable, ROOT / "tools" / "choose_cuda.py"], capture_output=True, text=True,
+                              timeout=HANGS, env=there)
+        return done.stdout.strip(), done.stderr.strip()
+
+    assert chosen() in (("sim", "no GPU here: kernels run in the simulator"), ("gpu", ""))
+    assert chosen(FLOWEDU_CUDA="off") == ("off", "") and chosen(FLOWEDU_CUDA="sim") == ("sim", "")
+    nothing, said = chosen(FLOWEDU_CUDA="on")
+    assert not nothing and said.startswith("FLOWEDU_CUDA has a value") and "Traceback" not in said
+    recipe = (ROOT / "Makefile").read_text().partition("\nchapter-%:")[2].partition("\n\n")[0]
+    assert "tools/choose_cuda.py" in recipe and "needs=cuda" in recipe

@@ -174,3 +174,27 @@ def test_chapter_7_buffers_of_any_shape():
     assert again.numpy().tolist() == rows.tolist()
     joined = TensorList([a[None] for a in arrays])
     assert joined.shape == (3, 3) and [a[0].tolist() for a in joined] == [a.tolist() for a in buffers]
+
+
+def test_chapter_8_cuda_computes_what_the_cpu_does():
+    """The same records, other kernels: losses, gradients, parameters. Core has but the place that flowedu.cuda fills."""
+    flow, cuda = pytest.importorskip("flowedu"), pytest.importorskip("flowedu.cuda", reason="core is alone")
+    if not cuda.is_available():
+        pytest.skip("no GPU, and FLOWEDU_CUDA=sim was not chosen")
+    found = {}
+    for device in ("cpu", "cuda"):
+        net, x = Net(), numbers(5, 4, seed=9).to(device)
+        for name in ("w0", "b0", "w1", "b1"):
+            setattr(net, name, Parameter(getattr(net, name).detach().to(device)))
+        optimizer, losses = flow.optim.SGD(net.parameters(), lr=0.001, momentum=0.9), []
+        for _ in range(5):
+            loss = loss_of(net(x))
+            run_backward([loss], [copied(np.ones((), np.float32)).to(device)])
+            optimizer.step()
+            losses.append(loss.item())
+            gradients = [p.grad.cpu().numpy() for p in net.parameters()]
+            optimizer.zero_grad()
+        assert all(p.is_cuda == (device == "cuda") for p in net.parameters())
+        found[device] = [np.array(losses), *gradients, *(p.detach().cpu().numpy() for p in net.parameters())]
+    for a, b in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)

@@ -1,36 +1,167 @@
-"""The kernels of the lessons, each a step on the way to one of the table, give what the last step gives."""
+"""The ladders of chapter 8: every step gives the right numbers at ragged sizes, without a fault in any order of threads,
+and does less than the step before."""
+import functools
+import inspect
+import io
+import json
+
 import numpy as np
 import pytest
-from on_device import Held, Room
+from cuda_common import alone, in_simulator
 
-from flowedu.core.values.dtype import float32
-from flowedu.core.values.spec import Spec
-from flowedu.cuda.machine import machine
-from flowedu.cuda.modules import module
+import flowedu as flow
+from flowedu.cuda.lessons import LADDERS, table
+from flowedu.cuda.modules import HOME
 
-
-def run(file, name, arguments, grid, threads):
-    module(f"lessons/{file}", "float", "double").function(name, arguments).prepared_async_call(grid, threads, None,
-                                                                                             *arguments)
-    machine().driver.Context.synchronize()
-
-
-@pytest.mark.parametrize("step", ["naive", "shared"])
-@pytest.mark.parametrize("rows, cols, depth", [(16, 16, 16), (17, 33, 5), (1, 40, 31), (64, 3, 100)])
-def test_matrix_product(step, rows, cols, depth):
-    rng = np.random.default_rng(rows)
-    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((rows, depth), (depth, cols)))
-    x, w, y = Held(a), Held(b), Room(Spec((rows, cols), float32))
-    run(f"matmul_{step}.cu", f"matmul_{step}", (rows, cols, depth, x.view.pointer, w.view.pointer, y.view.pointer),
-        (-(-cols // 16), -(-rows // 16)), (16, 16, 1))
-    np.testing.assert_allclose(y.read(), a @ b, rtol=1e-4, atol=1e-4)
+SIZES = {
+    "product": [(16, 16, 16), (17, 33, 5), (1, 40, 31), (64, 3, 100), (130, 132, 12), (5, 257, 9), (4, 4, 0)],
+    "sum": [(0,), (1,), (255,), (256,), (5000,), (16 * 256 + 1,)],
+    "softmax": [(1, 1), (3, 31), (5, 33), (2, 1000), (9, 1024), (4, 128)],
+    "transpose": [(1, 1), (31, 33), (64, 32), (1, 100), (70, 5)],
+    "convolution": [(1, 1, 3, 3, 1, 3, 3), (2, 3, 7, 9, 5, 3, 2), (1, 20, 5, 5, 17, 1, 1), (3, 2, 6, 6, 33, 5, 6)],
+    "attention": [(1, 1, 1), (33, 31, 5), (5, 70, 64), (40, 3, 33), (64, 64, 32)],
+}
+CASES = [(name, step.name, size) for name, ladder in LADDERS.items() for step in ladder.steps for size in SIZES[name]]
 
 
-@pytest.mark.parametrize("step", ["shared", "shuffle"])
-@pytest.mark.parametrize("n", [0, 1, 255, 256, 5000])
-def test_sum(step, n):
-    numbers = np.random.default_rng(n).standard_normal(n).astype(np.float32)
-    x, parts, y = Held(numbers), Room(Spec((4,), float32)), Room(Spec((1,), float32))
-    run(f"reduce_{step}.cu", f"sum_{step}", (n, x.view.pointer, parts.view.pointer), (4, 1), (256, 1, 1))
-    run(f"reduce_{step}.cu", f"sum_{step}", (4, parts.view.pointer, y.view.pointer), (1, 1), (256, 1, 1))
-    np.testing.assert_allclose(y.read(), [numbers.sum(dtype=np.float64)], rtol=1e-4, atol=1e-4)
+def check(name, step, size):
+    ladder = LADDERS[name]
+    arrays = ladder.inputs(*size)
+    want = ladder.answer(*(a.astype(np.float64) for a in arrays))
+    np.testing.assert_allclose(ladder[step](*arrays), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name, step, size", CASES, ids=lambda v: str(v).replace(" ", ""))
+def test_a_step_gives_the_right_numbers(name, step, size):
+    check(name, step, size)
+
+
+def everything():
+    for case in CASES:
+        check(*case)
+
+
+@in_simulator
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_fault_in_any_order_of_threads(seed):
+    alone("import flowedu as flow; flow.cuda.is_available(); import test_kernel_lessons as t; t.everything()",
+          FLOWEDU_CUDA_SEED=str(seed), FLOWEDU_CUDA_CHECK="1")
+
+
+def test_every_file_of_the_lessons_is_a_step():
+    files = {f"lessons/{p.name}" for p in (HOME / "cuda" / "lessons").glob("*.cu")}
+    assert {s.file for ladder in LADDERS.values() for s in ladder.steps} == files
+
+
+# ---- what the counters say. (ladder, step): {counter: at most this part of what the step before counts}
+LESS = {
+    ("product", "shared"): dict(global_bytes=1 / 8, global_loads=1 / 8),
+    ("product", "registers"): dict(global_bytes=1 / 4, shared_loads=1 / 3),
+    ("product", "vectors"): dict(global_bytes=1, global_loads=1 / 4, shared_loads=1 / 3, shared_stores=0.7),
+    ("product", "double"): dict(global_bytes=1, global_loads=1, shared_loads=1, barriers=0.55),
+    ("product", "async"): dict(global_bytes=1, shared_loads=1, barriers=1),
+    ("sum", "shuffle"): dict(global_bytes=1, shared_loads=1 / 8, shared_stores=1 / 2, barriers=1 / 8),
+    ("sum", "one pass"): dict(launches=1 / 2, global_bytes=1.01),
+    ("softmax", "online"): dict(global_bytes=3 / 4),
+    ("softmax", "warp"): dict(global_bytes=2 / 3, shared_loads=0, shared_stores=0, barriers=0),
+    ("transpose", "tile"): dict(global_bytes=1, sectors=8 / 36),
+    ("transpose", "padded"): dict(global_bytes=1, sectors=1, shared_loads=1, conflicts=0),
+    ("convolution", "gemm"): dict(global_bytes=1 / 8),
+    ("attention", "online"): dict(global_bytes=1 / 2, barriers=1 / 2, launches=1 / 3),
+}
+
+
+@functools.cache
+def counts(name):
+    return LADDERS[name].counts()
+
+
+def later_steps():
+    return [(name, before.name, step.name) for name, ladder in LADDERS.items()
+            for before, step in zip(ladder.steps, ladder.steps[1:])]
+
+
+@in_simulator
+@pytest.mark.parametrize("name, before, step", later_steps())
+def test_a_step_does_less_than_the_one_before(name, before, step):
+    old, new = counts(name)[before], counts(name)[step]
+    for counter, part in LESS[name, step].items():
+        assert new[counter] <= part * old[counter], f"{counter}: {old[counter]} -> {new[counter]}\n{table(counts(name))}"
+
+
+@in_simulator
+@pytest.mark.parametrize("name, step", [(n, s.name) for n, ladder in LADDERS.items() for s in ladder.steps
+                                        if (n, s.name) != ("transpose", "tile")])
+def test_banks_are_not_in_the_way(name, step):
+    """Conflicts are the point of one step, and next to nothing in all others."""
+    c = counts(name)[step]
+    assert c["conflicts"] <= 0.05 * (c["shared_loads"] + c["shared_stores"])
+
+
+@in_simulator
+def test_bytes_of_the_matrix_products_are_those_worked_out_by_hand():
+    """n^3 products: each takes two numbers; a block's tile of t x t results needs each number once for t results."""
+    n, stored = 128, 4 * 128 ** 2
+    for step, tile in (("naive", 1), ("shared", 16), ("registers", 128), ("vectors", 128), ("double", 128), ("async", 128)):
+        assert counts("product")[step]["global_bytes"] == 4 * 2 * n ** 3 // tile + stored, step
+
+
+@in_simulator
+def test_bytes_of_rows_and_of_attention():
+    elements = 16 * 1000 * 4
+    assert [c["global_bytes"] // elements for c in counts("softmax").values()] == [4, 3, 2]
+    n, width = 128, 64
+    blocks = n // 32                                                  # each reads all keys and values once
+    assert counts("attention")["online"]["global_bytes"] == 4 * (2 * n * width + blocks * 2 * n * width)
+
+
+# ---- what of it the library has
+@pytest.mark.parametrize("n", [1, 32, 33, 1000, 1024, 1025])
+def test_the_librarys_softmax_of_short_and_of_long_rows(n):
+    """Up to 1024 elements a warp takes a row, beyond a block does; also of rows of nothing but -inf, and with a NaN."""
+    x = LADDERS["softmax"].inputs(7, n)[0]
+    x[1], x[2, n // 2], x[3, 0], x[4] = -np.inf, np.nan, np.inf, 1e30
+    for f in ("softmax", "log_softmax"):
+        want, got = (getattr(t, f)(-1) for t in (flow.tensor(x), flow.tensor(x, device="cuda")))
+        np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@in_simulator
+def test_the_librarys_kernels_are_as_good_as_a_step_of_the_ladder():
+    def counted(f, *arrays):
+        tensors = [flow.tensor(a, device="cuda") for a in arrays]
+        with flow.cuda.profile(io.StringIO()) as p:
+            f(*tensors)
+        one, = p.kernels.values()
+        return one
+
+    c = counted(lambda x: x.softmax(-1), *LADDERS["softmax"].inputs())
+    assert c["global_bytes"] == counts("softmax")["warp"]["global_bytes"] and c["barriers"] == 0
+    c = counted(lambda x: x.t().contiguous(), *LADDERS["transpose"].inputs())
+    assert c["sectors"] == counts("transpose")["padded"]["sectors"] and c["conflicts"] == 0
+    c = counted(lambda x: x.sum(), *LADDERS["sum"].inputs())
+    assert c["launches"] == 1 and c["global_bytes"] <= counts("sum")["one pass"]["global_bytes"]
+    c = counted(lambda x, w: flow.nn.functional.conv2d(x, w), *LADDERS["convolution"].inputs())
+    assert c["global_bytes"] <= counts("convolution")["gemm"]["global_bytes"]
+    c = counted(lambda a, b: a @ b, *LADDERS["product"].inputs())
+    assert c["global_bytes"] <= counts("product")["shared"]["global_bytes"] / 3
+
+
+@in_simulator
+def test_counters_do_not_hang_on_the_order_of_threads():
+    script = ("import json, flowedu as flow; flow.cuda.is_available(); from flowedu.cuda.lessons import LADDERS; "
+              "print(json.dumps(LADDERS['attention'].counts(40, 33, 20)))")
+    found = [json.loads(alone(script, FLOWEDU_CUDA_SEED=seed)) for seed in "01"]
+    assert found[0] == found[1]
+
+
+def test_a_table_has_a_line_for_each_step():
+    c = dict.fromkeys(("launches", "global_bytes", "sectors", "global_loads", "global_stores", "shared_loads",
+                       "shared_stores", "conflicts", "barriers"), 2000)
+    lines = table({"first": c, "second": c}).splitlines()
+    assert [line.split()[0] for line in lines] == ["step", "first", "second"]
+    assert len({len(line) for line in lines}) == 1 and "2,000" in lines[1] and "0.5" in lines[1]
+
+
+def test_the_steps_say_why():
+    assert all(s.why and inspect.isfunction(s._launch) for ladder in LADDERS.values() for s in ladder.steps)

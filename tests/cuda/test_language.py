@@ -130,6 +130,20 @@ __global__ void types(const float4* x, double2* d, float3* f3, uchar4* c, __half
 }"""
 
 
+@pytest.mark.parametrize("words", ["__shared__ __align__(16)", "__align__(16) __shared__"])
+def test_an_array_in_shared_memory_is_aligned(words):
+    source = f"""__global__ void k(const float4* x, float* y) {{
+        __shared__ char before[4];
+        {words} float own[32];
+        before[threadIdx.x] = 0;
+        *(float4*)&own[4 * threadIdx.x] = x[threadIdx.x];
+        y[threadIdx.x] = own[4 * threadIdx.x + 2];
+    }}"""
+    y = np.zeros(4, np.float32)
+    flow.cuda.kernel(source)("k", 1, 4)(np.arange(16, dtype=np.float32), y)
+    assert y.tolist() == [2, 6, 10, 14]
+
+
 def test_vectors_halves_structs_and_variables_of_the_module():
     n = 8
     x = np.random.default_rng(0).standard_normal((n, 4), dtype=np.float32)

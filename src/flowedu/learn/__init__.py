@@ -1,1 +1,1 @@
-"""Running lessons."""
+"""Runs lessons, compiles what they write, checks exercises."""

@@ -3,7 +3,9 @@
     python -m flowedu.learn.lesson chapters/02_ops/README.md
 
 A block starts with three backticks and `python`. In it, the output promised by a following block marked `text` must
-appear: lessons do not lie. A block marked `python error=ShapeError` must raise that error.
+appear: lessons do not lie. A block marked `python error=ShapeError` must raise that error. One marked `python needs=cuda`
+runs where CUDA kernels do: on a GPU, or with FLOWEDU_CUDA=sim in the simulator; `python needs=sim` in the simulator alone,
+which counts and reports what a GPU does not.
 """
 from __future__ import annotations
 
@@ -18,6 +20,8 @@ from flowedu.errors import FlowError
 
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+NEEDS = {"cuda": "a GPU, or FLOWEDU_CUDA=sim", "sim": "FLOWEDU_CUDA=sim"}
+
 
 @dataclass(frozen=True)
 class Block:
@@ -27,6 +31,10 @@ class Block:
     words: str
     text: str
     line: int
+
+    def word(self, name: str) -> str:
+        """What follows `name=` after the language; empty where it is not there."""
+        return next((w.partition("=")[2] for w in self.words.split() if w.startswith(f"{name}=")), "")
 
 
 class LessonError(AssertionError):
@@ -42,18 +50,28 @@ def run_lesson(path: Path, say=lambda text: None) -> int:
     """Run all Python blocks of a lesson; `say` gets what they print. Returns how many ran. Raises LessonError."""
     source = path.read_text(encoding="utf-8")
     scope = {"__name__": "__lesson__"}
-    found, printed = blocks(source), ""
-    for b in found:
+    count, printed = 0, ""
+    for b in blocks(source):
         where = f"{path}:{b.line}"
         if b.language == "python":
-            printed = _run(b, path, scope)
-            say(printed)
-        elif b.language == "text" and b.words == "output":
+            printed = None if _lacks(b.word("needs")) else _run(b, path, scope)
+            count += printed is not None
+            say(f"{where}: left out: it needs {NEEDS[b.word('needs')]}\n" if printed is None else printed)
+        elif b.language == "text" and b.words == "output" and printed is not None:
             missing = [line for line in b.text.splitlines() if not _promised(line, printed)]
             if missing:
                 raise LessonError(f"{where}: the lesson promises this line, which the block above does not print:\n"
                                   f"  {missing[0]}\nit printed:\n{printed}")
-    return sum(b.language == "python" for b in found)
+    return count
+
+
+def _lacks(need: str) -> bool:
+    """Whether this machine has not what a block needs."""
+    if need not in ("", "cuda", "sim"):
+        raise LessonError(f"a block needs {need!r}, and nobody knows what that is")
+    from flowedu import cuda
+    from flowedu.cuda.machine import kind
+    return bool(need) and (not cuda.is_available() or need == "sim" and kind() != "sim")
 
 
 def _promised(line: str, printed: str) -> bool:
@@ -65,7 +83,7 @@ def _promised(line: str, printed: str) -> bool:
 def _run(block: Block, path: Path, scope: dict) -> str:
     where = f"{path}:{block.line}"
     out = io.StringIO()
-    expected = block.words.partition("error=")[2]
+    expected = block.word("error")
     try:
         with contextlib.redirect_stdout(out):
             # The blank lines make errors show the lesson's own line numbers and text. Not inherited: this file's

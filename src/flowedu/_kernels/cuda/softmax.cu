@@ -1,7 +1,9 @@
 /* softmax and log_softmax, with their gradients. Both subtract the largest element first, so that exp cannot overflow.
  *
- * x is (outer, n, inner), softmax goes along n. With inner == 1 a block takes a row: its threads read neighbours, and fold
- * by shuffles (fold.h). Otherwise a thread takes a column, and neighbouring threads neighbouring columns. */
+ * x is (outer, n, inner), softmax goes along n. With inner == 1 rows lie in one piece: a warp takes a short one and keeps
+ * it in registers, so that each element is read once (lessons/softmax_warp.cu); a block takes a long one. Threads read
+ * neighbours, and fold by shuffles (fold.h). Otherwise a thread takes a column, and neighbouring threads neighbouring
+ * columns. */
 #include "fold.h"
 
 template <bool LOG> __device__ __forceinline__ T finished(T x, T top, T sum) {
@@ -18,6 +20,34 @@ template <bool LOG> __device__ void rows(index_t outer, index_t n, const T *x, T
         for (index_t j = threadIdx.x; j < n; j += blockDim.x) sum += exp(in[j] - top);
         const T s = (T)fold_block<Sum>(sum);
         for (index_t j = threadIdx.x; j < n; j += blockDim.x) y[r * n + j] = finished<LOG>(in[j], top, s);
+    }
+}
+
+enum { SHORT = 1024 };                                  /* elements of a row that a warp keeps: 32 to a lane */
+
+template <bool LOG> __device__ void short_rows(index_t outer, index_t n, const T *x, T *y) {
+    const int lane = threadIdx.x % 32, rounds = (int)((n + 31) / 32);
+    for (index_t r = thread_index() / 32; r < outer; r += thread_count() / 32) {
+        T own[SHORT / 32], top = Max::none<T>();
+#pragma unroll
+        for (int i = 0; i < SHORT / 32; i++) {
+            if (i >= rounds) break;
+            own[i] = lane + 32 * i < n ? x[r * n + lane + 32 * i] : Max::none<T>();
+            top = Max::join(top, own[i]);
+        }
+        top = fold_warp<Max>(top);
+        Wide sum = 0;
+#pragma unroll
+        for (int i = 0; i < SHORT / 32; i++) {
+            if (i >= rounds) break;
+            if (lane + 32 * i < n) sum += exp(own[i] - top);
+        }
+        const T s = (T)fold_warp<Sum>(sum);
+#pragma unroll
+        for (int i = 0; i < SHORT / 32; i++) {
+            if (i >= rounds) break;
+            if (lane + 32 * i < n) y[r * n + lane + 32 * i] = finished<LOG>(own[i], top, s);
+        }
     }
 }
 
@@ -59,6 +89,9 @@ template <bool LOG> __device__ void grad_columns(index_t outer, index_t n, index
 
 #define SOFTMAX(name, LOG)                                                                                            \
     extern "C" __global__ void name##_rows(index_t outer, index_t n, const T *x, T *y) { rows<LOG>(outer, n, x, y); } \
+    extern "C" __global__ void __launch_bounds__(128) name##_short_rows(index_t outer, index_t n, const T *x, T *y) { \
+        short_rows<LOG>(outer, n, x, y);                                                                              \
+    }                                                                                                                 \
     extern "C" __global__ void name##_columns(index_t outer, index_t n, index_t inner, const T *x, T *y) {            \
         columns<LOG>(outer, n, inner, x, y);                                                                          \
     }                                                                                                                 \

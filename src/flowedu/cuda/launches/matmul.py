@@ -5,14 +5,21 @@ import math
 
 from flowedu.cuda import blas
 from flowedu.cuda.launch import Call, blocks, kernel
+from flowedu.cuda.machine import machine
 from flowedu.cuda.view import View
 from flowedu.cuda.walk import joined, packed
 
 TILE = 64                                                            # of product.h
+LARGE = 128                                                          # of tile.h
 
 
-def tiles(rows: int, cols: int) -> int:
-    return -(-rows // TILE) * -(-cols // TILE)
+def tiles(rows: int, cols: int, side: int = TILE) -> int:
+    return -(-rows // side) * -(-cols // side)
+
+
+def _processors() -> int:
+    """Blocks that keep the device busy. Fewer large tiles than that: small ones are more."""
+    return machine().limits()["MULTIPROCESSOR_COUNT"]
 
 
 def _matrix(v: View, transposed: int) -> tuple[int, int, int, int]:
@@ -38,15 +45,23 @@ def matmul(call: Call) -> None:
     if batches > 1 and not any(_batches(b, y)) and a_steps[0] * rows == a.strides[-3] and y.ndim == 3:
         rows, batches = rows * batches, 1                            # (n, m, k) x (k, n): one tall product
     shape, strides = joined(y.shape[:-2], [_batches(a, y), _batches(b, y)]) if batches > 1 else ([1], [[0], [0]])
+    size = batches, packed(shape, strides), rows, cols, depth
     if blas.chosen == "cublas" and len(shape) == 1:
         found = blas.product(a, b, y, (rows, depth, cols), (*a_steps, *b_steps), batches, (strides[0][0], strides[1][0]))
         if found is not None:
             call.other(blas.gemm, *found)
             return
-    by_tf32 = blas.tf32 and call.row.code == 0
-    call.run("matmul_tf32" if by_tf32 else "matmul", batches, packed(shape, strides), rows, cols, depth,
-             a.pointer, *a_steps, b.pointer, *b_steps, y.pointer, blocks=blocks(batches * tiles(rows, cols), 1),
-             file="matmul_tf32.cu" if by_tf32 else "")
+    large = batches * tiles(rows, cols, LARGE)
+    fits = call.row.t == "float" and min(rows, cols) >= LARGE and 1 in a_steps and 1 in b_steps
+    if fits and large >= _processors() and not blas.tf32:
+        along_rows = a_steps[1] == 1, b_steps[1] == 1
+        call.run("matmul_tiles_" + "".join("n" if along else "t" for along in along_rows), *size,
+                 a.pointer, a_steps[not along_rows[0]], b.pointer, b_steps[not along_rows[1]], y.pointer,
+                 blocks=blocks(large, 1), file="matmul_tiles.cu")
+    else:
+        by_tf32 = blas.tf32 and call.row.code == 0
+        call.run("matmul_tf32" if by_tf32 else "matmul", *size, a.pointer, *a_steps, b.pointer, *b_steps, y.pointer,
+                 blocks=blocks(batches * tiles(rows, cols), 1), file="matmul_tf32.cu" if by_tf32 else "")
 
 
 @kernel("matmul_update", file="matmul.cu")

@@ -7,6 +7,8 @@ from flowedu.cuda.launch import Call, blocks, flag, kernel
 from flowedu.cuda.launches.reduce import extent, row_threads
 from flowedu.cuda.walk import joined, packed, spread
 
+SHORT = 1024                           # of softmax.cu: elements of a row that a warp keeps in registers
+
 
 @kernel("softmax", "log_softmax", "softmax_grad", "log_softmax_grad", file="softmax.cu")
 def softmax(call: Call) -> None:
@@ -15,7 +17,9 @@ def softmax(call: Call) -> None:
     pointers = [v.pointer for v in call.args]
     if call.args[0].size == 0:
         return
-    if inner == 1:
+    if inner == 1 and n <= SHORT and not call.name.endswith("_grad"):
+        call.run(f"{call.name}_short_rows", outer, n, *pointers, blocks=blocks(outer, 4), threads=128)
+    elif inner == 1:
         call.run(f"{call.name}_rows", outer, n, *pointers, blocks=blocks(outer, 1), threads=row_threads(n))
     else:
         call.each(f"{call.name}_columns", outer, n, inner, *pointers, n=outer * inner, threads=128)

@@ -23,7 +23,7 @@
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __grid_constant__
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))      // stands anywhere among the words of a declaration
 
 // Shared memory is static: one block runs at a time. In kernels with hooks a gap precedes each array, so that an index
 // beyond one is no index into another.

@@ -315,3 +315,9 @@ bool run(Launch& l) {
 }
 
 }  // namespace sim
+
+// Another order of threads and blocks, as if FLOWEDU_CUDA_SEED had said so.
+extern "C" __attribute__((visibility("default"))) void cudasim_seed(unsigned seed) {
+    sim::setting.seed = seed;
+    sim::block.size = 0;                                    // the threads of the next launch are laid out anew
+}

@@ -1,0 +1,30 @@
+/* Copies from main memory to shared memory that pass no register and that nobody waits for before asynchronous_wait():
+ * of GPUs since sm_80. Older ones, and the simulator, copy at once. */
+#ifndef FLOWEDU_CUDA_LESSONS_ASYNC_H
+#define FLOWEDU_CUDA_LESSONS_ASYNC_H
+
+#if defined(__CUDASIM__) || __CUDA_ARCH__ < 800
+#define ASYNCHRONOUS 0
+#else
+#define ASYNCHRONOUS 1
+#endif
+
+/* N bytes, 4 or 16, of which the first `there` are copied and the others become zero. */
+template <int N> __device__ __forceinline__ void asynchronous_copy(float *to, const float *from, int there) {
+#if ASYNCHRONOUS
+    const unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(address), "l"(from), "n"(N), "r"(there) : "memory");
+#else
+    if (N == 16 && there == 16) *(float4 *)to = *(const float4 *)from;
+    else
+        for (int i = 0; i < N / 4; i++) to[i] = 4 * i < there ? from[i] : 0.0f;
+#endif
+}
+
+/* This thread's copies have arrived; a barrier says so to the others. */
+__device__ __forceinline__ void asynchronous_wait() {
+#if ASYNCHRONOUS
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+#endif

@@ -1,0 +1,23 @@
+/* The largest of some numbers and the sum of exp(number - largest), made together in one pass ("online"): when a
+ * larger number comes, the sum so far is scaled down to it. Two of these join to the one of all their numbers. */
+#ifndef FLOWEDU_CUDA_LESSONS_ONLINE_H
+#define FLOWEDU_CUDA_LESSONS_ONLINE_H
+#include "fold.h"
+
+struct Online {
+    T top, sum;
+    __device__ __forceinline__ T scaled(T to) const { return top == to ? sum : sum * exp(top - to); }
+    __device__ __forceinline__ Online joined(const Online &other) const {
+        const T to = max(top, other.top);
+        return {to, scaled(to) + other.scaled(to)};
+    }
+};
+
+/* All lanes of the warp get what they have together. */
+__device__ __forceinline__ Online joined_by_warp(Online v) {
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+        v = v.joined({__shfl_xor_sync(ALL_LANES, v.top, step), __shfl_xor_sync(ALL_LANES, v.sum, step)});
+    return v;
+}
+#endif

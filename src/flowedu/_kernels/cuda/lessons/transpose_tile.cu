@@ -1,0 +1,13 @@
+/* A transposition, second step: a block carries a tile of 32 x 32 through shared memory, where it turns. Now a warp
+ * writes neighbours, too. But it reads a column of the tile, and that lies in one bank: 32 turns for one access. */
+#include "view.h"
+
+extern "C" __global__ void transpose_tile(index_t rows, index_t cols, const T *x, T *y) {
+    __shared__ T tile[32][32];
+    const index_t top = (index_t)blockIdx.y * 32, left = (index_t)blockIdx.x * 32;
+    if (top + threadIdx.y < rows && left + threadIdx.x < cols)
+        tile[threadIdx.y][threadIdx.x] = x[(top + threadIdx.y) * cols + left + threadIdx.x];
+    __syncthreads();
+    if (left + threadIdx.y < cols && top + threadIdx.x < rows)
+        y[(left + threadIdx.y) * rows + top + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
+}

@@ -1,0 +1,34 @@
+"""Cython's yellow lines as a picture: a source, each line shaded by how much of it talks to Python."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from flowedu.learn.build import Line
+from flowedu.learn.svg import GREY, Drawing
+
+LINE, LETTER = 21, 7.3
+
+
+def shade(score: int) -> str:
+    """White for plain C; Cython's own scale of yellows."""
+    return f"#ffff{round(255 / (1 + score / 10)):02x}"
+
+
+def draw_lines(sources: Sequence[tuple[str, Sequence[Line]]], path: Path | str) -> Path:
+    """Draws sources side by side, each under its title, and writes the SVG file."""
+    widths = [40 + LETTER * max(len(line.text) for line in lines) + 50 for _, lines in sources]
+    rows = max(len(lines) for _, lines in sources)
+    d, x = Drawing(round(sum(widths) + 30 * (len(sources) + 1)), 70 + LINE * rows), 30.0
+    for width, (title, lines) in zip(widths, sources):
+        d.text(x, 30, title, 16, "start")
+        for i, line in enumerate(lines):
+            y = 48 + LINE * i
+            d.box(x, y, width, LINE, fill=shade(line.score), line="#e4e7eb")
+            d.text(x + 26, y + 15, f"{line.number}", 11, "end", GREY)
+            indent = len(line.text) - len(line.text.lstrip())
+            d.text(x + 36 + LETTER * indent, y + 15, line.text.strip(), 12, "start")
+            if line.score:
+                d.text(x + width - 8, y + 15, f"{line.score}", 11, "end", GREY)
+        x += width + 30
+    return d.save(Path(path))
