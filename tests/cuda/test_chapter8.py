@@ -17,6 +17,7 @@ from course.test_course import test_chapter_8_cuda_computes_what_the_cpu_does  #
 from custom_ops import own_registry  # noqa: F401
 from flowedu.cuda.machine import kind
 from flowedu.learn import exercises
+from flowedu.learn.judge import launched
 from flowedu.learn.lesson import blocks, run_lesson
 from test_lessons import clean  # noqa: F401
 
@@ -72,3 +73,24 @@ def test_the_demo_trains_as_the_cpu_does(tmp_path):
 def test_the_demo_says_so_where_cuda_is_off(tmp_path):
     done = demo(tmp_path, FLOWEDU_CUDA="off")
     assert done.returncode == 2 and "FLOWEDU_CUDA=sim" in done.stdout and not done.stderr
+
+
+@in_simulator
+def test_a_seed_is_an_order_of_threads():
+    """What an answer is judged under; afterwards the order is the plain one again."""
+    source = """__global__ void k(int *next, int *order) { order[atomicAdd(next, 1)] = blockIdx.x * 8 + threadIdx.x; }"""
+    orders = []
+    for seeds in ([0], [1], [2], [1], [0]):
+        next_, order = np.zeros(1, np.int32), np.zeros(32, np.int32)
+        launched(source, "k", 4, 8, next_, order, seeds=seeds)
+        orders.append(order.tolist())
+    assert all(sorted(o) == list(range(32)) for o in orders)
+    assert orders[0] == orders[4] == list(range(32)) and orders[1] == orders[3] and len({*map(tuple, orders)}) == 3
+
+
+@in_simulator
+def test_seeds_are_forgotten_after_a_fault():
+    source = "__global__ void k(int *x) { x[threadIdx.x + 1] = 0; }"
+    with pytest.raises(exercises.Wrong, match="beyond the end"):
+        launched(source, "k", 1, 8, np.zeros(8, np.int32), seeds=[5])
+    test_a_seed_is_an_order_of_threads()

@@ -130,12 +130,10 @@ def _versions() -> tuple[str, ...]:
 
 def _cythonized(source: str, folder: Path, name: str) -> tuple[Path, Path]:
     """The C and the annotated page of a source."""
-    from Cython.Compiler import Options
     from Cython.Compiler.Main import CompilationOptions, compile_single, default_options
 
     pyx, c = folder / "kernel.pyx", folder / f"{name}.c"
     pyx.write_text(_text(source))
-    Options.docstrings = True
     options = CompilationOptions(default_options, compiler_directives=_DIRECTIVES, output_file=str(c), annotate=True,
                                  include_path=[str(KERNELS.parents[1])])
     said = io.StringIO()
