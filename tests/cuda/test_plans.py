@@ -319,3 +319,11 @@ def test_too_large_a_plan_is_an_error_after_which_one_goes_on():
     with pytest.raises(MemoryError):
         big(flow.ones(1).cuda())
     assert graph(lambda self, x: x + 1)(flow.ones(1).cuda()).item() == 2
+
+
+def test_global_tensors_and_those_on_a_gpu_do_not_meet():
+    p = flow.placement("cpu", [0])
+    x, y = flow.ones(2, 2).to_global(p, flow.sbp.broadcast), flow.ones(2, 2).cuda()
+    for pair in ((x, y), (y, x)):
+        with pytest.raises(DeviceError, match="same device"):
+            graph(lambda self, a, b: a + b)(*pair)

@@ -91,9 +91,7 @@ cdef class TensorBase(Array):
     @property
     def place_(self):
         """The device its memory is on (Block.device); of a lazy tensor, where the graph being built will run."""
-        if self.block != NULL or self.rare is None or self.rare.symbol is None or _here.tracer is None:
-            return 0 if self.block == NULL else self.block.device
-        return _here.tracer.placing.place
+        return self.block.device if self.block != NULL else _here.tracer.placing.place if self.is_lazy and _here.tracer else 0
 
     def host_(self):
         """Itself, or where it is on a GPU a copy in main memory, without history: for those who read numbers."""

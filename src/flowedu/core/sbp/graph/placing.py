@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from flowedu.core.graph.devices import OneDevice
+from flowedu.core.graph.devices import OneDevice, need_cpu
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.distribute import distribute_hint as HINT
@@ -37,6 +37,7 @@ class Placing(OneDevice):
         """An input or variable of the graph stands for the tensor x."""
         super().enter(value, x)
         if x.lay is not None:
+            need_cpu(self.tracer.graph.name, value.name, x)
             self.sources[value], self.active = x.lay, True
         elif not x.uniform:
             self.apart.add(value)
