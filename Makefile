@@ -72,8 +72,13 @@ solution: $(READY)  ## exercises: the library's own lines, after passing (EX=4.3
 authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by the law it names
 	@$(PY) -m flowedu.learn.authors $(EX)
 
+# Without arguments the CUDA kernels, too, in the simulator, where that can be set up.
 test: $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)
 	@$(PY) -m pytest -n 2 $(ARGS)
+	@if [ -n "$(ARGS)" ]; then :; \
+	elif $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory test-cuda; \
+	elif [ -n "$$CI" ]; then exit 1; \
+	else echo "The tests above passed. Those of CUDA kernels were left out: their simulator could not be set up."; fi
 
 test-torch: $(READY) $(STAMPS)/test peers  ## run the tests that compare with PyTorch, if it can be installed
 	@if $(PY) -c "import torch" 2>/dev/null; then $(PY) -m pytest -n 2 -m torch $(ARGS); \
