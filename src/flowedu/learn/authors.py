@@ -7,6 +7,7 @@ import argparse
 import importlib
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,8 +43,8 @@ def library(hole) -> str:
     """The library's answer as a work file would have it: of a record, the functions of its fields under those names."""
     module, out = importlib.import_module(hole.module), []
     for path, name in zip(hole.objects, hole.functions):
-        if "." not in path:
-            out.append("\n".join(source.lines(hole.module, path)))
+        if source.is_function(hole.module, path):
+            out.append(textwrap.dedent("\n".join(source.lines(hole.module, path))))
             continue
         record, field, key = target(module, path)
         f, own = (record.rules[key][0], f".rules[{key!r}][0]") if key else (getattr(record, field), f".{field}")
@@ -53,7 +54,8 @@ def library(hole) -> str:
 
 
 def _facts(hole, runner: Runner) -> Iterator[str]:
-    own = sum(source.body_lines(hole.module, path) for path in hole.objects if "." not in path)
+    own = sum(source.body_lines(hole.module, path) for path in hole.objects
+              if source.is_function(hole.module, path))
     if own and not 0.5 * own <= hole.lines <= 1.5 * own:
         yield f"lines = {hole.lines}, the library has {own}"
     if len(hole.hints) != 3:

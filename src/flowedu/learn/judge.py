@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import faulthandler
 import importlib
+import inspect
 import json
 import sys
 import time
@@ -27,13 +28,12 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
 
         module = importlib.import_module(hole.module)
         space = swap.load(file, module)
-        missing = [n for n in hole.functions if not isinstance(space.get(n), types.FunctionType)
-                   or space[n].__code__.co_filename != str(file)]
+        missing = [n for n in hole.functions if _code(space.get(n)) is None or _code(space[n]).co_filename != str(file)]
         if missing:
             return {**made, "state": "wrong", "lines": [f"  {file.name} has no function {missing[0]}"]}
-        wide = [(n, own, f.__code__) for n, own, f in _signatures(hole, space, module) if own and not _fits(own, f)]
+        wide = [(n, own) for n, own, code in _signatures(hole, space, module) if own and not _fits(own, code)]
         if wide:
-            name, own, _ = wide[0]
+            name, own = wide[0]
             return {**made, "state": "wrong",
                     "lines": [f"  {name} is called with ({', '.join(own)})", "  keep the parameters"]}
         law(hole.laws[0])                          # its file keeps what it needs of the library's own
@@ -55,17 +55,21 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
     return {**made, "seconds": round(time.perf_counter() - start, 3)}
 
 
+def _code(f: Any) -> types.CodeType | None:
+    """Of a function, also behind decorators."""
+    return getattr(inspect.unwrap(f), "__code__", None) if callable(f) else None
+
+
 def _signatures(hole, space, module):
-    """(name, parameters of the library's, the student's function) of what is called by position."""
+    """(name, parameters of the library's, the student's code) of what is called by position."""
     from flowedu.learn import swap
     for path, name in zip(hole.objects, hole.functions):
         owner, field, _ = swap.target(module, path)
         own = () if hasattr(owner, "rules") else swap.plain(getattr(owner, field)).__code__
-        yield name, own and own.co_varnames[:own.co_argcount], space[name]
+        yield name, own and own.co_varnames[:own.co_argcount], _code(space[name])
 
 
-def _fits(own: tuple[str, ...], f: types.FunctionType) -> bool:
-    c = f.__code__
+def _fits(own: tuple[str, ...], c: types.CodeType) -> bool:
     return bool(c.co_flags & 0x04) or c.co_varnames[:len(own)] == own[:c.co_argcount] and c.co_argcount >= len(own)
 
 

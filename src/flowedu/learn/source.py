@@ -35,6 +35,14 @@ def _assigned(source: str, path: str) -> ast.AST:
     raise ArgumentError(f"there is no {name} = ... in this file", got=path)
 
 
+def is_function(module: str, path: str) -> bool:
+    """Whether it is a function or a method, not a field of a record."""
+    try:
+        return isinstance(function(file_of(module).read_text(), path), ast.FunctionDef)
+    except ArgumentError:
+        return False
+
+
 def lines(module: str, path: str) -> list[str]:
     """The library's own lines: of a function, or of the record that a field belongs to."""
     text = file_of(module).read_text()

@@ -1,0 +1,80 @@
+"""Chapter 6: which device has what."""
+from __future__ import annotations
+
+import itertools
+
+from flowedu.learn.laws import Law, pair, same
+
+
+# ---- balanced cuts
+def _cuts(rng, size):
+    return rng.randint(0, 4 * size), rng.randint(1, 1 + size)
+
+
+def _smaller_cuts(case):
+    n, k = case
+    yield from ((m, j) for m, j in ((n - 1, k), (n, k - 1), (n // 2, k)) if m >= 0 and j >= 1 and (m, j) != case)
+
+
+def _cuts_judged(case, yours):
+    n, k = case
+    got = [tuple(b) for b in yours(n, k)]
+    said = [f"  smallest case   {n} elements on {k} devices", f"  yours           {got}"]
+    if len(got) != k:
+        return [*said, f"  {len(got)} parts, not {k}"]
+    at = 0
+    for i, (a, b) in enumerate(got):
+        if a != at or b < a:
+            return [*said, f"  device {i} begins at {a}, the one before ends at {at}"]
+        at = b
+    if at != n:
+        return [*said, f"  {at} elements of {n} are on some device"]
+    sizes = [b - a for a, b in got]
+    if max(sizes) - min(sizes) > 1 or sizes != sorted(sizes, reverse=True):
+        return [*said, f"  sizes {sizes}: they may differ by one, the larger first"]
+    return None
+
+
+bounds = Law("no gap, sizes that differ by one at most, the larger first", _cuts, _cuts_judged, _smaller_cuts, cases=120)
+
+
+# ---- who has what on a grid
+def _grids(rng, size):
+    grid = tuple(rng.randint(1, 3) for _ in range(rng.randint(1, min(2, size))))
+    shape = tuple(rng.randint(1, 3) * 6 for _ in range(rng.randint(1, min(3, size))))
+    sbp = tuple(rng.choice(["B", "P", *(f"S{d}" for d in range(len(shape)))]) for _ in grid)
+    return sbp, grid, shape
+
+
+def _smaller_grids(case):
+    sbp, grid, shape = case
+    if len(grid) > 1:
+        yield from ((sbp[:i] + sbp[i + 1:], grid[:i] + grid[i + 1:], shape) for i in range(len(grid)))
+    for i, k in enumerate(grid):
+        if k > 2:
+            yield sbp, (*grid[:i], k - 1, *grid[i + 1:]), shape
+    for d in range(len(shape)):
+        if len(shape) > 1 and f"S{d}" not in sbp and not any(s[1:] and int(s[1:]) > d for s in sbp if s[0] == "S"):
+            yield sbp, grid, shape[:d] + shape[d + 1:]
+
+
+def _boxes_judged(case, yours):
+    sbp, grid, shape = case
+    got = yours(sbp, grid, shape)
+    said = f"  smallest case   {', '.join(sbp)} on a grid {grid}, shape {shape}"
+    if len(got) != len(list(itertools.product(*map(range, grid)))):
+        return [said, f"  yours           boxes of {len(got)} devices"]
+    for i, coords in enumerate(itertools.product(*map(range, grid))):
+        want = [(0, n) for n in shape]
+        for s, k, c in zip(sbp, grid, coords):
+            if s[0] == "S":
+                a, b = want[int(s[1:])]
+                each, more = divmod(b - a, k)
+                start = a + c * each + min(c, more)
+                want[int(s[1:])] = start, start + each + (c < more)
+        if not same([tuple(b) for b in got[i]], want):
+            return [said, f"  device {i}, at {coords} of the grid", *pair("should be", got[i], tuple(want))]
+    return None
+
+
+boxes = Law("every device has the part that its place in the grid says", _grids, _boxes_judged, _smaller_grids, cases=150)
