@@ -37,6 +37,8 @@ REASONS = {
     "tensor/devices.Moved.backward(node)": "every node's backward is given its node",
     "tensor/devices.type_(non_blocking)": "a copy is complete when the call returns",
     "tensor/devices.pin_memory(device)": "what is pinned is so for all GPUs",
+    "cuda/graphs.graph(pool)": "every graph has memory of its own; pools that are shared would save some",
+    "cuda/plan.DeviceExecutor.stale(share)": "what Executor.stale takes; nothing on a GPU depends on a number of threads",
     "tensor/creation._made(copy)": "data are always copied",
     "vision/models/alexnet.alexnet(progress)": "nothing is downloaded",
     **{f"vision/models/{m}(progress)": "nothing is downloaded" for m in (

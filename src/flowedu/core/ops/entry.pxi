@@ -81,8 +81,11 @@ cdef class Rule:
 cdef class OpBase:
     """The part of an op record that the eager path touches. core/ops/define.py adds the rest."""
 
+    def __cinit__(self):
+        self.entries, self.recent = {}, []
+
     def __init__(self, dict fields):
-        """Takes out of `fields` those that C reads; Python keeps the others."""
+        """Takes out of `fields` those that C reads; Python keeps the others. (Made anew, a record forgets its Entries.)"""
         take = fields.pop
         self.entries, self.recent = {}, []
         self.inputs, self.outputs, self.variadic = take("inputs"), take("outputs"), take("variadic")
