@@ -17,7 +17,7 @@ from course.test_course import test_chapter_8_cuda_computes_what_the_cpu_does  #
 from custom_ops import own_registry  # noqa: F401
 from flowedu.cuda.machine import kind
 from flowedu.learn import exercises
-from flowedu.learn.judge import launched
+from flowedu.learn.launched import launched
 from flowedu.learn.lesson import blocks, run_lesson
 from test_lessons import clean  # noqa: F401
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from flowedu._kernels import TABLE as CPU
 from flowedu.core.ops.arrays import tensor_alias
+from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import Entry, TensorBase, carried, connect, index_error, no_kernel, unrecorded
 from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
@@ -183,7 +184,8 @@ def numbers() -> list[TensorBase]:
 def look(index: int) -> None:
     """Raises KernelError: a kernel met an index out of range, or a singular matrix, on the device, the current one, since
     this was last asked."""
-    readers = [*_readers.pop(index, {}).values()]
+    noted = _readers.pop(index, {})
+    readers = [REGISTRY.get(name.removesuffix("_part"), op) for name, op in noted.items()]           # as users know them
     found = fault() if readers else None
     if found is not None and found[0] == SINGULAR:
         from flowedu.ops.linalg import inverse, solve
