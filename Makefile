@@ -46,6 +46,7 @@ chapter-%:
 	    echo "There is no chapter $* yet. Chapters:" $$(ls -d chapters/[0-9]*_* 2>/dev/null | sed 's|.*/||'); exit 1; fi; \
 	gpu=$$(grep -qs 'needs=cuda' "$$d"/*.md && echo $(CUDA)); \
 	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record $$gpu && \
+	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work}; $(PY) -c "from flowedu.learn.swap import whose; print(whose())"; }; } && \
 	{ [ -z "$$gpu" ] || { FLOWEDU_CUDA=$$($(PY) tools/choose_cuda.py) && export FLOWEDU_CUDA; }; } && \
 	$(PY) -m flowedu.learn.lesson "$$d/README.md" $$(ls "$$d"/*.md | grep -v '/README.md$$') && \
 	$(PY) "$$d/demo.py" $(ARGS)
