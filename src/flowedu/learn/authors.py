@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import sys
 import tempfile
 import textwrap
@@ -65,9 +66,12 @@ def _facts(hole, runner: Runner) -> Iterator[str]:
     if len(hole.task.strip().splitlines()) > 8:
         yield "the task has more than 8 lines"
     file, _, anchor = hole.why.partition("#")
-    titles = [line.lstrip("#").strip() for line in (hole.folder / file).read_text().splitlines() if line.startswith("#")]
-    if anchor not in [slug(t) for t in titles]:
+    parts = re.split(r"^#+ (.*)$", (hole.folder / file).read_text(), flags=re.MULTILINE)      # text, title, text, title ...
+    sections = {slug(title): text for title, text in zip(parts[1::2], parts[2::2])}
+    if anchor not in sections:
         yield f"why = {hole.why}: there is no such heading"
+    elif f"{hole.short} (" not in sections[anchor].replace("\n> ", " "):
+        yield f"why = {hole.why}: that section does not name {hole.short}"
 
 
 def slug(title: str) -> str:
