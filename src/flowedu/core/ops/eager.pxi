@@ -38,7 +38,7 @@ cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int
     cdef Lay lay = None
     cdef int device = 0
     if flags & GLOBAL:
-        lay = one_device(inputs) if drawn == NULL else None
+        lay = one_device(inputs) if drawn == NULL and not (flags & ELSEWHERE and apart(inputs)) else None
         if lay is None:
             if drawn != NULL:
                 attrs = (*attrs[:len(attrs) - 2], drawn[0], drawn[1])
