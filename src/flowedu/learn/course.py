@@ -6,7 +6,7 @@ name; the library's source carries no marks.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 
 from flowedu.errors import ArgumentError
@@ -29,7 +29,6 @@ class Hole:
     objects: tuple[str, ...]
     kind: str
     task: str
-    example: str
     lines: int
     minutes: int
     points: int
@@ -41,7 +40,7 @@ class Hole:
     parameters: tuple[str, ...] = ()
     stars: tuple[str, ...] = ()
     stub: str = ""
-    needs: tuple[str, ...] = ()
+    example: str = ""
 
     @property
     def chapter(self) -> int:
@@ -90,14 +89,14 @@ def chapters(home: Path | None = None) -> list[Chapter]:
 
 
 def _hole(row: dict, file: Path) -> Hole:
-    known = {f for f in Hole.__dataclass_fields__ if f != "folder"}
-    missing = [f for f in known if f not in row and f not in ("names", "parameters", "stars", "stub", "needs", "example")]
+    known = {name: f for name, f in Hole.__dataclass_fields__.items() if name != "folder"}
+    missing = [name for name, f in known.items() if f.default is MISSING and name not in row]
     unknown = [k for k in row if k not in known]
     if missing or unknown or row["kind"] not in KINDS:
         raise ArgumentError(f"{file}: hole {row.get('id', '?')} is not complete", expected=", ".join(sorted(known)),
                             got=f"missing {sorted(missing)}, unknown {sorted(unknown)}, kind {row.get('kind')!r}")
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
-    return Hole(**{"example": "", **values, "folder": file.parent})
+    return Hole(**values, folder=file.parent)
 
 
 def holes(home: Path | None = None) -> list[Hole]:

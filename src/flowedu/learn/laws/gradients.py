@@ -253,18 +253,23 @@ def _text(leaves, calls):
     return names, "; ".join(f"{names[leaves + i]} = {s}" for i, s in enumerate(sums))
 
 
-def _walk_judged(case, yours):
+def _walked(case, yours):
+    """(what yours gives, the numbers of the calls it visits)"""
     import flowedu as flow
     from flowedu.core.ops.reverse import Call
     leaves, calls, seeds, targets = case
     values = [flow.tensor(1.0) for _ in range(leaves + len(calls))]
-    visited = []
-    records = []
-    for i, (ins, ws) in enumerate(calls):
-        op = _Op(ws)
-        records.append(Call(op, tuple(values[j] for j in ins), (), (values[leaves + i],)))
-    right = [0.0] * len(values)
-    touched = [False] * len(values)
+    records = [Call(_Op(ws), tuple(values[j] for j in ins), (), (values[leaves + i],)) for i, (ins, ws) in enumerate(calls)]
+    visited: list = []
+    got = yours(records, [(values[v], flow.tensor(float(g))) for v, g in seeds], [values[t] for t in targets],
+                lambda call: visited.append(call))
+    return got, [next(i for i, r in enumerate(records) if r is call) for call in visited]
+
+
+def _walk_judged(case, yours):
+    leaves, calls, seeds, targets = case
+    right = [0.0] * (leaves + len(calls))
+    touched = [False] * len(right)
     for v, g in seeds:
         right[v] += g
         touched[v] = True
@@ -274,8 +279,7 @@ def _walk_judged(case, yours):
             for j, w in zip(*calls[i]):
                 right[j] += right[y] * w
                 touched[j] = True
-    got = yours(records, [(values[v], flow.tensor(float(g))) for v, g in seeds], [values[t] for t in targets],
-                lambda call: visited.append(call))
+    got, visited = _walked(case, yours)
     names, text = _text(leaves, calls)
     said = [f"  smallest case   {text}", f"  seeds           {', '.join(f'd{names[v]} = {g}' for v, g in seeds)}"]
     for t, g in zip(targets, got):
@@ -283,26 +287,20 @@ def _walk_judged(case, yours):
         want = right[t] if touched[t] else None
         if mine != want:
             return [*said, f"  d{names[t]:14s} yours {mine}, should be {want}"]
-    if len(visited) != len({id(c) for c in visited}):
+    if len(visited) != len(set(visited)):
         return [*said, "  yours           visits a call more than once: with n diamonds that is 2^n visits"]
     return None
 
 
 def _unwanted_judged(case, yours):
-    leaves, calls, seeds, targets = case
-    import flowedu as flow
-    from flowedu.core.ops.reverse import Call
-    values = [flow.tensor(1.0) for _ in range(leaves + len(calls))]
-    visited: list = []
-    records = [Call(_Op(ws), tuple(values[j] for j in ins), (), (values[leaves + i],)) for i, (ins, ws) in enumerate(calls)]
-    yours(records, [(values[v], flow.tensor(float(g))) for v, g in seeds], [values[t] for t in targets], visited.append)
+    leaves, calls, _, targets = case
+    _, visited = _walked(case, yours)
     reached = set(targets)
     for i, (ins, _) in enumerate(calls):
         if reached & set(ins):
             reached.add(leaves + i)
     names, text = _text(leaves, calls)
-    for c in visited:
-        i = next(k for k, r in enumerate(records) if r is c)
+    for i in visited:
         if leaves + i not in reached:
             return [f"  smallest case   {text}", f"  targets         {', '.join(names[t] for t in targets)}",
                     f"  yours           visits {names[leaves + i]}, which no target leads to"]
