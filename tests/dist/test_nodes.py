@@ -2,8 +2,10 @@
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
+import textwrap
 import threading
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common import HANGS
-from dist.ranks import command, environment, mpi
+from dist.ranks import command, environment, launch, mpi
 from flowedu.distributed import launch as launcher
 from flowedu.distributed import letters, nodes
 from flowedu.errors import ArgumentError, CommError
@@ -265,9 +267,9 @@ def test_the_secret_is_on_no_command_line(monkeypatch):
 SCRIPT = "import os\nimport flowedu as flow\nprint(flow.env.get_rank(), os.environ.get('FLOWEDU_SECRET'))\n"
 
 
-def start(port, node, script, secret):
+def start(port, node, script, secret, *args):
     words = ["--nnodes", 2, "--master_port", port, "--node_rank", node]
-    return subprocess.Popen(command(*words, script), env=environment(FLOWEDU_SECRET=secret), text=True,
+    return subprocess.Popen(command(*words, script, *args), env=environment(FLOWEDU_SECRET=secret), text=True,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -315,6 +317,43 @@ def test_a_machine_that_goes_away_ends_the_launch(tmp_path, port):
     assert child.returncode != 0 and "node_rank 1 at 127.0.0.1 went away" in err, (out, err)
 
 
+GROUPS = """
+    import os, sys, time
+    import flowedu as flow
+    print("group", os.getpgid(os.getppid()), flush=True)
+    flow.comm.barrier()
+    time.sleep(float(sys.argv[1]))
+"""
+
+
+@mpi
+def test_what_mpi_may_signal_is_not_the_callers_group(tmp_path, port):
+    """Told to end before it has started its ranks, hydra's proxy signals process 0, which is its own group: that was once
+    the shell, the make and the tests that had started a launch of which a machine went away."""
+    (tmp_path / "script.py").write_text(textwrap.dedent(GROUPS))
+    children = [start(port, node, tmp_path / "script.py", "", "0") for node in range(2)]
+    said = [child.communicate(timeout=HANGS) for child in children]
+    groups = [int(line.split()[1]) for line in said[0][0].splitlines() if line.startswith("group ")]
+    assert len(groups) == 2 and os.getpgrp() not in groups, said
+    alone = launch(tmp_path, GROUPS, 2, args=["0"])
+    groups = [int(line.split()[1]) for line in alone.out.splitlines()]
+    assert len(groups) == 2 and os.getpgrp() not in groups, alone.err
+
+
+@mpi
+@pytest.mark.parametrize("node", [0, 1])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_one_machine_ends_all(tmp_path, port, node, number):
+    (tmp_path / "script.py").write_text(textwrap.dedent(GROUPS))
+    children = [start(port, i, tmp_path / "script.py", "", "100000") for i in range(2)]
+    for _ in children:
+        assert children[0].stdout.readline().startswith("group ")
+    children[node].send_signal(number)
+    for child in children:
+        child.communicate(timeout=HANGS)
+        assert child.returncode != 0
+
+
 def listening(pid):
     """The addresses at which a process listens, from /proc."""
     def sockets():
@@ -346,8 +385,6 @@ LISTENING = f"""
 @pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="Linux tells in /proc who listens where")
 def test_ranks_of_one_machine_listen_at_loopback_alone(tmp_path):
     """All but mpiexec's own port, which ranks inherit."""
-    from dist.ranks import launch
-
     said = launch(tmp_path, LISTENING, 2, timeout=HANGS)
     assert said.code == 0 and len(said.out.splitlines()) == 2, said.err
     for line in said.out.splitlines():

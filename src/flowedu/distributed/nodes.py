@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 from flowedu.distributed.letters import Correspondent, NotSealed, shared_secret, without_secret
 from flowedu.distributed.ranks.base import options
+from flowedu.distributed.watcher import apart, on_signals
 from flowedu.errors import ArgumentError, CommError
 
 PROXY = "hydra_pmi_proxy"
@@ -152,7 +153,7 @@ class Gathering:
             args = shlex.split(line.partition(":")[2])[1:]
             node = int(args[args.index("--proxy-id") + 1])
             if node == 0:
-                self.own = subprocess.Popen([proxy(), *args], env=without_secret())
+                self.own = apart([proxy(), *args], without_secret())
             else:
                 threading.Thread(target=self._guard, args=(node, stop), daemon=True).start()
                 with contextlib.suppress(OSError):           # it has left: the guard says so
@@ -216,7 +217,17 @@ def other(o: argparse.Namespace) -> int:
                                 fix="start it there, with --node_rank 0") from None
             time.sleep(0.2)
     with letters.sock:
-        subprocess.run([proxy(), *_args(letters)], check=False, env=without_secret())
+        part = apart([proxy(), *_args(letters)], without_secret())
+
+        def leave(number: int) -> None:
+            """Machine 0 sees that this one goes away, and ends all ranks, these too. A second signal does not wait."""
+            try:
+                letters.sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                part.kill()
+
+        with on_signals(leave):
+            part.wait()
         try:
             return int(letters.understood(letters.hear())["code"])
         except (CommError, OSError, KeyError, TypeError, ValueError):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 MARK = re.compile(rb"\x1eflowedu (start|end) (\d+) (\d+) ([^\n]*)\n")
@@ -49,6 +49,23 @@ class Filter(threading.Thread):
         self.target.flush()
 
 
+def apart(cmd: Sequence[str], env: Mapping[str, str], **options) -> subprocess.Popen:
+    """Start a part of MPI in a session of its own. hydra's proxy, told to end before it has started its ranks, signals
+    process 0, which is its own process group: that must not be the caller's, with its shell and its make."""
+    return subprocess.Popen(cmd, env=dict(env), start_new_session=True, **options)
+
+
+@contextlib.contextmanager
+def on_signals(act: Callable[[int], None]) -> Iterator[None]:
+    """Meanwhile Ctrl-C and SIGTERM are act(number): the terminal does not reach what runs apart."""
+    old = {n: signal.signal(n, lambda number, frame: act(number)) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
 def _with_parent() -> None:
     """In the child, before it starts: end when the launcher does, even if that is killed."""
     with contextlib.suppress(AttributeError, OSError):       # Linux has it
@@ -58,21 +75,16 @@ def _with_parent() -> None:
 def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str, Callable], bool] | None = None) -> int:
     """Run `cmd`, mpiexec and its arguments, to the end, and return the exit code. start(line, stop): is given the lines by
     which mpiexec asks for its parts on machines, until it returns True; stop() ends mpiexec."""
-    child = subprocess.Popen(cmd, env=dict(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-                             preexec_fn=_with_parent)
-    old = {n: signal.signal(n, lambda number, frame: child.send_signal(number)) for n in (signal.SIGINT, signal.SIGTERM)}
+    child = apart(cmd, env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, preexec_fn=_with_parent)
     marks: dict[bytes, dict] = {b"start": {}, b"end": {}}
     begin = start and (lambda line: _begin(start, line, lambda: _end(child)))
     filters = [Filter(child.stdout, sys.stdout.buffer, marks, begin), Filter(child.stderr, sys.stderr.buffer, marks)]
-    for f in filters:
-        f.start()
-    try:
+    with on_signals(child.send_signal):
+        for f in filters:
+            f.start()
         code = child.wait()
         for f in filters:
             f.join()
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
     for f in filters:
         for pid, host, status in DEATH.findall(f.tail):
             tell(_rank(marks[b"start"], int(pid), host), int(pid), host.decode(), int(status))
