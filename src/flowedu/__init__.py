@@ -3,6 +3,7 @@
 Public names, grouped by the chapter that explains them. No logic here.
 """
 import os as _os
+from math import e, inf, nan, pi
 
 from flowedu import faces                             # first: what is imported by another path than where it lives
 
@@ -121,6 +122,7 @@ from flowedu.tensor.generator import (
 from flowedu.tensor.random import (
     bernoulli, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm)
 from flowedu.tensor.printing import set_printoptions
+from flowedu.tensor.questions import is_floating_point, is_nonzero, is_tensor, numel
 from flowedu.core.ops.promote import result_type
 from flowedu.tensor.promotion import can_cast, promote_types
 
@@ -160,7 +162,7 @@ __getattr__, __dir__ = _later(__name__, {
     "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
     "onnx": "flowedu.onnx",
     # chapter 6
-    "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.boxing",
+    "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",
     "explain": "flowedu.show.explaining",
     "comm": "flowedu.distributed.comm", "distributed": "flowedu.distributed",
     # chapter 7
@@ -172,6 +174,8 @@ __getattr__, __dir__ = _later(__name__, {
         "batch_align", "decode", "flip", "normalize", "random_crop", "resize", "target_resize")},
     # chapter 8
     "backends": "flowedu.cuda.backends",
+    # programs written for torch and oneflow
+    "mock": "flowedu.mock",
 })
 _PARTS = {"calls", "faces", "fast", "oneflow04", "saving"}         # of the house, which users need not know
 __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name not in _PARTS]

@@ -15,6 +15,7 @@ from importlib.machinery import ModuleSpec
 FACES = {
     "advanced": "oneflow04.advanced",
     "backends": "cuda.backends",
+    "boxing": "distributed.boxing",
     "comm": "distributed.comm",
     "core.record": "oneflow04.record",
     "custom": "oneflow04.custom",

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowedu.boxing import heard
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.tensor import Tensor
+from flowedu.distributed.boxing import heard
 from flowedu.errors import CallError
 from flowedu.show.choice import size
 

@@ -1,0 +1,33 @@
+"""python -m flowedu.mock [--as torch] [--as oneflow] program.py args...: run a program with flowedu in their places."""
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from pathlib import Path
+
+from flowedu import mock
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the program as `python program.py` would. Its exit status is this one's."""
+    parser = argparse.ArgumentParser(prog="python -m flowedu.mock", description=__doc__)
+    parser.add_argument("--as", dest="names", action="append", choices=mock.NAMES, help="in whose place (default: both)")
+    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module's name, as with python -m")
+    parser.add_argument("program", help="a .py file")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="what the program is given")
+    o = parser.parse_args(argv)
+    if not o.module and not Path(o.program).is_file():
+        parser.error(f"cannot read {o.program}: give the path of a .py file, or -m and a module's name")
+    mock.enable(*o.names or ())
+    sys.argv = [o.program, *o.args]
+    if o.module:
+        sys.path.insert(0, "")
+        runpy.run_module(o.program, run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0:1] = [str(Path(o.program).resolve().parent)]
+        runpy.run_path(o.program, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

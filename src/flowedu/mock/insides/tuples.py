@@ -1,0 +1,28 @@
+"""nn.modules.utils: numbers that may stand for as many equal ones."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+
+
+def _ntuple(n: int, name: str = "parse") -> Callable[[object], tuple]:
+    """A function that makes n of one number; what is iterable already stays as it is, as a tuple."""
+    def parse(x) -> tuple:
+        return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
+
+    parse.__name__ = name
+    return parse
+
+
+_single, _pair, _triple, _quadruple = (_ntuple(n, name) for n, name in enumerate(
+    ("_single", "_pair", "_triple", "_quadruple"), 1))
+
+
+def _reverse_repeat_tuple(t: Sequence, n: int) -> tuple:
+    """(1, 2), 2 -> (2, 2, 1, 1): how `pad` wants what is given by axis."""
+    return tuple(x for x in reversed(t) for _ in range(n))
+
+
+def _list_with_default(out_size: Sequence[int | None], defaults: Sequence[int]) -> list[int]:
+    """The sizes, with those that are None taken from the end of `defaults`."""
+    return [d if v is None else v for v, d in zip(out_size, defaults[-len(out_size):], strict=True)]

@@ -1,0 +1,6 @@
+"""version: what torch.version says."""
+from flowedu.mock.names import VERSIONS
+
+__version__ = VERSIONS["torch"]
+cuda = hip = git_version = None
+debug = False

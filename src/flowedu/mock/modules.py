@@ -1,0 +1,134 @@
+"""A mocked module: torch.nn is flowedu.nn, with what programs import of torch's insides beside it."""
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import types
+from collections import Counter
+from collections.abc import Iterable
+from importlib.machinery import ModuleSpec
+
+from flowedu.errors.nearest import UnknownNameError
+from flowedu.faces import home
+from flowedu.mock.names import HOUSE, INSIDES, VERSIONS
+
+MISSING: Counter[str] = Counter()                        # names that were asked for, and are not there
+OLD = "compatible.single_client"
+OUT = "what flowedu leaves out is in its README"
+
+
+def wanted() -> dict[str, int]:
+    """The names that were asked for and not found, with how often."""
+    return dict(MISSING)
+
+
+class NoSuchModule(ModuleNotFoundError):
+    """`import torch.fft`: there is nothing of that name."""
+
+
+class Mocked(types.ModuleType):
+    """A module torch.x.y whose names are those of flowedu.x.y and of what INSIDES has for x.y."""
+
+    def __init__(self, path: str, sources: tuple[types.ModuleType, ...]):
+        super().__init__(path, sources[0].__doc__ if sources else None)
+        vars(self)["_sources"] = sources
+
+    def __getattr__(self, name: str):
+        path = self.__name__
+        if name.startswith("__") and name != "__version__":
+            for source in self._sources:
+                if name in vars(source):
+                    return vars(source)[name]
+            raise AttributeError(f"module {path!r} has no attribute {name!r}")
+        below = f"{path}.{name}"
+        if _there(below) and not _plain(self._sources, name):
+            return importlib.import_module(below)
+        for source in self._sources:
+            try:
+                value = getattr(source, name)
+            except AttributeError:
+                continue
+            if isinstance(value, types.ModuleType) and value.__name__.startswith("flowedu"):
+                value = importlib.import_module(below)
+            vars(self)[name] = value
+            return value
+        MISSING[below] += 1
+        raise UnknownNameError(f"{path}, for which flowedu stands in,", name, self.__dir__, path + ".")
+
+    def __dir__(self) -> list[str]:
+        names = {name for source in self._sources for name in dir(source)} | set(vars(self))
+        return sorted(name for name in names if name != "_sources" and (self.__name__.count(".") or name not in HOUSE))
+
+    @property
+    def __all__(self) -> list[str]:                      # from torch import *
+        return [name for name in dir(self) if not name.startswith("_")]
+
+
+def _plain(sources: Iterable[types.ModuleType], name: str) -> bool:
+    """Whether the first that has the name has something else than a module by it: utils.data.random_split, optim.sgd."""
+    for source in sources:
+        found = vars(source).get(name)
+        if found is not None:
+            return not isinstance(found, types.ModuleType)
+    return False
+
+
+def _below(path: str) -> str:
+    """torch.nn.init -> nn.init; how OneFlow since 0.5 spells 0.4, compatible.single_client.nn -> nn."""
+    below = path.partition(".")[2]
+    return below[len(OLD):].lstrip(".") if below == OLD or below.startswith(OLD + ".") else below
+
+
+def _real(below: str) -> types.ModuleType | None:
+    """flowedu's module of that path; None: it has none, or none that users know."""
+    if below.partition(".")[0] in HOUSE:
+        return None
+    name = f"flowedu.{below}" if below else "flowedu"
+    if name in sys.modules:
+        return sys.modules[name]
+    try:
+        spec = importlib.util.find_spec(home(name) or name)
+    except ModuleNotFoundError:                           # what it is below is no package
+        spec = None
+    if spec:
+        return importlib.import_module(name)
+    parent, _, last = name.rpartition(".")                # a module that its parent knows by another name
+    found = vars(sys.modules[parent]).get(last) if parent in sys.modules else None
+    return found if isinstance(found, types.ModuleType) and found.__name__.startswith("flowedu") else None
+
+
+def _there(path: str) -> bool:
+    below = _below(path)
+    return below in INSIDES or any(p.startswith(below + ".") for p in INSIDES) or _real(below) is not None
+
+
+class Finder:
+    """Answers every import of torch and what is below it."""
+
+    def __init__(self, names: tuple[str, ...]):
+        self.names = names
+
+    def find_spec(self, path: str, folders=None, target=None) -> ModuleSpec | None:
+        if path.partition(".")[0] not in self.names:
+            return None
+        if _there(path):
+            return ModuleSpec(path, self, is_package=True)
+        MISSING[path] += 1
+        raise NoSuchModule(f"No module named {path!r} in flowedu, which stands in for {path.partition('.')[0]}; {OUT}",
+                           name=path)
+
+    def create_module(self, spec: ModuleSpec) -> Mocked:
+        below = _below(spec.name)
+        insides = INSIDES.get(below)
+        sources = [importlib.import_module(insides)] if insides else []
+        real = _real(below)
+        if real is not None and real not in sources:
+            sources.append(real)
+        module = Mocked(spec.name, tuple(sources))
+        if not below:
+            vars(module)["__version__"] = VERSIONS[spec.name.partition(".")[0]]
+        return module
+
+    def exec_module(self, module: Mocked) -> None:
+        pass

@@ -1,0 +1,44 @@
+"""Which paths of torch and oneflow are what of flowedu, beside those that are called the same."""
+from __future__ import annotations
+
+# as programs compare it: what flowedu's names are closest to
+VERSIONS = {"torch": "2.5.0+flowedu", "oneflow": "1.0.0+flowedu"}
+
+# parts of the house that users of torch and oneflow do not know; torch.ops and oneflow.core are other things there
+HOUSE = {"calls", "core", "errors", "faces", "fast", "learn", "mock", "oneflow04", "ops", "saving", "show"}
+
+_HERE = "flowedu.mock.insides"
+_LAYERS = "flowedu.nn.modules"
+
+# path below torch or oneflow: the module that has its names (first; flowedu's own of the same path comes after it)
+INSIDES = {
+    "": f"{_HERE}.top",
+    "_oneflow_internal": f"{_HERE}.top",
+    "accelerator": f"{_HERE}.accelerator",
+    "backends.cudnn": f"{_HERE}.cudnn",
+    "backends.mps": f"{_HERE}.absent",
+    "boxing.nccl": f"{_HERE}.nccl",
+    "compatible": f"{_HERE}.compatible",
+    "framework.dtype": "flowedu",
+    "framework.tensor": f"{_HERE}.top",
+    "jit": f"{_HERE}.jit",
+    "mps": f"{_HERE}.absent",
+    "xpu": f"{_HERE}.absent",
+    "nn.common_types": f"{_HERE}.common_types",
+    "nn.modules.module": "flowedu.nn",
+    "nn.modules.utils": f"{_HERE}.tuples",
+    "nn.optimizer.lr_scheduler": "flowedu.optim.lr_scheduler",
+    "nn.optimizer.optimizer": "flowedu.optim",
+    "nn.parameter": "flowedu.nn",
+    **{f"nn.modules.{torchs}": f"{_LAYERS}.{ours}" for torchs, ours in {
+        "batchnorm": "norm", "instancenorm": "norm", "normalization": "norm", "adaptive": "loss", "pooling": "pool",
+        "rnn": "rnn", "flatten": "linear", "upsampling": "upsampling"}.items()},
+    "nn.modules.container": "flowedu.nn",
+    "nn.modules.sparse": "flowedu.nn",
+    "nn.modules.transformer": "flowedu.nn",
+    "nn.modules.activation": "flowedu.nn",
+    "optim.optimizer": "flowedu.optim",
+    "utils.data.dataloader": "flowedu.utils.data",
+    "utils.model_zoo": f"{_HERE}.model_zoo",
+    "version": f"{_HERE}.version",
+}

@@ -1,0 +1,179 @@
+"""flowedu.mock: `import torch` and `import oneflow` are flowedu, for as long as it is enabled."""
+import importlib
+import subprocess
+import sys
+import textwrap
+import types
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowedu as flow
+from common import HANGS
+from flowedu import mock
+from flowedu.errors import ArgumentError
+from flowedu.mock import modules
+from flowedu.mock.names import HOUSE, INSIDES
+
+SAME = ["", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim", "optim.lr_scheduler", "utils.data",
+        "autograd", "cuda", "linalg"]
+
+
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch):
+    """Nothing of a test is left: not in sys.modules, not in what is told at the end."""
+    monkeypatch.setattr(modules, "MISSING", Counter())
+    monkeypatch.setattr(mock, "MISSING", modules.MISSING)
+    before, finders = dict(sys.modules), list(sys.meta_path)
+    yield
+    while mock.is_enabled("torch") or mock.is_enabled("oneflow"):
+        mock.disable()
+    assert {k: m for k, m in sys.modules.items() if k.partition(".")[0] in mock.NAMES} == \
+        {k: m for k, m in before.items() if k.partition(".")[0] in mock.NAMES}
+    assert sys.meta_path == finders
+
+
+@pytest.mark.parametrize("name", mock.NAMES)
+@pytest.mark.parametrize("path", SAME)
+def test_every_public_name_is_flowedus_own(name, path):
+    """The very object, or, for a module, one whose names are: isinstance, pickling and identity are as in flowedu."""
+    real = flow
+    for part in filter(None, path.split(".")):
+        real = getattr(real, part)
+    with mock.enable(name):
+        mocked = importlib.import_module(f"{name}.{path}" if path else name)
+        names = [n for n in getattr(real, "__all__", dir(real)) if not n.startswith("_") and n not in HOUSE]
+        assert len(names) > 5
+        for n in names:
+            own, there = getattr(real, n), getattr(mocked, n)
+            if isinstance(own, types.ModuleType):
+                assert isinstance(there, types.ModuleType) and (
+                    there is own or there.__name__ == ".".join(filter(None, (name, path, n)))), n
+            else:
+                assert there is own, n
+        assert set(names) <= set(dir(mocked))
+
+
+@pytest.mark.parametrize("name", mock.NAMES)
+def test_all_insides_can_be_imported_and_are_attributes(name):
+    with mock.enable(name):
+        for path in filter(None, INSIDES):
+            there = importlib.import_module(f"{name}.{path}")
+            top = sys.modules[name]
+            for part in path.split("."):
+                top = getattr(top, part)
+            assert there is top and (dir(there) or path == "compatible"), path
+
+
+@given(st.lists(st.sampled_from([("torch",), ("oneflow",), ("torch", "oneflow"), ()]), max_size=5), st.randoms())
+def test_blocks_nest_and_end_in_any_order(names, random):
+    original = types.ModuleType("torch")
+    sys.modules["torch"] = original
+    try:
+        opened = [mock.enable(*n) for n in names]
+        for n in mock.NAMES:
+            assert mock.is_enabled(n) == any(not given or n in given for given in names)
+        if any(not given or "torch" in given for given in names):
+            assert importlib.import_module("torch").nn.Linear is flow.nn.Linear
+        for block in reversed(opened):
+            block.stop()
+            block.stop()
+        assert sys.modules["torch"] is original and not mock.is_enabled("torch") and not mock.is_enabled("oneflow")
+    finally:
+        del sys.modules["torch"]
+
+
+def test_what_is_not_there_is_told():
+    with mock.enable("torch"):
+        import torch
+
+        assert not hasattr(torch, "no_such_thing")
+        with pytest.raises(AttributeError, match=r"(?s)torch.nn.*'Lineer'.*fix: *torch.nn.Linear"):
+            _ = torch.nn.Lineer
+        with pytest.raises(ModuleNotFoundError, match=r"'torch.fft'.*README"):
+            import torch.fft
+        with pytest.raises(ImportError):
+            from torch.nn import Nothing  # noqa: F401
+        for part in sorted(HOUSE - {"core"}):
+            with pytest.raises(ImportError):
+                importlib.import_module(f"torch.{part}")
+    assert mock.wanted()["torch.fft"] == 1 and mock.wanted()["torch.no_such_thing"] == 1
+
+
+def test_wrong_calls():
+    with pytest.raises(ArgumentError, match="(?s)no package that flowedu stands in for.*'numpy'"):
+        mock.enable("torch", "numpy")
+    assert not mock.is_enabled("torch")
+    with pytest.raises(ArgumentError, match="nothing is enabled"):
+        mock.disable()
+
+
+def test_switches_that_do_nothing_say_so_and_give_back_what_they_got():
+    with mock.enable():
+        import oneflow
+        import torch
+
+        f = print
+        assert torch.jit.script(f) is f and torch.jit.trace(f, 1) is f and torch.compile(f) is f
+        assert torch.jit.ignore(f) is f and torch.jit.ignore(drop=True)(f) is f and not torch.jit.is_scripting()
+        assert torch.compile(mode="default")(f) is f
+        torch.backends.cudnn.benchmark = True
+        oneflow.boxing.nccl.set_fusion_threshold_mbytes(16)
+        assert not torch.backends.mps.is_available() and torch.accelerator.is_available() == flow.cuda.is_available()
+        assert torch.is_tensor(torch.ones(2)) and not torch.is_tensor(1) and torch.numel(torch.ones(2, 3)) == 6
+        assert oneflow.compatible.single_client.nn.Linear is flow.nn.Linear
+
+
+@given(st.integers(1, 4), st.one_of(st.integers(), st.lists(st.integers(), max_size=4)))
+def test_numbers_that_stand_for_several(n, x):
+    from flowedu.mock.insides import tuples
+
+    assert tuples._ntuple(n)(x) == (tuple(x) if isinstance(x, list) else (x,) * n)
+    assert tuples._pair(3) == (3, 3) and tuples._pair.__name__ == "_pair"
+    if isinstance(x, list):
+        assert tuples._reverse_repeat_tuple(x, n) == tuple(v for v in x[::-1] for _ in range(n))
+        assert tuples._list_with_default([None, 7, None][:max(1, len(x))], [1, 2, *x]) == [
+            d if v is None else v for v, d in zip([None, 7, None][:max(1, len(x))], [1, 2, *x][-max(1, min(3, len(x))):])]
+
+
+def run(tmp_path, program, *words, args=()):
+    (tmp_path / "helper.py").write_text("VALUE = 5\n")
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    return subprocess.run([sys.executable, "-m", "flowedu.mock", *words, "program.py", *args], cwd=tmp_path, text=True,
+                          capture_output=True, timeout=HANGS)
+
+
+def test_a_program_runs_as_it_is(tmp_path):
+    done = run(tmp_path, """
+        import sys
+        import helper
+        import torch.nn as nn
+        from torch import optim
+        from torch.utils.data import DataLoader, TensorDataset
+        import torch
+        if __name__ == "__main__":
+            data = TensorDataset(torch.randn(8, 3), torch.randint(0, 2, (8,)))
+            model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+            optimizer = optim.SGD(model.parameters(), lr=0.1)
+            for x, y in DataLoader(data, batch_size=4):
+                optimizer.zero_grad()
+                nn.CrossEntropyLoss()(model(x), y).backward()
+                optimizer.step()
+            hasattr(torch, "fft")
+            print(sys.argv, helper.VALUE, "oneflow" in sys.modules)
+            sys.exit(3)
+    """, "--as", "torch", args=["--lr", "1"])
+    assert (done.returncode, done.stdout) == (3, "['program.py', '--lr', '1'] 5 False\n"), done.stderr
+    assert done.stderr == "flowedu.mock: asked for, and not there: torch.fft\n"
+    silent = run(tmp_path, "import torch\nassert torch.__version__.startswith('2')\n")
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
+    none = subprocess.run([sys.executable, "-m", "flowedu.mock", "none.py"], cwd=tmp_path, text=True, capture_output=True,
+                          timeout=HANGS)
+    assert none.returncode == 2 and "cannot read none.py" in none.stderr
+
+
+def test_nobody_pays_who_does_not_ask():
+    code = "import sys, flowedu; print(any(m.startswith('flowedu.mock') for m in sys.modules)); flowedu.mock.enable"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
