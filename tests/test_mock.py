@@ -138,6 +138,18 @@ def test_numbers_that_stand_for_several(n, x):
             d if v is None else v for v, d in zip([None, 7, None][:max(1, len(x))], [1, 2, *x][-max(1, min(3, len(x))):])]
 
 
+def test_variables_of_old_programs():
+    x = flow.tensor([1.0, 2.0])
+    v = flow.autograd.Variable(x, requires_grad=True)
+    assert isinstance(v, flow.autograd.Variable) and isinstance(v, flow.Tensor) and v.requires_grad and v.is_leaf
+    (v * v).sum().backward()
+    assert v.grad.tolist() == [2.0, 4.0] and x.grad is None and not flow.autograd.Variable(v).requires_grad
+    x[0] = 5.0
+    assert v.detach().tolist() == [5.0, 2.0] and not isinstance(1, flow.autograd.Variable)
+    with pytest.raises(ArgumentError, match="(?s)Variable: not a tensor.*int"):
+        flow.autograd.Variable(1)
+
+
 def run(tmp_path, program, *words, args=()):
     (tmp_path / "helper.py").write_text("VALUE = 5\n")
     (tmp_path / "program.py").write_text(textwrap.dedent(program))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu import nn
+from flowedu.errors import ShapeError
 from flowedu.nn import functional as F
 
 from .formulas.attention import _norm, attention, transformer_layer
@@ -167,6 +168,30 @@ def test_decoder(data):
     close(stack(*inputs, **calls), turned(want, first))
 
 
+@few
+@given(data=st.data())
+def test_transformer(data):
+    """Of the modules built above, whose formulas they are: the encoder of src, then the decoder of both."""
+    d = Draw(data)
+    heads, places, steps, batch, first = d.one_of(1, 2), d.one_of(1, 3), d.one_of(1, 4), 2, d.one_of(False, True)
+    options = {"batch_first": first, "norm_first": d.one_of(False, True), "bias": d.one_of(False, True)}
+    m, own = filled(nn.Transformer(4, heads, 2, 1, 6, 0.1, d.one_of("relu", "gelu"), **options).eval(), d)
+    assert len(m.encoder.layers) == 2 and len(m.decoder.layers) == 1 and ("encoder.norm.bias" in own) == options["bias"]
+    src, tgt = (d.floats(n, batch, 4) + d.rng.standard_normal((n, batch, 4)) * 0.1 for n in (places, steps))
+    src_calls, _ = masks_of(d, batch, heads, places, places)
+    tgt_calls, _ = masks_of(d, batch, heads, steps, steps)
+    memory_calls, _ = masks_of(d, batch, heads, steps, places)
+    names = {"attn_mask": "mask", "key_padding_mask": "key_padding_mask"}
+    calls = {f"{who}_{names[k]}": v for who, these in (("src", src_calls), ("tgt", tgt_calls), ("memory", memory_calls))
+             for k, v in these.items()}
+    inputs = [flow.tensor(turned(x, first)) for x in (src, tgt)]
+    memory = m.encoder(inputs[0], calls.get("src_mask"), calls.get("src_key_padding_mask"))
+    want = m.decoder(inputs[1], memory, **{k: v for k, v in calls.items() if not k.startswith("src")})
+    np.testing.assert_array_equal(m(*inputs, **calls).detach().numpy(), want.detach().numpy())
+    only = nn.Transformer(4, custom_encoder=nn.Identity(), custom_decoder=m.decoder)
+    assert only.decoder is m.decoder and isinstance(only.encoder, nn.Identity)
+
+
 def test_dropout_of_a_layer_acts_while_training():
     flow.manual_seed(0)
     for m, n in ((nn.TransformerEncoderLayer(8, 2, 16), 1), (nn.TransformerDecoderLayer(8, 2, 16), 2)):
@@ -187,5 +212,10 @@ def test_refusals():
         nn.MultiheadAttention(5, 2)
     with pytest.raises(RuntimeError, match="relu/gelu, not tanh"):
         nn.TransformerEncoderLayer(4, 2, activation="tanh")
+    m = nn.Transformer(4, 2, 1, 1, 8)
+    for src, tgt, words in (((3, 2, 4), (3, 1, 4), "other batches"), ((3, 2, 4), (2, 4), "other batches"),
+                            ((3, 2, 5), (3, 2, 4), "not d_model"), ((3, 2, 4), (3, 2, 8), "not d_model")):
+        with pytest.raises(ShapeError, match=words):
+            m(flow.zeros(*src), flow.zeros(*tgt))
     with pytest.raises(RuntimeError, match="expecting embedding dimension of 4"):
         nn.MultiheadAttention(4, 2)(*[flow.ones(3, 2, 6)] * 3)

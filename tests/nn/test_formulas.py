@@ -129,7 +129,7 @@ ELSEWHERE = {
     "test_random_layers": {"Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "dropout", "dropout1d",
                            "dropout2d", "dropout3d", "alpha_dropout", "gumbel_softmax"},
     "test_attention": {"MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoder",
-                       "TransformerDecoderLayer", "multi_head_attention_forward"},
+                       "TransformerDecoderLayer", "Transformer", "multi_head_attention_forward"},
     "test_containers": {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"},
     "test_module": {"Module", "Parameter"},
     "the folder graph": {"Graph"},

@@ -47,6 +47,7 @@ ATTENTION = [
     ("nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, 0.0), 2, nn.LayerNorm(6))", [(4, 3, 6), (4, 4)],
      "m(xs[0], xs[1])"),
     ("nn.TransformerDecoderLayer(6, 2, 8, dropout=0.0)", [(4, 3, 6), (5, 3, 6)], "m(*xs)"),
+    ("nn.Transformer(6, 2, 2, 1, 8, 0.0)", [(4, 3, 6), (5, 3, 6)], "m(*xs)"),
     ("nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 8, 0.0), 2)", [(4, 3, 6), (5, 3, 6)], "m(*xs)"),
 ]
 

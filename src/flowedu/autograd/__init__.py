@@ -6,6 +6,7 @@ __getattr__, __dir__ = later(__name__, {
     "grad": "flowedu.tensor.autograd", "backward": "flowedu.tensor.autograd:backward_all",
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled",
                      "is_inference_mode_enabled"), "flowedu.tensor.modes"),
+    "Variable": "flowedu.autograd.variable",
     "Function": "flowedu.autograd.function", "function": "flowedu.autograd.function",
     "functional": "flowedu.autograd.functional", "graph": "flowedu.autograd.graph",
     **dict.fromkeys(("set_detect_anomaly", "detect_anomaly", "is_anomaly_enabled"), "flowedu.autograd.anomaly"),

@@ -39,10 +39,7 @@ ELSEWHERE = {
     "complex128": "there are no complex dtypes: keep real and imaginary parts as two tensors",
     "int16": "there is no int16: flow.int32 holds its numbers",
     "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",
-    "is_tensor": "isinstance(x, flow.Tensor)",
-    "numel": "x.numel()",
     "DataParallel": "nn.parallel.DistributedDataParallel, or global tensors: model.to_global(placement, sbp)",
-    "Transformer": "nn.TransformerEncoderLayer or nn.MultiheadAttention",
 }
 
 

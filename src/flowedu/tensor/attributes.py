@@ -72,6 +72,7 @@ attach(Tensor, {
     "is_cuda": property(lambda self: place_at(self) > 0, doc="Whether it is on a GPU."),
     "is_cpu": property(lambda self: place_at(self) == 0, doc="Whether it is in main memory."),
     "is_sparse": _always(False), "is_quantized": _always(False), "is_meta": _always(False),
+    **dict.fromkeys(("is_mps", "is_xpu", "is_mkldnn", "is_nested"), _always(False)),
     "layout": _always("strided"), "__complex__": lambda self: complex(self.item()),
     "is_local": property(lambda self: self.lay is None, doc="Whether it lives in one process, on one device."),
     "output_nr": property(lambda self: self.out_index, doc="Which output of grad_fn it is."),

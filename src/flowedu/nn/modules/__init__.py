@@ -4,7 +4,8 @@ from flowedu.nn.modules.activation import (
     QuickGELU, ReLU, ReLU6, RReLU, SELU, Sigmoid, SiLU, Softmax, Softmax2d, Softmin, Softplus, Softshrink, Softsign, Tanh,
     Tanhshrink, Threshold)
 from flowedu.nn.modules.attention import (
-    MultiheadAttention, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer)
+    MultiheadAttention, Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
+    TransformerEncoderLayer)
 from flowedu.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from flowedu.nn.modules.linear import Bilinear, Embedding, Flatten, Identity, Linear, Unflatten
 from flowedu.nn.modules.loss import (

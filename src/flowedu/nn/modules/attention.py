@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from flowedu.core.layers.module import Module
-from flowedu.errors import ArgumentError
+from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn import functional as F
 from flowedu.nn import init
 from flowedu.nn.containers import ModuleList
@@ -185,6 +185,54 @@ class TransformerDecoder(Module):
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks, **options)
         return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder of `src` and a decoder of `tgt` that looks at what the encoder made (Vaswani et al. 2017).
+
+    src: (S, N, E), tgt: (T, N, E), with batch_first (N, S, E) and (N, T, E); the result is as tgt. Weights begin as
+    Xavier's uniform. custom_encoder, custom_decoder: modules in the places of the built ones. ShapeError where the sizes do
+    not fit.
+    """
+
+    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
+                 dim_feedforward: int = 2048, dropout: float = 0.1, activation="relu", custom_encoder: Module | None = None,
+                 custom_decoder: Module | None = None, layer_norm_eps: float = 1e-5, batch_first: bool = False,
+                 norm_first: bool = False, bias: bool = True, device=None, dtype=None):
+        super().__init__()
+        layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
+                 device, dtype)
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, device=device, dtype=dtype)
+
+        self.encoder = custom_encoder or TransformerEncoder(TransformerEncoderLayer(*layer), num_encoder_layers, norm())
+        self.decoder = custom_decoder or TransformerDecoder(TransformerDecoderLayer(*layer), num_decoder_layers, norm())
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        for p in self.parameters():
+            if p.dim() > 1:
+                init.xavier_uniform_(p)
+
+    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
+                memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                src_is_causal: bool | None = None, tgt_is_causal: bool | None = None,
+                memory_is_causal: bool = False) -> Tensor:
+        batch = 0 if self.batch_first else 1
+        if src.dim() != tgt.dim() or src.dim() == 3 and src.shape[batch] != tgt.shape[batch]:
+            raise ShapeError("Transformer: src and tgt have other batches", expected=f"as src: {tuple(src.shape)}",
+                             got=str(tuple(tgt.shape)), fix="batch_first=True where axis 0 is the batch")
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise ShapeError("Transformer: the last axis is not d_model", expected=str(self.d_model),
+                             got=f"{src.shape[-1]} and {tgt.shape[-1]}", fix="an Embedding of that size before")
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
+        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                            bool(tgt_is_causal), memory_is_causal)
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device=None, dtype=None) -> Tensor:
+        """(sz, sz): 0 where a position may look, -inf where it would look into the future."""
+        return generate_square_subsequent_mask(sz, device, dtype)
 
 
 def generate_square_subsequent_mask(size: int, device=None, dtype=None) -> Tensor:
