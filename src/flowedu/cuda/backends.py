@@ -9,7 +9,7 @@ is called afterwards; an nn.Graph or a job keeps what it was compiled with.
 from __future__ import annotations
 
 from flowedu.calls.later import imported
-from flowedu.cuda import again, blas, get_device_capability
+from flowedu.cuda import again, blas, get_device_capability, is_available
 from flowedu.errors import ArgumentError, DTypeError, UnsupportedError
 
 _LIBRARIES = {"default": "flowedu", "flowedu": "flowedu", "cublas": "cublas"}
@@ -23,14 +23,15 @@ class Matmul:
     @property
     def allow_tf32(self) -> bool:
         """Whether operands of float32 products may be rounded to TF32 (10 bits behind the point), for tensor cores. Setting
-        it to True raises UnsupportedError where the current GPU has none that can: before sm_80."""
+        it to True raises UnsupportedError where the current GPU has none that can: before sm_80. Without a GPU it means
+        nothing."""
         return blas.tf32
 
     @allow_tf32.setter
     def allow_tf32(self, on: bool) -> None:
         if not isinstance(on, bool):
             raise DTypeError("backends.cuda.matmul.allow_tf32: not a bool", expected="True or False", got=repr(on))
-        capability = get_device_capability() if on else (8, 0)
+        capability = get_device_capability() if on and is_available() else (8, 0)
         if capability < (8, 0):
             raise UnsupportedError("backends.cuda.matmul.allow_tf32: this GPU has no tensor cores for TF32",
                                    expected="sm_80 or newer", got="sm_{}{}".format(*capability), fix="leave it False")

@@ -13,6 +13,7 @@ _LAYERS = "flowedu.nn.modules"
 # path below torch or oneflow: the module that has its names (first; flowedu's own of the same path comes after it)
 INSIDES = {
     "": f"{_HERE}.top",
+    "_C": f"{_HERE}.functionals",
     "_oneflow_internal": f"{_HERE}.top",
     "accelerator": f"{_HERE}.accelerator",
     "backends.cudnn": f"{_HERE}.cudnn",
@@ -24,6 +25,7 @@ INSIDES = {
     "jit": f"{_HERE}.jit",
     "mps": f"{_HERE}.absent",
     "xpu": f"{_HERE}.absent",
+    "nn.attention": f"{_HERE}.attention",
     "nn.common_types": f"{_HERE}.common_types",
     "nn.modules.module": "flowedu.nn",
     "nn.modules.utils": f"{_HERE}.tuples",
@@ -39,6 +41,7 @@ INSIDES = {
     "nn.modules.activation": "flowedu.nn",
     "optim.optimizer": "flowedu.optim",
     "utils.data.dataloader": "flowedu.utils.data",
+    "utils.tensorboard": f"{_HERE}.tensorboard",
     "utils.model_zoo": f"{_HERE}.model_zoo",
     "version": f"{_HERE}.version",
 }

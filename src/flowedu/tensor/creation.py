@@ -326,6 +326,7 @@ def _typed(name: str, kind: dt.dtype):
         return construct(name, kind, args, device)
 
     make.__name__ = make.__qualname__ = name
+    make.dtype = kind                                    # x.type(flow.FloatTensor)
     make.__doc__ = f"A {kind.name} tensor: {name}(2, 3) is uninitialised, {name}([1, 2]) holds these numbers."
     return make
 

@@ -1,0 +1,133 @@
+"""oneflow._C under the mock: every function against its formula in NumPy."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu.errors import ArgumentError
+from flowedu.mock.insides import functionals as C
+from flowedu.mock.insides.attention import SDPBackend, sdpa_kernel
+from flowedu.mock.insides.tensorboard import SummaryWriter
+
+seeds = st.integers(0, 2**31)
+sizes = st.integers(1, 4)
+
+
+def numbers(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def close(y, want):
+    assert tuple(y.shape) == want.shape
+    np.testing.assert_allclose(y.numpy(), want, 1e-9, 1e-12)
+
+
+def soft(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@given(seeds, sizes, sizes, sizes, st.booleans(), st.booleans(), st.sampled_from([1.0, 0.5]))
+def test_products(seed, m, n, k, ta, tb, alpha):
+    a, b = numbers(seed, 2, m, k), numbers(seed + 1, 2, k, n)
+    x, y = (np.swapaxes(v, 1, 2).copy() if t else v for v, t in ((a, ta), (b, tb)))
+    close(C.matmul(flow.tensor(x), flow.tensor(y), ta, tb, alpha), alpha * a @ b)
+
+
+@given(seeds, st.integers(-3, 2), sizes)
+def test_gather_transpose_cast(seed, axis, n):
+    x, i = numbers(seed, 2, 3, 4), np.random.default_rng(seed).integers(0, (2, 3, 4)[axis], (n, 2))
+    close(C.gather(flow.tensor(x), flow.tensor(i), axis), np.take(x, i, axis))
+    perm = np.random.default_rng(seed).permutation(3)
+    close(C.transpose(flow.tensor(x), perm=perm.tolist()), x.transpose(perm))
+    assert C.cast(flow.tensor(x), flow.float32).dtype is flow.float32 and C.amp_white_identity(n) == n
+    close(C.quick_gelu(flow.tensor(x)), x / (1 + np.exp(-1.702 * x)))
+    np.testing.assert_array_equal(C.global_arange(2, 9, 3).numpy(), [2, 5, 8])
+
+
+@given(seeds, sizes, st.integers(2, 4))
+def test_losses(seed, n, k):
+    x, t = numbers(seed, 2, n, k), np.random.default_rng(seed).integers(0, k, (2, n))
+    picked = -np.log(np.take_along_axis(soft(x), t[..., None], -1))[..., 0]
+    close(C.sparse_softmax_cross_entropy(flow.tensor(x), flow.tensor(t)), picked)
+    p = soft(numbers(seed + 1, 2, n, k))
+    close(C.softmax_cross_entropy(flow.tensor(x), flow.tensor(p)), -(p * np.log(soft(x))).sum(-1))
+    close(C.cross_entropy(flow.tensor(x[0]), flow.tensor(t[0])), picked[0].mean())
+
+
+@given(seeds, st.integers(1, 2))
+def test_norms(seed, begin):
+    x = numbers(seed, 2, 3, 4)
+    axes, shape = tuple(range(begin, 3)), x.shape[begin:]
+    g, b = numbers(seed + 1, *shape), numbers(seed + 2, *shape)
+    want = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
+    close(C.layer_norm(flow.tensor(x), begin), want)
+    close(C.layer_norm_affine(flow.tensor(x), flow.tensor(g), flow.tensor(b), begin), want * g + b)
+    root = x / np.sqrt((x * x).mean(axes, keepdims=True) + 1e-6)
+    close(C.rms_norm(flow.tensor(x), None, shape), root)
+    close(C.rms_norm(flow.tensor(x), flow.tensor(g), shape), root * g)
+
+
+@given(seeds, st.integers(-1, 2), st.integers(-1, 1))
+def test_chains_of_attention(seed, axis, diagonal):
+    x = numbers(seed, 2, 3, 3)
+    b = numbers(seed + 1, x.shape[axis])
+    along = x + b.reshape([-1 if i == axis % 3 else 1 for i in range(3)])
+    close(C.fused_bias_add_dropout(flow.tensor(x), flow.tensor(b), 0.0, axis), along)
+    close(C.fused_bias_add_gelu(flow.tensor(x), flow.tensor(b), axis), flow.nn.functional.gelu(flow.tensor(along)).numpy())
+    low = np.tril(np.ones((3, 3), bool), diagonal)
+    close(C.fused_scale_tril(flow.tensor(x), diagonal, 7.0, 0.5), np.where(low, 0.5 * x, 7.0))
+    for y in C.fused_scale_tril_softmax_mask_scale(flow.tensor(x), 0.0, diagonal, 0.5, -1e4):
+        close(y, soft(np.where(low, 0.5 * x, -1e4)))
+    mask = np.random.default_rng(seed).integers(0, 2, (2, 1, 3))
+    for y in C.fused_scale_mask_softmax_dropout(flow.tensor(x), flow.tensor(mask), -1e4, 0.5, 0.0):
+        close(y, soft(np.where(mask, 0.5 * x, -1e4)))
+    dropped, whole = C.fused_scale_mask_softmax_dropout(flow.tensor(x), flow.tensor(mask), -1e4, 0.5, 0.5)
+    kept = dropped.numpy() != 0
+    np.testing.assert_allclose(dropped.numpy()[kept], 2 * whole.numpy()[kept])
+
+
+@given(seeds, sizes, st.booleans(), st.integers(0, 2))
+def test_interactions(seed, n, own, padding):
+    features = [numbers(seed + i, 2, *([n] if i else []), 3) for i in range(2)]
+    x = np.concatenate([f.reshape(2, -1, 3) for f in features], 1)
+    r, c = np.tril_indices(n + 1, 0 if own else -1)
+    products, head = np.einsum("bie,bje->bij", x, x)[:, r, c], numbers(seed + 5, 2, 2)
+    given_ = [flow.tensor(f) for f in features]
+    close(C.fused_dot_feature_interaction(given_, flow.tensor(head), own, padding),
+          np.concatenate([head, products, np.zeros((2, padding))], 1))
+    r, c = np.tril_indices(n + 1, -1)
+    close(C.fused_dot_feature_interaction(given_, pooling="sum"), (x[:, r] * x[:, c]).sum(1))
+    a, a0, w, b = numbers(seed, 2, 3), numbers(seed + 1, 2, 3), numbers(seed + 2, 1, 3), numbers(seed + 3, 3)
+    close(C.fused_cross_feature_interaction(*map(flow.tensor, (a, w, a0, b))), a0 * (a @ w.T) + b + a)
+    w = numbers(seed + 2, 3, 3)
+    close(C.fused_cross_feature_interaction(*map(flow.tensor, (a, w, a0, b)), "matrix"), a0 * (a @ w.T + b) + a)
+
+
+def test_what_is_refused():
+    x = flow.ones(2, 3)
+    with pytest.raises(ArgumentError, match="no such pooling"):
+        C.fused_dot_feature_interaction([x], pooling="max")
+    with pytest.raises(ArgumentError, match="no such mode"):
+        C.fused_cross_feature_interaction(x, x, x, x, "scalar")
+
+
+def test_a_writer_of_numbers(tmp_path):
+    for step in range(2):                                # a second one goes on in the same file
+        with SummaryWriter(tmp_path / "log") as w:
+            w.add_scalar("loss", flow.tensor(0.5), step, walltime=1.0)
+            w.add_scalars("acc", {"train": 1, "test": 2}, walltime=2.0)
+            w.add_image("x", None)
+            w.flush()
+    lines = (tmp_path / "log" / "scalars.csv").read_text().splitlines()
+    assert lines == ["tag,step,value,time", "loss,0,0.5,1.0", "acc/train,,1.0,2.0", "acc/test,,2.0,2.0",
+                     "loss,1,0.5,1.0", "acc/train,,1.0,2.0", "acc/test,,2.0,2.0"]
+    with sdpa_kernel([SDPBackend.MATH]):
+        pass
+
+
+@pytest.mark.parametrize("name", "Float Double Half BFloat16 Int Long Char Byte Bool".split())
+def test_a_kind_of_tensor_is_a_dtype(name):
+    kind = getattr(flow, name + "Tensor")
+    assert flow.ones(2).type(kind).dtype is kind(1).dtype and flow.ones(2).type(kind).type() == f"flowedu.{name}Tensor"
