@@ -17,12 +17,20 @@ INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/la
           "core/values/placeholder.py", "core/graph/plan.py", "core/graph/devices.py", "core/layers/group.py",
           "core/grad/custom.py", "tensor/overwriting.py", "core/trace/calls.py", "distributed/", "oneflow04/job/",
           "oneflow04/custom/", "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py", "optim/lr_scheduler/",
-          "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/")
-USERS = ("core/ops/tensor.py", "core/ops/arrays.py", "distributed/comm.py")              # but these are called by users
+          "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/",
+          "mock/insides/")                                # other libraries' switches: their texts say what they do here
+# of these, users call
+USERS = ("core/ops/tensor.py", "core/ops/arrays.py", "distributed/comm.py", "mock/insides/functionals.py")
 REASONS = {
     "core/values/blob.BlobDef.__array_ufunc__(options)": "NumPy's protocol; where the blob answers, there are none",
     **{f"faces._{f}": "Python's protocol of imports" for f in (
         "Finder.find_spec(folders)", "Finder.find_spec(target)", "Loader.create_module(spec)", "Loader.get_code(name)")},
+    **{f"mock/modules.Finder.{f}": "Python's protocol of imports" for f in (
+        "find_spec(folders)", "find_spec(target)")},
+    "autograd/variable.Variable.__new__(volatile)": "PyTorch's does nothing either, since 0.4",
+    "mock/insides/functionals.cast(pin_memory)": "what is cast is in main memory, or on the GPU it was on",
+    "mock/insides/functionals.layer_norm(begin_params_axis)": "parameters have the shape of what is normalised",
+    "mock/insides/functionals.layer_norm_affine(begin_params_axis)": "likewise",
     "tensor/modes.set_grad_enabled.__new__(mode)": "its __init__ reads it",
     "autograd/graph.save_on_cpu.__init__(device_type)": "whatever the device, tensors are in main memory",
     "nn/graph/proxies.GraphModule.debug(options)": "checked by Graph.debug, which calls it",

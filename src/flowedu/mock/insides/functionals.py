@@ -107,7 +107,7 @@ def fused_bias_add_gelu(x: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
     return F.gelu(_along(x, bias, axis))
 
 
-def fused_bias_add_dropout(x: Tensor, bias: Tensor, p: float = 0.5, axis: int = 1, *, generator=None) -> Tensor:
+def fused_bias_add_dropout(x: Tensor, bias: Tensor, p: float = 0.5, axis: int = 1) -> Tensor:
     """dropout(x + bias), the bias along axis."""
     return F.dropout(_along(x, bias, axis), p)
 
@@ -131,7 +131,7 @@ def fused_scale_mask_softmax(x: Tensor, mask: Tensor, fill_value: float = 0.0, s
 
 
 def fused_scale_mask_softmax_dropout(x: Tensor, mask: Tensor, fill_value: float = 0.0, scale: float = 1.0, p: float = 0.5,
-                                     train: bool = True, *, generator=None) -> tuple[Tensor, Tensor]:
+                                     train: bool = True) -> tuple[Tensor, Tensor]:
     """(dropout of fused_scale_mask_softmax, that without dropout)."""
     y = fused_scale_mask_softmax(x, mask, fill_value, scale)
     return F.dropout(y, p, train), y
