@@ -13,6 +13,7 @@ from importlib.machinery import ModuleSpec
 
 # the public path below flowedu: where the module, or the folder with all that is in it, lives
 FACES = {
+    "__main__": "show.about",
     "advanced": "oneflow04.advanced",
     "backends": "cuda.backends",
     "boxing": "distributed.boxing",

@@ -1,0 +1,57 @@
+"""python -m flowedu: the version, what this machine computes with, and which extras are installed."""
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+
+# extra of pyproject.toml: what it installs, as it is imported
+EXTRAS = {"plot": ("matplotlib",), "image": ("PIL",), "record": ("google.protobuf",), "onnx": ("onnx",),
+          "safetensors": ("safetensors",), "cuda": ("pycuda",), "mpi": ("mpi4py",)}
+
+
+def _there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:                                    # its parent is not there
+        return False
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def about() -> dict[str, str]:
+    """What `python -m flowedu` prints: {line's name: text}."""
+    import numpy
+
+    import flowedu as flow
+    from flowedu import _kernels
+
+    built = [isa for isa in _kernels.ORDER if "matmul" in _kernels.compiled(isa)]
+    found = {name: all(map(_there, modules)) for name, modules in EXTRAS.items()}
+    missing = [name for name, there in found.items() if not there]
+    return {
+        "flowedu": f"{flow.__version__}, {os.path.dirname(flow.__file__)}",
+        "Python": f"{platform.python_version()}, NumPy {numpy.__version__}, "
+                  f"OpenBLAS {importlib.metadata.version('scipy-openblas32')}",
+        "processors": f"{processors()} of {os.cpu_count()}, {platform.machine()}",
+        "instruction set": f"{_kernels.ISA}, of {', '.join(built)} that are built (FLOWEDU_ISA)",
+        "threads": f"{flow.get_num_threads()} (FLOWEDU_NUM_THREADS)",
+        "GPU": flow.cuda.get_device_name() if flow.cuda.is_available() else "none in use (FLOWEDU_CUDA)",
+        "extras": ", ".join(name for name, there in found.items() if there) or "none",
+        "not installed": f"{', '.join(missing)}: pip install flowedu[{missing[0]}]" if missing else "",
+    }
+
+
+def main() -> None:
+    """Print it."""
+    for name, text in about().items():
+        if text:
+            print(f"{name:16}{text}")
+
+
+if __name__ == "__main__":
+    main()

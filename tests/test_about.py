@@ -1,0 +1,37 @@
+"""python -m flowedu: what it says is so."""
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import flowedu as flow
+from common import HANGS
+from flowedu import _kernels
+from flowedu.show.about import EXTRAS, about
+
+ROOT = Path(flow.__file__).parents[2]
+DEVELOPERS = {"test", "bench", "lint", "book"}             # extras that make installs for those who work on it
+
+
+def test_it_says_what_is_so():
+    said = about()
+    assert said["flowedu"].startswith(flow.__version__ + ",") and said["threads"].startswith(f"{flow.get_num_threads()} ")
+    assert said["instruction set"].startswith(_kernels.ISA + ",")
+    there, missing = said["extras"].split(", "), said["not installed"].partition(":")[0].split(", ")
+    assert sorted(n for n in [*there, *missing] if n and n != "none") == sorted(EXTRAS)
+    assert "plot" in there and "image" in there                 # tests need them
+
+
+def test_every_extra_is_told():
+    if (ROOT / "pyproject.toml").exists():
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        assert set(extras) - DEVELOPERS == set(EXTRAS)
+
+
+def test_as_a_command():
+    done = subprocess.run([sys.executable, "-m", "flowedu"], capture_output=True, text=True, timeout=HANGS,
+                          env={**os.environ, "FLOWEDU_NUM_THREADS": "1", "FLOWEDU_ISA": "base"})
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    lines = {line[:16].strip(): line[16:] for line in done.stdout.splitlines()}
+    assert lines["threads"].startswith("1 ") and lines["instruction set"].startswith("base,")
