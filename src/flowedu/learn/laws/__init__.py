@@ -17,12 +17,13 @@ class Law:
     """A title, and three functions.
 
     draw(rng, size): a case; size grows from 1. judge(case, yours): None, or the lines of a failure. smaller(case): cases
-    with less in them, best first.
+    with less in them, best first. told(case): it, in words, for when `yours` raises.
     """
 
     def __init__(self, title: str, draw: Callable[[random.Random, int], Any], judge: Callable[[Any, Any], list[str] | None],
-                 smaller: Callable[[Any], Iterable] = lambda case: (), cases: int = CASES):
-        self.title, self.draw, self.judge, self.smaller, self.cases = title, draw, judge, smaller, cases
+                 smaller: Callable[[Any], Iterable] = lambda case: (), cases: int = CASES,
+                 told: Callable[[Any], str] = repr):
+        self.title, self.draw, self.judge, self.smaller, self.cases, self.told = title, draw, judge, smaller, cases, told
 
     def broken(self, yours: Any, seed: int = 0, cases: int = 0) -> list[str] | None:
         """The lines of the smallest failure found, or None. What `yours` raises comes through."""
@@ -41,7 +42,7 @@ class Law:
         except NotImplementedError:
             raise
         except Exception as error:                 # whatever a student's code may raise is a failure of this case
-            error.case = case
+            error.case = self.told(case)
             return error
 
     def _smallest(self, case: Any, found: Any, yours: Any) -> list[str]:
