@@ -70,7 +70,7 @@ def test_a_failure_in_a_students_words(runner):
     assert not right and said.splitlines() == [
         "1.1 strides                                   law 1 of 2: the strides NumPy has, in elements",
         "  smallest case   shape (2,)", "  yours           (2,)", "  should be       (1,)",
-        "  why   README.md#memory-a-block-a-shape-and-strides", "  h: hint 1 of 3"]
+        "  why   chapters/01_blob/README.md#memory-a-block-a-shape-and-strides", "  h: hint 1 of 3"]
 
 
 @pytest.mark.parametrize("text, words", [

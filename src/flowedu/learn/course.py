@@ -5,6 +5,7 @@ name; the library's source carries no marks.
 """
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
@@ -53,11 +54,16 @@ class Hole:
 
     @property
     def file(self) -> str:
-        return f"{self.id}_{self.title.partition(':')[0].strip().replace(' ', '_')}.py"
+        return f"{self.id}_{re.sub(r'[^a-z0-9-]+', '_', self.title.partition(':')[0].strip(), flags=re.IGNORECASE)}.py"
 
     @property
     def short(self) -> str:
         return f"{self.id} {self.title.partition(':')[0].strip()}"
+
+    @property
+    def page(self) -> str:
+        """Where to read, from the repository's root."""
+        return f"{self.folder.parent.name}/{self.folder.name}/{self.why}"
 
     def wrong(self) -> list[Path]:
         """Wrong answers; the first line of each names the law that must find it."""

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+CPU = 120                                          # seconds that a process may compute
 SECONDS, MEMORY, OUTPUT = 10.0, 2 << 30, 1 << 20   # OpenBLAS and NumPy alone map half a GiB
 
 
@@ -21,20 +22,29 @@ def _limits() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT, OUTPUT))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU, CPU))                      # should nobody be left to end it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = SECONDS) -> dict[str, Any]:
-    """The verdict of judge.py, or what became of the process. What the answer prints is in "output"."""
+    """The verdict of judge.py, or what became of the process. What the answer prints is in "output".
+
+    DEBUG=1: in the foreground and without limits, so that breakpoint() works."""
+    if os.environ.get("DEBUG"):
+        from flowedu.learn import judge
+        return {**judge.judged(hole, file, seed), "output": ""}
     with tempfile.TemporaryDirectory() as folder:
         result, said = Path(folder, "verdict.json"), Path(folder, "output.txt")
         env = {**os.environ, "OMP_NUM_THREADS": "1", "FLOWEDU_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         env.pop("FLOWEDU_HOLES", None)
         with said.open("wb") as out:
             what = (home, hole.id, file, result, seed, time.time() + seconds - 0.5)
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])        # Ctrl-C waits until there is a child to end
             child = subprocess.Popen([sys.executable, "-m", "flowedu.learn.judge", *map(str, what)],
                                      stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True,
                                      preexec_fn=_limits)
             try:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
                 code = child.wait(seconds)
             except subprocess.TimeoutExpired:
                 code = None

@@ -96,7 +96,7 @@ def load(file: Path, module: types.ModuleType) -> dict[str, Any]:
     """The names a file makes when it is run with those of `module` at hand."""
     space = dict(vars(module))
     space["__name__"] = module.__name__
-    exec(compile(file.read_text(), str(file), "exec"), space)
+    exec(compile(file.read_bytes(), str(file), "exec"), space)      # bytes: Python itself reads marks of the encoding
     return space
 
 
@@ -130,19 +130,24 @@ def install(folder: str) -> None:
     for hole in course.holes():
         file = Path(folder, hole.file)
         if file.exists() and begun(file):
-            stack.enter_context(taking(hole, load(file, importlib.import_module(hole.module))))
+            try:
+                stack.enter_context(taking(hole, load(file, importlib.import_module(hole.module))))
+            except Exception as error:             # whatever it is, nothing else of the library shall run then
+                stack.close()
+                raise SystemExit(f"{file}: {type(error).__name__}: {str(error).partition(chr(10))[0]}; "
+                                 f"`make check EX={hole.id}` says where") from None
             _running.update({f"{hole.module}.{path}": file for path in hole.objects})
     install.held = stack.pop_all()                 # never left
 
 
 def begun(file: Path) -> bool:
-    return "your turn" not in file.read_text()
+    return "your turn" not in file.read_text(errors="replace")
 
 
 def whose(name: str = "") -> str:
     """Whose code runs: one line for demos, or of one object."""
     if name:
-        found = [f"{path}: {file}" for path, file in _running.items() if path.endswith(name)]
+        found = [f"{path}: {file}" for path, file in _running.items() if f".{path}".endswith(f".{name}")]
         return found[0] if found else f"{name}: the library's"
     yours = ", ".join(sorted(f.stem for f in set(_running.values())))
     return f"yours: {yours}" if yours else "all of it the library's"
