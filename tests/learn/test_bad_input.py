@@ -58,7 +58,7 @@ def command(work, *arguments, **more):
     (b"def row_major(shape):\n    return None\n", "yours           None"),
     (b"def row_major(shape):\n    yield 1\n", "yours"),
     (b"async def row_major(shape):\n    return ()\n", "yours"),
-    (b"def row_major(shape):\n    class A:\n        def __repr__(self): raise ValueError('no repr')\n    return A()\n", "no repr"),
+    (b"class A:\n    def __repr__(self): raise ValueError('no repr')\ndef row_major(shape):\n    return A()\n", "no repr"),
     (b"import sys\nsys.stdout.close(); sys.stderr.close()\ndef row_major(shape):\n    return ()\n", "smallest case"),
     (b"import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()\n"
      b"def row_major(shape):\n    return ()\n", "smallest case"),

@@ -116,7 +116,7 @@ def _said(error: BaseException, file: Path) -> dict[str, Any]:
     if frames:
         lines.append(f"  line {frames[-1].lineno:<6} {frames[-1].line}")
     if hasattr(error, "case"):
-        lines.insert(0, f"  case            {' '.join(str(error.case).split())[:80]}")
+        lines.insert(0, f"  smallest case   {' '.join(str(error.case).split())[:80]}")
     return {"state": "wrong", "lines": lines}
 
 

@@ -39,17 +39,20 @@ def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = SECONDS
         env.pop("FLOWEDU_HOLES", None)
         with said.open("wb") as out:
             what = (home, hole.id, file, result, seed, time.time() + seconds - 0.5)
-            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])        # Ctrl-C waits until there is a child to end
-            child = subprocess.Popen([sys.executable, "-m", "flowedu.learn.judge", *map(str, what)],
-                                     stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True,
-                                     preexec_fn=_limits)
+            child = None
             try:
+                signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])    # Ctrl-C waits until there is a child to end
+                child = subprocess.Popen([sys.executable, "-m", "flowedu.learn.judge", *map(str, what)],
+                                         stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True,
+                                         preexec_fn=_limits)
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
                 code = child.wait(seconds)
             except subprocess.TimeoutExpired:
                 code = None
             finally:
-                _end(child)
+                if child is not None:
+                    _end(child)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         output = said.read_text(errors="replace")
         try:
             verdict = json.loads(result.read_text())

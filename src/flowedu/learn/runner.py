@@ -105,7 +105,7 @@ class Runner:
 
     @staticmethod
     def _headline(hole, text: str) -> str:
-        width = max(len(hole.short) + 2, min(45, 99 - len(text)))            # the text matters more than the column
+        width = max(len(hole.short) + 1, min(45, 99 - len(text)))            # the text matters more than the column
         return f"{hole.short:{width}s} {text}".rstrip()
 
     @staticmethod

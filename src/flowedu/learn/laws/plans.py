@@ -27,6 +27,9 @@ def _buffers(rng, size):
 def _smaller_buffers(case):
     if len(case) > 1:
         yield from (case[:i] + case[i + 1:] for i in range(len(case)))
+    early = min(a for _, a, _, _ in case)
+    if early:
+        yield [(n, a - early, b - early, kind) for n, a, b, kind in case]
     for i, (n, a, b, kind) in enumerate(case):
         for m in ((64, a, b, kind), (n, a, b - 1, kind), (n, a - 1, b - 1, kind)):
             if m != case[i] and m[1] <= m[2] and m[1] >= 0 and m[0] <= n:
