@@ -42,14 +42,14 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
             made |= _laws(hole, yours, seed, cases, file)
     except NotImplementedError as error:
         if "your turn" not in str(error):
-            made |= _said(error, file)
+            made |= said(error, file)
         else:
             made |= {"state": "open", "stars": 0}
     except SyntaxError as error:
         line = (error.text or "").strip()
         made |= {"state": "wrong", "lines": [f"  SyntaxError: {error.msg}", f"  line {error.lineno:<6} {line}"]}
     except BaseException as error:                 # sys.exit among them
-        made |= _said(error, file)
+        made |= said(error, file)
     if made["state"] != "right":
         made["stars"] = 0
     return {**made, "seconds": round(time.perf_counter() - start, 3)}
@@ -82,7 +82,7 @@ def _laws(hole, yours: Any, seed: int, cases: int, file: Path) -> dict[str, Any]
         except Exception as error:
             if isinstance(error, NotImplementedError):
                 raise
-            lines = _said(error, file)["lines"]
+            lines = said(error, file)["lines"]
         if lines:
             return {"state": "wrong", "law": name, "lines": lines,
                     "title": f"law {number} of {len(hole.laws)}: {one.title}"}
@@ -106,7 +106,7 @@ def _measures(hole):
     return getattr(module, f"{hole.functions[0].strip('_')}_stars")
 
 
-def _said(error: BaseException, file: Path) -> dict[str, Any]:
+def said(error: BaseException, file: Path) -> dict[str, Any]:
     """Class, message, the student's line; nothing else."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
     lines = [f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]

@@ -123,13 +123,14 @@ def taking(hole, space: dict[str, Any]) -> Iterator[None]:
 
 
 def install(folder: str) -> None:
-    """FLOWEDU_HOLES: from here on the library runs the answers in this folder; those that were not begun are its own."""
+    """FLOWEDU_HOLES: from here on the library runs the answers in this folder; those that were not begun are its own.
+    FLOWEDU_HOLES_ONLY="4.1 4.3": no others."""
     from flowedu.learn import course
 
-    stack = ExitStack()
+    stack, only = ExitStack(), os.environ.get("FLOWEDU_HOLES_ONLY", "").split()
     for hole in course.holes():
         file = Path(folder, hole.file)
-        if file.exists() and begun(file):
+        if file.exists() and begun(file) and (not only or hole.id in only):
             stack.enter_context(taking(hole, load(file, importlib.import_module(hole.module))))
             _running.update({f"{hole.module}.{path}": file for path in hole.objects})
     install.held = stack.pop_all()                 # never left
