@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 CASES, TRIES, PATIENCE = 60, 200, 2.0              # cases drawn; steps and seconds spent on making a failing one smaller
@@ -76,6 +76,23 @@ def shape(rng: random.Random, size: int, rank: int = 3, zero: bool = True) -> tu
 def smaller_shapes(s: tuple[int, ...]) -> list[tuple[int, ...]]:
     """One axis less, then one axis shorter."""
     return [s[:i] + s[i + 1:] for i in range(len(s))] + [(*s[:i], n - 1, *s[i + 1:]) for i, n in enumerate(s) if n > 0]
+
+
+def smaller_programs(nodes: tuple, outs: tuple, first: int = 2,
+                     may: Callable[[int, int], bool] = lambda gone, other: True) -> Iterator[tuple[tuple, tuple]]:
+    """Programs with one call less: who read it reads its first input instead; then with one result less.
+
+    nodes: (op, indices of values) of each call, whose results are numbered from `first`, after what is given. outs: values
+    that are wanted. may(gone, other): whether value `other` can stand for `gone`."""
+    for i in range(len(nodes) - 1, -1, -1):
+        gone, other = first + i, nodes[i][1][0]
+        move = lambda x, gone=gone, other=other: other if x == gone else x - (x > gone)
+        rest = tuple((name, tuple(map(move, ins))) for k, (name, ins) in enumerate(nodes) if k != i)
+        left = tuple(dict.fromkeys(m for o in outs if (m := move(o)) >= first))
+        if rest and left and may(gone, other):
+            yield rest, left
+    if len(outs) > 1:
+        yield from ((nodes, (o,)) for o in outs)
 
 
 def pair(label: str, yours: Any, right: Any) -> list[str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair
+from flowedu.learn.laws import Law, pair, smaller_programs
 
 # name: (number of inputs, attributes); all of (2, 3), but for "sum", which is (2, 1)
 OPS = {"add": (2, {}), "mul": (2, {}), "sub": (2, {}), "neg": (1, {}), "sin": (1, {}), "square": (1, {}),
@@ -24,15 +24,7 @@ def _graphs(rng, size):
 
 def _smaller_graphs(case):
     leaves, nodes, losses, targets = case
-    for i in range(len(nodes) - 1, -1, -1):
-        gone, other = leaves + i, nodes[i][1][0]
-        move = lambda x, gone=gone, other=other: other if x == gone else x - (x > gone)
-        rest = tuple((name, tuple(map(move, ins))) for k, (name, ins) in enumerate(nodes) if k != i)
-        left = tuple(sorted({m for v in losses if (m := move(v)) >= leaves}))
-        if rest and left:
-            yield leaves, rest, left, targets
-    for v in losses if len(losses) > 1 else ():
-        yield leaves, nodes, (v,), targets
+    yield from ((leaves, *fewer, targets) for fewer in smaller_programs(nodes, losses, leaves))
     for v in targets if len(targets) > 1 else ():
         yield leaves, nodes, losses, (v,)
 
@@ -96,7 +88,8 @@ def _compared(case, yours, factor, **more):
     given, right = _eager(case, factor)
     for t, mine, want in zip(targets, _computed(g, given, got), right):
         if (mine is None) != (want is None):
-            return [*said, *pair(f"d{t.name}, should be", mine if mine is None else "some", want if want is None else "some")]
+            words = ["nothing" if d is None else "a gradient" for d in (mine, want)]
+            return [*said, *pair(f"d{t.name}, should be", *words)]
         if want is not None and (mine.shape != want.shape or not np.allclose(mine, want, rtol=1e-3, atol=1e-4)):
             return [*said, *pair(f"d{t.name}, should be", np.round(mine, 3).tolist(), np.round(want, 3).tolist())]
     return None
@@ -208,7 +201,7 @@ def _replay_judged(case, yours):
         return [said, f"  yours           f was called {len(called)} times"]
     if called[0] != want:
         mine = ", ".join([_listed(x) for x in called[0][0]] + [f"{k}={_listed(x)}" for k, x in called[0][1].items()])
-        return [said, f"  yours           f({mine})"[:100], f"  should be       f({shown(lambda i: 'new ' + 'abc'[i])})"[:100]]
+        return [said, f"  yours           f({mine})", f"  should be       f({shown(lambda i: 'new ' + 'abc'[i])})"]
     right = ("first result", "second result")[:many]
     if not isinstance(got, tuple) or got != right:
         return [said, *pair("should be", got, right), "  a tuple with an entry for each of call.results"]

@@ -5,12 +5,12 @@ import types
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair
+from flowedu.learn.laws import Law, pair, smaller_programs
 
 # name: (number of inputs, op, attributes)
 OPS = {"add": (2, "add", {}), "mul": (2, "mul", {}), "neg": (1, "neg", {}), "relu": (1, "relu", {}),
-       "transposed": (1, "transpose", {"perm": (1, 0)}), "product": (2, "matmul", {}), "to int": (1, "cast", {"dtype": "int32"}),
-       "to float": (1, "cast", {"dtype": "float32"})}
+       "transposed": (1, "transpose", {"perm": (1, 0)}), "product": (2, "matmul", {}),
+       "to int": (1, "cast", {"dtype": "int32"}), "to float": (1, "cast", {"dtype": "float32"})}
 COMMON = ("add", "neg", "mul", "transposed", "transposed")
 
 
@@ -31,17 +31,7 @@ def _graphs(rng, size):
 
 
 def _smaller_graphs(case):
-    nodes, outs = case
-    kinds = [_is_int(nodes, v) for v in range(2 + len(nodes))]
-    for i in range(len(nodes) - 1, -1, -1):
-        gone, other = 2 + i, nodes[i][1][0]                            # its readers read its first input instead
-        move = lambda x, gone=gone, other=other: other if x == gone else x - (x > gone)
-        rest = tuple((name, tuple(move(x) for x in ins)) for k, (name, ins) in enumerate(nodes) if k != i)
-        left = tuple(dict.fromkeys(m for o in outs if (m := move(o)) >= 2))
-        if rest and left and kinds[gone] == kinds[other]:
-            yield rest, left
-    if len(outs) > 1:
-        yield from ((nodes, (o,)) for o in outs)
+    return smaller_programs(*case, may=lambda gone, other: _is_int(case[0], gone) == _is_int(case[0], other))
 
 
 def _is_int(nodes, v):
@@ -96,8 +86,8 @@ def _last_judged(case, yours):
         mine = got.get(v, -1)
         if mine == number or number == -1 and mine <= made.get(v, 0):
             continue
-        views = [w.name for w, b in home.items() if b is v]
-        why = [f"  {' and '.join(views)}: seen through {v.name}'s memory, and read later"] if views and mine < number else []
+        views = " and ".join(w.name for w, b in home.items() if b is v)
+        why = [f"  {views}: seen through {v.name}'s memory, and read later"] if views and mine < number else []
         end = [f"  {len(graph.nodes)} means: after the last node, for it is fetched"] if number == len(graph.nodes) else []
         return [*_text(graph), *pair(f"{v.name}, should be", mine, number), *why, *end]
     return None
@@ -146,7 +136,8 @@ def _taken_judged(case, yours):
             continue
         y, name = plan.where[node.outputs[0]], node.outputs[0].name
         mine = [(i, x) for i, x in enumerate(node.inputs) if plan.where[x].buffer is y.buffer]
-        said = [*_text(_graph(case)), f"  yours           {name} takes the memory of {mine[0][1].name if mine else 'nobody'}"]
+        whose = mine[0][1].name if mine else "nobody"
+        said = [*_text(_graph(case)), f"  yours           {name} takes the memory of {whose}"]
         if not mine:
             return [*said, "  that is none of the values it reads"]
         i, x = mine[0]
