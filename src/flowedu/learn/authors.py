@@ -45,7 +45,8 @@ def library(hole) -> str:
     module, out = importlib.import_module(hole.module), []
     for path, name in zip(hole.objects, hole.functions):
         if source.is_function(hole.module, path):
-            out.append(textwrap.dedent("\n".join(source.lines(hole.module, path))))
+            called = path.rpartition(".")[2]
+            out += [textwrap.dedent("\n".join(source.lines(hole.module, path))), *[f"{name} = {called}"] * (name != called)]
             continue
         record, field, key = target(module, path)
         f, own = (record.rules[key][0], f".rules[{key!r}][0]") if key else (getattr(record, field), f".{field}")

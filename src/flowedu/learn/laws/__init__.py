@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 CASES, TRIES, PATIENCE = 60, 200, 2.0              # cases drawn; steps and seconds spent on making a failing one smaller
 
 
@@ -110,3 +112,15 @@ def same(yours: Any, right: Any) -> bool:
         return tuple(yours) == tuple(right)
     except TypeError:
         return yours == right
+
+
+def where_differ(name: str, yours: np.ndarray, right: np.ndarray, digits: int = 4) -> list[str]:
+    """The shapes, or the first element in which two arrays differ more than rounding makes them; or nothing."""
+    if yours.shape != right.shape:
+        return [f"  {name:15s} yours has the shape {yours.shape}, should be {right.shape}"]
+    bad = np.argwhere(~np.isclose(yours, right, rtol=1e-3, atol=1e-5, equal_nan=True))
+    if not bad.size:
+        return []
+    at = tuple(map(int, bad[0]))
+    place = f"{name}[{', '.join(map(str, at))}]" if at else name
+    return [f"  {place:15s} yours {yours[at]:.{digits}f}, should be {right[at]:.{digits}f}"]

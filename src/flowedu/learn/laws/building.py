@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair, smaller_programs
+from flowedu.learn.laws import Law, pair, smaller_programs, where_differ
 
 # name: (number of inputs, attributes); all of (2, 3), but for "sum", which is (2, 1)
 OPS = {"add": (2, {}), "mul": (2, {}), "sub": (2, {}), "neg": (1, {}), "sin": (1, {}), "square": (1, {}),
@@ -90,8 +90,8 @@ def _compared(case, yours, factor, **more):
         if (mine is None) != (want is None):
             words = ["nothing" if d is None else "a gradient" for d in (mine, want)]
             return [*said, *pair(f"d{t.name}, should be", *words)]
-        if want is not None and (mine.shape != want.shape or not np.allclose(mine, want, rtol=1e-3, atol=1e-4)):
-            return [*said, *pair(f"d{t.name}, should be", np.round(mine, 3).tolist(), np.round(want, 3).tolist())]
+        if want is not None and (lines := where_differ(f"d{t.name}", np.asarray(mine), want)):
+            return [*said, *lines]
     return None
 
 

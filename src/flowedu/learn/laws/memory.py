@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair, smaller_programs
+from flowedu.learn.laws import Law, pair, smaller_programs, where_differ
 
 # name: (number of inputs, op, attributes)
 OPS = {"add": (2, "add", {}), "mul": (2, "mul", {}), "neg": (1, "neg", {}), "relu": (1, "relu", {}),
@@ -114,8 +114,8 @@ def _ran(case):
 def _numbers_judged(case, yours):
     _, got, want, names = _ran(case)
     for name, a, b in zip(names, got, want):
-        if not np.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True):
-            return [*_text(_graph(case)), *pair(f"{name}, should be", np.round(a, 3).tolist(), np.round(b, 3).tolist()),
+        if lines := where_differ(name, a, b):
+            return [*_text(_graph(case)), *lines,
                     "  its memory, or that of what it reads, was given to another while it was needed"]
     return None
 
