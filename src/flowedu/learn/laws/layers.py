@@ -81,7 +81,7 @@ def _pads_judged(case, yours):
                                                   f"  the odd one goes {'after' if upper else 'before'}"]
 
 
-pads = Law("as many zeros as the windows need, the odd one where it belongs", _axes, _pads_judged, _smaller_axes, cases=300)
+pads = Law("enough zeros, the odd one where it belongs", _axes, _pads_judged, _smaller_axes, cases=300)
 
 
 # ---- one name, one variable
@@ -94,6 +94,11 @@ def _requests(rng, size):
 def _smaller_requests(case):
     if len(case) > 1:
         yield from (case[:i] + case[i + 1:] for i in range(len(case)))
+    for i, (name, shape, dtype, trainable, has) in enumerate(case):
+        for other in (("w", shape, dtype, trainable, has), (name, (1,), dtype, trainable, has),
+                      (name, shape, "float32", trainable, has), (name, shape, dtype, True, has)):
+            if other != case[i]:
+                yield *case[:i], other, *case[i + 1:]
 
 
 def _asked(case):
