@@ -49,6 +49,10 @@ def library(hole) -> str:
             out += [textwrap.dedent("\n".join(source.lines(hole.module, path))), *[f"{name} = {called}"] * (name != called)]
             continue
         record, field, key = target(module, path)
+        if not key and not callable(getattr(record, field)):           # data: as it is written
+            written = next(getattr(part, field) for part in record.made[2] if field in part._fields)
+            out.append(f"def {name}():\n    return {written!r}")
+            continue
         f, own = (record.rules[key][0], f".rules[{key!r}][0]") if key else (getattr(record, field), f".{field}")
         given = ", ".join(parameters(f))
         out.append(f"_{name} = {path.split('.')[0]}{own}\n\n\ndef {name}({given}):\n    return _{name}({given})")

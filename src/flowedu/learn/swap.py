@@ -116,7 +116,8 @@ def taking(hole, space: dict[str, Any]) -> Iterator[None]:
         for path, name in zip(hole.objects, hole.functions):
             owner, field, key = target(module, path)
             if hasattr(owner, "rules"):
-                stack.enter_context(replaced(owner, **{field: {key: space[name]} if key else space[name]}))
+                mine = space[name] if key or callable(getattr(owner, field)) else space[name]()        # linear() gives it
+                stack.enter_context(replaced(owner, **{field: {key: mine} if key else mine}))
             else:
                 stack.enter_context(swapped(inspect.getattr_static(owner, field), space[name]))
         yield

@@ -40,9 +40,9 @@ class Law:
     def _tried(self, case: Any, yours: Any) -> list[str] | Exception | None:
         try:
             return self.judge(case, yours)
-        except NotImplementedError:
-            raise
         except Exception as error:                 # whatever a student's code may raise is a failure of this case
+            if "your turn" in str(error):
+                raise
             error.case = case
             return error
 
