@@ -35,7 +35,7 @@ help:  ## list the targets
 	@for d in chapters/[0-9]*_*/; do [ -d "$$d" ] || continue; n=$$(basename $$d); \
 	    printf '  %-14s%s\n' "chapter-$$(echo $$n | sed 's/^0*\([0-9]*\)_.*/\1/')" \
 	        "the lesson and the demo of chapter $$(echo $$n | sed 's/^0*\([0-9]*\)_/\1: /; s/_/ /g')"; done
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- what people ask for ---------------------------------------------------------------------------------------
 
@@ -69,6 +69,9 @@ list: $(READY)  ## exercises: all of them, and what is done
 
 solution: $(READY)  ## exercises: the library's own lines, after passing (EX=4.3; FORCE=1 before)
 	@$(PY) -m flowedu.learn solution $(EX) $(if $(FORCE),--force)
+
+milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exercises: a chapter's program on your answers, milestone-4 say (LIBRARY=1: on the library's lines)
+	@$(PY) -m flowedu.learn milestone $* $(if $(LIBRARY),--library)
 
 authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by the law it names
 	@$(PY) -m flowedu.learn.authors $(EX)

@@ -58,13 +58,13 @@ TEXTS = [("4.3", ENDS_MEET, """
   first gradient  yours 0.2350, by differences 0.2350   ok
   second          yours -0.1463, by differences -0.0576
   a factor has no history: what went through numpy() or detach() is a constant
-  why   chapters/02_ops/README.md#gradients-are-written-in-ops
+  why   chapters/02_ops/gradients.md#gradients-are-written-in-ops
   h: hint 1 of 3"""), ("2.5", TRANSPOSED, """
 2.5 the gradient of matmul                    law 1 of 2: as by differences
   smallest case   a (1, 2), b (1, 2), transpose_b
   yours           db has the shape (2, 1), b has (1, 2)
   in letters      mk,kn->mn: dy is mn; which letters have da and db?
-  why   chapters/02_ops/README.md#gradients-are-written-in-ops
+  why   chapters/02_ops/gradients.md#gradients-are-written-in-ops
   h: hint 1 of 3""")]
 
 

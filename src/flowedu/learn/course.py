@@ -70,6 +70,15 @@ class Hole:
         return sorted((self.folder / "wrong").glob(f"{self.id}_*.py"))
 
 
+@dataclass(frozen=True)
+class Milestone:
+    """milestone.py of a chapter: what it shows, the holes it needs filled, how long it takes on two busy cores."""
+
+    title: str
+    needs: tuple[str, ...]
+    seconds: int
+
+
 @dataclass
 class Chapter:
     number: int
@@ -77,6 +86,7 @@ class Chapter:
     hours: float
     folder: Path
     holes: list[Hole] = field(default_factory=list)
+    milestone: Milestone | None = None
 
 
 def chapters(home: Path | None = None) -> list[Chapter]:
@@ -90,6 +100,8 @@ def chapters(home: Path | None = None) -> list[Chapter]:
                                 got=str(error)) from None
         c = Chapter(int(file.parent.name[:2]), table["title"], table["hours"], file.parent)
         c.holes = [_hole(row, file) for row in table.get("hole", [])]
+        if "milestone" in table:
+            c.milestone = Milestone(**{k: tuple(v) if isinstance(v, list) else v for k, v in table["milestone"].items()})
         found.append(c)
     return found
 

@@ -45,14 +45,14 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
             made |= _laws(hole, yours, seed, cases, file)
     except NotImplementedError as error:
         if "your turn" not in str(error):
-            made |= _said(error, file)
+            made |= said(error, file)
         else:
             made |= {"state": "open", "stars": 0}
     except SyntaxError as error:
         at = [f"  line {error.lineno:<6} {(error.text or '').strip()}"] if error.lineno else []
         made |= {"state": "wrong", "lines": [f"  {type(error).__name__}: {error.msg}"[:98], *at]}
     except BaseException as error:                 # sys.exit among them
-        made |= _said(error, file)
+        made |= said(error, file)
     if made["state"] != "right":
         made["stars"] = 0
     return {**made, "seconds": round(time.perf_counter() - start, 3)}
@@ -83,9 +83,9 @@ def _laws(hole, yours: Any, seed: int, cases: int, file: Path) -> dict[str, Any]
         try:
             lines = one.broken(yours, seed, cases)
         except Exception as error:
-            if isinstance(error, NotImplementedError):
+            if isinstance(error, NotImplementedError) and "your turn" in str(error):
                 raise
-            lines = _said(error, file)["lines"]
+            lines = said(error, file)["lines"]
         if lines:
             return {"state": "wrong", "law": name, "lines": lines,
                     "title": f"law {number} of {len(hole.laws)}: {one.title}"}
@@ -109,7 +109,7 @@ def _measures(hole):
     return getattr(module, f"{hole.functions[0].strip('_')}_stars")
 
 
-def _said(error: BaseException, file: Path) -> dict[str, Any]:
+def said(error: BaseException, file: Path) -> dict[str, Any]:
     """Class, message, the student's line; nothing else."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
     lines = [f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
@@ -134,8 +134,9 @@ def stub(hole, source: str) -> str:
     if hole.stub:
         return text + (hole.folder / hole.stub).read_text()
     return text + "\n\n".join(
-        f"def {name}({given or _parameters(source, path)}):\n    raise NotImplementedError(\"{hole.id}: your turn\")\n"
-        for path, name, given in zip(hole.objects, hole.functions, hole.parameters or [""] * len(hole.objects)))
+        f"def {name}({_parameters(source, path) if given is None else given}):\n"
+        f"    raise NotImplementedError(\"{hole.id}: your turn\")\n"
+        for path, name, given in zip(hole.objects, hole.functions, hole.parameters or [None] * len(hole.objects)))
 
 
 def names_at_hand(source: str, paths: Sequence[str]) -> list[str]:

@@ -1,4 +1,5 @@
-"""The course's commands: `make start`, `check`, `watch`, `hint`, `list`, `solution`; `python -m flowedu.learn ...`.
+"""The course's commands: `make start`, `check`, `watch`, `hint`, `list`, `solution`, `milestone-4`;
+`python -m flowedu.learn ...`.
 
 A student's answers are files of one folder, work/: nothing under src/ is ever written.
 """
@@ -150,12 +151,13 @@ class Runner:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu.learn", description=__doc__.splitlines()[0])
-    parser.add_argument("command", choices=["start", "check", "watch", "hint", "list", "solution"])
-    parser.add_argument("exercise", nargs="?", default="", help="4.3, say; of start: a chapter")
+    parser.add_argument("command", choices=["start", "check", "watch", "hint", "list", "solution", "milestone"])
+    parser.add_argument("exercise", nargs="?", default="", help="4.3, say; of start and milestone: a chapter")
     parser.add_argument("--work", type=Path, default=Path(os.environ.get("WORK", "work")))
     parser.add_argument("--home", type=Path, default=course.HOME, help=argparse.SUPPRESS)
     parser.add_argument("--seed", default=os.environ.get("SEED") or "0")
     parser.add_argument("--force", action="store_true")
+    parser.add_argument("--library", action="store_true", help="milestone: on the library's own lines")
     options = parser.parse_args(arguments)
     try:
         return _run(options)
@@ -182,6 +184,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "watch":
         from flowedu.learn.watch import watch
         return watch(runner)
+    if options.command == "milestone":
+        from flowedu.learn import milestone
+        return milestone.run(runner, milestone.find(options.exercise, options.home), options.library)
     hole = course.find(options.exercise, options.home) if options.exercise else runner.current()
     if hole is None:
         print("all exercises are right")

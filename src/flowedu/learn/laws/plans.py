@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair
+from flowedu.learn.laws import Law, pair, smaller_programs
 
 ALIGN = 64
 SIZES = (64, 100, 640, 1000, 4096)                 # bytes
@@ -144,20 +144,6 @@ def _graphs(rng, size):
     return tuple(nodes), tuple(outs)
 
 
-def _smaller_graphs(case):
-    nodes, outs = case
-    for i in range(len(nodes) - 1, -1, -1):
-        v = 2 + i                                                      # readers of v read its first input instead
-        other = nodes[i][1][0]
-        move = lambda x, v=v, other=other: other if x == v else x - (x > v)
-        rest = tuple((name, tuple(move(x) for x in ins)) for k, (name, ins) in enumerate(nodes) if k != i)
-        left = tuple(dict.fromkeys(m for o in outs if (m := move(o)) >= 2))
-        if rest and left:
-            yield rest, left
-    if len(outs) > 1:
-        yield from ((nodes, (o,)) for o in outs)
-
-
 def _graph(case):
     """(a Graph, what updates it writes)"""
     from flowedu.core.graph.ir import Graph
@@ -233,7 +219,8 @@ def _values_judged(case, yours):
     return None
 
 
-same_values = Law("outputs and variables are as before", _graphs, _values_judged, _smaller_graphs, cases=300)
+same_values = Law("outputs and variables are as before", _graphs, _values_judged, lambda case: smaller_programs(*case),
+                  cases=300)
 
 
 def _count(pick):

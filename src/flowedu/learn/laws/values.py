@@ -204,3 +204,59 @@ def _smaller_layouts(case):
 
 reshape_views = Law("a view wherever there can be one, None elsewhere", _layouts, _reshape_judged, _smaller_layouts,
                     cases=300)
+
+
+# ---- all windows
+def _windows(rng, size):
+    """(shape, steps of a slice before, axis, width of a window, step)"""
+    s = tuple(rng.randint(1, 2 + size) for _ in range(rng.randint(1, min(3, 1 + size))))
+    before = tuple(2 if rng.random() < 0.2 else 1 for _ in s)
+    axis = rng.randrange(len(s))
+    return s, before, axis, rng.randint(1, -(-s[axis] // before[axis])), rng.randint(1, 3)
+
+
+def _smaller_windows(case):
+    s, before, axis, width, step = case
+    for i in range(len(s)):
+        if i != axis:
+            yield s[:i] + s[i + 1:], before[:i] + before[i + 1:], axis - (i < axis), width, step
+        if s[i] > 1 and (i != axis or -(-(s[i] - 1) // before[i]) >= width):
+            yield (*s[:i], s[i] - 1, *s[i + 1:]), before, axis, width, step
+    if max(before) > 1:
+        yield s, (1,) * len(s), axis, width, step
+    for w, t in ((width - 1, step), (width, step - 1)):
+        if w >= 1 and t >= 1:
+            yield s, before, axis, w, t
+
+
+def _windows_judged(case, yours):
+    from flowedu.core.ops.define import REGISTRY
+    from flowedu.core.values.dtype import float32
+    from flowedu.core.values.spec import Spec
+    s, before, axis, width, step = case
+    block = np.arange(int(np.prod(s)), dtype=np.float32)
+    x = block.reshape(s)[tuple(slice(None, None, t) for t in before)]
+    want = np.lib.stride_tricks.sliding_window_view(x, width, axis)[(slice(None),) * axis + (slice(None, None, step),)]
+    op, spec = REGISTRY["unfold"], Spec(x.shape, float32)
+    names = {"x": spec, "axis": axis, "size": width, "step": step}
+    mine = op.ask(op.shape, names)
+    strides = tuple(t // 4 for t in x.strides)
+    said = [f"  smallest case   x of shape {x.shape}, strides {strides}; axis {axis}, windows of {width}, step {step}"]
+    if not same(mine, want.shape):
+        return [*said, *pair("shape should be", mine, want.shape)]
+    steps, offset = op.ask(op.view, {**names, "strides": strides, "out": Spec(want.shape, float32)})
+    if len(steps) != want.ndim:
+        return [*said, f"  yours           {len(steps)} strides for {want.ndim} axes: the last is inside a window"]
+    places = np.full(want.shape, int(offset))
+    for d, n in enumerate(want.shape):
+        places += (np.arange(n) * int(steps[d])).reshape([-1 if e == d else 1 for e in range(want.ndim)])
+    bad = np.argwhere(places != want)
+    if not bad.size:
+        return None
+    at = tuple(map(int, bad[0]))
+    beyond = " which is outside of the block" if not 0 <= places[at] < block.size else ""
+    return [*said, f"  yours           strides {tuple(steps)}, offset {offset}",
+            f"  element {at}: place {places[at]} of memory{beyond}, should be {int(want[at])}"]
+
+
+windows = Law("all windows, none copied", _windows, _windows_judged, _smaller_windows, cases=150)
