@@ -21,7 +21,8 @@ from flowedu.learn.lesson import LessonError, run_lesson
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted(p.parent for p in (ROOT / "chapters").glob("*/README.md"))
-LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))            # README.md is the first of a chapter, others may follow
+LESSONS = sorted(p for p in (ROOT / "chapters").glob("*/*.md")  # README.md is the first of a chapter, others may follow;
+                 if not p.name.endswith(".zh.md"))              # Chinese pages have the same blocks: test_chinese.py
 WITH_EXERCISES = [c for c in CHAPTERS if (c / "checks.py").exists()]
 FIRST_THREE = {"01_blob": ["strides.svg"], "02_ops": ["tape.svg"], "03_layers": ["filters.png"]}
 
