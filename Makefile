@@ -48,7 +48,7 @@ chapter-%:
 	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record $$gpu && \
 	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work}; $(PY) -c "from flowedu.learn.swap import whose; print(whose())"; }; } && \
 	{ [ -z "$$gpu" ] || { FLOWEDU_CUDA=$$($(PY) tools/choose_cuda.py) && export FLOWEDU_CUDA; }; } && \
-	$(PY) -m flowedu.learn.lesson "$$d/README.md" $$(ls "$$d"/*.md | grep -v '/README.md$$') && \
+	$(PY) -m flowedu.learn.lesson "$$d/README.md" $$(ls "$$d"/*.md | grep -v '/README.md$$\|[.]zh[.]md$$') && \
 	$(PY) "$$d/demo.py" $(ARGS)
 
 # Exercises: answers lie in the folder WORK, nothing under src/ is written.
