@@ -2,6 +2,7 @@
 import json
 import os
 import pty
+import resource
 import signal
 import subprocess
 import sys
@@ -141,6 +142,23 @@ def test_a_state_file_that_cannot_be_written_takes_no_verdict_away(runner, monke
     monkeypatch.undo()
     assert runner.progress.file.read_text() == before and sorted(p.suffix for p in runner.work.glob(".*")) == [".json"]
     assert said_of(runner, RIGHT.encode())[0]
+
+
+def test_a_disk_that_takes_no_more(runner):
+    """Files may have ten bytes, then what a verdict needs: nothing half written stays, and what was there is as it was."""
+    said_of(runner, RIGHT.encode())
+    before = {p.name: p.read_bytes() for p in runner.work.iterdir()}
+
+    def small(limit):
+        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    done = command(runner.work, "start", "2", preexec_fn=small(10))
+    assert done.returncode == 2 and done.stderr.startswith("File too large") and done.stderr.count("\n") == 1
+    assert {p.name: p.read_bytes() for p in runner.work.iterdir()} == before
+    done = command(runner.work, "hint", "1.2", preexec_fn=small(10))
+    assert done.returncode == 0 and "hint 1 of 3" in done.stdout and "could not be written down" in done.stdout
+    done = command(runner.work, "check", "1.1", preexec_fn=small(4096))
+    assert done.returncode == 0 and "right." in done.stdout, done
 
 
 def test_two_at_once_keep_what_the_other_found(runner):

@@ -19,10 +19,11 @@ SECONDS, MEMORY, OUTPUT = 10.0, 2 << 30, 1 << 20   # OpenBLAS and NumPy alone ma
 
 def _limits() -> None:
     """In the child, before it starts."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT, OUTPUT))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU, CPU))                      # should nobody be left to end it
+    for what, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_FSIZE, OUTPUT), (resource.RLIMIT_CORE, 0),
+                       (resource.RLIMIT_CPU, CPU)):                          # CPU: should nobody be left to end it
+        already = resource.getrlimit(what)[1]
+        limit = most if already == resource.RLIM_INFINITY else min(most, already)
+        resource.setrlimit(what, (limit, limit))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
@@ -85,6 +86,8 @@ def _end_of(code: int | None, where: Path, file: Path, output: str, seconds: flo
         return [f"  no answer after {seconds:g} seconds: an endless loop, or far too much work", *line]
     if code == -signal.SIGXFSZ or "File too large" in output:
         return [f"  more than {OUTPUT >> 20} MB were printed: the answer was ended"]
+    if "No space left on device" in output:
+        return ["  the disk is full: no verdict could be written"]
     if "MemoryError" in output or code == -signal.SIGKILL:
         return [f"  more than {MEMORY >> 30} GiB of memory were asked for"]
     if code is not None and code < 0:

@@ -50,15 +50,20 @@ class Progress:
         changed = {k: v for k, v in self.rows.items() if v != self.read.get(k, EMPTY)}
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             self.rows = {**self.rows, **self._found(), **changed}
-        new = self.file.with_suffix(f".{os.getpid()}.new")                   # two checks at once have two files
-        try:
-            new.write_text(json.dumps({"version": VERSION, "holes": self.rows}, indent=1), encoding="utf-8")
-            os.replace(new, self.file)
-            self.read = copy.deepcopy(self.rows)
-        except OSError:
-            with contextlib.suppress(OSError):
-                new.unlink()
-            raise
+        written(self.file, json.dumps({"version": VERSION, "holes": self.rows}, indent=1))
+        self.read = copy.deepcopy(self.rows)
+
+
+def written(file: Path, text: str) -> None:
+    """A file with this text, or the one that was there. Raises OSError."""
+    new = file.with_suffix(f".{os.getpid()}.new")  # two commands at once have two files
+    try:
+        new.write_text(text, encoding="utf-8")
+        os.replace(new, file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise
 
 
 def digest(*files: Path) -> str:

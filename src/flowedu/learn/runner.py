@@ -15,7 +15,7 @@ from typing import Any
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.learn import course, limits, source
 from flowedu.learn.judge import stub
-from flowedu.learn.progress import Progress, digest
+from flowedu.learn.progress import Progress, digest, written
 
 MARKS = {"open": " ", "wrong": "x", "right": "*"}
 
@@ -55,9 +55,7 @@ class Runner:
         made = []
         for h in mine:
             if not self.file(h).exists():
-                new = self.file(h).with_suffix(".new")
-                new.write_text(stub(h, source.file_of(h.module).read_text()))
-                new.rename(self.file(h))
+                written(self.file(h), stub(h, source.file_of(h.module).read_text()))
                 made.append(h.file)
         first = next((h for h in mine if self.progress.row(h.id)["state"] != "right"), mine[0])
         return [f"chapter {chapter}: {len(mine)} exercises in {self.work}/, {len(made)} of them new",
@@ -167,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\nstopped; nothing was lost", file=sys.stderr)
         return 130
     except OSError as error:
-        print(f"{error.strerror}: {error.filename}; nothing was lost, try again", file=sys.stderr)
+        print(f"{error.strerror}: {error.filename or options.work}; nothing was lost, try again", file=sys.stderr)
     return 2
 
 
