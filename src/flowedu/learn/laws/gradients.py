@@ -246,6 +246,19 @@ unbroadcast = Law("the sum over all copies, in the value's shape", _stretched, _
                   told=lambda case: f"grad {case[1]} of a value of shape {case[0]}")
 
 
+def _unbroadcast_again(case, yours):
+    import flowedu as flow
+    s, big = case
+    grad = flow.tensor(np.ones(big, np.float32), requires_grad=True)
+    if yours(grad, s).requires_grad:
+        return None
+    return [f"  smallest case   grad {big} of a value of shape {s}",
+            "  yours           has no history: what went through numpy() or detach() is a constant"]
+
+
+unbroadcast_again = Law("it can be differentiated again", _stretched, _unbroadcast_again, _smaller_stretched, cases=20)
+
+
 # ---- the walk back
 class _Op:
     """A made-up op y = sum of weights * inputs, so that its gradients are the weights."""

@@ -136,6 +136,7 @@ def _graphs(rng, size):
         name = rng.choice(list(OPS) if rng.random() < 0.6 else ["add", "mul", "neg", "identity", "sums"])
         if nodes and rng.random() < 0.4:
             name, ins = nodes[rng.randrange(len(nodes))]
+            ins = ins[::-1] if rng.random() < 0.3 else ins                   # a - b is not b - a
             nodes.append((rng.choice(("sums", "sums back")) if name.startswith("sums") else name, ins))
         else:
             nodes.append((name, tuple(rng.randrange(2 + i) for _ in range(OPS[name]))))
