@@ -122,7 +122,7 @@ def stub(hole, source: str) -> str:
     notes = [f"{hole.title}", "", *hole.task.strip().splitlines()]
     if hole.example:
         notes += ["", *("    " + t for t in hole.example.strip().splitlines())]
-    notes += ["", f"about {hole.lines} lines, {hole.minutes} minutes, {hole.points} points",
+    notes += ["", f"{hole.about}, {hole.points} points",
               f"read   {hole.folder.parent.name}/{hole.folder.name}/{hole.why}"]
     text = '"""' + "\n".join(notes) + '\n"""\n\n\n'
     if hole.stub:
