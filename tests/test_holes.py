@@ -1,6 +1,7 @@
 """Exercises that are holes in the library: every wrong answer dies by the law it names, in a student's words."""
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ def test_points_and_titles():
     for c in course.chapters():
         assert sum(h.points for h in c.holes) == 100
     assert len({h.id for h in HOLES}) == len({h.title for h in HOLES}) == len({h.file for h in HOLES}) == len(HOLES)
+    assert all(re.fullmatch(r"[1-9]\.\d+_\w+\.py", h.file) for h in HOLES)      # no shell minds such a name
 
 
 # ---- the runner

@@ -16,7 +16,7 @@ from common import HANGS
 from custom_ops import own_registry  # noqa: F401
 from flowedu.core.layers import context
 from flowedu.cuda import machine
-from flowedu.learn import exercises
+from flowedu.learn import course, exercises
 from flowedu.learn.lesson import LessonError, run_lesson
 
 ROOT = Path(__file__).parents[1]
@@ -177,8 +177,26 @@ def test_a_demo_does_without_matplotlib(chapter, tmp_path):
 
 
 # ---- exercises
-def test_the_first_chapters_have_exercises():
-    assert set(FIRST_THREE) <= {c.name for c in WITH_EXERCISES}
+def test_every_chapter_has_exercises():
+    """Holes in the library, or functions beside it."""
+    found = {c.folder.name: len(c.holes) for c in course.chapters()}
+    for chapter in CHAPTERS:
+        assert found.get(chapter.name, 0) >= 2 or chapter in WITH_EXERCISES, chapter
+    assert all(found[name] >= 5 for name in FIRST_THREE)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
+def test_a_first_reading_is_short(chapter):
+    """One idea, at most 250 lines; pages beyond it say so at their top, and are linked from the first."""
+    if int(chapter.name[:2]) > 4:
+        return
+    text = (chapter / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 250
+    for page in chapter.glob("*.md"):
+        lines = page.read_text(encoding="utf-8").splitlines()
+        if page.name != "README.md":
+            assert "second reading" in lines[0] or "the other half" in lines[0] and len(lines) <= 250, page
+            assert f"]({page.name})" in text, page
 
 
 @pytest.mark.parametrize("chapter", WITH_EXERCISES, ids=name_of)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from common import HANGS
-from flowedu.learn import authors, course
+from flowedu.learn import authors, course, milestone
 from flowedu.learn.runner import Runner, main
 
 WITH = [c for c in course.chapters() if c.milestone is not None]
@@ -80,6 +80,17 @@ def test_an_answer_that_fails_in_a_milestone_is_told_without_a_traceback(tmp_pat
                           env={**os.environ, "FLOWEDU_HOLES": str(work)}, timeout=HANGS)
     assert done.returncode == 1 and "Traceback" not in done.stderr + done.stdout
     assert "IndexError" in done.stdout and "line 2" in done.stdout and "buffers[10 ** 6]" in done.stdout
+
+
+@pytest.mark.parametrize("body, said", [("while True:\n        pass", "had not ended after"),
+                                        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV"),
+                                        ("raise SystemExit(1)", "")])
+def test_a_program_that_does_not_end_well(body, said, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(milestone, "PATIENCE", 5)
+    (tmp_path / "milestone.py").write_text(f"def main():\n    {body}\n")
+    chapter = course.Chapter(4, "", 1, tmp_path, [], course.Milestone("a title", (), 1))
+    assert milestone.run(Runner(course.HOME, tmp_path / "work"), chapter, library=True) != 0
+    assert said in capfd.readouterr().out
 
 
 def test_others_are_not_swapped_in(tmp_path):

@@ -54,7 +54,11 @@ class Hole:
 
     @property
     def file(self) -> str:
-        return f"{self.id}_{re.sub(r'[^a-z0-9-]+', '_', self.title.partition(':')[0].strip(), flags=re.IGNORECASE)}.py"
+        return f"{self.id}_{re.sub(r'[^A-Za-z0-9]+', '_', self.title.partition(':')[0]).strip('_')}.py"
+
+    @property
+    def about(self) -> str:
+        return f"about {self.lines} line{'s' if self.lines > 1 else ''}, {self.minutes} minutes"
 
     @property
     def short(self) -> str:

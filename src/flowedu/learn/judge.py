@@ -128,8 +128,7 @@ def stub(hole, source: str) -> str:
     at_hand = names_at_hand(source, hole.objects)
     if at_hand:
         notes += ["", *textwrap.wrap(f"at hand: {', '.join(at_hand)}", 120)]
-    notes += ["", f"about {hole.lines} lines, {hole.minutes} minutes, {hole.points} points",
-              f"read   {hole.page}"]
+    notes += ["", f"{hole.about}, {hole.points} points", f"read   {hole.page}"]
     text = '"""' + "\n".join(notes) + '\n"""\n\n\n'
     if hole.stub:
         return text + (hole.folder / hole.stub).read_text()

@@ -9,6 +9,7 @@ after one clear line where it was missed. What it needs stands in chapter.toml, 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import traceback
@@ -17,6 +18,8 @@ from pathlib import Path
 
 from flowedu.errors import ArgumentError
 from flowedu.learn import course
+
+PATIENCE = 20                                      # times as long as it says: then it will not end
 
 
 def find(number: str, home: Path) -> course.Chapter:
@@ -56,8 +59,18 @@ def run(runner, chapter: course.Chapter, library: bool = False) -> int:
             return 1
         env |= {"FLOWEDU_HOLES": str(runner.work.resolve()), "FLOWEDU_HOLES_ONLY": " ".join(wanted.needs)}
     print(f"milestone {chapter.number}: {wanted.title}   about {wanted.seconds} s", flush=True)
-    program = chapter.folder / "milestone.py"
-    return subprocess.call([sys.executable, "-m", "flowedu.learn.milestone", str(program)], env=env)
+    command = [sys.executable, "-m", "flowedu.learn.milestone", str(chapter.folder / "milestone.py")]
+    limit = PATIENCE * wanted.seconds
+    try:
+        code = subprocess.run(command, env=env, timeout=limit).returncode
+    except subprocess.TimeoutExpired:
+        print(f"milestone {chapter.number} missed: it had not ended after {limit} s; about {wanted.seconds} are usual")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    if code < 0:
+        print(f"milestone {chapter.number} missed: the process was ended by {signal.Signals(-code).name}")
+    return code
 
 
 def main(arguments: Sequence[str]) -> int:

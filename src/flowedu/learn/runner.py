@@ -90,7 +90,7 @@ class Runner:
         """A verdict in at most 12 lines of 100 columns, after what the answer itself printed."""
         row = self.progress.row(hole.id)
         if verdict["state"] == "open":
-            return [f"{hole.short}: not begun   about {hole.lines} lines, {hole.minutes} minutes   {file}"]
+            return [f"{hole.short}: not begun   {hole.about}   {file}"]
         said = [line[:100] for line in verdict.get("output", "").splitlines()]
         if verdict["state"] == "right":
             lines = [self._headline(hole, "right." + self._stars(hole, verdict["stars"])), *verdict["lines"]]

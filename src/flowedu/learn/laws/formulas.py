@@ -8,8 +8,8 @@ import numpy as np
 
 from flowedu.learn.laws import Law, smaller_programs, where_differ
 
-# name: number of inputs. "mish" has a formula of several steps
-OPS = {"add": 2, "mul": 2, "sub": 2, "neg": 1, "sin": 1, "square": 1, "mish": 1}
+# name: number of inputs. "mish" has a formula of several steps, "softsign" one with a number in it
+OPS = {"add": 2, "mul": 2, "sub": 2, "neg": 1, "sin": 1, "square": 1, "mish": 1, "softsign": 1}
 NUMBERS = (2.0, 0.5, 3.0)
 SIGNS = {"add": operator.add, "mul": operator.mul, "sub": operator.sub, "neg": operator.neg}
 

@@ -1,4 +1,4 @@
-"""Chapter 4: what may go into one kernel. Graphs whose values are matrices (2, 3), rows (3,) and sums."""
+"""Chapter 4: what may go into one kernel. Graphs whose values are matrices (2, 3), rows (1, 3) and sums (3,)."""
 from __future__ import annotations
 
 import importlib
@@ -9,8 +9,8 @@ import numpy as np
 from flowedu.learn.laws import Law, smaller_programs
 
 OPS = {"add": (2, {}), "mul": (2, {}), "neg": (1, {}), "exp": (1, {}), "relu": (1, {}),
-       "sum": (1, {"axis": (0,), "keepdims": True}), "cumsum": (1, {"axis": 0})}
-INPUTS = (("a", (2, 3)), ("b", (3,)))
+       "sum": (1, {"axis": (0,)}), "cumsum": (1, {"axis": 0})}
+INPUTS = (("a", (2, 3)), ("b", (1, 3)))
 
 
 def _graphs(rng, size):
@@ -83,7 +83,24 @@ def _values_judged(case, yours):
     return None
 
 
+def _work_judged(case, yours):
+    """No element is computed for each row of a larger result."""
+    before, g = _graph(case), _graph(case)
+    _pass().fuse(g)
+    sizes = lambda graph: sum((len(n.attrs[0].instrs) if n.op.name == "fused" else 1) * n.outputs[0].spec.size
+                              for n in graph.nodes)
+    if sizes(g) <= sizes(before):
+        return None
+    small = ", ".join(f"{n.outputs[0].name} {n.outputs[0].shape}" for n in before.nodes)
+    return [f"  smallest case   {_text(before)}", f"  fetched         {', '.join(v.name for v in before.outputs)}",
+            f"  yours           {_text(g)}", f"  {sizes(g)} elements are computed, {sizes(before)} before; shapes: {small}"]
+
+
 same_values = Law("what is fetched is as before", _graphs, _values_judged, lambda case: smaller_programs(*case), cases=250)
+
+
+no_more_work = Law("nothing is computed more often than before", _graphs, _work_judged,
+                   lambda case: smaller_programs(*case), cases=150)
 
 
 def _pass():
