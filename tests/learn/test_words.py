@@ -51,7 +51,7 @@ TEXTS = [("4.3", ENDS_MEET, """
   smallest case   a: 64 bytes, steps 0 to 0   b: 64 bytes, steps 0 to 0
   yours           a at 0, b at 0
   both are alive at step 0: a kernel would overwrite what it is reading
-  why   chapters/04_job_functions/README.md#reading-the-plan
+  why   chapters/04_job_functions/plan.md#the-arena
   h: hint 1 of 3"""), ("2.4", DETACHED, """
 2.4 the gradients of sigmoid, tanh, softplus  law 3 of 4: its own gradient is right, too
   smallest case   sigmoid at x = 0.5, dy = 1.0
