@@ -232,6 +232,13 @@ def test_arguments(tmp_path, capsys, monkeypatch, arguments, environment, words)
     assert words in capsys.readouterr().err
 
 
+def test_a_reader_who_reads_no_more(runner):
+    done = subprocess.Popen([sys.executable, "-u", "-m", "flowedu.learn", "list", "--work", str(runner.work)],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    done.stdout.close()
+    assert done.stderr.read() == b"" and done.wait() == 1
+
+
 def test_a_broken_answer_does_not_run_as_part_of_the_library(runner):
     runner.file(STRIDES).write_text("def row_major(shape)\n")
     done = subprocess.run([sys.executable, "-c", "import flowedu"], capture_output=True, text=True,

@@ -164,6 +164,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nstopped; nothing was lost", file=sys.stderr)
         return 130
+    except BrokenPipeError:                        # `| head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as error:
         print(f"{error.strerror}: {error.filename or options.work}; nothing was lost, try again", file=sys.stderr)
     return 2
