@@ -138,7 +138,7 @@ def test_stars(runner):
 
 def test_the_commands(tmp_path, capsys):
     work = str(tmp_path / "work")
-    assert main(["start", "1", "--work", work]) == 0 and "4 exercises" in capsys.readouterr().out
+    assert main(["start", "1", "--work", work]) == 0 and "5 exercises" in capsys.readouterr().out
     assert main(["check", "1.1", "--work", work]) == 1 and "not begun" in capsys.readouterr().out
     assert main(["list", "--work", work]) == 0 and "4.3" in capsys.readouterr().out
     assert main(["hint", "1.2", "--work", work]) == 0 and "hint 1 of 3" in capsys.readouterr().out

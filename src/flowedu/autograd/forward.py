@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.ops.define import Op
 from flowedu.core.ops.dispatch import call_below, interpreter
+from flowedu.core.ops.elementwise import add, cos, exp, mul, neg, sin, sub
 from flowedu.core.ops.value import Value
 from flowedu.core.values.spec import Spec
 from flowedu.errors import UnsupportedError
@@ -42,15 +43,15 @@ class Forward:
         values = [x.value if isinstance(x, Dual) else x for x in inputs]
         rates = [x.rate if isinstance(x, Dual) else x * 0 for x in inputs]
         y = call_below(op, tuple(values), attrs)
-        if op.name in ("add", "sub"):
-            rate = rates[0] + rates[1] if op.name == "add" else rates[0] - rates[1]
-        elif op.name == "mul":
+        if op is add or op is sub:
+            rate = rates[0] + rates[1] if op is add else rates[0] - rates[1]
+        elif op is mul:
             rate = rates[0] * values[1] + values[0] * rates[1]
-        elif op.name == "neg":
+        elif op is neg:
             rate = -rates[0]
-        elif op.name == "sin":
-            rate = rates[0] * REGISTRY["cos"](values[0])
-        elif op.name == "exp":
+        elif op is sin:
+            rate = rates[0] * cos(values[0])
+        elif op is exp:
             rate = rates[0] * y
         else:
             raise no_rule(op)

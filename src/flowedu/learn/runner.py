@@ -129,6 +129,8 @@ class Runner:
                 stars = "*" * row["stars"] if h.kind != "law" else ""
                 mark = MARKS[row["state"]]
                 out.append(f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {stars}".rstrip())
+            if c.milestone is not None:
+                out.append(f"      then `make milestone-{c.number}`: {c.milestone.title}")
         return out
 
     def solution(self, hole, force: bool = False) -> list[str]:

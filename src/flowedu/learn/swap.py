@@ -116,11 +116,19 @@ def taking(hole, space: dict[str, Any]) -> Iterator[None]:
         for path, name in zip(hole.objects, hole.functions):
             owner, field, key = target(module, path)
             if hasattr(owner, "rules"):
-                mine = space[name] if key or callable(getattr(owner, field)) else space[name]()        # linear() gives it
+                mine = space[name] if key or callable(getattr(owner, field)) else _data(space[name], name)
                 stack.enter_context(replaced(owner, **{field: {key: mine} if key else mine}))
             else:
                 stack.enter_context(swapped(inspect.getattr_static(owner, field), space[name]))
         yield
+
+
+def _data(f: Callable, name: str) -> Any:
+    """A field that is no function, such as `linear`: what the student's function gives."""
+    value = f()
+    if not isinstance(value, (list, tuple)):
+        raise ArgumentError(f"{name}() gives {value!r}, not a list", expected="a list, which may be empty", got=repr(value))
+    return value
 
 
 def install(folder: str) -> None:
