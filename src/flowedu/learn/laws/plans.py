@@ -122,7 +122,7 @@ def _fast_judged(case, yours):
 
 
 bound = Law("the most bytes alive at one step", _buffers, _bound_judged, _smaller_buffers, cases=100, told=_words)
-bound_fast = Law("five thousand buffers in a moment", lambda rng, size: 5_000, _fast_judged, cases=1)
+bound_fast = Law("seven thousand buffers in a moment", lambda rng, size: 7_000, _fast_judged, cases=1)
 
 
 # ---- passes: drawn graphs of small ops. A node: (name of the op, inputs); values 0 and 1 are the inputs a and b
