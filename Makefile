@@ -35,7 +35,7 @@ help:  ## list the targets
 	@for d in chapters/[0-9]*_*/; do [ -d "$$d" ] || continue; n=$$(basename $$d); \
 	    printf '  %-14s%s\n' "chapter-$$(echo $$n | sed 's/^0*\([0-9]*\)_.*/\1/')" \
 	        "the lesson and the demo of chapter $$(echo $$n | sed 's/^0*\([0-9]*\)_/\1: /; s/_/ /g')"; done
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- what people ask for ---------------------------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ chapter-%:
 	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record $$gpu && \
 	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work}; $(PY) -c "from flowedu.learn.swap import whose; print(whose())"; }; } && \
 	{ [ -z "$$gpu" ] || { FLOWEDU_CUDA=$$($(PY) tools/choose_cuda.py) && export FLOWEDU_CUDA; }; } && \
-	$(PY) -m flowedu.learn.lesson "$$d/README.md" $$(ls "$$d"/*.md | grep -v '/README.md$$') && \
+	$(PY) -m flowedu.learn.lesson "$$d/README.md" $$(ls "$$d"/*.md | grep -v '/README.md$$\|[.]zh[.]md$$') && \
 	$(PY) "$$d/demo.py" $(ARGS)
 
 # Exercises: answers lie in the folder WORK, nothing under src/ is written.
@@ -69,6 +69,9 @@ list: $(READY)  ## exercises: all of them, and what is done
 
 solution: $(READY)  ## exercises: the library's own lines, after passing (EX=4.3; FORCE=1 before)
 	@$(PY) -m flowedu.learn solution $(EX) $(if $(FORCE),--force)
+
+milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exercises: a chapter's program on your answers, milestone-4 say (LIBRARY=1: on the library's lines)
+	@$(PY) -m flowedu.learn milestone $* $(if $(LIBRARY),--library)
 
 authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by the law it names
 	@$(PY) -m flowedu.learn.authors $(EX)

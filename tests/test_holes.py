@@ -1,6 +1,7 @@
 """Exercises that are holes in the library: every wrong answer dies by the law it names, in a student's words."""
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ def test_points_and_titles():
     for c in course.chapters():
         assert sum(h.points for h in c.holes) == 100
     assert len({h.id for h in HOLES}) == len({h.title for h in HOLES}) == len({h.file for h in HOLES}) == len(HOLES)
+    assert all(re.fullmatch(r"[1-9]\.\d+_\w+\.py", h.file) for h in HOLES)      # no shell minds such a name
 
 
 # ---- the runner
@@ -70,7 +72,7 @@ def test_a_failure_in_a_students_words(runner):
     assert not right and said.splitlines() == [
         "1.1 strides                                   law 1 of 2: the strides NumPy has, in elements",
         "  smallest case   shape (2,)", "  yours           (2,)", "  should be       (1,)",
-        "  why   README.md#memory-a-block-a-shape-and-strides", "  h: hint 1 of 3"]
+        "  why   chapters/01_blob/README.md#memory-a-block-a-shape-and-strides", "  h: hint 1 of 3"]
 
 
 @pytest.mark.parametrize("text, words", [
@@ -136,7 +138,7 @@ def test_stars(runner):
 
 def test_the_commands(tmp_path, capsys):
     work = str(tmp_path / "work")
-    assert main(["start", "1", "--work", work]) == 0 and "4 exercises" in capsys.readouterr().out
+    assert main(["start", "1", "--work", work]) == 0 and "5 exercises" in capsys.readouterr().out
     assert main(["check", "1.1", "--work", work]) == 1 and "not begun" in capsys.readouterr().out
     assert main(["list", "--work", work]) == 0 and "4.3" in capsys.readouterr().out
     assert main(["hint", "1.2", "--work", work]) == 0 and "hint 1 of 3" in capsys.readouterr().out

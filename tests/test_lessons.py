@@ -16,12 +16,13 @@ from common import HANGS
 from custom_ops import own_registry  # noqa: F401
 from flowedu.core.layers import context
 from flowedu.cuda import machine
-from flowedu.learn import exercises
+from flowedu.learn import course, exercises
 from flowedu.learn.lesson import LessonError, run_lesson
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted(p.parent for p in (ROOT / "chapters").glob("*/README.md"))
-LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))            # README.md is the first of a chapter, others may follow
+LESSONS = sorted(p for p in (ROOT / "chapters").glob("*/*.md")  # README.md is the first of a chapter, others may follow;
+                 if not p.name.endswith(".zh.md"))              # Chinese pages have the same blocks: test_chinese.py
 WITH_EXERCISES = [c for c in CHAPTERS if (c / "checks.py").exists()]
 FIRST_THREE = {"01_blob": ["strides.svg"], "02_ops": ["tape.svg"], "03_layers": ["filters.png"]}
 
@@ -139,7 +140,8 @@ def test_make_runs_every_lesson_of_a_chapter():
     for chapter in CHAPTERS:
         done = subprocess.run(["sh", "-c", f"d={chapter}; echo {command}"], capture_output=True, text=True, check=True)
         found = done.stdout.split()
-        assert found[0] == str(chapter / "README.md") and sorted(found) == sorted(map(str, chapter.glob("*.md")))
+        english = sorted(str(p) for p in chapter.glob("*.md") if not p.name.endswith(".zh.md"))
+        assert found[0] == str(chapter / "README.md") and sorted(found) == english
 
 
 # ---- demos
@@ -175,8 +177,26 @@ def test_a_demo_does_without_matplotlib(chapter, tmp_path):
 
 
 # ---- exercises
-def test_the_first_chapters_have_exercises():
-    assert set(FIRST_THREE) <= {c.name for c in WITH_EXERCISES}
+def test_every_chapter_has_exercises():
+    """Holes in the library, or functions beside it."""
+    found = {c.folder.name: len(c.holes) for c in course.chapters()}
+    for chapter in CHAPTERS:
+        assert found.get(chapter.name, 0) >= 2 or chapter in WITH_EXERCISES, chapter
+    assert all(found[name] >= 5 for name in FIRST_THREE)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
+def test_a_first_reading_is_short(chapter):
+    """One idea, at most 250 lines; pages beyond it say so at their top, and are linked from the first."""
+    if int(chapter.name[:2]) > 4:
+        return
+    text = (chapter / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 250
+    for page in (p for p in chapter.glob("*.md") if not p.name.endswith(".zh.md")):
+        lines = page.read_text(encoding="utf-8").splitlines()
+        if page.name != "README.md":
+            assert "second reading" in lines[0] or "the other half" in lines[0] and len(lines) <= 250, page
+            assert f"]({page.name})" in text, page
 
 
 @pytest.mark.parametrize("chapter", WITH_EXERCISES, ids=name_of)

@@ -2,6 +2,7 @@
 def place(buffers):
     end = 0
     for b in buffers:
-        b.offset = end
-        end += b.nbytes
+        if b.in_arena:
+            b.offset = end
+            end += b.nbytes
     return end

@@ -45,9 +45,14 @@ def library(hole) -> str:
     module, out = importlib.import_module(hole.module), []
     for path, name in zip(hole.objects, hole.functions):
         if source.is_function(hole.module, path):
-            out.append(textwrap.dedent("\n".join(source.lines(hole.module, path))))
+            called = path.rpartition(".")[2]
+            out += [textwrap.dedent("\n".join(source.lines(hole.module, path))), *[f"{name} = {called}"] * (name != called)]
             continue
         record, field, key = target(module, path)
+        if not key and not callable(getattr(record, field)):           # data: as it is written
+            written = next(getattr(part, field) for part in record.made[2] if field in part._fields)
+            out.append(f"def {name}():\n    return {written!r}")
+            continue
         f, own = (record.rules[key][0], f".rules[{key!r}][0]") if key else (getattr(record, field), f".{field}")
         given = ", ".join(parameters(f))
         out.append(f"_{name} = {path.split('.')[0]}{own}\n\n\ndef {name}({given}):\n    return _{name}({given})")

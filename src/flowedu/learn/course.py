@@ -5,6 +5,7 @@ name; the library's source carries no marks.
 """
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
@@ -53,15 +54,33 @@ class Hole:
 
     @property
     def file(self) -> str:
-        return f"{self.id}_{self.title.partition(':')[0].strip().replace(' ', '_')}.py"
+        return f"{self.id}_{re.sub(r'[^A-Za-z0-9]+', '_', self.title.partition(':')[0]).strip('_')}.py"
+
+    @property
+    def about(self) -> str:
+        return f"about {self.lines} line{'s' if self.lines > 1 else ''}, {self.minutes} minutes"
 
     @property
     def short(self) -> str:
         return f"{self.id} {self.title.partition(':')[0].strip()}"
 
+    @property
+    def page(self) -> str:
+        """Where to read, from the repository's root."""
+        return f"{self.folder.parent.name}/{self.folder.name}/{self.why}"
+
     def wrong(self) -> list[Path]:
         """Wrong answers; the first line of each names the law that must find it."""
         return sorted((self.folder / "wrong").glob(f"{self.id}_*.py"))
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """milestone.py of a chapter: what it shows, the holes it needs filled, how long it takes on two busy cores."""
+
+    title: str
+    needs: tuple[str, ...]
+    seconds: int
 
 
 @dataclass
@@ -71,6 +90,7 @@ class Chapter:
     hours: float
     folder: Path
     holes: list[Hole] = field(default_factory=list)
+    milestone: Milestone | None = None
 
 
 def chapters(home: Path | None = None) -> list[Chapter]:
@@ -84,6 +104,8 @@ def chapters(home: Path | None = None) -> list[Chapter]:
                                 got=str(error)) from None
         c = Chapter(int(file.parent.name[:2]), table["title"], table["hours"], file.parent)
         c.holes = [_hole(row, file) for row in table.get("hole", [])]
+        if "milestone" in table:
+            c.milestone = Milestone(**{k: tuple(v) if isinstance(v, list) else v for k, v in table["milestone"].items()})
         found.append(c)
     return found
 

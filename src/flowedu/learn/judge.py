@@ -6,14 +6,17 @@ What it finds it writes to RESULT, as JSON: {state, law, stars, lines, seconds}.
 from __future__ import annotations
 
 import ast
+import contextlib
 import faulthandler
 import importlib
 import inspect
 import json
 import sys
+import textwrap
 import time
 import traceback
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +45,14 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
             made |= _laws(hole, yours, seed, cases, file)
     except NotImplementedError as error:
         if "your turn" not in str(error):
-            made |= _said(error, file)
+            made |= said(error, file)
         else:
             made |= {"state": "open", "stars": 0}
     except SyntaxError as error:
-        line = (error.text or "").strip()
-        made |= {"state": "wrong", "lines": [f"  SyntaxError: {error.msg}", f"  line {error.lineno:<6} {line}"]}
+        at = [f"  line {error.lineno:<6} {(error.text or '').strip()}"] if error.lineno else []
+        made |= {"state": "wrong", "lines": [f"  {type(error).__name__}: {error.msg}"[:98], *at]}
     except BaseException as error:                 # sys.exit among them
-        made |= _said(error, file)
+        made |= said(error, file)
     if made["state"] != "right":
         made["stars"] = 0
     return {**made, "seconds": round(time.perf_counter() - start, 3)}
@@ -80,9 +83,9 @@ def _laws(hole, yours: Any, seed: int, cases: int, file: Path) -> dict[str, Any]
         try:
             lines = one.broken(yours, seed, cases)
         except Exception as error:
-            if isinstance(error, NotImplementedError):
+            if isinstance(error, NotImplementedError) and "your turn" in str(error):
                 raise
-            lines = _said(error, file)["lines"]
+            lines = said(error, file)["lines"]
         if lines:
             return {"state": "wrong", "law": name, "lines": lines,
                     "title": f"law {number} of {len(hole.laws)}: {one.title}"}
@@ -106,14 +109,14 @@ def _measures(hole):
     return getattr(module, f"{hole.functions[0].strip('_')}_stars")
 
 
-def _said(error: BaseException, file: Path) -> dict[str, Any]:
+def said(error: BaseException, file: Path) -> dict[str, Any]:
     """Class, message, the student's line; nothing else."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
     lines = [f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
     if frames:
         lines.append(f"  line {frames[-1].lineno:<6} {frames[-1].line}")
     if hasattr(error, "case"):
-        lines.insert(0, f"  case            {' '.join(str(error.case).split())[:80]}")
+        lines.insert(0, f"  smallest case   {' '.join(str(error.case).split())[:80]}")
     return {"state": "wrong", "lines": lines}
 
 
@@ -122,14 +125,40 @@ def stub(hole, source: str) -> str:
     notes = [f"{hole.title}", "", *hole.task.strip().splitlines()]
     if hole.example:
         notes += ["", *("    " + t for t in hole.example.strip().splitlines())]
-    notes += ["", f"about {hole.lines} lines, {hole.minutes} minutes, {hole.points} points",
-              f"read   {hole.folder.parent.name}/{hole.folder.name}/{hole.why}"]
+    at_hand = names_at_hand(source, hole.objects)
+    if at_hand:
+        notes += ["", *textwrap.wrap(f"at hand: {', '.join(at_hand)}", 120)]
+    notes += ["", f"{hole.about}, {hole.points} points", f"read   {hole.page}"]
     text = '"""' + "\n".join(notes) + '\n"""\n\n\n'
     if hole.stub:
         return text + (hole.folder / hole.stub).read_text()
     return text + "\n\n".join(
-        f"def {name}({given or _parameters(source, path)}):\n    raise NotImplementedError(\"{hole.id}: your turn\")\n"
-        for path, name, given in zip(hole.objects, hole.functions, hole.parameters or [""] * len(hole.objects)))
+        f"def {name}({_parameters(source, path) if given is None else given}):\n"
+        f"    raise NotImplementedError(\"{hole.id}: your turn\")\n"
+        for path, name, given in zip(hole.objects, hole.functions, hole.parameters or [None] * len(hole.objects)))
+
+
+def names_at_hand(source: str, paths: Sequence[str]) -> list[str]:
+    """What the file around an answer offers it, of all that the library's own lines use: imports, functions, constants."""
+    from flowedu.errors import ArgumentError
+    from flowedu.learn.source import function
+    own = {path.partition(".")[0] for path in paths}
+    there = {getattr(n, "asname", None) or n.name.partition(".")[0] if isinstance(n, ast.alias) else getattr(n, "name", "")
+             or getattr(n, "id", "") for top in ast.parse(source).body for n in _makers(top)}
+    used: set[str] = set()
+    for path in paths:
+        with contextlib.suppress(ArgumentError):   # a field of a record
+            used |= {n.id for top in function(source, path).body for n in ast.walk(top) if isinstance(n, ast.Name)}
+    return sorted(n for n in used & there - own if not n.startswith("_"))
+
+
+def _makers(top: ast.stmt) -> list[ast.AST]:
+    """What of a statement at the top of a file makes names."""
+    if isinstance(top, ast.Import | ast.ImportFrom):
+        return list(top.names)
+    if isinstance(top, ast.FunctionDef | ast.ClassDef):
+        return [top]
+    return [t for t in getattr(top, "targets", [getattr(top, "target", None)]) if isinstance(t, ast.Name)]
 
 
 def _parameters(source: str, path: str) -> str:

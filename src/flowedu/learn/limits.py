@@ -13,33 +13,47 @@ import time
 from pathlib import Path
 from typing import Any
 
+CPU = 120                                          # seconds that a process may compute
 SECONDS, MEMORY, OUTPUT = 10.0, 2 << 30, 1 << 20   # OpenBLAS and NumPy alone map half a GiB
 
 
 def _limits() -> None:
     """In the child, before it starts."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT, OUTPUT))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for what, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_FSIZE, OUTPUT), (resource.RLIMIT_CORE, 0),
+                       (resource.RLIMIT_CPU, CPU)):                          # CPU: should nobody be left to end it
+        already = resource.getrlimit(what)[1]
+        limit = most if already == resource.RLIM_INFINITY else min(most, already)
+        resource.setrlimit(what, (limit, limit))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = SECONDS) -> dict[str, Any]:
-    """The verdict of judge.py, or what became of the process. What the answer prints is in "output"."""
+    """The verdict of judge.py, or what became of the process. What the answer prints is in "output".
+
+    DEBUG=1: in the foreground and without limits, so that breakpoint() works."""
+    if os.environ.get("DEBUG"):
+        from flowedu.learn import judge
+        return {**judge.judged(hole, file, seed), "output": ""}
     with tempfile.TemporaryDirectory() as folder:
         result, said = Path(folder, "verdict.json"), Path(folder, "output.txt")
         env = {**os.environ, "OMP_NUM_THREADS": "1", "FLOWEDU_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         env.pop("FLOWEDU_HOLES", None)
         with said.open("wb") as out:
             what = (home, hole.id, file, result, seed, time.time() + seconds - 0.5)
-            child = subprocess.Popen([sys.executable, "-m", "flowedu.learn.judge", *map(str, what)],
-                                     stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True,
-                                     preexec_fn=_limits)
+            child = None
             try:
+                signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])    # Ctrl-C waits until there is a child to end
+                child = subprocess.Popen([sys.executable, "-m", "flowedu.learn.judge", *map(str, what)],
+                                         stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True,
+                                         preexec_fn=_limits)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
                 code = child.wait(seconds)
             except subprocess.TimeoutExpired:
                 code = None
             finally:
-                _end(child)
+                if child is not None:
+                    _end(child)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         output = said.read_text(errors="replace")
         try:
             verdict = json.loads(result.read_text())
@@ -72,6 +86,8 @@ def _end_of(code: int | None, where: Path, file: Path, output: str, seconds: flo
         return [f"  no answer after {seconds:g} seconds: an endless loop, or far too much work", *line]
     if code == -signal.SIGXFSZ or "File too large" in output:
         return [f"  more than {OUTPUT >> 20} MB were printed: the answer was ended"]
+    if "No space left on device" in output:
+        return ["  the disk is full: no verdict could be written"]
     if "MemoryError" in output or code == -signal.SIGKILL:
         return [f"  more than {MEMORY >> 30} GiB of memory were asked for"]
     if code is not None and code < 0:

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import json
 import os
 from pathlib import Path
 from typing import Any
 
+VERSION, STATES = 1, ("open", "wrong", "right")
 EMPTY = {"state": "open", "stars": 0, "hints": 0, "seconds": 0.0, "checks": 0, "hash": ""}
 
 
@@ -15,10 +17,11 @@ class Progress:
     def __init__(self, work: Path):
         self.work, self.file = work, work / ".course.json"
         self.rows: dict[str, dict[str, Any]] = {}
+        self.read: dict[str, dict[str, Any]] = {}  # as they were in the file
         self.note = ""
         try:
-            found = json.loads(self.file.read_text())
-            self.rows = {k: {**EMPTY, **v} for k, v in found["holes"].items()}
+            self.rows = self._found()
+            self.read = copy.deepcopy(self.rows)
         except FileNotFoundError:
             pass
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -29,16 +32,38 @@ class Progress:
     def row(self, id: str) -> dict[str, Any]:
         return self.rows.setdefault(id, dict(EMPTY))
 
+    def _found(self) -> dict[str, dict[str, Any]]:
+        """What the file says. Raises OSError, or what a file of another kind or version makes of itself."""
+        found = json.loads(self.file.read_text(encoding="utf-8"))
+        if found["version"] != VERSION:
+            raise ValueError(found["version"])
+        rows = {k: {**EMPTY, **v} for k, v in found["holes"].items()}
+        if any(type(row[k]) is not type(v) and (type(row[k]), type(v)) != (int, float)
+               for row in rows.values() for k, v in EMPTY.items()) or any(r["state"] not in STATES for r in rows.values()):
+            raise ValueError("a row is not as it was written")
+        return rows
+
     def save(self) -> None:
-        """Raises OSError: the disk is full, say; the old file is as it was."""
-        new = self.file.with_suffix(".new")
-        try:
-            new.write_text(json.dumps({"version": 1, "holes": self.rows}, indent=1))
-            os.replace(new, self.file)
-        except OSError:
-            with contextlib.suppress(OSError):
-                new.unlink()
-            raise
+        """What changed here goes into the file; what another check wrote there meanwhile stays.
+
+        Raises OSError: the disk is full, say; the old file is as it was."""
+        changed = {k: v for k, v in self.rows.items() if v != self.read.get(k, EMPTY)}
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            self.rows = {**self.rows, **self._found(), **changed}
+        written(self.file, json.dumps({"version": VERSION, "holes": self.rows}, indent=1))
+        self.read = copy.deepcopy(self.rows)
+
+
+def written(file: Path, text: str) -> None:
+    """A file with this text, or the one that was there. Raises OSError."""
+    new = file.with_suffix(f".{os.getpid()}.new")  # two commands at once have two files
+    try:
+        new.write_text(text, encoding="utf-8")
+        os.replace(new, file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise
 
 
 def digest(*files: Path) -> str:

@@ -1,4 +1,5 @@
-"""The course's commands: `make start`, `check`, `watch`, `hint`, `list`, `solution`; `python -m flowedu.learn ...`.
+"""The course's commands: `make start`, `check`, `watch`, `hint`, `list`, `solution`, `milestone-4`;
+`python -m flowedu.learn ...`.
 
 A student's answers are files of one folder, work/: nothing under src/ is ever written.
 """
@@ -11,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flowedu.errors import FlowError
+from flowedu.errors import ArgumentError, FlowError
 from flowedu.learn import course, limits, source
 from flowedu.learn.judge import stub
-from flowedu.learn.progress import Progress, digest
+from flowedu.learn.progress import Progress, digest, written
 
 MARKS = {"open": " ", "wrong": "x", "right": "*"}
 
@@ -35,6 +36,12 @@ class Runner:
         """The first that is not right, of those begun or next; None: all are."""
         return next((h for h in self.holes if self.progress.row(h.id)["state"] != "right"), None)
 
+    def after(self, hole):
+        """The next that is not right, after this one, then from the beginning; None: all are."""
+        at = self.holes.index(hole)
+        others = [*self.holes[at + 1:], *self.holes[:at]]
+        return next((h for h in others if self.progress.row(h.id)["state"] != "right"), None)
+
     def start(self, chapter: int = 0) -> list[str]:
         """Work files for the holes of a chapter (0: the first that has open ones); those that are there are left alone."""
         if not chapter:
@@ -48,9 +55,7 @@ class Runner:
         made = []
         for h in mine:
             if not self.file(h).exists():
-                new = self.file(h).with_suffix(".new")
-                new.write_text(stub(h, source.file_of(h.module).read_text()))
-                new.rename(self.file(h))
+                written(self.file(h), stub(h, source.file_of(h.module).read_text()))
                 made.append(h.file)
         first = next((h for h in mine if self.progress.row(h.id)["state"] != "right"), mine[0])
         return [f"chapter {chapter}: {len(mine)} exercises in {self.work}/, {len(made)} of them new",
@@ -71,14 +76,21 @@ class Runner:
         row["state"], row["hash"] = verdict["state"], key
         if verdict["state"] == "right":
             row["stars"] = max(row["stars"], verdict["stars"])
-        self.progress.save()
-        return verdict["state"] == "right", self.told(hole, verdict, file)
+        return verdict["state"] == "right", [*self.told(hole, verdict, file), *self._saved()]
+
+    def _saved(self) -> list[str]:
+        """What was done is written down; a line if that cannot be."""
+        try:
+            self.progress.save()
+        except OSError as error:
+            return [f"  this could not be written down: {error.strerror}: {self.progress.file.name}"]
+        return []
 
     def told(self, hole, verdict: dict[str, Any], file: Path) -> list[str]:
         """A verdict in at most 12 lines of 100 columns, after what the answer itself printed."""
         row = self.progress.row(hole.id)
         if verdict["state"] == "open":
-            return [f"{hole.short}: not begun   about {hole.lines} lines, {hole.minutes} minutes   {file}"]
+            return [f"{hole.short}: not begun   {hole.about}   {file}"]
         said = [line[:100] for line in verdict.get("output", "").splitlines()]
         if verdict["state"] == "right":
             lines = [self._headline(hole, "right." + self._stars(hole, verdict["stars"])), *verdict["lines"]]
@@ -86,13 +98,14 @@ class Runner:
                 lines.append("  h: hint")
         else:
             taken = row["hints"]
-            lines = [self._headline(hole, verdict.get("title", "")), *verdict["lines"][:8],
-                     f"  why   {hole.why}", f"  h: hint {min(taken + 1, len(hole.hints))} of {len(hole.hints)}"]
+            lines = [self._headline(hole, verdict.get("title", "")), *verdict["lines"][:8], f"  why   {hole.page}",
+                     f"  h: hint {min(taken + 1, len(hole.hints))} of {len(hole.hints)}"]
         return said + [line[:100].rstrip() for line in lines]
 
     @staticmethod
     def _headline(hole, text: str) -> str:
-        return f"{hole.short:45s} {text}".rstrip()
+        width = max(len(hole.short) + 1, min(45, 99 - len(text)))            # the text matters more than the column
+        return f"{hole.short:{width}s} {text}".rstrip()
 
     @staticmethod
     def _stars(hole, n: int) -> str:
@@ -100,11 +113,11 @@ class Runner:
 
     def hint(self, hole) -> list[str]:
         """The next of three; they are counted."""
-        row = self.progress.row(hole.id)
-        row["hints"] = min(row["hints"] + 1, len(hole.hints))
-        self.progress.save()
-        n = row["hints"]
-        return [f"{hole.short}   hint {n} of {len(hole.hints)}", f"  {hole.hints[n - 1]}"]
+        row, many = self.progress.row(hole.id), len(hole.hints)
+        if row["hints"] >= many:
+            return [f"{hole.short}   all {many} hints", *(f"  {i}. {text}" for i, text in enumerate(hole.hints, 1))]
+        row["hints"] += 1
+        return [f"{hole.short}   hint {row['hints']} of {many}", f"  {hole.hints[row['hints'] - 1]}", *self._saved()]
 
     def list(self) -> list[str]:
         out = []
@@ -116,6 +129,8 @@ class Runner:
                 stars = "*" * row["stars"] if h.kind != "law" else ""
                 mark = MARKS[row["state"]]
                 out.append(f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {stars}".rstrip())
+            if c.milestone is not None:
+                out.append(f"      then `make milestone-{c.number}`: {c.milestone.title}")
         return out
 
     def solution(self, hole, force: bool = False) -> list[str]:
@@ -136,28 +151,35 @@ class Runner:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m flowedu.learn", description=__doc__.splitlines()[0])
-    parser.add_argument("command", choices=["start", "check", "watch", "hint", "list", "solution"])
-    parser.add_argument("exercise", nargs="?", default="", help="4.3, say; of start: a chapter")
+    parser.add_argument("command", choices=["start", "check", "watch", "hint", "list", "solution", "milestone"])
+    parser.add_argument("exercise", nargs="?", default="", help="4.3, say; of start and milestone: a chapter")
     parser.add_argument("--work", type=Path, default=Path(os.environ.get("WORK", "work")))
     parser.add_argument("--home", type=Path, default=course.HOME, help=argparse.SUPPRESS)
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED", "0")))
+    parser.add_argument("--seed", default=os.environ.get("SEED") or "0")
     parser.add_argument("--force", action="store_true")
+    parser.add_argument("--library", action="store_true", help="milestone: on the library's own lines")
     options = parser.parse_args(arguments)
     try:
         return _run(options)
     except FlowError as error:
         print(error, file=sys.stderr)
+    except KeyboardInterrupt:
+        print("\nstopped; nothing was lost", file=sys.stderr)
+        return 130
+    except BrokenPipeError:                        # `| head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as error:
-        print(f"{error.strerror}: {error.filename}; nothing was lost, try again", file=sys.stderr)
+        print(f"{error.strerror}: {error.filename or options.work}; nothing was lost, try again", file=sys.stderr)
     return 2
 
 
 def _run(options: argparse.Namespace) -> int:
-    runner = Runner(options.home, options.work, options.seed)
+    runner = Runner(options.home, options.work, _number("SEED", options.seed))
     if runner.progress.note:
         print(runner.progress.note)
     if options.command == "start":
-        print("\n".join(runner.start(int(options.exercise or 0))))
+        print("\n".join(runner.start(_number("CH", options.exercise or "0"))))
         return 0
     if options.command == "list":
         print("\n".join(runner.list()))
@@ -165,6 +187,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "watch":
         from flowedu.learn.watch import watch
         return watch(runner)
+    if options.command == "milestone":
+        from flowedu.learn import milestone
+        return milestone.run(runner, milestone.find(options.exercise, options.home), options.library)
     hole = course.find(options.exercise, options.home) if options.exercise else runner.current()
     if hole is None:
         print("all exercises are right")
@@ -172,8 +197,24 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "check":
         right, lines = runner.check(hole)
         print("\n".join(lines))
+        if right:
+            print("\n".join(_afterwards(runner, hole)))
         return 0 if right else 1
     print("\n".join(runner.hint(hole) if options.command == "hint" else runner.solution(hole, options.force)))
     return 0
 
 
+def _number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentError(f"{name} is no number", expected=f"{name}=4, say", got=text) from None
+
+
+def _afterwards(runner: Runner, hole) -> list[str]:
+    """What to do when one is right."""
+    said, h = [f"  the library's own lines: `make solution EX={hole.id}`"], runner.after(hole)
+    if h is None:
+        return [*said, "  that was the last one"]
+    begin = runner.file(h) if runner.file(h).exists() else f"`make start CH={h.chapter}`"
+    return [*said, f"  next: {h.short} ({h.minutes} minutes)   {begin}"]

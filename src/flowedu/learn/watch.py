@@ -55,10 +55,13 @@ def watch(runner) -> int:
     seen = None
     with keys(), contextlib.suppress(KeyboardInterrupt):
         while True:
-            now = _changed(runner.file(hole))
+            now = settled(runner.file(hole))
             if now != seen:
                 seen = now
-                right, lines = runner.check(hole)
+                try:
+                    right, lines = runner.check(hole)
+                except OSError as error:           # a folder of that name, a full disk: until the next save
+                    right, lines = False, [f"{error.strerror}: {error.filename}; nothing was lost"]
                 if right and runner.current() is None:
                     show(runner, hole, [*lines, "that was the last one"])
                     return 0
@@ -82,19 +85,26 @@ def watch(runner) -> int:
     return 0
 
 
-def _changed(file) -> float | None:
-    try:
-        return file.stat().st_mtime
-    except OSError:                                # an editor is exchanging it
-        return None
+def settled(file, patience: float = 1.0) -> tuple[int, int] | None:
+    """When a file was saved, and its size; None: it is not there. An editor may empty, write and exchange it in several
+    steps: what counts is when it is there, has something in it and stays the same."""
+    end, before = time.monotonic() + patience, False
+    while True:
+        try:
+            stat = file.stat()
+            now = stat.st_mtime_ns, stat.st_size
+        except OSError:
+            now = None
+        if (now == before and now is not None and now[1]) or time.monotonic() > end:
+            return now
+        if before is False and now is not None and now[1] and time.time() - stat.st_mtime > 1:
+            return now                             # not saved just now
+        before = now
+        time.sleep(0.05)
 
 
 def _next(runner, hole):
-    """The next that is not right, after this one, then from the beginning."""
-    at = runner.holes.index(hole)
-    for h in [*runner.holes[at + 1:], *runner.holes[:at]]:
-        if runner.progress.row(h.id)["state"] != "right":
-            if not runner.file(h).exists():
-                runner.start(h.chapter)
-            return h
-    return hole
+    found = runner.after(hole) or hole
+    if not runner.file(found).exists():
+        runner.start(found.chapter)
+    return found

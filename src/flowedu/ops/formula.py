@@ -59,16 +59,23 @@ class Tracer:
 
     def __init__(self, nin: int):
         self.count, self.instrs, self.consts = nin, [], {}
+        self.numbers: dict[tuple, Symbol] = {}                 # {(value, dtype): its slot}
 
     def new(self, spec: Spec) -> Symbol:
         self.count += 1
         return Symbol(self.count - 1, spec)
 
+    def number(self, value: float, dtype: dt.dtype) -> Symbol:
+        """A constant; of equal ones there is one."""
+        key = repr(value), dtype                               # -0.0 is another than 0.0, and nan is itself
+        if key not in self.numbers:
+            self.numbers[key] = self.new(Spec((), dtype))
+            self.consts[self.numbers[key].slot] = value
+        return self.numbers[key]
+
     def run(self, op: Op, inputs: tuple, attrs: tuple) -> Symbol:
         if op is constant:
-            out = self.new(Spec((), attrs[op.attr_index["dtype"]]))
-            self.consts[out.slot] = attrs[op.attr_index["value"]]
-            return out
+            return self.number(attrs[op.attr_index["value"]], attrs[op.attr_index["dtype"]])
         if op.program is None:
             raise ArgumentError(f"formula: {op.name} is not elementwise", expected="elementwise ops and operators",
                                 got=op.signature, fix="write it as an op made of other ops instead")
@@ -98,16 +105,21 @@ def trace(formula: Callable, names: list[str]) -> Formula:
 def inline(formula: Formula, slots: dict[int, int], instrs: list, consts: dict, count: int) -> int:
     """Append a formula to another one's `instrs` and `consts`, its own slots numbered from `count`.
 
-    slots: {own input slot: slot of the other}; completed here. Returns the count after.
+    slots: {own input slot: slot of the other}; completed here. What is computed there already is not computed again.
+    Returns the count after.
     """
+    known = {(name, operands): slot for name, slot, operands in instrs}
     for slot, value in formula.consts.items():
         slots[slot] = count
         consts[count] = value
         count += 1
     for name, out, operands in formula.instrs:
-        slots[out] = count
-        instrs.append((name, count, tuple([slots[o] for o in operands])))
-        count += 1
+        call = name, tuple([slots[o] for o in operands])
+        if call not in known:
+            known[call] = count
+            instrs.append((name, count, call[1]))
+            count += 1
+        slots[out] = known[call]
     return count
 
 

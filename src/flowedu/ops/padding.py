@@ -57,12 +57,16 @@ def conv_padding(padding, hw: Sequence[int], kernel: Sequence[int], strides: Seq
                          fix='padding="SAME" keeps the size where strides are 1')
     pads = []
     for size, k, stride, dilation in zip(hw, kernel, strides, dilations):
-        need = 0
-        if mode != "VALID":
-            need = max(0, (-(-size // stride) - 1) * stride + (k - 1) * dilation + 1 - size)
-        small, large = need // 2, need - need // 2
-        pads += [small, large] if mode == "SAME_UPPER" else [large, small]
+        pads += (0, 0) if mode == "VALID" else same_pads(size, k, stride, dilation, mode == "SAME_UPPER")
     return tuple(pads)
+
+
+def same_pads(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
+    """(before, after) of one axis: as many zeros as ceil(size / stride) windows need, the odd one after if `upper`."""
+    windows = -(-size // stride)
+    need = max(0, (windows - 1) * stride + (kernel - 1) * dilation + 1 - size)
+    small, large = need // 2, need - need // 2
+    return (small, large) if upper else (large, small)
 
 
 def _explicit(padding, axes: int, data_format: str) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """The pass fuse: chains of elementwise ops become one kernel, which reads and writes memory once."""
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.graph.rewrite import attributes, dead, replace
@@ -18,19 +18,11 @@ MAX_OPERANDS = 12
 def fuse(graph: Graph, alone: Collection[Op] = ()) -> str:
     """Merge an elementwise node into its only reader when that is elementwise over the same shape. alone: ops to leave."""
     readers, outputs = graph.consumers(), set(graph.outputs)
-
-    def fusible(node: Node | None) -> bool:
-        return node is not None and node.op.program is not None and node.op not in alone
-
-    def joins(value: GraphValue, shape) -> bool:
-        """Whether the node that makes `value` may go into a kernel over `shape` that reads it."""
-        return fusible(value.node) and value.shape == shape and value not in outputs and len(readers[value]) == 1
-
     absorbed: set[Node] = set()
     made: dict[Node, Node] = {}
     for node in reversed(graph.nodes):
-        if fusible(node) and node not in absorbed:
-            group = Group(node, joins)
+        if fusible(node, alone) and node not in absorbed:
+            group = Group(node, lambda value, shape: joins(value, shape, readers, outputs, alone))
             if group.pays:
                 absorbed.update(group.members[1:])
                 made[node] = group.kernel()
@@ -38,6 +30,17 @@ def fuse(graph: Graph, alone: Collection[Op] = ()) -> str:
     replace(graph, {old.outputs[0]: new.outputs[0] for old, new in made.items()})
     dead(graph)                                                # constants that moved into kernels
     return f"{len(absorbed)} ops joined {len(made)} kernels"
+
+
+def fusible(node: Node | None, alone: Collection[Op] = ()) -> bool:
+    """Whether it is an elementwise node; inputs have none."""
+    return node is not None and node.op.program is not None and node.op not in alone
+
+
+def joins(value: GraphValue, shape: tuple[int, ...], readers: Mapping[GraphValue, Sequence[Node]],
+          outputs: Collection[GraphValue], alone: Collection[Op] = ()) -> bool:
+    """Whether the node that makes `value` may go into a kernel over `shape` that reads it."""
+    return fusible(value.node, alone) and value.shape == shape and value not in outputs and len(readers[value]) == 1
 
 
 class Group:

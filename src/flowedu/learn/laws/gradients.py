@@ -44,7 +44,8 @@ def _points(rng, size):
 def _smaller_points(case):
     if len(case) > 1:
         yield from ([x] for x in case)
-    yield from ([v] for v in (0.5, 1.0, -0.5) if case != [v])
+    plain = [[0.5], [1.0], [-0.5]]
+    yield from plain[:plain.index(case)] if case in plain else plain
 
 
 def _slope(name, x, order):
@@ -89,12 +90,28 @@ def _slopes(order):
 
 slope = Law("as by differences", _points, _slopes(1), _smaller_points)
 curve = Law("its own gradient is right, too", _points, _slopes(2), _smaller_points)
+far = Law("as by differences far from 0, too", lambda rng, size: [rng.choice((-1.0, 1.0)) * 10 ** rng.randint(1, 4)],
+          _slopes(1), lambda case: [[x / 10] for x in case if abs(x) > 10])
+
+
+def _kept_judged(case, yours):
+    from flowedu.core.ops.define import REGISTRY
+    for name in yours:
+        op = REGISTRY[name.partition("_")[0]]
+        kept = [op.inputs[i] if i >= 0 else op.outputs[~i] for i in op.saved]
+        if len(kept) > 1:
+            return [f"  {name} names {' and '.join(sorted(kept, reverse=True))}: both are kept until backward",
+                    "  one is enough, and the memory of the other is free at once"]
+    return None
+
+
+kept = Law("one value is kept, not two", lambda rng, size: None, _kept_judged, cases=1)
 
 
 # ---- the gradient of a matrix product
 def _products(rng, size):
     m, k, n = (rng.randint(1, 1 + size) for _ in range(3))
-    batch = (rng.randint(1, 2),) if rng.random() < 0.3 else ()
+    batch = tuple(rng.randint(1, 2) for _ in range(rng.choice((0, 0, 1, 2))))
     shared = bool(batch) and rng.random() < 0.5
     return m, k, n, batch, rng.random() < 0.5 and not shared, rng.random() < 0.5, shared
 
@@ -102,7 +119,7 @@ def _products(rng, size):
 def _smaller_products(case):
     m, k, n, batch, ta, tb, shared = case
     if batch:
-        yield m, k, n, (), ta, tb, False
+        yield m, k, n, batch[1:], ta, tb, shared and len(batch) > 1
     for flags in ((False, tb), (ta, False)):
         if flags != (ta, tb):
             yield m, k, n, batch, *flags, shared
@@ -127,18 +144,38 @@ def _named(case):
     m, k, n, batch, ta, tb, shared = case
     a, b, _ = _product(case)
     flags = ", ".join(t for t, on in (("transpose_a", ta), ("transpose_b", tb)) if on)
-    return f"  smallest case   a {a.shape}, b {b.shape}" + (f", {flags}" if flags else "")
+    return f"a {a.shape}, b {b.shape}" + (f", {flags}" if flags else "")
+
+
+def _case(case):
+    return f"  smallest case   {_named(case)}"
+
+
+def _misshapen(case, yours):
+    """The lines of a failure whose matrix has other sizes than its operand; batches in front are summed by the library."""
+    import flowedu as flow
+    from flowedu.core.ops.record import parameters
+    m, _, n, batch, ta, tb, _ = case
+    a, b, _ = _product(case)
+    given = {"dy": flow.zeros((*batch, m, n), dtype=flow.float64), "a": flow.tensor(a), "b": flow.tensor(b),
+             "transpose_a": ta, "transpose_b": tb, "a_shape": a.shape, "b_shape": b.shape}
+    for name, v in (("da", a), ("db", b)):
+        got = tuple(yours[name](**{p: given[p] for p in parameters(yours[name])}).shape)
+        if got[-2:] != v.shape[-2:]:
+            return [_case(case), f"  yours           {name} has the shape {got}, {name[1]} has {v.shape}",
+                    "  in letters      mk,kn->mn: dy is mn; which letters have da and db?"]
+    return None
 
 
 def _matmul_judged(case, yours):
     import flowedu as flow
+    wrong = _misshapen(case, yours)
+    if wrong:
+        return wrong
     a, b, f = _product(case)
     x, y = (flow.tensor(v, dtype=flow.float64, requires_grad=True) for v in (a, b))
     got = [g.numpy() for g in flow.autograd.grad(f(x, y), (x, y))]
     for name, v, g, i in (("da", a, got[0], 0), ("db", b, got[1], 1)):
-        if g.shape != v.shape:
-            return [_named(case), f"  yours           {name} has the shape {g.shape}, {name[1]} has {v.shape}",
-                    "  in letters      mk,kn->mn: dy is mn; which letters have da and db?"]
         right = np.zeros_like(v)
         for at in np.ndindex(*v.shape):
             step = np.zeros_like(v)
@@ -147,7 +184,7 @@ def _matmul_judged(case, yours):
             right[at] = (ends[0] - ends[1]) / (2 * EPS)
         if not np.allclose(g, right, rtol=1e-4, atol=1e-5):
             at = tuple(int(k) for k in np.argwhere(~np.isclose(g, right, rtol=1e-4, atol=1e-5))[0])
-            return [_named(case), f"  {name}{list(at)}          yours {g[at]:.4f}, by differences {right[at]:.4f}"]
+            return [_case(case), f"  {name}{list(at)}          yours {g[at]:.4f}, by differences {right[at]:.4f}"]
     return None
 
 
@@ -157,7 +194,7 @@ def _matmul_again(case, yours):
     x, y = (flow.tensor(v, dtype=flow.float64, requires_grad=True) for v in (a, b))
     da, db = flow.autograd.grad(f(x, y), (x, y), create_graph=True)
     if not (da.requires_grad and db.requires_grad):
-        return [_named(case), "  yours           has no history: what went through numpy() or detach() is a constant"]
+        return [_case(case), "  yours           has no history: what went through numpy() or detach() is a constant"]
     mixed = flow.autograd.grad((da * da).sum(), y)[0].numpy()
     step = np.ones_like(b) * EPS
 
@@ -168,11 +205,11 @@ def _matmul_again(case, yours):
     right = (energy(b + step) - energy(b - step)) / (2 * EPS)
     if np.isclose(mixed.sum(), right, rtol=1e-3, atol=1e-4):
         return None
-    return [_named(case), f"  d(|da|^2)/db    yours {mixed.sum():.4f}, by differences {right:.4f}"]
+    return [_case(case), f"  d(|da|^2)/db    yours {mixed.sum():.4f}, by differences {right:.4f}"]
 
 
-matmul = Law("as by differences", _products, _matmul_judged, _smaller_products, cases=40)
-matmul_again = Law("its own gradient is right, too", _products, _matmul_again, _smaller_products, cases=30)
+matmul = Law("as by differences", _products, _matmul_judged, _smaller_products, cases=40, told=_named)
+matmul_again = Law("its own gradient is right, too", _products, _matmul_again, _smaller_products, cases=30, told=_named)
 
 
 # ---- un-broadcasting
@@ -205,7 +242,21 @@ def _unbroadcast_judged(case, yours):
     return None if np.array_equal(got, want) else [said, *pair("should be", got.tolist(), want.tolist())]
 
 
-unbroadcast = Law("the sum over all copies, in the value's shape", _stretched, _unbroadcast_judged, _smaller_stretched)
+unbroadcast = Law("the sum over all copies, in the value's shape", _stretched, _unbroadcast_judged, _smaller_stretched,
+                  told=lambda case: f"grad {case[1]} of a value of shape {case[0]}")
+
+
+def _unbroadcast_again(case, yours):
+    import flowedu as flow
+    s, big = case
+    grad = flow.tensor(np.ones(big, np.float32), requires_grad=True)
+    if yours(grad, s).requires_grad:
+        return None
+    return [f"  smallest case   grad {big} of a value of shape {s}",
+            "  yours           has no history: what went through numpy() or detach() is a constant"]
+
+
+unbroadcast_again = Law("it can be differentiated again", _stretched, _unbroadcast_again, _smaller_stretched, cases=20)
 
 
 # ---- the walk back
@@ -221,25 +272,29 @@ class _Op:
 
 
 def _graphs(rng: random.Random, size):
-    """(number of leaves, [(indices of inputs, weights)], seeds {value: gradient}, targets)"""
+    """(number of leaves, [(indices of inputs, weights)], seeds [(value, gradient)], targets)"""
     leaves = rng.randint(1, 2)
     calls, n = [], leaves
     for _ in range(rng.randint(1, 2 * size)):
         k = rng.randint(1, min(2, n))
         calls.append((tuple(rng.randrange(n) for _ in range(k)), tuple(rng.randint(-2, 3) for _ in range(k))))
         n += 1
-    seeds = {n - 1: 1} if rng.random() < 0.6 else {rng.randrange(leaves, n): 1, n - 1: 2}
-    return leaves, tuple(calls), tuple(seeds.items()), tuple(rng.sample(range(leaves), rng.randint(1, leaves)))
+    seeds = ((n - 1, 1),) if rng.random() < 0.6 else ((rng.randrange(leaves, n), 1), (n - 1, 2))
+    between = [rng.randrange(n)] if rng.random() < 0.3 else []                # a gradient of a value on the way
+    targets = {*rng.sample(range(leaves), rng.randint(1, leaves)), *between}
+    return leaves, tuple(calls), seeds, tuple(sorted(targets))
 
 
 def _smaller_graphs(case):
     leaves, calls, seeds, targets = case
     n = leaves + len(calls)
-    if len(calls) > 1 and not any(v == n - 1 for v, _ in seeds if len(seeds) > 1):
+    if len(calls) > 1 and n - 1 not in targets and not any(v == n - 1 for v, _ in seeds if len(seeds) > 1):
         yield leaves, calls[:-1], ((n - 2, 1),), targets
     if len(seeds) > 1:
         for s in seeds:
             yield leaves, calls, (s,), targets
+    if len(targets) > 1:
+        yield from ((leaves, calls, seeds, (t,)) for t in targets)
     for i, (ins, ws) in enumerate(calls):
         if len(ins) > 1:
             for j in range(len(ins)):
@@ -253,20 +308,25 @@ def _text(leaves, calls):
     return names, "; ".join(f"{names[leaves + i]} = {s}" for i, s in enumerate(sums))
 
 
-def _walked(case, yours):
-    """(what yours gives, the numbers of the calls it visits)"""
+def _walked(case, yours, times=1):
+    """(what yours gives, the numbers of the calls it visits). times: visit gives records with so many times the weights"""
     import flowedu as flow
     from flowedu.core.ops.reverse import Call
     leaves, calls, seeds, targets = case
     values = [flow.tensor(1.0) for _ in range(leaves + len(calls))]
-    records = [Call(_Op(ws), tuple(values[j] for j in ins), (), (values[leaves + i],)) for i, (ins, ws) in enumerate(calls)]
+    records, others = ([Call(_Op([k * w for w in ws]), tuple(values[j] for j in ins), (), (values[leaves + i],))
+                        for i, (ins, ws) in enumerate(calls)] for k in (1, times))
     visited: list = []
-    got = yours(records, [(values[v], flow.tensor(float(g))) for v, g in seeds], [values[t] for t in targets],
-                lambda call: visited.append(call))
-    return got, [next(i for i, r in enumerate(records) if r is call) for call in visited]
+
+    def visit(call):
+        visited.append(next(i for i, r in enumerate(records) if r is call))
+        return None if times == 1 else others[visited[-1]]
+
+    got = yours(records, [(values[v], flow.tensor(float(g))) for v, g in seeds], [values[t] for t in targets], visit)
+    return got, visited
 
 
-def _walk_judged(case, yours):
+def _walk_judged(case, yours, times=1):
     leaves, calls, seeds, targets = case
     right = [0.0] * (leaves + len(calls))
     touched = [False] * len(right)
@@ -277,11 +337,13 @@ def _walk_judged(case, yours):
         y = leaves + i
         if touched[y]:
             for j, w in zip(*calls[i]):
-                right[j] += right[y] * w
+                right[j] += right[y] * w * times
                 touched[j] = True
-    got, visited = _walked(case, yours)
+    got, visited = _walked(case, yours, times)
     names, text = _text(leaves, calls)
     said = [f"  smallest case   {text}", f"  seeds           {', '.join(f'd{names[v]} = {g}' for v, g in seeds)}"]
+    if times != 1:
+        said.append(f"  visit gives     a record whose weights are {times} times as large: its gradients count")
     for t, g in zip(targets, got):
         mine = None if g is None else float(g.item())
         want = right[t] if touched[t] else None
@@ -307,5 +369,8 @@ def _unwanted_judged(case, yours):
     return None
 
 
-walk = Law("every gradient is the sum over all paths", _graphs, _walk_judged, _smaller_graphs, cases=150)
-wanted = Law("only what is wanted is computed", _graphs, _unwanted_judged, _smaller_graphs, cases=100)
+_words = lambda case: _text(*case[:2])[1]
+walk = Law("every gradient is the sum over all paths", _graphs, _walk_judged, _smaller_graphs, cases=150, told=_words)
+wanted = Law("only what is wanted is computed", _graphs, _unwanted_judged, _smaller_graphs, cases=100, told=_words)
+visited = Law("what visit gives is used instead", _graphs, lambda case, yours: _walk_judged(case, yours, times=3),
+              _smaller_graphs, told=_words)

@@ -1,7 +1,9 @@
-"""Chapter 3: what a weight's initial values depend on."""
+"""Chapter 3: initial values, pads, variables, layer norm."""
 from __future__ import annotations
 
-from flowedu.learn.laws import Law, pair, smaller_shapes
+import numpy as np
+
+from flowedu.learn.laws import Law, pair, smaller_shapes, where_differ
 
 
 def _weights(rng, size):
@@ -43,3 +45,180 @@ def _fan_judged(case, yours):
 
 
 fan = Law("inputs of an output, outputs of an input", _weights, _fan_judged, _smaller_weights, cases=120)
+
+
+# ---- who gets the extra pixel
+def _axes(rng, size):
+    """(size, kernel, stride, dilation, upper)"""
+    small = 1 + size
+    return rng.randint(1, 2 * small), rng.randint(1, small), rng.randint(1, small), rng.randint(1, 2), rng.random() < 0.5
+
+
+def _smaller_axes(case):
+    for i, v in enumerate(case[:4]):
+        if v > 1:
+            yield *case[:i], v - 1, *case[i + 1:]
+
+
+def _pads_judged(case, yours):
+    size, kernel, stride, dilation, upper = case
+    said = f"  smallest case   {size} pixels, kernel {kernel}, stride {stride}, dilation {dilation}, " \
+           f"SAME_{'UPPER' if upper else 'LOWER'}"
+    before, after = yours(size, kernel, stride, dilation, upper)
+    if before < 0 or after < 0:
+        return [said, f"  yours           {(before, after)}: there are no negative zeros"]
+    reach, wanted = (kernel - 1) * dilation + 1, -(-size // stride)
+    total = next(n for n in range(reach * wanted + stride * wanted + 1) if (size + n - reach) // stride + 1 >= wanted and
+                 size + n >= reach)
+    got = (size + before + after - reach) // stride + 1 if size + before + after >= reach else 0
+    if got < wanted:
+        return [said, f"  yours           {(before, after)}: room for {got} windows",
+                f"  should be       ceil({size} / {stride}) = {wanted} windows"]
+    if before + after > total:
+        return [said, f"  yours           {(before, after)}: {total} zeros are enough for {wanted} windows"]
+    right = (total // 2, total - total // 2) if upper else (total - total // 2, total // 2)
+    return None if (before, after) == right else [said, *pair("should be", (before, after), right),
+                                                  f"  the odd one goes {'after' if upper else 'before'}"]
+
+
+pads = Law("enough zeros, the odd one where it belongs", _axes, _pads_judged, _smaller_axes, cases=300)
+
+
+# ---- one name, one variable
+def _requests(rng, size):
+    """(name, shape, dtype, trainable, whether there is an initializer) of each request."""
+    return tuple((rng.choice("wv"), (rng.randint(1, 2),) * rng.randint(1, 2), rng.choice(("float32", "float32", "int32")),
+                  rng.random() < 0.7, rng.random() < 0.9) for _ in range(rng.randint(1, 2 * size)))
+
+
+def _smaller_requests(case):
+    if len(case) > 1:
+        yield from (case[:i] + case[i + 1:] for i in range(len(case)))
+    for i, (name, shape, dtype, trainable, has) in enumerate(case):
+        for other in (("w", shape, dtype, trainable, has), (name, (1,), dtype, trainable, has),
+                      (name, shape, "float32", trainable, has), (name, shape, dtype, True, has)):
+            if other != case[i]:
+                yield *case[:i], other, *case[i + 1:]
+
+
+def _asked(case):
+    return "; ".join(f"{name} {dtype}{list(shape)}{' not trainable' * (not trainable)}{' no initializer' * (not has)}"
+                     for name, shape, dtype, trainable, has in case)
+
+
+def _variables_judged(case, yours):
+    from flowedu.core.layers.context import Eager
+    from flowedu.core.values.dtype import as_dtype
+    from flowedu.core.values.spec import Spec
+    from flowedu.errors import CheckError, JobBuildAndInferError
+    store, made = Eager(), {}
+    for number, (name, shape, dtype, trainable, has) in enumerate(case, 1):
+        spec = Spec(shape, as_dtype(dtype))
+        calls = []
+
+        def initializer(s, d, seed, number=number, calls=calls):
+            calls.append(s)
+            return np.full(s, number)
+
+        said = [f"  smallest case   {_asked(case[:number])}"]
+        old = made.get(name)
+        none, other = old is None and not has, old is not None and old[1] != spec
+        want = JobBuildAndInferError if none else CheckError if other else None
+        try:
+            got = yours(store, name, spec, initializer if has else None, trainable, None, True, None)
+        except (CheckError, JobBuildAndInferError) as error:
+            if want is None:
+                return [*said, *pair("should be", type(error).__name__, "the one that was made" if old else "a new one")]
+            if type(error) is not want:
+                return [*said, *pair("should be", type(error).__name__, want.__name__)]
+            if want is CheckError and not all(str(s) in str(error) for s in (old[1], spec)):
+                return [*said, f"  your error says {str(error).splitlines()[0]}", f"  it does not name {old[1]} and {spec}"]
+            continue
+        if want is not None:
+            return [*said, *pair("should be", "no error", want.__name__ + (
+                f": {name} is {old[1]} already" if old else ", which missing_initializer(name) makes"))]
+        if old is not None:
+            if got is not old[0]:
+                return [*said, f"  yours           another {name} the second time: what was learned would be forgotten"]
+            continue
+        made[name] = got, spec
+        if got.spec != spec or not np.array_equal(got.numpy(), np.full(shape, number)):
+            right = f"{spec}, all {number}: the initializer's"
+            return [*said, *pair("should be", f"{got.spec} {got.numpy().tolist()}", right)]
+        if got.requires_grad != (trainable and dtype == "float32"):
+            return [*said, *pair("should be", f"requires_grad={got.requires_grad}", trainable and dtype == "float32"),
+                    "  gradients are for what is trained, and only fractions have any"]
+        if store.variables.get(name) is not got:
+            return [*said, "  yours           is not in self.variables, where checkpoints look for it"]
+    return None
+
+
+variables = Law("one name is one variable", _requests, _variables_judged, _smaller_requests, cases=150)
+
+
+# ---- layer norm and its gradient
+def _rows(rng, size):
+    """(shape, first axis that is normalised, epsilon, whether all numbers of a row are equal, seed)"""
+    shape = tuple(rng.randint(1, 1 + size) for _ in range(rng.randint(1, min(3, 1 + size))))
+    return shape, rng.randint(0, len(shape) - 1), rng.choice((1e-5, 0.1, 1.0)), rng.random() < 0.15, rng.randint(0, 99)
+
+
+def _smaller_rows(case):
+    shape, begin, epsilon, equal, seed = case
+    for s in smaller_shapes(shape):
+        if s and 0 not in s:
+            yield s, min(begin, len(s) - 1), epsilon, equal, seed
+
+
+def _row_case(case):
+    shape, begin, epsilon, equal, seed = case
+    rng = np.random.default_rng(seed)
+    x = np.broadcast_to(rng.standard_normal((*shape[:begin], *(1,) * (len(shape) - begin))), shape).copy() if equal else \
+        rng.standard_normal(shape)
+    said = f"  smallest case   x {shape}, begin_norm_axis={begin}, epsilon={epsilon:g}{', equal numbers in a row' * equal}"
+    return x, rng.standard_normal(shape[begin:]), rng.standard_normal(shape[begin:]), said
+
+
+def _normalised(x, gamma, beta, begin, epsilon):
+    """(y, mean, inv_std), row by row."""
+    rows = x.reshape(-1, int(np.prod(x.shape[begin:])))
+    mean = np.array([sum(r) / len(r) for r in rows])
+    inv_std = np.array([1 / np.sqrt(sum((v - m) ** 2 for v in r) / len(r) + epsilon) for r, m in zip(rows, mean)])
+    y = (rows - mean[:, None]) * inv_std[:, None] * gamma.reshape(-1) + beta.reshape(-1)
+    return y.reshape(x.shape), mean.reshape(x.shape[:begin]), inv_std.reshape(x.shape[:begin])
+
+
+def _forward_judged(case, yours):
+    _, begin, epsilon, _, _ = case
+    x, gamma, beta, said = _row_case(case)
+    got = yours["forward"](x, gamma, beta, begin, epsilon)
+    for name, mine, right in zip(("y", "mean", "inv_std"), got, _normalised(x, gamma, beta, begin, epsilon)):
+        if lines := where_differ(name, np.asarray(mine), right):
+            return [said, *lines]
+    return None
+
+
+def _backward_judged(case, yours):
+    _, begin, epsilon, _, seed = case
+    x, gamma, beta, said = _row_case(case)
+    _, mean, inv_std = _normalised(x, gamma, beta, begin, epsilon)
+    dy = np.random.default_rng(seed + 1).standard_normal(x.shape)
+    got = yours["backward"](dy, x, gamma, mean, inv_std, begin)
+    given = {"x": x, "gamma": gamma, "beta": beta}
+    for (name, v), mine in zip(given.items(), got):
+        right = np.zeros_like(v)
+        for at in np.ndindex(*v.shape):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = v.copy()
+                moved[at] += step
+                y, _, _ = _normalised(*{**given, name: moved}.values(), begin, epsilon)
+                ends.append((y * dy).sum())
+            right[at] = (ends[0] - ends[1]) / 2e-5
+        if lines := where_differ(f"d{name}", np.asarray(mine), right):
+            return [said, *lines, "  should be: by differences of (y * dy).sum()"]
+    return None
+
+
+normalised = Law("each row less its mean, over its spread", _rows, _forward_judged, _smaller_rows, cases=120)
+normalised_back = Law("the gradient, as by differences", _rows, _backward_judged, _smaller_rows, cases=60)

@@ -80,57 +80,63 @@ def _refusal_judged(case, yours):
     return [said, *pair("should be", got, "an error: raise ShapeError, naming the shapes")]
 
 
-broadcasts = Law("the shape that NumPy broadcasts to", _two_shapes, _broadcast_judged, _smaller_lists, cases=150)
-refuses = Law("an error where NumPy errs, and it names the shapes", _two_shapes, _refusal_judged, _smaller_lists, cases=150)
+_joined = lambda case: " and ".join(map(str, case))
+broadcasts = Law("the shape that NumPy broadcasts to", _two_shapes, _broadcast_judged, _smaller_lists, cases=150,
+                 told=_joined)
+refuses = Law("an error where NumPy errs, and it names the shapes", _two_shapes, _refusal_judged, _smaller_lists, cases=150,
+              told=_joined)
 
 
-# ---- a slice is a view
+# ---- a slice is a view: (shape, start, stop, step, strides), an entry for each axis
 def _slices(rng, size):
+    from flowedu.core.values.spec import row_major
     s = tuple(rng.randint(1, 2 + size) for _ in range(rng.randint(1, 3)))
     start = tuple(rng.randint(0, n - 1) for n in s)
-    return s, start, tuple(rng.randint(a, n) for a, n in zip(start, s)), tuple(rng.randint(1, 3) for _ in s)
+    strides = list(row_major(s))
+    if rng.random() < 0.4:
+        rng.shuffle(strides)                       # as after a transpose
+    strides = tuple(0 if rng.random() < 0.1 else t for t in strides)         # 0: broadcast
+    return s, start, tuple(rng.randint(a, n) for a, n in zip(start, s)), tuple(rng.randint(1, 3) for _ in s), strides
 
 
 def _smaller_slices(case):
-    s, start, stop, step = case
+    s, start, stop, step, strides = case
     if len(s) > 1:
         for i in range(len(s)):
             yield tuple(t[:i] + t[i + 1:] for t in case)
     for i in range(len(s)):
         cut = lambda t, v, i=i: (*t[:i], v, *t[i + 1:])
         if s[i] > max(stop[i], 1):
-            yield cut(s, s[i] - 1), start, stop, step
+            yield cut(s, s[i] - 1), start, stop, step, strides
         if stop[i] > start[i] + 1:
-            yield s, start, cut(stop, stop[i] - 1), step
+            yield s, start, cut(stop, stop[i] - 1), step, strides
         if step[i] > 1:
-            yield s, start, stop, cut(step, 1)
+            yield s, start, stop, cut(step, 1), strides
         if start[i] > 0 and stop[i] > 0:
-            yield s, cut(start, start[i] - 1), cut(stop, stop[i] - 1), step
+            yield s, cut(start, start[i] - 1), cut(stop, stop[i] - 1), step, strides
+
+
+def _sliced(case):
+    s, start, stop, step, strides = case
+    return f"x of shape {s}, strides {strides}, [{', '.join(f'{a}:{b}:{t}' for a, b, t in zip(start, stop, step))}]"
 
 
 def _slice_judged(case, yours):
-    from flowedu.core.values.spec import row_major
-    s, start, stop, step = case
-    whole = np.arange(int(np.prod(s)), dtype=np.float32).reshape(s)
-    want = whole[tuple(slice(a, b, t) for a, b, t in zip(start, stop, step))]
-    strides, offset = yours(row_major(s), start, step)
-    places = np.full(want.shape, int(offset))
-    for d, n in enumerate(want.shape):
-        places += (np.arange(n) * int(strides[d])).reshape([-1 if e == d else 1 for e in range(want.ndim)])
-    said = f"  smallest case   x of shape {s}, [{', '.join(f'{a}:{b}:{t}' for a, b, t in zip(start, stop, step))}]"
-    if len(strides) != len(s):
-        return [said, f"  yours           {len(strides)} strides for {len(s)} axes"]
-    if want.size and (places.min() < 0 or places.max() >= whole.size):
-        return [said, f"  yours           strides {tuple(strides)}, offset {offset}",
-                f"  looks at place {places.max()} of {whole.size}"]
-    if np.array_equal(whole.reshape(-1)[places] if want.size else want, want):
-        return None
-    at = np.argwhere(whole.reshape(-1)[places] != want)[0]
-    return [said, f"  yours           strides {tuple(strides)}, offset {offset}",
-            f"  element {tuple(map(int, at))}: place {int(places[tuple(at)])} of memory, should be {int(want[tuple(at)])}"]
+    s, start, stop, step, strides = case
+    got, offset = yours(strides, start, step)
+    said = [f"  smallest case   {_sliced(case)}"]
+    if len(got) != len(s):
+        return [*said, f"  yours           {len(got)} strides for {len(s)} axes"]
+    said.append(f"  yours           strides {tuple(got)}, offset {offset}")
+    for at in np.ndindex(*(max(-(-(b - a) // t), 0) for a, b, t in zip(start, stop, step))):
+        want = sum((a + i * t) * n for a, i, t, n in zip(start, at, step, strides))
+        mine = offset + sum(i * n for i, n in zip(at, got))
+        if mine != want:
+            return [*said, f"  element {at} is read from place {mine} of memory, should be {want}"]
+    return None
 
 
-slice_places = Law("each element is read from its place", _slices, _slice_judged, _smaller_slices, cases=120)
+slice_places = Law("each element is read from its place", _slices, _slice_judged, _smaller_slices, cases=150, told=_sliced)
 
 
 # ---- when is a reshape a view?
@@ -198,3 +204,59 @@ def _smaller_layouts(case):
 
 reshape_views = Law("a view wherever there can be one, None elsewhere", _layouts, _reshape_judged, _smaller_layouts,
                     cases=300)
+
+
+# ---- all windows
+def _windows(rng, size):
+    """(shape, steps of a slice before, axis, width of a window, step)"""
+    s = tuple(rng.randint(1, 2 + size) for _ in range(rng.randint(1, min(3, 1 + size))))
+    before = tuple(2 if rng.random() < 0.2 else 1 for _ in s)
+    axis = rng.randrange(len(s))
+    return s, before, axis, rng.randint(1, -(-s[axis] // before[axis])), rng.randint(1, 3)
+
+
+def _smaller_windows(case):
+    s, before, axis, width, step = case
+    for i in range(len(s)):
+        if i != axis:
+            yield s[:i] + s[i + 1:], before[:i] + before[i + 1:], axis - (i < axis), width, step
+        if s[i] > 1 and (i != axis or -(-(s[i] - 1) // before[i]) >= width):
+            yield (*s[:i], s[i] - 1, *s[i + 1:]), before, axis, width, step
+    if max(before) > 1:
+        yield s, (1,) * len(s), axis, width, step
+    for w, t in ((width - 1, step), (width, step - 1)):
+        if w >= 1 and t >= 1:
+            yield s, before, axis, w, t
+
+
+def _windows_judged(case, yours):
+    from flowedu.core.ops.define import REGISTRY
+    from flowedu.core.values.dtype import float32
+    from flowedu.core.values.spec import Spec
+    s, before, axis, width, step = case
+    block = np.arange(int(np.prod(s)), dtype=np.float32)
+    x = block.reshape(s)[tuple(slice(None, None, t) for t in before)]
+    want = np.lib.stride_tricks.sliding_window_view(x, width, axis)[(slice(None),) * axis + (slice(None, None, step),)]
+    op, spec = REGISTRY["unfold"], Spec(x.shape, float32)
+    names = {"x": spec, "axis": axis, "size": width, "step": step}
+    mine = op.ask(op.shape, names)
+    strides = tuple(t // 4 for t in x.strides)
+    said = [f"  smallest case   x of shape {x.shape}, strides {strides}; axis {axis}, windows of {width}, step {step}"]
+    if not same(mine, want.shape):
+        return [*said, *pair("shape should be", mine, want.shape)]
+    steps, offset = op.ask(op.view, {**names, "strides": strides, "out": Spec(want.shape, float32)})
+    if len(steps) != want.ndim:
+        return [*said, f"  yours           {len(steps)} strides for {want.ndim} axes: the last is inside a window"]
+    places = np.full(want.shape, int(offset))
+    for d, n in enumerate(want.shape):
+        places += (np.arange(n) * int(steps[d])).reshape([-1 if e == d else 1 for e in range(want.ndim)])
+    bad = np.argwhere(places != want)
+    if not bad.size:
+        return None
+    at = tuple(map(int, bad[0]))
+    beyond = " which is outside of the block" if not 0 <= places[at] < block.size else ""
+    return [*said, f"  yours           strides {tuple(steps)}, offset {offset}",
+            f"  element {at}: place {places[at]} of memory{beyond}, should be {int(want[at])}"]
+
+
+windows = Law("all windows, none copied", _windows, _windows_judged, _smaller_windows, cases=150)

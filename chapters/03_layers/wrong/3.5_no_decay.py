@@ -1,0 +1,4 @@
+# updates.momentum
+def momentum(w, g, state, lr, wd, t, beta):
+    m = beta * state[0] - lr * g
+    return w + m, m

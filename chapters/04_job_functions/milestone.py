@@ -1,0 +1,81 @@
+"""Milestone 4: LeNet learns to read digits as a job function, and its memory is drawn, yours beside the library's."""
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import flowedu as flow
+from flowedu.learn.exercises import load
+from flowedu.show.picture import draw_memory
+
+WANTED, EPOCHS = 0.97, 6
+demo = load(Path(__file__).with_name("demo.py"))
+
+
+def plan_of(path: Path) -> str:
+    """The plan of a training step: drawn, and in one line."""
+    flow.clear_default_session()
+    job = demo.define_train_job(100, lambda gradient: None)
+    flow.get_all_variables()
+    plan = job.plan
+    try:
+        draw_memory(plan, str(path), job.argument_names())
+        where = str(path)
+    except ImportError:
+        where = "no picture: it needs matplotlib (pip install matplotlib)"
+    flow.clear_default_session()
+    sizes = f"an arena of {plan.arena / 1e6:.2f} MB, bound {plan.bound_bytes / 1e6:.2f} MB"
+    return f"{len(plan.steps)} calls, {sizes}   {where}"
+
+
+def library(path: Path) -> str:
+    """The same plan by the library's own lines: in a process without answers."""
+    env = {k: v for k, v in os.environ.items() if k != "FLOWEDU_HOLES"}
+    command = [sys.executable, __file__, "--plan", str(path)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def train() -> float:
+    """Accuracy on digits it has not seen, after at most EPOCHS epochs."""
+    flow.random.seed(0)
+    (images, labels), test = flow.data.load_mnist(demo.BATCH, demo.BATCH)
+    images, labels = images[:60].reshape(-1, 1, 28, 28), labels[:60].reshape(-1)      # 6,000, also of the full set
+    history, rng = demo.History(), np.random.default_rng(0)
+    train_job = demo.define_train_job(EPOCHS * len(images) // demo.BATCH, history.on_gradient)
+    eval_job = demo.define_eval_job()
+    accuracy = 0.0
+    for epoch in range(1, EPOCHS + 1):
+        demo.train_epoch(train_job, images, labels, rng, history, f"epoch {epoch}")
+        accuracy, _ = demo.evaluate(eval_job, test[0][:10], test[1][:10])
+        print(f"epoch {epoch}: {accuracy:.1%} of {10 * demo.BATCH:,} digits", flush=True)
+        if accuracy >= WANTED:
+            break
+    return accuracy
+
+
+def main() -> None:
+    out = Path("build/milestone-4")
+    out.mkdir(parents=True, exist_ok=True)
+    print("this plan:     ", plan_of(out / "memory.png"))
+    print("the library's: ", library(out / "memory_library.png"), flush=True)
+    start = time.perf_counter()
+    accuracy = train()
+    print(f"trained in {time.perf_counter() - start:.0f} s")
+    if accuracy < WANTED:
+        print(f"milestone 4 missed: {accuracy:.1%} of the digits, {WANTED:.0%} are wanted")
+        raise SystemExit(1)
+    print("milestone 4 reached: a function became a plan, and the plan reads digits")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plan", type=Path, help="only draw the plan, into this file")
+    options = parser.parse_args()
+    if options.plan:
+        print(plan_of(options.plan))
+    else:
+        main()

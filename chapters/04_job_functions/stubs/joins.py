@@ -1,0 +1,2 @@
+def joins(value, shape, readers, outputs, alone=()):
+    return False

@@ -1,0 +1,3 @@
+# building.replayed
+def replay(call, table):
+    return flat(call.f(*swapped(call.args, table), **call.kwargs))

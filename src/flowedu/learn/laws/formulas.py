@@ -1,0 +1,192 @@
+"""Chapter 2: formulas that become kernels, and rates that are computed on the way forward."""
+from __future__ import annotations
+
+import importlib
+import operator
+
+import numpy as np
+
+from flowedu.learn.laws import Law, smaller_programs, where_differ
+
+# name: number of inputs. "mish" has a formula of several steps, "softsign" one with a number in it
+OPS = {"add": 2, "mul": 2, "sub": 2, "neg": 1, "sin": 1, "square": 1, "mish": 1, "softsign": 1}
+NUMBERS = (2.0, 0.5, 3.0)
+SIGNS = {"add": operator.add, "mul": operator.mul, "sub": operator.sub, "neg": operator.neg}
+
+
+def _programs(rng, size):
+    """((name, values) of each call, wanted values); values 0 and 1 are x and y, 2 to 4 are numbers."""
+    calls = []
+    for i in range(rng.randint(1, 2 * size)):
+        if calls and rng.random() < 0.35:
+            calls.append(calls[rng.randrange(len(calls))])             # the same once more
+            continue
+        name = rng.choice(list(OPS))
+        pick = lambda i=i: rng.randrange(2, 5) if rng.random() < 0.3 else rng.choice([0, 1, *range(5, 5 + i)])
+        ins = tuple(pick() for _ in range(OPS[name]))
+        calls.append((name, ins if any(v not in (2, 3, 4) for v in ins) else (0, *ins[1:])))
+    return tuple(calls), (4 + len(calls),)
+
+
+def _smaller_programs(case):
+    for calls, outs in smaller_programs(*case, first=5):
+        if all(any(v not in (2, 3, 4) for v in ins) for _, ins in calls):
+            yield calls, outs
+
+
+def _formula(case, ops):
+    """The program as a Python function of x and y."""
+    def f(x, y):
+        values = [x, y, *NUMBERS]
+        for name, ins in case[0]:
+            values.append((SIGNS.get(name) or ops[name])(*(values[i] for i in ins)))
+        return values[case[1][0]]
+    return f
+
+
+def _said(case):
+    names = ["x", "y", *map(str, NUMBERS)] + [f"v{i}" for i in range(len(case[0]))]
+    calls = "; ".join(f"{names[5 + i]} = {name}({', '.join(names[v] for v in ins)})"
+                      for i, (name, ins) in enumerate(case[0]))
+    return f"  smallest case   {calls}; the result is {names[case[1][0]]}"
+
+
+def _ran(formula, given):
+    """The numbers of a Formula, step by step."""
+    from flowedu.core.ops.define import REGISTRY
+    known = {**dict(enumerate(given)), **{s: np.float64(v) for s, v in formula.consts.items()}}
+    for name, out, operands in formula.instrs:
+        if out in known:
+            return f"slot {out} is written twice, by {name} the second time"
+        missing = [o for o in operands if o not in known]
+        if missing:
+            return f"{name} reads slot {missing[0]}, which nobody wrote before"
+        op = REGISTRY[name]
+        known[out] = op.ask(op.ref, dict(zip(op.inputs, [known[o] for o in operands])))
+    return known.get(formula.outs[0], f"the result should be in slot {formula.outs[0]}, which nobody wrote")
+
+
+def _traced_judged(case, yours):
+    from flowedu.core.ops.define import REGISTRY
+    from flowedu.ops.formula import reference, trace
+    f = _formula(case, REGISTRY)
+    formula = trace(f, ["x", "y"])
+    rng = np.random.default_rng(3)
+    given = [rng.standard_normal(3) for _ in range(2)]
+    right = reference(f)(*given)
+    said = [_said(case), f"  yours           {formula.describe() or 'no steps'}"]
+    got = _ran(formula, given)
+    if isinstance(got, str):
+        return [*said, f"  {got}"]
+    slots = sorted([*range(formula.nin), *formula.consts, *(out for _, out, _ in formula.instrs)])
+    if slots != list(range(len(slots))):
+        return [*said, f"  slots {slots}: they are numbered from 0 without a gap, and none twice"]
+    lines = where_differ("result", np.broadcast_to(got, right.shape), right)
+    return [*said, *lines] if lines else None
+
+
+traced = Law("the steps compute the formula", _programs, _traced_judged, _smaller_programs, cases=200)
+
+
+def number_stars(yours, seed=0):
+    """Slots of 100 formulas, beside those that are needed."""
+    import random
+
+    from flowedu.core.ops.define import REGISTRY
+    from flowedu.learn.swap import swapped
+    module = importlib.import_module("flowedu.ops.formula")
+    rng = random.Random(seed + 2)
+    formulas = [_formula(_programs(rng, 4), REGISTRY) for _ in range(100)]
+    count = lambda: sum(module.trace(f, ["x", "y"]).nslots for f in formulas)
+    slots = count()
+    with swapped(module.Tracer.number, _own["number"]), swapped(module.inline, _own["inline"]):
+        return {"slots": slots, "library": count()}
+
+
+def _library():
+    import types
+    module = importlib.import_module("flowedu.ops.formula")
+    copy = lambda f: types.FunctionType(f.__code__, f.__globals__, f.__name__)
+    return {"number": copy(module.Tracer.number), "inline": copy(module.inline)}
+
+
+_own = _library()                                  # as they are now, before others run in their places
+
+
+# ---- rates, on the way forward
+RULES = {"add": 2, "sub": 2, "mul": 2, "neg": 1, "sin": 1, "exp": 1}
+
+
+def _expressions(rng, size):
+    """Programs of x alone, and of numbers; value 1 is a tensor that does not change."""
+    calls = []
+    for i in range(rng.randint(1, 2 * size)):
+        name = rng.choice(list(RULES))
+        pick = lambda i=i: rng.choice((1, 2, 3)) if rng.random() < 0.3 else rng.choice([0, *range(5, 5 + i)])
+        ins = tuple(pick() for _ in range(RULES[name]))
+        calls.append((name, ins if any(v not in (1, 2, 3, 4) for v in ins) else (0, *ins[1:])))
+    return tuple(calls), (4 + len(calls),)
+
+
+def _smaller_expressions(case):
+    for calls, outs in smaller_programs(*case, first=5):
+        if all(any(v not in (1, 2, 3, 4) for v in ins) for _, ins in calls):
+            yield calls, outs
+
+
+def _rate_judged(case, yours):
+    import flowedu as flow
+    from flowedu.autograd.forward import derivative
+    from flowedu.core.ops.define import REGISTRY
+    f = _formula(case, REGISTRY)
+    x, y = np.array([0.3, -0.7]), flow.tensor([0.5, 2.0], dtype=flow.float64)
+    value = lambda at: f(flow.tensor(at, dtype=flow.float64), y).numpy()
+    got = derivative(lambda v: f(v, y), flow.tensor(x, dtype=flow.float64))
+    lines = where_differ("rate", np.asarray(got.numpy()), (value(x + 1e-5) - value(x - 1e-5)) / 2e-5)
+    return [_said(case), *lines, "  should be: by differences, at x = 0.3 and -0.7"] if lines else None
+
+
+def _backward_judged(case, yours):
+    """The walk back over the way forward: the gradient of a rate is a second derivative."""
+    import flowedu as flow
+    from flowedu.autograd.forward import derivative
+    from flowedu.core.ops.define import REGISTRY
+    f = _formula(case, REGISTRY)
+    x, y = np.array([0.3, -0.7]), flow.tensor([0.5, 2.0], dtype=flow.float64)
+    rate = lambda at: derivative(lambda v: f(v, y), at)
+    t = flow.tensor(x, dtype=flow.float64, requires_grad=True)
+    found = rate(t)
+    got = flow.autograd.grad(found.sum(), t)[0].numpy() if found.requires_grad else np.zeros(2)
+    ends = [rate(flow.tensor(x + s, dtype=flow.float64)).numpy() for s in (1e-5, -1e-5)]
+    lines = where_differ("its gradient", got, (ends[0] - ends[1]) / 2e-5)
+    return [_said(case), *lines, "  what went through numpy() is a constant"] if lines else None
+
+
+def _plain_judged(case, yours):
+    import flowedu as flow
+    from flowedu.autograd.forward import Dual, Forward
+    from flowedu.core.ops.dispatch import interpreter
+    with interpreter(Forward()):
+        got = flow.tensor([1.0, 2.0]) + flow.tensor([3.0, 4.0])
+    if isinstance(got, Dual) or not np.array_equal(got.numpy(), [4.0, 6.0]):
+        return ["  smallest case   [1, 2] + [3, 4], no Dual among them", f"  yours           {type(got).__name__}",
+                "  should be       [4, 6], a plain tensor: call_below answers"]
+    return None
+
+
+def _refusal_judged(case, yours):
+    import flowedu as flow
+    from flowedu.autograd.forward import derivative
+    from flowedu.errors import UnsupportedError
+    try:
+        got = derivative(flow.ops.REGISTRY["tanh"], flow.tensor([1.0]))
+    except UnsupportedError:
+        return None
+    return ["  smallest case   tanh(x): there is no rule for it", f"  yours           {got!r}",
+            "  should be       an error: raise no_rule(op)"]
+
+
+rates = Law("the rate, as by differences", _expressions, _rate_judged, _smaller_expressions, cases=150)
+rates_of_gradients = Law("a rate has a gradient, too", _expressions, _backward_judged, _smaller_expressions, cases=60)
+plain = Law("a call without a Dual is an ordinary call", lambda rng, size: 0, _plain_judged, cases=1)
+no_rule = Law("an op without a rule is refused", lambda rng, size: 0, _refusal_judged, cases=1)

@@ -1,0 +1,132 @@
+"""Chapter 4: what may go into one kernel. Graphs whose values are matrices (2, 3), rows (1, 3) and sums (3,)."""
+from __future__ import annotations
+
+import importlib
+import types
+
+import numpy as np
+
+from flowedu.learn.laws import Law, smaller_programs
+
+OPS = {"add": (2, {}), "mul": (2, {}), "neg": (1, {}), "exp": (1, {}), "relu": (1, {}),
+       "sum": (1, {"axis": (0,)}), "cumsum": (1, {"axis": 0})}
+INPUTS = (("a", (2, 3)), ("b", (1, 3)))
+
+
+def _graphs(rng, size):
+    nodes = []
+    for i in range(rng.randint(2, 2 + 2 * size)):
+        name = rng.choice(list(OPS) if rng.random() < 0.5 else ("add", "mul", "neg", "relu"))
+        late = list(range(2 + i))[-2:]
+        pick = lambda i=i, late=late: rng.choice(late) if rng.random() < 0.6 else rng.randrange(2 + i)
+        nodes.append((name, tuple(pick() for _ in range(OPS[name][0]))))
+    n = 2 + len(nodes)
+    return tuple(nodes), tuple(sorted({n - 1, rng.randrange(2, n)} if rng.random() < 0.4 else {n - 1}))
+
+
+def _graph(case):
+    from flowedu.core.graph.ir import Graph
+    from flowedu.core.ops.define import REGISTRY
+    from flowedu.core.values.dtype import float32
+    from flowedu.core.values.spec import Spec
+    g = Graph("drawn")
+    values = [g.input(name, Spec(shape, float32)) for name, shape in INPUTS]
+    with g.building():
+        for name, ins in case[0]:
+            values.append(REGISTRY[name](*(values[i] for i in ins), **OPS[name][1]))
+    for i, v in enumerate(values[2:]):
+        v.name = f"v{i}"
+    g.outputs = [values[i] for i in case[1]]
+    return g
+
+
+def _values(g):
+    """{value: its numbers}; what reads a value that no node makes is left out."""
+    rng = np.random.default_rng(8)
+    known = {v: rng.standard_normal(v.shape).astype(np.float32) for v in g.inputs.values()}
+    for n in g.nodes:
+        if all(x in known for x in n.inputs):
+            xs = [known[x] for x in n.inputs]
+            inputs = {n.op.inputs[0]: xs} if n.op.variadic else dict(zip(n.op.inputs, xs))
+            known[n.outputs[0]] = np.asarray(n.op.ask(n.op.ref, {**inputs, **dict(zip(n.op.attrs, n.attrs))}))
+    return known
+
+
+def _text(g):
+    from flowedu.fast.ops.fused import fused
+    calls = [f"{n.outputs[0].name} = {n.name if n.op is fused else n.op.name}({', '.join(x.name for x in n.inputs)})"
+             for n in g.nodes]
+    return "; ".join(calls)
+
+
+def _values_judged(case, yours):
+    fuse = _pass().fuse
+    before, g = _graph(case), _graph(case)
+    said = [f"  smallest case   {_text(before)}", f"  fetched         {', '.join(v.name for v in before.outputs)}"]
+    shapes = {n.outputs[0].name: n.outputs[0].shape for n in before.nodes}
+    try:
+        fuse(g)
+        got = _values(g)
+    except Exception as error:
+        sizes = ", ".join(f"{k} {v}" for k, v in shapes.items())
+        return [*said, f"  yours           lets a node in that does not fit into the kernel ({type(error).__name__})",
+                f"  shapes          {sizes}"]
+    want = _values(before)
+    after = f"  yours           {_text(g)}"
+    for old, new in zip(before.outputs, g.outputs):
+        if new not in got:
+            missing = next((x.name for n in g.nodes for x in n.inputs if x not in got), new.name)
+            who = "it went into the kernel of another reader" if missing != new.name else "it went into a reader's kernel"
+            return [*said, after, f"  {missing} is needed here, and no node makes it: {who}"]
+        if got[new].shape != want[old].shape or not np.allclose(got[new], want[old], rtol=1e-3, atol=1e-4, equal_nan=True):
+            sizes = ", ".join(f"{k} {v}" for k, v in shapes.items())
+            return [*said, after, f"  {new.name} has other numbers than before; shapes: {sizes}"]
+    return None
+
+
+def _work_judged(case, yours):
+    """No element is computed for each row of a larger result."""
+    from flowedu.fast.ops.fused import fused
+    before, g = _graph(case), _graph(case)
+    _pass().fuse(g)
+    sizes = lambda graph: sum((len(n.attrs[0].instrs) if n.op is fused else 1) * n.outputs[0].spec.size
+                              for n in graph.nodes)
+    if sizes(g) <= sizes(before):
+        return None
+    small = ", ".join(f"{n.outputs[0].name} {n.outputs[0].shape}" for n in before.nodes)
+    return [f"  smallest case   {_text(before)}", f"  fetched         {', '.join(v.name for v in before.outputs)}",
+            f"  yours           {_text(g)}", f"  {sizes(g)} elements are computed, {sizes(before)} before; shapes: {small}"]
+
+
+same_values = Law("what is fetched is as before", _graphs, _values_judged, lambda case: smaller_programs(*case), cases=250)
+
+
+no_more_work = Law("nothing is computed more often than before", _graphs, _work_judged,
+                   lambda case: smaller_programs(*case), cases=150)
+
+
+def _pass():
+    """The module: its function of the same name stands before it in the package."""
+    return importlib.import_module("flowedu.fast.passes.fuse")
+
+
+_own = types.FunctionType(_pass().joins.__code__, _pass().__dict__, "joins", _pass().joins.__defaults__)
+
+
+def joins_stars(yours, seed=0):
+    """Kernel calls of 100 graphs."""
+    import random
+
+    from flowedu.learn.swap import swapped
+    rng = random.Random(seed + 3)
+    cases = [_graphs(rng, 4) for _ in range(100)]
+
+    def count():
+        graphs = [_graph(c) for c in cases]
+        for g in graphs:
+            _pass().fuse(g)
+        return sum(len(g.nodes) for g in graphs)
+
+    kernels = count()
+    with swapped(_pass().joins, _own):
+        return {"kernels": kernels, "library": count()}

@@ -1,0 +1,146 @@
+"""Chapter 2: which axes may be cut, and what an op is linear in: tried with numbers, on parts."""
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from flowedu.learn.laws import Law
+
+
+# ---- small letters and capitals
+def _calls(rng, size):
+    """(op, shapes, attributes)"""
+    shape = tuple(rng.choice((4, 6)) for _ in range(rng.randint(1, min(3, 1 + size))))
+    if rng.random() < 0.5:
+        return "softmax", (shape,), (("axis", rng.randint(-len(shape), len(shape) - 1)),)
+    return "sparse_softmax_cross_entropy", (shape[:-1], shape), ()
+
+
+def _smaller_calls(case):
+    name, shapes, attrs = case
+    if name != "softmax" and len(shapes[1]) > 1:
+        yield name, (shapes[0][1:], shapes[1][1:]), attrs
+    if name == "softmax" and len(shapes[0]) > 1:
+        yield from ((name, ((4,) * (len(shapes[0]) - 1),), (("axis", a),)) for a in (0, -1))
+
+
+def _specs(case):
+    from flowedu.core.ops.define import REGISTRY
+    from flowedu.core.values.dtype import float32, int64
+    from flowedu.core.values.spec import Spec
+    name, shapes, attrs = case
+    op = REGISTRY[name]
+    kinds = (float32,) if name == "softmax" else (int64, float32)
+    return op, [Spec(s, k) for s, k in zip(shapes, kinds)], op.complete(dict(attrs))
+
+
+def _arrays(case):
+    rng = np.random.default_rng(4)
+    name, shapes, _ = case
+    x = rng.standard_normal(shapes[-1])
+    return (x,) if name == "softmax" else (rng.integers(0, shapes[-1][-1], shapes[0]), x)
+
+
+def _meaning(op, arrays, attrs):
+    out = op.ask(op.ref, {**dict(zip(op.inputs, arrays)), **dict(zip(op.attrs, attrs))})
+    return out if isinstance(out, tuple) else (out,)
+
+
+def _on_parts(op, arrays, attrs, terms, outs, letter, k):
+    """The outputs when `letter` is cut into k parts wherever it stands; one that lacks it is a sum."""
+    parts = []
+    for i in range(k):
+        mine = [np.array_split(a, k, t.index(letter))[i] if letter in t else a for a, t in zip(arrays, terms)]
+        parts.append(_meaning(op, mine, attrs))
+    return [np.concatenate(p, t.index(letter)) if letter in t else np.sum(p, 0) for p, t in zip(zip(*parts), outs)]
+
+
+def _letters_judged(case, yours):
+    from flowedu.core.ops.axes import parse
+    op, specs, attrs = _specs(case)
+    arrays = _arrays(case)
+    short = "softmax" if case[0] == "softmax" else "cross_entropy"
+    said = [f"  smallest case   {short} of {' and '.join(f'{n} {s.shape}' for n, s in zip(op.inputs, specs))}"
+            + "".join(f", {k}={v}" for k, v in case[2])]
+    equation = op.equation(specs, attrs)
+    said.append(f"  yours           {equation}")
+    if not isinstance(equation, str) or equation.count("->") != 1:
+        return [*said, '  an equation is a text such as "ab->ab"']
+    whole = _meaning(op, arrays, attrs)
+    terms, outs = parse(equation, len(specs))
+    for what, found, arrays_of in (("inputs", terms, arrays), ("outputs", outs, whole)):
+        if [len(t) for t in found] != [a.ndim for a in arrays_of]:
+            return [*said, f"  {what} have {', '.join(str(a.ndim) for a in arrays_of)} axes: one letter for each"]
+    sizes = {}
+    for term, a in zip((*terms, *outs), (*arrays, *whole)):
+        for letter, n in zip(term, a.shape):
+            if sizes.setdefault(letter, n) != n:
+                return [*said, f"  {letter} stands for {sizes[letter]} and for {n}: equal letters are equal sizes"]
+    for letter, k in itertools.product(sizes, (2, 3)):
+        try:
+            cut = _on_parts(op, arrays, attrs, terms, outs, letter, k)
+            works = all(c.shape == w.shape and np.allclose(c, w) for c, w in zip(cut, whole))
+        except (IndexError, ValueError):
+            works = False
+        if works and letter.isupper():
+            return [*said, f"  {letter} is a capital, but {k} devices with a part of that axis each would be right, too"]
+        if not works and not letter.isupper():
+            return [*said, f"  {letter} is small: {k} devices with a part of that axis each give other numbers"]
+    return None
+
+
+letters = Law("small letters may be cut, capitals may not", _calls, _letters_judged, _smaller_calls, cases=60)
+
+
+# ---- linear in what?
+OPS = {"add": "x + y", "mul": "x * y", "div": "x / y", "where": "x where cond, else y", "relu": "relu(x)"}
+
+
+def _groups(rng, size):
+    """(op, a group of its inputs)"""
+    from flowedu.core.ops.define import REGISTRY
+    name = rng.choice(list(OPS))
+    inputs = REGISTRY[name].inputs
+    some = rng.sample(inputs, rng.randint(1, min(size, len(inputs))))
+    return name, tuple(n for n in inputs if n in some)
+
+
+def _smaller_groups(case):
+    name, group = case
+    if len(group) > 1:
+        yield from ((name, (n,)) for n in group)
+
+
+def _adds_up(op, group, seed=0):
+    """Whether op(sum of parts) is the sum of op(part), with `group` in parts and the other inputs whole."""
+    rng = np.random.default_rng(seed)
+    draw = lambda n: rng.integers(0, 2, 8).astype(np.int8) if n == "cond" else rng.standard_normal(8)
+    given = {n: draw(n) for n in op.inputs}
+    parts = [{**given, **{n: draw(n) for n in group}} for _ in range(2)]
+    whole = {**given, **{n: parts[0][n] + parts[1][n] for n in group}}
+    return np.allclose(op.ask(op.ref, whole), sum(op.ask(op.ref, p) for p in parts))
+
+
+def _linear_judged(case, yours):
+    from flowedu.core.ops.define import REGISTRY
+    name, group = case
+    op = REGISTRY[name]
+    mine = yours[name]()
+    said = [f"  smallest case   {name}: {OPS[name]}", f"  yours           {mine!r}"]
+    if not isinstance(mine, (list, tuple)):
+        return [*said, "  a list of groups, which may be empty"]
+    listed = {frozenset((g,) if isinstance(g, str) else g) for g in mine}
+    for n in sorted(set().union(*listed) - set(op.inputs)):
+        return [*said, f"  {name} has no input {n!r}: its inputs are {', '.join(op.inputs)}"]
+    adds = _adds_up(op, group)
+    if adds == (frozenset(group) in listed):
+        return None
+    rest = [n for n in op.inputs if n not in group]
+    parts = " and ".join(f"{n} = {n}1 + {n}2" for n in group) + (f" ({', '.join(rest)} whole)" if rest else "")
+    if adds:
+        return [*said, f"  with {parts} the two results do add up: the group belongs in"]
+    return [*said, f"  with {parts} the two results do not add up"]
+
+
+linear = Law("results of parts add up, or do not", _groups, _linear_judged, _smaller_groups, cases=120)

@@ -1,0 +1,61 @@
+"""Chapter 3: what an optimizer does to a weight. Ground truth: the library's kernel, step by step."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.learn.laws import Law
+
+
+def _runs(rng, size):
+    """(rates of the steps, momentum or beta1, beta2, weight decay, bias correction, seed)"""
+    rates = tuple(rng.choice((0.1, 0.1, 0.01, 0.5)) for _ in range(rng.randint(1, 4 * size)))
+    return rates, rng.choice((0.0, 0.5, 0.9)), rng.choice((0.9, 0.999)), rng.choice((0.0, 0.0, 0.1)), rng.random() < 0.5, \
+        rng.randint(0, 99)
+
+
+def _smaller_runs(case):
+    rates, beta1, beta2, wd, corrected, seed = case
+    if len(rates) > 1:
+        yield rates[:-1], beta1, beta2, wd, corrected, seed
+        yield (rates[0],) * len(rates), beta1, beta2, wd, corrected, seed
+    if wd:
+        yield rates, beta1, beta2, 0.0, corrected, seed
+    if beta1 != 0.5:
+        yield rates, 0.5, beta2, wd, corrected, seed
+
+
+def _followed(case, yours, op, state, hyper, shown):
+    """Weight and state after each step, beside those of the kernel of `op`."""
+    import flowedu as flow
+    from flowedu.core.ops.define import REGISTRY
+    rates, _, _, wd, _, seed = case
+    rng = np.random.default_rng(seed)
+    gradients = np.round(rng.standard_normal((len(rates), 1)), 1)
+    right = [flow.tensor(v, dtype=flow.float64) for v in (np.ones(1), *(np.zeros(1) for _ in state))]
+    mine = [v.numpy().copy() for v in right]
+    for i, (rate, g) in enumerate(zip(rates, gradients)):
+        tensors = [right[0], flow.tensor(g, dtype=flow.float64), *right[1:]]
+        lr, step = flow.tensor([rate], dtype=flow.float64), flow.tensor([i], dtype=flow.int64)
+        REGISTRY[op](lr, step, *tensors, weight_decay=(wd,), **hyper)
+        w, *rest = yours(mine[0].copy(), g.copy(), [v.copy() for v in mine[1:]], rate, wd, i + 1, *hyper.values())
+        mine = [np.asarray(v) for v in (w, *rest)]
+        for name, a, b in zip(("w", *state), mine, right):
+            if a.shape != (1,) or not np.allclose(a, b.numpy(), rtol=1e-5, atol=1e-7):
+                steps = ", ".join(f"{r:g}" for r in rates[:i + 1])
+                return [f"  smallest case   w 1.0, gradients {gradients[:i + 1, 0].tolist()}, rates {steps}",
+                        f"  with            {', '.join(f'{k} {v}' for k, v in shown.items())}, decay {wd:g}",
+                        f"  after step {i + 1}    yours {name} = {np.ravel(a)[0]:.5f}, should be {b.numpy()[0]:.5f}"]
+    return None
+
+
+def _momentum_judged(case, yours):
+    return _followed(case, yours, "momentum_update", ("m",), {"beta": case[1]}, {"beta": case[1]})
+
+
+def _adam_judged(case, yours):
+    hyper = {"beta1": case[1], "beta2": case[2], "epsilon": 1e-8, "do_bias_correction": case[4]}
+    return _followed(case, yours, "adam_update", ("m", "v"), hyper, {k: v for k, v in hyper.items() if k != "epsilon"})
+
+
+momentum = Law("weight and buffer, step by step", _runs, _momentum_judged, _smaller_runs, cases=100)
+adam = Law("weight and both moments, step by step", _runs, _adam_judged, _smaller_runs, cases=100)

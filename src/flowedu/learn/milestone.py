@@ -1,0 +1,98 @@
+"""Milestones: a chapter's program, run on the student's own holes.
+
+    python -m flowedu.learn milestone 4              refuses while a hole it needs is open
+    python -m flowedu.learn milestone 4 --library    on the library's own lines
+
+chapters/04_job_functions/milestone.py has a `main()` that prints a few lines and checks itself at the end: SystemExit(1)
+after one clear line where it was missed. What it needs stands in chapter.toml, under [milestone].
+"""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from flowedu.errors import ArgumentError
+from flowedu.learn import course
+
+PATIENCE = 20                                      # times as long as it says: then it will not end
+
+
+def find(number: str, home: Path) -> course.Chapter:
+    """The chapter whose milestone it is. Raises ArgumentError: it has none."""
+    there = [c for c in course.chapters(home) if c.milestone is not None]
+    for c in there:
+        if str(c.number) == number:
+            return c
+    raise ArgumentError(f"chapter {number or '?'} has no milestone", got=number or "nothing",
+                        expected=", ".join(str(c.number) for c in there), fix="make milestone-4, say")
+
+
+def missing(runner, milestone: course.Milestone) -> list[str]:
+    """A line for each hole that is still open: not begun, wrong, or a target without a star."""
+    lines = []
+    for id in milestone.needs:
+        hole = course.find(id, runner.home)
+        right, _ = runner.check(hole, fresh=False)
+        row = runner.progress.row(id)
+        if right and (row["stars"] or not hole.stars):
+            continue
+        state = "no star yet" if right else row["state"]
+        what = f"make check EX={id}" if runner.file(hole).exists() else f"make start CH={hole.chapter}"
+        lines.append(f"  {hole.short[:40]:40s} {state:12s} {what}")
+    return lines
+
+
+def run(runner, chapter: course.Chapter, library: bool = False) -> int:
+    """The exit status of the program. It runs in a process of its own, in the folder that the command was given in."""
+    wanted = chapter.milestone
+    env = {k: v for k, v in os.environ.items() if k not in ("FLOWEDU_HOLES", "FLOWEDU_HOLES_ONLY")}
+    if not library:
+        open_ones = missing(runner, wanted)
+        if open_ones:
+            print(f"milestone {chapter.number}, {wanted.title}: it runs on holes of yours that are not filled yet")
+            print("\n".join(open_ones))
+            return 1
+        env |= {"FLOWEDU_HOLES": str(runner.work.resolve()), "FLOWEDU_HOLES_ONLY": " ".join(wanted.needs)}
+    print(f"milestone {chapter.number}: {wanted.title}   about {wanted.seconds} s", flush=True)
+    command = [sys.executable, "-m", "flowedu.learn.milestone", str(chapter.folder / "milestone.py")]
+    limit = PATIENCE * wanted.seconds
+    try:
+        code = subprocess.run(command, env=env, timeout=limit).returncode
+    except subprocess.TimeoutExpired:
+        print(f"milestone {chapter.number} missed: it had not ended after {limit} s; about {wanted.seconds} are usual")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    if code < 0:
+        print(f"milestone {chapter.number} missed: the process was ended by {signal.Signals(-code).name}")
+    return code
+
+
+def main(arguments: Sequence[str]) -> int:
+    """In the other process: the program in the file `arguments[0]`. What an answer raises there is told in a student's
+    words, without a traceback."""
+    from flowedu.learn.exercises import load
+    from flowedu.learn.judge import said
+    from flowedu.learn.swap import whose
+
+    print(whose(), flush=True)
+    try:
+        load(Path(arguments[0])).main()
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        files = [f.filename for f in traceback.extract_tb(error.__traceback__)]
+        work = Path(os.environ.get("FLOWEDU_HOLES", "/nowhere"))
+        yours = [f for f in files if Path(f).parent == work]
+        print("\n".join(said(error, Path((yours or [arguments[0]])[-1]))["lines"]))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,247 @@
+"""Whatever a work file, its folder or the state file is: one clear line, nothing lost, and the next check works."""
+import json
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from common import HANGS
+from flowedu.learn import course, limits
+from flowedu.learn.progress import Progress
+from flowedu.learn.runner import Runner, main
+from flowedu.learn.watch import settled
+
+STRIDES = course.find("1.1")
+RIGHT = "def row_major(shape):\n    out, step = [], 1\n    for n in reversed(shape):\n        out.append(step)\n" \
+        "        step *= max(n, 1)\n    return tuple(reversed(out))\n"
+
+
+@pytest.fixture
+def runner(tmp_path):
+    r = Runner(course.HOME, tmp_path / "work")
+    r.start(1)
+    return r
+
+
+def said_of(runner, content: bytes):
+    runner.file(STRIDES).write_bytes(content)
+    right, lines = runner.check(STRIDES)
+    assert len(lines) <= 12 and not any("Traceback" in t or len(t) > 100 for t in lines), lines
+    return right, "\n".join(lines)
+
+
+def command(work, *arguments, **more):
+    return subprocess.run([sys.executable, "-m", "flowedu.learn", *arguments, "--work", str(work)], capture_output=True,
+                          text=True, timeout=HANGS, **more)
+
+
+@pytest.mark.parametrize("content, words", [
+    (b"", "has no function row_major"),
+    (b"def row_major(shape)\n    return ()\n", "SyntaxError"),
+    (b"def row_major(shape):\n\tif shape:\n        return ()\n", "TabError"),
+    (b"def row_major(shape):\n    return 'gr\xfc\xdfe'\n", "utf-8"),
+    (b"def row_major(shape):\n    return ()\n\0", "null bytes"),
+    (b"row_major = 3\n", "has no function row_major"),
+    (b"from flowedu.core.values.spec import row_major\n", "has no function row_major"),
+    (b"class row_major:\n    pass\n", "has no function row_major"),
+    (b"def row_major(shape, more):\n    return ()\n", "TypeError"),
+    (b"def row_major(*, shape):\n    return ()\n", "keep the parameters"),
+    (b"import no_such_module\n", "no_such_module"),
+    (b"def row_major(shape):\n    return row_major(shape)\n", "RecursionError"),
+    (b"def row_major(shape):\n    raise KeyboardInterrupt\n", "KeyboardInterrupt"),
+    (b"def row_major(shape):\n    raise BaseException('a' * 9999)\n", "BaseException: aaa"),
+    (b"def row_major(shape):\n    return None\n", "yours           None"),
+    (b"def row_major(shape):\n    yield 1\n", "yours"),
+    (b"async def row_major(shape):\n    return ()\n", "yours"),
+    (b"class A:\n    def __repr__(self): raise ValueError('no repr')\ndef row_major(shape):\n    return A()\n", "no repr"),
+    (b"import sys\nsys.stdout.close(); sys.stderr.close()\ndef row_major(shape):\n    return ()\n", "smallest case"),
+    (b"import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()\n"
+     b"def row_major(shape):\n    return ()\n", "smallest case"),
+])
+def test_a_work_file_of_any_kind(runner, content, words):
+    right, said = said_of(runner, content)
+    assert not right and words in said, said
+    assert runner.file(STRIDES).read_bytes() == content                # what was written stays
+    assert said_of(runner, RIGHT.encode())[0]
+
+
+@pytest.mark.parametrize("content", [b"\xef\xbb\xbf" + RIGHT.encode(), RIGHT.replace("\n", "\r\n").encode(),
+                                     RIGHT.replace("    ", "\t").encode(),
+                                     b"# -*- coding: latin-1 -*-\n# gr\xfc\xdfe\n" + RIGHT.encode()],
+                         ids=["mark of the byte order", "line ends of Windows", "tabs", "latin-1, declared"])
+def test_a_right_answer_in_any_dress_is_right(runner, content):
+    assert said_of(runner, content)[0]
+
+
+@pytest.mark.parametrize("loop", ["sum(range(10 ** 12))", "list(iter(int, 1)) if False else all(iter(lambda: 1, 0))",
+                                  "__import__('time').sleep(1000)", "__import__('os').kill(__import__('os').getpid(), 19)"])
+def test_an_endless_call_into_c_ends_and_says_where(runner, loop):
+    file = runner.file(STRIDES)
+    file.write_text(f"def row_major(shape):\n    return {loop}\n")
+    verdict = limits.judged(STRIDES, file, course.HOME, seconds=6.0)
+    assert verdict["state"] == "wrong" and "no answer after 6 seconds" in verdict["lines"][0], verdict
+    if "19" not in loop:                                               # a process that is stopped says nothing more
+        assert verdict["lines"][1].split()[:2] == ["line", "2"], verdict
+
+
+def test_ten_gigabytes(runner):
+    _, said = said_of(runner, b"def row_major(shape):\n    x = [0] * (10 << 30)\n    return x\n")
+    assert "MemoryError" in said or "memory" in said
+
+
+def test_a_work_file_that_is_gone_or_is_a_folder(runner, capsys):
+    file, work = runner.file(STRIDES), str(runner.work)
+    file.unlink()
+    assert main(["check", "1.1", "--work", work]) == 1 and "not begun   `make start CH=1` makes" in capsys.readouterr().out
+    file.mkdir()
+    assert main(["check", "1.1", "--work", work]) == 2
+    said = capsys.readouterr().err
+    assert "Is a directory" in said and str(file) in said and said.count("\n") == 1
+    file.rmdir()
+    assert main(["start", "1", "--work", work]) == 0 and said_of(runner, RIGHT.encode())[0]
+
+
+def test_a_work_folder_that_is_a_file(tmp_path, capsys):
+    (tmp_path / "work").write_text("mine")
+    for what in ("start", "check", "list", "hint"):
+        assert main([what, *(["1.1"] if what in ("check", "hint") else []), "--work", str(tmp_path / "work")]) in (0, 1, 2)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+    assert (tmp_path / "work").read_text() == "mine"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"version": 1}', '{"version": 2, "holes": {}}',
+                                  '{"version": 1, "holes": []}', '{"version": 1, "holes": {"1.1": 3}}',
+                                  '{"version": 1, "holes": {"1.1": {"state": "best"}}}',
+                                  '{"version": 1, "holes": {"1.1": {"checks": "many"}}}', "\udcff"])
+def test_a_state_file_of_any_kind_is_put_aside(runner, text):
+    said_of(runner, RIGHT.encode())
+    runner.progress.file.write_bytes(text.encode(errors="surrogateescape"))
+    done = command(runner.work, "check", "1.1")
+    assert done.returncode == 0 and "could not be read" in done.stdout and "right." in done.stdout, done
+    assert runner.work.joinpath(".course.broken").read_bytes() == text.encode(errors="surrogateescape")
+    assert json.loads(runner.progress.file.read_text())["holes"]["1.1"]["state"] == "right"
+
+
+def test_a_state_file_that_cannot_be_written_takes_no_verdict_away(runner, monkeypatch):
+    def full(*a):
+        raise OSError(28, "No space left on device")
+
+    said_of(runner, RIGHT.encode())
+    before = runner.progress.file.read_text()
+    monkeypatch.setattr(os, "replace", full)
+    right, said = said_of(runner, RIGHT.encode())
+    assert right and "right." in said and "could not be written down: No space left on device" in said
+    assert "No space left" in "\n".join(runner.hint(STRIDES))
+    monkeypatch.undo()
+    assert runner.progress.file.read_text() == before and sorted(p.suffix for p in runner.work.glob(".*")) == [".json"]
+    assert said_of(runner, RIGHT.encode())[0]
+
+
+def test_a_disk_that_takes_no_more(runner):
+    """Files may have ten bytes, then what a verdict needs: nothing half written stays, and what was there is as it was."""
+    said_of(runner, RIGHT.encode())
+    before = {p.name: p.read_bytes() for p in runner.work.iterdir()}
+
+    def small(limit):
+        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    done = command(runner.work, "start", "2", preexec_fn=small(10))
+    assert done.returncode == 2 and done.stderr.startswith("File too large") and done.stderr.count("\n") == 1
+    assert {p.name: p.read_bytes() for p in runner.work.iterdir()} == before
+    done = command(runner.work, "hint", "1.2", preexec_fn=small(10))
+    assert done.returncode == 0 and "hint 1 of 3" in done.stdout and "could not be written down" in done.stdout
+    done = command(runner.work, "check", "1.1", preexec_fn=small(4096))
+    assert done.returncode == 0 and "right." in done.stdout, done
+
+
+def test_two_at_once_keep_what_the_other_found(runner):
+    one, two = Runner(course.HOME, runner.work), Runner(course.HOME, runner.work)
+    one.hint(STRIDES)
+    two.hint(course.find("1.2"))
+    two.hint(course.find("1.2"))
+    one.hint(STRIDES)
+    rows = Progress(runner.work).rows
+    assert (rows["1.1"]["hints"], rows["1.2"]["hints"]) == (2, 2)
+
+
+def test_ctrl_c_in_a_check(runner):
+    runner.file(STRIDES).write_text("print('begun', flush=True)\nwhile True: pass\n")
+    child = subprocess.Popen([sys.executable, "-m", "flowedu.learn", "check", "1.1", "--work", str(runner.work)],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    limit = time.monotonic() + HANGS
+    while not (kids := Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()):
+        assert time.monotonic() < limit and child.poll() is None
+        time.sleep(0.02)
+    os.kill(child.pid, signal.SIGINT)
+    _, err = child.communicate(timeout=HANGS)
+    assert child.returncode == 130 and err.strip() == "stopped; nothing was lost"
+    assert not any(Path(f"/proc/{k}").exists() for k in kids)          # the answer ends, too
+    assert said_of(runner, RIGHT.encode())[0]
+
+
+def test_ctrl_c_in_watch(runner):
+    terminal, theirs = pty.openpty()
+    child = subprocess.Popen([sys.executable, "-m", "flowedu.learn", "watch", "--work", str(runner.work)], stdin=theirs,
+                             stdout=theirs, stderr=subprocess.PIPE, env={**os.environ, "NO_COLOR": "1"}, text=True)
+    os.close(theirs)
+    seen = ""
+    while "not begun" not in seen:
+        seen += os.read(terminal, 4096).decode()
+    os.kill(child.pid, signal.SIGINT)
+    assert child.communicate(timeout=HANGS)[1] == "" and child.returncode == 0
+    os.close(terminal)
+
+
+def test_a_file_saved_in_two_steps_is_looked_at_once_it_is_whole(tmp_path):
+    import threading
+    file = tmp_path / "answer.py"
+    file.write_text("old")
+
+    def save():
+        file.write_text("")
+        time.sleep(0.1)
+        file.write_text(RIGHT)
+
+    thread = threading.Thread(target=save)
+    thread.start()
+    while file.stat().st_size == 3:
+        time.sleep(0.001)
+    assert settled(file, patience=HANGS)[1] == len(RIGHT)
+    thread.join()
+    file.unlink()
+    assert settled(file, patience=0.1) is None
+
+
+@pytest.mark.parametrize("arguments, environment, words", [
+    (["start", "four"], {}, "CH is no number"),
+    (["check", "1.1"], {"SEED": "x"}, "SEED is no number"),
+    (["check", "strides"], {}, "there is no exercise strides"),
+    (["solution", "99.1"], {}, "there is no exercise 99.1"),
+])
+def test_arguments(tmp_path, capsys, monkeypatch, arguments, environment, words):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert main([*arguments, "--work", str(tmp_path)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_reader_who_reads_no_more(runner):
+    done = subprocess.Popen([sys.executable, "-u", "-m", "flowedu.learn", "list", "--work", str(runner.work)],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    done.stdout.close()
+    assert done.stderr.read() == b"" and done.wait() == 1
+
+
+def test_a_broken_answer_does_not_run_as_part_of_the_library(runner):
+    runner.file(STRIDES).write_text("def row_major(shape)\n")
+    done = subprocess.run([sys.executable, "-c", "import flowedu"], capture_output=True, text=True,
+                          env={**os.environ, "FLOWEDU_HOLES": str(runner.work)})
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "SyntaxError" in done.stderr and "make check EX=1.1" in done.stderr and str(runner.file(STRIDES)) in done.stderr

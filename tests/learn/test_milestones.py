@@ -1,0 +1,108 @@
+"""Milestones: a chapter's program on a student's holes. It refuses while one is open, and ends with a check of its own."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common import HANGS
+from flowedu.learn import authors, course, milestone
+from flowedu.learn.runner import Runner, main
+
+WITH = [c for c in course.chapters() if c.milestone is not None]
+OPEN = "milestone {}, {}: it runs on holes of yours that are not filled yet"
+
+
+def command(folder, *arguments):
+    return subprocess.run([sys.executable, "-m", "flowedu.learn", *arguments], capture_output=True, text=True, cwd=folder,
+                          timeout=HANGS, env={**os.environ, "FLOWEDU_NUM_THREADS": "2"})
+
+
+def answered(runner, holes):
+    """The library's own lines as answers."""
+    for h in holes:
+        runner.file(h).parent.mkdir(parents=True, exist_ok=True)
+        runner.file(h).write_text(authors.library(h))
+
+
+@pytest.mark.parametrize("chapter", WITH, ids=lambda c: c.folder.name)
+def test_what_a_milestone_needs_is_there(chapter):
+    wanted = chapter.milestone
+    assert (chapter.folder / "milestone.py").exists() and wanted.seconds <= 60 and wanted.title
+    needed = [course.find(id) for id in wanted.needs]
+    assert needed and all(h.id in wanted.needs and h.chapter <= chapter.number for h in needed)
+
+
+@pytest.mark.parametrize("chapter", WITH, ids=lambda c: c.folder.name)
+def test_a_milestone_is_reached_on_the_librarys_lines(chapter, tmp_path):
+    done = command(tmp_path, "milestone", str(chapter.number), "--library")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all of it the library's" in done.stdout and f"milestone {chapter.number} reached" in done.stdout
+
+
+@pytest.mark.parametrize("chapter", WITH, ids=lambda c: c.folder.name)
+def test_a_milestone_runs_on_answers(chapter, tmp_path):
+    runner = Runner(course.HOME, tmp_path / "work")
+    answered(runner, [course.find(id) for id in chapter.milestone.needs])
+    done = command(tmp_path, "milestone", str(chapter.number))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"milestone {chapter.number} reached" in done.stdout
+    assert all(f"{id}_" in done.stdout.partition("yours:")[2].partition("\n")[0] for id in chapter.milestone.needs)
+
+
+def test_it_refuses_while_a_hole_is_open(tmp_path, capsys):
+    four = next(c for c in WITH if c.number == 4)
+    work = str(tmp_path / "work")
+    assert main(["milestone", "4", "--work", work]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == OPEN.format(4, four.milestone.title)
+    assert [line.split()[0] for line in said[1:]] == list(four.milestone.needs)
+    assert all(line.endswith("make start CH=4") for line in said[1:])
+    main(["start", "4", "--work", work])
+    capsys.readouterr()
+    place, bound = course.find("4.3"), course.find("4.2")
+    Path(work, bound.file).write_text(authors.library(bound))
+    assert main(["milestone", "4", "--work", work]) == 1               # the stub of a target is right, and has no star
+    said = capsys.readouterr().out
+    assert "4.2" not in said and f"{place.short:40s}   no star yet  make check EX=4.3".split() == next(
+        line.split() for line in said.splitlines() if "4.3" in line)
+
+
+def test_an_answer_that_fails_in_a_milestone_is_told_without_a_traceback(tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    place = course.find("4.3")
+    (work / place.file).write_text("def place(buffers):\n    return buffers[10 ** 6]\n")
+    program = tmp_path / "milestone.py"
+    program.write_text("from flowedu.core.graph.memory import place\n\n\ndef main():\n    place([1])\n")
+    done = subprocess.run([sys.executable, "-m", "flowedu.learn.milestone", str(program)], capture_output=True, text=True,
+                          env={**os.environ, "FLOWEDU_HOLES": str(work)}, timeout=HANGS)
+    assert done.returncode == 1 and "Traceback" not in done.stderr + done.stdout
+    assert "IndexError" in done.stdout and "line 2" in done.stdout and "buffers[10 ** 6]" in done.stdout
+
+
+@pytest.mark.parametrize("body, said", [("while True:\n        pass", "had not ended after"),
+                                        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV"),
+                                        ("raise SystemExit(1)", "")])
+def test_a_program_that_does_not_end_well(body, said, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(milestone, "PATIENCE", 5)
+    (tmp_path / "milestone.py").write_text(f"def main():\n    {body}\n")
+    chapter = course.Chapter(4, "", 1, tmp_path, [], course.Milestone("a title", (), 1))
+    assert milestone.run(Runner(course.HOME, tmp_path / "work"), chapter, library=True) != 0
+    assert said in capfd.readouterr().out
+
+
+def test_others_are_not_swapped_in(tmp_path):
+    """FLOWEDU_HOLES_ONLY: what a milestone does not need stays the library's, finished or not."""
+    place, bound = course.find("4.3"), course.find("4.2")
+    (tmp_path / place.file).write_text("def place(buffers):\n    return 7\n")
+    (tmp_path / bound.file).write_text("def lower_bound(buffers, steps):\n    return 8\n")
+    program = "from flowedu.core.graph.memory import place, lower_bound; print(place([]), lower_bound([], 1))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANGS,
+                          env={**os.environ, "FLOWEDU_HOLES": str(tmp_path), "FLOWEDU_HOLES_ONLY": "4.2"})
+    assert done.stdout.split() == ["0", "8"], done.stderr
+
+
+def test_a_chapter_without_one(tmp_path, capsys):
+    assert main(["milestone", "99", "--work", str(tmp_path)]) == 2 and "no milestone" in capsys.readouterr().err

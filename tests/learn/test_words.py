@@ -1,0 +1,162 @@
+"""What a student reads: failures, hints, what comes next, whose code runs; exit statuses, SEED and DEBUG."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+from flowedu.learn import course, swap
+from flowedu.learn.judge import judged, names_at_hand, stub
+from flowedu.learn.laws import law
+from flowedu.learn.runner import Runner, main
+from flowedu.learn.source import file_of
+
+HOLES = course.holes()
+ENDS_MEET = """
+def place(buffers):
+    placed, size = [], 0
+    for b in buffers:
+        if b.in_arena:
+            b.offset = 0
+            for o in sorted(placed, key=lambda o: o.offset):
+                if o.first < b.last and b.first < o.last and b.offset < o.offset + rounded(o.nbytes):
+                    b.offset = o.offset + rounded(o.nbytes)
+            placed.append(b)
+            size = max(size, b.offset + rounded(b.nbytes))
+    return size
+"""
+DETACHED = """
+def sigmoid_x(dy, y):
+    return dy * y.detach() * (1 - y)
+
+
+def tanh_x(dy, y):
+    return dy * (1 - square(y))
+
+
+def softplus_x(dy, x):
+    return dy * sigmoid(x)
+"""
+TRANSPOSED = """
+def da(dy, b, transpose_a, transpose_b):
+    return matmul(b, dy, transpose_a=transpose_b, transpose_b=True) if transpose_a else matmul(
+        dy, b, transpose_b=not transpose_b)
+
+
+def db(dy, a, transpose_a, transpose_b):
+    return matmul(a, dy, transpose_a=not transpose_a)
+"""
+TEXTS = [("4.3", ENDS_MEET, """
+4.3 place                                     law 1 of 2: no two live results overlap
+  smallest case   a: 64 bytes, steps 0 to 0   b: 64 bytes, steps 0 to 0
+  yours           a at 0, b at 0
+  both are alive at step 0: a kernel would overwrite what it is reading
+  why   chapters/04_job_functions/plan.md#the-arena
+  h: hint 1 of 3"""), ("2.4", DETACHED, """
+2.4 the gradients of sigmoid, tanh, softplus  law 3 of 4: its own gradient is right, too
+  smallest case   sigmoid at x = 0.5, dy = 1.0
+  first gradient  yours 0.2350, by differences 0.2350   ok
+  second          yours -0.1463, by differences -0.0576
+  a factor has no history: what went through numpy() or detach() is a constant
+  why   chapters/02_ops/gradients.md#gradients-are-written-in-ops
+  h: hint 1 of 3"""), ("2.5", TRANSPOSED, """
+2.5 the gradient of matmul                    law 1 of 2: as by differences
+  smallest case   a (1, 2), b (1, 2), transpose_b
+  yours           db has the shape (2, 1), b has (1, 2)
+  in letters      mk,kn->mn: dy is mn; which letters have da and db?
+  why   chapters/02_ops/gradients.md#gradients-are-written-in-ops
+  h: hint 1 of 3""")]
+
+
+@pytest.fixture
+def runner(tmp_path):
+    return Runner(course.HOME, tmp_path / "work")
+
+
+@pytest.mark.parametrize("id, answer, text", TEXTS, ids=[t[0] for t in TEXTS])
+def test_the_smallest_case_in_the_words_of_the_lesson(runner, id, answer, text):
+    hole = course.find(id)
+    runner.work.mkdir()
+    runner.file(hole).write_text(answer)
+    right, lines = runner.check(hole)
+    assert not right and lines == text.strip().splitlines()
+
+
+@pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
+def test_headlines_are_whole(runner, hole):
+    for i, name in enumerate(hole.laws, 1):
+        title = f"law {i} of {len(hole.laws)}: {law(name).title}"
+        verdict = {"state": "wrong", "title": title, "lines": [], "stars": 0}
+        assert runner.told(hole, verdict, runner.file(hole))[0].endswith(title)
+
+
+@pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
+def test_a_work_file_says_what_it_needs_to(hole):
+    text = stub(hole, file_of(hole.module).read_text())
+    assert hole.page in text and (course.HOME / hole.page.partition("#")[0]).exists()
+    assert all(c.isalnum() or c in "._-" for c in hole.file), hole.file
+    compile(text, hole.file, "exec")
+
+
+def test_names_at_hand():
+    source = "import numpy as np\nfrom a import b, c as d\nK = 3\n" \
+             "def f(x: d) -> 'Y':\n    return np.sum(b(x) + K) + _g(len(x))\n" \
+             "def _g(x): return f(x)\nclass Y:\n    def m(self): return Y\n"
+    assert names_at_hand(source, ["f"]) == ["K", "b", "np"] and names_at_hand(source, ["f", "Y.m"]) == ["K", "b", "np"]
+    assert names_at_hand(source, ["no_function.grad.x"]) == []
+
+
+def test_what_comes_next_and_the_exit_status(tmp_path, capsys):
+    work = tmp_path / "work"
+    main(["start", "1", "--work", str(work)])
+    capsys.readouterr()
+    (work / "1.1_strides.py").write_text("def row_major(shape):\n    return tuple(shape)\n")
+    assert main(["check", "1.1", "--work", str(work)]) == 1 and "next: " not in capsys.readouterr().out
+    (work / "1.1_strides.py").write_text("\n".join(Runner(course.HOME, work).solution(course.find("1.1"), True)))
+    assert main(["check", "1.1", "--work", str(work)]) == 0
+    said = capsys.readouterr().out
+    assert "make solution EX=1.1" in said and f"next: 1.2 broadcasting (20 minutes)   {work}/1.2_broadcasting.py" in said
+    assert main(["solution", "1.2", "--work", str(work)]) == 0 and "FORCE=1" in capsys.readouterr().out
+
+
+def test_hints_come_one_by_one_and_then_all(runner):
+    runner.work.mkdir()
+    hole = course.find("1.3")
+    for i, text in enumerate(hole.hints, 1):
+        assert runner.hint(hole) == [f"1.3 a slice is a view   hint {i} of 3", f"  {text}"]
+    again = [f"  {i}. {t}" for i, t in enumerate(hole.hints, 1)]
+    assert runner.hint(hole) == ["1.3 a slice is a view   all 3 hints", *again]
+    assert runner.progress.row("1.3")["hints"] == 3
+
+
+def test_another_seed_draws_other_cases(tmp_path):
+    """The same cases for the same seed, others for another."""
+    file, hole = tmp_path / "answer.py", course.find("1.1")
+
+    def shapes(seed):
+        seen = tmp_path / f"{seed}.txt"
+        file.write_text(f"def row_major(shape):\n    open({str(seen)!r}, 'a').write(repr(tuple(shape)))\n"
+                        "    out, step = [], 1\n    for n in reversed(shape):\n        out.append(step)\n"
+                        "        step *= max(n, 1)\n    return tuple(reversed(out))\n")
+        assert judged(hole, file, seed)["state"] == "right"
+        found = seen.read_text()
+        seen.unlink()
+        return found
+
+    assert shapes(0) == shapes(0) != shapes(5)
+
+
+def test_debug_runs_in_the_foreground(tmp_path):
+    """breakpoint() gets what is typed, and no limit ends it."""
+    (tmp_path / "1.1_strides.py").write_text("def row_major(shape):\n    mine = 6 * 7\n    breakpoint()\n    return ()\n")
+    done = subprocess.run([sys.executable, "-m", "flowedu.learn", "check", "1.1", "--work", str(tmp_path)], text=True,
+                          input="p mine\np shape\nq\n", capture_output=True, env={**os.environ, "DEBUG": "1"})
+    assert done.returncode == 1 and "42" in done.stdout and "(Pdb)" in done.stdout and "Traceback" not in done.stderr
+
+
+def test_whose_names_whole_names_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(swap, "_running", {"flowedu.core.graph.memory.place": tmp_path / "4.3_place.py"})
+    assert swap.whose("place") == swap.whose("memory.place") == f"flowedu.core.graph.memory.place: {tmp_path}/4.3_place.py"
+    assert swap.whose("ace") == "ace: the library's" and swap.whose() == "yours: 4.3_place"
+    monkeypatch.setattr(swap, "_running", {})
+    assert swap.whose() == "all of it the library's"
