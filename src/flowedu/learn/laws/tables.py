@@ -52,7 +52,7 @@ def _rows_judged(case, yours):
         want = np.where(mine, np.take(table, indices, axis), np.float32(0))
         got = yours(part, indices, axis, first, shape[axis])
         if getattr(got, "shape", None) != want.shape or not np.array_equal(got, want):
-            return [_said(case, first, part), *pair("should be", getattr(got, "tolist", lambda: got)(), want.tolist())]
+            return [_said(case, first, part), *pair("should be", np.asarray(got).tolist(), want.tolist())]
         if got.dtype != want.dtype:
             return [_said(case, first, part), *pair("should be", str(got.dtype), str(want.dtype))]
     return None
