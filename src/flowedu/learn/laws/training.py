@@ -188,8 +188,8 @@ def _bill_judged(case, yours):
             f"  should be       {'1.5' if stage == 1 else '1' if stage == 2 else 'between 1 and 1.5'} of it"]
 
 
-same_losses = Law("losses are those without ZeRO", _trainings, _losses_judged, _smaller_trainings, cases=12)
+same_losses = Law("losses are those without ZeRO", _trainings, _losses_judged, _smaller_trainings, cases=8)
 casts = Law("a cast where it is due, and nowhere else", _readings, _casts_judged, _smaller_readings, cases=60)
 bill = Law("stage 1 moves 1.5 of data parallelism's bytes, stage 2 as much",
            lambda rng, size: (32 * size, rng.randint(1, 3)), _bill_judged,
-           lambda case: [(32, case[1])] if case[0] > 32 else [], cases=9)
+           lambda case: [(32, case[1])] if case[0] > 32 else [], cases=6)
