@@ -1,0 +1,4 @@
+# ranks.neighbours
+def ring_all_reduce(x):
+    comm.all_reduce(x)
+    return x
