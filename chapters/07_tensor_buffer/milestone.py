@@ -22,7 +22,8 @@ def learned(files, labels, test_files, test_labels) -> float:
     for epoch in range(1, EPOCHS + 1):
         loss, speed = demo.train_epoch(train_job, files, labels, rng, f"epoch {epoch}")
         found = demo.accuracy(eval_job, test_files, test_labels)
-        print(f"epoch {epoch}: loss {loss:.3f}, {found:.1%} of {len(test_files):,} digits, {speed:,.0f} files/s", flush=True)
+        told = f"{found:.1%} of {len(test_files):,} digits, {speed:,.0f} files/s"
+        print(f"epoch {epoch}: loss {loss:.3f}, {told}", flush=True)
     return found
 
 
