@@ -1,4 +1,4 @@
-"""Milestone 5: MobileNetV2 learns, as a graph, for a part of an epoch; what your passes made of it, beside the library's."""
+"""Milestone 5: MobileNetV2 learns, as a graph, for part of an epoch; what your passes made of it, beside the library's."""
 import argparse
 import os
 import subprocess
