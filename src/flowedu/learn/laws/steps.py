@@ -111,8 +111,9 @@ def _again_judged(case, yours):
 
 
 def _once_judged(case, yours):
+    from flowedu.core.ops.define import REGISTRY
     operators = _trained(case, case[0])[2]._compiled.operators             # as they were appended, before the passes
-    again, made = sum(o.node.op.name == "tanh" for o in operators), case[0] * case[1]
+    again, made = sum(o.node.op is REGISTRY["tanh"] for o in operators), case[0] * case[1]
     if again <= 2 * made:
         return None
     return [_block_said(case), f"  yours           {made} calls of tanh are made again {again - made} times",
