@@ -30,6 +30,14 @@ def _pairs(partial):
     return draw
 
 
+def _sums(rng, size):
+    """Pairs whose source has partial sums."""
+    while True:
+        case = _pairs(True)(rng, size)
+        if case[0].partial:
+            return case
+
+
 def _smaller_pairs(case):
     src, dst, shape = case
     for i, n in enumerate(shape):
@@ -97,10 +105,9 @@ def _same_total_judged(case, yours):
     return None if sent == total else [_pair_said(case), f"  messages of {sent} elements in all, moved says {total}"]
 
 
-arrives = Law("everybody is sent what it lacks, nobody what it has", _pairs(False), _messages_judged, _smaller_pairs, 120)
+arrives = Law("everybody is sent just what it lacks", _pairs(False), _messages_judged, _smaller_pairs, 120)
 total = Law("moved: the elements that travel", _pairs(False), _moved_judged, _smaller_pairs, 120)
-same_total = Law("moved is the sum of the messages, of partial targets, too", _pairs(True), _same_total_judged,
-                 _smaller_pairs, 80)
+same_total = Law("moved is the sum of the messages", _pairs(True), _same_total_judged, _smaller_pairs, 80)
 
 
 # ---- where a sum is finished
@@ -124,8 +131,8 @@ def _stops_judged(case, yours):
     return None
 
 
-stops_fit = Law("a stop is a layout that the value fits, without partial sums", _pairs(True), _stops_judged,
-                _smaller_pairs, 120)
+stops_fit = Law("a stop fits the value and has no P", _sums, _stops_judged,
+                lambda case: (c for c in _smaller_pairs(case) if c[0].partial), 120)
 _STOPS = own("stops", "flowedu.core.sbp.boxing.primitives")
 
 JOURNEYS = (                           # sbp, first device, grid of the source and of the target, of (512, 512) float32

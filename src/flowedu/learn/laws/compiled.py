@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import random
+import textwrap
 
 import numpy as np
 
 from flowedu.learn.laws import Law
-from flowedu.learn.laws.plans import _own, _text
+from flowedu.learn.laws.plans import _own
 
 
 def _run(graph, given):
@@ -26,26 +27,46 @@ def _run(graph, given):
     return [known[v].copy() for v in graph.outputs], {n: known[v] for n, v in graph.variables.items()}
 
 
+SHORT = {"conv2d_last": "c", "batch_norm_infer": "n", "conv2d_last_norm": "cn", "matmul": "m", "transpose": "t"}
+
+
+def _program(label, graph, names, most):
+    """The calls of a graph in lines of at most 100 columns. names: {value: name}, which learns those that are new."""
+    calls = []
+    for node in graph.nodes:
+        for v in node.outputs:
+            names.setdefault(v, SHORT.get(node.op.name, node.op.name[0]) + str(len(names)))
+        given = ", ".join(names.get(v, v.name) for v in node.inputs if v.kind != "host")
+        calls.append(f"{', '.join(names[v] for v in node.outputs) or 'in place'}: {node.op.name}({given})")
+    lines = textwrap.wrap("; ".join(calls) or "nothing", 80)[:most]
+    return [f"  {label:16}{lines[0]}", *[f"{'':18}{line}" for line in lines[1:]]]
+
+
 def _judged(made):
     """A judge: outputs and variables after one run, and after a second with other numbers in them."""
     def judge(case, yours):
         graph, given = made(case)
-        before, fetched = _text(graph), ", ".join(v.name for v in graph.outputs)
+        names: dict = {}
+        said = _program("smallest case", graph, names, 2)
         want = [_run(graph, numbers) for numbers in given]
+        if graph.outputs:
+            said.append(f"  {'fetched':16}{', '.join(names[v] for v in graph.outputs)}")
+        fetched = list(graph.outputs)
         yours(graph)
-        said = [f"  smallest case   {before}", f"  fetched         {fetched}",
-                f"  yours           {_text(graph) or 'nothing'}"]
+        said += _program("yours", graph, names, 2)
         for numbers, (outputs, variables) in zip(given, want):
             try:
                 got, written = _run(graph, numbers)
             except KeyError as error:
-                return [*said, f"  {getattr(error.args[0], 'name', error)} is read, and no node in front makes it"]
-            for v, a, b in zip(graph.outputs, got, outputs):
+                missing = error.args[0]
+                return [*said, f"  {names.get(missing, missing)} is read, and no node in front makes it"]
+            for v, a, b in zip(fetched, got, outputs):
                 if a.shape != b.shape or not np.allclose(a, b, rtol=1e-4, atol=1e-5):
-                    return [*said, f"  {v.name} has other values than before"]
+                    return [*said, f"  {names[v]} has other values than before"]
             for name, b in variables.items():
                 if not np.allclose(written[name], b, rtol=1e-4, atol=1e-5):
-                    return [*said, f"  {name} is {written[name].ravel()[0]:.4f} ... afterwards, not {b.ravel()[0]:.4f} ..."]
+                    stopped = "; step is -1, which means: no update" if numbers.get("step", 0) == -1 else ""
+                    return [*said, f"  {name} is {written[name].flat[0]:.4f} ... afterwards, not {b.flat[0]:.4f}{stopped}"]
         return None
     return judge
 
@@ -117,7 +138,7 @@ def _image_graph(case):
     return g, sets
 
 
-folded = Law("values as before, also with other statistics", _images, _judged(_image_graph),
+folded = Law("values as before, with any statistics", _images, _judged(_image_graph),
              lambda case: _less(case, _image_graph), cases=200)
 _FOLD = _own("fold_norm", "flowedu.fast.passes.fold_norm")
 
@@ -159,7 +180,8 @@ def _update_graph(case):
     rate, step = g.host("rate", Spec((1,), float32)), g.input("step", Spec((1,), int64))
     g.outputs, grads = [], []
     with g.building():
-        known["w0 as a view"] = REGISTRY["transpose"](known["w0"], perm=(1, 0))
+        if any(row[0] == "w0 as a view" for row in rows):
+            known["w0 as a view"] = REGISTRY["transpose"](known["w0"], perm=(1, 0))
         if may_stop:
             step = REGISTRY["identity"](step)
         for left, right, transposed, elsewhere, _, again in rows:

@@ -210,6 +210,6 @@ def _peak_judged(case, yours):
             "  one micro-batch's activations are alive at a time, if each is finished before the next"]
 
 
-accumulated = Law("losses and weights as a loop over micro-batches has", _cut, _micro_judged, _smaller_cut, cases=20)
+accumulated = Law("losses and weights as in a loop", _cut, _micro_judged, _smaller_cut, cases=20)
 labelled = Law("every node is noted in tracer.passes", _cut, _passes_judged, _smaller_cut, cases=6)
-peak = Law("four micro-batches need less than 0.45 of the memory", lambda rng, size: 4, _peak_judged, cases=1)
+peak = Law("four need less than 0.45 of the memory", lambda rng, size: 4, _peak_judged, cases=1)

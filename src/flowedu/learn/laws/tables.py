@@ -73,5 +73,5 @@ def _refused_judged(case, yours):
     return None
 
 
-own_rows = Law("a device's own rows, zeros for those of others", _tables, _rows_judged, _smaller_tables, cases=150)
+own_rows = Law("its own rows, zeros for those of others", _tables, _rows_judged, _smaller_tables, cases=150)
 refused = Law("an index that nobody has is refused", _tables, _refused_judged, cases=30)

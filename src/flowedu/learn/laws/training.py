@@ -190,6 +190,6 @@ def _bill_judged(case, yours):
 
 same_losses = Law("losses are those without ZeRO", _trainings, _losses_judged, _smaller_trainings, cases=8)
 casts = Law("a cast where it is due, and nowhere else", _readings, _casts_judged, _smaller_readings, cases=60)
-bill = Law("stage 1 moves 1.5 of data parallelism's bytes, stage 2 as much",
+bill = Law("stage 1 moves 1.5 of the bytes, 2 the same",
            lambda rng, size: (32 * size, rng.randint(1, 3)), _bill_judged,
            lambda case: [(32, case[1])] if case[0] > 32 else [], cases=6)
