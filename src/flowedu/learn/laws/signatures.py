@@ -18,7 +18,7 @@ CALLS = (
     ("matmul", ((4, 2), (4, 6)), {"transpose_a": True}), ("matmul", ((2, 2, 4), (2, 4, 2)), {}),
     ("softmax", ((2, 4),), {"axis": 1}), ("bias_add", ((2, 4), (4,)), {"axis": 1}), ("maximum", ((2, 4), (2, 4)), {}),
     ("gather", ((4, 2), (2,)), {"axis": 0}), ("concat", ((2, 4), (2, 4)), {"axis": 0}),
-    ("cast", ((2, 4),), {"dtype": "int64"}))
+    ("cast", ((2, 4),), {"dtype": "int64"}), ("softmax_cross_entropy", ((2, 4), (2, 4)), {}))
 _TURN = itertools.cycle(CALLS)
 
 
@@ -68,8 +68,10 @@ def _gathered(parts, sbp):
 
 
 def _call(op, arrays, attrs):
+    """A list of its outputs."""
     names = {op.inputs[0]: tuple(arrays)} if op.variadic else dict(zip(op.inputs, arrays))
-    return np.asarray(op.ask(op.ref, {**names, **dict(zip(op.attrs, attrs))}))
+    out = op.ask(op.ref, {**names, **dict(zip(op.attrs, attrs))})
+    return list(map(np.asarray, out if len(op.outputs) > 1 else [out]))
 
 
 def _holds(op, arrays, attrs, signature, want):
@@ -80,8 +82,11 @@ def _holds(op, arrays, attrs, signature, want):
         parts = [_call(op, [p[d] for p in inputs], attrs) for d in range(2)]
     except (ValueError, IndexError, TypeError):
         return False
-    got = _gathered(parts, signature[-1])
-    return got is not None and got.shape == want.shape and np.allclose(got, want)
+    for mine, sbp, y in zip(zip(*parts), signature[len(arrays):], want):
+        got = _gathered(mine, sbp)
+        if got is None or got.shape != y.shape or not np.allclose(got, y):
+            return False
+    return True
 
 
 def _named(case, op, specs, attrs):
@@ -89,10 +94,10 @@ def _named(case, op, specs, attrs):
     return f"  smallest case   {op.name} {op.equation(specs, attrs)} of {given}"
 
 
-def _ways(arrays, rank):
-    """Every way to lay inputs and output on a row, but for indices, which have no addends."""
+def _ways(arrays, want):
+    """Every way to lay inputs and outputs on a row, but for indices, which have no addends."""
     of = [["B", *(["P"] if a.dtype.kind == "f" else []), *(f"S{i}" for i in range(a.ndim))] for a in arrays]
-    return itertools.product(*of, ["B", "P", *(f"S{i}" for i in range(rank))])
+    return itertools.product(*of, *(["B", "P", *(f"S{i}" for i in range(y.ndim))] for y in want))
 
 
 def _sound_judged(case, yours):
@@ -100,8 +105,8 @@ def _sound_judged(case, yours):
     op, specs, attrs, arrays = _asked(case)
     want, spread = _call(op, arrays, attrs), extra(op, specs, attrs)
     for s in yours(op, specs, attrs):
-        if len(s) != len(arrays) + 1:
-            return [_named(case, op, specs, attrs), f"  yours           {s!r}: one for each input, then one for the output"]
+        if len(s) != len(arrays) + len(want):
+            return [_named(case, op, specs, attrs), f"  yours           {s!r}: one for each input, then for each output"]
         if s not in spread and not _holds(op, arrays, attrs, s, want):
             return [_named(case, op, specs, attrs), f"  yours           {text(op, s)}",
                     "  with numbers on two devices it is not so"]
@@ -113,7 +118,7 @@ def _complete_judged(case, yours):
     op, specs, attrs, arrays = _asked(case)
     want, got = _call(op, arrays, attrs), set(yours(op, specs, attrs))
     fold = [("Pmax",) * (len(arrays) + 1)] if op.fold == "max" or any(op.rising) else []
-    for s in (*_ways(arrays, want.ndim), *extra(op, specs, attrs), *fold):
+    for s in (*_ways(arrays, want), *extra(op, specs, attrs), *fold):
         if s not in got and (s in extra(op, specs, attrs) or _holds(op, arrays, attrs, s, want)):
             return [_named(case, op, specs, attrs), f"  yours           lacks {text(op, s)}",
                     "  with numbers on two devices it is right"]
