@@ -1,27 +1,14 @@
 """What the exercises of chapter 6 must do."""
 import contextlib
 import itertools
-import threading
 
 import numpy as np
 
 import flowedu as flow
-from flowedu import comm, nn
-from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import pretty
 from flowedu.core.sbp.signature import signatures
 from flowedu.core.values.spec import Spec
 from flowedu.learn.exercises import Wrong, expect
-
-
-@contextlib.contextmanager
-def devices(k):
-    before = current().size
-    flow.distributed.set_virtual_devices(k)
-    try:
-        yield
-    finally:
-        flow.distributed.set_virtual_devices(before)
 
 
 def said(signature):
@@ -69,43 +56,6 @@ def check_legal(f):
         if got - want:
             raise Wrong(f"{name}: {min(got - want)} is not legal",
                         "gather the parts, and compare with f of the whole inputs")
-
-
-# ---- all_reduce
-def check_all_reduce(f):
-    rng = np.random.default_rng(0)
-    for k, shape in ((2, (4, 3)), (4, (8, 2)), (3, (7,))):
-        parts, sent = [rng.integers(0, 99, shape).astype(np.float64) for _ in range(k)], [0] * k
-
-        def send(source, target, array, sent=sent):
-            sent[source] += np.size(array) * (source != target)
-            return np.array(array)
-        got, n = f([p.copy() for p in parts], send), int(np.prod(shape))
-        if not isinstance(got, (list, tuple)) or len(got) != k:
-            raise Wrong(f"all_reduce gives {got!r}", f"a list of {k} arrays, one for each device")
-        for d, a in enumerate(got):
-            expect(f"on {k} devices, device {d} has", a, sum(parts), "the sum of all parts, in their shape")
-        if sum(sent) < 2 * (k - 1) * n:
-            raise Wrong(f"{sum(sent)} numbers were sent in all; a device has used what nobody sent it",
-                        "each piece of the sum needs k-1 addends from elsewhere, and goes to k-1 others")
-        share = 2 * (k - 1) * -(-n // k)
-        if max(sent) > share:
-            raise Wrong(f"device {sent.index(max(sent))} sends {max(sent)} numbers of {sum(sent)}; its share is {share}",
-                        "let device i sum the i-th piece (reduce-scatter), then hand it to the others (all-gather)")
-
-
-# ---- lookup
-def check_lookup(f):
-    table, rng = np.arange(1.0, 22.0).reshape(7, 3), np.random.default_rng(0)
-    for cuts in ((4,), (3, 5), (2, 4, 6)):
-        tables, indices = np.split(table, cuts), rng.integers(0, 7, (2, 5))
-        got = f([t.copy() for t in tables], indices.copy())
-        if not isinstance(got, (list, tuple)) or len(got) != len(tables):
-            raise Wrong(f"lookup gives {got!r}", f"a list of {len(tables)} arrays, one for each device")
-        for d, (a, first, last) in enumerate(zip(got, (0, *cuts), (*cuts, 7))):
-            mine = ((indices >= first) & (indices < last))[..., None]
-            expect(f"rows cut at {cuts}: device {d} gives", a, np.where(mine, table[indices], 0.0),
-                   "the row where the device has it, zeros where another one has")
 
 
 # ---- softmax
@@ -184,82 +134,3 @@ def check_axes(f):
             if any(c != "B" for c in s[:-1]) and s not in said_so and holds(function, inputs, s):
                 raise Wrong(f"{name}: {said(s)} would be right, too, and {given[name]!r} does not say so",
                             "which capital letter could be small?")
-
-
-# ---- ring
-def check_ring(f):
-    k, n = 4, 12
-    sent, lock, plain = {}, threading.Lock(), comm.send
-
-    def send(input, dst, send_meta=True):
-        with lock:
-            sent.setdefault((flow.env.get_rank(), dst), []).append(input.numel())
-        plain(input, dst, send_meta)
-
-    def program():
-        return f(flow.arange(n).float() * (flow.env.get_rank() + 1))
-    comm.send = send
-    try:
-        got = flow.distributed.spawn(program, k)
-    finally:
-        comm.send = plain
-    for r, y in enumerate(got):
-        expect(f"rank {r} of {k} gets", y.numpy() if isinstance(y, flow.Tensor) else y,
-               (np.arange(n) * sum(range(1, k + 1))).astype(np.float32), "a tensor, the sum of all ranks'")
-    wrong = sorted(e for e in sent if e[1] != (e[0] + 1) % k)
-    if wrong or not sent:
-        raise Wrong(f"rank {wrong[0][0]} sends to rank {wrong[0][1]}" if wrong else "nobody called flow.comm.send",
-                    "only to the next rank, the last one to the first")
-    most = max(sum(numbers) for numbers in sent.values())
-    if most > 2 * (k - 1) * n // k:
-        raise Wrong(f"a rank sends {most} numbers",
-                    f"{2 * (k - 1)} pieces of {n // k}: first partial sums go round, then sums")
-
-
-# ---- plan
-NAMES = ("x", "labels", "0.weight", "0.bias", "2.weight", "2.bias")
-DATA = {n: "S0" if n in ("x", "labels") else "B" for n in NAMES}
-
-
-class Train(nn.Graph):
-    def __init__(self, model):
-        super().__init__()
-        self.model, self.loss_fn = model, nn.CrossEntropyLoss()
-        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
-
-    def build(self, x, labels):
-        loss = self.loss_fn(self.model(x), labels)
-        loss.backward()
-        return loss
-
-
-def trained(given):
-    """(losses of three steps, bytes of a step, the most bytes of parameters on a device)."""
-    flow.manual_seed(0)
-    place = flow.placement("cpu", [0, 1, 2, 3])
-    model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 64)).to_global(place, flow.sbp.broadcast)
-    sbp = {n: flow.sbp.broadcast if s == "B" else flow.sbp.split(int(s[1:])) for n, s in given.items()}
-    by_id = {id(p): sbp[n] for n, p in model.named_parameters()}
-    for p in model.parameters():
-        p.data = p.detach().to_global(sbp=by_id[id(p)])
-    x = flow.randn(16, 256, placement=place, sbp=sbp["x"])
-    labels = flow.randint(0, 64, (16,), placement=place, sbp=sbp["labels"])
-    graph = Train(model)
-    losses = [float(graph(x, labels).numpy().mean()) for _ in range(3)]
-    return losses, graph.bytes, max(m.parameters for m in graph.memory().values())
-
-
-def check_plan(f):
-    given = f()
-    if not isinstance(given, dict) or set(given) != set(NAMES) or not all(
-            s in ("B", "S0", "S1") for s in given.values()):
-        raise Wrong(f"plan gives {given!r}", f"a dict with {', '.join(NAMES)}; each \"B\", \"S0\" or \"S1\"")
-    with devices(4):
-        want, moved, whole = trained(DATA)
-        losses, less, kept = trained(given)
-    expect("the losses", np.array(losses), np.array(want, np.float32), "the sbp never changes them: this is a bug of ours")
-    if kept > 0.3 * whole:
-        raise Wrong(f"a device keeps {kept:,} of {whole:,} bytes of parameters", "cut both weights. But along which axis?")
-    if less > moved / 100:
-        raise Wrong(f"a step moves {less:,} bytes; a hundredth of data parallel's are {moved // 100:,}",
-                    "the first weight so that the ReLU's input is S(1), the second so that it takes S(1) as it is")

@@ -1,6 +1,6 @@
 """Chapter 6's demo: three networks under nine plans, on four devices. The losses are the same, the bills are not.
 
-    python chapters/06_sbp/demo.py [--steps 20] [--networks lenet mobilenet gpt] [--threads N] [--out FOLDER] [--quick]
+    python chapters/06_sbp/demo.py [--full] [--steps 10] [--networks lenet gpt] [--threads N] [--out FOLDER] [--quick]
 
 The devices are virtual: one process with a thread for each. Every byte that is counted is one that a network would carry.
 """
@@ -139,16 +139,17 @@ def run(options) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Three networks under nine plans on four virtual devices.")
-    parser.add_argument("--steps", type=int, help="default 20, with --quick 4")
+    parser.add_argument("--full", action="store_true", help="all three networks, 20 steps each: some minutes")
+    parser.add_argument("--steps", type=int, help="default 10, with --full 20, with --quick 4")
     parser.add_argument("--networks", nargs="+", choices=("lenet", "mobilenet", "gpt"),
-                        help="default all, with --quick lenet and gpt")
+                        help="default lenet and gpt, with --full all")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
                         else os.cpu_count() or 1, help="default: one per core")
     parser.add_argument("--out", type=Path, default=Path("build/chapter-6"), help="folder for pictures")
-    parser.add_argument("--quick", action="store_true", help="two small networks, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="4 steps, to see that it runs")
     options = parser.parse_args()
-    options.steps = options.steps or (4 if options.quick else 20)
-    options.networks = options.networks or (["lenet", "gpt"] if options.quick else ["lenet", "mobilenet", "gpt"])
+    options.steps = options.steps or (4 if options.quick else 20 if options.full else 10)
+    options.networks = options.networks or (["lenet", "mobilenet", "gpt"] if options.full else ["lenet", "gpt"])
     if options.steps < 1 or options.threads < 1:
         parser.error("--steps and --threads must be 1 or more")
     try:

@@ -16,25 +16,6 @@ def legal(f, inputs, scatter, gather):
     raise NotImplementedError("your turn")
 
 
-def all_reduce(parts, send):
-    """P -> B: every device gets the sum of all parts. A list of arrays, one for each device.
-
-    send(source, target, array): the array, as it arrives on the target. A device may only compute with what it has or
-    was sent, and should send no more than its share: of n elements on k devices, 2(k-1) pieces of n/k.
-    """
-    raise NotImplementedError("your turn")
-
-
-def lookup(tables, indices):
-    """What each device adds to the rows of a table whose rows are cut: a list of arrays (*indices.shape, width).
-
-    tables: [array (rows of this device, width)], from the first rows to the last; not all need be equally long. indices:
-    integers, which every device has. The sum of the results is np.concatenate(tables)[indices]: tables S(0), indices B
-    -> P.
-    """
-    raise NotImplementedError("your turn")
-
-
 def softmax(parts, all_reduce):
     """softmax along the rows of a matrix that is S(1): [array (rows, columns of this device)] -> the same.
 
@@ -53,24 +34,5 @@ def axes():
 
     An axis has one letter in all arrays. Small: it may be cut, wherever it appears, and an output without it is P. Capital:
     it stays whole. With the right one, flow.custom_op(name, sbp=equation) makes an op that is split like any other.
-    """
-    raise NotImplementedError("your turn")
-
-
-def ring(x):
-    """All-reduce between real ranks: the sum of all ranks' x (a float32 tensor (n,); n is a multiple of the ranks).
-
-    Every rank calls this. flow.env.get_rank() and flow.env.get_world_size() say who is asking; flow.comm.send(tensor, to)
-    and flow.comm.recv(source) are all the communication there is. Send to the next rank only, and 2(k-1) pieces of n/k.
-    """
-    raise NotImplementedError("your turn")
-
-
-def plan():
-    """{name: sbp}: a plan for nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 64)) on four devices.
-
-    The names: "0.weight" (512, 256), "0.bias", "2.weight" (64, 512), "2.bias", and the batch of 16, "x" (16, 256) and
-    "labels" (16,). Data parallel is {"x": "S0", "labels": "S0", all others: "B"}. Move a hundredth of its bytes, with no
-    more than 0.3 of the parameters on any device.
     """
     raise NotImplementedError("your turn")

@@ -1,17 +1,21 @@
 """Laws of samplers: what comes how often, in which order, for any sizes."""
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
+from flowedu.errors import ArgumentError
 from flowedu.utils.data import (
     BatchSampler,
+    BucketSampler,
     DistributedSampler,
     RandomSampler,
     SubsetRandomSampler,
     WeightedRandomSampler,
     random_split,
 )
+from flowedu.utils.data.buckets import padding
 
 SIZE = st.integers(1, 40)
 
@@ -83,3 +87,40 @@ def test_split_by_parts(n, shares):
     for k in range(n - sum(want)):
         want[k % len(want)] += 1
     assert [len(p) for p in random_split(range(n), parts)] == want
+
+
+# ---- buckets
+@given(st.integers(1, 3).flatmap(lambda axes: st.lists(st.tuples(*[st.integers(0, 30)] * axes), max_size=60)), SIZE,
+       st.booleans(), st.booleans())
+def test_buckets_have_each_item_once(sizes, count, shuffle, drop):
+    sampler = BucketSampler(sizes, count, shuffle, drop)
+    batches = list(sampler)
+    assert len(batches) == len(sampler) and all(len(b) == count for b in batches[:-1] if not shuffle)
+    left_out = len(sizes) % count if drop else 0
+    assert sorted(i for b in batches for i in b) == sorted({i for b in batches for i in b}) and max(
+        [len(b) for b in batches], default=0) <= count
+    assert sum(map(len, batches)) == len(sizes) - left_out
+
+
+@given(st.integers(0, 9))
+def test_buckets_need_a_quarter_of_the_padding(seed):
+    sizes = [tuple(s) for s in np.random.default_rng(seed).integers(20, 100, (240, 2)).tolist()]
+    plain = padding(sizes, list(BatchSampler(range(240), 12, False)))
+    assert padding(sizes, list(BucketSampler(sizes, 12))) < 0.3 * plain
+
+
+def test_padding_is_what_belongs_to_no_item():
+    assert padding([(2, 3), (1, 4), (5, 5)], [[0, 1], [2]]) == 2 * 8 - 6 - 4
+    assert padding([(3,), (1,)], [[0, 1]]) == 2 and padding([], []) == 0
+
+
+def test_a_shuffled_bucket_sampler_follows_its_generator():
+    sizes = list(range(40))
+    first, again = (list(BucketSampler(sizes, 4, True, generator=flow.Generator().manual_seed(3))) for _ in range(2))
+    assert first == again != list(BucketSampler(sizes, 4)) and sorted(first) == sorted(BucketSampler(sizes, 4))
+
+
+@pytest.mark.parametrize("sizes", [[(1, 2), (3,)], [()], ["ab"], [(1, -2)], [None], 5])
+def test_sizes_that_are_none_are_refused(sizes):
+    with pytest.raises(ArgumentError, match="BucketSampler"):
+        BucketSampler(sizes, 2)

@@ -46,7 +46,7 @@ def one_forward_one_backward(graph: Graph, passes: Mapping[Node, Pass], stage: M
         order.append(node)
         done.update(node.outputs)
 
-    turns = {s: _turns(i, len(stages), sorted(queues[s])) for i, s in enumerate(stages)}
+    turns = {s: deque(_turns(i, len(stages), sorted(queues[s]))) for i, s in enumerate(stages)}
     while free or any(turns.values()):
         before = len(order)
         waiting = []
@@ -74,11 +74,11 @@ def one_forward_one_backward(graph: Graph, passes: Mapping[Node, Pass], stage: M
     graph.nodes = order + last
 
 
-def _turns(i: int, stages: int, found: list[Pass]) -> deque[Pass]:
+def _turns(i: int, stages: int, found: list[Pass]) -> list[Pass]:
     """The passes of stage i in the order 1F1B."""
     forward = deque(p for p in found if not p[1])
     backward = deque(p for p in found if p[1])
-    order: deque[Pass] = deque()
+    order: list[Pass] = []
     for _ in range(min(stages - i, len(forward))):
         order.append(forward.popleft())
     while forward or backward:

@@ -51,7 +51,7 @@ def because(choice) -> str:
         return "no other is possible"
     rule = RULES[choice.rule]
     step = next((i for i, (a, b) in enumerate(zip(first.key, others[0].key)) if a != b), 0)
-    said = rule.because[step]
+    said = rule.because[min(step, len(rule.because) - 1)]
     if choice.rule == "bytes" and step == 0:
         said += f": {size(first.bytes)}, the next one {size(others[0].bytes)}"
     elif choice.rule == "bytes":

@@ -161,11 +161,11 @@ def _edge_judged(case, yours):
             f"  yours           pixels {_listed(index, weight, i)}"]
 
 
-weights_one = Law("weights of a pixel sum to 1, pixels are there", _sizes, _one_judged, _smaller_sizes, cases=120)
+weights_one = Law("weights sum to 1, pixels are there", _sizes, _one_judged, _smaller_sizes, cases=120)
 centres = Law("a new pixel lies where its centre does", _sizes, _places_judged, _smaller_sizes, cases=150)
 unchanged = Law("equal sizes change nothing", _sizes, _same_judged, _smaller_sizes, cases=60)
 def _keys(d, a=-0.75):
     return np.where(d <= 1, (a + 2) * d ** 3 - (a + 3) * d ** 2 + 1, a * d ** 3 - 5 * a * d ** 2 + 8 * a * d - 4 * a)
 
 
-edges = Law("bilinear, bicubic: beyond the edge the pixel at it", _sizes, _edge_judged, _smaller_sizes, cases=80)
+edges = Law("beyond the edge the pixel at it", _sizes, _edge_judged, _smaller_sizes, cases=80)

@@ -35,7 +35,7 @@ def _cuts_judged(case, yours):
     return None
 
 
-bounds = Law("no gap, sizes that differ by one at most, the larger first", _cuts, _cuts_judged, _smaller_cuts, cases=120)
+bounds = Law("no gap, sizes within one, the larger first", _cuts, _cuts_judged, _smaller_cuts, cases=120)
 
 
 # ---- who has what on a grid
@@ -77,4 +77,4 @@ def _boxes_judged(case, yours):
     return None
 
 
-boxes = Law("every device has the part that its place in the grid says", _grids, _boxes_judged, _smaller_grids, cases=150)
+boxes = Law("the part that the place in the grid says", _grids, _boxes_judged, _smaller_grids, cases=150)

@@ -1,0 +1,2 @@
+def fold_norm(graph):
+    return "not written yet"

@@ -1,0 +1,2 @@
+def stops(src, dst, spec):
+    return ()

@@ -1,0 +1,3 @@
+# training.casts
+def zero(graph, parameters, stage, like):
+    return set()
