@@ -70,7 +70,8 @@ def build(source: str, isa: str | None = None, flags: Sequence[str] = FLAGS) -> 
     name = "kernel_" + hashlib.sha256("\0".join((_text(source), *options)).encode()).hexdigest()[:16]
 
     def make(folder: Path) -> Path:
-        c = _cythonized(source, folder, name)[0]
+        c, page = _cythonized(source, folder, name)
+        made_once("cython", ".html", (source, *_versions()), lambda _: page)           # for annotated()
         return _compiled(c, folder / f"{name}.so", options)
 
     if name not in sys.modules:

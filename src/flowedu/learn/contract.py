@@ -105,6 +105,18 @@ class Bound:
         return self._call.detail
 
 
+WORK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(Call), ctypes.c_int)
+
+
+def bound_with_work(address: int, work: int, arrays: Sequence[np.ndarray], nin: int, ints: Sequence[int] = (),
+                    threads: int = 1) -> Bound:
+    """As Bound; work is the address of the function that says how much scratch memory it wants, 0 for none."""
+    if not work:
+        return Bound(address, arrays, nin, ints, threads=threads)
+    asked = Bound(address, arrays, nin, ints)._call
+    return Bound(address, arrays, nin, ints, threads=threads, work=max(0, WORK(work)(ctypes.byref(asked), threads)))
+
+
 def call(address: int, arrays: Sequence[np.ndarray], nin: int, **more) -> int:
     """Calls the kernel at `address` once; arguments and result are those of Bound."""
     return Bound(address, arrays, nin, **more)()

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from flowedu.learn import kernels
+
 SECONDS, MEMORY, OUTPUT = 10.0, 2 << 30, 1 << 20   # OpenBLAS and NumPy alone map half a GiB
 
 
@@ -23,23 +25,24 @@ def _limits() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = SECONDS) -> dict[str, Any]:
-    """The verdict of judge.py, or what became of the process. What the answer prints is in "output"."""
+def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = 0.0,
+           speed: bool = True) -> dict[str, Any]:
+    """The verdict of judge.py, or what became of the process. What the answer prints is in "output". seconds: 0 stands for
+    SECONDS, of kernels for 30, and as many before to compile them. speed: whether a kernel's stars for time count."""
+    seconds = seconds or (kernels.SECONDS if hole.kind == "kernel" else SECONDS)
     with tempfile.TemporaryDirectory() as folder:
         result, said = Path(folder, "verdict.json"), Path(folder, "output.txt")
         env = {**os.environ, "OMP_NUM_THREADS": "1", "FLOWEDU_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         env.pop("FLOWEDU_HOLES", None)
-        with said.open("wb") as out:
-            what = (home, hole.id, file, result, seed, time.time() + seconds - 0.5)
-            child = subprocess.Popen([sys.executable, "-m", "flowedu.learn.judge", *map(str, what)],
-                                     stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True,
-                                     preexec_fn=_limits)
-            try:
-                code = child.wait(seconds)
-            except subprocess.TimeoutExpired:
-                code = None
-            finally:
-                _end(child)
+        if not speed:
+            env["GRADE_SPEED"] = "0"
+        if hole.kind == "kernel":
+            env |= kernels.environment(hole)
+            verdict = _compiled(hole, file, home, Path(folder), env)
+            if verdict["lines"]:
+                return {"stars": 0, "law": "", "extra": {}, "seconds": 0.0, "output": "", **verdict}
+        what = (home, hole.id, file, result, seed, time.time() + seconds - 0.5)
+        code = _child("flowedu.learn.judge", what, said, env, seconds, _limits)
         output = said.read_text(errors="replace")
         try:
             verdict = json.loads(result.read_text())
@@ -47,6 +50,32 @@ def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = SECONDS
             verdict = {"state": "wrong", "stars": 0, "law": "", "extra": {}, "seconds": seconds,
                        "lines": _end_of(code, Path(f"{result}.where"), file, output, seconds)}
         return {**verdict, "output": _own(output)}
+
+
+def _child(module: str, what: tuple, said: Path, env: dict[str, str], seconds: float, limits: Any) -> int | None:
+    """The exit status of a module, run in a process of its own; None: it had not ended."""
+    with said.open("wb") as out:
+        child = subprocess.Popen([sys.executable, "-m", module, *map(str, what)], stdin=subprocess.DEVNULL, stdout=out,
+                                 stderr=out, env=env, start_new_session=True, preexec_fn=limits)
+        try:
+            return child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            _end(child)
+
+
+def _compiled(hole, file: Path, home: Path, folder: Path, env: dict[str, str]) -> dict[str, Any]:
+    """What became of the compilers, which write more, and want more memory, than an answer may: no lines, where all went
+    well."""
+    result, said = folder / "compiled.json", folder / "compiled.txt"
+    code = _child("flowedu.learn.kernels", (home, hole.id, file, result), said, env, kernels.SECONDS, None)
+    try:
+        return json.loads(result.read_text())
+    except (OSError, ValueError):
+        last = [f"  {t[:96]}" for t in said.read_text(errors="replace").splitlines()[-1:]]
+        return {"state": "wrong", "lines": [f"  it was not compiled after {kernels.SECONDS:g} seconds" if code is None else
+                                            "  the compiler was ended before it was done", *last]}
 
 
 def _end(child: subprocess.Popen) -> None:
@@ -65,17 +94,20 @@ def _end(child: subprocess.Popen) -> None:
 
 def _end_of(code: int | None, where: Path, file: Path, output: str, seconds: float) -> list[str]:
     """Why there is no verdict."""
+    at_case = Path(f"{where.with_suffix('')}.case")
+    case = [f"  case            {at_case.read_text()[:80]}"] if at_case.exists() else []
     if code is None:
         at = re.search(rf'File "{re.escape(str(file))}", line (\d+)', where.read_text() if where.exists() else "")
         source = file.read_text().splitlines()
         line = [f"  line {at[1]:<6} {source[int(at[1]) - 1].strip()}"] if at else []
-        return [f"  no answer after {seconds:g} seconds: an endless loop, or far too much work", *line]
+        return [f"  no answer after {seconds:g} seconds: an endless loop, or far too much work", *case, *line]
     if code == -signal.SIGXFSZ or "File too large" in output:
         return [f"  more than {OUTPUT >> 20} MB were printed: the answer was ended"]
     if "MemoryError" in output or code == -signal.SIGKILL:
         return [f"  more than {MEMORY >> 30} GiB of memory were asked for"]
     if code is not None and code < 0:
-        return [f"  the process was ended by {signal.Signals(-code).name}"]
+        return [f"  the process was ended by {signal.Signals(-code).name}",
+                *case, *(["  it read or wrote memory that is not its own"] if case else [])]
     last = [f"  {t[:96]}" for t in output.splitlines()[-1:]]
     return [f"  the process ended by itself with code {code}: os._exit, or a crash", *last]
 
