@@ -156,8 +156,9 @@ def _parameters(source: str, path: str) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    from flowedu.learn import course
+    from flowedu.learn import course, laws
     home, id, file, result, seed = arguments[:5]
+    laws.NOTE = Path(f"{result}.case")
     with open(f"{result}.where", "w") as where:
         if len(arguments) > 5:                     # when the time is up, it says at which line
             faulthandler.dump_traceback_later(max(0.1, float(arguments[5]) - time.time()), file=where)

@@ -67,7 +67,7 @@ def shown(hole) -> list[str]:
 
 # ---- compiling
 def environment(hole) -> dict[str, str]:
-    """What a process needs that compiles or runs it: CUDA C is run by the simulator, with every check; TEST=gpu: by a GPU."""
+    """What a process needs that compiles or runs it: the simulator, with every check, runs CUDA C; TEST=gpu: a GPU."""
     if hole.language != "cuda":
         return {}
     return {"FLOWEDU_CUDA": "gpu" if os.environ.get("TEST") == "gpu" else "sim", "FLOWEDU_CUDA_CHECK": "1"}
@@ -188,7 +188,7 @@ def timed() -> bool:
 def stars(hole, measures: list[dict[str, Any]], text: str) -> dict[str, Any]:
     """How many of hole.stars hold in two of three tries, and what to do for the next. A rule is Python, and after # what it
     is called. Rules about time count unless GRADE_SPEED=0."""
-    rules = [r for r in hole.stars if timed() or "µs" not in r.partition("#")[0]]
+    rules = [r for r in hole.stars if timed() or "yours" not in r.partition("#")[0]]
     reached = 0
     for rule in rules:
         holds = [eval(rule, {"__builtins__": {}}, m) for m in measures]            # the rule is chapter.toml's
@@ -197,14 +197,14 @@ def stars(hole, measures: list[dict[str, Any]], text: str) -> dict[str, Any]:
         reached += 1
     lines = remarks(text) if hole.language == "kernel" else []
     numbers = {k: v for k, v in measures[0].items() if k not in ("right", "score")}
-    if any(k.endswith("µs") for k in numbers):
-        lines.append("  speed     " + "; ".join(f"{k.removesuffix('_µs')} {v:,.3g} µs" if v < 1000 else
-                                                f"{k.removesuffix('_µs')} {v:,.0f} µs" for k, v in numbers.items()))
+    if "yours" in numbers:
+        lines.append("  speed     " + "; ".join(f"{k} {v:,.{1 if v < 100 else 0}f} µs" for k, v in numbers.items()))
     elif numbers and reached < len(rules):
         lines.append("  counted   " + "   ".join(f"{k.replace('_', ' ')} {v:,.10g}" for k, v in numbers.items()))
     more = [f"{n} stars: {r.partition('#')[2].strip()}" for n, r in enumerate(rules, 1) if n > max(reached, 1)]
-    return {"stars": reached, "of": len(rules), "extra": measures[0], "lines": [*lines, *(["  " + "     ".join(more)] if more
-                                                                                         else [])]}
+    if more:
+        lines.append("  " + "     ".join(more))
+    return {"stars": reached, "of": len(rules), "extra": measures[0], "lines": lines}
 
 
 def remarks(text: str, most: int = 3) -> list[str]:
@@ -215,7 +215,9 @@ def remarks(text: str, most: int = 3) -> list[str]:
     lines = []
     for line in yellow[:most]:
         what, instead = _object(line.text, text)
-        lines.append(f"  line {line.number:<4} {line.text.strip()[:40]:40s} score {line.score}: {what}   {instead}")
+        told = f"score {line.score}: {what}   {instead}"
+        room = max(12, 84 - len(told))
+        lines.append(f"  line {line.number:<4} {line.text.strip()[:room]:{min(room, 40)}s} {told}")
     return [*lines, *([f"  and {len(yellow) - most} lines more"] if len(yellow) > most else [])]
 
 
@@ -224,7 +226,8 @@ def _object(line: str, text: str) -> tuple[str, str]:
     typed = " ".join(re.findall(r"(?:cdef|cimport|cpdef)\b[^\n]*", text))
     head = re.match(r"\s*for\s+(\w+)\s+in", line)
     for name in ([head[1]] if head else []) + re.findall(r"(?<![\w.])[A-Za-z_]\w*(?!\w|\s*\()", line):
-        if re.search(rf"^[ \t]*(for\s+{name}\b|{name}\s*[-+*/]?=[^=])", text, re.M) and not re.search(rf"\b{name}\b", typed):
+        made = re.search(rf"^[ \t]*(for\s+{name}\b|{name}\s*[-+*/]?=[^=])", text, re.M)
+        if made and not re.search(rf"\b{name}\b", typed):
             counts = re.search(rf"for\s+{name}\b", text)
             return f"{name} is a Python object", f"cdef {'Py_ssize_t' if counts else 'double'} {name}"
     for name in re.findall(r"\b([A-Za-z_]\w*)\s*\(", line):

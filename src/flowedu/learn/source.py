@@ -8,7 +8,6 @@ from pathlib import Path
 
 from flowedu.errors import ArgumentError
 
-
 HOME = Path(__file__).resolve().parents[3]         # of a checkout
 
 

@@ -8,8 +8,10 @@ import importlib
 import random
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+NOTE: Path | None = None                           # where the case that runs now is noted, for a kernel that never returns
 CASES, TRIES, PATIENCE = 60, 200, 2.0              # cases drawn; steps and seconds spent on making a failing one smaller
 
 
