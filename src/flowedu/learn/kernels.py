@@ -70,7 +70,8 @@ def environment(hole) -> dict[str, str]:
     """What a process needs that compiles or runs it: the simulator, with every check, runs CUDA C; TEST=gpu: a GPU."""
     if hole.language != "cuda":
         return {}
-    return {"FLOWEDU_CUDA": "gpu" if os.environ.get("TEST") == "gpu" else "sim", "FLOWEDU_CUDA_CHECK": "1"}
+    return {"FLOWEDU_CUDA": "gpu" if os.environ.get("TEST") == "gpu" else "sim", "FLOWEDU_CUDA_CHECK": "1",
+            "FLOWEDU_CUDA_MEMORY": "64", "FLOWEDU_CUDA_TIMEOUT": "3"}
 
 
 def missing(hole) -> str:

@@ -1,6 +1,7 @@
 """An answer runs in a process of its own, with a limit of time, memory and output; it is ended with all it started."""
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -16,11 +17,12 @@ from typing import Any
 from flowedu.learn import kernels
 
 SECONDS, MEMORY, OUTPUT = 10.0, 2 << 30, 1 << 20   # OpenBLAS and NumPy alone map half a GiB
+SIMULATED = 64 << 30                               # what the simulator reserves for its checks, and never fills
 
 
-def _limits() -> None:
+def _limits(memory: int = MEMORY) -> None:
     """In the child, before it starts."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT, OUTPUT))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -42,7 +44,8 @@ def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = 0.0,
             if verdict["lines"]:
                 return {"stars": 0, "law": "", "extra": {}, "seconds": 0.0, "output": "", **verdict}
         what = (home, hole.id, file, result, seed, time.time() + seconds - 0.5)
-        code = _child("flowedu.learn.judge", what, said, env, seconds, _limits)
+        code = _child("flowedu.learn.judge", what, said, env, seconds,
+                      functools.partial(_limits, SIMULATED if hole.language == "cuda" else MEMORY))
         output = said.read_text(errors="replace")
         try:
             verdict = json.loads(result.read_text())

@@ -314,7 +314,8 @@ def as_op(name: str, task: Task, attributes: Callable[[int, int], dict], last: b
         if len(shape) > 1:
             for i in range(len(shape)):
                 yield shape[:i] + shape[i + 1:], steps[:i] + steps[i + 1:], turned, 0, other
-        yield from ((shape[:i] + (n - 1,) + shape[i + 1:], steps, turned, axis, other) for i, n in enumerate(shape) if n > 1)
+        shorter = [(*shape[:i], n - 1, *shape[i + 1:]) for i, n in enumerate(shape) if n > 1]
+        yield from ((s, steps, turned, axis, other) for s in shorter)
         yield from ((shape, steps[:i] + (1,) + steps[i + 1:], turned, axis, other) for i, s in enumerate(steps) if s != 1)
     return Law("as an op: views of any strides", _op_cases, judge, smaller, cases=40)
 
