@@ -75,7 +75,7 @@ class Bound:
         if type(address) is not int or address <= 0 or type(threads) is not int or not 1 <= threads <= MAX_THREADS:
             raise ArgumentError("call: this cannot be called", got=f"{told_value(address)}, threads={told_value(threads)}",
                                 expected=f"the address of a kernel, 1 to {MAX_THREADS} threads")
-        self._arrays, self._scratch = arrays, np.empty(work + 64, np.uint8)        # both stay alive
+        self._arrays, self._scratch = arrays, np.full(work + 64, 0xA5, np.uint8)   # both stay alive
         aligned = self._scratch.ctypes.data + -self._scratch.ctypes.data % 64
         self._call = Call(address, (View * len(arrays))(*map(view, arrays)), nin, len(arrays),
                           (ctypes.c_int64 * max(len(ints), 1))(*ints), (ctypes.c_double * max(len(reals), 1))(*reals),

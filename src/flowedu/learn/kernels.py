@@ -120,6 +120,10 @@ def said(error: BaseException, text: str) -> list[str]:
     """What a compiler complains about, and the line; or what else went wrong."""
     if not isinstance(error, FlowError):
         return [f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
+    in_c = re.search(r"kernel\.h:(\d+):\d+: error: (.*)", str(error.got))
+    if in_c:
+        line = dict(enumerate(text.splitlines(), 1)).get(int(in_c[1]), "")
+        return [f"  {in_c[2][:96]}", f"  line {in_c[1]:<6} {line.strip()[:80]}"]
     lines = textwrap.wrap(error.problem, 96, initial_indent="  ", subsequent_indent="  ")[:3]
     at = re.match(r"kernel\.\w+:(\d+):", str(error.at or ""))
     if at and 0 < int(at[1]) <= len(text.splitlines()):

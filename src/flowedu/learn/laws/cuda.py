@@ -76,7 +76,7 @@ class Ran(NamedTuple):
 
 
 class Launched:
-    """A kernel that takes the place of a step. Raises KernelError: it does not compile; NameKeyError: it has no such name."""
+    """A kernel that takes the place of a step. Raises KernelError: it does not compile; NameKeyError: there is none."""
 
     def __init__(self, name: str, text: str):
         self.name, self.text, self.kernels = name, text, _compiled(name, text)
@@ -201,7 +201,8 @@ def _reads(most: Callable, hint: str) -> Law:
         if not counts or counts["global_bytes"] <= 4 * most(*case):
             return None
         return [f"  case            {yours.words((case, 0))}",
-                f"  yours           reads and writes {counts['global_bytes'] // 4:,} numbers", f"  at most         {most(*case):,.0f}", f"  {hint}"]
+                f"  yours           reads and writes {counts['global_bytes'] // 4:,} numbers",
+                f"  at most         {most(*case):,.0f}", f"  {hint}"]
     return judge
 
 
@@ -235,12 +236,12 @@ def _near(rng, size, *sides):
 add_inside, add_race, add_values = _laws(lambda rng, size: (_near(rng, size, 64, 128, 300),), note=lambda sizes:
                                          "blockIdx.x * blockDim.x + threadIdx.x is the number of a thread")
 row_sum_inside, row_sum_race, row_sum_values = _laws(lambda rng, size: (rng.randint(1, 3), _near(rng, size, 64, 32, 200)))
-row_sum_reads = _counted("row_sum", "each element once: the threads of a block share a row", lambda rows, n: rows * n + rows)
+row_sum_reads = _counted("row_sum", "each element once: the threads of a block share a row", lambda m, n: m * n + m)
 row_sum_stars = _measures
 matmul_shared_inside, matmul_shared_race, matmul_shared_values = _laws(
     lambda rng, size: tuple(_near(rng, size, 16, 17, 32) for _ in range(3)),
     note=lambda sizes: "outside of a and b a tile must hold zeros" if any(n % 16 for n in sizes) else "")
-matmul_shared_reads = _counted("matmul_shared", "a block needs 16 rows of a and 16 columns of b: it loads tiles of them once",
+matmul_shared_reads = _counted("matmul_shared", "tiles of 16 rows of a and 16 columns of b are loaded once, by all",
                                lambda m, n, k: 2 * m * n * k / 16 + 3 * m * n)
 matmul_shared_stars = _measures
 softmax_warp_inside, softmax_warp_race, softmax_warp_values = _laws(

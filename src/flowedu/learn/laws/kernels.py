@@ -13,10 +13,11 @@ import numpy as np
 
 from flowedu.errors import ArgumentError
 from flowedu.learn import laws
+from flowedu.learn.contract import bound_with_work
 from flowedu.learn.kernels import entered, timed
 from flowedu.learn.laws import Law, smaller_shapes
 
-FENCE, FRESH = 64, 0xA5                            # bytes around an output, and what fresh memory is full of
+FENCE, FRESH = 4096, 0xA5                           # bytes around an output, and what fresh memory is full of
 NUMBERS = ("whole numbers", "fractions", "equal numbers", "numbers with a NaN", "numbers with inf", "numbers near 1000")
 
 
@@ -51,8 +52,6 @@ class Compiled:
                    not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(given, arrays)))
 
     def bound(self, arrays: Sequence[np.ndarray], nin: int, ints: Sequence[int], threads: int = 1) -> Any:
-        from flowedu.learn.contract import bound_with_work
-
         return bound_with_work(self.address, self.work, arrays, nin, ints, threads)
 
 
@@ -112,7 +111,7 @@ def words(case: Case) -> str:
 def _cases(task: Task, most: int = 3) -> Callable:
     def draw(rng, size):
         shapes, ints = task.draw(rng, size)
-        return Case(shapes, ints, rng.choice(task.numbers), rng.choice((1, 1, 2, most)))
+        return Case(shapes, ints, rng.choice(task.numbers), rng.choice((1, 1, min(2, most), most)))
     return draw
 
 
@@ -142,7 +141,7 @@ def _ran(task: Task, case: Case, yours: Compiled) -> Ran:
     return yours.run(case, [(task.shape(case.shapes, case.ints), task.dtype)])
 
 
-def inside(task: Task) -> Law:
+def inside(task: Task, most: int = 3) -> Law:
     def judge(case, yours):
         ran, said = _ran(task, case, yours), [f"  smallest case   {words(case)}"]
         if ran.status:
@@ -152,14 +151,14 @@ def inside(task: Task) -> Law:
         if ran.into:
             return [*said, "  it wrote into its input, which others may still read"]
         return None
-    return Law("it writes its output, and nothing else", _cases(task), judge, _smaller(task), cases=60)
+    return Law("it writes its output, and nothing else", _cases(task, most), judge, _smaller(task), cases=60)
 
 
-def values(task: Task, title: str = "the numbers NumPy has") -> Law:
+def values(task: Task, title: str = "the numbers NumPy has", most: int = 3) -> Law:
     def judge(case, yours):
         ran = _ran(task, case, yours)
         return compared(case, ran.inputs, ran.outputs[0], task)
-    return Law(title, _cases(task), judge, _smaller(task), cases=120)
+    return Law(title, _cases(task, most), judge, _smaller(task), cases=120)
 
 
 def compared(case: Case, arrays: list[np.ndarray], got: np.ndarray, task: Task) -> list[str] | None:
@@ -279,6 +278,86 @@ argmax_equal = values(ARGMAX._replace(numbers=("equal numbers", "whole numbers")
 argmax_nan = values(ARGMAX._replace(numbers=("numbers with a NaN", "numbers with inf")), "a NaN wins")
 
 
+# ---- a sum over everything, shared out
+def _lengths(rng, size):
+    return ((rng.choice((1, 2, 3, 1 + size, 1000 * size, 1024, 1025)),),), (1,)
+
+
+SUM = Task(_lengths, lambda arrays, ints: arrays[0].sum(dtype=np.float64).astype(np.float32), lambda shapes, ints: (),
+           NUMBERS[:2], near=1e-4, note=lambda case, got, want: "are there threads without work? fe_split gives lo == hi"
+           if case.threads > case.shapes[0][0] else "")
+sum_inside, sum_values = inside(SUM, 4), values(SUM, "the number NumPy has, on one thread", most=1)
+
+
+def _shared_out(case, yours):
+    n, threads = case
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal(n).astype(np.float32)
+    x[:n // 2] *= 1e10
+    x[n // 2:n // 2 * 2] -= x[:n // 2]                               # a double has 53 bits: of such a sum the last are seen
+    rng.shuffle(x)
+    found = []
+    for t in (1, *[threads] * 30):
+        y = np.zeros((), np.float32)
+        yours.bound([x, y], 1, (1,), t)()
+        found.append(float(y))
+        if found[-1] != found[0]:
+            near = abs(found[-1] - found[0]) < 1e-3 * np.abs(x).max()
+            return [f"  smallest case   {n:,} numbers", f"  1 thread        {found[0]:.9g}",
+                    f"  {threads} threads       {found[-1]:.9g}",
+                    "  parts of a fixed size, added in order, do not depend on the number of threads" if near else
+                    "  does every thread have a sum of its own, and do all meet before these are added?"]
+    return None
+
+
+sum_same = Law("the same bits on 1 to 4 threads", lambda rng, size: (rng.choice((4096, 10_000, 65_537)) * size,
+                                                                     rng.randint(2, 4)), _shared_out, cases=12)
+
+
+# ---- a product
+def _sides(rng, size):
+    m, k, n = (rng.choice((1, 2, 3, 4, 5, 8 * size, 33)) for _ in range(3))
+    return ((m, k), (k, n)), (0, 0)
+
+
+MATMUL = Task(_sides, lambda arrays, ints: arrays[0].astype(np.float64) @ arrays[1], lambda shapes, ints:
+              (shapes[0][0], shapes[1][1]), NUMBERS[:2], near=1e-3, note=lambda case, got, want:
+              f"y is {got.shape}: tiles that do not fit have a rest, at the end of rows and of columns")
+matmul_inside, matmul_values = inside(MATMUL), values(MATMUL)
+
+
+# ---- a line of C
+def _snake_cases(rng, size):
+    return [rng.uniform(-3 * size, 3 * size) for _ in range(1 + size)], rng.choice((np.float32, np.float64))
+
+
+def _by_formula(yours, name, x):
+    y = np.zeros_like(x)
+    address = yours.module.table()[name][0 if x.dtype == np.float32 else 1][0]
+    bound_with_work(address, 0, [x, y], 1)()
+    return y
+
+
+def _formula(name, meaning, title):
+    def judge(case, yours):
+        x = np.array(case[0], case[1])
+        got, want = _by_formula(yours, name, x), meaning(np.array(case[0]))
+        wrong = ~np.isclose(got, want, rtol=0, atol=1e-12 if case[1] is np.float64 else 1e-5)
+        if not wrong.any():
+            return None
+        i = int(np.argmax(wrong))
+        digits = 12 if case[1] is np.float64 else 6
+        lines = [f"  smallest case   {name} of {x[i]:.4g}, {x.dtype}", f"  yours           {got[i]:.{digits}f}",
+                 f"  should be       {want[i]:.{digits}f}"]
+        near = abs(got[i] - want[i]) < 1e-4
+        return [*lines, *(["  in double, too: FE_F(sinf, sin, a) takes the one that fits T"] if near else [])]
+    return Law(title, _snake_cases, judge, lambda case: ([[x], case[1]] for x in case[0] if len(case[0]) > 1), cases=60)
+
+
+snake_values = _formula("snake", lambda x: x + np.sin(x) ** 2, "x + sin(x) squared, in both types")
+snake_slope = _formula("snake_slope", lambda x: 1 + np.sin(2 * x), "its derivative, in both types")
+
+
 # ---- as an op of the library
 def _op_cases(rng, size):
     shape = tuple(rng.randint(1, 2 + size) for _ in range(rng.randint(1, min(3, size))))
@@ -327,16 +406,19 @@ argmax_op = as_op("argmax", ARGMAX, lambda axis, _: {"axis": axis})
 
 # ---- stars: scores, and how long it takes beside NumPy and the library, in one process on one thread
 def measured(yours: Compiled, arrays: list[np.ndarray], nin: int, ints: tuple[int, ...], by_numpy: Callable) -> list[dict]:
-    """Three tries, or two where these are of one mind: the fastest of 7 runs each, in turns."""
+    """Scores, and times beside NumPy and the library, on one thread."""
     from flowedu._kernels import TABLE
     from flowedu.learn.build import annotated, loops
-    from flowedu.learn.contract import bound_with_work
 
     score = max((line.score for line in loops(annotated(yours.source))), default=0)
+    return in_turns({"yours": yours.bound(arrays, nin, ints), "NumPy": by_numpy,
+                     "library": bound_with_work(*TABLE[yours.name, 0], arrays, nin, ints)}, score)
+
+
+def in_turns(runs: dict[str, Callable], score: int) -> list[dict]:
+    """Three tries, of each the fastest of 7 runs."""
     if not timed():
         return [{"right": True, "score": score}]
-    runs = {"yours": yours.bound(arrays, nin, ints), "NumPy": by_numpy,
-            "library": bound_with_work(*TABLE[yours.name, 0], arrays, nin, ints)}
     repeat = {k: max(1, min(100, int(2e-4 / max(timeit.timeit(f, number=1), 1e-7)))) for k, f in runs.items()}
     tries = []
     for _ in range(3):
@@ -366,3 +448,21 @@ def softmax_stars(yours, seed=0):
 def argmax_stars(yours, seed=0):
     x = np.random.default_rng(seed).standard_normal((64, 256)).astype(np.float32)
     return measured(yours, [x, np.empty(64, np.int64)], 1, (1,), lambda: np.argmax(x, 1))
+
+
+def sum_stars(yours, seed=0):
+    x = np.random.default_rng(seed).standard_normal(100_000).astype(np.float32)
+    return measured(yours, [x, np.zeros((), np.float32)], 1, (1,), x.sum)
+
+
+def matmul_stars(yours, seed=0):
+    a, b = np.random.default_rng(seed).standard_normal((2, 256, 256)).astype(np.float32)
+    y = np.empty_like(a)
+    return measured(yours, [a, b, y], 2, (0, 0), lambda: np.matmul(a, b, out=y))
+
+
+def snake_stars(yours, seed=0):
+    """Beside NumPy alone: the library has no such op."""
+    x = np.random.default_rng(seed).standard_normal(10_000).astype(np.float32)
+    runs = {"yours": yours.bound([x, np.empty_like(x)], 1, ()), "NumPy": lambda: x + np.sin(x) ** 2}
+    return in_turns(runs, 0)
