@@ -292,9 +292,8 @@ sum_inside, sum_values = inside(SUM, 4), values(SUM, "the number NumPy has, on o
 def _shared_out(case, yours):
     n, threads = case
     rng = np.random.default_rng(n)
-    x = rng.standard_normal(n).astype(np.float32)
-    x[:n // 2] *= 1e10
-    x[n // 2:n // 2 * 2] -= x[:n // 2]                               # a double has 53 bits: of such a sum the last are seen
+    x = (rng.standard_normal(n) * 10 ** rng.uniform(-10, 10, n)).astype(np.float32)
+    x[n // 2:n // 2 * 2] = -x[:n // 2]                               # of such a sum the last bits of a double are seen
     rng.shuffle(x)
     found = []
     for t in (1, *[threads] * 30):
