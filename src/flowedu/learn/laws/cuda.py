@@ -198,8 +198,12 @@ def _reads(most: Callable, hint: str) -> Law:
     """Bytes asked for at the ladder's own sizes. most: elements that may be read and written, of the sizes."""
     def judge(case, yours):
         counts = yours.run(case).counts
-        if not counts or counts["global_bytes"] <= 4 * most(*case):
+        if not counts or counts["global_bytes"] <= 4 * most(*case) and counts["global_loads"] <= most(*case) / 8:
             return None
+        if counts["global_bytes"] <= 4 * most(*case):
+            return [f"  case            {yours.words((case, 0))}",
+                    f"  yours           has {counts['global_loads']:,} loads of warps for {most(*case):,.0f} numbers",
+                    "  32 threads that read together count as one: share the work"]
         return [f"  case            {yours.words((case, 0))}",
                 f"  yours           reads and writes {counts['global_bytes'] // 4:,} numbers",
                 f"  at most         {most(*case):,.0f}", f"  {hint}"]
