@@ -58,7 +58,8 @@ def checked(hole, tmp_path, changes=(), text=""):
 @in_simulator
 def test_a_race_names_both_lines(tmp_path):
     """The specification's own example."""
-    right, said = checked(PRODUCT, tmp_path, [("        __syncthreads();                                  /* and may be", "/*")])
+    second = "        __syncthreads();                                  /* and may be"
+    right, said = checked(PRODUCT, tmp_path, [(second, "/*")])
     assert not right and "law 2 of 4: no race" in said
     assert re.search(r"block \(0, 0\), thread \(\d+, \d+\) reads what thread \(\d+, \d+\) writes", said)
     assert re.search(r"line 1[67] +for \(int s = 0;", said) and re.search(r"it is   [ab]_tile\[\d+\]\[\d+\]", said)
@@ -70,15 +71,17 @@ def test_a_race_names_both_lines(tmp_path):
     (SUM, [("if (threadIdx.x == 0)", "if (threadIdx.x == 0) for (;;) if (n < 0) break; else")], ("has not ended",)),
     (SUM, [("sum, step);", "sum, step)")], ("does not compile", "line 7 ")),
     (SUM, [("void row_sum", "void row_sums")], ("no kernel 'row_sum'",)),
-    (SUM, [("threadIdx.x; j < n; j += 64", "threadIdx.x * ((n + 63) / 64); j < min(n, (threadIdx.x + 1) * ((n + 63) / 64)); j++")],
+    (SUM, [("threadIdx.x; j < n; j += 64",
+            "threadIdx.x * ((n + 63) / 64); j < min(n, (threadIdx.x + 1) * ((n + 63) / 64)); j++")],
      ("1 of 3 stars", "neighbours read neighbours")),
     (TRANSPOSE, [("[33]", "[32]")], ("2 of 3 stars", "no bank conflicts")),
     (TRANSPOSE, [("        tile[threadIdx.y][threadIdx.x] = x[",
                   "        y[(left + threadIdx.x) * rows + top + threadIdx.y] = tile[threadIdx.y][threadIdx.x] = x["),
                  ("    if (left + threadIdx.y < cols", "    if (0 && left + threadIdx.y < cols")],
      ("1 of 3 stars", "rows are written")),
-    (SOFTMAX, [("            own[i] = lane", "            if (lane + 32 * i < n) top = max(top, x[r * n + lane + 32 * i]);\n"
-                "            own[i] = lane")], ("2 of 3 stars", "reads of an element 2")),
+    (SOFTMAX, [("            own[i] = lane",
+                "            if (lane + 32 * i < n) top = max(top, x[r * n + lane + 32 * i]);\n            own[i] = lane")],
+     ("2 of 3 stars", "reads of an element 2")),
 ])
 def test_what_a_kernel_is_told(hole, changes, words, tmp_path):
     _, said = checked(hole, tmp_path, changes)
@@ -96,9 +99,10 @@ def test_the_library_runs_on_answers(tmp_path):
 import numpy as np
 from flowedu.cuda.lessons import LADDERS
 from flowedu.learn.swap import whose
-a, b = LADDERS["product"].inputs(5, 6, 7)
-print(np.allclose(LADDERS["product"]["shared"](a, b), 2 * (a @ b), atol=1e-4), np.allclose(LADDERS["product"]["naive"](a, b), a @ b,
-      atol=1e-4), whose())
+ladder = LADDERS["product"]
+a, b = ladder.inputs(5, 6, 7)
+yours, own = ladder["shared"](a, b), ladder["naive"](a, b)
+print(np.allclose(yours, 2 * (a @ b), atol=1e-4), np.allclose(own, a @ b, atol=1e-4), whose())
 """], capture_output=True, text=True, env={**os.environ, "FLOWEDU_HOLES": str(tmp_path)})
     assert done.stdout.split("\n")[0] == "True True yours: 8.11_a_tiled_product, 8.8_a_sum_of_rows", done
 
@@ -131,11 +135,13 @@ def test_the_demo_says_so_where_cuda_is_off(tmp_path):
 def test_a_seed_is_an_order_of_threads():
     """What an answer is judged under; afterwards the order is the plain one again."""
     orders, library = [], machine().library
-    add = flow.cuda.kernel("__global__ void k(int *next, int *order) { order[atomicAdd(next, 1)] = blockIdx.x * 8 + threadIdx.x; }")
+    comes = flow.cuda.kernel("""__global__ void k(int *next, int *order) {
+        order[atomicAdd(next, 1)] = blockIdx.x * 8 + threadIdx.x;
+    }""")
     for seed in (0, 1, 2, 1, 0):
         next_, order = np.zeros(1, np.int32), np.zeros(32, np.int32)
         library.cudasim_seed(seed)
-        add("k", 4, 8)(next_, order)
+        comes("k", 4, 8)(next_, order)
         orders.append(order.tolist())
     assert all(sorted(o) == list(range(32)) for o in orders)
     assert orders[0] == orders[4] == list(range(32)) and orders[1] == orders[3] and len({*map(tuple, orders)}) == 3
