@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -52,17 +53,20 @@ def rung(name: str) -> tuple[Ladder, Step]:
 
 
 @contextmanager
-def stepped(name: str, text: str) -> Iterator[Step]:
-    """Inside, a step of the library's ladders runs this kernel."""
+def stepped(name: str, file: Path) -> Iterator[Step]:
+    """Inside, a step of the library's ladders runs the kernel of this file, which is compiled when it is first called."""
     step = rung(name)[1]
-    step.__dict__["kernels"] = _compiled(name, text)                 # in the place of the cached property
+    before = step.file
+    step.file = str(file.resolve())
+    step.__dict__.pop("kernels", None)                               # the cached property
     try:
         yield step
     finally:
-        del step.__dict__["kernels"]
+        step.file = before
+        step.__dict__.pop("kernels", None)
 
 
-def _compiled(name: str, text: str) -> Kernels:
+def compiled(name: str, text: str) -> Kernels:
     kernels = kernel(own_file(text))
     kernels(name, 1, 1)                                              # NameKeyError: there is none
     return kernels
@@ -79,7 +83,7 @@ class Launched:
     """A kernel that takes the place of a step. Raises KernelError: it does not compile; NameKeyError: there is none."""
 
     def __init__(self, name: str, text: str):
-        self.name, self.text, self.kernels = name, text, _compiled(name, text)
+        self.name, self.text, self.kernels = name, text, compiled(name, text)
         self.ladder, step = rung(name)
         self.step = Step(step.name, name, step.why, step._launch)
         self.step.__dict__["kernels"] = self.kernels
