@@ -1,4 +1,4 @@
-// cuda.transpose_padded_values
+// cuda.transpose_padded_race
 #include "view.h"
 
 extern "C" __global__ void transpose_padded(index_t rows, index_t cols, const float *x, float *y) {

@@ -1,4 +1,4 @@
-# kernels.cumsum_values
+# kernels.cumsum_shared
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.extent cimport *

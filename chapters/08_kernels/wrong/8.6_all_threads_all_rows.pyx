@@ -1,4 +1,4 @@
-# kernels.matmul_values
+# kernels.matmul_shared
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 cdef int matmul(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
@@ -7,7 +7,7 @@ cdef int matmul(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     cdef float *y = <float *>call.args[2].data
     cdef int64_t m = call.args[0].shape[0], k = call.args[0].shape[1], n = call.args[1].shape[1], i, j, s
     cdef float t
-    for i in range(team.tid, m - team.nt + 1, 1):
+    for i in range(m):
         for j in range(n):
             y[i*n+j] = 0
         for s in range(k):

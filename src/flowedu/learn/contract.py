@@ -100,6 +100,10 @@ class Bound:
             t.join()
         return next((s for s in status if s), 0)
 
+    def alone(self, tid: int) -> int:
+        """What this thread of the team does, without the others: of a kernel that does not wait for them."""
+        return KERNEL(self._call.fn)(ctypes.byref(self._call), ctypes.byref(self._teams[tid]), None)
+
     @property
     def detail(self) -> int:
         return self._call.detail

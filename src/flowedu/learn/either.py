@@ -1,5 +1,5 @@
-"""A student's kernel beside the library's: an op that can do more than the exercise asks for runs the student's where that is
-enough, and the library's elsewhere (batches of products, softmax along the first axis). Counts how often.
+"""A student's kernel beside the library's: an op that can do more than the exercise asks for runs the student's where that
+is enough, and the library's elsewhere (batches of products, softmax along the first axis). Counts how often.
 
     address, work = either("matmul", mine, mine_work)
     times("matmul")                                 # how often it was the student's

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from flowedu.learn import source
 SECONDS = 30.0                                     # for the compilers, and for a kernel in the simulator
 NOTES = {".pyx": re.compile(r'\A\s*""".*?"""|#[^\n]*', re.S), ".cu": re.compile(r"/\*.*?\*/|//[^\n]*", re.S)}
 NOTES[".h"] = NOTES[".cu"]
+OWN: dict[tuple[str, int], tuple[int, int]] = {}       # rows of the table that others were entered for
 
 
 # ---- the work file
@@ -71,7 +72,7 @@ def environment(hole) -> dict[str, str]:
     if hole.language != "cuda":
         return {}
     return {"FLOWEDU_CUDA": "gpu" if os.environ.get("TEST") == "gpu" else "sim", "FLOWEDU_CUDA_CHECK": "1",
-            "FLOWEDU_CUDA_MEMORY": "64", "FLOWEDU_CUDA_DEVICES": "1", "FLOWEDU_CUDA_TIMEOUT": "3"}
+            "FLOWEDU_CUDA_MEMORY": "64", "FLOWEDU_CUDA_DEVICES": "1", "FLOWEDU_CUDA_TIMEOUT": "10"}
 
 
 def missing(hole) -> str:
@@ -171,11 +172,21 @@ def entered(name: str, address: int, work: int = 0, code: int = 0) -> Iterator[N
         TABLE[name, code] = row
         op.__init__(signature, meaning, *parts, grad=rules, doc=doc)
 
+    OWN.setdefault((name, code), before)
     enter((address, work))
     try:
         yield
     finally:
         enter(before)
+
+
+@contextmanager
+def libraries() -> Iterator[None]:
+    """Inside, the library's own kernels run, whichever were entered."""
+    with ExitStack() as stack:
+        for (name, code), row in OWN.items():
+            stack.enter_context(entered(name, *row, code))
+        yield
 
 
 @contextmanager

@@ -129,8 +129,11 @@ def told(fault: CudaFault, text: str) -> list[str]:
     for number, words_ in ((fault.line, ""), (fault.other_line, "   (the other)")):
         if number and 0 < number <= len(source):
             lines.append(f"  line {number:<5} {source[number - 1].strip()[:70]}{words_}")
-    fix = "a __syncthreads() belongs between the two" if fault.kind in ("race", "unwritten") and "shared" in str(fault) \
-        else fault.fix
+    fix = fault.fix
+    if fault.kind == "race" and "shared" in str(fault):
+        fix = "a __syncthreads() belongs between the two"
+    elif fault.kind == "unwritten":
+        fix = "is a barrier missing, or was this never loaded?"
     return [*lines, *([f"  {fix[:97]}"] if fix else [])]
 
 

@@ -161,6 +161,27 @@ def values(task: Task, title: str = "the numbers NumPy has", most: int = 3) -> L
     return Law(title, _cases(task, most), judge, _smaller(task), cases=120)
 
 
+def shared(task: Task) -> Law:
+    """Run one after the other, so that it does not depend on luck."""
+    def judge(case, yours):
+        arrays, shape = inputs(case), task.shape(case.shapes, case.ints)
+        fresh = np.full(shape, 0, task.dtype)
+        fresh.view(np.uint8)[...] = FRESH
+        writers = np.zeros(shape, np.int64)
+        for tid in range(case.threads):
+            y = fresh.copy()
+            yours.bound([*arrays, y], len(arrays), case.ints, case.threads).alone(tid)
+            writers += y.view(np.uint8).reshape(*shape, y.itemsize).__ne__(FRESH).any(-1)
+        if (writers == 1).all():
+            return None
+        at = tuple(int(i) for i in np.argwhere(writers != 1)[0])
+        many = int(writers[at])
+        return [f"  smallest case   {words(case)}",
+                f"  y{list(at)} is written by {f'{many} threads' if many else 'no thread'}: fe_split says which part is whose"]
+    return Law("each element by one thread", lambda rng, size: _cases(task)(rng, size)._replace(threads=rng.randint(2, 4)),
+               judge, lambda case: (c for c in _smaller(task)(case) if c.threads > 1), cases=40)
+
+
 def compared(case: Case, arrays: list[np.ndarray], got: np.ndarray, task: Task) -> list[str] | None:
     with np.errstate(all="ignore"):
         want = np.asarray(task.meaning(arrays, case.ints))
@@ -212,7 +233,7 @@ def _cumsum_note(case, got, want):
 
 
 CUMSUM = Task(_scan, _cumsum, lambda shapes, ints: shapes[0], note=_cumsum_note)
-cumsum_inside, cumsum_values = inside(CUMSUM), values(CUMSUM)
+cumsum_inside, cumsum_shared, cumsum_values = inside(CUMSUM), shared(CUMSUM), values(CUMSUM)
 
 
 def _long(case, yours):
@@ -253,7 +274,8 @@ def _softmax_note(case, got, want):
 
 PLAIN = ("whole numbers", "fractions", "equal numbers", "numbers with a NaN")
 SOFTMAX = Task(_rows, _softmax, lambda shapes, ints: shapes[0], PLAIN, note=_softmax_note)
-softmax_inside, softmax_values = inside(SOFTMAX), values(SOFTMAX, "as NumPy's; a row sums to 1")
+softmax_inside, softmax_shared = inside(SOFTMAX), shared(SOFTMAX)
+softmax_values = values(SOFTMAX, "as NumPy's; a row sums to 1")
 softmax_large = values(SOFTMAX._replace(numbers=("numbers near 1000",)), "large numbers do not overflow")
 
 
@@ -273,7 +295,8 @@ def _argmax_note(case, got, want):
 
 ARGMAX = Task(_argmax_cases, lambda arrays, ints: np.argmax(arrays[0], ints[0]),
               lambda shapes, ints: shapes[0][:ints[0]] + shapes[0][ints[0] + 1:], dtype=np.int64, note=_argmax_note, near=0)
-argmax_inside, argmax_values = inside(ARGMAX), values(ARGMAX._replace(numbers=("fractions",)))
+argmax_inside, argmax_shared = inside(ARGMAX), shared(ARGMAX)
+argmax_values = values(ARGMAX._replace(numbers=("fractions",)))
 argmax_equal = values(ARGMAX._replace(numbers=("equal numbers", "whole numbers")), "the first of equals")
 argmax_nan = values(ARGMAX._replace(numbers=("numbers with a NaN", "numbers with inf")), "a NaN wins")
 
@@ -322,7 +345,7 @@ def _sides(rng, size):
 MATMUL = Task(_sides, lambda arrays, ints: arrays[0].astype(np.float64) @ arrays[1], lambda shapes, ints:
               (shapes[0][0], shapes[1][1]), NUMBERS[:2], near=1e-3, note=lambda case, got, want:
               f"y is {got.shape}: tiles that do not fit have a rest, at the end of rows and of columns")
-matmul_inside, matmul_values = inside(MATMUL), values(MATMUL)
+matmul_inside, matmul_shared, matmul_values = inside(MATMUL), shared(MATMUL), values(MATMUL)
 
 
 # ---- a line of C
