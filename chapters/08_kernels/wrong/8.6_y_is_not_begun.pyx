@@ -1,4 +1,4 @@
-# kernels.matmul_values
+# kernels.matmul_shared
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 cdef int matmul(fe_call *call, const fe_team *team, void *tag) noexcept nogil:

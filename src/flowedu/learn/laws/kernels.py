@@ -175,9 +175,9 @@ def shared(task: Task) -> Law:
         if (writers == 1).all():
             return None
         at = tuple(int(i) for i in np.argwhere(writers != 1)[0])
-        many = int(writers[at])
+        many = f"{writers[at]} threads" if writers[at] else "no thread"
         return [f"  smallest case   {words(case)}",
-                f"  y{list(at)} is written by {f'{many} threads' if many else 'no thread'}: fe_split says which part is whose"]
+                f"  y{list(at)} is written by {many}: fe_split says which part is whose"]
     return Law("each element by one thread", lambda rng, size: _cases(task)(rng, size)._replace(threads=rng.randint(2, 4)),
                judge, lambda case: (c for c in _smaller(task)(case) if c.threads > 1), cases=40)
 
