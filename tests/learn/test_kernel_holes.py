@@ -209,3 +209,43 @@ print(G()(flow.ones(3)).tolist(), flow.softmax(flow.zeros(1, 2), 1).tolist(), wh
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                           env={**os.environ, "FLOWEDU_HOLES": str(runner.work)})
     assert done.stdout == "[3.0, 5.0, 7.0] [[0.5, 0.5]] yours: 8.3_running_sums\n", done
+
+
+def test_the_library_does_what_an_answer_need_not(runner):
+    """8.6 asks for products of two matrices that lie in one piece; batches and turned ones stay the library's."""
+    product = course.find("8.6")
+    text = kernels.answer(product)
+    assert text.count("y[i * n + j] = sum0[j]") == 1
+    runner.file(product).write_text(text.replace("y[i * n + j] = sum0[j]", "y[i * n + j] = 2 * sum0[j]"))
+    program = """
+import flowedu as flow
+from flowedu.learn import either, kernels
+a, b = flow.arange(6.0).reshape(2, 3), flow.ones(3, 2)
+def products():
+    return [(a @ b).tolist(), (b.permute(1, 0) @ a.permute(1, 0)).tolist(), flow.bmm(a[None], b[None]).tolist()]
+mine, n = products(), either.times("matmul")
+with kernels.libraries():
+    own = products()
+print(n, [m == o for m, o in zip(mine, own)], mine[0][0][0] == 2 * own[0][0][0], either.times("matmul") == n)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          env={**os.environ, "FLOWEDU_HOLES": str(runner.work)})
+    assert done.stdout == "1 [False, True, True] True True\n", done
+
+
+def test_the_milestone_runs_on_answers(runner):
+    for id in ("8.2", "8.3", "8.4", "8.6"):
+        hole = course.find(id)
+        runner.file(hole).write_text(kernels.answer(hole))
+    program = course.HOME / "chapters" / "08_kernels" / "milestone.py"
+
+    def ran(**environment):
+        return subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300,
+                              env={**os.environ, **environment})
+    done = ran(FLOWEDU_HOLES=str(runner.work))
+    assert done.returncode == 0 and done.stdout.count("yours ran") == 4 and "milestone 8 reached" in done.stdout, done
+    softmax = kernels.answer(SOFTMAX)
+    runner.file(SOFTMAX).write_text(softmax.replace("    forward(call, team, tag, False)\n    return FE_OK",
+                                                    "    forward(call, team, tag, True)\n    return FE_OK"))
+    done = ran(FLOWEDU_HOLES=str(runner.work))
+    assert done.returncode == 1 and "milestone 8 missed" in done.stdout and not done.stderr, done
