@@ -178,11 +178,14 @@ def test_speed_is_told_and_not_graded(runner, monkeypatch):
     assert "speed     yours" in said and "; NumPy" in said and "; library" in said, said
 
 
-def test_two_of_three_tries():
+def test_two_of_three_tries(monkeypatch):
     tries = [{"right": True, "score": 0, "yours": t, "NumPy": 2, "library": 1} for t in (1.0, 9.0, 1.0)]
+    monkeypatch.setenv("GRADE_SPEED", "1")
     assert kernels.stars(SUMS, tries, RIGHT)["stars"] == 3
     assert kernels.stars(SUMS, [*tries[:2], tries[1]], RIGHT)["stars"] == 2
     assert kernels.stars(SUMS, [{**t, "score": 3} for t in tries], RIGHT)["stars"] == 1
+    monkeypatch.delenv("GRADE_SPEED")                  # as in a grade
+    assert kernels.stars(SUMS, tries[1:2], RIGHT) | {"stars": 2, "of": 2} == kernels.stars(SUMS, tries[1:2], RIGHT)
 
 
 def test_an_op_runs_another_kernel_and_its_own_again():

@@ -51,7 +51,7 @@ def _kernel(hole, runner: Runner) -> Iterator[str]:
         for name, text, wanted in (("own", kernels.answer(hole), "right"), ("first", kernels.stub(hole), "open")):
             file = Path(folder, name + hole.ending)
             file.write_text(text)
-            verdict = limits.judged(hole, file, course.HOME, speed=False)
+            verdict = limits.judged(hole, file, course.HOME)
             if verdict["state"] != wanted or wanted == "right" and verdict["stars"] < verdict.get("of", 1):
                 what = "the library's own file" if name == "own" else "the stub"
                 yield f"{what} is {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"
@@ -101,7 +101,7 @@ def slug(title: str) -> str:
 
 def _wrong(hole, file: Path, runner: Runner) -> Iterator[str]:
     law = file.read_text().splitlines()[0].lstrip("#/ ").strip()
-    verdict = limits.judged(hole, file, course.HOME, seconds=30, speed=False)
+    verdict = limits.judged(hole, file, course.HOME, seconds=30)
     if verdict["state"] != "wrong" or verdict["law"] != law:
         yield f"{file.name} should die by {law}: {verdict['state']} by {verdict['law'] or 'no law'} {verdict['lines']}"
     lines = runner.told(hole, verdict, file)

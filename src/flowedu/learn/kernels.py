@@ -207,12 +207,13 @@ def taking(hole, file: Path) -> Iterator[None]:
 
 # ---- stars
 def timed() -> bool:
-    return os.environ.get("GRADE_SPEED") != "0"
+    """Whether stars for time are given: in `make check`, never in a test or a grade, unless GRADE_SPEED=1."""
+    return os.environ.get("GRADE_SPEED") == "1"
 
 
 def stars(hole, measures: list[dict[str, Any]], text: str) -> dict[str, Any]:
     """How many of hole.stars hold in two of three tries, and what to do for the next. A rule is Python, and after # what it
-    is called. Rules about time count unless GRADE_SPEED=0."""
+    is called. Rules about time count only where `timed`."""
     rules = [r for r in hole.stars if timed() or "yours" not in r.partition("#")[0]]
     reached = 0
     for rule in rules:

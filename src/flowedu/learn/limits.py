@@ -28,16 +28,17 @@ def _limits(memory: int = MEMORY) -> None:
 
 
 def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = 0.0,
-           speed: bool = True) -> dict[str, Any]:
+           speed: bool = False) -> dict[str, Any]:
     """The verdict of judge.py, or what became of the process. What the answer prints is in "output". seconds: 0 stands for
-    SECONDS, of kernels for 30, and as many before to compile them. speed: whether a kernel's stars for time count."""
+    SECONDS, of kernels for 30, and as many before to compile them.
+    speed: whether a kernel's stars for time count (GRADE_SPEED=1: they do)."""
     seconds = seconds or (kernels.SECONDS if hole.kind == "kernel" else SECONDS)
     with tempfile.TemporaryDirectory() as folder:
         result, said = Path(folder, "verdict.json"), Path(folder, "output.txt")
         env = {**os.environ, "OMP_NUM_THREADS": "1", "FLOWEDU_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         env.pop("FLOWEDU_HOLES", None)
-        if not speed:
-            env["GRADE_SPEED"] = "0"
+        if speed:
+            env["GRADE_SPEED"] = "1"
         if hole.kind == "kernel":
             env |= kernels.environment(hole)
             verdict = _compiled(hole, file, home, Path(folder), env)

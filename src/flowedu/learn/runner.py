@@ -67,7 +67,7 @@ class Runner:
             return True, [self._headline(hole, "right" + self._stars(hole, row["stars"]))]
         if hole.kind == "kernel":
             kernels.set_up(hole, self.home)
-        verdict = limits.judged(hole, file, self.home, self.seed)
+        verdict = limits.judged(hole, file, self.home, self.seed, speed=os.environ.get("GRADE_SPEED") != "0")
         if verdict["state"] == "unjudged":
             return False, [self._headline(hole, "cannot be judged here"), *verdict["lines"]]
         row["checks"] += 1
