@@ -83,7 +83,7 @@ def test_from_the_stub_to_the_solution(runner):
     ([("y[at] = <float>total", "y[at] = <float>total + ")], ("does not compile", "line 20 ")),
     ([("def table()", "def tables()")], ("the file has no kernel cumsum",)),
     ([("{FE_F32", "{FE_F64")], ("the file has no kernel cumsum",)),
-    ([("    return FE_OK\n\n\ndef", "    return 7\n\n\ndef")], ("law 1 of 4", "returns 7", "FE_OK, which is 0")),
+    ([("    return FE_OK\n\n\ndef", "    return 7\n\n\ndef")], ("law 1 of 5", "returns 7", "FE_OK, which is 0")),
     ([("y[at] =", "(<float *>8)[at] =")], ("SIGSEGV", "case            x (", "memory that is not its own")),
     ([("from libc.stdint", 'cdef extern from "nowhere.h":\n    int nothing\nfrom libc.stdint')], ("nowhere.h",)),
     ([("def table():", "import os\nos._exit(0)\ndef table():")], ("ended by itself with code 0",)),
