@@ -165,19 +165,20 @@ def shared(task: Task) -> Law:
     """Run one after the other, so that it does not depend on luck."""
     def judge(case, yours):
         arrays, shape = inputs(case), task.shape(case.shapes, case.ints)
-        fresh = np.full(shape, 0, task.dtype)
-        fresh.view(np.uint8)[...] = FRESH
-        writers = np.zeros(shape, np.int64)
+        size, n = np.dtype(task.dtype).itemsize, int(np.prod(shape))
+        writers = np.zeros(n, np.int64)
         for tid in range(case.threads):
-            y = fresh.copy()
+            room = np.full(n * size, FRESH, np.uint8)
+            y = room.view(task.dtype).reshape(shape)
             yours.bound([*arrays, y], len(arrays), case.ints, case.threads).alone(tid)
-            writers += y.view(np.uint8).reshape(*shape, y.itemsize).__ne__(FRESH).any(-1)
+            writers += (room.reshape(n, size) != FRESH).any(1)
         if (writers == 1).all():
             return None
-        at = tuple(int(i) for i in np.argwhere(writers != 1)[0])
-        many = f"{writers[at]} threads" if writers[at] else "no thread"
+        first = int(np.argmax(writers != 1))
+        at = [int(i) for i in np.unravel_index(first, shape)]
+        many = f"{writers[first]} threads" if writers[first] else "no thread"
         return [f"  smallest case   {words(case)}",
-                f"  y{list(at)} is written by {many}: fe_split says which part is whose"]
+                f"  y{at} is written by {many}: fe_split says which part is whose"]
     return Law("each element by one thread", lambda rng, size: _cases(task)(rng, size)._replace(threads=rng.randint(2, 4)),
                judge, lambda case: (c for c in _smaller(task)(case) if c.threads > 1), cases=40)
 
