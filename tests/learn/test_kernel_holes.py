@@ -189,7 +189,7 @@ def test_two_of_three_tries(monkeypatch):
 
 
 def test_an_op_runs_another_kernel_and_its_own_again():
-    from flowedu.learn.laws.kernels import Compiled
+    from flowedu.learn.laws.called import Compiled
     before, x = TABLE["cumsum", 0], flow.tensor([1.0, 2.0, 3.0])
     wrong = Compiled("cumsum", RIGHT.replace("<float>total", "<float>(2 * total)"))
     assert flow.cumsum(x, 0).tolist() == [1, 3, 6]

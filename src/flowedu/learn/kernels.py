@@ -106,7 +106,7 @@ def load(hole, file: Path) -> Any:
     if hole.language == "cuda":
         from flowedu.learn.laws.cuda import Launched
         return Launched(hole.functions[0], text)
-    from flowedu.learn.laws.kernels import Compiled
+    from flowedu.learn.laws.called import Compiled
     return Compiled(hole.functions[0], wrapped(hole, text))
 
 
