@@ -11,6 +11,7 @@ from flowedu.learn.kernels import entered, timed
 from flowedu.learn.laws import Law
 from flowedu.learn.laws.called import NUMBERS, Case, Compiled, Task, compared, inputs, inside, shared, values
 
+
 # ---- running sums
 def _scan(rng, size):
     shape = _shape(rng, size, rng.randint(1, min(3, size)))
