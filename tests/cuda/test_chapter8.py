@@ -1,5 +1,4 @@
-"""Chapter 8 where CUDA is: its lessons run whole, the answers to its exercises are right, wrong ones are not, and the demo
-trains."""
+"""Chapter 8 where CUDA is: its lessons run whole, its holes are what they claim to be, and the demo trains."""
 import os
 import re
 import subprocess
@@ -12,13 +11,12 @@ import pytest
 from cuda_common import in_simulator
 
 import flowedu as flow
-from chapter8_wrong import WRONG, spoilt
 from course.test_course import test_chapter_8_cuda_computes_what_the_cpu_does  # noqa: F401  (skipped there without CUDA)
 from custom_ops import own_registry  # noqa: F401
-from flowedu.cuda.machine import kind
-from flowedu.learn import exercises
-from flowedu.learn.launched import launched
+from flowedu.cuda.machine import kind, machine
+from flowedu.learn import authors, course, kernels
 from flowedu.learn.lesson import blocks, run_lesson
+from flowedu.learn.runner import Runner
 from test_lessons import clean  # noqa: F401
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "08_kernels"
@@ -32,23 +30,81 @@ def test_every_block_runs_and_prints_what_it_promises(lesson, clean):  # noqa: F
     assert run_lesson(lesson) == sum(b.word("needs") in here for b in found)
 
 
-def test_the_answers_are_right():
-    results = {r.name: (r.state, r.text) for r in exercises.run(CHAPTER, "solutions.py")}
-    assert results == dict.fromkeys(WRONG, ("right", ""))
+@in_simulator
+@pytest.mark.parametrize("hole", [h for h in course.holes() if h.language == "cuda"], ids=lambda h: h.id)
+def test_a_hole_is_what_it_claims_to_be(hole, tmp_path):
+    """The answer has all stars, every wrong one dies by the law it names (where the simulator is, test_holes.py does so,
+    too)."""
+    assert kernels.missing(hole) == ""
+    assert list(authors.problems(hole, Runner(course.HOME, tmp_path))) == []
+
+
+PRODUCT, SUM, TRANSPOSE, SOFTMAX = (course.find(i) for i in ("8.11", "8.8", "8.10", "8.9"))
+
+
+def checked(hole, tmp_path, changes=(), text=""):
+    runner = Runner(course.HOME, tmp_path / "work")
+    runner.start(8)
+    text = text or kernels.answer(hole)
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    runner.file(hole).write_text(text)
+    right, lines = runner.check(hole)
+    assert len(lines) <= 12 and all(len(t) <= 100 for t in lines), lines
+    return right, "\n".join(lines)
 
 
 @in_simulator
-@pytest.mark.parametrize("name, what", [(n, w) for n in WRONG if n != "running_sums" for w in WRONG[n]])
-def test_a_wrong_answer_is_told(name, what):
-    right = vars(exercises.load(CHAPTER / "solutions.py"))[name]()
-    check = vars(exercises.load(CHAPTER / "checks.py"))[f"check_{name}"]
-    said, changes = WRONG[name][what]
-    result = exercises.one(name, check, lambda: spoilt(right, changes), CHAPTER / "exercises.py")
-    assert result.state == "wrong" and said in result.text, result
+def test_a_race_names_both_lines(tmp_path):
+    """The specification's own example."""
+    second = "        __syncthreads();                                  /* and may be"
+    right, said = checked(PRODUCT, tmp_path, [(second, "/*")])
+    assert not right and "law 2 of 4: no race" in said
+    assert re.search(r"block \(0, 0\), thread \(\d+, \d+\) reads what thread \(\d+, \d+\) writes", said)
+    assert re.search(r"line 1[67] +for \(int s = 0;", said) and re.search(r"it is   [ab]_tile\[\d+\]\[\d+\]", said)
+    assert "(the other)" in said and "a __syncthreads() belongs between the two" in said
 
 
-def test_every_exercise_has_wrong_answers():
-    assert all(len(changes) >= 2 for changes in WRONG.values())
+@in_simulator
+@pytest.mark.parametrize("hole, changes, words", [
+    (SUM, [("if (threadIdx.x == 0)", "if (threadIdx.x == 0) for (;;) if (n < 0) break; else")], ("has not ended",)),
+    (SUM, [("sum, step);", "sum, step)")], ("does not compile", "line 7 ")),
+    (SUM, [("void row_sum", "void row_sums")], ("no kernel 'row_sum'",)),
+    (SUM, [("threadIdx.x; j < n; j += 64",
+            "threadIdx.x * ((n + 63) / 64); j < min(n, (threadIdx.x + 1) * ((n + 63) / 64)); j++")],
+     ("1 of 3 stars", "neighbours read neighbours")),
+    (TRANSPOSE, [("[33]", "[32]")], ("2 of 3 stars", "no bank conflicts")),
+    (TRANSPOSE, [("        tile[threadIdx.y][threadIdx.x] = x[",
+                  "        y[(left + threadIdx.x) * rows + top + threadIdx.y] = tile[threadIdx.y][threadIdx.x] = x["),
+                 ("    if (left + threadIdx.y < cols", "    if (0 && left + threadIdx.y < cols")],
+     ("1 of 3 stars", "rows are written")),
+    (SOFTMAX, [("            own[i] = lane",
+                "            if (lane + 32 * i < n) top = max(top, x[r * n + lane + 32 * i]);\n            own[i] = lane")],
+     ("2 of 3 stars", "reads of an element 2")),
+])
+def test_what_a_kernel_is_told(hole, changes, words, tmp_path):
+    _, said = checked(hole, tmp_path, changes)
+    assert all(w in said for w in words), said
+
+
+@in_simulator
+def test_the_library_runs_on_answers(tmp_path):
+    """FLOWEDU_HOLES: a step of the ladder is the student's."""
+    runner = Runner(course.HOME, tmp_path)
+    runner.start(8)
+    runner.file(SUM).write_text(kernels.answer(SUM))
+    runner.file(PRODUCT).write_text(kernels.answer(PRODUCT).replace("= sum;", "= 2 * sum;"))
+    done = subprocess.run([sys.executable, "-c", """
+import numpy as np
+from flowedu.cuda.lessons import LADDERS
+from flowedu.learn.swap import whose
+ladder = LADDERS["product"]
+a, b = ladder.inputs(5, 6, 7)
+yours, own = ladder["shared"](a, b), ladder["naive"](a, b)
+print(np.allclose(yours, 2 * (a @ b), atol=1e-4), np.allclose(own, a @ b, atol=1e-4), whose())
+"""], capture_output=True, text=True, env={**os.environ, "FLOWEDU_HOLES": str(tmp_path)})
+    assert done.stdout.split("\n")[0] == "True True yours: 8.11_a_tiled_product, 8.8_a_sum_of_rows", done
 
 
 def demo(folder, *options, **environment):
@@ -78,19 +134,14 @@ def test_the_demo_says_so_where_cuda_is_off(tmp_path):
 @in_simulator
 def test_a_seed_is_an_order_of_threads():
     """What an answer is judged under; afterwards the order is the plain one again."""
-    source = """__global__ void k(int *next, int *order) { order[atomicAdd(next, 1)] = blockIdx.x * 8 + threadIdx.x; }"""
-    orders = []
-    for seeds in ([0], [1], [2], [1], [0]):
+    orders, library = [], machine().library
+    comes = flow.cuda.kernel("""__global__ void k(int *next, int *order) {
+        order[atomicAdd(next, 1)] = blockIdx.x * 8 + threadIdx.x;
+    }""")
+    for seed in (0, 1, 2, 1, 0):
         next_, order = np.zeros(1, np.int32), np.zeros(32, np.int32)
-        launched(source, "k", 4, 8, next_, order, seeds=seeds)
+        library.cudasim_seed(seed)
+        comes("k", 4, 8)(next_, order)
         orders.append(order.tolist())
     assert all(sorted(o) == list(range(32)) for o in orders)
     assert orders[0] == orders[4] == list(range(32)) and orders[1] == orders[3] and len({*map(tuple, orders)}) == 3
-
-
-@in_simulator
-def test_seeds_are_forgotten_after_a_fault():
-    source = "__global__ void k(int *x) { x[threadIdx.x + 1] = 0; }"
-    with pytest.raises(exercises.Wrong, match="beyond the end"):
-        launched(source, "k", 1, 8, np.zeros(8, np.int32), seeds=[5])
-    test_a_seed_is_an_order_of_threads()

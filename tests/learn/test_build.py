@@ -1,4 +1,4 @@
-"""What lessons compile: modules from Cython, their scores, kernels called through ctypes and in processes of their own."""
+"""What lessons compile: modules from Cython, their scores; kernels called through ctypes."""
 import ast
 from pathlib import Path
 from xml.etree import ElementTree
@@ -9,18 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
-from chapter8_wrong import WRONG, spoilt
 from flowedu import _kernels
 from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError, KernelError, UnsupportedError
-from flowedu.learn import exercises
-from flowedu.learn.apart import Case, apart
 from flowedu.learn.build import FLAGS, ISA, annotated, build, loops
 from flowedu.learn.contract import Bound, Call, Team, View, call
 from flowedu.learn.yellow import draw_lines, shade
 
 ROOT = Path(__file__).parents[2]
-CHAPTER = ROOT / "chapters" / "08_kernels"
 SCALE = """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
@@ -148,38 +144,6 @@ def test_kernels_of_the_library_are_called_so(name, ints, attrs):
     y = np.full_like(x, np.nan)
     assert call(_kernels.TABLE[name, flow.float32.code][0], [x, y], 1, ints=ints) == 0
     np.testing.assert_array_equal(y, REGISTRY[name](flow.tensor(x), **attrs).numpy())
-
-
-# ---- in a process of its own
-@pytest.mark.parametrize("what", WRONG["running_sums"])
-def test_a_wrong_answer_in_cython_is_told(what, monkeypatch):
-    checks = exercises.load(CHAPTER / "checks.py")
-    right = exercises.load(CHAPTER / "solutions.py").running_sums()
-    if what == "never ends":
-        monkeypatch.setattr(checks, "apart", lambda *a: apart(*a, seconds=3))
-    said, changes = WRONG["running_sums"][what]
-    check = checks.check_running_sums
-    result = exercises.one("running_sums", check, lambda: spoilt(right, changes), CHAPTER / "exercises.py")
-    assert result.state == "wrong" and said in result.text, result
-
-
-@pytest.mark.parametrize("more, said", [
-    ("print('a' * 100000)", ""), ("import os; os._exit(0)", "status 0"), ("raise SystemExit(3)", "status 3"),
-    ("while True: pass", "had not ended after 5 s")])
-def test_a_source_that_does_something_else(more, said):
-    """It happens in the other process."""
-    x = np.arange(4, dtype=np.float32)
-    if not said:
-        assert len(apart(SCALE.replace("call.reals[0]", "2") + more, [Case([x], [x.shape], ints=[1])])) == 1
-        return
-    with pytest.raises(exercises.Wrong, match=said):
-        apart(SCALE + more, [Case([x], [x.shape], ints=[1])], seconds=5 if "ended after" in said else 200)
-
-
-def test_what_a_kernel_writes_comes_back():
-    x = np.arange(12, dtype=np.float32)
-    got = apart(SCALE.replace("call.reals[0]", "2"), [Case([x], [x.shape], ints=[1], threads=t) for t in (1, 2)])
-    assert len(got) == 2 and all((y == 2 * x + 1).all() for (y,) in got)
 
 
 # ---- the picture

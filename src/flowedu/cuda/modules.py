@@ -53,6 +53,14 @@ def for_type(file: str, t: str, wide: str = "") -> str:
     return HEAD + f"typedef {t} T;\n" + (f"typedef {wide} Wide;\n" if wide else "") + text(file)
 
 
+def own_file(source: str, t: str = "float", wide: str = "double") -> str:
+    """A source that may include what lies among the kernels, for elements of the C type t. Its lines keep their numbers."""
+    seen: set[str] = set()
+    headers = "".join(_inlined(m[1], seen) for m in _INCLUDE.finditer(source) if m[1] not in seen)
+    return (f'#line 1 "flowedu.h"\n{HEAD}typedef {t} T;\ntypedef {wide} Wide;\n{headers}\n#line 1 "kernel.cu"\n'
+            + _INCLUDE.sub("", source))
+
+
 def once(f: Callable) -> Callable:
     """functools.cache for what several threads ask for at a time: the first makes it, and the others get the same."""
     cached, lock = functools.cache(f), threading.RLock()

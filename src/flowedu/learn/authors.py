@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from flowedu.core.ops.record import parameters
-from flowedu.learn import course, limits, source
+from flowedu.learn import course, kernels, limits, source
 from flowedu.learn.judge import judged, stub
 from flowedu.learn.runner import Runner
 from flowedu.learn.swap import target
@@ -25,6 +25,9 @@ CASES = 200                                        # for the library's own body
 def problems(hole, runner: Runner, cases: int = CASES) -> Iterator[str]:
     """What is wrong with a hole, a line each."""
     yield from _facts(hole, runner)
+    if hole.kind == "kernel":
+        yield from _kernel(hole, runner)
+        return
     with tempfile.TemporaryDirectory() as folder:
         own = Path(folder, "own.py")
         own.write_text(library(hole))
@@ -36,6 +39,22 @@ def problems(hole, runner: Runner, cases: int = CASES) -> Iterator[str]:
         verdict = judged(hole, first)
         if (verdict["state"], verdict["stars"]) != (("right", 0) if hole.stub else ("open", 0)):
             yield f"the stub is {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"
+    for file in hole.wrong():
+        yield from _wrong(hole, file, runner)
+
+
+def _kernel(hole, runner: Runner) -> Iterator[str]:
+    """All in processes of their own, with time to compile."""
+    if kernels.missing(hole):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text, wanted in (("own", kernels.answer(hole), "right"), ("first", kernels.stub(hole), "open")):
+            file = Path(folder, name + hole.ending)
+            file.write_text(text)
+            verdict = limits.judged(hole, file, course.HOME)
+            if verdict["state"] != wanted or wanted == "right" and verdict["stars"] < verdict.get("of", 1):
+                what = "the library's own file" if name == "own" else "the stub"
+                yield f"{what} is {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"
     for file in hole.wrong():
         yield from _wrong(hole, file, runner)
 
@@ -60,8 +79,10 @@ def library(hole) -> str:
 
 
 def _facts(hole, runner: Runner) -> Iterator[str]:
-    own = sum(source.body_lines(hole.module, path) for path in hole.objects
-              if source.is_function(hole.module, path))
+    if hole.kind == "kernel":
+        own = sum(bool(t.strip()) for t in kernels.NOTES[hole.ending].sub("", "\n".join(kernels.shown(hole))).splitlines())
+    else:
+        own = sum(source.body_lines(hole.module, path) for path in hole.objects if source.is_function(hole.module, path))
     if own and not 0.5 * own <= hole.lines <= 1.5 * own:
         yield f"lines = {hole.lines}, the library has {own}"
     if len(hole.hints) != 3:
@@ -84,7 +105,7 @@ def slug(title: str) -> str:
 
 
 def _wrong(hole, file: Path, runner: Runner) -> Iterator[str]:
-    law = file.read_text().splitlines()[0].removeprefix("#").strip()
+    law = file.read_text().splitlines()[0].lstrip("#/ ").strip()
     verdict = limits.judged(hole, file, course.HOME, seconds=30)
     if verdict["state"] != "wrong" or verdict["law"] != law:
         yield f"{file.name} should die by {law}: {verdict['state']} by {verdict['law'] or 'no law'} {verdict['lines']}"
@@ -107,9 +128,10 @@ def main() -> int:
         runner = Runner(course.HOME, Path(work))
         for hole in runner.holes:
             if not options.exercises or hole.id in options.exercises:
+                lacks = kernels.set_up(hole, course.HOME) if hole.kind == "kernel" else ""
                 found = list(problems(hole, runner))
                 bad += len(found)
-                died = "" if found else " died"
+                died = "" if found else f" not judged: {lacks}" if lacks else " died"
                 print(f"{hole.id:5s} {hole.title:50s} {len(hole.wrong())} wrong answers{died}", flush=True)
                 for p in found:
                     print(f"   {p}", flush=True)

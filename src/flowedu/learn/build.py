@@ -67,15 +67,29 @@ def build(source: str, isa: str | None = None, flags: Sequence[str] = FLAGS) -> 
         raise UnsupportedError(f"build: this processor cannot run {isa}", expected=" ".join(sorted(_kernels.NEEDS[isa])),
                                got=f"it lacks {' '.join(sorted(lacks))}", fix='isa="base"')
     options = (*flags, *ISA[isa])
+    name, made = _built(source, options)
+    if name not in sys.modules:
+        sys.modules[name] = _loaded(name, made)
+    return sys.modules[name]
+
+
+def compiled(source: str) -> None:
+    """Compiles as `build` does, and keeps what was made; nothing of it runs. Raises what `build` does."""
+    from flowedu import _kernels
+
+    _built(source, (*FLAGS, *ISA[_kernels.ISA]))
+
+
+def _built(source: str, options: Sequence[str]) -> tuple[str, bytes]:
+    """(the module's name, what it was compiled to)"""
     name = "kernel_" + hashlib.sha256("\0".join((_text(source), *options)).encode()).hexdigest()[:16]
 
     def make(folder: Path) -> Path:
-        c = _cythonized(source, folder, name)[0]
+        c, page = _cythonized(source, folder, name)
+        made_once("cython", ".html", (source, *_versions()), lambda _: page)           # for annotated()
         return _compiled(c, folder / f"{name}.so", options)
 
-    if name not in sys.modules:
-        sys.modules[name] = _loaded(name, made_once("cython", ".so", (name, *_versions()), make))
-    return sys.modules[name]
+    return name, b"" if name in sys.modules else made_once("cython", ".so", (name, *_versions()), make)
 
 
 def annotated(source: str) -> list[Line]:

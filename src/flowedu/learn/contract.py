@@ -75,7 +75,7 @@ class Bound:
         if type(address) is not int or address <= 0 or type(threads) is not int or not 1 <= threads <= MAX_THREADS:
             raise ArgumentError("call: this cannot be called", got=f"{told_value(address)}, threads={told_value(threads)}",
                                 expected=f"the address of a kernel, 1 to {MAX_THREADS} threads")
-        self._arrays, self._scratch = arrays, np.empty(work + 64, np.uint8)        # both stay alive
+        self._arrays, self._scratch = arrays, np.full(work + 64, 0xA5, np.uint8)   # both stay alive
         aligned = self._scratch.ctypes.data + -self._scratch.ctypes.data % 64
         self._call = Call(address, (View * len(arrays))(*map(view, arrays)), nin, len(arrays),
                           (ctypes.c_int64 * max(len(ints), 1))(*ints), (ctypes.c_double * max(len(reals), 1))(*reals),
@@ -100,9 +100,25 @@ class Bound:
             t.join()
         return next((s for s in status if s), 0)
 
+    def alone(self, tid: int) -> int:
+        """What this thread of the team does, without the others: of a kernel that does not wait for them."""
+        return KERNEL(self._call.fn)(ctypes.byref(self._call), ctypes.byref(self._teams[tid]), None)
+
     @property
     def detail(self) -> int:
         return self._call.detail
+
+
+WORK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(Call), ctypes.c_int)
+
+
+def bound_with_work(address: int, work: int, arrays: Sequence[np.ndarray], nin: int, ints: Sequence[int] = (),
+                    threads: int = 1) -> Bound:
+    """As Bound; work is the address of the function that says how much scratch memory it wants, 0 for none."""
+    if not work:
+        return Bound(address, arrays, nin, ints, threads=threads)
+    asked = Bound(address, arrays, nin, ints)._call
+    return Bound(address, arrays, nin, ints, threads=threads, work=max(0, WORK(work)(ctypes.byref(asked), threads)))
 
 
 def call(address: int, arrays: Sequence[np.ndarray], nin: int, **more) -> int:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from flowedu.errors import ArgumentError
 
-KINDS = ("law", "target")
+KINDS = ("law", "target", "kernel")
+ENDINGS = {"kernel": ".pyx", "cuda": ".cu", "formula": ".h"}       # of a kernel's work file, by what its object begins with
 HOME = Path(__file__).resolve().parents[3]         # of a checkout: chapters/ stands beside src/
 
 
@@ -21,7 +22,9 @@ class Hole:
     """An exercise.
 
     objects: dotted paths below the module: `place`, or `sigmoid.grad.x` for a field of a record. kind: "law" is right or
-    wrong, its stub raises; "target" is right from the beginning and wasteful, and has stars.
+    wrong, its stub raises; "target" is right from the beginning and wasteful, and has stars; "kernel" is a whole small file
+    that is compiled alone (kernels.py): its object is kernel:softmax, of Cython, or cuda:matmul_shared, its module the path
+    of the file with the answer, and `parts` are the functions of that file which are the answer (none: all of it).
     """
 
     id: str
@@ -42,6 +45,7 @@ class Hole:
     stars: tuple[str, ...] = ()
     stub: str = ""
     example: str = ""
+    parts: tuple[str, ...] = ()
 
     @property
     def chapter(self) -> int:
@@ -50,11 +54,20 @@ class Hole:
     @property
     def functions(self) -> tuple[str, ...]:
         """What the functions in the work file are called, one for each object."""
-        return self.names or tuple(o.rpartition(".")[2] for o in self.objects)
+        return self.names or tuple(o.rpartition(":")[2].rpartition(".")[2] for o in self.objects)
+
+    @property
+    def language(self) -> str:
+        """Of a kernel: "kernel" (Cython), "cuda" or "formula" (a line of C); else "python"."""
+        return self.objects[0].partition(":")[0] if self.kind == "kernel" else "python"
+
+    @property
+    def ending(self) -> str:
+        return ENDINGS.get(self.language, ".py")
 
     @property
     def file(self) -> str:
-        return f"{self.id}_{re.sub(r'[^A-Za-z0-9]+', '_', self.title.partition(':')[0]).strip('_')}.py"
+        return f"{self.id}_{re.sub(r'[^A-Za-z0-9]+', '_', self.title.partition(':')[0]).strip('_')}{self.ending}"
 
     @property
     def about(self) -> str:
@@ -71,7 +84,7 @@ class Hole:
 
     def wrong(self) -> list[Path]:
         """Wrong answers; the first line of each names the law that must find it."""
-        return sorted((self.folder / "wrong").glob(f"{self.id}_*.py"))
+        return sorted((self.folder / "wrong").glob(f"{self.id}_*{self.ending}"))
 
 
 @dataclass(frozen=True)

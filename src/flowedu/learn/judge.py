@@ -24,11 +24,15 @@ from typing import Any
 def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
     """The verdict on the answer in `file`. cases: how many each law draws (0: as many as it says)."""
     start = time.perf_counter()
-    made = {"state": "right", "stars": 1 if hole.kind == "law" else 0, "law": "", "lines": [], "extra": {}}
+    made = {"state": "right", "stars": 0 if hole.stars else 1, "law": "", "lines": [], "extra": {}}
     try:
         from flowedu.learn import swap
         from flowedu.learn.laws import law
 
+        if hole.kind == "kernel":
+            from flowedu.learn import kernels
+            made |= _laws(hole, kernels.load(hole, file), seed, cases, file)
+            return {**made, "seconds": round(time.perf_counter() - start, 3)}
         module = importlib.import_module(hole.module)
         space = swap.load(file, module)
         missing = [n for n in hole.functions if _code(space.get(n)) is None or _code(space[n]).co_filename != str(file)]
@@ -92,6 +96,9 @@ def _laws(hole, yours: Any, seed: int, cases: int, file: Path) -> dict[str, Any]
     if not hole.stars:
         return {}
     measures = _measures(hole)(yours, seed)
+    if hole.kind == "kernel":
+        from flowedu.learn import kernels
+        return kernels.stars(hole, measures, file.read_text())
     reached = 0
     for rule in hole.stars:
         if not eval(rule, {"__builtins__": {}}, measures):             # the rule is chapter.toml's
@@ -111,6 +118,9 @@ def _measures(hole):
 
 def said(error: BaseException, file: Path) -> dict[str, Any]:
     """Class, message, the student's line; nothing else."""
+    if file.suffix != ".py":
+        from flowedu.learn import kernels
+        return {"state": "wrong", "lines": kernels.said(error, file.read_text())}
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
     lines = [f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
     if frames:
@@ -120,16 +130,22 @@ def said(error: BaseException, file: Path) -> dict[str, Any]:
     return {"state": "wrong", "lines": lines}
 
 
+def notes(hole, at_hand: list[str] = ()) -> list[str]:
+    """What a work file begins with."""
+    lines = [f"{hole.title}", "", *hole.task.strip().splitlines()]
+    if hole.example:
+        lines += ["", *("    " + t for t in hole.example.strip().splitlines())]
+    if at_hand:
+        lines += ["", *textwrap.wrap(f"at hand: {', '.join(at_hand)}", 120)]
+    return [*lines, "", f"{hole.about}, {hole.points} points", f"read   {hole.page}"]
+
+
 def stub(hole, source: str) -> str:
     """The work file as it is handed out: the task, then a function that raises, or a wasteful one."""
-    notes = [f"{hole.title}", "", *hole.task.strip().splitlines()]
-    if hole.example:
-        notes += ["", *("    " + t for t in hole.example.strip().splitlines())]
-    at_hand = names_at_hand(source, hole.objects)
-    if at_hand:
-        notes += ["", *textwrap.wrap(f"at hand: {', '.join(at_hand)}", 120)]
-    notes += ["", f"{hole.about}, {hole.points} points", f"read   {hole.page}"]
-    text = '"""' + "\n".join(notes) + '\n"""\n\n\n'
+    if hole.kind == "kernel":
+        from flowedu.learn import kernels
+        return kernels.stub(hole)
+    text = '"""' + "\n".join(notes(hole, names_at_hand(source, hole.objects))) + '\n"""\n\n\n'
     if hole.stub:
         return text + (hole.folder / hole.stub).read_text()
     return text + "\n\n".join(
@@ -168,8 +184,9 @@ def _parameters(source: str, path: str) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    from flowedu.learn import course
+    from flowedu.learn import course, laws
     home, id, file, result, seed = arguments[:5]
+    laws.NOTE = Path(f"{result}.case")
     with open(f"{result}.where", "w") as where:
         if len(arguments) > 5:                     # when the time is up, it says at which line
             faulthandler.dump_traceback_later(max(0.1, float(arguments[5]) - time.time()), file=where)

@@ -1,6 +1,7 @@
 """An answer runs in a process of its own, with a limit of time, memory and output; it is ended with all it started."""
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -13,47 +14,46 @@ import time
 from pathlib import Path
 from typing import Any
 
+from flowedu.learn import kernels
+
 CPU = 120                                          # seconds that a process may compute
 SECONDS, MEMORY, OUTPUT = 10.0, 2 << 30, 1 << 20   # OpenBLAS and NumPy alone map half a GiB
+SIMULATED = 64 << 30                               # what the simulator reserves for its checks, and never fills
 
 
-def _limits() -> None:
+def _limits(memory: int = MEMORY) -> None:
     """In the child, before it starts."""
-    for what, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_FSIZE, OUTPUT), (resource.RLIMIT_CORE, 0),
+    for what, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, OUTPUT), (resource.RLIMIT_CORE, 0),
                        (resource.RLIMIT_CPU, CPU)):                          # CPU: should nobody be left to end it
         already = resource.getrlimit(what)[1]
         limit = most if already == resource.RLIM_INFINITY else min(most, already)
         resource.setrlimit(what, (limit, limit))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
-def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = SECONDS) -> dict[str, Any]:
+def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = 0.0,
+           speed: bool = False) -> dict[str, Any]:
     """The verdict of judge.py, or what became of the process. What the answer prints is in "output".
 
-    DEBUG=1: in the foreground and without limits, so that breakpoint() works."""
-    if os.environ.get("DEBUG"):
+    seconds: 0 stands for SECONDS, of kernels for 30, and as many before to compile them. speed: whether a kernel's stars
+    for time count (GRADE_SPEED=1: they do). DEBUG=1: in the foreground and without limits, so that breakpoint() works."""
+    if os.environ.get("DEBUG") and hole.kind != "kernel":
         from flowedu.learn import judge
         return {**judge.judged(hole, file, seed), "output": ""}
+    seconds = seconds or (kernels.SECONDS if hole.kind == "kernel" else SECONDS)
     with tempfile.TemporaryDirectory() as folder:
         result, said = Path(folder, "verdict.json"), Path(folder, "output.txt")
         env = {**os.environ, "OMP_NUM_THREADS": "1", "FLOWEDU_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         env.pop("FLOWEDU_HOLES", None)
-        with said.open("wb") as out:
-            what = (home, hole.id, file, result, seed, time.time() + seconds - 0.5)
-            child = None
-            try:
-                signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])    # Ctrl-C waits until there is a child to end
-                child = subprocess.Popen([sys.executable, "-m", "flowedu.learn.judge", *map(str, what)],
-                                         stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True,
-                                         preexec_fn=_limits)
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-                code = child.wait(seconds)
-            except subprocess.TimeoutExpired:
-                code = None
-            finally:
-                if child is not None:
-                    _end(child)
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        if speed:
+            env["GRADE_SPEED"] = "1"
+        if hole.kind == "kernel":
+            env |= kernels.environment(hole)
+            verdict = _compiled(hole, file, home, Path(folder), env)
+            if verdict["lines"]:
+                return {"stars": 0, "law": "", "extra": {}, "seconds": 0.0, "output": "", **verdict}
+        what = (home, hole.id, file, result, seed, time.time() + seconds - 0.5)
+        code = _child("flowedu.learn.judge", what, said, env, seconds,
+                      functools.partial(_limits, SIMULATED if hole.language == "cuda" else MEMORY))
         output = said.read_text(errors="replace")
         try:
             verdict = json.loads(result.read_text())
@@ -61,6 +61,42 @@ def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = SECONDS
             verdict = {"state": "wrong", "stars": 0, "law": "", "extra": {}, "seconds": seconds,
                        "lines": _end_of(code, Path(f"{result}.where"), file, output, seconds)}
         return {**verdict, "output": _own(output)}
+
+
+def _child(module: str, what: tuple, said: Path, env: dict[str, str], seconds: float, limits: Any) -> int | None:
+    """The exit status of a module, run in a process of its own; None: it had not ended."""
+    def begin() -> None:
+        if limits is not None:
+            limits()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+    with said.open("wb") as out:
+        child = None
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])        # Ctrl-C waits until there is a child to end
+            child = subprocess.Popen([sys.executable, "-m", module, *map(str, what)], stdin=subprocess.DEVNULL, stdout=out,
+                                     stderr=out, env=env, start_new_session=True, preexec_fn=begin)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+            return child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            if child is not None:
+                _end(child)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+
+def _compiled(hole, file: Path, home: Path, folder: Path, env: dict[str, str]) -> dict[str, Any]:
+    """What became of the compilers, which write more, and want more memory, than an answer may: no lines, where all went
+    well."""
+    result, said = folder / "compiled.json", folder / "compiled.txt"
+    code = _child("flowedu.learn.kernels", (home, hole.id, file, result), said, env, kernels.SECONDS, None)
+    try:
+        return json.loads(result.read_text())
+    except (OSError, ValueError):
+        last = [f"  {t[:96]}" for t in said.read_text(errors="replace").splitlines()[-1:]]
+        return {"state": "wrong", "lines": [f"  it was not compiled after {kernels.SECONDS:g} seconds" if code is None else
+                                            "  the compiler was ended before it was done", *last]}
 
 
 def _end(child: subprocess.Popen) -> None:
@@ -79,11 +115,13 @@ def _end(child: subprocess.Popen) -> None:
 
 def _end_of(code: int | None, where: Path, file: Path, output: str, seconds: float) -> list[str]:
     """Why there is no verdict."""
+    at_case = Path(f"{where.with_suffix('')}.case")
+    case = [f"  case            {at_case.read_text()[:80]}"] if at_case.exists() else []
     if code is None:
         at = re.search(rf'File "{re.escape(str(file))}", line (\d+)', where.read_text() if where.exists() else "")
         source = file.read_text().splitlines()
         line = [f"  line {at[1]:<6} {source[int(at[1]) - 1].strip()}"] if at else []
-        return [f"  no answer after {seconds:g} seconds: an endless loop, or far too much work", *line]
+        return [f"  no answer after {seconds:g} seconds: an endless loop, or far too much work", *case, *line]
     if code == -signal.SIGXFSZ or "File too large" in output:
         return [f"  more than {OUTPUT >> 20} MB were printed: the answer was ended"]
     if "No space left on device" in output:
@@ -91,7 +129,8 @@ def _end_of(code: int | None, where: Path, file: Path, output: str, seconds: flo
     if "MemoryError" in output or code == -signal.SIGKILL:
         return [f"  more than {MEMORY >> 30} GiB of memory were asked for"]
     if code is not None and code < 0:
-        return [f"  the process was ended by {signal.Signals(-code).name}"]
+        return [f"  the process was ended by {signal.Signals(-code).name}",
+                *case, *(["  it read or wrote memory that is not its own"] if case else [])]
     last = [f"  {t[:96]}" for t in output.splitlines()[-1:]]
     return [f"  the process ended by itself with code {code}: os._exit, or a crash", *last]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from flowedu.errors import ArgumentError, FlowError
-from flowedu.learn import course, limits, source
+from flowedu.learn import course, kernels, limits, source
 from flowedu.learn.judge import stub
 from flowedu.learn.progress import Progress, digest, written
 
@@ -70,7 +70,11 @@ class Runner:
         key = digest(file, source.file_of(hole.module), Path(limits.__file__))
         if not fresh and row["state"] == "right" and row["hash"] == key:
             return True, [self._headline(hole, "right" + self._stars(hole, row["stars"]))]
-        verdict = limits.judged(hole, file, self.home, self.seed)
+        if hole.kind == "kernel":
+            kernels.set_up(hole, self.home)
+        verdict = limits.judged(hole, file, self.home, self.seed, speed=os.environ.get("GRADE_SPEED") != "0")
+        if verdict["state"] == "unjudged":
+            return False, [self._headline(hole, "cannot be judged here"), *verdict["lines"]]
         row["checks"] += 1
         row["seconds"] = round(row["seconds"] + verdict.get("seconds", 0), 3)
         row["state"], row["hash"] = verdict["state"], key
@@ -109,7 +113,7 @@ class Runner:
 
     @staticmethod
     def _stars(hole, n: int) -> str:
-        return "" if hole.kind == "law" else f" {'*' * n} {n} of {len(hole.stars)} stars".replace("  ", " ")
+        return f" {'*' * n} {n} of {len(hole.stars)} stars".replace("  ", " ") if hole.stars else ""
 
     def hint(self, hole) -> list[str]:
         """The next of three; they are counted."""
@@ -126,7 +130,7 @@ class Runner:
             out.append(f"chapter {c.number}: {c.title}   {right} of {len(c.holes)}   about {c.hours:g} hours")
             for h in c.holes:
                 row = self.progress.row(h.id)
-                stars = "*" * row["stars"] if h.kind != "law" else ""
+                stars = "*" * row["stars"] if h.stars else ""
                 mark = MARKS[row["state"]]
                 out.append(f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {stars}".rstrip())
             if c.milestone is not None:
@@ -137,6 +141,8 @@ class Runner:
         """The library's own lines, after passing."""
         if self.progress.row(hole.id)["state"] != "right" and not force:
             return [f"{hole.short}: not right yet; FORCE=1 shows the library's lines all the same"]
+        if hole.kind == "kernel":
+            return [f"# {source.file_of(hole.module).relative_to(self.home)}", *kernels.shown(hole)]
         out = []
         for path in hole.objects:
             out += [f"# {source.file_of(hole.module).relative_to(self.home)}: {path}", *source.lines(hole.module, path), ""]

@@ -8,10 +8,12 @@ import importlib
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+NOTE: Path | None = None                           # where the case that runs now is noted, for a kernel that never returns
 CASES, TRIES, PATIENCE = 60, 200, 2.0              # cases drawn; steps and seconds spent on making a failing one smaller
 
 

@@ -1,0 +1,3 @@
+#define SNAKE(X)                                                             \
+    X(snake, a + FE_F(sinf, sin, a) * FE_F(sinf, sin, a))                    \
+    X(snake_slope, 1 + FE_F(sinf, sin, 2 * a))

@@ -1,0 +1,18 @@
+from libc.math cimport INFINITY, expf
+from libc.stdint cimport int64_t
+from flowedu._kernels.core.abi cimport *
+
+cdef extern from "scalarmath.h" nogil:
+    float fe_expf(float) noexcept                                # without a branch: it becomes vector code
+
+
+cdef int softmax(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
+    cdef const float *x = <const float *>call.args[0].data
+    cdef float *y = <float *>call.args[1].data
+    cdef int64_t n = call.args[0].shape[call.args[0].ndim - 1]   # of a row; fe_numel(&call.args[0]) elements in all
+    # 8.2: your turn
+    return FE_OK
+
+
+def table():
+    return {"softmax": {FE_F32: (<size_t><void *>softmax, 0)}}

@@ -1,0 +1,4 @@
+// kernels.snake_values
+#define SNAKE(X)                                                             \
+    X(snake, a + FE_F(sinf, sin, a * a))                    \
+    X(snake_slope, 1 + FE_F(sinf, sin, 2 * a))

@@ -1,0 +1,266 @@
+"""Holes that are kernels: a small file of Cython or CUDA C, compiled alone in a process of its own, and entered into the
+library's tables.
+
+    python -m flowedu.learn.kernels HOME 8.3 work/8.3_running_sums.pyx RESULT
+
+compiles, keeps what came out (build.py, cuda/source.py), and writes {"lines": [...]} to RESULT: what the compiler said.
+"""
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from flowedu.errors import DeviceError, FlowError, UnsupportedError
+from flowedu.learn import source
+
+SECONDS = 30.0                                     # for the compilers, and for a kernel in the simulator
+NOTES = {".pyx": re.compile(r'\A\s*""".*?"""|#[^\n]*', re.S), ".cu": re.compile(r"/\*.*?\*/|//[^\n]*", re.S)}
+NOTES[".h"] = NOTES[".cu"]
+OWN: dict[tuple[str, int], tuple[int, int]] = {}       # rows of the table that others were entered for
+
+
+# ---- the work file
+def stub(hole) -> str:
+    """The work file as it is handed out: the task, then the kernel without its loops."""
+    from flowedu.learn.judge import notes
+
+    text = (hole.folder / hole.stub).read_text()
+    if hole.ending == ".pyx":
+        return '"""' + "\n".join(notes(hole)) + f'\n"""\n{text}'
+    return "/* " + "\n".join(notes(hole)) + f"\n */\n{text}"
+
+
+def untouched(hole, text: str) -> bool:
+    """Whether only comments differ from what was handed out."""
+    code = [NOTES[hole.ending].sub("", t).split() for t in (text, (hole.folder / hole.stub).read_text())]
+    return code[0] == code[1]
+
+
+def answer(hole) -> str:
+    """The file with the library's own kernel."""
+    return source.file_of(hole.module).read_text()
+
+
+def shown(hole) -> list[str]:
+    """Of that file, the functions that are the answer."""
+    lines = answer(hole).splitlines()
+    if not hole.parts:
+        return lines
+    found: list[str] = []
+    for name in hole.parts:
+        at = next(i for i, t in enumerate(lines) if re.match(rf"(cdef|#define) .*\b{name}\(", t))
+        end = next((i for i in range(at + 1, len(lines)) if re.match(r"\S", lines[i]) and not lines[i - 1].endswith("\\")),
+                   len(lines))
+        while not lines[end - 1].strip():
+            end -= 1
+        found += ["", *lines[at:end]]
+    return found[1:]
+
+
+# ---- compiling
+def environment(hole) -> dict[str, str]:
+    """What a process needs that compiles or runs it: the simulator, with every check, runs CUDA C; TEST=gpu: a GPU."""
+    if hole.language != "cuda":
+        return {}
+    return {"FLOWEDU_CUDA": "gpu" if os.environ.get("TEST") == "gpu" else "sim", "FLOWEDU_CUDA_CHECK": "1",
+            "FLOWEDU_CUDA_MEMORY": "64", "FLOWEDU_CUDA_DEVICES": "1", "FLOWEDU_CUDA_TIMEOUT": "10"}
+
+
+def missing(hole) -> str:
+    """What this machine lacks to judge it; "" where it lacks nothing."""
+    if hole.language != "cuda" or os.environ.get("TEST") == "gpu":
+        return ""
+    from flowedu.cuda.sim.build import library
+
+    if importlib.util.find_spec("pycuda") is None:
+        return "PyCUDA is not installed"
+    return "" if library().exists() else "the simulator of a GPU is not set up"
+
+
+def set_up(hole, home: Path) -> str:
+    """Sets up what it needs, once, where that is not there yet; says what is still missing."""
+    tool = home / "tools" / "setup_cuda.py"
+    if missing(hole) and tool.exists():
+        print(f"{hole.short}: setting up the simulator of a GPU, once; this takes some minutes", flush=True)
+        subprocess.run([sys.executable, str(tool)])
+        importlib.invalidate_caches()
+    return missing(hole)
+
+
+def load(hole, file: Path) -> Any:
+    """The kernel of a work file, compiled: what the laws call `yours`.
+
+    Raises NotImplementedError: it is as it was handed out; KernelError: it does not compile, or has no such kernel."""
+    text = file.read_text()
+    if hole.stub and untouched(hole, text):
+        raise NotImplementedError(f"{hole.id}: your turn")
+    if hole.language == "cuda":
+        from flowedu.learn.laws.cuda import Launched
+        return Launched(hole.functions[0], text)
+    from flowedu.learn.laws.called import Compiled
+    return Compiled(hole.functions[0], wrapped(hole, text))
+
+
+def wrapped(hole, text: str) -> str:
+    """A line of C becomes a kernel by way of the loop that stands beside the stub."""
+    if hole.language != "formula":
+        return text
+    return (hole.folder / hole.stub).with_suffix(".pyx").read_text().replace("FORMULAS", text.replace('"""', ""))
+
+
+def said(error: BaseException, text: str) -> list[str]:
+    """What a compiler complains about, and the line; or what else went wrong."""
+    if not isinstance(error, FlowError):
+        return [f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
+    in_c = re.search(r"kernel\.h:(\d+):\d+: error: (.*)", str(error.got))
+    if in_c:
+        line = dict(enumerate(text.splitlines(), 1)).get(int(in_c[1]), "")
+        return [f"  {in_c[2][:96]}", f"  line {in_c[1]:<6} {line.strip()[:80]}"]
+    lines = textwrap.wrap(error.problem, 96, initial_indent="  ", subsequent_indent="  ")[:3]
+    at = re.match(r"kernel\.\w+:(\d+):", str(error.at or ""))
+    if at and 0 < int(at[1]) <= len(text.splitlines()):
+        lines.append(f"  line {at[1]:<6} {text.splitlines()[int(at[1]) - 1].strip()}")
+    elif error.got:
+        lines += [f"  {t.strip()[:96]}" for t in str(error.got).splitlines() if "error" in t or "Killed" in t][:2]
+    return lines
+
+
+def main(arguments: list[str]) -> None:
+    from flowedu.learn import course
+
+    home, id, file, result = arguments
+    hole, made, text = course.find(id, Path(home)), {"lines": [], "state": ""}, ""
+    try:
+        text = Path(file).read_text()
+        if untouched(hole, text):
+            pass                                   # judge.py will say so
+        elif hole.language == "cuda":
+            from flowedu.learn.laws.cuda import compiled
+            compiled(hole.functions[0], text)
+        else:
+            from flowedu.learn.build import compiled
+            compiled(wrapped(hole, text))
+    except (DeviceError, UnsupportedError) as error:
+        made = {"state": "unjudged", "lines": said(error, "")}
+    except Exception as error:
+        made = {"state": "wrong", "lines": said(error, text)}
+    Path(f"{result}.new").write_text(json.dumps(made))
+    Path(f"{result}.new").rename(result)
+
+
+# ---- in the library
+@contextmanager
+def entered(name: str, address: int, work: int = 0, code: int = 0) -> Iterator[None]:
+    """Inside, the library's op of this name runs another kernel, for one element type. Whatever is ready to run of it is
+    forgotten, before and after."""
+    from flowedu._kernels import TABLE
+    from flowedu.core.ops.define import REGISTRY
+
+    op, before = REGISTRY[name], TABLE[name, code]
+    signature, meaning, parts, rules, doc = op.made
+
+    def enter(row: tuple[int, int]) -> None:
+        TABLE[name, code] = row
+        op.__init__(signature, meaning, *parts, grad=rules, doc=doc)
+
+    OWN.setdefault((name, code), before)
+    enter((address, work))
+    try:
+        yield
+    finally:
+        enter(before)
+
+
+@contextmanager
+def libraries() -> Iterator[None]:
+    """Inside, the library's own kernels run, whichever were entered."""
+    with ExitStack() as stack:
+        for (name, code), row in OWN.items():
+            stack.enter_context(entered(name, *row, code))
+        yield
+
+
+@contextmanager
+def taking(hole, file: Path) -> Iterator[None]:
+    """Inside, the library runs this kernel: an op of the CPU, or a step of chapter 8's ladders."""
+    if hole.language == "cuda":
+        from flowedu.learn.laws.cuda import stepped
+        with stepped(hole.functions[0], file):
+            yield
+    elif hole.language == "kernel":
+        from flowedu.learn.either import either
+        yours = load(hole, file)
+        with entered(yours.name, *either(yours.name, yours.address, yours.work)):
+            yield
+    else:                                          # the library has no op for a line of C alone
+        yield
+
+
+# ---- stars
+def timed() -> bool:
+    """Whether stars for time are given: in `make check`, never in a test or a grade, unless GRADE_SPEED=1."""
+    return os.environ.get("GRADE_SPEED") == "1"
+
+
+def stars(hole, measures: list[dict[str, Any]], text: str) -> dict[str, Any]:
+    """How many of hole.stars hold in two of three tries, and what to do for the next. A rule is Python, and after # what it
+    is called. Rules about time count only where `timed`."""
+    rules = [r for r in hole.stars if timed() or "yours" not in r.partition("#")[0]]
+    reached = 0
+    for rule in rules:
+        holds = [eval(rule, {"__builtins__": {}}, m) for m in measures]            # the rule is chapter.toml's
+        if 2 * sum(holds) <= len(holds):
+            break
+        reached += 1
+    lines = remarks(text) if hole.language == "kernel" else []
+    numbers = {k: v for k, v in measures[0].items() if k not in ("right", "score")}
+    if "yours" in numbers:
+        lines.append("  speed     " + "; ".join(f"{k} {v:,.{1 if v < 100 else 0}f} µs" for k, v in numbers.items()))
+    elif numbers and reached < len(rules):
+        lines.append("  counted   " + "   ".join(f"{k.replace('_', ' ')} {v:,.10g}" for k, v in numbers.items()))
+    more = [f"{n} stars: {r.partition('#')[2].strip()}" for n, r in enumerate(rules, 1) if n > max(reached, 1)]
+    if more:
+        lines.append("  " + "     ".join(more))
+    return {"stars": reached, "of": len(rules), "extra": measures[0], "lines": lines}
+
+
+def remarks(text: str, most: int = 3) -> list[str]:
+    """Lines of loops that talk to Python, and what to do about each."""
+    from flowedu.learn.build import annotated, loops
+
+    yellow = [line for line in loops(annotated(text)) if line.score]
+    lines = []
+    for line in yellow[:most]:
+        what, instead = _object(line.text, text)
+        told = f"score {line.score}: {what}   {instead}"
+        room = max(12, 84 - len(told))
+        lines.append(f"  line {line.number:<4} {line.text.strip()[:room]:{min(room, 40)}s} {told}")
+    return [*lines, *([f"  and {len(yellow) - most} lines more"] if len(yellow) > most else [])]
+
+
+def _object(line: str, text: str) -> tuple[str, str]:
+    """Why a line talks to Python: the first name in it that has no type, or that is a function of Python's."""
+    typed = " ".join(re.findall(r"(?:cdef|cimport|cpdef)\b[^\n]*", text))
+    head = re.match(r"\s*for\s+(\w+)\s+in", line)
+    for name in ([head[1]] if head else []) + re.findall(r"(?<![\w.])[A-Za-z_]\w*(?!\w|\s*\()", line):
+        made = re.search(rf"^[ \t]*(for\s+{name}\b|{name}\s*[-+*/]?=[^=])", text, re.M)
+        if made and not re.search(rf"\b{name}\b", typed):
+            counts = re.search(rf"for\s+{name}\b", text)
+            return f"{name} is a Python object", f"cdef {'Py_ssize_t' if counts else 'double'} {name}"
+    for name in re.findall(r"\b([A-Za-z_]\w*)\s*\(", line):
+        if re.search(rf"^\s*(from\s+\w+\s+)?import\b.*\b{name}\b", text, re.M):
+            return f"{name} is Python's", f"from libc.math cimport {name}"
+    return "it talks to Python", "say nogil, and Cython says what does"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,276 @@
+"""Chapter 8, the GPU: kernels in CUDA C, launched in the simulator under drawn orders of threads. It sees accesses outside
+of arrays, races, and barriers that not all come to; and it counts what is read.
+
+A case is (sizes, order): the sizes of the inputs, as a step of the ladders takes them, and an order of threads.
+"""
+from __future__ import annotations
+
+import functools
+import io
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from flowedu.cuda import kernel, profile
+from flowedu.cuda.faults import CudaFault
+from flowedu.cuda.kernels import Kernels
+from flowedu.cuda.lessons import LADDERS, Ladder, Step
+from flowedu.cuda.machine import machine
+from flowedu.cuda.modules import own_file
+from flowedu.learn import laws
+from flowedu.learn.laws import Law
+
+OUTSIDE = ("outside", "misaligned", "read only", "crashed")
+UNORDERED = ("race", "unwritten", "diverged", "lanes missing")
+
+
+# ---- kernels that no ladder has
+def _add(start, memory, x, y):
+    z = memory.room(x.size)
+    start("add", -(-x.size // 64), 64, x.size, x, y, z)
+    return x.shape, z
+
+
+def _row_sum(start, memory, x):
+    y = memory.room(len(x))
+    start("row_sum", len(x), 64, x.shape[1], x, y)
+    return (len(x),), y
+
+
+OWN = (Ladder("add", (1000,), lambda r, n: (r(n), r(n)), np.add, (Step("add", "add", "", _add),)),
+       Ladder("rows", (8, 1024), lambda r, rows, n: (r((rows, n)),), lambda x: x.sum(1),
+              (Step("row_sum", "row_sum", "", _row_sum),)))
+
+
+def rung(name: str) -> tuple[Ladder, Step]:
+    """The ladder that a kernel is a step of, and the step."""
+    return next((ladder, s) for ladder in (*LADDERS.values(), *OWN) for s in ladder.steps if s.file == f"lessons/{name}.cu")
+
+
+@contextmanager
+def stepped(name: str, file: Path) -> Iterator[Step]:
+    """Inside, a step of the library's ladders runs the kernel of this file, which is compiled when it is first called."""
+    step = rung(name)[1]
+    before = step.file
+    step.file = str(file.resolve())
+    step.__dict__.pop("kernels", None)                               # the cached property
+    try:
+        yield step
+    finally:
+        step.file = before
+        step.__dict__.pop("kernels", None)
+
+
+def compiled(name: str, text: str) -> Kernels:
+    kernels = kernel(own_file(text))
+    kernels(name, 1, 1)                                              # NameKeyError: there is none
+    return kernels
+
+
+# ---- running
+class Ran(NamedTuple):
+    output: np.ndarray | None
+    counts: dict[str, int]
+    fault: Exception | None
+
+
+class Launched:
+    """A kernel that takes the place of a step. Raises KernelError: it does not compile; NameKeyError: there is none."""
+
+    def __init__(self, name: str, text: str):
+        self.name, self.text, self.kernels = name, text, compiled(name, text)
+        self.ladder, step = rung(name)
+        self.step = Step(step.name, name, step.why, step._launch)
+        self.step.__dict__["kernels"] = self.kernels
+
+    @functools.cache                                                 # noqa: B019  (several laws look at one run)
+    def run(self, sizes: tuple[int, ...], order: int = 0) -> Ran:
+        arrays, library = self.ladder.inputs(*sizes), machine().library
+        if laws.NOTE:
+            laws.NOTE.write_text(self.words((sizes, order)))
+        if library is None:
+            return Ran(self.step(*arrays), {}, None)
+        library.cudasim_seed(order)
+        try:
+            with profile(io.StringIO()) as p:
+                y = self.step(*arrays)
+        except CudaFault as fault:
+            if fault.kind == "overdue":                              # once is enough
+                raise
+            return Ran(None, {}, fault)
+        finally:
+            library.cudasim_seed(0)
+        counts = next(iter(p.kernels.values()), {})
+        return Ran(y, counts, None)
+
+
+    def words(self, case: tuple) -> str:
+        sizes, order = case
+        names = self.ladder.make.__code__.co_varnames[1:]
+        return ", ".join(f"{name} {n}" for name, n in zip(names, sizes)) + (f", order of threads {order}" if order else "")
+
+
+# ---- what a fault says
+def told(fault: CudaFault, text: str) -> list[str]:
+    """Who did what to what, the lines, what to do."""
+    said = fault.problem.partition(": ")[2] or fault.problem
+    m = re.match(r"thread \((.*?)\) of block \((.*?)\) (.*)", said)
+    if m:
+        said = f"block ({_short(m[2])}), thread ({_short(m[1])}) {_shorter(m[3])}"
+    element = _element(fault, text)
+    lines = textwrap.wrap(said, 97, initial_indent="  ", subsequent_indent="  ")[:2]
+    lines += [f"  it is   {element}"] if element else []
+    source = text.splitlines()
+    for number, words_ in ((fault.line, ""), (fault.other_line, "   (the other)")):
+        if number and 0 < number <= len(source):
+            lines.append(f"  line {number:<5} {source[number - 1].strip()[:70]}{words_}")
+    fix = fault.fix
+    if fault.kind == "race" and "shared" in str(fault):
+        fix = "a __syncthreads() belongs between the two"
+    elif fault.kind == "unwritten":
+        fix = "is a barrier missing, or was this never loaded?"
+    return [*lines, *([f"  {fix[:97]}"] if fix else [])]
+
+
+def _short(thread: str) -> str:
+    """(3, 0) for (3, 0, 0)."""
+    return thread.removesuffix(", 0")
+
+
+def _shorter(text: str) -> str:
+    return re.sub(r"\((\d+, \d+), 0\)", r"(\1)", text).replace(" of the same block", "").replace(
+        ", and nothing orders them", "")
+
+
+def _element(fault: CudaFault, text: str) -> str:
+    """As[0][1], for a byte of an array whose sizes the source has as numbers."""
+    at = re.match(r"byte (\d+) of (\w+)", str(fault.got))
+    for name, value in re.findall(r"(?:enum\s*\{\s*|#\s*define\s+)(\w+)[\s=]+(\d+)", text):
+        text = re.sub(rf"\b{name}\b", value, text)
+    sizes = at and re.search(rf"\b{at[2]}((?:\[[\d\s+*]+\])+)\s*[,;]", text)
+    if not sizes:
+        return ""
+    index, out = int(at[1]) // 4, ""
+    for n in [int(eval(s, {"__builtins__": {}})) for s in re.findall(r"\[([\d\s+*]+)\]", sizes[1])][::-1]:    # 32 + 1, say
+        index, out = index // n, f"[{index % n}]{out}"
+    return at[2] + out
+
+
+# ---- laws
+def _laws(sizes: Callable, near: float = 1e-4, note: Callable = lambda sizes: "") -> tuple[Law, Law, Law]:
+    def draw(rng, size):
+        return sizes(rng, size), rng.choice((0, 0, 1, 2, 3))
+
+    def smaller(case):
+        s, order = case
+        if order:
+            yield s, 0
+        for i, n in enumerate(s):
+            for m in (n // 2, n - 1):
+                if 0 < m < n:
+                    yield (*s[:i], m, *s[i + 1:]), order
+
+    def faults(kinds):
+        def judge(case, yours):
+            fault = yours.run(*case).fault
+            if fault is None or fault.kind not in kinds:
+                return None
+            return [f"  smallest case   {yours.words(case)}", *told(fault, yours.text)]
+        return judge
+
+    def values(case, yours):
+        ran = yours.run(*case)
+        if ran.fault:
+            return [f"  smallest case   {yours.words(case)}", *told(ran.fault, yours.text)]
+        want = np.asarray(yours.ladder.answer(*yours.ladder.inputs(*case[0])))
+        wrong = ~np.isclose(ran.output, want, rtol=near, atol=near)
+        if not wrong.any():
+            return None
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        lines = [f"  smallest case   {yours.words(case)}", f"  yours           y{list(at)} = {ran.output[at]:.6g}",
+                 f"  should be       {want[at]:.6g}"]
+        return [*lines, *([f"  {note(case[0])}"] if note(case[0]) else [])]
+
+    return (Law("it stays inside its arrays", draw, faults(OUTSIDE), smaller, cases=14),
+            Law("no race; all come to each barrier", draw, faults(UNORDERED), smaller, cases=14),
+            Law("the numbers NumPy has", draw, values, smaller, cases=14))
+
+
+def _reads(most: Callable, hint: str) -> Law:
+    """Bytes asked for at the ladder's own sizes. most: elements that may be read and written, of the sizes."""
+    def judge(case, yours):
+        counts = yours.run(case).counts
+        if not counts or counts["global_bytes"] <= 4 * most(*case) and counts["global_loads"] <= most(*case) / 8:
+            return None
+        if counts["global_bytes"] <= 4 * most(*case):
+            return [f"  case            {yours.words((case, 0))}",
+                    f"  yours           has {counts['global_loads']:,} loads of warps for {most(*case):,.0f} numbers",
+                    "  32 threads that read together count as one: share the work"]
+        return [f"  case            {yours.words((case, 0))}",
+                f"  yours           reads and writes {counts['global_bytes'] // 4:,} numbers",
+                f"  at most         {most(*case):,.0f}", f"  {hint}"]
+    return judge
+
+
+def _counted(name: str, hint: str, most: Callable) -> Law:
+    size = rung(name)[0].size
+    return Law("memory is not asked twice", lambda rng, size_: size, _reads(most, hint), cases=1)
+
+
+def _measures(yours: Launched, seed: int = 0) -> list[dict]:
+    """What the stars are given for."""
+    size = yours.ladder.size
+    c, arrays = yours.run(size).counts, yours.ladder.inputs(*size)
+    if not c:
+        return [{"right": True}]
+    out = np.asarray(yours.ladder.answer(*arrays)).size
+    accesses = c["global_loads"] + c["global_stores"]
+    return [{"right": True, "reads_of_an_element": round((c["global_bytes"] / 4 - out) / sum(a.size for a in arrays), 2),
+             "sectors_an_access": round(c["sectors"] / accesses, 2), "conflicts": c["conflicts"],
+             "barriers": round(c["barriers"] / max(1, _blocks(yours)), 2)}]
+
+
+def _blocks(yours: Launched) -> int:
+    return yours.ladder.size[0]
+
+
+def _near(rng, size, *sides):
+    """A size about one of these: just below, just above, the size itself."""
+    return max(1, rng.choice(sides) + rng.choice((-1, 0, 1)) if size > 1 else rng.randint(1, 5))
+
+
+add_inside, add_race, add_values = _laws(lambda rng, size: (_near(rng, size, 64, 128, 300),), note=lambda sizes:
+                                         "blockIdx.x * blockDim.x + threadIdx.x is the number of a thread")
+row_sum_inside, row_sum_race, row_sum_values = _laws(lambda rng, size: (rng.randint(1, 3), _near(rng, size, 64, 32, 200)))
+row_sum_reads = _counted("row_sum", "each element once: the threads of a block share a row", lambda m, n: m * n + m)
+row_sum_stars = _measures
+matmul_shared_inside, matmul_shared_race, matmul_shared_values = _laws(
+    lambda rng, size: tuple(_near(rng, size, 16, 17, 32) for _ in range(3)),
+    note=lambda sizes: "outside of a and b a tile must hold zeros" if any(n % 16 for n in sizes) else "")
+matmul_shared_reads = _counted("matmul_shared", "tiles of 16 rows of a and 16 columns of b are loaded once, by all",
+                               lambda m, n, k: 2 * m * n * k / 16 + 3 * m * n)
+matmul_shared_stars = _measures
+softmax_warp_inside, softmax_warp_race, softmax_warp_values = _laws(
+    lambda rng, size: (rng.choice((1, 2, 4, 5)), _near(rng, size, 32, 64, 200)), 1e-5,
+    lambda sizes: "lanes beyond the end of a row have no number of their own" if sizes[1] % 32 else "")
+transpose_padded_inside, transpose_padded_race, transpose_padded_values = _laws(
+    lambda rng, size: (_near(rng, size, 32, 33, 64), _near(rng, size, 32, 40, 64)), 0,
+    lambda sizes: "y has rows columns: y[c * rows + r]")
+softmax_warp_stars = transpose_padded_stars = _measures
+
+
+def _large(case: int, yours: Launched) -> list[str] | None:
+    x = np.linspace(0, 1000, case, dtype=np.float32)[None]
+    got, want = yours.step(x), yours.ladder.answer(x)
+    if np.allclose(got, want, atol=1e-6):
+        return None
+    return [f"  case            a row of {case} numbers from 0 to 1000", f"  yours           ends in {got[0, -1]:.6g}",
+            f"  should be       {want[0, -1]:.6g}", "  exp(1000) is inf: subtract the largest of the row first"]
+
+
+softmax_warp_large = Law("large numbers do not overflow", lambda rng, size: 100, _large, cases=1)
