@@ -39,6 +39,7 @@ help:  ## list the targets
 
 # ---- what people ask for ---------------------------------------------------------------------------------------
 
+# LESSON=1 leaves the demo out; PACE=1 stops before outputs are shown (the lesson reads it from the environment).
 # Looks for the chapter first: nobody should wait for a build to learn that a chapter does not exist.
 chapter-%:
 	@set -- chapters/$*_* chapters/0$*_*; for d do [ -d "$$d" ] && break; done; \
@@ -48,8 +49,8 @@ chapter-%:
 	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record $$gpu && \
 	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work}; $(PY) -c "from flowedu.learn.swap import whose; print(whose())"; }; } && \
 	{ [ -z "$$gpu" ] || { FLOWEDU_CUDA=$$($(PY) tools/choose_cuda.py) && export FLOWEDU_CUDA; }; } && \
-	$(PY) -m flowedu.learn.lesson "$$d/README.md" $$(ls "$$d"/*.md | grep -v '/README.md$$') && \
-	$(PY) "$$d/demo.py" $(ARGS)
+	$(PY) -m flowedu.learn.lesson "$$d" && \
+	{ [ -n "$(LESSON)" ] || $(PY) "$$d/demo.py" $(ARGS); }
 
 # Exercises: answers lie in the folder WORK, nothing under src/ is written.
 start: $(READY)  ## exercises: make the work files of a chapter (CH=4; else the next)
