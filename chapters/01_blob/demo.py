@@ -6,7 +6,7 @@ from pathlib import Path
 import flowedu as flow
 from flowedu.core.values.storage import set_cache
 from flowedu.learn.demo import opening
-from flowedu.learn.svg import FILLS, GREY, Drawing
+from flowedu.show.svg import FILLS, GREY, Drawing
 
 CELL = 40
 

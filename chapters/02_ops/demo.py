@@ -5,7 +5,7 @@ from pathlib import Path
 import flowedu as flow
 from flowedu.core.ops.dispatch import Node, call_below, interpreter
 from flowedu.learn.demo import opening
-from flowedu.learn.svg import FILLS, GREY, Drawing
+from flowedu.show.svg import FILLS, GREY, Drawing
 
 WIDTH, HEIGHT, ACROSS, DOWN = 150, 54, 205, 96      # of a box; from one box to the next
 
