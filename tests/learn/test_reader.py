@@ -83,7 +83,7 @@ def test_every_page_fits_into_100_columns(chapter):
         r = Reader(path, lines.append)
         import flowedu.learn.lesson as lesson
         read = 0
-        for match in lesson._BLOCK.finditer(text):
+        for match in lesson.BLOCK.finditer(text):
             r.before(text[read:match.start()], lesson._block(match))
             read = match.end()
         r.before(text[read:], None)

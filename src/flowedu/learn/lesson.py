@@ -23,7 +23,7 @@ from pathlib import Path
 
 from flowedu.errors import FlowError
 
-_BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 NEEDS = {"cuda": "a GPU, or FLOWEDU_CUDA=sim", "sim": "FLOWEDU_CUDA=sim"}
 
@@ -48,7 +48,7 @@ class LessonError(AssertionError):
 
 def blocks(markdown: str) -> list[Block]:
     """The fenced blocks of a lesson."""
-    return [_block(m) for m in _BLOCK.finditer(markdown)]
+    return [_block(m) for m in BLOCK.finditer(markdown)]
 
 
 def _block(match: re.Match) -> Block:
@@ -82,7 +82,7 @@ def run_lesson(path: Path, say=lambda text: None, before=lambda text, block: Non
     source = path.read_text(encoding="utf-8")
     scope = {"__name__": "__lesson__"}
     count, printed, read = 0, "", 0
-    for match in _BLOCK.finditer(source):
+    for match in BLOCK.finditer(source):
         b = _block(match)
         before(source[read:match.start()], b)
         read = match.end()
