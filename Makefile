@@ -27,7 +27,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help start check watch hint list solution authors-check test test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help start check watch hint list solution authors-check book test test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -35,6 +35,7 @@ help:  ## list the targets
 	@for d in chapters/[0-9]*_*/; do [ -d "$$d" ] || continue; n=$$(basename $$d); \
 	    printf '  %-14s%s\n' "chapter-$$(echo $$n | sed 's/^0*\([0-9]*\)_.*/\1/')" \
 	        "the lesson and the demo of chapter $$(echo $$n | sed 's/^0*\([0-9]*\)_/\1: /; s/_/ /g')"; done
+	@echo "                (PACE=1 asks before outputs are shown, LESSON=1 leaves the demo out, YOURS=1 runs your answers)"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- what people ask for ---------------------------------------------------------------------------------------
@@ -73,6 +74,11 @@ solution: $(READY)  ## exercises: the library's own lines, after passing (EX=4.3
 
 authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by the law it names
 	@$(PY) -m flowedu.learn.authors $(EX)
+
+# Reading it needs no network. Its pages are those of chapters/; what their code prints is kept in build/book/outputs.
+book: $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## the lessons as a book to read offline, exercises and widgets in it
+	@$(PY) -m sphinx -q -W --keep-going -b html -d build/book/doctrees -c book . build/book/html
+	@echo "the book is in build/book/html/index.html"
 
 # Without arguments the CUDA kernels, too, in the simulator, where that can be set up.
 test: $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)
@@ -167,7 +173,7 @@ $(CUDA): tools/setup_cuda.py $(shell find src/flowedu/cuda -type f -not -name '*
 	@$(PY) tools/setup_cuda.py
 	@touch $@
 
-# The extras of pyproject.toml: test, lint, plot, image, record.
+# The extras of pyproject.toml: test, lint, plot, image, record, book.
 $(STAMPS)/%: $(STAMPS)/base
 	@$(QUIETLY) pip-$* "installing what '$*' needs into $(VENV)" $(PIP) $$($(NEEDS) $*)
 	@touch $@

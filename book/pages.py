@@ -95,7 +95,7 @@ def exercise(hole: course.Hole) -> str:
         lines += [FENCE + "text", hole.example.strip(), FENCE, ""]
     if hole.stars:
         lines += ["Stars: " + "; ".join(f"{i} for {_plain(s)}" for i, s in enumerate(hole.stars, 1)), ""]
-    return "\n".join([*lines, f"Where it is explained: [{hole.why.replace('README.md', '') or 'this page'}]({hole.why})", ""])
+    return "\n".join([*lines, f"[Where it is explained]({hole.why})", ""])
 
 
 def _plain(text: str) -> str:

@@ -5,6 +5,7 @@ Written as scripts (`window.NAME = ...`), because a page that is opened as a fil
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from flowedu.show.svg import write
 
 SHAPE = (12, 12)                               # 2, 3 and 4 devices cut it evenly
 DEVICES = (2, 3, 4)
+DARK = re.compile(r"@media \(prefers-color-scheme: dark\) \{.*?\n\}\n?", re.DOTALL)       # widgets stand on white
 LAYOUTS = {"S(0)": flow.sbp.split(0), "S(1)": flow.sbp.split(1), "B": flow.sbp.broadcast, "P": flow.sbp.partial_sum}
 
 
@@ -27,7 +29,7 @@ def boxing() -> dict[str, Any]:
     for k, (a, src), n, (b, dst) in product(DEVICES, LAYOUTS.items(), DEVICES, LAYOUTS.items()):
         r = flow.boxing.route(SHAPE, places[n], dst, src=(places[k], src))
         routes[f"{k} {a} {n} {b}"] = {"bytes": r.bytes, "hops": [{"name": h.name, "bytes": h.bytes} for h in r.hops],
-                                      "picture": r.draw()}
+                                      "picture": DARK.sub("", r.draw())}
     flow.distributed.set_virtual_devices(1)
     return {"shape": SHAPE, "bytes": SHAPE[0] * SHAPE[1] * 4, "devices": DEVICES, "layouts": [*LAYOUTS], "routes": routes}
 
