@@ -45,7 +45,13 @@ def show(app, docname: str, source: list[str]) -> None:
         source[0] = pages.page(path, _printed[pages.original(path)])
 
 
+def again(app, *_) -> list[str]:
+    """Lessons are read again in every run: what they print, or an exercise, may have changed."""
+    return [str(p.relative_to(ROOT).with_suffix("")) for p in LESSONS]
+
+
 def setup(app) -> dict:
     app.connect("builder-inited", run)
+    app.connect("env-get-outdated", again)
     app.connect("source-read", show)
     return {"parallel_read_safe": False}

@@ -14,15 +14,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+from flowedu.learn.lesson import run_lesson
+from flowedu.show.svg import write
+
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 300                                    # seconds for a page
 
 
 def record(page: Path, out: Path) -> None:
     """Run a page and write what its Python blocks print, in order; None for one that was left out."""
-    from flowedu.learn.lesson import run_lesson
-    from flowedu.show.svg import write
-
     printed: list[str | None] = []
     run_lesson(page, lambda text: printed.append(None if text.startswith(f"{page}:") and ": left out: " in text
                                                  else text.replace(f"{ROOT}/", "")))

@@ -26,7 +26,8 @@
     const found = [];
     for (const i of order) {
       const b = plan.buffers[i];
-      const near = order.slice(0, order.indexOf(i)).filter(j => together(plan.buffers[j], b)).sort((p, q) => found[p] - found[q]);
+      const near = order.slice(0, order.indexOf(i)).filter(j => together(plan.buffers[j], b));
+      near.sort((p, q) => found[p] - found[q]);
       let at = 0;
       for (const j of near) {
         if (at + b.bytes <= found[j]) break;
@@ -60,8 +61,8 @@
     svg("line", { x1: LEFT, x2: LEFT + WIDTH, y1: y(at), y2: y(at), stroke: color, "stroke-dasharray": "6 4" }),
     svg("text", { x: LEFT - 4, y: y(at) + 4, "text-anchor": "end", "font-size": 11, class: text }, text)];
   const peakLine = svg("g", { class: "peak" }), rects = plan.buffers.map((b, i) => {
-    const r = svg("rect", { x: LEFT + b.first * column + 1, width: (b.last + 1 - b.first) * column - 2, height: b.bytes * scale,
-                            rx: 2, tabindex: 0, "data-buffer": i, "aria-label": b.name });
+    const r = svg("rect", { x: LEFT + b.first * column + 1, width: (b.last + 1 - b.first) * column - 2,
+                            height: b.bytes * scale, rx: 2, tabindex: 0, "data-buffer": i, "aria-label": b.name });
     r.style.cursor = "ns-resize";
     r.append(svg("title", {}, `${b.name}: ${bytes(b.bytes)}, steps ${b.first} to ${b.last}`));
     const put = at => {
@@ -92,11 +93,10 @@
     });
     const peak = Math.max(0, ...plan.buffers.map((b, i) => offsets[i] + b.bytes));
     peakLine.replaceChildren(...line(peak, "peak", "#1f2933"));
-    const ratio = peak / plan.bound;
+    const ratio = peak / plan.bound, [a, c] = (found[0] || []).map(i => plan.buffers[i].name);
     said.className = found.length ? "said bad" : ratio <= 1.03 ? "said good" : "said";
     said.textContent = `the arena needs ${bytes(peak)}, ${ratio.toFixed(2)} of the bound of ${bytes(plan.bound)}` +
-      (found.length ? `; but ${plan.buffers[found[0][0]].name} and ${plan.buffers[found[0][1]].name} live together and overlap`
-        : `; without sharing ${bytes(sum)}`);
+      (found.length ? `; but ${a} and ${c} live together and overlap` : `; without sharing ${bytes(sum)}`);
   }
 
   draw();

@@ -19,8 +19,8 @@
   const others = html("table", { class: "others" });
   home.append(
     html("div", { class: "rows" },
-         html("span", {}, "it lies as ", choose("source", table.layouts, "P"), " on ", choose("from devices", table.devices, 2),
-              " devices"),
+         html("span", {}, "it lies as ", choose("source", table.layouts, "P"), " on ",
+              choose("from devices", table.devices, 2), " devices"),
          html("span", {}, "it should lie as ", choose("target", table.layouts, "B"), " on ",
               choose("to devices", table.devices, 2), " devices")),
     said, picture, html("p", {}, "from here to the others:"), others);

@@ -43,7 +43,8 @@
     picture.append(
       svg("rect", { x, y, width: SIZE - GAP, height: SIZE - GAP, rx: 3, fill, stroke: bad ? "#c02f1d" : "#616e7c",
                     "stroke-width": bad ? 3 : 1 }),
-      svg("text", { x: x + (SIZE - GAP) / 2, y: y + SIZE / 2 + 3, "text-anchor": "middle", "font-size": 13 }, String(text)));
+      svg("text", { x: x + (SIZE - GAP) / 2, y: y + SIZE / 2 + 3, "text-anchor": "middle", "font-size": 13 },
+          String(text)));
   }
 
   function resize(picture, width, height) {
@@ -63,7 +64,8 @@
     resize(view, Math.max(1, n.columns.value) * SIZE + GAP + 4, Math.max(1, n.rows.value) * SIZE + GAP);
     found.forEach((row, i) => row.forEach((c, j) => cell(view, 2 + j * SIZE, 2 + i * SIZE, c,
                                                          outside(c) ? "#ffffff" : color(c), outside(c))));
-    code.textContent = `cell of [i, j] = ${n.offset.value} + i * ${n["row stride"].value} + j * ${n["column stride"].value}`;
+    const [down, right] = [n["row stride"].value, n["column stride"].value];
+    code.textContent = `cell of [i, j] = ${n.offset.value} + i * ${down} + j * ${right}`;
     const wrong = flat.filter(outside);
     said.className = wrong.length ? "said bad" : "said";
     said.textContent = wrong.length ? `cell ${wrong[0]} lies outside of the block: such a view is refused`
