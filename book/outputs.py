@@ -1,5 +1,5 @@
 """What the code blocks of the lessons print: each page runs in a process of its own, and a page that has not changed is not
-run again.
+run again. Pages with kernels of a GPU run in the simulator where `make test-cuda` has set it up.
 
     python book/outputs.py PAGE OUT.json     one page
 """
@@ -18,6 +18,7 @@ from flowedu.learn.lesson import run_lesson
 from flowedu.show.svg import write
 
 ROOT = Path(__file__).resolve().parents[1]
+HERE = {"PYTHONPATH": str(ROOT / "src")}
 LIMIT = 300                                    # seconds for a page
 
 
@@ -32,11 +33,13 @@ def record(page: Path, out: Path) -> None:
 def all_outputs(pages: list[Path], kept: Path) -> dict[Path, list[str | None]]:
     """{page: what its Python blocks print}. kept: the folder of what is known. Raises RuntimeError: a lesson fails."""
     library = _digest(sorted(f for f in (ROOT / "src").rglob("*") if f.suffix in (".py", ".so", ".cu", ".h")))
-    files = {p: kept / f"{p.parent.name}-{p.stem}-{_key(p, library)}.json" for p in pages}
+    cuda = _cuda()
+    files = {p: kept / f"{p.parent.name}-{p.stem}-{_key(p, library + cuda)}.json" for p in pages}
     workers = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         missing = [p for p, f in files.items() if not f.exists()]
-        failed = [text for text in pool.map(_run, missing, [files[p] for p in missing]) if text]
+        missing.sort(key=lambda p: "needs=" not in p.read_text(encoding="utf-8"))          # the slow ones first
+        failed = [text for text in pool.map(_run, missing, [files[p] for p in missing], [cuda] * len(missing)) if text]
     if failed:
         raise RuntimeError("\n".join(failed))
     for old in set(kept.glob("*.json")) - set(files.values()):
@@ -44,11 +47,22 @@ def all_outputs(pages: list[Path], kept: Path) -> dict[Path, list[str | None]]:
     return {p: json.loads(f.read_text(encoding="utf-8")) for p, f in files.items()}
 
 
-def _run(page: Path, out: Path) -> str:
+def _cuda() -> str:
+    """What FLOWEDU_CUDA is to be: as it was chosen, else the simulator if it is there."""
+    if "FLOWEDU_CUDA" in os.environ:
+        return os.environ["FLOWEDU_CUDA"]
+    ask = [sys.executable, "-c", "import flowedu; print(flowedu.cuda.is_available())"]
+    surroundings = {**os.environ, **HERE, "FLOWEDU_CUDA": "sim"}
+    done = subprocess.run(ask, capture_output=True, text=True, env=surroundings, timeout=LIMIT)
+    return "sim" if done.stdout.strip() == "True" else "off"
+
+
+def _run(page: Path, out: Path, cuda: str = "off") -> str:
     """Run one page in its own process and an empty folder; "" or why it failed."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, str(Path(__file__).resolve()), str(page), str(out.resolve())]
-        surroundings = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "FLOWEDU_NUM_THREADS": "1"}
+        cuda = cuda if "needs=" in page.read_text(encoding="utf-8") else "off"
+        surroundings = {**os.environ, **HERE, "FLOWEDU_NUM_THREADS": "1", "FLOWEDU_CUDA": cuda}
         try:
             done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=surroundings, timeout=LIMIT)
         except subprocess.TimeoutExpired:
@@ -63,8 +77,7 @@ def _digest(files: list[Path]) -> str:
 
 
 def _key(page: Path, library: str) -> str:
-    surroundings = os.environ.get("FLOWEDU_CUDA", "")
-    return hashlib.sha256(page.read_bytes() + library.encode() + surroundings.encode()).hexdigest()[:16]
+    return hashlib.sha256(page.read_bytes() + library.encode()).hexdigest()[:16]
 
 
 if __name__ == "__main__":

@@ -113,6 +113,16 @@ def test_a_collapsed_graph_is_small_and_runs_in_the_same_order(made, most):
     assert len(root.findall(f".//{SVG}g")) == len(small)
 
 
+@given(st.lists(st.sampled_from(KINDS[2:]), min_size=61, max_size=100))
+def test_a_collapsed_chain_is_a_chain(kinds):
+    """Each op reads the one before; so does each box, an update in the middle included."""
+    made = [Box("x", "", "input", "")]
+    for i, kind in enumerate(kinds):
+        made.append(Box(f"op {i}", "", kind, "", ("ab"[i % 2], str(i % 3)), [made[-1]]))
+    small = collapsed(made, 20)
+    assert [b.reads for b in small] == [[], *([b] for b in small[:-1])]
+
+
 @pytest.mark.parametrize("what", ["graph", "optimized"])
 def test_a_large_graph_is_drawn_in_few_boxes_and_whole_beside(what, tmp_path):
     model = flow.vision.models.mobilenet_v2(num_classes=10, width_mult=0.35)
