@@ -27,7 +27,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help start check watch hint list solution authors-check test test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help start check watch hint list solution authors-check book test test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -35,10 +35,12 @@ help:  ## list the targets
 	@for d in chapters/[0-9]*_*/; do [ -d "$$d" ] || continue; n=$$(basename $$d); \
 	    printf '  %-14s%s\n' "chapter-$$(echo $$n | sed 's/^0*\([0-9]*\)_.*/\1/')" \
 	        "the lesson and the demo of chapter $$(echo $$n | sed 's/^0*\([0-9]*\)_/\1: /; s/_/ /g')"; done
+	@echo "                (PACE=1 asks before outputs are shown, LESSON=1 leaves the demo out, YOURS=1 runs your answers)"
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- what people ask for ---------------------------------------------------------------------------------------
 
+# LESSON=1 leaves the demo out; PACE=1 stops before outputs are shown (the lesson reads it from the environment).
 # Looks for the chapter first: nobody should wait for a build to learn that a chapter does not exist.
 chapter-%:
 	@set -- chapters/$*_* chapters/0$*_*; for d do [ -d "$$d" ] && break; done; \
@@ -48,8 +50,8 @@ chapter-%:
 	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record $$gpu && \
 	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work}; $(PY) -c "from flowedu.learn.swap import whose; print(whose())"; }; } && \
 	{ [ -z "$$gpu" ] || { FLOWEDU_CUDA=$$($(PY) tools/choose_cuda.py) && export FLOWEDU_CUDA; }; } && \
-	$(PY) -m flowedu.learn.lesson "$$d/README.md" $$(ls "$$d"/*.md | grep -v '/README.md$$\|[.]zh[.]md$$') && \
-	$(PY) "$$d/demo.py" $(ARGS)
+	$(PY) -m flowedu.learn.lesson "$$d" && \
+	{ [ -n "$(LESSON)" ] || $(PY) "$$d/demo.py" $(ARGS); }
 
 # Exercises: answers lie in the folder WORK, nothing under src/ is written.
 start: $(READY)  ## exercises: make the work files of a chapter (CH=4; else the next)
@@ -75,6 +77,11 @@ milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exerci
 
 authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by the law it names
 	@$(PY) -m flowedu.learn.authors $(EX)
+
+# Reading it needs no network. Its pages are those of chapters/; what their code prints is kept in build/book/outputs.
+book: $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## the lessons as a book to read offline, exercises and widgets in it
+	@$(PY) -m sphinx -q -W --keep-going -b html -d build/book/doctrees -c book . build/book/html
+	@echo "the book is in build/book/html/index.html"
 
 # Without arguments the CUDA kernels, too, in the simulator, where that can be set up.
 test: $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)
@@ -169,7 +176,7 @@ $(CUDA): tools/setup_cuda.py $(shell find src/flowedu/cuda -type f -not -name '*
 	@$(PY) tools/setup_cuda.py
 	@touch $@
 
-# The extras of pyproject.toml: test, lint, plot, image, record.
+# The extras of pyproject.toml: test, lint, plot, image, record, book.
 $(STAMPS)/%: $(STAMPS)/base
 	@$(QUIETLY) pip-$* "installing what '$*' needs into $(VENV)" $(PIP) $$($(NEEDS) $*)
 	@touch $@

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import flowedu as flow
 from flowedu.core.values.storage import set_cache
-from flowedu.learn.svg import FILLS, GREY, Drawing
+from flowedu.learn.demo import opening
+from flowedu.show.svg import FILLS, GREY, Drawing
 
 CELL = 40
 
@@ -53,6 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("build/chapter-1"), help="folder for the picture")
     out = parser.parse_args().out
+    opening(__file__)
     path = picture(out / "strides.svg")
     print(f"one block, three views: {path}")
     fresh, reused = fill_time(False), fill_time(True)

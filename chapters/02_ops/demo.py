@@ -4,7 +4,8 @@ from pathlib import Path
 
 import flowedu as flow
 from flowedu.core.ops.dispatch import Node, call_below, interpreter
-from flowedu.learn.svg import FILLS, GREY, Drawing
+from flowedu.learn.demo import opening
+from flowedu.show.svg import FILLS, GREY, Drawing
 
 WIDTH, HEIGHT, ACROSS, DOWN = 150, 54, 205, 96      # of a box; from one box to the next
 
@@ -93,6 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("build/chapter-2"), help="folder for the picture")
     out = parser.parse_args().out
+    opening(__file__)
     x = flow.full((8, 16), 0.5)
     w, b = flow.full((16, 4), 0.1, requires_grad=True), flow.full((4,), 0.0, requires_grad=True)
     with interpreter(Names()) as forward:

@@ -7,6 +7,7 @@ import numpy as np
 
 import flowedu as flow
 from flowedu.core.layers.context import EAGER
+from flowedu.learn.demo import opening
 
 FILTERS, EPOCHS, RATE = 8, 8, 0.3
 
@@ -69,6 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("build/chapter-3"), help="folder for the picture")
     out = parser.parse_args().out
+    opening(__file__)
     flow.random.seed(0)
     (images, labels), (test_images, test_labels) = flow.data.load_mnist()
     images, labels = images[:60], labels[:60]           # 6,000 pictures, also where the full set is at hand

@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 import flowedu as flow
 import flowedu.typing as tp
+from flowedu.learn.demo import opening
 
 BATCH = 100
 Images = tp.Numpy.Placeholder((BATCH, 1, 28, 28))
@@ -155,6 +156,7 @@ def main() -> int:
         options.epochs = 1 if options.quick else 8
     if options.epochs < 1 or options.threads < 1:
         parser.error("--epochs and --threads must be 1 or more")
+    opening(__file__, options.quick)
     history, checkpoints = History(), Checkpoints(options.out / "checkpoints")
     try:
         return run(options, history, checkpoints)

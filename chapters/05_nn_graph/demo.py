@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 import flowedu as flow
 from flowedu import nn
+from flowedu.learn.demo import opening
 from flowedu.vision import datasets, models, transforms
 
 BATCH = 64
@@ -174,6 +175,7 @@ def main() -> int:
     options.count = 640 if quick else 10_000
     if options.steps < 2 or options.epochs < 1 or options.threads < 1 or not options.width > 0:
         parser.error("--steps must be 2 or more; --epochs, --threads and --width above 0")
+    opening(__file__, quick)
     try:
         run(options)
     except KeyboardInterrupt:

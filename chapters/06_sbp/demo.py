@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 import flowedu as flow
 from flowedu import nn
+from flowedu.learn.demo import opening
 
 PLANS = ("one device", "data", "tensor", "hybrid 2x2", "pipeline", "ZeRO 1", "ZeRO 2", "ZeRO 3", "automatic")
 
@@ -152,6 +153,7 @@ def main() -> int:
     options.networks = options.networks or (["lenet", "mobilenet", "gpt"] if options.full else ["lenet", "gpt"])
     if options.steps < 1 or options.threads < 1:
         parser.error("--steps and --threads must be 1 or more")
+    opening(__file__, options.quick)
     try:
         run(options)
     except KeyboardInterrupt:

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 import flowedu as flow
 import flowedu.typing as tp
+from flowedu.learn.demo import opening
 
 BATCH = 100
 SIZE = 28                                           # what every picture is resized to
@@ -151,6 +152,7 @@ def main() -> int:
     options.count = 1000 if options.quick else 6000
     if options.epochs < 1 or options.threads < 1:
         parser.error("--epochs and --threads must be 1 or more")
+    opening(__file__, options.quick)
     try:
         run(options)
     except KeyboardInterrupt:

@@ -2,7 +2,7 @@
 from pathlib import Path
 
 import flowedu as flow
-from flowedu.learn.svg import FILLS, GREY, Drawing
+from flowedu.show.svg import FILLS, GREY, Drawing
 
 ALIGNMENT = 16
 

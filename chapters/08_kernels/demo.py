@@ -17,6 +17,7 @@ from tqdm import tqdm
 import flowedu as flow
 from flowedu import nn
 from flowedu.cuda.machine import kind
+from flowedu.learn.demo import opening
 
 IMAGES = 1                                          # in the step that is counted: counting takes a second for each
 
@@ -63,6 +64,7 @@ def run(options) -> int:
     if not flow.cuda.is_available():
         print("no GPU here, and FLOWEDU_CUDA=sim was not chosen: `make chapter-8` sets up the simulator, and chooses it")
         return 2
+    opening(__file__, options.quick)
     flow.set_num_threads(options.threads)
     said_first(options)
     data = batches(options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from flowedu.learn.svg import FILLS, GREY, INK, Drawing
+from flowedu.show.svg import FILLS, GREY, INK, Drawing
 
 HOT, COLD = "#f4a259", "white"
 PEAK, BANDWIDTH = 67e12, 4.8e12        # of an H200, by its data sheet: float32 operations and bytes of memory, a second
@@ -43,8 +43,8 @@ def sectors(path: Path) -> Path:
         used = 1.0 if step == 1 else 0.5 if step == 2 else 0.125
         for i in range(count):
             x = 40 + i * width
-            d.parts.append(f'<rect x="{x:g}" y="{y + 14:g}" width="{(width - 4) * used:g}" height="38" fill="{HOT}"/>')
-            d.parts.append(f'<rect x="{x:g}" y="{y + 14:g}" width="{width - 4:g}" height="38" fill="none" stroke="{INK}"/>')
+            d.add("rect", x=x, y=y + 14, width=(width - 4) * used, height=38, fill=HOT)
+            d.add("rect", x=x, y=y + 14, width=width - 4, height=38, fill="none", stroke=INK)
     d.text(40, 322, "a box is a sector, 8 floats; filled is what the warp asked for", 13, "start", GREY)
     return d.save(path)
 
@@ -131,7 +131,7 @@ def roofline(points: dict[str, float], path: Path) -> Path:
     d.text(470, 408, "operations for each byte of main memory", 13)
     for name, intensity in points.items():
         x, y = at(intensity)
-        d.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="6" fill="{HOT}" stroke="{INK}"/>')
+        d.add("circle", cx=x, cy=y, r=6, fill=HOT, stroke=INK)
         d.text(x + 10, y + 18, f"{name}: {min(PEAK, BANDWIDTH * intensity) / 1e12:.3g} TFLOP/s", 13, "start")
     return d.save(path)
 

@@ -1,7 +1,7 @@
 """The picture of chapter 8's demo."""
 from pathlib import Path
 
-from flowedu.learn.svg import FILLS, GREY, Drawing
+from flowedu.show.svg import FILLS, GREY, Drawing
 
 ROW, LEFT, WIDTH, MOST = 30, 330, 560, 18
 

@@ -4,11 +4,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.show.graph import Box, layout
+from flowedu.show.boxes import Box
+from flowedu.show.collapse import collapsed
+from flowedu.show.graph import drawing, layout
 from flowedu.show.plan import parts
+from flowedu.show.svg import BOXES
 
 from .making import batch, graph, mlp, trainer, values
 
@@ -68,11 +73,68 @@ def test_boxes_do_not_overlap_and_lines_go_down(tmp_path):
 
 def test_layers():
     a, b = Box("a", "", "input", ""), Box("b", "", "input", "")
-    c = Box("c", "", "forward", "", [a])
-    d = Box("d", "", "forward", "", [c, b])
+    c = Box("c", "", "forward", "", reads=[a])
+    d = Box("d", "", "forward", "", reads=[c, b])
     assert [sorted(x.title for x in layer) for layer in layout([a, b, c, d])] == [["a"], ["b", "c"], ["d"]]
     assert (a.layer, b.layer, c.layer, d.layer) == (0, 1, 1, 2)
     assert layout([]) == []
+
+
+KINDS = ("input", "variable", "forward", "backward", "update")
+
+
+@st.composite
+def made_boxes(draw):
+    """A graph in the order it runs: boxes read earlier ones."""
+    made = []
+    for i in range(draw(st.integers(0, 120))):
+        kind = draw(st.sampled_from(KINDS if i > 3 else KINDS[:2]))
+        reads = draw(st.lists(st.sampled_from(made), max_size=3, unique_by=id)) if made and kind not in KINDS[:2] else []
+        module = tuple(draw(st.lists(st.sampled_from("ab"), max_size=3)))
+        made.append(Box(draw(st.sampled_from("xyz")), f"float32 {i}", kind, f"tip {i}", module, reads))
+    outputs = min(draw(st.integers(0, 5)), len(made))
+    return [*made, *(Box(f"out {i}", "", "output", "", reads=[made[-1 - i]]) for i in range(outputs))]
+
+
+@given(made_boxes(), st.integers(4, 60))
+def test_a_collapsed_graph_is_small_and_runs_in_the_same_order(made, most):
+    small = collapsed(made, most)
+    assert len(small) <= most
+    if len(made) <= most:
+        assert small == made
+        return
+    seen = set()
+    for b in small:
+        assert all(id(r) in seen for r in b.reads), "a box reads what comes later: no picture without a circle"
+        seen.add(id(b))
+    counted = sum(int(b.subtitle.split()[0]) if re.match(r"\d+ (ops|of them)", b.subtitle) else 1 for b in small)
+    assert counted == sum(b.kind != "variable" for b in made)                       # nothing is lost
+    root = ElementTree.fromstring(drawing("any", small).svg())
+    assert len(root.findall(f".//{SVG}g")) == len(small)
+
+
+@given(st.lists(st.sampled_from(KINDS[2:]), min_size=61, max_size=100))
+def test_a_collapsed_chain_is_a_chain(kinds):
+    """Each op reads the one before; so does each box, an update in the middle included."""
+    made = [Box("x", "", "input", "")]
+    for i, kind in enumerate(kinds):
+        made.append(Box(f"op {i}", "", kind, "", ("ab"[i % 2], str(i % 3)), [made[-1]]))
+    small = collapsed(made, 20)
+    assert [b.reads for b in small] == [[], *([b] for b in small[:-1])]
+
+
+@pytest.mark.parametrize("what", ["graph", "optimized"])
+def test_a_large_graph_is_drawn_in_few_boxes_and_whole_beside(what, tmp_path):
+    model = flow.vision.models.mobilenet_v2(num_classes=10, width_mult=0.35)
+    g = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+    g(flow.randn(2, 3, 32, 32), flow.tensor([0, 1]))
+    root, _, labels = read(g.draw(tmp_path / "g.svg", what))
+    rects = [r for r in root.iter(SVG + "rect") if r.get("stroke")]
+    assert len(rects) <= BOXES and {"features.0", "features.18", "classifier.1", "updates"} <= set(labels)
+    assert root.find(f"{SVG}a").get("href") == "g-all.svg"
+    _, tips, _ = read(tmp_path / "g-all.svg")
+    nodes = g._compiled.operators if what == "graph" else g._compiled.program.graph.nodes
+    assert len([t for t in tips if not re.match("(input|variable|host|output) ", t)]) == len(nodes)
 
 
 def test_a_picture_of_memory(tmp_path):

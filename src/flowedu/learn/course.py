@@ -102,6 +102,7 @@ class Chapter:
     title: str
     hours: float
     folder: Path
+    demo_seconds: float = 0
     holes: list[Hole] = field(default_factory=list)
     milestone: Milestone | None = None
 
@@ -115,7 +116,7 @@ def chapters(home: Path | None = None) -> list[Chapter]:
         except tomllib.TOMLDecodeError as error:
             raise ArgumentError(f"{file}: this is no TOML", expected="see chapters/01_blob/chapter.toml",
                                 got=str(error)) from None
-        c = Chapter(int(file.parent.name[:2]), table["title"], table["hours"], file.parent)
+        c = Chapter(int(file.parent.name[:2]), table["title"], table["hours"], file.parent, table.get("demo_seconds", 0))
         c.holes = [_hole(row, file) for row in table.get("hole", [])]
         if "milestone" in table:
             c.milestone = Milestone(**{k: tuple(v) if isinstance(v, list) else v for k, v in table["milestone"].items()})

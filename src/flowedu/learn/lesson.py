@@ -1,6 +1,10 @@
 """Runs the code blocks of a lesson, in order, in one namespace.
 
-    python -m flowedu.learn.lesson chapters/02_ops/README.md
+    python -m flowedu.learn.lesson chapters/02_ops             all pages of a chapter, in reading order
+    python -m flowedu.learn.lesson chapters/02_ops/README.md   one page
+
+It shows headings, a line or two of text, the code and what it prints (reader.py); with PACE=1 it asks what will be printed
+and waits for Enter.
 
 A block starts with three backticks and `python`. In it, the output promised by a following block marked `text` must
 appear: lessons do not lie. A block marked `python error=ShapeError` must raise that error. One marked `python needs=cuda`
@@ -11,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -18,7 +23,7 @@ from pathlib import Path
 
 from flowedu.errors import FlowError
 
-_BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 NEEDS = {"cuda": "a GPU, or FLOWEDU_CUDA=sim", "sim": "FLOWEDU_CUDA=sim"}
 
@@ -43,15 +48,44 @@ class LessonError(AssertionError):
 
 def blocks(markdown: str) -> list[Block]:
     """The fenced blocks of a lesson."""
-    return [Block(m[1], m[2].strip(), m[3], markdown.count("\n", 0, m.start()) + 2) for m in _BLOCK.finditer(markdown)]
+    return [_block(m) for m in BLOCK.finditer(markdown)]
 
 
-def run_lesson(path: Path, say=lambda text: None) -> int:
-    """Run all Python blocks of a lesson; `say` gets what they print. Returns how many ran. Raises LessonError."""
+def _block(match: re.Match) -> Block:
+    return Block(match[1], match[2].strip(), match[3], match.string.count("\n", 0, match.start()) + 2)
+
+
+def promised(source: str) -> dict[int, Block]:
+    """{line of a Python block: the output that the page promises of it}."""
+    found, last = {}, None
+    for b in blocks(source):
+        last = b if b.language == "python" else last
+        if last is not None and (b.language, b.words) == ("text", "output"):
+            found[last.line] = b
+    return found
+
+
+def pages(chapter: Path) -> list[Path]:
+    """The English pages of a chapter in reading order: README.md, then those it links to, then the others."""
+    first = chapter / "README.md"
+    linked = re.findall(r"\]\(([\w-]+\.md)", first.read_text(encoding="utf-8"))
+    rest = sorted(p for p in chapter.glob("*.md") if p != first and not p.name.endswith(".zh.md"))
+    return [first, *sorted(rest, key=lambda p: linked.index(p.name) if p.name in linked else len(linked))]
+
+
+def run_lesson(path: Path, say=lambda text: None, before=lambda text, block: None) -> int:
+    """Run all Python blocks of a lesson.
+
+    say: gets what they print. before: gets, before a block runs, the text since the last one and the block; at the end the
+    rest of the text and None. Returns how many ran. Raises LessonError.
+    """
     source = path.read_text(encoding="utf-8")
     scope = {"__name__": "__lesson__"}
-    count, printed = 0, ""
-    for b in blocks(source):
+    count, printed, read = 0, "", 0
+    for match in BLOCK.finditer(source):
+        b = _block(match)
+        before(source[read:match.start()], b)
+        read = match.end()
         where = f"{path}:{b.line}"
         if b.language == "python":
             printed = None if _lacks(b.word("needs")) else _run(b, path, scope)
@@ -62,6 +96,7 @@ def run_lesson(path: Path, say=lambda text: None) -> int:
             if missing:
                 raise LessonError(f"{where}: the lesson promises this line, which the block above does not print:\n"
                                   f"  {missing[0]}\nit printed:\n{printed}")
+    before(source[read:], None)
     return count
 
 
@@ -100,19 +135,27 @@ def _run(block: Block, path: Path, scope: dict) -> str:
 
 def main(arguments: list[str]) -> int:
     if not arguments:
-        print("usage: python -m flowedu.learn.lesson chapters/NN_name/README.md ...")
+        print("usage: python -m flowedu.learn.lesson chapters/NN_name ...")
         return 2
-    for a in arguments:
-        path = Path(a)
-        if not path.exists():
+    from flowedu.learn.reader import Reader
+
+    for path in (p for a in arguments for p in (pages(Path(a)) if Path(a, "README.md").exists() else [Path(a)])):
+        if not path.is_file():
             print(f"no lesson at {path}")
             return 2
+        reader = Reader(path)
         try:
-            count = run_lesson(path, lambda text: print(text, end=""))
+            count = run_lesson(path, reader.printed, reader.before)
         except (LessonError, FlowError) as error:
             print(error)
             return 1
-        print(f"{path}: {count} code blocks ran")
+        except KeyboardInterrupt:
+            print("\nstopped")
+            return 130
+        except BrokenPipeError:                         # as in `make chapter-4 | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        print(f"\n{path}: {count} code blocks ran")
     return 0
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flowedu.learn.build import Line
-from flowedu.learn.svg import GREY, Drawing
+from flowedu.show.svg import GREY, Drawing
 
 LINE, LETTER = 21, 7.3
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 import os
 import zlib
-from html import escape
 from itertools import pairwise, product
-from pathlib import Path
 
 from flowedu.core.sbp.boxing.geometry import transfer
 from flowedu.core.sbp.sbp import Box, Layout, boxes, pretty, split_axis
+from flowedu.show.svg import Drawing, write
 
 COLORS = ("#8ecae6", "#ffd166", "#95d5b2", "#f4a7b9", "#cdb4f6", "#f9b384", "#a8dadc", "#d9ed92", "#e0b1cb", "#bde0fe")
 LEFT, TOP, WIDTH, HEIGHT, ROW, GAP = 92, 84, 112, 72, 104, 190
@@ -42,12 +41,17 @@ class _Picture:
     """One picture while it is made."""
 
     def __init__(self, route):
-        self.route, self.lines = route, []
+        self.route = route
         self.shape = tuple(route.spec.shape)
         self.stages = [route.src, *(h.src for h in route.hops[1:]), *([route.dst] if route.hops else [])]
         self.devices = sorted({d for at in self.stages for d in at.devices})
         self.id = f"boxing-{zlib.crc32(route.describe().encode()):08x}"
         self.axes = self._axes()
+        title = route.describe().splitlines()[0]
+        shown = "" if len(self.axes) == len(self.shape) else f" (axes {self.axes[0]} and {self.axes[1]} of it)"
+        self.said = f"shape {self.shape}{shown}: {title}"
+        width = max(self.x(len(self.stages) - 1) + WIDTH + 24, 32 + 6.4 * len(self.said))
+        self.drawing = Drawing(width, TOP + len(self.devices) * ROW + 10, title, self.id, STYLE.format(id=self.id))
         self.cuts = [sorted({edge for at in self.stages for box in boxes(at.sbp, at.hierarchy, self.shape)
                              for edge in box[d]}) for d in self.axes]
 
@@ -84,35 +88,32 @@ class _Picture:
         """What a device has: blocks, hatched where they are addends; zeros are empty. Split axes that are not shown are
         written below."""
         device, box = at.devices[i], at.box(self.shape, i)
-        rect = lambda part, style: '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" {}/>'.format(
-            *self._place(stage, device, part), style)
+        rect = lambda part, **style: self.drawing.add(
+            "rect", **dict(zip(("x", "y", "width", "height"), self._place(stage, device, part))), **style)
         whole = [(0, self.shape[d]) for d in self.axes]
         said = ", ".join(f"{a}:{b}" for a, b in box) or "the number"
         addend = f", addend {at.slot(i)} of {at.slots} ({at.reducer})" if at.partial else ""
-        self.lines.append(f"<g><title>{escape(f'device {device}: [{said}]{addend}')}</title>")
-        for number, part in enumerate(product(*(list(pairwise(cut)) for cut in self.cuts))):
-            if not any(self._covers(f, part) for f in full):
-                continue
-            color = COLORS[number % len(COLORS)]
-            self.lines.append(rect(part, f'class="block" fill="{color}"'))
-            if at.partial:
-                self.lines.append(rect(part, f'fill="url(#{self.id}-{at.slot(i) % 4})"'))
-            x, y, w, h = self._place(stage, device, part)
-            if w > 9 and h > 11:
-                self.lines.append(_text("in", x + w / 2, y + h / 2 + 4, _letter(number)))
-        for empty in zeros:
-            part = [empty[d] for d in self.axes]
-            if any(self._covers(f, part) for f in full):
-                continue
-            x, y, w, h = self._place(stage, device, part)
-            zero = {"sum": "0", "max": "least", "min": "most"}[at.reducer]
-            self.lines.append(_text("soft", x + w / 2, y + h / 2 + 4, zero))
-        self.lines.append(rect(whole, 'class="outline"'))
-        hidden = [f"axis {d}: {a}:{b}" for d, (a, b) in enumerate(box)
-                  if d not in self.axes and (a, b) != (0, self.shape[d])]
-        if hidden:
-            self.lines.append(_text("soft", self.x(stage) + WIDTH / 2, self.y(device) + HEIGHT + 14, ", ".join(hidden)))
-        self.lines.append("</g>")
+        with self.drawing.group(f"device {device}: [{said}]{addend}"):
+            for number, part in enumerate(product(*(list(pairwise(cut)) for cut in self.cuts))):
+                if not any(self._covers(f, part) for f in full):
+                    continue
+                rect(part, class_="block", fill=COLORS[number % len(COLORS)])
+                if at.partial:
+                    rect(part, fill=f"url(#{self.id}-{at.slot(i) % 4})")
+                x, y, w, h = self._place(stage, device, part)
+                if w > 9 and h > 11:
+                    self.say("in", x + w / 2, y + h / 2 + 4, _letter(number))
+            for empty in zeros:
+                part = [empty[d] for d in self.axes]
+                if any(self._covers(f, part) for f in full):
+                    continue
+                x, y, w, h = self._place(stage, device, part)
+                self.say("soft", x + w / 2, y + h / 2 + 4, {"sum": "0", "max": "least", "min": "most"}[at.reducer])
+            rect(whole, class_="outline")
+            hidden = [f"axis {d}: {a}:{b}" for d, (a, b) in enumerate(box)
+                      if d not in self.axes and (a, b) != (0, self.shape[d])]
+            if hidden:
+                self.say("soft", self.x(stage) + WIDTH / 2, self.y(device) + HEIGHT + 14, ", ".join(hidden))
 
     def _covers(self, box: Box, part) -> bool:
         """Whether a block of the shown axes is in a box."""
@@ -122,7 +123,7 @@ class _Picture:
         """A column."""
         x = self.x(number)
         grid = f" ({'x'.join(map(str, at.hierarchy))})" if len(at.hierarchy) > 1 else ""
-        self.lines.append(_text("head", x + WIDTH / 2, TOP - 14, pretty(at.sbp) + grid))
+        self.say("head", x + WIDTH / 2, TOP - 14, pretty(at.sbp) + grid)
         hop = self.route.hops[number - 1] if number else None
         made = transfer(hop.src, hop.dst, self.shape) if hop is not None and hop.primitive.kind == "fill" else None
         for i in range(at.k):
@@ -134,58 +135,44 @@ class _Picture:
         """Arrows with bytes, and dotted lines where a device goes on with what it has."""
         a, b = self.x(number) + WIDTH + 6, self.x(number + 1) - 6
         middle = lambda d: self.y(d) + HEIGHT / 2
-        self.lines += [_text("head", (a + b) / 2, TOP - 30, hop.name),
-                       _text("soft", (a + b) / 2, TOP - 14, _bytes(hop.bytes))]
+        self.say("head", (a + b) / 2, TOP - 30, hop.name)
+        self.say("soft", (a + b) / 2, TOP - 14, _bytes(hop.bytes))
         for d in sorted(set(hop.src.devices) & set(hop.dst.devices)):
-            self.lines.append(f'<path class="stay" d="M{a:.1f},{middle(d):.1f} L{b:.1f},{middle(d):.1f}"/>')
+            self.drawing.path(("M", (a, middle(d))), ("L", (b, middle(d))), class_="stay")
         messages = hop.messages()
         most = max((n for _, _, n in messages), default=1)
         for i, (p, q, n) in enumerate(messages):
             y, z = middle(p) + _spread(i, len(messages)), middle(q) + _spread(i, len(messages))
-            thick = 0.8 + 1.7 * n / most
             length = math.hypot(b - a, z - y)
             ux, uy = (b - a) / length, (z - y) / length
-            self.lines.append(
-                f'<g><title>{escape(f"device {p} sends {_bytes(n)} to device {q}")}</title>'
-                f'<path class="arrow" stroke-width="{thick:.2f}" d="M{a:.1f},{y:.1f} L{b - 6 * ux:.1f},{z - 6 * uy:.1f}"/>'
-                f'<path class="tip" d="M{b:.1f},{z:.1f} L{b - 8 * ux + 3.5 * uy:.1f},{z - 8 * uy - 3.5 * ux:.1f} '
-                f'L{b - 8 * ux - 3.5 * uy:.1f},{z - 8 * uy + 3.5 * ux:.1f} Z"/></g>')
+            back = lambda along, aside: (b - along * ux + aside * uy, z - along * uy - aside * ux)     # noqa: B023
+            with self.drawing.group(f"device {p} sends {_bytes(n)} to device {q}"):
+                self.drawing.path(("M", (a, y)), ("L", back(6, 0)), class_="arrow", stroke_width=0.8 + 1.7 * n / most)
+                self.drawing.path(("M", (b, z)), ("L", back(8, 3.5)), ("L", back(8, -3.5)), ("Z",), class_="tip")
         for i, (p, q, n) in enumerate(messages):               # labels last: no line runs over them
             y, z = middle(p) + _spread(i, len(messages)), middle(q) + _spread(i, len(messages))
             t = 0.16 + 0.16 * (sum(1 for m in messages[:i] if m[0] == p) % 4)
-            self.lines.append(_text("bytes", a + t * (b - a), y + t * (z - y) + 4, _bytes(n, True)))
+            self.say("bytes", a + t * (b - a), y + t * (z - y) + 4, _bytes(n, True))
+
+    def say(self, kind: str, x: float, y: float, text: str, anchor: str | None = "middle") -> None:
+        """A text whose middle is at x; the style of `kind` is in STYLE."""
+        self.drawing.add("text", text, class_=kind or None, x=x, y=y, text_anchor=anchor)
 
     def text(self) -> str:
         """All of it."""
-        title = escape(self.route.describe().splitlines()[0])
-        shown = "" if len(self.axes) == len(self.shape) else f" (axes {self.axes[0]} and {self.axes[1]} of it)"
-        what = f"shape {self.shape}{shown}: "
-        width = max(self.x(len(self.stages) - 1) + WIDTH + 24, 32 + 6.4 * len(what + title))
-        height = TOP + len(self.devices) * ROW + 10
-        head = [f'<svg xmlns="http://www.w3.org/2000/svg" id="{self.id}" viewBox="0 0 {width:.0f} {height:.0f}" '
-                f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{title}">', f"<title>{title}</title>",
-                f"<style>{STYLE.format(id=self.id)}</style>", "<defs>"]
         for i, angle in enumerate((45, -45, 0, 90)):
-            head.append(f'<pattern id="{self.id}-{i}" width="6" height="6" patternUnits="userSpaceOnUse" '
-                        f'patternTransform="rotate({angle})"><path d="M0,3 H6" stroke="#1f2328" stroke-width="1" '
-                        'opacity="0.45"/></pattern>')
-        head += ["</defs>", f'<text class="soft" x="16" y="20">{escape(what)}{title}</text>']
+            self.drawing.hatching(f"{self.id}-{i}", angle)
+        self.say("soft", 16, 20, self.said, None)
         for d in self.devices:
-            head.append(f'<text x="16" y="{self.y(d) + HEIGHT / 2 + 4:.1f}">device {d}</text>')
+            self.say("", 16, self.y(d) + HEIGHT / 2 + 4, f"device {d}", None)
             at = next((at for at in self.stages if d in at.devices and len(at.hierarchy) > 1), None)
             if at is not None:
-                head.append(f'<text class="soft" x="16" y="{self.y(d) + HEIGHT / 2 + 18:.1f}">'
-                            f"at {at.coords(at.devices.index(d))}</text>")
+                self.say("soft", 16, self.y(d) + HEIGHT / 2 + 18, f"at {at.coords(at.devices.index(d))}", None)
         for number, at in enumerate(self.stages):
             self.stage(number, at)
         for number, hop in enumerate(self.route.hops):
             self.hop(number, hop)
-        return "\n".join([*head, *self.lines, "</svg>", ""])
-
-
-def _text(kind: str, x: float, y: float, text: str) -> str:
-    """A text whose middle is at x."""
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{escape(text)}</text>'
+        return self.drawing.svg()
 
 
 def _letter(n: int) -> str:
@@ -208,6 +195,5 @@ def draw(route, path: str | os.PathLike | None = None) -> str:
     """The picture of `route` as SVG text, which is also written to `path`, when one is given."""
     text = _Picture(route).text()
     if path is not None:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(text, encoding="utf-8")
+        write(path, text)
     return text

@@ -1,4 +1,5 @@
-"""A graph as a picture (SVG, no other program needed): a box an op, layer by layer from the inputs down.
+"""A graph as a picture (SVG, no other program needed): a box an op, layer by layer from the inputs down. A picture of more
+than BOXES boxes shows parts of the model instead (collapse.py); a file beside it has all of them.
 
     layout   every box in the layer behind its deepest input; in each layer in the order of the mean place of what it reads
     svg      boxes and lines; a box tells its name, its values and the user's line when the mouse is over it
@@ -7,29 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.trace.names import op_type
 from flowedu.fast.ops.fused import fused
+from flowedu.show.boxes import Box
+from flowedu.show.collapse import collapsed
+from flowedu.show.svg import BOXES, Drawing
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 150, 34, 14, 34, 20
+LINK = "#0b5cad"
 COLORS = {"input": "#ffffff", "variable": "#fff3c4", "forward": "#cfe3f2", "backward": "#f6d2ad", "update": "#d8ecc8",
           "output": "#ffffff"}
-
-
-@dataclass(eq=False)
-class Box:
-    """One box: an op, an input, a variable or an output. `reads`: boxes above; `layer`, `x`: where it is, `x` in boxes."""
-
-    title: str
-    subtitle: str
-    kind: str
-    tip: str
-    reads: list[Box] = field(default_factory=list)
-    layer: int = 0
-    x: float = 0.0
 
 
 def boxes(nodes: Sequence[Node], outputs: Sequence[tuple[str, GraphValue]], part: Callable[[Node], str]) -> list[Box]:
@@ -53,10 +44,11 @@ def boxes(nodes: Sequence[Node], outputs: Sequence[tuple[str, GraphValue]], part
         written = [node.inputs[k].name for k in node.mutates]
         below = f"writes {written[0] if len(written) == 1 else f'{len(written)} variables'}" if written else \
             ", ".join(_spec(y) for y in node.outputs[:1])
-        box = Box(label, below, part(node), tip, reads)
+        module = node.name.rpartition("-")[0].rpartition("-")[0]
+        box = Box(label, below, part(node), tip, tuple(module.split(".")) if module else (), reads)
         made.append(box)
         of.update(dict.fromkeys(node.outputs, box))
-    made += [Box(name, _spec(v), "output", f"output {name}\n{v.spec}", [source(v)]) for name, v in outputs]
+    made += [Box(name, _spec(v), "output", f"output {name}\n{v.spec}", reads=[source(v)]) for name, v in outputs]
     return made
 
 
@@ -93,34 +85,32 @@ def _mean(others: Sequence[Box], default: float) -> float:
     return sum(o.x for o in others) / len(others) if others else default
 
 
-def svg(title: str, made: Sequence[Box]) -> str:
-    """The picture's text."""
-    from html import escape
+def drawing(title: str, made: Sequence[Box], beside: tuple[str, str] = ("", "")) -> Drawing:
+    """The picture. beside: the file it leads to, and in which words."""
     layers = layout(made)
     columns = max((len(layer) for layer in layers), default=1)
     width = 2 * MARGIN + columns * (WIDTH + GAP_X)
-    height = 2 * MARGIN + 30 + len(layers) * (HEIGHT + GAP_Y)
-    at = lambda b: (width / 2 + b.x * (WIDTH + GAP_X), MARGIN + 30 + b.layer * (HEIGHT + GAP_Y))
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-             f'height="{height:.0f}" font-family="sans-serif">', '<rect width="100%" height="100%" fill="#ffffff"/>',
-             f'<text x="{MARGIN}" y="{MARGIN + 4}" font-size="14">{escape(title)}</text>']
+    d = Drawing(max(width, 360), 2 * MARGIN + 50 + len(layers) * (HEIGHT + GAP_Y), title)
+    at = lambda b: (d.width / 2 + b.x * (WIDTH + GAP_X), MARGIN + 50 + b.layer * (HEIGHT + GAP_Y))
+    d.text(MARGIN, MARGIN + 4, title, 14, "start")
+    if beside[0]:
+        with d.group(href=beside[0]):
+            d.text(MARGIN, MARGIN + 24, beside[1], 12, "start", LINK)
     for b in made:
         x, y = at(b)
         for r in b.reads:
             rx, ry = at(r)
             ry += HEIGHT
             bend = max((y - ry) / 2, 8)
-            lines.append(f'<path d="M{rx:.1f},{ry:.1f} C{rx:.1f},{ry + bend:.1f} {x:.1f},{y - bend:.1f} {x:.1f},{y:.1f}" '
-                         'fill="none" stroke="#9a9a9a" stroke-width="1"/>')
+            d.path(("M", (rx, ry)), ("C", (rx, ry + bend), (x, y - bend), (x, y)), fill="none", stroke="#9a9a9a")
     for b in made:
         x, y = at(b)
-        round_ = 14 if b.kind in ("input", "output") else 3
-        lines += [f'<g><title>{escape(b.tip)}</title><rect x="{x - WIDTH / 2:.1f}" y="{y:.1f}" width="{WIDTH}" '
-                  f'height="{HEIGHT}" rx="{round_}" fill="{COLORS[b.kind]}" stroke="#555555"/>',
-                  f'<text x="{x:.1f}" y="{y + 15:.1f}" text-anchor="middle" font-size="11">{escape(_cut(b.title))}</text>',
-                  f'<text x="{x:.1f}" y="{y + 28:.1f}" text-anchor="middle" font-size="9" fill="#444444">'
-                  f"{escape(_cut(b.subtitle, 28))}</text></g>"]
-    return "\n".join([*lines, "</svg>", ""])
+        with d.group(b.tip):
+            d.box(x - WIDTH / 2, y, WIDTH, HEIGHT, "", COLORS[b.kind], line="#555555",
+                  rx=14 if b.kind in ("input", "output") else 3)
+            d.text(x, y + 15, _cut(b.title), 11)
+            d.text(x, y + 28, _cut(b.subtitle, 28), 9, color="#444444")
+    return d
 
 
 def _cut(text: str, most: int = 24) -> str:
@@ -132,7 +122,8 @@ def _spec(v: GraphValue) -> str:
 
 
 def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
-    """Write the picture of a compiled nn.Graph, as it was traced or after the passes, to `path` (.svg)."""
+    """Write the picture of a compiled nn.Graph, as it was traced or after the passes, to `path` (.svg). If that is more
+    than BOXES boxes, it shows parts of the model, and leads to a file beside it, `...-all.svg`, with a box for each op."""
     traced = {y.name for o in compiled.operators[:compiled.graph.forward] for y in o.node.outputs}
     names = [n for n, text in compiled.outputs if text is not None]
     if optimized and compiled.spread is not None:              # what the first rank of this process does
@@ -154,10 +145,12 @@ def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
     made = boxes(nodes, list(zip(names, values)), part)
     count = sum(b.kind in ("forward", "backward", "update") for b in made)
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(svg(f"{compiled.owner.name}, {'after the passes' if optimized else 'as traced'}: {count} ops", made),
-                    encoding="utf-8")
-    return path
+    title = f"{compiled.owner.name}, {'after the passes' if optimized else 'as traced'}: {count} ops"
+    if len(made) <= BOXES:
+        return drawing(title, made).save(path)
+    whole = path.with_name(f"{path.stem}-all{path.suffix}")
+    drawing(title, made).save(whole)
+    return drawing(title, collapsed(made, BOXES), (whole.name, f"all of them: {whole.name}")).save(path)
 
 
 class _Traced:

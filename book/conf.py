@@ -1,0 +1,57 @@
+"""How Sphinx makes the book: `make book`. Its source folder is the repository; it reads the lessons where they are."""
+import sys
+from pathlib import Path
+
+BOOK = Path(__file__).resolve().parent
+ROOT = BOOK.parent
+sys.path.insert(0, str(BOOK))
+
+import outputs  # noqa: E402
+import pages  # noqa: E402
+import tables  # noqa: E402
+
+project, author, copyright = "flowedu", "the authors of flowedu", "the authors of flowedu, Apache-2.0"
+root_doc = "book/index"
+extensions = ["myst_parser"]
+include_patterns = ["book/*.md", "chapters/*/*.md"]
+exclude_patterns = [".*", "build", "src", "tests", "tools", "benchmarks", "work"]
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+suppress_warnings: list[str] = []
+
+html_theme = "furo"
+html_title = "flowedu"
+html_static_path = ["widgets", "../build/book/tables"]
+html_extra_path = ["front"]
+html_css_files = ["book.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {"navigation_with_keys": True}
+(ROOT / "build/book/tables").mkdir(parents=True, exist_ok=True)
+
+LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))
+_printed: dict[Path, list] = {}
+
+
+def run(app) -> None:
+    """Before pages are read: what their code prints, and the widgets' tables."""
+    _printed.update(outputs.all_outputs([p for p in LESSONS if not pages.language(p)], ROOT / "build/book/outputs"))
+    tables.write_all(ROOT / "build/book/tables")
+
+
+def show(app, docname: str, source: list[str]) -> None:
+    path = ROOT / f"{docname}.md"
+    if path in LESSONS:
+        source[0] = pages.page(path, _printed[pages.original(path)])
+
+
+def again(app, *_) -> list[str]:
+    """Lessons are read again in every run: what they print, or an exercise, may have changed."""
+    return [str(p.relative_to(ROOT).with_suffix("")) for p in LESSONS]
+
+
+def setup(app) -> dict:
+    app.connect("builder-inited", run)
+    app.connect("env-get-outdated", again)
+    app.connect("source-read", show)
+    return {"parallel_read_safe": False}

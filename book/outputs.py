@@ -1,0 +1,84 @@
+"""What the code blocks of the lessons print: each page runs in a process of its own, and a page that has not changed is not
+run again. Pages with kernels of a GPU run in the simulator where `make test-cuda` has set it up.
+
+    python book/outputs.py PAGE OUT.json     one page
+"""
+from __future__ import annotations
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from flowedu.learn.lesson import run_lesson
+from flowedu.show.svg import write
+
+ROOT = Path(__file__).resolve().parents[1]
+HERE = {"PYTHONPATH": str(ROOT / "src")}
+LIMIT = 300                                    # seconds for a page
+
+
+def record(page: Path, out: Path) -> None:
+    """Run a page and write what its Python blocks print, in order; None for one that was left out."""
+    printed: list[str | None] = []
+    run_lesson(page, lambda text: printed.append(None if text.startswith(f"{page}:") and ": left out: " in text
+                                                 else text.replace(f"{ROOT}/", "")))
+    write(out, json.dumps(printed))
+
+
+def all_outputs(pages: list[Path], kept: Path) -> dict[Path, list[str | None]]:
+    """{page: what its Python blocks print}. kept: the folder of what is known. Raises RuntimeError: a lesson fails."""
+    library = _digest(sorted(f for f in (ROOT / "src").rglob("*") if f.suffix in (".py", ".so", ".cu", ".h")))
+    cuda = _cuda()
+    files = {p: kept / f"{p.parent.name}-{p.stem}-{_key(p, library + cuda)}.json" for p in pages}
+    workers = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        missing = [p for p, f in files.items() if not f.exists()]
+        missing.sort(key=lambda p: "needs=" not in p.read_text(encoding="utf-8"))          # the slow ones first
+        failed = [text for text in pool.map(_run, missing, [files[p] for p in missing], [cuda] * len(missing)) if text]
+    if failed:
+        raise RuntimeError("\n".join(failed))
+    for old in set(kept.glob("*.json")) - set(files.values()):
+        old.unlink()
+    return {p: json.loads(f.read_text(encoding="utf-8")) for p, f in files.items()}
+
+
+def _cuda() -> str:
+    """What FLOWEDU_CUDA is to be: as it was chosen, else the simulator if it is there."""
+    if "FLOWEDU_CUDA" in os.environ:
+        return os.environ["FLOWEDU_CUDA"]
+    ask = [sys.executable, "-c", "import flowedu; print(flowedu.cuda.is_available())"]
+    surroundings = {**os.environ, **HERE, "FLOWEDU_CUDA": "sim"}
+    done = subprocess.run(ask, capture_output=True, text=True, env=surroundings, timeout=LIMIT)
+    return "sim" if done.stdout.strip() == "True" else "off"
+
+
+def _run(page: Path, out: Path, cuda: str = "off") -> str:
+    """Run one page in its own process and an empty folder; "" or why it failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, str(Path(__file__).resolve()), str(page), str(out.resolve())]
+        cuda = cuda if "needs=" in page.read_text(encoding="utf-8") else "off"
+        surroundings = {**os.environ, **HERE, "FLOWEDU_NUM_THREADS": "1", "FLOWEDU_CUDA": cuda}
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=surroundings, timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            return f"{page}: the lesson takes more than {LIMIT} s"
+    return "" if done.returncode == 0 else f"{page}: {done.stderr.strip()[-2000:]}"
+
+
+def _digest(files: list[Path]) -> str:
+    """Of dates and sizes: the kernels are large."""
+    facts = [(str(f.relative_to(ROOT)), f.stat().st_mtime_ns, f.stat().st_size) for f in files]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _key(page: Path, library: str) -> str:
+    return hashlib.sha256(page.read_bytes() + library.encode()).hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    record(Path(sys.argv[1]), Path(sys.argv[2]))

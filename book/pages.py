@@ -1,0 +1,103 @@
+"""Lessons as pages of the book: the output of each block behind it, exercises, links between languages.
+
+The pages are those of chapters/; what is added here is added while Sphinx reads them, and no second copy is written.
+"""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from flowedu.learn import course
+from flowedu.learn.lesson import BLOCK, pages
+
+ROOT = Path(__file__).resolve().parents[1]
+FENCE = "`" * 8                                # more than any output has
+LONG = 30                                      # lines after which an output scrolls
+TRY = {"01_blob": ("strides", "Shape and strides"), "04_job_functions": ("arena", "Place an arena yourself"),
+       "06_sbp": ("boxing", "From one layout to another")}          # {chapter: (widget, title)}
+LANGUAGES = {"": "English", ".zh": "中文"}
+SAID = {"": ("Exercises in the library itself", "Try it", "not run here: it needs"),
+        ".zh": ("练习：库里的函数", "动手试试", "这里没有运行：需要")}
+
+
+def page(path: Path, printed: list[str | None]) -> str:
+    """The Markdown of a page as the book shows it. printed: what its Python blocks print, in order."""
+    text, tongue = path.read_text(encoding="utf-8"), language(path)
+    parts, read, outputs, shown = [], 0, iter(printed), False
+    for match in BLOCK.finditer(text):
+        words, code = match[1], match[3]
+        parts.append(text[read:match.start()])
+        read = match.end()
+        if words == "python":
+            out = next(outputs)
+            shown = out is not None
+            parts.append(f"```python\n{code}```")
+            if out is None:
+                need = re.search(r"needs=(\w+)", match[2])
+                parts.append(f"\n\n*{SAID[tongue][2]} {need[1] if need else '...'}*")
+            elif out.strip():
+                parts.append("\n" + _output(out))
+        elif (words, match[2].strip()) == ("text", "output"):
+            parts.append("" if shown else _output(code))         # what it would print
+        else:
+            parts.append(match[0])
+    parts.append(text[read:])
+    return _links(path) + "".join(parts) + _after(path, tongue)
+
+
+def language(path: Path) -> str:
+    """".zh" of README.zh.md, "" of README.md."""
+    return Path(path.stem).suffix
+
+
+def original(path: Path) -> Path:
+    """The English page of any language's."""
+    return path.with_name(path.name.replace(f"{language(path)}.md", ".md"))
+
+
+def _output(text: str) -> str:
+    long = " long" if text.count("\n") > LONG else ""
+    return f"{FENCE}{{code-block}} text\n:class: printed{long}\n\n{text.rstrip()}\n{FENCE}\n"
+
+
+def _links(path: Path) -> str:
+    """Above the title: the same page in the other languages."""
+    first = original(path)
+    there = {tongue: first.with_name(f"{first.stem}{tongue}.md") for tongue in LANGUAGES}
+    found = [f"[{LANGUAGES[t]}]({p.name})" for t, p in there.items() if p.exists() and p != path]
+    matter = "---\norphan: true\n---\n\n" if language(path) else ""
+    return matter + (f"```{{container}} languages\n{' '.join(found)}\n```\n\n" if found else "")
+
+
+def _after(path: Path, tongue: str) -> str:
+    """Behind a chapter's first page: what to try, the exercises, the chapter's other pages."""
+    if original(path).name != "README.md":
+        return ""
+    parts = []
+    if path.parent.name in TRY:
+        name, title = TRY[path.parent.name]
+        parts.append(f"\n## {SAID[tongue][1]}\n\n[{title}](/book/{name}.md)\n")
+    found = [c for c in course.chapters(ROOT) if c.folder.name == path.parent.name and c.holes]
+    if found:
+        parts += [f"\n## {SAID[tongue][0]}\n\n`make start CH={found[0].number}`, `make watch`\n",
+                  *(exercise(h) for h in found[0].holes)]
+    others = [p.stem for p in pages(path.parent)[1:]]
+    if others and not tongue:
+        parts.append("\n".join(["", "```{toctree}", ":hidden:", "", *others, "```", ""]))
+    return "\n".join(parts)
+
+
+def exercise(hole: course.Hole) -> str:
+    """An exercise as its work file words it: the task, an example, never the answer."""
+    about = f"`make check EX={hole.id}` · about {hole.lines} lines, {hole.minutes} minutes, {hole.points} points"
+    lines = ["", f"### {hole.id} {_plain(hole.title)}", "", about, "", _plain(hole.task.strip()), ""]
+    if hole.example:
+        lines += [FENCE + "text", hole.example.strip(), FENCE, ""]
+    if hole.stars:
+        lines += ["Stars: " + "; ".join(f"{i} for {_plain(s)}" for i, s in enumerate(hole.stars, 1)), ""]
+    return "\n".join([*lines, f"[Where it is explained]({hole.why})", ""])
+
+
+def _plain(text: str) -> str:
+    """Text whose letters mean nothing to Markdown."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~$])", r"\\\1", text)

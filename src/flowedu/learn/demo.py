@@ -1,0 +1,27 @@
+"""How a chapter's demo begins: how long it takes, and whose code runs."""
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+
+def opening(demo: str, quick: bool = False) -> None:
+    """Print what somebody wants to know before a demo starts.
+
+    Args:
+        demo: `__file__` of the demo. Its chapter.toml says `demo_seconds`: what it takes on two cores.
+        quick: it was asked to be quick, and takes some seconds.
+    """
+    about = Path(demo).with_name("chapter.toml")
+    seconds = tomllib.loads(about.read_text(encoding="utf-8")).get("demo_seconds", 0) if about.exists() else 0
+    if seconds and not quick:
+        print(f"the demo takes about {lasting(seconds)} on two cores (make with LESSON=1 leaves it out)", flush=True)
+    if os.environ.get("FLOWEDU_HOLES"):
+        from flowedu.learn.swap import whose
+
+        print("whose code runs:", whose(), flush=True)
+
+
+def lasting(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"

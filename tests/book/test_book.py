@@ -1,0 +1,163 @@
+"""The book: pages of chapters/ with what their code prints, exercises with their texts and without answers; reading it
+needs no network."""
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from common import HANGS
+from flowedu.learn import course
+from flowedu.learn.lesson import blocks
+
+from .browser import Browser, found
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "book"))
+import outputs  # noqa: E402
+import pages  # noqa: E402
+
+LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))
+ENGLISH = [p for p in LESSONS if not p.name.endswith(".zh.md")]
+PAGE = """# One
+
+```python
+print(1)
+```
+```text output
+...
+```
+
+```python error=ValueError
+x = 3
+```
+
+```python needs=sim
+print(2)
+```
+```text output
+2
+```
+
+```toml
+a = 1
+```
+"""
+
+
+@pytest.fixture
+def lesson(tmp_path):
+    path = tmp_path / "01_one" / "README.md"
+    path.parent.mkdir()
+    path.write_text(PAGE)
+    return path
+
+
+def test_outputs_stand_behind_their_blocks(lesson):
+    text = pages.page(lesson, ["1\n`````\n", "", None])
+    said = [(b.language, b.text) for b in blocks(re.sub("`{8}{code-block} text\n:class: printed\n", "```out", text)
+                                                .replace("`" * 8, "```"))]
+    assert "\n1\n`````\n" + "`" * 8 in text and text.count("{code-block} text") == 2
+    assert text.index("print(1)") < text.index("`````") < text.index("x = 3") < text.index("not run here: it needs sim")
+    assert "..." not in text and "a = 1" in text and said[0] == ("python", "print(1)\n")
+    assert text.rstrip().endswith("a = 1\n```")                       # a chapter without exercises
+
+
+def test_long_outputs_scroll(lesson):
+    assert ":class: printed long" in pages.page(lesson, ["line\n" * 50, "", None])
+    assert "long" not in pages.page(lesson, ["line\n" * 5, "", None])
+
+
+def test_languages_lead_to_each_other(lesson):
+    other = lesson.with_name("README.zh.md")
+    other.write_text(PAGE)
+    assert "[中文](README.zh.md)" in pages.page(lesson, ["", "", ""])
+    text = pages.page(other, ["", "", None])
+    assert "[English](README.md)" in text and text.startswith("---\norphan: true") and "没有运行" in text
+    assert pages.original(other) == lesson == pages.original(lesson)
+
+
+@pytest.mark.parametrize("hole", course.holes(), ids=lambda h: h.id)
+def test_an_exercise_shows_its_task_and_no_answer(hole):
+    text = unescape(re.sub(r"\\(.)", r"\1", pages.exercise(hole)))
+    assert hole.task.strip() in text and hole.example.strip() in text and f"make check EX={hole.id}" in text
+    assert hole.why in text and not any(hint in text for hint in hole.hints)
+
+
+def test_what_a_page_prints_is_kept(lesson, tmp_path, monkeypatch):
+    kept, ran = tmp_path / "kept", []
+
+    def run(page, out, cuda):
+        ran.append(page)
+        outputs.write(out, json.dumps(["1", "", None]))
+        return ""
+
+    monkeypatch.setattr(outputs, "_run", run)
+    assert outputs.all_outputs([lesson], kept) == {lesson: ["1", "", None]} and ran == [lesson]
+    outputs.all_outputs([lesson], kept)
+    assert len(ran) == 1
+    lesson.write_text(PAGE + "more")
+    outputs.all_outputs([lesson], kept)
+    assert len(ran) == 2 and len([*kept.glob("*.json")]) == 1
+    lesson.write_text(PAGE)
+    monkeypatch.setattr(outputs, "_run", lambda page, out, cuda: "it fails")
+    with pytest.raises(RuntimeError, match="it fails"):
+        outputs.all_outputs([lesson], kept)
+
+
+def test_a_page_is_run_apart(lesson, tmp_path):
+    lesson.write_text("```python\nprint('here', globals().get('__file__', ''))\n```\n```python needs=cuda\n1\n```\n")
+    assert outputs._run(lesson, tmp_path / "out.json") == ""
+    first, second = json.loads((tmp_path / "out.json").read_text())
+    assert first == "here \n" and second is None
+    lesson.write_text("```python\n1 / 0\n```\n")
+    assert "ZeroDivisionError" in outputs._run(lesson, tmp_path / "out.json")
+
+
+# ---- the whole
+@pytest.mark.skipif(not importlib.util.find_spec("sphinx"), reason="Sphinx is not here: make book installs it")
+def test_the_book_is_whole_and_stays_at_home(tmp_path):
+    """No warnings (-W); every page, exercise and widget; no file from the network; no answer."""
+    done = subprocess.run([sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "-d", tmp_path / "trees",
+                           "-c", ROOT / "book", ROOT, tmp_path / "html"], capture_output=True, text=True, timeout=HANGS,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
+    assert done.returncode == 0, done.stderr + done.stdout
+    html = {p: p.read_text(encoding="utf-8") for p in (tmp_path / "html").rglob("*.html")}
+    for p in LESSONS:
+        assert tmp_path / "html" / p.relative_to(ROOT).with_suffix(".html") in html
+    for path, text in html.items():
+        loaded = re.findall(r'<(?:script|img|iframe|source)[^>]*\bsrc="([^"]+)"', text) + \
+            re.findall(r'<link[^>]*\bhref="([^"]+)"', text)
+        for url in loaded:
+            assert not re.match("(https?:)?//", url), f"{path.name} loads {url}"
+        assert str(ROOT) not in text, f"{path}: a path of this machine"
+    for style in (tmp_path / "html").rglob("*.css"):
+        assert not re.search(r"url\([\"']?(https?:)?//|@import [\"']?(https?:)?//", style.read_text()), style
+    for chapter in course.chapters():
+        text = unescape(re.sub("<[^>]+>", "", html[tmp_path / "html" / "chapters" / chapter.folder.name / "README.html"]))
+        assert all(f"{h.id} " in text and f"make check EX={h.id}" in text for h in chapter.holes)
+    for name in ("strides", "boxing", "arena"):
+        assert f'id="{name}"' in html[tmp_path / "html" / "book" / f"{name}.html"]
+        assert (tmp_path / "html" / "_static" / f"{name}.js").exists()
+    copied = {p.name for p in (tmp_path / "html").rglob("*")}
+    assert not copied & {"solutions.py", "stubs", "wrong"} and (tmp_path / "html" / "index.html").exists()
+    if found():
+        searched(tmp_path)
+
+
+def searched(folder: Path) -> None:
+    """The search of the book finds something, opened as a file."""
+    with Browser(folder / "profile") as b:
+        b.open(folder / "html" / "search.html", "?q=strides")
+        end = time.monotonic() + HANGS
+        while "chapter 1" not in b.text("#search-results").lower():
+            assert time.monotonic() < end, b.text("#search-results")
+            time.sleep(0.05)
+        away = [u for u in b.asked if not u.startswith(("file:", "data:", "blob:"))]
+        assert not away, away
