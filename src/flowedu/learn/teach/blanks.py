@@ -1,0 +1,153 @@
+"""A source with holes in it: what stands between BEGIN YOUR TURN and END YOUR TURN is the stub, everything else as it was.
+
+    blank(sources, hole)        {file: text} with a hole's own lines taken out
+    own_lines(holes)            what must not be found anywhere in a tree that is handed out
+"""
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from flowedu.errors import ArgumentError
+from flowedu.learn import source
+from flowedu.learn.swap import plain, target
+
+LONG = 20                                          # a shorter line may be anybody's
+TURN = "your turn"
+
+
+class Cut(NamedTuple):
+    """Lines first to last (from 1) of a file become `text`. before: a line in front of which a new function stands."""
+
+    file: Path
+    first: int
+    last: int
+    text: list[str]
+
+
+def function_of(hole, path: str) -> Callable:
+    """What the library runs there: the function itself, or that of a record's field."""
+    owner, field, key = target(importlib.import_module(hole.module), path)
+    found = inspect.getattr_static(owner, field) if not hasattr(owner, "rules") else (
+        owner.rules[key][0] if key else getattr(owner, field))
+    return plain(found) if callable(found) or isinstance(found, property) else found
+
+
+def cuts(hole) -> list[Cut]:
+    """Where a hole's own lines stand, and what stands there afterwards. Raises ArgumentError: they cannot be found."""
+    found = []
+    for path, name, given in zip(hole.objects, hole.functions, hole.parameters or [""] * len(hole.objects)):
+        f = function_of(hole, path)
+        if not inspect.isfunction(f):
+            raise ArgumentError(f"{hole.id}: {path} is no Python function: it cannot be taken out of its file", got=repr(f))
+        file = Path(f.__code__.co_filename)
+        text = file.read_text()
+        node = _node(ast.parse(text), f.__code__)
+        found += _of_def(hole, file, node, name) if isinstance(node, ast.FunctionDef) else \
+            _of_lambda(hole, file, text, node, path, name, given)
+    return found
+
+
+def _node(tree: ast.Module, code) -> ast.FunctionDef | ast.Lambda:
+    """The def or lambda that became a code object."""
+    starts = {(line, column) for line, _, column, _ in code.co_positions() if line and column is not None}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            if node.name == code.co_name and first == code.co_firstlineno:
+                return node
+        elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and node.lineno == code.co_firstlineno:
+            inside = (node.body.lineno, node.body.col_offset), (node.body.end_lineno, node.body.end_col_offset)
+            if all(inside[0] <= at <= inside[1] for at in starts - {(node.lineno, 0)}):      # entering has the column 0
+                return node
+    raise ArgumentError(f"{code.co_filename}:{code.co_firstlineno}: there is no function", got=code.co_name)
+
+
+def _own_body(node: ast.FunctionDef) -> list[ast.stmt]:
+    return node.body[1:] if ast.get_docstring(node) is not None else node.body
+
+
+def stub_body(hole, name: str) -> list[str]:
+    """The lines of a stub's body, without indentation: the wasteful ones, or one that raises."""
+    if not hole.stub:
+        return [f'raise NotImplementedError("{hole.id}: {TURN}")']
+    text = (hole.folder / hole.stub).read_text()
+    tree, out = ast.parse(text), []
+    for node in tree.body:                         # what the stub brings along goes inside
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            first = _own_body(node)[0].lineno
+            lines = textwrap.dedent("\n".join(text.splitlines()[first - 1:node.end_lineno])).splitlines()
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            out += text.splitlines()[node.lineno - 1:node.end_lineno]
+    return out + lines
+
+
+def _marked(hole, lines: Iterable[str], indent: str = "") -> list[str]:
+    return [indent + t if t else "" for t in (f"# BEGIN YOUR TURN {hole.id}", *lines, f"# END YOUR TURN {hole.id}")]
+
+
+def _of_def(hole, file: Path, node: ast.FunctionDef, name: str) -> list[Cut]:
+    body = _own_body(node)
+    lines = _marked(hole, stub_body(hole, name), " " * body[0].col_offset)
+    if body[0].lineno == node.lineno:              # def f(x): return x
+        raise ArgumentError(f"{hole.id}: {node.name} stands on one line", got=file.name)
+    return [Cut(file, body[0].lineno, node.end_lineno, lines)]
+
+
+def _of_lambda(hole, file: Path, text: str, node: ast.Lambda, path: str, name: str, given: str) -> list[Cut]:
+    """A def in front of the statement, its name where the lambda was."""
+    lines = text.splitlines()
+    statement = next(s for s in ast.parse(text).body if s.lineno <= node.lineno <= s.end_lineno)
+    new = "_your_" + path.replace(".", "_")
+    left = _at(lines[node.lineno - 1], node.col_offset, end=False)
+    right = _at(lines[node.end_lineno - 1], node.end_col_offset, end=True)
+    made = _marked(hole, [f"def {new}({given or ast.unparse(node.args)}):", *("    " + t for t in stub_body(hole, name))])
+    return [Cut(file, statement.lineno, statement.lineno - 1, [*made, "", ""]),
+            Cut(file, node.lineno, node.end_lineno, [left + new + right])]
+
+
+def _at(line: str, column: int, end: bool) -> str:
+    raw = line.encode()                            # ast counts bytes
+    return (raw[column:] if end else raw[:column]).decode()
+
+
+def blank(sources: dict[Path, str], holes: Iterable) -> dict[Path, str]:
+    """The texts of those files that have one of the holes, with stubs in their places."""
+    found: dict[Path, list[Cut]] = {}
+    for hole in holes:
+        for cut in cuts(hole):
+            found.setdefault(cut.file, []).append(cut)
+    out = {}
+    for file, some in found.items():
+        lines = sources.get(file, "").splitlines() or file.read_text().splitlines()
+        last = len(lines) + 1
+        for cut in sorted(some, key=lambda c: (c.first, c.last), reverse=True):
+            if cut.last >= last:
+                raise ArgumentError(f"{file}:{cut.first}: two holes share lines", got=cut.text[0].strip())
+            last = cut.first
+            lines[cut.first - 1:cut.last] = cut.text
+        out[file] = "\n".join(lines) + "\n"
+        ast.parse(out[file])
+    return out
+
+
+def own_lines(holes: Iterable) -> dict[str, str]:
+    """{line: hole} of all lines of solutions that are longer than LONG and stand nowhere else in the library."""
+    holes = list(holes)
+    left = blank({}, holes)
+    lines = {}
+    for hole in holes:
+        for cut in cuts(hole):
+            for t in cut.file.read_text().splitlines()[cut.first - 1:cut.last]:
+                if len(t.strip()) > LONG and not t.strip().startswith("#"):
+                    lines.setdefault(t.strip(), hole.id)
+    package = source.file_of("flowedu").parent
+    for file in package.rglob("*.py"):
+        for t in left.get(file, "").splitlines() or file.read_text().splitlines():
+            lines.pop(t.strip(), None)
+    return lines
