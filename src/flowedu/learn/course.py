@@ -5,6 +5,7 @@ name; the library's source carries no marks.
 """
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
@@ -20,7 +21,8 @@ class Hole:
     """An exercise.
 
     objects: dotted paths below the module: `place`, or `sigmoid.grad.x` for a field of a record. kind: "law" is right or
-    wrong, its stub raises; "target" is right from the beginning and wasteful, and has stars.
+    wrong, its stub raises; "target" is right from the beginning and wasteful, and has stars. plain: a file whose function stands
+    in a student's tree where the library cannot do without; right, by another way than the exercise's.
     """
 
     id: str
@@ -40,6 +42,7 @@ class Hole:
     parameters: tuple[str, ...] = ()
     stars: tuple[str, ...] = ()
     stub: str = ""
+    plain: str = ""
     example: str = ""
 
     @property
@@ -62,6 +65,17 @@ class Hole:
     def wrong(self) -> list[Path]:
         """Wrong answers; the first line of each names the law that must find it."""
         return sorted((self.folder / "wrong").glob(f"{self.id}_*.py"))
+
+
+    def figures(self) -> dict:
+        """In a student's tree: what its stars are compared with."""
+        return student(self.folder.parents[1]).get("figures", {}).get(self.id, {})
+
+
+def student(home: Path) -> dict:
+    """What `make student-tree` wrote about a tree; empty in the library's own."""
+    file = home / "student.json"
+    return json.loads(file.read_text()) if file.exists() else {}
 
 
 @dataclass

@@ -38,11 +38,13 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
                     "lines": [f"  {name} is called with ({', '.join(own)})", "  keep the parameters"]}
         law(hole.laws[0])                          # its file keeps what it needs of the library's own
         with swap.taking(hole, space):
-            yours = space[hole.functions[0]] if len(hole.functions) == 1 else {n: space[n] for n in hole.functions}
-            made |= _laws(hole, yours, seed, cases, file)
+            made |= _laws(hole, answer(hole, space), seed, cases, file)
     except NotImplementedError as error:
-        if "your turn" not in str(error):
+        which = str(error).partition(": your turn")[0]
+        if which == str(error):
             made |= _said(error, file)
+        elif which != hole.id:                     # in a student's tree, where it is a stub
+            made |= {"state": "wrong", "lines": [f"  {which} comes first: this law runs the library, and its {which} is open"]}
         else:
             made |= {"state": "open", "stars": 0}
     except SyntaxError as error:
@@ -88,7 +90,7 @@ def _laws(hole, yours: Any, seed: int, cases: int, file: Path) -> dict[str, Any]
                     "title": f"law {number} of {len(hole.laws)}: {one.title}"}
     if not hole.stars:
         return {}
-    measures = _measures(hole)(yours, seed)
+    measures = measured(hole, yours, seed)
     reached = 0
     for rule in hole.stars:
         if not eval(rule, {"__builtins__": {}}, measures):             # the rule is chapter.toml's
@@ -101,9 +103,16 @@ def _laws(hole, yours: Any, seed: int, cases: int, file: Path) -> dict[str, Any]
             "lines": [f"  {found}     {reached + 1} star{'s' if reached else ''}: {hole.stars[reached]}"]}
 
 
-def _measures(hole):
+def answer(hole, space: dict[str, Any]) -> Any:
+    """What laws get: the function of a work file, or {name: function}."""
+    return space[hole.functions[0]] if len(hole.functions) == 1 else {n: space[n] for n in hole.functions}
+
+
+def measured(hole, yours: Any, seed: int = 0) -> dict[str, Any]:
+    """What a hole's stars are given for. A student's tree has not what they compare with: it has figures, for the seed 0."""
     module = importlib.import_module(f"flowedu.learn.laws.{hole.laws[0].partition('.')[0]}")
-    return getattr(module, f"{hole.functions[0].strip('_')}_stars")
+    stored = hole.figures()
+    return getattr(module, f"{hole.functions[0].strip('_')}_stars")(yours, 0 if stored else seed) | stored
 
 
 def _said(error: BaseException, file: Path) -> dict[str, Any]:

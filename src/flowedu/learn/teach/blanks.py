@@ -30,9 +30,13 @@ class Cut(NamedTuple):
     text: list[str]
 
 
+def module_of(hole):
+    return importlib.import_module(hole.module)
+
+
 def function_of(hole, path: str) -> Callable:
     """What the library runs there: the function itself, or that of a record's field."""
-    owner, field, key = target(importlib.import_module(hole.module), path)
+    owner, field, key = target(module_of(hole), path)
     found = inspect.getattr_static(owner, field) if not hasattr(owner, "rules") else (
         owner.rules[key][0] if key else getattr(owner, field))
     return plain(found) if callable(found) or isinstance(found, property) else found
@@ -73,10 +77,11 @@ def _own_body(node: ast.FunctionDef) -> list[ast.stmt]:
 
 
 def stub_body(hole, name: str) -> list[str]:
-    """The lines of a stub's body, without indentation: the wasteful ones, or one that raises."""
-    if not hole.stub:
+    """The lines of a body that stands in for the answer, without indentation: wasteful, plain, or one that raises."""
+    stand_in = hole.stub or hole.plain
+    if not stand_in:
         return [f'raise NotImplementedError("{hole.id}: {TURN}")']
-    text = (hole.folder / hole.stub).read_text()
+    text = (hole.folder / stand_in).read_text()
     tree, out = ast.parse(text), []
     for node in tree.body:                         # what the stub brings along goes inside
         if isinstance(node, ast.FunctionDef) and node.name == name:
@@ -134,6 +139,25 @@ def blank(sources: dict[Path, str], holes: Iterable) -> dict[Path, str]:
         out[file] = "\n".join(lines) + "\n"
         ast.parse(out[file])
     return out
+
+
+def without_marked(text: str, ids: set[str]) -> str:
+    """A text without what stands between BEGIN SOLUTION and END SOLUTION of these holes: sources that are no Python."""
+    if "BEGIN SOLUTION" not in text:
+        return text
+    out, hidden = [], ""
+    for line in text.splitlines():
+        words = line.split()
+        begins = "BEGIN SOLUTION" in line and words[-1] in ids
+        if begins:
+            hidden = words[-1]
+            out += [line.replace("BEGIN SOLUTION", "BEGIN YOUR TURN")]
+        elif hidden and "END SOLUTION" in line:
+            hidden = ""
+            out += [line.replace("END SOLUTION", "END YOUR TURN")]
+        elif not hidden:
+            out.append(line)
+    return "\n".join(out) + "\n"
 
 
 def own_lines(holes: Iterable) -> dict[str, str]:
