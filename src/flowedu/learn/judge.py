@@ -14,12 +14,14 @@ import sys
 import time
 import traceback
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 
-def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
-    """The verdict on the answer in `file`. cases: how many each law draws (0: as many as it says)."""
+def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | None = None) -> dict[str, Any]:
+    """The verdict on the answer in `file`. cases: how many each law draws (0: as many as it says); load(file, module): the
+    names that the file makes (swap.load: it runs here)."""
     start = time.perf_counter()
     made = {"state": "right", "stars": 1 if hole.kind == "law" else 0, "law": "", "lines": [], "extra": {}}
     try:
@@ -28,7 +30,7 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
 
         module = importlib.import_module(hole.module)
         _others(hole, file.parent)
-        space = swap.load(file, module)
+        space = (load or swap.load)(file, module)
         missing = [n for n in hole.functions if _code(space.get(n)) is None or _code(space[n]).co_filename != str(file)]
         if missing:
             return {**made, "state": "wrong", "lines": [f"  {file.name} has no function {missing[0]}"]}

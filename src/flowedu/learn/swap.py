@@ -64,10 +64,8 @@ def _put(f: types.FunctionType, parts: dict[str, Any], original: Callable) -> No
         clear()
 
 
-@contextmanager
-def replaced(op, grad: dict[str, Callable] | None = None, **fields: Any) -> Iterator[None]:
-    """Inside, a record has other fields: those of core/ops/record.py, and of its gradients those given. What is ready to
-    run of the op is forgotten. Raises ArgumentError: a record has no such field."""
+def remade(op, grad: dict[str, Callable] | None = None, **fields: Any) -> tuple:
+    """Give a record other fields, for good; gives what it was made from. Raises ArgumentError: it has no such field."""
     from flowedu.core.ops.record import KINDS, Meaning
 
     signature, meaning, parts, rules, doc = before = op.made
@@ -84,10 +82,17 @@ def replaced(op, grad: dict[str, Callable] | None = None, **fields: Any) -> Iter
     if grad is not None:
         rules = {**(rules if isinstance(rules, dict) else {"*": rules} if rules else {}), **grad}
     op.__init__(signature, meaning, *parts.values(), grad=rules, doc=doc)
+    return before
+
+
+@contextmanager
+def replaced(op, grad: dict[str, Callable] | None = None, **fields: Any) -> Iterator[None]:
+    """Inside, a record has other fields: those of core/ops/record.py, and of its gradients those given. What is ready to
+    run of the op is forgotten. Raises ArgumentError: a record has no such field."""
+    signature, meaning, parts, rules, doc = remade(op, grad, **fields)
     try:
         yield
     finally:
-        signature, meaning, parts, rules, doc = before
         op.__init__(signature, meaning, *parts, grad=rules, doc=doc)
 
 
