@@ -45,8 +45,8 @@ def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = SECONDS
             verdict = json.loads(result.read_text())
         except (OSError, ValueError):
             verdict = {"state": "wrong", "stars": 0, "law": "", "extra": {}, "seconds": seconds,
-                       "lines": _end_of(code, Path(f"{result}.where"), file, output, seconds)}
-        return {**verdict, "output": _own(output)}
+                       "lines": reason(code, _text(Path(f"{result}.where")), file, output, seconds)}
+        return {**verdict, "output": own(output)}
 
 
 def _end(child: subprocess.Popen) -> None:
@@ -63,24 +63,28 @@ def _end(child: subprocess.Popen) -> None:
     child.wait()
 
 
-def _end_of(code: int | None, where: Path, file: Path, output: str, seconds: float) -> list[str]:
-    """Why there is no verdict."""
+def _text(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
+def reason(code: int | None, where: str, file: Path, output: str, seconds: float, memory: int = MEMORY) -> list[str]:
+    """Why there is no verdict. code: of the process, None: it was ended; where: the traceback at that time."""
     if code is None:
-        at = re.search(rf'File "{re.escape(str(file))}", line (\d+)', where.read_text() if where.exists() else "")
+        at = re.search(rf'File "{re.escape(str(file))}", line (\d+)', where)
         source = file.read_text().splitlines()
         line = [f"  line {at[1]:<6} {source[int(at[1]) - 1].strip()}"] if at else []
         return [f"  no answer after {seconds:g} seconds: an endless loop, or far too much work", *line]
     if code == -signal.SIGXFSZ or "File too large" in output:
         return [f"  more than {OUTPUT >> 20} MB were printed: the answer was ended"]
     if "MemoryError" in output or code == -signal.SIGKILL:
-        return [f"  more than {MEMORY >> 30} GiB of memory were asked for"]
+        return [f"  more than {memory >> 30} GiB of memory were asked for"]
     if code is not None and code < 0:
         return [f"  the process was ended by {signal.Signals(-code).name}"]
     last = [f"  {t[:96]}" for t in output.splitlines()[-1:]]
     return [f"  the process ended by itself with code {code}: os._exit, or a crash", *last]
 
 
-def _own(output: str) -> str:
+def own(output: str) -> str:
     """What the answer printed, not too much of it."""
     lines = output.splitlines()
     return "\n".join(lines[:20] + ([f"... {len(lines) - 20} lines more"] if len(lines) > 20 else []))

@@ -92,6 +92,21 @@ def stub_body(hole, name: str) -> list[str]:
     return out + lines
 
 
+def answer_text(hole) -> str:
+    """The library's answer as a work file would have it."""
+    out = []
+    for path, name in zip(hole.objects, hole.functions):
+        f = function_of(hole, path)
+        text = Path(f.__code__.co_filename).read_text()
+        node = _node(ast.parse(text), f.__code__)
+        if isinstance(node, ast.Lambda):
+            out.append(f"def {name}({ast.unparse(node.args)}):\n    return {ast.unparse(node.body)}")
+        else:
+            lines = textwrap.dedent("\n".join(text.splitlines()[node.lineno - 1:node.end_lineno]))
+            out.append(lines.replace(f"def {node.name}(", f"def {name}(", 1))
+    return "\n\n\n".join(out) + "\n"
+
+
 def _marked(hole, lines: Iterable[str], indent: str = "") -> list[str]:
     return [indent + t if t else "" for t in (f"# BEGIN YOUR TURN {hole.id}", *lines, f"# END YOUR TURN {hole.id}")]
 

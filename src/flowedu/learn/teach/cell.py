@@ -1,6 +1,6 @@
 """Where answers run: a process that has the library, but not the lines of the exercise, and is shut in.
 
-    python -S -m flowedu.learn.teach.cell         control messages come through file 0
+    python -S .../flowedu/learn/teach/cell.py         control messages come through file 0
 
 It imports the library once (from a tree whose sources have stubs; the code of those files comes in the first message, from memory)
 and makes a child for each answer. The child takes out what the exercise asks for, makes sure that nothing of it is left, shuts
@@ -60,29 +60,38 @@ class _FromMemory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 # ---- in the child
+class Link:
+    """A socket as a file: the calls for sockets are refused."""
+
+    def __init__(self, fd: int):
+        self.fd = fd
+
+    def sendall(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.fd, view):]
+
+    def recv(self, n: int) -> bytes:
+        return os.read(self.fd, n)
+
+
 def take_out(module: types.ModuleType, paths: list[str], id: str) -> list[str]:
     """The library's own functions raise from here on; what is left of them in memory, if anything is."""
-    from flowedu.learn.swap import plain, remade, target
     import inspect
+
+    from flowedu.learn.swap import plain, target
 
     left = []
     for path in paths:
         owner, field, key = target(module, path)
-        if hasattr(owner, "rules"):
-            old = owner.rules[key][0] if key else getattr(owner, field)
-            names = list(inspect.signature(old).parameters)
-            new = _raising(id, ", ".join(names))
-            left.append((path, weakref.ref(old.__code__)))
-            del old
-            remade(owner, {key: new} if key else None, **({} if key else {field: new}))
-        else:
-            original = inspect.getattr_static(owner, field)
-            f = plain(original)
-            left.append((path, weakref.ref(f.__code__)))
-            f.__code__ = _raising(id, "*args, **kwargs").__code__
-            if hasattr(original, "cache_clear"):
-                original.cache_clear()
-            del f, original
+        original = owner.rules[key][0] if key else inspect.getattr_static(owner, field) if not hasattr(owner, "rules") else \
+            getattr(owner, field)
+        f = plain(original)
+        left.append((path, weakref.ref(f.__code__)))
+        f.__code__ = _raising(id, ", ".join(inspect.signature(f).parameters) if key else "*args, **kwargs").__code__
+        if hasattr(original, "cache_clear"):
+            original.cache_clear()
+        del f, original
     gc.collect()
     return [path for path, code in left if code() is not None]
 
@@ -93,7 +102,7 @@ def _raising(id: str, parameters: str) -> Callable:
     return space["stub"]
 
 
-def serve(link: socket.socket, hole: types.SimpleNamespace, text: str, name: str) -> None:
+def serve(link: Link, hole: types.SimpleNamespace, text: str, name: str) -> None:
     """Runs the answer's file, then its functions, until nobody asks any more."""
     from flowedu.learn import swap
     from flowedu.learn.teach.wire import Broken, Forwarding, Side, receive, send
@@ -104,7 +113,8 @@ def serve(link: socket.socket, hole: types.SimpleNamespace, text: str, name: str
         exec(compile(text, name, "exec", dont_inherit=True), space)
         made = {f: about(space.get(f), name) for f in hole.functions}
         if all(a["args"] is not None for a in made.values()):
-            swap.taking(hole, space).__enter__()
+            held = swap.taking(hole, space)          # never left
+            held.__enter__()
         send(link, {"made": made})
     except BaseException as error:
         send(link, {"raise": raised(error, name)})
@@ -135,7 +145,7 @@ def serve(link: socket.socket, hole: types.SimpleNamespace, text: str, name: str
             return {"raise": raised(error, name)}
 
     side = Side(False, ask)
-    _numpy_of_far_ones(side)
+    _methods_of_far_ones(side)
     while True:
         try:
             said = receive(link)
@@ -144,18 +154,18 @@ def serve(link: socket.socket, hole: types.SimpleNamespace, text: str, name: str
         send(link, answered(said))
 
 
-def _numpy_of_far_ones(side) -> None:
-    """x.numpy() of a tensor of the judge's: its numbers, without their history."""
+def _methods_of_far_ones(side) -> None:
+    """Of the judge's tensors: their numbers, or without their history."""
     from flowedu.core.ops.tensor import Tensor
+    from flowedu.learn.teach.far import FAR_METHODS
 
-    own = {n: getattr(Tensor, n) for n in ("numpy", "item", "tolist", "detach")}
+    def far(name: str) -> Callable:
+        own = getattr(Tensor, name)
+        return lambda x, *args: side.ask({"method": name, **side.pack([[x, *args], {}])}) if x.symbol is not None else \
+            own(x, *args)
 
-    def numpy(x):
-        return side.ask({"numpy": True, **side.pack([[x], {}])}) if x.symbol is not None else own["numpy"](x)
-
-    Tensor.numpy = numpy
-    Tensor.item = lambda x: numpy(x).item() if x.symbol is not None else own["item"](x)
-    Tensor.tolist = lambda x: numpy(x).tolist() if x.symbol is not None else own["tolist"](x)
+    for name in FAR_METHODS:
+        setattr(Tensor, name, far(name))
 
 
 def about(f: Any, file: str) -> dict:
@@ -206,7 +216,7 @@ def child(files: list[int], request: dict) -> None:
     os.closerange(at, 1024)
     from flowedu.learn.teach.walls import shut_in
     hole = types.SimpleNamespace(**request["hole"])
-    there = socket.socket(fileno=link)
+    there = Link(link)
     left = take_out(importlib.import_module(hole.module), hole.objects, hole.id)
     there.sendall(struct.pack("<I", 0))            # it is there
     faulthandler.dump_traceback_later(max(0.1, request["seconds"]), file=where)

@@ -10,8 +10,10 @@ from typing import Any
 
 from flowedu import errors
 from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.tensor import Tensor
 from flowedu.learn.teach.wire import Broken, Side, receive, send
 
+FAR_METHODS = ("numpy", "item", "tolist", "detach")      # of tensors, that are no ops
 ABSENT = object()                                  # an argument that was not given
 
 
@@ -20,11 +22,16 @@ class Far:
 
     def __init__(self, link: socket.socket, file: Path):
         self.link, self.file, self.depth = link, file, 0
+        self.gone = ""                             # why there is nobody to ask; an answer cannot say so
         self.side = Side(True, self.ask)
 
     def load(self, file: Path, module) -> dict[str, Any]:
         """As swap.load: the names that the answer's file made. Raises what running that file raised."""
-        said = receive(self.link)
+        try:
+            said = receive(self.link)
+        except Broken as error:
+            self.gone = str(error)
+            raise
         if "raise" in said:
             self._raise(said["raise"])
         return {name: self._function(name, about) for name, about in said["made"].items()
@@ -41,7 +48,7 @@ class Far:
         shown += [f"*{about['rest']}"] if about["rest"] else ["*"] if only else []
         shown += [f"{a}=_absent_" for a in only]
         shown += [f"**{about['more']}"] if about["more"] else []
-        given = f"({''.join(a + ', ' for a in args)}{'*' + about['rest'] if about['rest'] else ''})"
+        given = f"({''.join(a + ', ' for a in args)}{'*' + about['rest'] + ',' if about['rest'] else ''})"
         named = "{" + "".join(f"{a!r}: {a}, " for a in only) + (f"**{about['more']}" if about["more"] else "") + "}"
         text = f"def {name}({', '.join(shown)}):\n    return _far_{name}({given}, {named})\n"
         space = {"_absent_": ABSENT, f"_far_{name}": lambda given, named: self.call(name, given, named)}
@@ -58,6 +65,8 @@ class Far:
     def ask(self, message: dict) -> Any:
         """Send; answer what is asked in between; give what comes back."""
         self.depth += 1
+        if self.gone:
+            raise Broken(self.gone)
         try:
             send(self.link, message)
             while True:
@@ -67,6 +76,9 @@ class Far:
                 if "raise" in said:
                     self._raise(said["raise"])
                 send(self.link, self._answered(said))
+        except Broken as error:
+            self.gone = str(error)
+            raise
         finally:
             self.depth -= 1
 
@@ -76,8 +88,11 @@ class Far:
         try:
             if "op" in said:
                 result = REGISTRY[str(said["op"])].call(tuple(first), tuple(second))
-            elif "numpy" in said:
-                result = first[0].numpy()
+            elif "method" in said:
+                name, (x, *rest) = said["method"], first
+                if name not in FAR_METHODS or not isinstance(x, Tensor):
+                    raise Broken(f"no method {name}")
+                result = getattr(x, name)(*rest)
             else:
                 f = self.side.objects.get(said.get("call"))
                 if not callable(f) or isinstance(f, type):

@@ -337,8 +337,11 @@ def _looked(root: np.ndarray, start: int, shape: Sequence[int], strides: Sequenc
 
 
 def _slots(cls: type) -> list[str]:
-    return [n for c in cls.__mro__ for n in ((s,) if isinstance(s := vars(c).get("__slots__", ()), str) else s)
-            if n not in ("__dict__", "__weakref__")]
+    found = []
+    for c in cls.__mro__:
+        own = vars(c).get("__slots__", ())
+        found += [own] if isinstance(own, str) else list(own)
+    return [n for n in found if n not in ("__dict__", "__weakref__")]
 
 
 def _named(v: Any) -> str:

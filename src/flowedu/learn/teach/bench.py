@@ -1,0 +1,247 @@
+"""Judges answers that run elsewhere: one cell (cell.py) with the library imported once, a child of it for each answer, and a judge in
+a process of its own, so that neither can harm what comes next.
+
+    with Bench(folder) as bench:
+        verdict = bench.judged(hole, file, seed)          as limits.judged
+"""
+from __future__ import annotations
+
+import contextlib
+import json
+import marshal
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from flowedu.errors import FlowError
+from flowedu.learn import course, limits, source
+from flowedu.learn.judge import judged
+from flowedu.learn.teach import blanks
+from flowedu.learn.teach.far import Far
+from flowedu.learn.teach.wire import Broken
+
+SECONDS, MEMORY = 10.0, 1 << 30                    # for each hole; memory is what comes on top of the library
+THERE = ("__init__.py", "cell.py", "far.py", "wire.py", "walls.py")
+
+
+def closed_package(folder: Path, holes: Iterable) -> Path:
+    """A folder with the package `flowedu` in it: stubs for all holes, no laws, no judge; what is compiled is linked."""
+    package = source.file_of("flowedu").parent
+    to = folder / "flowedu"
+    shutil.copytree(package, to, ignore=lambda d, names: _left_out(Path(d), names, package), copy_function=_linked)
+    for name in THERE:
+        (to / "learn" / "teach").mkdir(exist_ok=True)
+        shutil.copy(package / "learn" / "teach" / name, to / "learn" / "teach")
+    for file, text in blanks.blank({}, holes).items():
+        new = to / file.relative_to(package)
+        new.unlink()
+        new.write_text(text)
+    return folder
+
+
+def _left_out(d: Path, names: list[str], package: Path) -> set[str]:
+    found = shutil.ignore_patterns("__pycache__", "*.pyx", "*.pyc", "*.pxd", "*.pxi", "*.h", "*.cu")(str(d), names)
+    return found | ({"laws", "authors.py", "teach", "runner.py", "watch.py"} & set(names) if d == package / "learn" else set())
+
+
+def _linked(a: str, b: str) -> None:
+    try:
+        os.link(a, b)
+    except OSError:                                # another file system
+        shutil.copy2(a, b)
+
+
+def _codes(holes: Iterable, tree: Path) -> dict[str, Any]:
+    """The code of the modules with holes, as the library has them, under the names of the tree's files."""
+    package = source.file_of("flowedu").parent
+    found = {}
+    for hole in holes:
+        for path in hole.objects:
+            file = Path(blanks.function_of(hole, path).__code__.co_filename)
+            name = ".".join(("flowedu", *file.relative_to(package).with_suffix("").parts))
+            found[name] = compile(file.read_text(), str(tree / "flowedu" / file.relative_to(package)), "exec",
+                                  dont_inherit=True, optimize=0)
+    return found
+
+
+def packages() -> list[Path]:
+    """Folders that an answer may read, beside the tree: Python's, and those of installed packages but flowedu."""
+    found = [Path(sysconfig.get_path(n)) for n in ("stdlib", "platstdlib")]
+    found += [Path(p) for p in ("/usr/lib", "/lib", "/lib64", "/dev/null", "/dev/zero", "/dev/urandom", "/etc/ld.so.cache")]
+    found += [p for d in _sites() for p in d.iterdir() if "flowedu" not in p.name and not p.suffix == ".pth"]
+    return found
+
+
+def _sites() -> list[Path]:
+    return [Path(p) for p in sys.path if p and Path(p).is_dir() and Path(p).name in ("site-packages", "dist-packages")]
+
+
+class Bench:
+    """A cell and its judge. folder: where its tree is made, or was (a package in it is taken as it is)."""
+
+    def __init__(self, folder: Path, home: Path = course.HOME, seconds: float = SECONDS, memory: int = MEMORY,
+                 landlock: bool = True):
+        self.home, self.tree, self.seconds, self.memory, self.landlock = home, folder, seconds, memory, landlock
+        self.holes = course.holes(home)
+        if not (folder / "flowedu").exists():
+            closed_package(folder, self.holes)
+        self.read = [str(p) for p in (*packages(), folder)]
+        self.process: subprocess.Popen | None = None
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """The cell, if it does not run. Raises FlowError: it does not come up."""
+        if self.process is not None and self.process.poll() is None:
+            return
+        ours, theirs = socket.socketpair()
+        env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "FLOWEDU_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
+               "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin", "HOME": "/nowhere", "LANG": "C.UTF-8",
+               "PYTHONPATH": os.pathsep.join([str(self.tree), *map(str, _sites())])}
+        self.said = tempfile.TemporaryFile()
+        cell = str(self.tree / "flowedu/learn/teach/cell.py")      # not by -m, which would import flowedu first
+        self.process = subprocess.Popen([sys.executable, "-S", "-P", cell], stdin=theirs,
+                                        stdout=self.said, stderr=self.said, env=env, cwd=self.tree, start_new_session=True)
+        theirs.close()
+        self.control = ours
+        codes = _codes(self.holes, self.tree)
+        first = marshal.dumps({"codes": codes, "modules": ["flowedu", "flowedu.learn.swap", "flowedu.learn.teach.wire",
+                                                           "flowedu.learn.teach.far", "flowedu.learn.teach.walls", *codes]})
+        with contextlib.suppress(OSError):
+            ours.sendall(struct.pack("<Q", len(first)) + first)
+        ours.settimeout(60)
+        try:
+            ready = ours.recv(5)
+        except OSError:
+            ready = b""
+        if ready != b"ready":
+            self.said.seek(0)
+            said = self.said.read().decode(errors="replace")[-2000:]
+            self.stop()
+            raise FlowError("the process that answers run in does not start", got=said.strip().splitlines()[-1:] and said)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.control.close()
+            self.said.close()
+            self.process = None
+
+    def judged(self, hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
+        """The verdict on an answer; whatever it does."""
+        began = time.perf_counter()
+        try:
+            text = file.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            return _nothing([f"  {file.name} cannot be read: {type(error).__name__}"])
+        if len(text) > 1 << 20:
+            return _nothing([f"  {file.name} has {len(text) >> 20} MB"])
+        self.start()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as where:
+            link, pid = self._child(hole, text, str(file), out, where)
+            try:
+                verdict = self._verdict(hole, file, seed, cases, link, began + self.seconds)
+            finally:
+                code = self._end(pid)
+                link.close()
+            output = _read(out)
+            if verdict is None or "gone" in verdict:
+                late = time.perf_counter() > began + self.seconds - 0.3
+                lines = self._why(None if late else code, _read(where), file, output)
+                verdict = _nothing(lines)
+        return {**verdict, "seconds": round(time.perf_counter() - began, 3), "output": limits.own(output)}
+
+    def _child(self, hole, text: str, name: str, out, where) -> tuple[socket.socket, int]:
+        ours, theirs = socket.socketpair()
+        request = {"hole": {"id": hole.id, "module": hole.module, "objects": hole.objects, "functions": hole.functions},
+                   "text": text, "name": name, "read": self.read, "memory": self.memory, "seconds": self.seconds - 0.5,
+                   "landlock": self.landlock}
+        data = json.dumps(request).encode()
+        socket.send_fds(self.control, [struct.pack("<I", len(data))], [theirs.fileno(), out.fileno(), where.fileno()])
+        self.control.sendall(data)
+        theirs.close()
+        pid = struct.unpack("<i", self.control.recv(4, socket.MSG_WAITALL))[0]
+        return ours, pid
+
+    def _end(self, pid: int) -> int:
+        """The answer's process, with all it started, and its status."""
+        for f in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                f(pid, signal.SIGKILL)
+        data = json.dumps({"wait": pid}).encode()
+        self.control.sendall(struct.pack("<I", len(data)) + data)
+        return struct.unpack("<i", self.control.recv(4, socket.MSG_WAITALL))[0]
+
+    def _verdict(self, hole, file: Path, seed: int, cases: int, link: socket.socket, end: float) -> dict[str, Any] | None:
+        """The judge's, from a process of its own. None: it was not done in time."""
+        ours, theirs = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                os.close(ours)
+                said = json.dumps(_judge(hole, file, seed, cases, link)).encode()
+                with os.fdopen(theirs, "wb") as to:
+                    to.write(said)
+            finally:
+                os._exit(0)
+        os.close(theirs)
+        data = bytearray()
+        with os.fdopen(ours, "rb", 0) as of:
+            while (left := end - time.perf_counter()) > 0 and select.select([of], [], [], left)[0]:
+                part = of.read(1 << 16)
+                data += part
+                if not part:
+                    break
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        try:
+            return json.loads(data)
+        except ValueError:
+            return None
+
+    def _why(self, code: int | None, where: str, file: Path, output: str) -> list[str]:
+        """Why there is no verdict, in the words of the runner."""
+        if "still in memory" in output:
+            raise FlowError("an answer could not be taken out of the library", got=output.strip()[-200:])
+        return limits.reason(code, where, file, output, self.seconds, self.memory)
+
+
+def _judge(hole, file: Path, seed: int, cases: int, link: socket.socket) -> dict[str, Any]:
+    """In the judge's process."""
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+    if len(link.recv(4, socket.MSG_WAITALL)) < 4:
+        return {"gone": True}
+    far = Far(link, file)
+    try:
+        verdict = judged(hole, file, seed, cases, far.load)
+    except Broken as error:
+        return {"gone": str(error)}
+    return {"gone": far.gone} if far.gone else verdict
+
+
+def _nothing(lines: list[str]) -> dict[str, Any]:
+    return {"state": "wrong", "stars": 0, "law": "", "extra": {}, "seconds": 0.0, "lines": lines, "output": ""}
+
+
+def _read(file) -> str:
+    file.seek(0)
+    return file.read(2 << 20).decode(errors="replace")
+
