@@ -138,7 +138,7 @@ def serve(link: Link, hole: types.SimpleNamespace, text: str, name: str) -> None
         try:
             with Forwarding(side).on():
                 result = f(*given, **named)
-                return {"return": side.pack([result], changed=True)}
+                return {"return": side.pack([result], changed="run" in said)}
         except Broken:
             raise
         except BaseException as error:
@@ -219,8 +219,8 @@ def child(files: list[int], request: dict) -> None:
     there = Link(link)
     left = take_out(importlib.import_module(hole.module), hole.objects, hole.id)
     there.sendall(struct.pack("<I", 0))            # it is there
-    faulthandler.dump_traceback_later(max(0.1, request["seconds"]), file=where)
-    shut_in([Path(p) for p in request["read"]], memory=request["memory"], seconds=request["seconds"] + 2,
+    faulthandler.dump_traceback_later(max(0.1, request["seconds"] - 0.5), repeat=True, file=where)
+    shut_in([Path(p) for p in request["read"]], memory=request["memory"], seconds=request["seconds"],
             landlock=request.get("landlock", True))
     if left:
         raise SystemExit(f"the answer to {hole.id} is still in memory: {', '.join(left)}")

@@ -98,7 +98,7 @@ class Far:
                 if not callable(f) or isinstance(f, type):
                     raise Broken("a call of what is no function")
                 result = f(*first, **second)
-            return {"return": self.side.pack([result], changed="call" in said)}
+            return {"return": self.side.pack([result])}
         except Broken:
             raise
         except Exception as error:

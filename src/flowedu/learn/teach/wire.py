@@ -108,10 +108,8 @@ class Side:
     def ref(self, v: Any) -> Any:
         if type(v) in PLAIN:
             return v
-        if isinstance(v, tuple) and hasattr(v, "_fields") and (name := _named(type(v))):
-            return ["N", name, [self.ref(x) for x in v]]
         for kind, letter in LITTLE.items():
-            if isinstance(v, kind):
+            if isinstance(v, kind) and not (hasattr(v, "_fields") and _named(type(v))):
                 return [letter, [self.ref(x) for x in v]]
         small = _small(v)
         if small is not None:
@@ -131,6 +129,8 @@ class Side:
             if v.symbol is not None or self.home:  # the judge's own: known to both by its number
                 return ["tensor", list(v.shape), v.dtype.name, bool(v.requires_grad)]
             return ["value", self.ref(np.array(v.numpy())), v.dtype.name]
+        if isinstance(v, tuple):                   # one with names: laws ask which it is
+            return ["fields", _named(type(v)), [self.ref(x) for x in v]]
         if isinstance(v, list):
             return ["list", [self.ref(x) for x in v]]
         if isinstance(v, dict):
@@ -202,6 +202,11 @@ class Side:
             shape = [int(s) for s in node[2]]
             made = np.frombuffer(bytearray(base64.b64decode(node[3])), _numbers(node[1])).reshape(shape)
             made = np.array(made)
+        elif kind == "fields":
+            cls = _resolved(node[1])
+            if not (isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")):
+                raise Broken(f"{node[1]} is no named tuple")
+            made = cls._make([self.value(x) for x in node[2]])
         elif kind == "look":
             made = _looked(self.value(node[1]), *node[2:])
         elif kind == "tensor":
@@ -226,7 +231,7 @@ class Side:
         return made
 
     def _caller(self, n: int) -> Callable:
-        return lambda *args, **kwargs: self.ask({"call": n, **self.pack([list(args), kwargs], changed=True)})
+        return lambda *args, **kwargs: self.ask({"call": n, **self.pack([list(args), kwargs])})
 
     def _fill(self, v: Any, node: list) -> None:
         kind = node[0]
@@ -249,7 +254,7 @@ class Side:
                 raise Broken("an object of another class")
             for name, x in node[2]:
                 object.__setattr__(v, name, self.value(x))
-        elif kind not in ("look", "tensor", "value", "call", "opaque"):
+        elif kind not in ("fields", "look", "tensor", "value", "call", "opaque"):
             raise Broken(f"{kind} for {type(v).__name__}")
 
     def value(self, r: Any) -> Any:
@@ -258,11 +263,6 @@ class Side:
         kind = r[0]
         if kind == "#":
             return self._shell(int(r[1]))
-        if kind == "N":
-            cls = _resolved(r[1])
-            if not (isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")):
-                raise Broken(f"{r[1]} is no named tuple")
-            return cls._make([self.value(x) for x in r[2]])
         if kind in LITTLE.values():
             items = [self.value(x) for x in r[1]]
             return tuple(items) if kind == "t" else frozenset(items)
