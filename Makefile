@@ -27,7 +27,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help start check watch hint list solution authors-check test test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help start check watch hint list solution student-tree grade grade-all authors-check test test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -69,6 +69,16 @@ list: $(READY)  ## exercises: all of them, and what is done
 
 solution: $(READY)  ## exercises: the library's own lines, after passing (EX=4.3; FORCE=1 before)
 	@$(PY) -m flowedu.learn solution $(EX) $(if $(FORCE),--force)
+
+# For instructors: what is handed out, and what comes back.
+student-tree: $(READY)  ## instructors: a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1])
+	@$(PY) -m flowedu.learn.teach.tree $(UPTO) $(OUT) $(if $(CLOSED),--closed)
+
+grade: $(READY)  ## instructors: grade a submission into build/grade (WORK=submission CH=4 SEED=2027)
+	@$(PY) -m flowedu.learn.teach.grade $(or $(WORK),work) $(or $(CH),all) --seed $(or $(SEED),0) $(ARGS)
+
+grade-all: $(READY)  ## instructors: grade a class, a folder for each student (DIR=submissions CH=4 SEED=2027)
+	@$(PY) -m flowedu.learn.teach.grade $(or $(DIR),submissions) $(or $(CH),all) --all --seed $(or $(SEED),0) $(ARGS)
 
 authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by the law it names
 	@$(PY) -m flowedu.learn.authors $(EX)

@@ -63,7 +63,8 @@ def graded(bench: Bench, folder: Path, out: Path, holes: Sequence, seed: int, na
 
 # ---- a class
 def students(folder: Path) -> list[Path]:
-    found = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink() and not p.name.startswith("."))
+    found = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink() and not p.name.startswith(".")
+                   and p.name.isprintable())
     if not found:
         raise ArgumentError(f"{folder} has no submissions", expected="a folder for each student", got="none")
     return found
