@@ -71,6 +71,17 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in set(later)]
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Files of later chapters are not even imported, unless a test in them says that it is of an earlier one."""
+    upto = config.getoption("--upto")
+    if upto and collection_path.suffix == ".py" and collection_path.name.startswith("test_"):
+        file = str(collection_path.relative_to(Path(__file__).parents[1]))
+        text = collection_path.read_text()
+        if chapter_of(file, "") > upto and "mark.chapter(" not in text and "def test_chapter_" not in text:
+            return True
+    return None
+
+
 def _chapter(item):
     mark = item.get_closest_marker("chapter")
     file = str(item.path.relative_to(Path(__file__).parents[1]))
