@@ -41,8 +41,9 @@ THERE = ("__init__.py", "cell.py", "far.py", "wire.py", "walls.py")
 def closed_package(folder: Path, holes: Iterable) -> Path:
     """A folder with the package `flowedu` in it: stubs for all holes, no laws, no judge; what is compiled is linked."""
     package = source.file_of("flowedu").parent
-    to = folder / "flowedu"
-    shutil.copytree(package, to, ignore=lambda d, names: _left_out(Path(d), names, package), copy_function=_linked)
+    to, holes = folder / "flowedu", list(holes)
+    kept = LEARN | {source.file_of(h.module).name for h in holes if h.module.startswith("flowedu.learn.")}
+    shutil.copytree(package, to, ignore=lambda d, names: _left_out(Path(d), names, package, kept), copy_function=_linked)
     for name in THERE:
         (to / "learn" / "teach").mkdir(exist_ok=True)
         shutil.copy(package / "learn" / "teach" / name, to / "learn" / "teach")
@@ -53,9 +54,9 @@ def closed_package(folder: Path, holes: Iterable) -> Path:
     return folder
 
 
-def _left_out(d: Path, names: list[str], package: Path) -> set[str]:
+def _left_out(d: Path, names: list[str], package: Path, kept: set[str]) -> set[str]:
     found = shutil.ignore_patterns("__pycache__", "*.pyx", "*.pyc", "*.pxd", "*.pxi", "*.h", "*.cu")(str(d), names)
-    return found | (set(names) - LEARN if d == package / "learn" else set())
+    return found | (set(names) - kept if d == package / "learn" else set())
 
 
 def _linked(a: str, b: str) -> None:
@@ -70,8 +71,7 @@ def _codes(holes: Iterable, tree: Path) -> dict[str, Any]:
     package = source.file_of("flowedu").parent
     found = {}
     for hole in holes:
-        for path in hole.objects:
-            file = Path(blanks.function_of(hole, path).__code__.co_filename)
+        for file in {cut.file for cut in blanks.cuts(hole)}:
             name = ".".join(("flowedu", *file.relative_to(package).with_suffix("").parts))
             found[name] = compile(file.read_text(), str(tree / "flowedu" / file.relative_to(package)), "exec",
                                   dont_inherit=True, optimize=0)

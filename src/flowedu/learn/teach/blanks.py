@@ -22,12 +22,13 @@ TURN = "your turn"
 
 
 class Cut(NamedTuple):
-    """Lines first to last (from 1) of a file become `text`. before: a line in front of which a new function stands."""
+    """What stands between two places of a file, (line, byte) each, becomes `text`. own: it is the answer."""
 
     file: Path
-    first: int
-    last: int
-    text: list[str]
+    start: tuple[int, int]
+    end: tuple[int, int]
+    text: str
+    own: bool
 
 
 def module_of(hole):
@@ -43,17 +44,22 @@ def function_of(hole, path: str) -> Callable:
 
 
 def cuts(hole) -> list[Cut]:
-    """Where a hole's own lines stand, and what stands there afterwards. Raises ArgumentError: they cannot be found."""
+    """Where a hole's own lines stand, and what stands there afterwards. Raises ArgumentError: they cannot be found.
+
+    Of a kernel none: its source is needed to build the library."""
     found = []
-    for path, name, given in zip(hole.objects, hole.functions, hole.parameters or [""] * len(hole.objects)):
+    if hole.kind == "kernel":
+        return found
+    for path, name, given in zip(hole.objects, hole.functions, hole.parameters or [None] * len(hole.objects)):
         f = function_of(hole, path)
         if not inspect.isfunction(f):
-            raise ArgumentError(f"{hole.id}: {path} is no Python function: it cannot be taken out of its file", got=repr(f))
+            found += _of_data(hole, path)
+            continue
         file = Path(f.__code__.co_filename)
-        text = file.read_text()
-        node = _node(ast.parse(text), f.__code__)
+        tree = ast.parse(file.read_text())
+        node = _node(tree, f.__code__)
         found += _of_def(hole, file, node, name) if isinstance(node, ast.FunctionDef) else \
-            _of_lambda(hole, file, text, node, path, name, given)
+            _of_lambda(hole, file, tree, node, path, name, given)
     return found
 
 
@@ -97,6 +103,9 @@ def answer_text(hole) -> str:
     out = []
     for path, name in zip(hole.objects, hole.functions):
         f = function_of(hole, path)
+        if not inspect.isfunction(f):
+            out.append(f"def {name}():\n    return {f!r}")
+            continue
         text = Path(f.__code__.co_filename).read_text()
         node = _node(ast.parse(text), f.__code__)
         if isinstance(node, ast.Lambda):
@@ -107,33 +116,46 @@ def answer_text(hole) -> str:
     return "\n\n\n".join(out) + "\n"
 
 
-def _marked(hole, lines: Iterable[str], indent: str = "") -> list[str]:
-    return [indent + t if t else "" for t in (f"# BEGIN YOUR TURN {hole.id}", *lines, f"# END YOUR TURN {hole.id}")]
+def _marked(hole, lines: Iterable[str], indent: str = "") -> str:
+    return "\n".join(indent + t if t else "" for t in (f"# BEGIN YOUR TURN {hole.id}", *lines, f"# END YOUR TURN {hole.id}"))
 
 
 def _of_def(hole, file: Path, node: ast.FunctionDef, name: str) -> list[Cut]:
     body = _own_body(node)
-    lines = _marked(hole, stub_body(hole, name), " " * body[0].col_offset)
     if body[0].lineno == node.lineno:              # def f(x): return x
         raise ArgumentError(f"{hole.id}: {node.name} stands on one line", got=file.name)
-    return [Cut(file, body[0].lineno, node.end_lineno, lines)]
+    text = _marked(hole, stub_body(hole, name), " " * body[0].col_offset)
+    return [Cut(file, (body[0].lineno, 0), (node.end_lineno, node.end_col_offset), text, True)]
 
 
-def _of_lambda(hole, file: Path, text: str, node: ast.Lambda, path: str, name: str, given: str) -> list[Cut]:
+def _of_lambda(hole, file: Path, tree: ast.Module, node: ast.Lambda, path: str, name: str, given: str | None) -> list[Cut]:
     """A def in front of the statement, its name where the lambda was."""
-    lines = text.splitlines()
-    statement = next(s for s in ast.parse(text).body if s.lineno <= node.lineno <= s.end_lineno)
     new = "_your_" + path.replace(".", "_")
-    left = _at(lines[node.lineno - 1], node.col_offset, end=False)
-    right = _at(lines[node.end_lineno - 1], node.end_col_offset, end=True)
     made = _marked(hole, [f"def {new}({given or ast.unparse(node.args)}):", *("    " + t for t in stub_body(hole, name))])
-    return [Cut(file, statement.lineno, statement.lineno - 1, [*made, "", ""]),
-            Cut(file, node.lineno, node.end_lineno, [left + new + right])]
+    return [_before(file, tree, node, made + "\n\n\n"), _instead(file, node, new)]
 
 
-def _at(line: str, column: int, end: bool) -> str:
-    raw = line.encode()                            # ast counts bytes
-    return (raw[column:] if end else raw[:column]).decode()
+def _of_data(hole, path: str) -> list[Cut]:
+    """A field that is no function becomes empty: less is known, nothing is wrong. One that is not written down stays."""
+    name, field = path.split(".")
+    file = source.file_of(hole.module)
+    tree = ast.parse(file.read_text())
+    statement = next((s for s in tree.body if isinstance(s, ast.Assign) and any(
+        isinstance(t, ast.Name) and t.id == name for t in s.targets)), None)
+    word = statement and next((k for k in ast.walk(statement) if isinstance(k, ast.keyword) and k.arg == field), None)
+    if word is None:
+        return []
+    return [_before(file, tree, word.value, _marked(hole, [f"# `{field}` of {name} is yours: here it is empty"]) + "\n"),
+            _instead(file, word.value, "[]")]
+
+
+def _before(file: Path, tree: ast.Module, node: ast.expr, text: str) -> Cut:
+    line = next(s.lineno for s in tree.body if s.lineno <= node.lineno <= s.end_lineno)
+    return Cut(file, (line, 0), (line, 0), text, False)
+
+
+def _instead(file: Path, node: ast.expr, text: str) -> Cut:
+    return Cut(file, (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset), text, True)
 
 
 def blank(sources: dict[Path, str], holes: Iterable) -> dict[Path, str]:
@@ -144,14 +166,18 @@ def blank(sources: dict[Path, str], holes: Iterable) -> dict[Path, str]:
             found.setdefault(cut.file, []).append(cut)
     out = {}
     for file, some in found.items():
-        lines = sources.get(file, "").splitlines() or file.read_text().splitlines()
-        last = len(lines) + 1
-        for cut in sorted(some, key=lambda c: (c.first, c.last), reverse=True):
-            if cut.last >= last:
-                raise ArgumentError(f"{file}:{cut.first}: two holes share lines", got=cut.text[0].strip())
-            last = cut.first
-            lines[cut.first - 1:cut.last] = cut.text
-        out[file] = "\n".join(lines) + "\n"
+        data = (sources.get(file) or file.read_text()).encode()
+        starts = [0]
+        for line in data.splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+        at = lambda place, starts=starts: starts[place[0] - 1] + place[1]
+        last = len(data)
+        for cut in sorted(some, key=lambda c: (c.start, c.end), reverse=True):
+            if at(cut.end) > last:
+                raise ArgumentError(f"{file}:{cut.start[0]}: two holes share lines", got=cut.text.partition("\n")[0])
+            last = at(cut.start)
+            data = data[:last] + cut.text.encode() + data[at(cut.end):]
+        out[file] = data.decode()
         ast.parse(out[file])
     return out
 
@@ -182,7 +208,7 @@ def own_lines(holes: Iterable) -> dict[str, str]:
     lines = {}
     for hole in holes:
         for cut in cuts(hole):
-            for t in cut.file.read_text().splitlines()[cut.first - 1:cut.last]:
+            for t in cut.file.read_text().splitlines()[cut.start[0] - 1:cut.end[0]] if cut.own else ():
                 if len(t.strip()) > LONG and not t.strip().startswith("#"):
                     lines.setdefault(t.strip(), hole.id)
     package = source.file_of("flowedu").parent

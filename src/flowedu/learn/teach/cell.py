@@ -79,11 +79,14 @@ def take_out(module: types.ModuleType, paths: list[str], id: str) -> list[str]:
     """The library's own functions raise from here on; what is left of them in memory, if anything is."""
     import inspect
 
-    from flowedu.learn.swap import plain, target
+    from flowedu.learn.swap import plain, remade, target
 
     left = []
     for path in paths:
         owner, field, key = target(module, path)
+        if hasattr(owner, "rules") and not key and not callable(getattr(owner, field)):
+            remade(owner, **{field: []})           # data: an empty one is right, and says nothing
+            continue
         original = owner.rules[key][0] if key else inspect.getattr_static(owner, field) if not hasattr(owner, "rules") else \
             getattr(owner, field)
         f = plain(original)

@@ -59,7 +59,7 @@ def _tests(tree: Path, upto: int, tests: Sequence[str]) -> tuple[int, list[str]]
         return 0, []
     done = _run(tree, "-m", "pytest", "-q", "-x" if os.environ.get("FIRST") else "-ra", "-p", "no:cacheprovider", "--tb=line",
                 "--upto", str(upto), *tests)
-    failed = re.findall(r"^(?:FAILED|ERROR) (.*)$", done.stdout, re.MULTILINE)
+    failed = sorted(set(re.findall(r"^(?:FAILED|ERROR) ([^\s\[]*)", done.stdout, re.MULTILINE)))     # of cases, the test
     counted = re.search(r"(\d+) passed", done.stdout)
     passed = int(counted[1]) if counted else sum(line.count(".") for line in done.stdout.splitlines() if line.endswith("%]"))
     if done.returncode not in (0, 1, 5):
