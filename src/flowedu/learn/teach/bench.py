@@ -7,6 +7,7 @@ a process of its own, so that neither can harm what comes next.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import marshal
 import os
@@ -30,11 +31,11 @@ from flowedu.learn import course, limits, source
 from flowedu.learn.judge import judged
 from flowedu.learn.teach import blanks
 from flowedu.learn.teach.far import Far
-from flowedu.learn.teach.wire import Broken
+from flowedu.learn.teach.wire import Broken, receive
 
 SECONDS, MEMORY = 10.0, 1 << 30                    # for each hole; memory is what comes on top of the library
 PATIENCE = 6                                       # seconds on the clock for each of work: the machine may be busy
-LEARN = {"__init__.py", "swap.py", "course.py"}    # of learn/, in the cell; of this folder:
+LEARN = {"__init__.py", "swap.py", "course.py", "judge.py", "source.py", "laws"}      # of learn/, in the cell; of this folder:
 THERE = ("__init__.py", "cell.py", "far.py", "wire.py", "walls.py")
 
 
@@ -100,6 +101,9 @@ class Bench:
         if not (folder / "flowedu").exists():
             closed_package(folder, self.holes)
         self.read = [str(p) for p in (*packages(), folder)]
+        package = folder / "flowedu"
+        self._without_laws = [str(p) for d in (package, package / "learn") for p in d.iterdir() if p.name not in ("learn", "laws")]
+        self._modes: dict[str, bool] = {}
         self.process: subprocess.Popen | None = None
 
     def __enter__(self) -> Bench:
@@ -148,18 +152,54 @@ class Bench:
 
     def judged(self, hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
         """The verdict on an answer; whatever it does."""
-        began = time.perf_counter()
         try:
             text = file.read_text()
         except (OSError, UnicodeDecodeError) as error:
             return _nothing([f"  {file.name} cannot be read: {type(error).__name__}"])
         if len(text) > 1 << 20:
             return _nothing([f"  {file.name} has {len(text) >> 20} MB"])
+        if hole.kind == "kernel":
+            return self._kernel(hole, file, seed)
+        return self._judged(hole, file, text, seed, cases, self.together(hole))
+
+    def together(self, hole) -> bool:
+        """Whether laws and answer have to be in one process: what they say to each other cannot be sent. It is tried with the
+        library's own lines."""
+        if hole.id not in self._modes:
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder, hole.file)
+                file.write_text(blanks.answer_text(hole))
+                patience, self.seconds = self.seconds, max(self.seconds, 2 * SECONDS)
+                try:
+                    verdict = self._judged(hole, file, file.read_text(), 0, 0, False)
+                finally:
+                    self.seconds = patience
+            self._modes[hole.id] = verdict["state"] != "right" or verdict["seconds"] > SECONDS / 2
+        return self._modes[hole.id]
+
+    def _kernel(self, hole, file: Path, seed: int) -> dict[str, Any]:
+        """Behind walls, with compilers."""
+        with tempfile.TemporaryDirectory() as folder:
+            child = subprocess.Popen([sys.executable, "-m", "flowedu.learn.teach.shut", hole.id, str(file), folder, str(seed)],
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                     start_new_session=True)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(2 * PATIENCE * self.seconds)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            try:
+                return _believed(json.loads(Path(folder, "verdict.json").read_text()), hole)
+            except (OSError, ValueError):
+                return _nothing(["  there is no verdict: it took too long, or ended its judge"])
+
+    def _judged(self, hole, file: Path, text: str, seed: int, cases: int, together: bool) -> dict[str, Any]:
+        began = time.perf_counter()
         self.start()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as where:
-            link, pid = self._child(hole, text, str(file), out, where)
+            link, pid = self._child(hole, text, str(file), out, where, seed, together)
             try:
-                verdict = self._verdict(hole, file, seed, cases, link, pid)
+                verdict = self._verdict(hole, file, seed, cases, link, pid, together)
             finally:
                 code = self._end(pid)
                 link.close()
@@ -170,11 +210,14 @@ class Bench:
                 verdict = _nothing(lines)
         return {**verdict, "seconds": round(time.perf_counter() - began, 3), "output": limits.own(output)}
 
-    def _child(self, hole, text: str, name: str, out, where) -> tuple[socket.socket, int]:
+    def _child(self, hole, text: str, name: str, out, where, seed: int = 0, together: bool = False) -> tuple[socket.socket, int]:
         ours, theirs = socket.socketpair()
-        request = {"hole": {"id": hole.id, "module": hole.module, "objects": hole.objects, "functions": hole.functions},
+        request = {"hole": {**dataclasses.asdict(hole), "folder": ""}, "functions": hole.functions, "seed": seed,
+                   "together": together, "folder": str(self.tree / "flowedu" / "chapters"),
                    "text": text, "name": name, "read": self.read, "memory": self.memory, "seconds": self.seconds,
                    "landlock": self.landlock}
+        if not together:                           # laws are not to be read; those that judge in the cell are
+            request["read"] = [p for p in self.read if p != str(self.tree)] + self._without_laws
         data = json.dumps(request).encode()
         socket.send_fds(self.control, [struct.pack("<I", len(data))], [theirs.fileno(), out.fileno(), where.fileno()])
         self.control.sendall(data)
@@ -191,7 +234,8 @@ class Bench:
         self.control.sendall(struct.pack("<I", len(data)) + data)
         return struct.unpack("<i", self.control.recv(4, socket.MSG_WAITALL))[0]
 
-    def _verdict(self, hole, file: Path, seed: int, cases: int, link: socket.socket, other: int) -> dict[str, Any] | None:
+    def _verdict(self, hole, file: Path, seed: int, cases: int, link: socket.socket, other: int,
+                 together: bool) -> dict[str, Any] | None:
         """The judge's, from a process of its own. None: it was not done in time."""
         ours, theirs = os.pipe()
         began, self.late = time.monotonic(), False
@@ -199,7 +243,7 @@ class Bench:
         if not pid:
             try:
                 os.close(ours)
-                said = json.dumps(_judge(hole, file, seed, cases, link, other)).encode()
+                said = json.dumps(_judge(hole, file, seed, cases, link, other, together)).encode()
                 with os.fdopen(theirs, "wb") as to:
                     to.write(said)
             finally:
@@ -233,18 +277,25 @@ class Bench:
 
     def _why(self, code: int | None, where: str, file: Path, output: str) -> list[str]:
         """Why there is no verdict, in the words of the runner."""
-        if "still in memory" in output:
-            raise FlowError("an answer could not be taken out of the library", got=output.strip()[-200:])
         return limits.reason(code, where, file, output, self.seconds, self.memory)
 
 
-def _judge(hole, file: Path, seed: int, cases: int, link: socket.socket, other: int) -> dict[str, Any]:
+def _judge(hole, file: Path, seed: int, cases: int, link: socket.socket, other: int, together: bool) -> dict[str, Any]:
     """In the judge's process. Laws that ask how long an answer worked mean the other's time, too."""
     own = time.process_time
     time.process_time = lambda: own() + time.clock_gettime(_clock(other))
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-    if len(link.recv(4, socket.MSG_WAITALL)) < 4:
+    if len(hello := link.recv(4, socket.MSG_WAITALL)) < 4:
         return {"gone": True}
+    if hole.plain and source.same_code(file.read_text(), (hole.folder / hole.plain).read_text(), hole.functions[0]):
+        return {**_nothing([]), "state": "open"}
+    if together:
+        try:
+            return _believed(receive(link)["verdict"], hole)
+        except (Broken, KeyError) as error:
+            return {"gone": str(error)}
+    if struct.unpack("<I", hello)[0]:
+        return {"gone": "still in memory"}         # it could be found there: not in a process that judges nothing
     far = Far(link, file)
     try:
         verdict = judged(hole, file, seed, cases, far.load)
@@ -256,6 +307,18 @@ def _judge(hole, file: Path, seed: int, cases: int, link: socket.socket, other: 
 def _clock(pid: int) -> int:
     """The clock of the time that another process was given: as clock_getcpuclockid has it."""
     return (~pid << 3) | 2
+
+
+def _believed(said: Any, hole) -> dict[str, Any]:
+    """A verdict of a process in which the answer ran, as far as it is one."""
+    try:
+        text = [str(t)[:200] for t in said["lines"]][:11]
+        return {"state": {"right": "right", "open": "open"}.get(said["state"], "wrong"), "lines": text, "output": "",
+                "stars": max(0, min(int(said["stars"]), max(1, len(hole.stars)))), "title": str(said.get("title", ""))[:100],
+                "law": said["law"] if said["law"] in hole.laws else "", "seconds": float(said["seconds"]),
+                "extra": {**{str(k)[:40]: v for k, v in said["extra"].items() if type(v) in (int, float)}, "together": True}}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return _nothing(["  there is no verdict"])
 
 
 def _nothing(lines: list[str]) -> dict[str, Any]:

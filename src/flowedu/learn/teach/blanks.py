@@ -104,7 +104,8 @@ def answer_text(hole) -> str:
     for path, name in zip(hole.objects, hole.functions):
         f = function_of(hole, path)
         if not inspect.isfunction(f):
-            out.append(f"def {name}():\n    return {f!r}")
+            word = _word(hole, path)[1]
+            out.append(f"def {name}():\n    return {ast.unparse(word.value) if word else '[]'}")
             continue
         text = Path(f.__code__.co_filename).read_text()
         node = _node(ast.parse(text), f.__code__)
@@ -139,14 +140,20 @@ def _of_data(hole, path: str) -> list[Cut]:
     """A field that is no function becomes empty: less is known, nothing is wrong. One that is not written down stays."""
     name, field = path.split(".")
     file = source.file_of(hole.module)
-    tree = ast.parse(file.read_text())
-    statement = next((s for s in tree.body if isinstance(s, ast.Assign) and any(
-        isinstance(t, ast.Name) and t.id == name for t in s.targets)), None)
-    word = statement and next((k for k in ast.walk(statement) if isinstance(k, ast.keyword) and k.arg == field), None)
+    tree, word = _word(hole, path)
     if word is None:
         return []
     return [_before(file, tree, word.value, _marked(hole, [f"# `{field}` of {name} is yours: here it is empty"]) + "\n"),
             _instead(file, word.value, "[]")]
+
+
+def _word(hole, path: str) -> tuple[ast.Module, ast.keyword | None]:
+    """Where a record says its field."""
+    name, field = path.split(".")
+    tree = ast.parse(source.file_of(hole.module).read_text())
+    statement = next((s for s in tree.body if isinstance(s, ast.Assign) and any(
+        isinstance(t, ast.Name) and t.id == name for t in s.targets)), None)
+    return tree, statement and next((k for k in ast.walk(statement) if isinstance(k, ast.keyword) and k.arg == field), None)
 
 
 def _before(file: Path, tree: ast.Module, node: ast.expr, text: str) -> Cut:
