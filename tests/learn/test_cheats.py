@@ -62,16 +62,16 @@ READING = {
     "the frames of its callers": (
         "import sys\ndef row_major(shape):\n    f = sys._getframe()\n    while f:\n        for v in f.f_locals.values():\n"
         "            if callable(v) and getattr(v, '__name__', '') == 'judge':\n                return v.__globals__['_running'](shape)\n"
-        "        f = f.f_back\n    raise LookupError('nobody')\n", "LookupError"),
+        "        f = f.f_back\n    raise LookupError('nobody')\n", "Error"),
     "a trace of what is called": (
         "import sys\nseen = set()\nsys.settrace(lambda f, e, a: seen.add(f.f_code.co_filename))\nsys.setprofile(lambda *a: None)\n"
         "def row_major(shape):\n    assert not any('laws' in s or 'judge' in s for s in seen)\n    raise LookupError('nobody')\n",
         "LookupError"),
-    "the laws": ("from flowedu.learn.laws.values import _running as row_major\n", "ModuleNotFoundError"),
+    "the laws": ("from flowedu.learn.laws.values import _running as row_major\n", "Error"),
 }
 FORGING = {
     "a patched law": ("import flowedu.learn.laws as l\nl.Law.broken = lambda *a: None\ndef row_major(shape):\n    return ()\n",
-                      "ModuleNotFoundError"),
+                      "Error"),
     "a patched judge": (
         "import sys\nfor m in list(sys.modules.values()):\n    for n in ('same', 'pair', 'judged', 'broken', 'law'):\n"
         "        if hasattr(m, n):\n            setattr(m, n, lambda *a, **k: None)\ndef row_major(shape):\n    return ()\n", "yours"),

@@ -29,7 +29,8 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | Non
         from flowedu.learn.laws import law
 
         module = importlib.import_module(hole.module)
-        _others(hole, file.parent)
+        if load is None:
+            _others(hole, file.parent)
         space = (load or swap.load)(file, module)
         missing = [n for n in hole.functions if _code(space.get(n)) is None or _code(space[n]).co_filename != str(file)]
         if missing:
@@ -49,7 +50,7 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | Non
         if which == str(error):
             made |= _said(error, file)
         elif which != hole.id:                     # in a student's tree, where it is a stub
-            made |= {"state": "wrong", "lines": [f"  {which} comes first: this law runs the library, and its {which} is open"]}
+            made |= {"state": "wrong", "lines": [f"  {which} comes first: this law runs the library's, which is open"]}
         else:
             made |= {"state": "open", "stars": 0}
     except SyntaxError as error:
@@ -122,7 +123,7 @@ def answer(hole, space: dict[str, Any]) -> Any:
 
 
 def measured(hole, yours: Any, seed: int = 0) -> dict[str, Any]:
-    """What a hole's stars are given for. A student's tree has not what they compare with: it has figures, for the seed 0."""
+    """What a hole's stars are given for. A student's tree has figures, for the seed 0, in place of what they compare with."""
     module = importlib.import_module(f"flowedu.learn.laws.{hole.laws[0].partition('.')[0]}")
     stored = hole.figures()
     return getattr(module, f"{hole.functions[0].strip('_')}_stars")(yours, 0 if stored else seed) | stored
