@@ -46,7 +46,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "chapter(n): needs the exercises of chapter n and those before (else: tests/frontier.py)")
+    config.addinivalue_line("markers", "chapter(n): needs the exercises of chapters 1 to n (else: tests/frontier.py)")
     config.addinivalue_line("markers", "slow: takes more than a few seconds (left out under the sanitizer build)")
     config.addinivalue_line("markers", "peer: compares with another library where it is installed (PyTorch, ...)")
     if os.environ.get("FLOWEDU_DEBUG") == "1":
@@ -61,7 +61,8 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)                     # before -m chooses
 def pytest_collection_modifyitems(config, items):
-    """Every test that needs PyTorch is marked `torch`, whether or not somebody thought of it; --upto chooses by chapters."""
+    """Every test that needs PyTorch is marked `torch`, whether or not somebody thought of it; --upto chooses by
+    chapters."""
     for item in items:
         if getattr(item, "originalname", None) in torch_tests(item.path):
             item.add_marker("torch")

@@ -1,5 +1,5 @@
-"""Answers that do not answer: each tries to get at the library's lines, at the judge, at the machine. None gets points, none gets
-out, and what comes next is judged as ever."""
+"""Answers that do not answer: each tries to get at the library's lines, at the judge, at the machine. None gets points,
+none gets out, and what comes next is judged as ever."""
 import time
 import types
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Grades: every answer of the library is right where it is not to be had, every wrong one dies by its law there, too; files for
-Gradescope; a class of all kinds, and one whose grader dies."""
+"""Grades: every answer of the library is right where it is not to be had, every wrong one dies by its law there, too; files
+for Gradescope; a class of all kinds, and one whose grader dies."""
 import csv
 import json
 import os
@@ -29,7 +29,8 @@ def bench(tmp_path_factory):
 
 @pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
 def test_judged_apart_as_judged_here(bench, hole, tmp_path):
-    """The library's own lines; the stub; wrong answers, unless they lean on the library's own lines, which are not there."""
+    """The library's own lines; the stub; wrong answers, unless they lean on the library's own lines, which are not
+    there."""
     file = tmp_path / hole.file
     file.write_text(blanks.answer_text(hole))
     for seed in (0, 2027):
@@ -86,7 +87,8 @@ def test_only_plain_files_are_taken(tmp_path):
     (folder / "judge.py").write_text("raise SystemExit")
     missing = submission.taken(folder, tmp_path / "out", [PLACE, DEAD, big, pipe])
     assert set(missing) == {"4.2", "4.3", "4.4", "4.5"} and [*(tmp_path / "out").iterdir()] == []
-    for state, hints in (('{"holes": {"4.3": {"hints": 2}}}', 2), ('{"holes": {"4.3": {"hints": -7}}}', 0), ("[", 0), ("[1]", 0)):
+    for state, hints in (('{"holes": {"4.3": {"hints": 2}}}', 2), ('{"holes": {"4.3": {"hints": -7}}}', 0), ("[", 0),
+                         ("[1]", 0)):
         (folder / ".course.json").write_text(state)
         assert submission.hints(folder, PLACE) == hints
 

@@ -21,8 +21,8 @@ class Hole:
     """An exercise.
 
     objects: dotted paths below the module: `place`, or `sigmoid.grad.x` for a field of a record. kind: "law" is right or
-    wrong, its stub raises; "target" is right from the beginning and wasteful, and has stars. plain: a file whose function stands
-    in a student's tree where the library cannot do without; right, by another way than the exercise's.
+    wrong, its stub raises; "target" is right from the beginning and wasteful, and has stars. plain: a file whose function
+    stands in a student's tree where the library cannot do without; right, by another way than the exercise's.
     """
 
     id: str

@@ -123,7 +123,8 @@ def answer(hole, space: dict[str, Any]) -> Any:
 
 
 def measured(hole, yours: Any, seed: int = 0) -> dict[str, Any]:
-    """What a hole's stars are given for. A student's tree has figures, for the seed 0, in place of what they compare with."""
+    """What a hole's stars are given for. A student's tree has figures, for the seed 0, in place of what they compare
+    with."""
     module = importlib.import_module(f"flowedu.learn.laws.{hole.laws[0].partition('.')[0]}")
     stored = hole.figures()
     return getattr(module, f"{hole.functions[0].strip('_')}_stars")(yours, 0 if stored else seed) | stored

@@ -1,5 +1,5 @@
-"""Judges answers that run elsewhere: one cell (cell.py) with the library imported once, a child of it for each answer, and a judge in
-a process of its own, so that neither can harm what comes next.
+"""Judges answers that run elsewhere: one cell (cell.py) with the library imported once, a child of it for each answer, and
+a judge in a process of its own, so that neither can harm what comes next.
 
     with Bench(folder) as bench:
         verdict = bench.judged(hole, file, seed)          as limits.judged
@@ -35,7 +35,8 @@ from flowedu.learn.teach.wire import Broken, receive
 
 SECONDS, MEMORY = 10.0, 1 << 30                    # for each hole; memory is what comes on top of the library
 PATIENCE = 6                                       # seconds on the clock for each of work: the machine may be busy
-LEARN = {"__init__.py", "swap.py", "course.py", "judge.py", "source.py", "laws"}      # of learn/, in the cell; of this folder:
+# Of learn/ in the cell; of this folder.
+LEARN = {"__init__.py", "swap.py", "course.py", "judge.py", "source.py", "laws"}
 THERE = ("__init__.py", "cell.py", "far.py", "wire.py", "walls.py")
 
 
@@ -83,7 +84,7 @@ def packages() -> list[Path]:
     """Folders that an answer may read, beside the tree: Python's, and those of installed packages but flowedu."""
     found = [Path(sysconfig.get_path(n)) for n in ("stdlib", "platstdlib")]
     found += [Path(p) for p in ("/usr/lib", "/lib", "/lib64", "/dev/null", "/dev/zero", "/dev/urandom", "/etc/ld.so.cache")]
-    found += [p for d in _sites() for p in d.iterdir() if "flowedu" not in p.name and not p.suffix == ".pth"]
+    found += [p for d in _sites() for p in d.iterdir() if "flowedu" not in p.name and p.suffix != ".pth"]
     return found
 
 
@@ -102,7 +103,8 @@ class Bench:
             closed_package(folder, self.holes)
         self.read = [str(p) for p in (*packages(), folder)]
         package = folder / "flowedu"
-        self._without_laws = [str(p) for d in (package, package / "learn") for p in d.iterdir() if p.name not in ("learn", "laws")]
+        self._without_laws = [str(p) for d in (package, package / "learn") for p in d.iterdir()
+                              if p.name not in ("learn", "laws")]
         self._modes: dict[str, bool] = {}
         self.process: subprocess.Popen | None = None
 
@@ -120,7 +122,7 @@ class Bench:
         env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "FLOWEDU_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
                "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin", "HOME": "/nowhere", "LANG": "C.UTF-8",
                "PYTHONPATH": os.pathsep.join([str(self.tree), *map(str, _sites())])}
-        self.said = tempfile.TemporaryFile()
+        self.said = tempfile.TemporaryFile()               # noqa: SIM115
         cell = str(self.tree / "flowedu/learn/teach/cell.py")      # not by -m, which would import flowedu first
         self.process = subprocess.Popen([sys.executable, "-S", "-P", cell], stdin=theirs,
                                         stdout=self.said, stderr=self.said, env=env, cwd=self.tree, start_new_session=True)
@@ -163,8 +165,8 @@ class Bench:
         return self._judged(hole, file, text, seed, cases, self.together(hole))
 
     def together(self, hole) -> bool:
-        """Whether laws and answer have to be in one process: what they say to each other cannot be sent. It is tried with the
-        library's own lines."""
+        """Whether laws and answer have to be in one process: what they say to each other cannot be sent. It is tried with
+        the library's own lines."""
         if hole.id not in self._modes:
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder, hole.file)
@@ -180,9 +182,9 @@ class Bench:
     def _kernel(self, hole, file: Path, seed: int) -> dict[str, Any]:
         """Behind walls, with compilers."""
         with tempfile.TemporaryDirectory() as folder:
-            child = subprocess.Popen([sys.executable, "-m", "flowedu.learn.teach.shut", hole.id, str(file), folder, str(seed)],
-                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                     start_new_session=True)
+            command = [sys.executable, "-m", "flowedu.learn.teach.shut", hole.id, str(file), folder, str(seed)]
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL, start_new_session=True)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(2 * PATIENCE * self.seconds)
             with contextlib.suppress(ProcessLookupError):
@@ -210,7 +212,8 @@ class Bench:
                 verdict = _nothing(lines)
         return {**verdict, "seconds": round(time.perf_counter() - began, 3), "output": limits.own(output)}
 
-    def _child(self, hole, text: str, name: str, out, where, seed: int = 0, together: bool = False) -> tuple[socket.socket, int]:
+    def _child(self, hole, text: str, name: str, out, where, seed: int = 0,
+               together: bool = False) -> tuple[socket.socket, int]:
         ours, theirs = socket.socketpair()
         request = {"hole": {**dataclasses.asdict(hole), "folder": ""}, "functions": hole.functions, "seed": seed,
                    "together": together, "folder": str(self.tree / "flowedu" / "chapters"),
@@ -313,10 +316,12 @@ def _believed(said: Any, hole) -> dict[str, Any]:
     """A verdict of a process in which the answer ran, as far as it is one."""
     try:
         text = [str(t)[:200] for t in said["lines"]][:11]
+        extra = {str(k)[:40]: v for k, v in said["extra"].items() if type(v) in (int, float)}
         return {"state": {"right": "right", "open": "open"}.get(said["state"], "wrong"), "lines": text, "output": "",
-                "stars": max(0, min(int(said["stars"]), max(1, len(hole.stars)))), "title": str(said.get("title", ""))[:100],
+                "stars": max(0, min(int(said["stars"]), max(1, len(hole.stars)))),
+                "title": str(said.get("title", ""))[:100],
                 "law": said["law"] if said["law"] in hole.laws else "", "seconds": float(said["seconds"]),
-                "extra": {**{str(k)[:40]: v for k, v in said["extra"].items() if type(v) in (int, float)}, "together": True}}
+                "extra": {**extra, "together": True}}
     except (KeyError, TypeError, ValueError, AttributeError):
         return _nothing(["  there is no verdict"])
 

@@ -118,7 +118,8 @@ def answer_text(hole) -> str:
 
 
 def _marked(hole, lines: Iterable[str], indent: str = "") -> str:
-    return "\n".join(indent + t if t else "" for t in (f"# BEGIN YOUR TURN {hole.id}", *lines, f"# END YOUR TURN {hole.id}"))
+    lines = (f"# BEGIN YOUR TURN {hole.id}", *lines, f"# END YOUR TURN {hole.id}")
+    return "\n".join(indent + t if t else "" for t in lines)
 
 
 def _of_def(hole, file: Path, node: ast.FunctionDef, name: str) -> list[Cut]:

@@ -2,9 +2,9 @@
 
     python -S .../flowedu/learn/teach/cell.py         control messages come through file 0
 
-It imports the library once (from a tree whose sources have stubs; the code of those files comes in the first message, from memory)
-and makes a child for each answer. The child takes out what the exercise asks for, makes sure that nothing of it is left, shuts
-itself in, runs the answer's file and then gives what its functions give, call by call. It never judges.
+It imports the library once (from a tree whose sources have stubs; the code of those files comes in the first message, from
+memory) and makes a child for each answer. The child takes out what the exercise asks for, makes sure that nothing of it is
+left, shuts itself in, runs the answer's file and then gives what its functions give, call by call. It never judges.
 """
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def take_out(module: types.ModuleType, paths: list[str], id: str) -> list[str]:
         if hasattr(owner, "rules") and not key and not callable(getattr(owner, field)):
             remade(owner, **{field: []})           # data: an empty one is right, and says nothing
             continue
-        original = owner.rules[key][0] if key else inspect.getattr_static(owner, field) if not hasattr(owner, "rules") else \
-            getattr(owner, field)
+        record = hasattr(owner, "rules")
+        original = owner.rules[key][0] if key else (getattr if record else inspect.getattr_static)(owner, field)
         f = plain(original)
         left.append((path, weakref.ref(f.__code__)))
-        raising = _raising(id, ", ".join(inspect.signature(f).parameters) if hasattr(owner, "rules") else "*args, **kwargs")
+        raising = _raising(id, ", ".join(inspect.signature(f).parameters) if record else "*args, **kwargs")
         if f.__code__.co_freevars:                 # made by another function, which has its code
             remade(owner, {key: raising} if key else None, **({} if key else {field: raising}))
         else:

@@ -31,8 +31,8 @@ STEP = """      - name: "{short} ({points} points)"
 
 def workflow(holes: Iterable) -> str:
     """The text of .github/workflows/exercises.yml."""
-    return HEAD + "".join(STEP.format(short=h.short.replace('"', "'"), points=h.points, id=h.id, dashed=h.id.replace(".", "-"))
-                          for h in holes)
+    return HEAD + "".join(STEP.format(short=h.short.replace('"', "'"), points=h.points, id=h.id,
+                                      dashed=h.id.replace(".", "-")) for h in holes)
 
 
 def write(folder: Path, holes: Iterable) -> Path:

@@ -1,5 +1,5 @@
-"""The frontier: for each chapter k, a tree in which the exercises after k are stubs. Lessons 1 to k run there, and so do the tests
-that say they need no more (tests/frontier.py).
+"""The frontier: for each chapter k, a tree in which the exercises after k are stubs. Lessons 1 to k run there, and so do
+the tests that say they need no more (tests/frontier.py).
 
     python -m flowedu.learn.teach.frontier 1 4 --tests tests/course
 """
@@ -57,11 +57,11 @@ def step(upto: int, tests: Sequence[str], home: Path = course.HOME) -> Step:
 def _tests(tree: Path, upto: int, tests: Sequence[str]) -> tuple[int, list[str]]:
     if not tests:
         return 0, []
-    done = _run(tree, "-m", "pytest", "-q", "-x" if os.environ.get("FIRST") else "-ra", "-p", "no:cacheprovider", "--tb=line",
-                "--upto", str(upto), *tests)
+    done = _run(tree, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", "--tb=line", "--upto", str(upto), *tests)
     failed = sorted(set(re.findall(r"^(?:FAILED|ERROR) ([^\s\[]*)", done.stdout, re.MULTILINE)))     # of cases, the test
     counted = re.search(r"(\d+) passed", done.stdout)
-    passed = int(counted[1]) if counted else sum(line.count(".") for line in done.stdout.splitlines() if line.endswith("%]"))
+    dots = sum(line.count(".") for line in done.stdout.splitlines() if line.endswith("%]"))
+    passed = int(counted[1]) if counted else dots
     if done.returncode not in (0, 1, 5):
         failed.append((done.stdout + done.stderr).strip()[-300:])
     return passed, failed
@@ -71,7 +71,8 @@ def _run(tree: Path, *arguments: str) -> subprocess.CompletedProcess:
     env = {**os.environ, "PYTHONPATH": str(tree / "src"), "FLOWEDU_NUM_THREADS": "1"}
     env.pop("FLOWEDU_HOLES", None)
     try:
-        return subprocess.run([sys.executable, *arguments], cwd=tree, capture_output=True, text=True, env=env, timeout=SECONDS)
+        return subprocess.run([sys.executable, *arguments], cwd=tree, capture_output=True, text=True, env=env,
+                              timeout=SECONDS)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(arguments, 124, "", f"no end after {SECONDS} s")
 
@@ -85,8 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for k in options.chapters or [0, *(c.number for c in course.chapters() if c.holes)]:
         s = step(k, options.tests)
         bad += len(s.failed)
-        print(f"up to chapter {k}: {s.holes} later exercises are stubs, {s.passed} tests passed, {s.left_out} blocks of lessons "
-              f"left out, {s.seconds:g} s", flush=True)
+        print(f"up to chapter {k}: {s.holes} later exercises are stubs, {s.passed} tests passed, {s.left_out} blocks of "
+              f"lessons left out, {s.seconds:g} s", flush=True)
         for line in s.failed:
             print(f"   {line}", flush=True)
     return 1 if bad else 0

@@ -1,10 +1,11 @@
-"""Grades: of one submission (`make grade WORK=submission CH=4 SEED=2027`) or of a class (`make grade-all DIR=submissions CH=4`).
+"""Grades: of one submission (`make grade WORK=submission CH=4 SEED=2027`) or of a class (`make grade-all DIR=submissions
+CH=4`).
 
     python -m flowedu.learn.teach.grade work 4 --seed 2027             build/grade/results.json, junit.xml, index.html
     python -m flowedu.learn.teach.grade submissions 4 --all            a folder for each student, grades.csv
 
-A class is shared out to workers, processes of their own: one that dies takes one student along, who is tried once more. What was
-graded and has not changed stands.
+A class is shared out to workers, processes of their own: one that dies takes one student along, who is tried once more.
+What was graded and has not changed stands.
 """
 from __future__ import annotations
 
@@ -202,7 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     holes = chosen(options.chapter)
     if not options.folder.is_dir():
-        raise ArgumentError(f"there is no folder {options.folder}", got=str(options.folder), fix="WORK=work, or DIR=submissions")
+        raise ArgumentError(f"there is no folder {options.folder}", got=str(options.folder),
+                            fix="WORK=work, or DIR=submissions")
     if options.worker:
         with Bench(options.tree) as bench:
             for line in sys.stdin:
@@ -212,7 +214,8 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     if options.all:
         began = time.monotonic()
-        table = grade_all(options.folder, options.chapter, options.out, options.seed, options.jobs, lambda t: print(t, flush=True))
+        table = grade_all(options.folder, options.chapter, options.out, options.seed, options.jobs,
+                          lambda t: print(t, flush=True))
         print(f"{len(table)} students in {(time.monotonic() - began) / 60:.1f} min: {options.out}/grades.csv")
         return 0
     with tempfile.TemporaryDirectory() as tree, Bench(Path(tree, "tree")) as bench:

@@ -8,10 +8,10 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-STYLE = """body { font: 16px/1.5 "DejaVu Sans", Arial, sans-serif; color: #1f2933; max-width: 60em; margin: 2em auto; padding: 0 1em }
-table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .3em .8em; border-bottom: 1px solid #d9e2ec }
-td.n, th.n { text-align: right } pre { background: #f5f7fa; padding: .8em; overflow-x: auto; font-size: 14px }
-.right { color: #14632c } .wrong { color: #a61b1b } .open { color: #616e7c }"""
+STYLE = """body { font: 16px/1.5 "DejaVu Sans", Arial, sans-serif; color: #1f2933; max-width: 60em; margin: 2em auto;
+padding: 0 1em } table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .3em .8em;
+border-bottom: 1px solid #d9e2ec } td.n, th.n { text-align: right } pre { background: #f5f7fa; padding: .8em; overflow-x:
+auto; font-size: 14px } .right { color: #14632c } .wrong { color: #a61b1b } .open { color: #616e7c }"""
 
 
 class Mark(NamedTuple):
@@ -79,8 +79,9 @@ def page(marks: list[Mark], name: str, note: str = "") -> str:
                      f'<td>{"*" * m.stars if m.hole.stars else ""}</td><td class="n">{m.score:g}</td>'
                      f'<td class="n">{m.hole.points}</td></tr>' for m in marks)
     parts = "\n".join(f'<h2 id="h{m.hole.id}">{e(m.hole.title)}</h2>\n<pre>{e(m.text)}</pre>' for m in marks if m.text)
-    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{e(name)}</title><style>{STYLE}</style></head>\n'
-            f"<body><h1>{e(name)}: {reached:g} of {most:g}</h1>\n<p>{e(note)}</p>\n<table><tr><th>exercise</th><th>state</th>"
+    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{e(name)}</title>'
+            f"<style>{STYLE}</style></head>\n<body><h1>{e(name)}: {reached:g} of {most:g}</h1>\n<p>{e(note)}</p>\n"
+            "<table><tr><th>exercise</th><th>state</th>"
             f'<th>stars</th><th class="n">points</th><th class="n">of</th></tr>\n{rows}</table>\n{parts}\n</body></html>\n')
 
 

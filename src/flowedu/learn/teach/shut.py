@@ -1,9 +1,10 @@
-"""A kernel's answer is compiled and runs where it is judged: the whole of limits.judged behind walls, for it needs compilers.
+"""A kernel's answer is compiled and runs where it is judged: the whole of limits.judged behind walls, for it needs
+compilers.
 
     python -m flowedu.learn.teach.shut 8.2 work/8.2_softmax.pyx SCRATCH SEED          writes SCRATCH/verdict.json
 
-It reads the library and what compilers need, writes into SCRATCH alone and has no network. It could forge its verdict, though: native
-code can do all that its process can.
+It reads the library and what compilers need, writes into SCRATCH alone and has no network. It could forge its verdict,
+though: native code can do all that its process can.
 """
 from __future__ import annotations
 

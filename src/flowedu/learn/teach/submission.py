@@ -15,7 +15,8 @@ KINDS = (".py", ".pyx", ".cu")
 
 
 def taken(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
-    """Copy the answers into a folder of their own; {hole: why it has none}. Links are not followed: they could lead to answers."""
+    """Copy the answers into a folder of their own; {hole: why it has none}. Links are not followed: they could lead to
+    answers."""
     to.mkdir(parents=True, exist_ok=True)
     for old in to.iterdir():
         old.unlink()

@@ -1,5 +1,5 @@
-"""`make student-tree UPTO=4 OUT=../handout`: a tree to hand out. Holes of chapters 1 to UPTO are stubs in src/, and nothing in it
-has a line of their answers; with CLOSED=1 later holes are stubs, too.
+"""`make student-tree UPTO=4 OUT=../handout`: a tree to hand out. Holes of chapters 1 to UPTO are stubs in src/, and nothing
+in it has a line of their answers; with CLOSED=1 later holes are stubs, too.
 
     python -m flowedu.learn.teach.tree 4 ../handout --closed
 """
@@ -24,15 +24,16 @@ from flowedu.learn.swap import load
 from flowedu.learn.teach import blanks, classroom
 
 # For instructors: answers, what names them, and the tools of this folder.
-KEPT_BACK = ("chapters/*/wrong/*", "chapters/*/solutions.py", "chapters/*answers*", "chapters/*/answers/*", "tests/mutants/*",
-             "tests/test_holes.py", "tests/test_teach*", "tests/teach/*", "tests/learn/*", "src/flowedu/learn/teach/*",
+KEPT_BACK = ("chapters/*/wrong/*", "chapters/*/solutions.py", "chapters/*answers*", "chapters/*/answers/*",
+             "tests/mutants/*", "tests/test_holes.py", "tests/learn/*", "src/flowedu/learn/teach/*",
              "src/flowedu/learn/authors.py", ".ci/*", ".github/*", ".git", ".git/*")
-NOT_OURS = ("build", "work", ".venv", ".hypothesis", ".pytest_cache", ".ruff_cache", "__pycache__", "*.pyc", "*.so", "*.egg-info")
+NOT_OURS = ("build", "work", ".venv", ".hypothesis", ".*_cache", "__pycache__", "*.pyc", "*.so", "*.egg-info")
 TEXT = (".py", ".pyx", ".pxd", ".pxi", ".h", ".md", ".toml", ".txt", ".cu", ".hpp", ".cpp", ".json", ".yml", "")
 
 
 class Tree(NamedTuple):
-    """What was made: the folder, how many files, those left out because they name an answer, and lines found all the same."""
+    """What was made: the folder, how many files, those left out because they name an answer, and lines found all the
+    same."""
 
     folder: Path
     files: int
@@ -56,15 +57,18 @@ def open_holes(upto: int, closed: bool, home: Path = course.HOME) -> list:
 
 def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME, tests: bool = False, built: bool = False,
            holes: Iterable | None = None) -> Tree:
-    """Make the tree. tests: with tests/, which students do not need; built: with what was compiled (for this machine alone);
-    holes: others than those of the chapters. Raises ArgumentError: `out` is not empty, or there is no such chapter."""
+    """Make the tree. tests: with tests/, which students do not need; built: with what was compiled (for this machine
+    alone); holes: others than those of the chapters. Raises ArgumentError: `out` is not empty, or there is no such
+    chapter."""
     if out.exists() and any(out.iterdir()):
-        raise ArgumentError(f"{out} is not empty", expected="a folder that is not there yet", got=str(out), fix="OUT=../other")
+        raise ArgumentError(f"{out} is not empty", expected="a folder that is not there yet", got=str(out),
+                            fix="OUT=../other")
     if home.resolve() in out.resolve().parents and "build" not in out.resolve().relative_to(home.resolve()).parts[:1]:
         raise ArgumentError(f"{out} lies inside of the tree it is made of", expected="a folder beside it", got=str(out))
     numbers = [c.number for c in course.chapters(home)]
     if upto not in numbers:
-        raise ArgumentError(f"there is no chapter {upto} with exercises", got=str(upto), expected=", ".join(map(str, numbers)))
+        raise ArgumentError(f"there is no chapter {upto} with exercises", got=str(upto),
+                            expected=", ".join(map(str, numbers)))
     holes = open_holes(upto, closed, home) if holes is None else list(holes)
     own = blanks.own_lines(holes)
     texts = {f.relative_to(home): t for f, t in blanks.blank({}, holes).items()}

@@ -1,9 +1,10 @@
-"""Walls around a process, none of which needs root: no files but those named, no network, no other processes, bounded memory.
+"""Walls around a process, none of which needs root: no files but those named, no network, no other processes, bounded
+memory.
 
     shut_in(read=[...], memory=1 << 30)         from here on, for this process and for ever; gives the walls that stand
 
-Landlock (Linux 5.13) keeps it from files, a seccomp filter from sockets, other processes and new programs, limits from memory
-and time. Where Landlock is not there, the filter refuses to open any file at all.
+Landlock (Linux 5.13) keeps it from files, a seccomp filter from sockets, other processes and new programs, limits from
+memory and time. Where Landlock is not there, the filter refuses to open any file at all.
 """
 from __future__ import annotations
 
@@ -45,10 +46,10 @@ class _Filter(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
-def shut_in(read: Iterable[Path] = (), write: Iterable[Path] = (), memory: int = 0, seconds: float = 0, output: int = 1 << 20,
-            programs: bool = False, landlock: bool = True) -> list[str]:
-    """Put them up; memory: bytes beyond those in use, programs: others may be started. What could not be built is missing in the
-    list of walls. Raises OSError: not even the filter could be set."""
+def shut_in(read: Iterable[Path] = (), write: Iterable[Path] = (), memory: int = 0, seconds: float = 0,
+            output: int = 1 << 20, programs: bool = False, landlock: bool = True) -> list[str]:
+    """Put them up; memory: bytes beyond those in use, programs: others may be started. What could not be built is missing
+    in the list of walls. Raises OSError: not even the filter could be set."""
     walls = ["limits"]
     _limit(memory, seconds, output)
     if LIBC.prctl(NO_NEW_PRIVS, 1, 0, 0, 0):
@@ -77,12 +78,13 @@ def _limit(memory: int, seconds: float, output: int) -> None:
 
 
 def _landlock(read: Iterable[Path], write: Iterable[Path]) -> bool:
-    """Whether the kernel could be asked: files are opened below these folders alone. (TCP is refused, too, where it can.)"""
+    """Whether the kernel could be asked: files are opened below these folders alone. (TCP is refused, too, where it
+    can.)"""
     create, add, restrict = 444, 445, 446
     version = LIBC.syscall(create, None, ctypes.c_size_t(0), 1)
     if version < 1:
         return False
-    every = (1 << 13) - 1 | (1 << 13 if version > 1 else 0) | (1 << 14 if version > 2 else 0) | (1 << 15 if version > 4 else 0)
+    every = (1 << 13) - 1 | sum(1 << bit for bit, since in ((13, 2), (14, 3), (15, 5)) if version >= since)
     fields = struct.pack("<QQQ", every, 3 if version > 3 else 0, 3 if version > 5 else 0)
     rules = LIBC.syscall(create, fields, ctypes.c_size_t(24 if version > 5 else 16 if version > 3 else 8), 0)
     if rules < 0:
