@@ -80,8 +80,8 @@ grade: $(READY)  ## instructors: grade a submission into build/grade (WORK=submi
 grade-all: $(READY)  ## instructors: grade a class, a folder for each student (DIR=submissions CH=4 SEED=2027)
 	@$(PY) -m flowedu.learn.teach.grade $(or $(DIR),submissions) $(or $(CH),all) --all --seed $(or $(SEED),0) $(ARGS)
 
-authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by the law it names
-	@$(PY) -m flowedu.learn.authors $(EX)
+authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by its law (FRONTIER=1: more)
+	@$(PY) -m flowedu.learn.authors $(EX) $(if $(FRONTIER),--frontier)
 
 # Without arguments the CUDA kernels, too, in the simulator, where that can be set up.
 test: $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)

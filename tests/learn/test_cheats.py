@@ -46,7 +46,8 @@ READING = {
     "a file of the machine": ("print(open('/etc/passwd').read())\n" + LOOK, "PermissionError"),
     "the memory of the process": ("found = open('/proc/self/mem', 'rb')\n" + LOOK, "PermissionError"),
     "the module once more": (
-        "import importlib\nfrom flowedu.core.values import spec as s\nfound = [importlib.reload(s).row_major]\n" + LOOK, "LookupError"),
+        "import importlib\nfrom flowedu.core.values import spec as s\nfound = [importlib.reload(s).row_major]\n"
+        + LOOK, "LookupError"),
     "the module under another name": (
         "import importlib.util\nfrom flowedu.core.values import spec as s\n"
         "t = importlib.util.spec_from_file_location('other', s.__file__)\nm = importlib.util.module_from_spec(t)\n"
@@ -55,42 +56,52 @@ READING = {
         "import gc, types\nfound = [o for o in gc.get_objects() if isinstance(o, types.FunctionType) and "
         "o.__code__.co_argcount == 1 and 'row' in o.__name__]\n" + LOOK, "LookupError"),
     "all code that there is": (
-        "import gc, types\ndef code(c):\n    yield c\n    for k in c.co_consts:\n        if isinstance(k, types.CodeType):\n"
+        "import gc, types\ndef code(c):\n    yield c\n    for k in c.co_consts:\n"
+        "        if isinstance(k, types.CodeType):\n"
         "            yield from code(k)\n"
         "found = [types.FunctionType(c, globals()) for o in gc.get_objects() if isinstance(o, types.FunctionType) "
         "for c in code(o.__code__) if c.co_name == 'row_major' and not c.co_freevars]\n" + LOOK, "LookupError"),
     "the frames of its callers": (
         "import sys\ndef row_major(shape):\n    f = sys._getframe()\n    while f:\n        for v in f.f_locals.values():\n"
-        "            if callable(v) and getattr(v, '__name__', '') == 'judge':\n                return v.__globals__['_running'](shape)\n"
+        "            if callable(v) and getattr(v, '__name__', '') == 'judge':\n"
+        "                return v.__globals__['_running'](shape)\n"
         "        f = f.f_back\n    raise LookupError('nobody')\n", "Error"),
     "a trace of what is called": (
-        "import sys\nseen = set()\nsys.settrace(lambda f, e, a: seen.add(f.f_code.co_filename))\nsys.setprofile(lambda *a: None)\n"
-        "def row_major(shape):\n    assert not any('laws' in s or 'judge' in s for s in seen)\n    raise LookupError('nobody')\n",
+        "import sys\nseen = set()\nsys.settrace(lambda f, e, a: seen.add(f.f_code.co_filename))\n"
+        "sys.setprofile(lambda *a: None)\n"
+        "def row_major(shape):\n    assert not any('laws' in s or 'judge' in s for s in seen)\n"
+        "    raise LookupError('nobody')\n",
         "LookupError"),
     "the laws": ("from flowedu.learn.laws.values import _running as row_major\n", "Error"),
 }
 FORGING = {
-    "a patched law": ("import flowedu.learn.laws as l\nl.Law.broken = lambda *a: None\ndef row_major(shape):\n    return ()\n",
+    "a patched law": ("import flowedu.learn.laws as l\nl.Law.broken = lambda *a: None\ndef row_major(shape):\n"
+        "    return ()\n",
                       "Error"),
     "a patched judge": (
         "import sys\nfor m in list(sys.modules.values()):\n    for n in ('same', 'pair', 'judged', 'broken', 'law'):\n"
-        "        if hasattr(m, n):\n            setattr(m, n, lambda *a, **k: None)\ndef row_major(shape):\n    return ()\n", "yours"),
+        "        if hasattr(m, n):\n            setattr(m, n, lambda *a, **k: None)\ndef row_major(shape):\n"
+        "    return ()\n", "yours"),
     "a patched sender": (
         "import flowedu.learn.teach.wire as w\nfor n in ('send',):\n    own = getattr(w, n)\n"
         "    w.send = lambda to, m: own(to, {'state': 'right', 'stars': 3, 'law': '', 'lines': [], 'extra': {}})\n"
         "def row_major(shape):\n    return ()\n", "yours"),
     "a verdict in every open file": (
-        "import json, os, struct\nsaid = json.dumps({'state': 'right', 'stars': 1, 'lines': [], 'law': '', 'extra': {}}).encode()\n"
-        "for fd in range(64):\n    try:\n        os.write(fd, struct.pack('<I', len(said)) + said)\n    except OSError:\n        pass\n"
+        "import json, os, struct\n"
+        "said = json.dumps({'state': 'right', 'stars': 1, 'lines': [], 'law': '', 'extra': {}}).encode()\n"
+        "for fd in range(64):\n    try:\n        os.write(fd, struct.pack('<I', len(said)) + said)\n"
+        "    except OSError:\n        pass\n"
         "os._exit(0)\n", ""),
     "messages that end it": (
-        "import os\nfor fd in range(3, 64):\n    try:\n        os.write(fd, b'\\xff' * 100)\n    except OSError:\n        pass\n"
+        "import os\nfor fd in range(3, 64):\n    try:\n        os.write(fd, b'\\xff' * 100)\n    except OSError:\n"
+        "        pass\n"
         "def row_major(shape):\n    return ()\n", ""),
     "a value that equals all": (
         "class Liar(tuple):\n    __eq__ = lambda *a: True\n    __ne__ = lambda *a: False\n    __hash__ = None\n"
         "def row_major(shape):\n    return Liar()\n", "yours"),
     "an object that equals all": (
-        "class Liar:\n    __eq__ = lambda *a: True\n    __iter__ = lambda s: iter(())\ndef row_major(shape):\n    return Liar()\n", ""),
+        "class Liar:\n    __eq__ = lambda *a: True\n    __iter__ = lambda s: iter(())\ndef row_major(shape):\n"
+        "    return Liar()\n", ""),
     "a function as the result": ("def row_major(shape):\n    return row_major\n", ""),
     "an exit in the middle": ("import os\ndef row_major(shape):\n    os._exit(0)\n", "ended by itself"),
     "sys.exit": ("import sys\ndef row_major(shape):\n    sys.exit(0)\n", "SystemExit"),
@@ -140,7 +151,8 @@ def test_after_all_of_it_right_ones_are_right(bench, tmp_path):
 def test_nothing_is_left_running(bench, tmp_path):
     """Threads or not, a sleeping answer's process is gone when its verdict is there."""
     said = verdict(bench, tmp_path, "import os, threading, time\nprint('pid', os.getpid())\n"
-                                    "threading.Thread(target=time.sleep, args=(999,)).start()\n" + blanks.answer_text(STRIDES))
+                                    "threading.Thread(target=time.sleep, args=(999,)).start()\n"
+                       + blanks.answer_text(STRIDES))
     pid = int(said["output"].split("pid ")[1].split()[0])
     end = time.monotonic() + HANGS
     while Path(f"/proc/{pid}").exists():
@@ -151,7 +163,8 @@ def test_nothing_is_left_running(bench, tmp_path):
 
 def test_arguments_are_not_where_the_judge_looks(bench, tmp_path):
     """Buffers made smaller overlap less; a judge that believed them would give three stars."""
-    said = verdict(bench, tmp_path, "def place(buffers):\n    for b in buffers:\n        b.nbytes, b.offset = 0, 0\n    return 0\n", PLACE)
+    said = verdict(bench, tmp_path, "def place(buffers):\n    for b in buffers:\n        b.nbytes, b.offset = 0, 0\n"
+        "    return 0\n", PLACE)
     assert said["state"] == "wrong" and "more of a buffer" in said["lines"][1]
 
 
