@@ -115,8 +115,8 @@ def main() -> int:
 
 
 def whole(frontier: bool) -> int:
-    """What holds of all exercises: no line of an answer in a student's tree; answers are judged apart as they are here; with
-    `frontier`, every chapter stands while later exercises are open (minutes). How many things are wrong."""
+    """What holds of all exercises: no line of an answer is in a student's tree; answers are graded as they are judged;
+    with `frontier`, every chapter stands while later exercises are open (minutes). How many things are wrong."""
     from flowedu.learn.teach import blanks
     from flowedu.learn.teach import frontier as steps
     from flowedu.learn.teach.bench import Bench

@@ -109,6 +109,9 @@ def answer_text(hole) -> str:
             continue
         text = Path(f.__code__.co_filename).read_text()
         node = _node(ast.parse(text), f.__code__)
+        for free, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):      # of the function around it
+            if isinstance(cell.cell_contents, (int, float, str, tuple)):
+                out.append(f"{free} = {cell.cell_contents!r}")
         if isinstance(node, ast.Lambda):
             out.append(f"def {name}({ast.unparse(node.args)}):\n    return {ast.unparse(node.body)}")
         else:
