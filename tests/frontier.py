@@ -22,7 +22,7 @@ TESTS = {
     "tests/test_storage.py::test_backward_frees_what_forward_saved": 2,
     "tests/test_storage.py::test_eager_training_leaks_nothing": 3,
     "tests/test_storage.py::test_sessions_come_and_go": 4,
-    "tests/test_reductions.py::test_in_jobs": 4,
+    "tests/test_reductions.py::test_in_jobs": 6,
 }
 
 

@@ -50,7 +50,7 @@ def step(upto: int, tests: Sequence[str], home: Path = course.HOME) -> Step:
                 left += done.stdout.count(", which is open")
                 if done.returncode:
                     failed.append(f"lesson {chapter.number}: {(done.stdout + done.stderr).strip().splitlines()[-1]}")
-        passed, more = _tests(tree, upto, tests)
+        passed, more = _tests(tree, upto, tests) if upto else (0, [])
     return Step(upto, len(later), left, passed, failed + more, round(time.monotonic() - began, 1))
 
 

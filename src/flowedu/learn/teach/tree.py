@@ -57,7 +57,7 @@ def open_holes(upto: int, closed: bool, home: Path = course.HOME) -> list:
 
 def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME, tests: bool = False, built: bool = False,
            holes: Iterable | None = None) -> Tree:
-    """Make the tree. tests: with tests/, which students do not need; built: with what was compiled (for this machine
+    """Make the tree. tests: with tests/ and all they look at, not to be handed out; built: with what was compiled (for this machine
     alone); holes: others than those of the chapters. Raises ArgumentError: `out` is not empty, or there is no such
     chapter."""
     if out.exists() and any(out.iterdir()):
@@ -83,7 +83,7 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
             text = texts.get(file)
             if text is None and file.suffix in TEXT:
                 text = blanks.without_marked((home / file).read_text(errors="surrogateescape"), {h.id for h in holes})
-                if file.parts[0] != "src" and file.suffix != ".md" and any(t.strip() in own for t in text.splitlines()):
+                if not tests and file.parts[0] != "src" and file.suffix != ".md" and any(t.strip() in own for t in text.splitlines()):
                     left.append(str(file))
                     continue
             _put(new / file, home / file, text)
@@ -104,7 +104,9 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
 
 def _kept_back(file: Path, upto: int, tests: bool) -> bool:
     name = str(file)
-    if any(fnmatch.fnmatch(name, k) for k in KEPT_BACK) or name.startswith("tests/") and not tests:
+    if tests:                                      # not to be handed out: tests look at answers, too
+        return False
+    if any(fnmatch.fnmatch(name, k) for k in KEPT_BACK) or name.startswith("tests/"):
         return True
     return file.name == "chapter.toml" and int(file.parts[1][:2]) > upto
 
