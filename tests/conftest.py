@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from frontier import chapter_of
 from markers import torch_tests
 
 # FLOWEDU_WITHOUT="torch mpi4py": as on a machine that has not installed these.
@@ -40,7 +41,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 pytest_plugins = ["skips"]
 
 
+def pytest_addoption(parser):
+    parser.addoption("--upto", type=int, default=0, help="run only tests that need exercises of chapters 1 to this one")
+
+
 def pytest_configure(config):
+    config.addinivalue_line("markers", "chapter(n): needs the exercises of chapters 1 to n (else: tests/frontier.py)")
     config.addinivalue_line("markers", "slow: takes more than a few seconds (left out under the sanitizer build)")
     config.addinivalue_line("markers", "peer: compares with another library where it is installed (PyTorch, ...)")
     if os.environ.get("FLOWEDU_DEBUG") == "1":
@@ -54,11 +60,33 @@ def pytest_configure(config):
 
 
 @pytest.hookimpl(tryfirst=True)                     # before -m chooses
-def pytest_collection_modifyitems(items):
-    """Every test that needs PyTorch is marked `torch`, whether or not somebody thought of it."""
+def pytest_collection_modifyitems(config, items):
+    """Every test that needs PyTorch is marked `torch`, whether or not somebody thought of it; --upto chooses by
+    chapters."""
     for item in items:
         if getattr(item, "originalname", None) in torch_tests(item.path):
             item.add_marker("torch")
+    if upto := config.getoption("--upto"):
+        later = [item for item in items if _chapter(item) > upto]
+        config.hook.pytest_deselected(items=later)
+        items[:] = [item for item in items if item not in set(later)]
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Files of later chapters are not even imported, unless a test in them says that it is of an earlier one."""
+    upto = config.getoption("--upto")
+    if upto and collection_path.suffix == ".py" and collection_path.name.startswith("test_"):
+        file = str(collection_path.relative_to(Path(__file__).parents[1]))
+        text = collection_path.read_text()
+        if chapter_of(file, "") > upto and "mark.chapter(" not in text and "def test_chapter_" not in text:
+            return True
+    return None
+
+
+def _chapter(item):
+    mark = item.get_closest_marker("chapter")
+    file = str(item.path.relative_to(Path(__file__).parents[1]))
+    return chapter_of(file, item.originalname or item.name, mark.args[0] if mark else None)
 
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "", None)

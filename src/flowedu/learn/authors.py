@@ -118,6 +118,7 @@ def _wrong(hole, file: Path, runner: Runner) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser("python -m flowedu.learn.authors", description=__doc__.splitlines()[0])
     parser.add_argument("exercises", nargs="*")
+    parser.add_argument("--frontier", action="store_true", help="also run the tests of each chapter with later ones open")
     options = parser.parse_args()
     bad = 0
     for c in course.chapters():
@@ -135,7 +136,37 @@ def main() -> int:
                 print(f"{hole.id:5s} {hole.title:50s} {len(hole.wrong())} wrong answers{died}", flush=True)
                 for p in found:
                     print(f"   {p}", flush=True)
+    if not options.exercises:
+        bad += whole(options.frontier)
     return 1 if bad else 0
+
+
+def whole(frontier: bool) -> int:
+    """What holds of all exercises: no line of an answer is in a student's tree; answers are graded as they are judged;
+    with `frontier`, every chapter stands while later exercises are open (minutes). How many things are wrong."""
+    from flowedu.learn.teach import blanks
+    from flowedu.learn.teach import frontier as steps
+    from flowedu.learn.teach.bench import Bench
+    from flowedu.learn.teach.tree import export
+
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        last = max(c.number for c in course.chapters())
+        for closed in (False, True):
+            found = export(Path(folder, f"handout{closed}"), last, closed).found
+            bad += len(found)
+            for line in found:
+                print(f"   a student's tree has a line of an answer: {line}")
+        with Bench(Path(folder, "bench")) as bench:
+            for hole in (h for h in course.holes() if h.kind != "kernel"):
+                file = Path(folder, hole.file)
+                file.write_text(blanks.answer_text(hole))
+                verdict = bench.judged(hole, file)
+                bad += verdict["state"] != "right"
+                how = "with its judge in one process" if bench.together(hole) else "apart"
+                said = "" if verdict["state"] == "right" else f": {verdict['state']} {verdict['lines']}"
+                print(f"{hole.id:5s} graded {how}{said}", flush=True)
+    return bad + (steps.main([]) if frontier else 0)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ name; the library's source carries no marks.
 """
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from dataclasses import MISSING, dataclass, field
@@ -24,7 +25,9 @@ class Hole:
     objects: dotted paths below the module: `place`, or `sigmoid.grad.x` for a field of a record. kind: "law" is right or
     wrong, its stub raises; "target" is right from the beginning and wasteful, and has stars; "kernel" is a whole small file
     that is compiled alone (kernels.py): its object is kernel:softmax, of Cython, or cuda:matmul_shared, its module the path
-    of the file with the answer, and `parts` are the functions of that file which are the answer (none: all of it).
+    of the file with the answer, and `parts` are the functions of that file which are the answer (none: all of it). plain: a
+    file whose function stands in a student's tree where the library cannot do without; right, by another way than the
+    exercise's.
     """
 
     id: str
@@ -44,6 +47,7 @@ class Hole:
     parameters: tuple[str, ...] = ()
     stars: tuple[str, ...] = ()
     stub: str = ""
+    plain: str = ""
     example: str = ""
     parts: tuple[str, ...] = ()
 
@@ -86,6 +90,10 @@ class Hole:
         """Wrong answers; the first line of each names the law that must find it."""
         return sorted((self.folder / "wrong").glob(f"{self.id}_*{self.ending}"))
 
+    def figures(self) -> dict:
+        """In a student's tree: what its stars are compared with."""
+        return student(self.folder.parents[1]).get("figures", {}).get(self.id, {})
+
 
 @dataclass(frozen=True)
 class Milestone:
@@ -94,6 +102,12 @@ class Milestone:
     title: str
     needs: tuple[str, ...]
     seconds: int
+
+
+def student(home: Path) -> dict:
+    """What `make student-tree` wrote about a tree; empty in the library's own."""
+    file = home / "student.json"
+    return json.loads(file.read_text()) if file.exists() else {}
 
 
 @dataclass

@@ -16,17 +16,18 @@ import textwrap
 import time
 import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 
-def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
-    """The verdict on the answer in `file`. cases: how many each law draws (0: as many as it says)."""
+def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | None = None) -> dict[str, Any]:
+    """The verdict on the answer in `file`. cases: how many each law draws (0: as many as it says); load(file, module): the
+    names that the file makes (swap.load: it runs here)."""
     start = time.perf_counter()
     made = {"state": "right", "stars": 0 if hole.stars else 1, "law": "", "lines": [], "extra": {}}
     try:
-        from flowedu.learn import swap
+        from flowedu.learn import source, swap
         from flowedu.learn.laws import law
 
         if hole.kind == "kernel":
@@ -34,7 +35,9 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
             made |= _laws(hole, kernels.load(hole, file), seed, cases, file)
             return {**made, "seconds": round(time.perf_counter() - start, 3)}
         module = importlib.import_module(hole.module)
-        space = swap.load(file, module)
+        if load is None:
+            _others(hole, file.parent)
+        space = (load or swap.load)(file, module)
         missing = [n for n in hole.functions if _code(space.get(n)) is None or _code(space[n]).co_filename != str(file)]
         if missing:
             return {**made, "state": "wrong", "lines": [f"  {file.name} has no function {missing[0]}"]}
@@ -43,13 +46,17 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
             name, own = wide[0]
             return {**made, "state": "wrong",
                     "lines": [f"  {name} is called with ({', '.join(own)})", "  keep the parameters"]}
+        if hole.plain and source.same_code(file.read_text(), (hole.folder / hole.plain).read_text(), hole.functions[0]):
+            return {**made, "state": "open", "stars": 0, "seconds": 0.0}       # what stood there when it was handed out
         law(hole.laws[0])                          # its file keeps what it needs of the library's own
         with swap.taking(hole, space):
-            yours = space[hole.functions[0]] if len(hole.functions) == 1 else {n: space[n] for n in hole.functions}
-            made |= _laws(hole, yours, seed, cases, file)
+            made |= _laws(hole, answer(hole, space), seed, cases, file)
     except NotImplementedError as error:
-        if "your turn" not in str(error):
+        which = str(error).partition(": your turn")[0]
+        if which == str(error):
             made |= said(error, file)
+        elif which != hole.id:                     # in a student's tree, where it is a stub
+            made |= {"state": "wrong", "lines": [f"  {which} comes first: this law runs the library's, which is open"]}
         else:
             made |= {"state": "open", "stars": 0}
     except SyntaxError as error:
@@ -60,6 +67,14 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
     if made["state"] != "right":
         made["stars"] = 0
     return {**made, "seconds": round(time.perf_counter() - start, 3)}
+
+
+def _others(hole, work: Path) -> None:
+    """In a student's tree, whose library has stubs: the answers that are right take their places."""
+    from flowedu.learn import course, progress, swap
+    if course.student(course.HOME):
+        rows = progress.Progress(work).rows
+        swap.install(work, lambda h: h.id != hole.id and rows.get(h.id, {}).get("state") == "right")
 
 
 def _code(f: Any) -> types.CodeType | None:
@@ -95,7 +110,7 @@ def _laws(hole, yours: Any, seed: int, cases: int, file: Path) -> dict[str, Any]
                     "title": f"law {number} of {len(hole.laws)}: {one.title}"}
     if not hole.stars:
         return {}
-    measures = _measures(hole)(yours, seed)
+    measures = measured(hole, yours, seed)
     if hole.kind == "kernel":
         from flowedu.learn import kernels
         return kernels.stars(hole, measures, file.read_text())
@@ -111,9 +126,17 @@ def _laws(hole, yours: Any, seed: int, cases: int, file: Path) -> dict[str, Any]
             "lines": [f"  {found}     {reached + 1} star{'s' if reached else ''}: {hole.stars[reached]}"]}
 
 
-def _measures(hole):
+def answer(hole, space: dict[str, Any]) -> Any:
+    """What laws get: the function of a work file, or {name: function}."""
+    return space[hole.functions[0]] if len(hole.functions) == 1 else {n: space[n] for n in hole.functions}
+
+
+def measured(hole, yours: Any, seed: int = 0) -> dict[str, Any]:
+    """What a hole's stars are given for. A student's tree has figures, for the seed 0, in place of what they compare
+    with."""
     module = importlib.import_module(f"flowedu.learn.laws.{hole.laws[0].partition('.')[0]}")
-    return getattr(module, f"{hole.functions[0].strip('_')}_stars")
+    stored = hole.figures()
+    return getattr(module, f"{hole.functions[0].strip('_')}_stars")(yours, 0 if stored else seed) | stored
 
 
 def said(error: BaseException, file: Path) -> dict[str, Any]:

@@ -9,10 +9,12 @@ and waits for Enter.
 A block starts with three backticks and `python`. In it, the output promised by a following block marked `text` must
 appear: lessons do not lie. A block marked `python error=ShapeError` must raise that error. One marked `python needs=cuda`
 runs where CUDA kernels do: on a GPU, or with FLOWEDU_CUDA=sim in the simulator; `python needs=sim` in the simulator alone,
-which counts and reports what a GPU does not.
+which counts and reports what a GPU does not. In a student's tree a block that needs an open exercise is left out, and so is
+what needs a name it would have made.
 """
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import os
@@ -44,6 +46,10 @@ class Block:
 
 class LessonError(AssertionError):
     """A block of a lesson did not do what the lesson says."""
+
+
+class OpenHole(Exception):
+    """A block needs an exercise that is not done; its number."""
 
 
 def blocks(markdown: str) -> list[Block]:
@@ -82,15 +88,20 @@ def run_lesson(path: Path, say=lambda text: None, before=lambda text, block: Non
     source = path.read_text(encoding="utf-8")
     scope = {"__name__": "__lesson__"}
     count, printed, read = 0, "", 0
+    unmade: dict[str, str] = {}                    # {name that a block would have made: the exercise it needs}
     for match in BLOCK.finditer(source):
         b = _block(match)
         before(source[read:match.start()], b)
         read = match.end()
         where = f"{path}:{b.line}"
         if b.language == "python":
-            printed = None if _lacks(b.word("needs")) else _run(b, path, scope)
+            lacks = NEEDS[b.word("needs")] if _lacks(b.word("needs")) else ""
+            try:
+                printed = None if lacks else _run(b, path, scope, unmade)
+            except OpenHole as hole:
+                printed, lacks = None, f"exercise {hole}, which is open"
             count += printed is not None
-            say(f"{where}: left out: it needs {NEEDS[b.word('needs')]}\n" if printed is None else printed)
+            say(f"{where}: left out: it needs {lacks}\n" if printed is None else printed)
         elif b.language == "text" and b.words == "output" and printed is not None:
             missing = [line for line in b.text.splitlines() if not _promised(line, printed)]
             if missing:
@@ -115,7 +126,28 @@ def _promised(line: str, printed: str) -> bool:
     return any(re.fullmatch(pattern, p.strip()) for p in printed.splitlines()) or not line.strip()
 
 
-def _run(block: Block, path: Path, scope: dict) -> str:
+def _open(error: BaseException | None, unmade: dict[str, str]) -> str:
+    """The open exercise that an error comes from, or ""."""
+    while error is not None:
+        which = re.fullmatch(r"(\d+\.\d+): your turn", str(error)) if isinstance(error, NotImplementedError) else None
+        if which or isinstance(error, NameError) and error.name in unmade:
+            return which[1] if which else unmade[error.name]
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+def _made(text: str) -> set[str]:
+    """The names a block gives something to."""
+    found = set()
+    for n in ast.walk(ast.parse(text)):
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+            found.add(n.id)
+        elif isinstance(n, (ast.FunctionDef, ast.ClassDef)):
+            found.add(n.name)
+    return found
+
+
+def _run(block: Block, path: Path, scope: dict, unmade: dict[str, str]) -> str:
     where = f"{path}:{block.line}"
     out = io.StringIO()
     expected = block.word("error")
@@ -125,6 +157,11 @@ def _run(block: Block, path: Path, scope: dict) -> str:
             # `from __future__ import annotations`, which would turn the lesson's annotations into strings.
             exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec", dont_inherit=True), scope)
     except Exception as error:
+        if hole := _open(error, unmade):
+            for name in _made(block.text):         # what an earlier block called so is not what the lesson means
+                unmade[name] = hole
+                scope.pop(name, None)
+            raise OpenHole(hole) from error
         if type(error).__name__ != expected:
             raise LessonError(f"{where}: {type(error).__name__}: {error}\n{out.getvalue()}") from error
         return out.getvalue() + str(error) + "\n"

@@ -59,8 +59,9 @@ def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = 0.0,
             verdict = json.loads(result.read_text())
         except (OSError, ValueError):
             verdict = {"state": "wrong", "stars": 0, "law": "", "extra": {}, "seconds": seconds,
-                       "lines": _end_of(code, Path(f"{result}.where"), file, output, seconds)}
-        return {**verdict, "output": _own(output)}
+                       "lines": reason(code, _text(Path(f"{result}.where")), file, output, seconds,
+                                       at_case=_text(result.with_suffix(".json.case")))}
+        return {**verdict, "output": own(output)}
 
 
 def _child(module: str, what: tuple, said: Path, env: dict[str, str], seconds: float, limits: Any) -> int | None:
@@ -113,12 +114,17 @@ def _end(child: subprocess.Popen) -> None:
     child.wait()
 
 
-def _end_of(code: int | None, where: Path, file: Path, output: str, seconds: float) -> list[str]:
-    """Why there is no verdict."""
-    at_case = Path(f"{where.with_suffix('')}.case")
-    case = [f"  case            {at_case.read_text()[:80]}"] if at_case.exists() else []
+def _text(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
+def reason(code: int | None, where: str, file: Path, output: str, seconds: float, memory: int = MEMORY,
+           at_case: str = "") -> list[str]:
+    """Why there is no verdict. code: of the process, None: it was ended; where: the traceback at that time; at_case: the
+    case that a kernel was at."""
+    case = [f"  case            {at_case[:80]}"] if at_case else []
     if code is None:
-        at = re.search(rf'File "{re.escape(str(file))}", line (\d+)', where.read_text() if where.exists() else "")
+        at = re.search(rf'File "{re.escape(str(file))}", line (\d+)', where)
         source = file.read_text().splitlines()
         line = [f"  line {at[1]:<6} {source[int(at[1]) - 1].strip()}"] if at else []
         return [f"  no answer after {seconds:g} seconds: an endless loop, or far too much work", *case, *line]
@@ -127,7 +133,7 @@ def _end_of(code: int | None, where: Path, file: Path, output: str, seconds: flo
     if "No space left on device" in output:
         return ["  the disk is full: no verdict could be written"]
     if "MemoryError" in output or code == -signal.SIGKILL:
-        return [f"  more than {MEMORY >> 30} GiB of memory were asked for"]
+        return [f"  more than {memory >> 30} GiB of memory were asked for"]
     if code is not None and code < 0:
         return [f"  the process was ended by {signal.Signals(-code).name}",
                 *case, *(["  it read or wrote memory that is not its own"] if case else [])]
@@ -135,7 +141,7 @@ def _end_of(code: int | None, where: Path, file: Path, output: str, seconds: flo
     return [f"  the process ended by itself with code {code}: os._exit, or a crash", *last]
 
 
-def _own(output: str) -> str:
+def own(output: str) -> str:
     """What the answer printed, not too much of it."""
     lines = output.splitlines()
     return "\n".join(lines[:20] + ([f"... {len(lines) - 20} lines more"] if len(lines) > 20 else []))

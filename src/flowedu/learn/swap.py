@@ -64,10 +64,8 @@ def _put(f: types.FunctionType, parts: dict[str, Any], original: Callable) -> No
         clear()
 
 
-@contextmanager
-def replaced(op, grad: dict[str, Callable] | None = None, **fields: Any) -> Iterator[None]:
-    """Inside, a record has other fields: those of core/ops/record.py, and of its gradients those given. What is ready to
-    run of the op is forgotten. Raises ArgumentError: a record has no such field."""
+def remade(op, grad: dict[str, Callable] | None = None, **fields: Any) -> tuple:
+    """Give a record other fields, for good; gives what it was made from. Raises ArgumentError: it has no such field."""
     from flowedu.core.ops.record import KINDS, Meaning
 
     signature, meaning, parts, rules, doc = before = op.made
@@ -84,10 +82,17 @@ def replaced(op, grad: dict[str, Callable] | None = None, **fields: Any) -> Iter
     if grad is not None:
         rules = {**(rules if isinstance(rules, dict) else {"*": rules} if rules else {}), **grad}
     op.__init__(signature, meaning, *parts.values(), grad=rules, doc=doc)
+    return before
+
+
+@contextmanager
+def replaced(op, grad: dict[str, Callable] | None = None, **fields: Any) -> Iterator[None]:
+    """Inside, a record has other fields: those of core/ops/record.py, and of its gradients those given. What is ready to
+    run of the op is forgotten. Raises ArgumentError: a record has no such field."""
+    signature, meaning, parts, rules, doc = remade(op, grad, **fields)
     try:
         yield
     finally:
-        signature, meaning, parts, rules, doc = before
         op.__init__(signature, meaning, *parts, grad=rules, doc=doc)
 
 
@@ -131,15 +136,15 @@ def _data(f: Callable, name: str) -> Any:
     return value
 
 
-def install(folder: str) -> None:
-    """FLOWEDU_HOLES: from here on the library runs the answers in this folder; those that were not begun are its own.
-    FLOWEDU_HOLES_ONLY="4.1 4.3": no others."""
+def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True) -> None:
+    """FLOWEDU_HOLES: from here on the library runs the answers in this folder; those that were not begun are its own. only:
+    which holes. FLOWEDU_HOLES_ONLY="4.1 4.3": no others."""
     from flowedu.learn import course
 
-    stack, only = ExitStack(), os.environ.get("FLOWEDU_HOLES_ONLY", "").split()
+    stack, these = ExitStack(), os.environ.get("FLOWEDU_HOLES_ONLY", "").split()
     for hole in course.holes():
         file = Path(folder, hole.file)
-        if not file.exists() or only and hole.id not in only:
+        if not file.exists() or these and hole.id not in these or not only(hole):
             continue
         if hole.kind == "kernel":
             from flowedu.learn import kernels

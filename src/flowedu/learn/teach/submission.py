@@ -1,0 +1,70 @@
+"""What a student hands in: files of a folder, and nothing else of it. All that is read of them is their text."""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from flowedu.learn import course, source
+
+LARGEST = 1 << 20
+KINDS = (".py", ".pyx", ".cu")
+
+
+def taken(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
+    """Copy the answers into a folder of their own; {hole: why it has none}. Links are not followed: they could lead to
+    answers."""
+    to.mkdir(parents=True, exist_ok=True)
+    for old in to.iterdir():
+        old.unlink()
+    missing = {}
+    inner = folder / "work"
+    folder = inner if inner.is_dir() and not inner.is_symlink() else folder
+    for hole in holes:
+        try:
+            data = _content(folder / hole.file)
+            text = data.decode()
+            (to / hole.file).write_text(text)
+        except FileNotFoundError:
+            missing[hole.id] = f"not handed in: there is no {hole.file}"
+        except UnicodeDecodeError:
+            missing[hole.id] = f"{hole.file} is no text"
+        except (OSError, ValueError) as error:
+            missing[hole.id] = f"{hole.file}: {error}"
+    return missing
+
+
+def _content(file: Path) -> bytes:
+    fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(fd, "rb") as f:
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode):
+            raise ValueError("no file, or a link")
+        if about.st_size > LARGEST:
+            raise ValueError(f"{about.st_size >> 20} MB; at most {LARGEST >> 20}")
+        return f.read(LARGEST)
+
+
+def hints(folder: Path, hole) -> int:
+    """How many the student took, if the folder says so."""
+    try:
+        n = json.loads(_content(folder / ".course.json"))["holes"][hole.id]["hints"]
+        return n if type(n) is int and 0 <= n <= len(hole.hints) else 0
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def key(work: Path, holes: Iterable, seed: int) -> str:
+    """Changes with the answers, the exercises, what judges them, and the seed: a grade with this key stands."""
+    h = hashlib.sha256(str(seed).encode())
+    holes = list(holes)
+    files = [work / x.file for x in holes] + [source.file_of(x.module) for x in holes]
+    files += [x.folder / "chapter.toml" for x in holes] + sorted(Path(course.__file__).parent.rglob("*.py"))
+    for file in files:
+        h.update(f"\0{file.name}\0".encode())
+        if file.exists():
+            h.update(file.read_bytes())
+    return h.hexdigest()

@@ -1,0 +1,186 @@
+"""`make student-tree UPTO=4 OUT=../handout`: a tree to hand out. Holes of chapters 1 to UPTO are stubs in src/, and nothing
+in it has a line of their answers; with CLOSED=1 later holes are stubs, too.
+
+    python -m flowedu.learn.teach.tree 4 ../handout --closed
+"""
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from flowedu.errors import ArgumentError, FlowError
+from flowedu.learn import course
+from flowedu.learn.judge import answer, measured
+from flowedu.learn.swap import load
+from flowedu.learn.teach import blanks, classroom
+
+# For instructors: answers, what names them, and the tools of this folder.
+KEPT_BACK = ("chapters/*/wrong/*", "chapters/*/solutions.py", "chapters/*answers*", "chapters/*/answers/*",
+             "tests/mutants/*", "tests/test_holes.py", "tests/learn/*", "src/flowedu/learn/teach/*",
+             "src/flowedu/learn/authors.py", ".ci/*", ".github/*", ".git", ".git/*")
+NOT_OURS = ("build", "work", ".venv", ".hypothesis", ".*_cache", "__pycache__", "*.pyc", "*.so", "*.egg-info")
+TEXT = (".py", ".pyx", ".pxd", ".pxi", ".h", ".md", ".toml", ".txt", ".cu", ".hpp", ".cpp", ".json", ".yml", "")
+
+
+class Tree(NamedTuple):
+    """What was made: the folder, how many files, those left out because they name an answer, and lines found all the
+    same."""
+
+    folder: Path
+    files: int
+    left_out: list[str]
+    found: list[str]
+
+
+def listed(home: Path) -> list[Path]:
+    """The files of a checkout, relative: those git knows; without git, all but what is built."""
+    if (home / ".git").exists():
+        done = subprocess.run(["git", "-C", str(home), "ls-files", "-z"], capture_output=True)
+        if done.returncode == 0:
+            return [Path(p) for p in done.stdout.decode().split("\0") if p and (home / p).is_file()]
+    return sorted(p.relative_to(home) for p in home.rglob("*") if p.is_file()
+                  and not any(fnmatch.fnmatch(part, n) for part in p.relative_to(home).parts for n in NOT_OURS))
+
+
+def open_holes(upto: int, closed: bool, home: Path = course.HOME) -> list:
+    return [h for h in course.holes(home) if closed or h.chapter <= upto]
+
+
+def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME, tests: bool = False, built: bool = False,
+           holes: Iterable | None = None) -> Tree:
+    """Make the tree. tests: with tests/ and all they look at, not to be handed out; built: with what was compiled (for this
+    machine alone); holes: others than those of the chapters. Raises ArgumentError: `out` is not empty, or there is no such
+    chapter."""
+    if out.exists() and any(out.iterdir()):
+        raise ArgumentError(f"{out} is not empty", expected="a folder that is not there yet", got=str(out),
+                            fix="OUT=../other")
+    if home.resolve() in out.resolve().parents and "build" not in out.resolve().relative_to(home.resolve()).parts[:1]:
+        raise ArgumentError(f"{out} lies inside of the tree it is made of", expected="a folder beside it", got=str(out))
+    numbers = [c.number for c in course.chapters(home)]
+    if upto not in numbers:
+        raise ArgumentError(f"there is no chapter {upto} with exercises", got=str(upto),
+                            expected=", ".join(map(str, numbers)))
+    holes = open_holes(upto, closed, home) if holes is None else list(holes)
+    own = blanks.own_lines(holes)
+    texts = {f.relative_to(home): t for f, t in blanks.blank({}, holes).items()}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        new.chmod(0o755)
+        left, count = [], 0
+        for file in listed(home):
+            if _kept_back(file, upto, tests):
+                continue
+            text = texts.get(file)
+            if text is None and file.suffix in TEXT:
+                text = blanks.without_marked((home / file).read_text(errors="surrogateescape"), {h.id for h in holes})
+                told = file.parts[0] != "src" and file.suffix != ".md" and any(t.strip() in own for t in text.splitlines())
+                if told and not tests:
+                    left.append(str(file))
+                    continue
+            _put(new / file, home / file, text)
+            count += 1
+        if built:
+            for so in (home / "src").rglob("*.so"):
+                _put(new / so.relative_to(home), so, None)
+        _finish(new, upto, closed, holes, home)
+        found = [*answers_in(new, own)]
+        if out.exists():
+            out.rmdir()
+        new.rename(out)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    return Tree(out, count, left, found)
+
+
+def _kept_back(file: Path, upto: int, tests: bool) -> bool:
+    name = str(file)
+    if tests:                                      # not to be handed out: tests look at answers, too
+        return False
+    if any(fnmatch.fnmatch(name, k) for k in KEPT_BACK) or name.startswith("tests/"):
+        return True
+    return file.name == "chapter.toml" and int(file.parts[1][:2]) > upto
+
+
+def _put(to: Path, origin: Path, text: str | None) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if text is None:
+        shutil.copy2(origin, to)
+    else:
+        to.write_text(text, errors="surrogateescape")
+        to.chmod(origin.stat().st_mode)
+
+
+def _finish(new: Path, upto: int, closed: bool, holes: Sequence, home: Path) -> None:
+    """What only a student's tree has."""
+    mine = [h for h in course.holes(home) if h.chapter <= upto]
+    (new / "student.json").write_text(json.dumps({"upto": upto, "closed": closed, "open": [h.id for h in holes],
+                                                  "figures": figures(mine)}, indent=1))
+    makefile = new / "Makefile"
+    if makefile.exists():                                      # chapters and demos run on the student's own answers
+        makefile.write_text(makefile.read_text().replace("\nVENV    :=", "\nYOURS   ?= 1\nVENV    :=", 1))
+    classroom.write(new, mine)
+
+
+def figures(holes: Iterable) -> dict[str, dict]:
+    """{hole: what its stars compare with}: of the measures, those that are the same whoever's answer it is."""
+    from flowedu.learn.authors import library
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for hole in holes:
+            if hole.stars:
+                both = []
+                for n, text in enumerate((library(hole), (hole.folder / hole.stub).read_text() if hole.stub else "")):
+                    file = Path(folder, f"{n}_{hole.file}")
+                    file.write_text(text)
+                    if text:
+                        both.append(measured(hole, answer(hole, load(file, blanks.module_of(hole)))))
+                rights = " ".join(r.partition("=")[2] for r in hole.stars)
+                found[hole.id] = {k: v for k, v in both[0].items() if k in rights and all(b.get(k) == v for b in both)}
+    return found
+
+
+def answers_in(folder: Path, own: dict[str, str]) -> Iterable[str]:
+    """Where a line of an answer stands: "file: hole: line"."""
+    long = {t.encode(): t for t in own if len(t) > 40}
+    for file in sorted(p for p in folder.rglob("*") if p.is_file()):
+        name = file.relative_to(folder)
+        if file.suffix in TEXT:
+            yield from (f"{name}: {own[t.strip()]}: {t.strip()}" for t in file.read_text(errors="replace").splitlines()
+                        if t.strip() in own)
+        else:
+            data = file.read_bytes()
+            yield from (f"{name}: {own[t]}: {t}" for raw, t in long.items() if raw in data)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("python -m flowedu.learn.teach.tree", description=__doc__.splitlines()[0])
+    parser.add_argument("upto", type=int, help="the last chapter whose holes are open")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--closed", action="store_true", help="later holes are stubs, too")
+    options = parser.parse_args(arguments)
+    try:
+        made = export(options.out, options.upto, options.closed or bool(os.environ.get("CLOSED")))
+    except FlowError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{made.folder}: {made.files} files, exercises of chapters 1 to {options.upto}")
+    for name in made.left_out:
+        print(f"  left out, for it has a line of an answer: {name}")
+    for line in made.found:
+        print(f"  a line of an answer stands in {line}")
+    return 1 if made.found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""A made-up class: submissions of every kind, from a seed."""
+import random
+from pathlib import Path
+
+from flowedu.learn.judge import stub
+from flowedu.learn.source import file_of
+from flowedu.learn.teach import blanks
+
+BROKEN = ["def f(:\n", "raise ValueError('at the top')\n", "import nowhere\n", "\x00", "x = 1\n"]
+LOOPS = "def {name}({given}):\n    while True:\n        pass\n"
+
+
+def write(folder: Path, holes, students: int, seed: int = 0) -> dict[str, dict[str, str]]:
+    """Folders of submissions; {student: {hole: kind}}. Kinds: right, stub, wrong, broken, loop, missing."""
+    rng, told = random.Random(seed), {}
+    right = {h.id: blanks.answer_text(h) for h in holes}
+    for i in range(students):
+        name = f"student-{i:03d}"
+        work = folder / name
+        work.mkdir(parents=True)
+        fair = rng.random()                        # how good this one is
+        told[name] = {}
+        for h in holes:
+            kind = "right" if rng.random() < fair else rng.choices(
+                ["wrong", "stub", "broken", "missing", "loop"], [8, 3, 2, 2, 1])[0]
+            told[name][h.id] = kind
+            text = {"right": right[h.id], "stub": stub(h, file_of(h.module).read_text()), "broken": rng.choice(BROKEN),
+                    "wrong": rng.choice(h.wrong()).read_text(), "missing": "",
+                    "loop": LOOPS.format(name=h.functions[0], given="*a, **k")}[kind]
+            if kind != "missing":
+                (work / h.file).write_text(text)
+    return told

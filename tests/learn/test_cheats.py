@@ -1,0 +1,196 @@
+"""Answers that do not answer: each tries to get at the library's lines, at the judge, at the machine. None gets points,
+none gets out, and what comes next is judged as ever."""
+import time
+import types
+from pathlib import Path
+
+import pytest
+
+from common import HANGS
+from flowedu.learn import course, source
+from flowedu.learn.teach import blanks, cell
+from flowedu.learn.teach.bench import Bench
+
+STRIDES, PLACE = course.find("1.1"), course.find("4.3")
+OWN = str(source.file_of(STRIDES.module))
+LOOK = """
+def row_major(shape):
+    for f in found:
+        try:
+            if f is not row_major and tuple(f((2, 3))) == (3, 1):
+                return f(shape)
+        except Exception:
+            pass
+    raise LookupError("nothing is to be had")
+"""
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    with Bench(tmp_path_factory.mktemp("bench") / "tree", seconds=4.0, memory=512 << 20) as b:
+        yield b
+
+
+def verdict(bench, folder, text, hole=STRIDES):
+    file = folder / hole.file
+    file.write_text(text)
+    return bench.judged(hole, file)
+
+
+# name: (text, words of the verdict or of what was printed)
+READING = {
+    "the source by inspect": (
+        "import inspect\nfrom flowedu.core.values import spec\nexec(inspect.getsource(spec.row_major))\n", "OSError"),
+    "the file of the library": (f"exec(open({OWN!r}).read())\n", "PermissionError"),
+    "the folder of git": (f"import os\nfound = os.listdir({str(course.HOME)!r})\n" + LOOK, "PermissionError"),
+    "a file of the machine": ("print(open('/etc/passwd').read())\n" + LOOK, "PermissionError"),
+    "the memory of the process": ("found = open('/proc/self/mem', 'rb')\n" + LOOK, "PermissionError"),
+    "the module once more": (
+        "import importlib\nfrom flowedu.core.values import spec as s\nfound = [importlib.reload(s).row_major]\n"
+        + LOOK, "LookupError"),
+    "the module under another name": (
+        "import importlib.util\nfrom flowedu.core.values import spec as s\n"
+        "t = importlib.util.spec_from_file_location('other', s.__file__)\nm = importlib.util.module_from_spec(t)\n"
+        "t.loader.exec_module(m)\nfound = [m.row_major]\n" + LOOK, "LookupError"),
+    "all functions that there are": (
+        "import gc, types\nfound = [o for o in gc.get_objects() if isinstance(o, types.FunctionType) and "
+        "o.__code__.co_argcount == 1 and 'row' in o.__name__]\n" + LOOK, "LookupError"),
+    "all code that there is": (
+        "import gc, types\ndef code(c):\n    yield c\n    for k in c.co_consts:\n"
+        "        if isinstance(k, types.CodeType):\n"
+        "            yield from code(k)\n"
+        "found = [types.FunctionType(c, globals()) for o in gc.get_objects() if isinstance(o, types.FunctionType) "
+        "for c in code(o.__code__) if c.co_name == 'row_major' and not c.co_freevars]\n" + LOOK, "LookupError"),
+    "the frames of its callers": (
+        "import sys\ndef row_major(shape):\n    f = sys._getframe()\n    while f:\n        for v in f.f_locals.values():\n"
+        "            if callable(v) and getattr(v, '__name__', '') == 'judge':\n"
+        "                return v.__globals__['_running'](shape)\n"
+        "        f = f.f_back\n    raise LookupError('nobody')\n", "Error"),
+    "a trace of what is called": (
+        "import sys\nseen = set()\nsys.settrace(lambda f, e, a: seen.add(f.f_code.co_filename))\n"
+        "sys.setprofile(lambda *a: None)\n"
+        "def row_major(shape):\n    assert not any('laws' in s or 'judge' in s for s in seen)\n"
+        "    raise LookupError('nobody')\n",
+        "LookupError"),
+    "the laws": ("from flowedu.learn.laws.values import _running as row_major\n", "Error"),
+}
+FORGING = {
+    "a patched law": ("import flowedu.learn.laws as l\nl.Law.broken = lambda *a: None\ndef row_major(shape):\n"
+        "    return ()\n",
+                      "Error"),
+    "a patched judge": (
+        "import sys\nfor m in list(sys.modules.values()):\n    for n in ('same', 'pair', 'judged', 'broken', 'law'):\n"
+        "        if hasattr(m, n):\n            setattr(m, n, lambda *a, **k: None)\ndef row_major(shape):\n"
+        "    return ()\n", "yours"),
+    "a patched sender": (
+        "import flowedu.learn.teach.wire as w\nfor n in ('send',):\n    own = getattr(w, n)\n"
+        "    w.send = lambda to, m: own(to, {'state': 'right', 'stars': 3, 'law': '', 'lines': [], 'extra': {}})\n"
+        "def row_major(shape):\n    return ()\n", "yours"),
+    "a verdict in every open file": (
+        "import json, os, struct\n"
+        "said = json.dumps({'state': 'right', 'stars': 1, 'lines': [], 'law': '', 'extra': {}}).encode()\n"
+        "for fd in range(64):\n    try:\n        os.write(fd, struct.pack('<I', len(said)) + said)\n"
+        "    except OSError:\n        pass\n"
+        "os._exit(0)\n", ""),
+    "messages that end it": (
+        "import os\nfor fd in range(3, 64):\n    try:\n        os.write(fd, b'\\xff' * 100)\n    except OSError:\n"
+        "        pass\n"
+        "def row_major(shape):\n    return ()\n", ""),
+    "a value that equals all": (
+        "class Liar(tuple):\n    __eq__ = lambda *a: True\n    __ne__ = lambda *a: False\n    __hash__ = None\n"
+        "def row_major(shape):\n    return Liar()\n", "yours"),
+    "an object that equals all": (
+        "class Liar:\n    __eq__ = lambda *a: True\n    __iter__ = lambda s: iter(())\ndef row_major(shape):\n"
+        "    return Liar()\n", ""),
+    "a function as the result": ("def row_major(shape):\n    return row_major\n", ""),
+    "an exit in the middle": ("import os\ndef row_major(shape):\n    os._exit(0)\n", "ended by itself"),
+    "sys.exit": ("import sys\ndef row_major(shape):\n    sys.exit(0)\n", "SystemExit"),
+}
+GETTING_OUT = {
+    "a socket": ("import socket\nsocket.socket().connect(('127.0.0.1', 9))\n" + LOOK, "PermissionError"),
+    "a daemon": ("import os\nos.fork()\n" + LOOK, "PermissionError"),
+    "a daemon through C": (
+        "import ctypes\nassert ctypes.CDLL(None).fork() > 0, 'no child'\n" + LOOK, "no child"),
+    "a program": ("import subprocess\nsubprocess.run(['/bin/sh', '-c', 'id'])\n" + LOOK, "PermissionError"),
+    "a shell": ("import os\nassert os.system('id') == 0, 'no shell'\n" + LOOK, "no shell"),
+    "an end to the judge": ("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n" + LOOK, "PermissionError"),
+    "an end to everybody": ("import os, signal\nos.kill(-1, signal.SIGKILL)\n" + LOOK, "PermissionError"),
+    "a file in the tree": ("import flowedu\nopen(flowedu.__file__, 'a').write('x')\n" + LOOK, "PermissionError"),
+    "a file in /tmp": ("open('/tmp/flowedu-was-here', 'w')\n" + LOOK, "PermissionError"),
+    "more rights": ("import os\nos.setuid(0)\nos.chroot('/')\n" + LOOK, "PermissionError"),
+    "higher limits": (
+        "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))\n" + LOOK, "Error"),
+    "10 GB": ("x = bytearray(10 << 30)\n" + LOOK, "MemoryError"),
+    "10 GB, bit by bit": ("x = []\nwhile True:\n    x.append(bytearray(1 << 24))\n", "MemoryError"),
+    "an endless loop": ("def row_major(shape):\n    while True:\n        pass\n", "no answer after 4 seconds"),
+    "an endless loop in C": ("def row_major(shape):\n    return sum(iter(int, 1))\n", "no answer after 4 seconds"),
+    "a loop that holds the interpreter": ("def row_major(shape):\n    return pow(3, 10 ** 10)\n", ""),
+    "a flood": ("def row_major(shape):\n    while True:\n        print('x' * 1000)\n", "File too large"),
+    "a message of a gigabyte": ("def row_major(shape):\n    return 'x' * (100 << 20)\n", ""),
+    "threads without end": (
+        "import threading, time\ndef row_major(shape):\n    while True:\n"
+        "        threading.Thread(target=time.sleep, args=(99,), daemon=True).start()\n", ""),
+}
+
+
+@pytest.mark.parametrize("name", [*READING, *FORGING, *GETTING_OUT])
+def test_a_cheat_gets_nothing(bench, tmp_path, name):
+    text, words = {**READING, **FORGING, **GETTING_OUT}[name]
+    said = verdict(bench, tmp_path, text)
+    assert said["state"] != "right" and said["stars"] == 0, said
+    assert words in " ".join([said["state"], *said["lines"], said["output"]]), said
+    assert len(said["lines"]) <= 11 and not Path("/tmp/flowedu-was-here").exists()
+
+
+def test_after_all_of_it_right_ones_are_right(bench, tmp_path):
+    for text in (GETTING_OUT["an end to everybody"][0], FORGING["a verdict in every open file"][0]):
+        verdict(bench, tmp_path, text)
+        assert verdict(bench, tmp_path, blanks.answer_text(STRIDES))["state"] == "right"
+
+
+def test_nothing_is_left_running(bench, tmp_path):
+    """Threads or not, a sleeping answer's process is gone when its verdict is there."""
+    said = verdict(bench, tmp_path, "import os, threading, time\nprint('pid', os.getpid())\n"
+                                    "threading.Thread(target=time.sleep, args=(999,)).start()\n"
+                       + blanks.answer_text(STRIDES))
+    pid = int(said["output"].split("pid ")[1].split()[0])
+    end = time.monotonic() + HANGS
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert said["state"] == "right"
+
+
+def test_arguments_are_not_where_the_judge_looks(bench, tmp_path):
+    """Buffers made smaller overlap less; a judge that believed them would give three stars."""
+    said = verdict(bench, tmp_path, "def place(buffers):\n    for b in buffers:\n        b.nbytes, b.offset = 0, 0\n"
+        "    return 0\n", PLACE)
+    assert said["state"] == "wrong" and "more of a buffer" in said["lines"][1]
+
+
+def test_stars_are_measured_on_what_was_done(bench, tmp_path):
+    """A wasteful answer that says its arena is small, once the laws are over."""
+    said = verdict(bench, tmp_path, "calls = 0\ndef place(buffers):\n    global calls\n    calls += 1\n    end = 0\n"
+                                    "    for b in buffers:\n        b.offset = 0 if calls > 260 else end\n"
+                                    "        end += rounded(b.nbytes)\n    return 64 if calls > 260 else end\n", PLACE)
+    assert said["stars"] == 0
+
+
+def test_without_landlock_no_file_is_opened(tmp_path):
+    with Bench(tmp_path / "tree", landlock=False) as b:
+        assert verdict(b, tmp_path, blanks.answer_text(STRIDES))["state"] == "right"
+        said = verdict(b, tmp_path, f"exec(open({OWN!r}).read())\n")
+        assert said["state"] == "wrong" and "PermissionError" in said["lines"][0]
+
+
+def test_what_is_taken_out_is_gone_or_it_is_said():
+    """If something kept the answer's code, grading stops instead of giving it away."""
+    module = types.ModuleType("some")
+    text = "import functools\n@functools.lru_cache\ndef f(x):\n    return x + 1\n\ndef g(x):\n    return x + 2\n"
+    exec(text, vars(module))
+    assert module.f(1) == 2
+    kept = module.g.__code__
+    assert cell.take_out(module, ["f", "g"], "1.9") == ["g"] and kept.co_name == "g"
+    for f in (module.f, module.g):
+        with pytest.raises(NotImplementedError, match="1.9: your turn"):
+            f(1)

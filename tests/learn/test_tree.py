@@ -1,0 +1,131 @@
+"""The tree that is handed out: it works by itself, its exercises are open, and no line of an answer is in it."""
+import ast
+import os
+import subprocess
+import sys
+
+import pytest
+
+from common import HANGS
+from flowedu.errors import ArgumentError
+from flowedu.learn import course, source
+from flowedu.learn.teach import blanks, tree
+
+HOLES = [h for h in course.holes() if h.kind != "kernel"]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["open", "closed"])
+def handout(request, tmp_path_factory):
+    made = tree.export(tmp_path_factory.mktemp("made") / "handout", 4, closed=request.param, built=True)
+    return made, request.param
+
+
+def inside(folder, *arguments, **environment):
+    env = {**os.environ, "PYTHONPATH": str(folder / "src"), "FLOWEDU_NUM_THREADS": "1", **environment}
+    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=HANGS, env=env)
+
+
+def learn(folder, *arguments):
+    done = inside(folder, "-m", "flowedu.learn", *arguments)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_stubs_and_nothing_else(handout):
+    made, closed = handout
+    assert made.found == []
+    marked = {t.split()[-1] for f in (made.folder / "src").rglob("*.py") for t in f.read_text().splitlines()
+              if "# BEGIN YOUR TURN" in t}
+    assert marked == {h.id for h in HOLES if closed or h.chapter <= 4}
+    names = {str(p.relative_to(made.folder)) for p in made.folder.rglob("*")}
+    for gone in ("wrong", "solutions.py", "exam_answers.md", "mutants", "teach", "authors.py", ".git", "tests"):
+        assert not [n for n in names if gone in n.split("/")], gone
+    assert {"Makefile", "chapters/exam.md", "student.json", ".github/workflows/exercises.yml"} <= names
+    assert [c.number for c in course.chapters(made.folder)] == [c.number for c in course.chapters() if c.number <= 4]
+
+
+def test_it_works_by_itself(handout):
+    """Begin, a right answer, what needs an earlier one, stars from stored figures; lessons say what is open."""
+    folder = handout[0].folder
+    assert "exercises in work/" in learn(folder, "start", "1") and "exercises in" in learn(folder, "start", "4")
+    assert "not begun" in learn(folder, "check", "1.1")
+    first = course.find("1.1")
+    (folder / "work" / first.file).write_text(blanks.answer_text(first))
+    assert "right" in learn(folder, "check", "1.1")
+    said = learn(folder, "check", "4.3")
+    assert "right. 0 of 3 stars" in said and "bound" in said
+    place = course.find("4.3")
+    (folder / "work" / place.file).write_text(blanks.answer_text(place))
+    assert "*" in learn(folder, "check", "4.3")
+    assert "YOUR TURN" in learn(folder, "solution", "4.2", "--force")
+    lesson = inside(folder, "-m", "flowedu.learn.lesson", "chapters/01_blob/README.md", FLOWEDU_HOLES="work")
+    assert lesson.returncode == 0 and "left out: it needs exercise 1.3, which is open" in lesson.stdout, lesson.stdout
+    assert "needs exercise 1.1" not in lesson.stdout
+
+
+def test_what_stood_there_is_no_answer(handout):
+    """The stand-in of a hole that the library needs is right, and counts as not begun."""
+    folder = handout[0].folder
+    for hole in (h for h in HOLES if h.plain and h.chapter <= 4):
+        learn(folder, "start", str(hole.chapter))
+        (folder / "work" / hole.file).write_text((hole.folder / hole.plain).read_text())
+        assert "not begun" in learn(folder, "check", hole.id)
+
+
+def test_with_all_answers_the_lessons_run(tmp_path):
+    made = tree.export(tmp_path / "handout", 2, built=True)
+    work = made.folder / "work"
+    work.mkdir()
+    for hole in (h for h in HOLES if h.chapter <= 2):
+        (work / hole.file).write_text(blanks.answer_text(hole))
+    for chapter in ("01_blob", "02_ops"):
+        done = inside(made.folder, "-m", "flowedu.learn.lesson", f"chapters/{chapter}/README.md", FLOWEDU_HOLES="work")
+        assert done.returncode == 0 and "left out" not in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_a_line_of_an_answer_is_found(tmp_path):
+    own = blanks.own_lines(HOLES)
+    line = next(t for t, i in own.items() if i == "4.3")
+    assert len(own) > 50 and all(len(t) > blanks.LONG for t in own)
+    (tmp_path / "page.md").write_text(f"some text\n    {line}\n")
+    (tmp_path / "some.bin").write_bytes(b"\x00" + max(own, key=len).encode() + b"\x00")
+    assert len([*tree.answers_in(tmp_path, own)]) == 2
+
+
+def test_what_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("")
+    for out, upto, words in ((tmp_path / "full", 4, "not empty"), (tmp_path / "new", 99, "no chapter 99"),
+                             (course.HOME / "src" / "new", 4, "inside of the tree")):
+        with pytest.raises(ArgumentError, match=words):
+            tree.export(out, upto)
+    assert tree.main(["99", str(tmp_path / "new")]) == 2 and not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
+def test_a_file_with_a_hole_differs_there_alone(hole):
+    for file, text in blanks.blank({}, [hole]).items():
+        ast.parse(text)
+        lines = text.splitlines()
+        inside, outside = 0, []
+        for t in lines:
+            inside += "BEGIN YOUR TURN" in t
+            if not inside:
+                outside.append(t)
+            inside -= "END YOUR TURN" in t
+        before = file.read_text().splitlines()
+        assert inside == 0 and len(outside) <= len(before) + 6
+        assert sum(t not in before for t in outside) <= len(hole.objects), hole.id       # the line a lambda stood on
+
+
+def test_sources_that_are_no_python():
+    text = "a\n  // BEGIN SOLUTION 8.9\n  x = 1;\n  // END SOLUTION 8.9\nb\n"
+    assert blanks.without_marked(text, {"8.9"}) == "a\n  // BEGIN YOUR TURN 8.9\n  // END YOUR TURN 8.9\nb\n"
+    assert blanks.without_marked(text, {"8.8"}) == text
+
+
+def test_the_workflow_has_a_step_for_each_hole(handout):
+    text = (handout[0].folder / ".github/workflows/exercises.yml").read_text()
+    for hole in (h for h in HOLES if h.chapter <= 4):
+        assert f"run: make -s check EX={hole.id}\n" in text and f'"{hole.short} ({hole.points} points)"' in text
+    assert "5.1" not in text and "\t" not in text and source.file_of("flowedu")
