@@ -57,8 +57,8 @@ def open_holes(upto: int, closed: bool, home: Path = course.HOME) -> list:
 
 def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME, tests: bool = False, built: bool = False,
            holes: Iterable | None = None) -> Tree:
-    """Make the tree. tests: with tests/ and all they look at, not to be handed out; built: with what was compiled (for this machine
-    alone); holes: others than those of the chapters. Raises ArgumentError: `out` is not empty, or there is no such
+    """Make the tree. tests: with tests/ and all they look at, not to be handed out; built: with what was compiled (for this
+    machine alone); holes: others than those of the chapters. Raises ArgumentError: `out` is not empty, or there is no such
     chapter."""
     if out.exists() and any(out.iterdir()):
         raise ArgumentError(f"{out} is not empty", expected="a folder that is not there yet", got=str(out),
@@ -83,7 +83,8 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
             text = texts.get(file)
             if text is None and file.suffix in TEXT:
                 text = blanks.without_marked((home / file).read_text(errors="surrogateescape"), {h.id for h in holes})
-                if not tests and file.parts[0] != "src" and file.suffix != ".md" and any(t.strip() in own for t in text.splitlines()):
+                beside = not tests and file.parts[0] != "src" and file.suffix != ".md"
+                if beside and any(t.strip() in own for t in text.splitlines()):
                     left.append(str(file))
                     continue
             _put(new / file, home / file, text)
