@@ -83,8 +83,8 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
             text = texts.get(file)
             if text is None and file.suffix in TEXT:
                 text = blanks.without_marked((home / file).read_text(errors="surrogateescape"), {h.id for h in holes})
-                told = file.parts[0] != "src" and file.suffix != ".md" and any(t.strip() in own for t in text.splitlines())
-                if told and not tests:
+                beside = not tests and file.parts[0] != "src" and file.suffix != ".md"
+                if beside and any(t.strip() in own for t in text.splitlines()):
                     left.append(str(file))
                     continue
             _put(new / file, home / file, text)
