@@ -17,7 +17,7 @@ INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/la
           "core/values/placeholder.py", "core/graph/plan.py", "core/graph/devices.py", "core/layers/group.py",
           "core/grad/custom.py", "tensor/overwriting.py", "core/trace/calls.py", "distributed/", "oneflow04/job/",
           "oneflow04/custom/", "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py", "optim/lr_scheduler/",
-          "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/",
+          "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/", "learn/laws/",
           "mock/insides/")                                # other libraries' switches: their texts say what they do here
 # of these, users call
 USERS = ("core/ops/tensor.py", "core/ops/arrays.py", "distributed/comm.py", "mock/insides/functionals.py")
@@ -27,6 +27,11 @@ REASONS = {
         "Finder.find_spec(folders)", "Finder.find_spec(target)", "Loader.create_module(spec)", "Loader.get_code(name)")},
     **{f"mock/modules.Finder.{f}": "Python's protocol of imports" for f in (
         "find_spec(folders)", "find_spec(target)")},
+    **{f"learn/teach/cell._FromMemory.{f}": "Python's protocol of imports" for f in (
+        "create_module(spec)", "find_spec(path)", "find_spec(target)")},
+    "learn/teach/cell.judge(hole)": "what judge.judged calls when it has read an answer",
+    "learn/teach/far.Far.load(file)": "in the place of swap.load: the answer is in another process",
+    "learn/teach/far.Far.load(module)": "likewise",
     "autograd/variable.Variable.__new__(volatile)": "PyTorch's does nothing either, since 0.4",
     "mock/insides/functionals.cast(pin_memory)": "what is cast is in main memory, or on the GPU it was on",
     "mock/insides/functionals.layer_norm(begin_params_axis)": "parameters have the shape of what is normalised",

@@ -51,17 +51,20 @@ def mark(hole, state, stars, law="", text="some text"):
 
 def test_half_for_the_laws_the_rest_by_stars():
     strides = course.find("1.1")
-    assert [mark(PLACE, "right", n).score for n in range(4)] == [20, 26.67, 33.33, 40]
-    assert mark(strides, "right", 1).score == 20 and mark(strides, "wrong", 0).score == mark(PLACE, "open", 0).score == 0
+    half = PLACE.points / 2
+    assert len(PLACE.stars) == 3 and not strides.stars
+    assert [mark(PLACE, "right", n).score for n in range(4)] == [round(half + half * n / 3, 2) for n in range(4)]
+    assert mark(strides, "right", 1).score == strides.points
+    assert mark(strides, "wrong", 0).score == mark(PLACE, "open", 0).score == 0
 
 
 def test_what_gradescope_reads():
     said = report.results([mark(PLACE, "right", 2), mark(DEAD, "wrong", 0, "plans.same_values", "no\x1b[31m <b>good</b>")])
-    assert said["score"] == 33.33 and set(said) == {"score", "output", "tests"}
+    assert said["score"] == round(PLACE.points * 5 / 6, 2) and set(said) == {"score", "output", "tests"}
     first, second = said["tests"]
     assert set(first) == {"name", "score", "max_score", "output", "visibility", "tags", "extra_data"}
     assert first["tags"] == ["state:right", "stars:2"] and "law:same_values" in second["tags"]
-    assert second["score"] == 0.0 and second["max_score"] == 20.0 and "\x1b" not in second["output"]
+    assert second["score"] == 0.0 and second["max_score"] == float(DEAD.points) and "\x1b" not in second["output"]
 
 
 def test_a_page_and_junit_are_whole_whatever_was_printed(tmp_path):
@@ -71,7 +74,7 @@ def test_a_page_and_junit_are_whole_whatever_was_printed(tmp_path):
     assert root.get("failures") == root.get("skipped") == "1" and "alert(1)" in root.find(".//failure").text
     text = (tmp_path / "index.html").read_text()
     HTMLParser().feed(text)
-    assert "<script>" not in text and "&lt;ann&gt;: 0 of 60" in text
+    assert "<script>" not in text and f"&lt;ann&gt;: 0 of {PLACE.points + DEAD.points}" in text
     json.loads((tmp_path / "results.json").read_text())
 
 
@@ -109,9 +112,9 @@ def test_a_submission(tmp_path, capsys):
     (work / PLACE.file).write_text(blanks.answer_text(PLACE))
     (work / DEAD.file).write_text(DEAD.wrong()[0].read_text())
     assert grade.main([str(work.parent), "4", "--out", str(tmp_path / "out"), "--seed", "2027"]) == 0
-    assert "40 of 100 points" in capsys.readouterr().out
+    assert f"{PLACE.points} of 100 points" in capsys.readouterr().out
     tests = {t["name"]: t for t in json.loads((tmp_path / "out" / "results.json").read_text())["tests"]}
-    assert tests["4.3 place"]["score"] == 40 and tests["4.3 place"]["extra_data"]["arena"] > 0
+    assert tests["4.3 place"]["score"] == PLACE.points and tests["4.3 place"]["extra_data"]["arena"] > 0
     assert tests["4.4 dead code"]["score"] == 0 and "law 1 of 1" in tests["4.4 dead code"]["output"]
     assert "not handed in" in tests["4.2 the bound"]["output"]
     assert grade.main([str(tmp_path / "nobody"), "4"]) == 2 and grade.main([str(work), "99"]) == 2

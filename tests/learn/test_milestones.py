@@ -88,7 +88,7 @@ def test_an_answer_that_fails_in_a_milestone_is_told_without_a_traceback(tmp_pat
 def test_a_program_that_does_not_end_well(body, said, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(milestone, "PATIENCE", 5)
     (tmp_path / "milestone.py").write_text(f"def main():\n    {body}\n")
-    chapter = course.Chapter(4, "", 1, tmp_path, [], course.Milestone("a title", (), 1))
+    chapter = course.Chapter(4, "", 1, tmp_path, milestone=course.Milestone("a title", (), 1))
     assert milestone.run(Runner(course.HOME, tmp_path / "work"), chapter, library=True) != 0
     assert said in capfd.readouterr().out
 

@@ -95,7 +95,8 @@ def test_a_work_file_says_what_it_needs_to(hole):
     text = stub(hole, file_of(hole.module).read_text())
     assert hole.page in text and (course.HOME / hole.page.partition("#")[0]).exists()
     assert all(c.isalnum() or c in "._-" for c in hole.file), hole.file
-    compile(text, hole.file, "exec")
+    if hole.kind != "kernel":
+        compile(text, hole.file, "exec")
 
 
 def test_names_at_hand():

@@ -136,7 +136,8 @@ def measured(hole, yours: Any, seed: int = 0) -> dict[str, Any]:
     with."""
     module = importlib.import_module(f"flowedu.learn.laws.{hole.laws[0].partition('.')[0]}")
     stored = hole.figures()
-    return getattr(module, f"{hole.functions[0].strip('_')}_stars")(yours, 0 if stored else seed) | stored
+    found = getattr(module, f"{hole.functions[0].strip('_')}_stars")(yours, 0 if stored else seed)
+    return found | stored if stored else found
 
 
 def said(error: BaseException, file: Path) -> dict[str, Any]:
