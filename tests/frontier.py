@@ -23,8 +23,6 @@ TESTS = {
     "tests/test_storage.py::test_eager_training_leaks_nothing": 3,
     "tests/test_storage.py::test_sessions_come_and_go": 4,
     "tests/test_reductions.py::test_in_jobs": 6,
-    "tests/test_chapter4.py::test_solutions_are_right_and_exercises_open": 6,
-    "tests/test_chapter4.py::test_wrong_answers_get_a_hint": 6,
 }
 
 
