@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from common import HANGS
-from flowedu.learn import course, source
+from flowedu.learn import authors, course, source
 from flowedu.learn.teach import blanks, cell
-from flowedu.learn.teach.bench import Bench
+from flowedu.learn.teach.bench import Bench, _children
 
 STRIDES, PLACE = course.find("1.1"), course.find("4.3")
 OWN = str(source.file_of(STRIDES.module))
@@ -194,3 +194,30 @@ def test_what_is_taken_out_is_gone_or_it_is_said():
     for f in (module.f, module.g):
         with pytest.raises(NotImplementedError, match="1.9: your turn"):
             f(1)
+
+
+# ---- kernels
+KERNEL = course.find("8.4")
+STAYS = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(100000)
+"""
+
+
+def test_kernels_are_judged_behind_walls(bench, tmp_path):
+    """Compiled and run there; a wrong one dies by its law; files and network are out of reach."""
+    assert verdict(bench, tmp_path, authors.library(KERNEL), KERNEL)["state"] == "right"
+    wrong = KERNEL.wrong()[0].read_text()
+    said = verdict(bench, tmp_path, wrong, KERNEL)
+    assert said["state"] == "wrong" and said["law"] and said["law"] in wrong.splitlines()[0]
+    for cheat in ("open('/etc/passwd')", "__import__('socket').socket()", f"open({str(course.HOME / 'README.md')!r}, 'a')"):
+        said = verdict(bench, tmp_path, f"{authors.library(KERNEL)}\n{cheat}\n", KERNEL)
+        assert said["state"] == "wrong" and "PermissionError" in "".join(said["lines"]) + said["output"], said
+
+
+def test_no_process_of_a_kernel_stays(bench, tmp_path):
+    before = _children()
+    said = verdict(bench, tmp_path, authors.library(KERNEL) + STAYS, KERNEL)
+    assert said["state"] == "right" and _children() <= before

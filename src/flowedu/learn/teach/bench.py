@@ -7,6 +7,7 @@ a judge in a process of its own, so that neither can harm what comes next.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import json
 import marshal
@@ -37,7 +38,19 @@ SECONDS, MEMORY = 10.0, 1 << 30                    # for each hole; memory is wh
 PATIENCE = 6                                       # seconds on the clock for each of work: the machine may be busy
 # Of learn/ in the cell; of this folder.
 LEARN = {"__init__.py", "swap.py", "course.py", "judge.py", "source.py", "laws"}
+_CHILD_SUBREAPER = 36                              # of <sys/prctl.h>
 THERE = ("__init__.py", "cell.py", "far.py", "wire.py", "walls.py")
+
+
+def _adopting() -> set[int]:
+    """From here on the orphans of what this process starts are its own children (Linux); those it has now."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
+    return _children()
+
+
+def _children() -> set[int]:
+    return {int(pid) for f in Path("/proc/self/task").glob("*/children") for pid in f.read_text().split()}
 
 
 def closed_package(folder: Path, holes: Iterable) -> Path:
@@ -181,6 +194,7 @@ class Bench:
 
     def _kernel(self, hole, file: Path, seed: int) -> dict[str, Any]:
         """Behind walls, with compilers."""
+        others = _adopting()
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-m", "flowedu.learn.teach.shut", hole.id, str(file), folder, str(seed)]
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -190,6 +204,10 @@ class Bench:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+            while left := _children() - others:        # of whoever left its group; an orphan's own come here next
+                for pid in left:
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
             try:
                 return _believed(json.loads(Path(folder, "verdict.json").read_text()), hole)
             except (OSError, ValueError):

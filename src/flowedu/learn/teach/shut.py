@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,16 +22,22 @@ READ = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/dev/null", "/dev
 
 
 def main(arguments: Sequence[str]) -> None:
+    from flowedu.cuda.sim.build import library
     from flowedu.learn.teach.bench import packages
     id, file, scratch, seed = arguments
     to = Path(scratch).resolve()
-    hole = course.find(id)
-    os.environ.update({"TMPDIR": str(to), "HOME": str(to), "FLOWEDU_CACHE": str(to / "cache"), "GRADE_SPEED":
+    hole, answer = course.find(id), to / Path(file).name
+    answer.write_bytes(Path(file).read_bytes())
+    simulator, home = library().parent.resolve(), course.HOME
+    os.environ.update({"TMPDIR": str(to), "HOME": str(to), "XDG_CACHE_HOME": str(to / "cache"), "GRADE_SPEED":
                        os.environ.get("GRADE_SPEED", "0")})
-    home = course.HOME
+    tempfile.tempdir = str(to)                     # it may have looked before
+    if simulator.exists():                         # a cache of its own, with what was set up before
+        library().parent.parent.mkdir(parents=True)
+        library().parent.symlink_to(simulator)
     shut_in([*map(Path, READ), *packages(), home / "src", home / "chapters", home / ".venv", home / "pyproject.toml",
-             Path(sys.prefix), Path(sys.base_prefix)], [to, Path("/dev/null")], output=64 << 20, programs=True)
-    verdict = limits.judged(hole, Path(file).resolve(), home, int(seed))
+             simulator, Path(sys.prefix), Path(sys.base_prefix)], [to, Path("/dev/null")], output=64 << 20, programs=True)
+    verdict = limits.judged(hole, answer, home, int(seed))
     (to / "verdict.new").write_text(json.dumps(verdict))
     (to / "verdict.new").rename(to / "verdict.json")
 

@@ -116,8 +116,8 @@ def _seccomp(programs: bool, opens: bool) -> None:
     give = lambda k: struct.pack("<HBBI", 0x06, 0, 0, k)
     refuse, allow = give(0x50000 | EPERM), give(0x7FFF0000)
     names = {**CALLS, **({} if opens else OPENS)}
-    if programs:                                   # compilers: of their own group, which is ended as one
-        for name in ("fork", "vfork", "execve", "prlimit64", "recvmsg", "kill", "tgkill"):
+    if programs:                                   # compilers, and who ends them as a group
+        for name in ("fork", "vfork", "execve", "prlimit64", "setrlimit", "setsid", "setpgid", "recvmsg", "kill", "tgkill"):
             names.pop(name, None)
     code = [load(4), equal(arch, 1, 0), give(0x80000000), load(0)]
     if column == 0:                                # the other way to count system calls on x86
