@@ -54,6 +54,7 @@ def test_half_for_the_laws_the_rest_by_stars():
     half = PLACE.points / 2
     assert len(PLACE.stars) == 3 and not strides.stars
     assert [mark(PLACE, "right", n).score for n in range(4)] == [round(half + half * n / 3, 2) for n in range(4)]
+    assert mark(PLACE, "right", 2)._replace(of=2).score == PLACE.points
     assert mark(strides, "right", 1).score == strides.points
     assert mark(strides, "wrong", 0).score == mark(PLACE, "open", 0).score == 0
 

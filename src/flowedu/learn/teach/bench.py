@@ -337,6 +337,7 @@ def _believed(said: Any, hole) -> dict[str, Any]:
         extra = {str(k)[:40]: v for k, v in said["extra"].items() if type(v) in (int, float)}
         return {"state": {"right": "right", "open": "open"}.get(said["state"], "wrong"), "lines": text, "output": "",
                 "stars": max(0, min(int(said["stars"]), max(1, len(hole.stars)))),
+                "of": max(int(said["stars"]), min(int(said.get("of") or len(hole.stars)), len(hole.stars))),
                 "title": str(said.get("title", ""))[:100],
                 "law": said["law"] if said["law"] in hole.laws else "", "seconds": float(said["seconds"]),
                 "extra": {**extra, "together": True}}

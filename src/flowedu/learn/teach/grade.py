@@ -56,7 +56,8 @@ def graded(bench: Bench, folder: Path, out: Path, holes: Sequence, seed: int, na
         verdict = bench.judged(hole, file, seed)
         text = "\n".join(runner.told(hole, verdict, Path("work", hole.file)))
         extra = {**verdict["extra"], "seconds": verdict["seconds"], "hints": submission.hints(folder, hole)}
-        marks.append(report.Mark(hole, verdict["state"], verdict["stars"], verdict["law"], text, extra))
+        marks.append(report.Mark(hole, verdict["state"], verdict["stars"], verdict["law"], text, extra,
+                                 verdict.get("of", 0)))
     report.write(out, marks, name)
     report.put(out / "key", submission.key(work, holes, seed))
     return marks

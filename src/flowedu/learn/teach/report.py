@@ -15,7 +15,8 @@ auto; font-size: 14px } .right { color: #14632c } .wrong { color: #a61b1b } .ope
 
 
 class Mark(NamedTuple):
-    """What one exercise got. text: as the student's runner would say it."""
+    """What one exercise got. text: as the student's runner would say it; of: how many stars there were to get (0: all; a
+    kernel's for time do not count on a machine that others use)."""
 
     hole: Any
     state: str
@@ -23,13 +24,14 @@ class Mark(NamedTuple):
     law: str
     text: str
     extra: dict[str, Any]
+    of: int = 0
 
     @property
     def score(self) -> float:
         """Half of the points for the laws, the rest by stars; where there are no stars, all for the laws."""
         if self.state != "right":
             return 0.0
-        share = 0.5 + 0.5 * self.stars / len(self.hole.stars) if self.hole.stars else 1.0
+        share = 0.5 + 0.5 * self.stars / (self.of or len(self.hole.stars)) if self.hole.stars else 1.0
         return round(self.hole.points * share, 2)
 
 
