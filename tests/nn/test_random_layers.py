@@ -92,6 +92,16 @@ def test_dropout2d_takes_a_single_image_for_a_batch_of_lines():
     assert (kept == kept[..., :1]).all() and abs(kept.mean() - 0.5) < 0.05 and not (kept == kept[:, :1]).all()
 
 
+def test_dropout2d_of_rows_drops_single_elements_and_says_so():
+    flow.manual_seed(0)
+    with pytest.warns(UserWarning, match="2-D input"):
+        y = F.dropout2d(flow.ones(60, 70), 0.25).numpy()
+    np.testing.assert_allclose(y[y != 0], 1 / 0.75, rtol=1e-6)
+    assert abs((y == 0).mean() - 0.25) < 0.03 and len({row.tobytes() for row in y}) == 60
+    with pytest.warns(UserWarning, match="2-D input"):
+        assert nn.Dropout2d(0.25).eval()(flow.ones(2, 3)).numpy().min() == 1
+
+
 @pytest.mark.parametrize("way", WAYS)
 @given(data=st.data())
 def test_alpha_dropout(way, data):

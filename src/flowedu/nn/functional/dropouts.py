@@ -1,6 +1,7 @@
 """Dropout in its kinds."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 from flowedu.core.ops.define import REGISTRY
@@ -58,7 +59,10 @@ def _of_channels(n: int):
 
     def f(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
         ranks = (n + 1, n + 2) if n != 2 else (3, 4)
-        if input.ndim not in ranks:
+        if n == input.ndim == 2:                           # as PyTorch does, which says the same
+            warnings.warn("dropout2d: received a 2-D input, (N, C): single elements are dropped, as dropout does",
+                          stacklevel=2)
+        elif input.ndim not in ranks:
             raise ShapeError(f"{what}: Expected {ranks[0]}D or {ranks[1]}D input, but received a {input.ndim}D input",
                              expected=f"(N, C, {', '.join('DHW'[3 - n:])}) or without N", got=str(tuple(input.shape)),
                              fix="F.dropout drops single elements of any shape")
