@@ -1,6 +1,7 @@
 """Whatever a work file, its folder or the state file is: one clear line, nothing lost, and the next check works."""
 import json
 import os
+import re
 import pty
 import resource
 import signal
@@ -62,11 +63,11 @@ def command(work, *arguments, **more):
     (b"class A:\n    def __repr__(self): raise ValueError('no repr')\ndef row_major(shape):\n    return A()\n", "no repr"),
     (b"import sys\nsys.stdout.close(); sys.stderr.close()\ndef row_major(shape):\n    return ()\n", "smallest case"),
     (b"import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()\n"
-     b"def row_major(shape):\n    return ()\n", "smallest case"),
+     b"def row_major(shape):\n    return ()\n", "smallest case|no answer after"),      # it takes turns with the judge
 ])
 def test_a_work_file_of_any_kind(runner, content, words):
     right, said = said_of(runner, content)
-    assert not right and words in said, said
+    assert not right and re.search(words, said), said
     assert runner.file(STRIDES).read_bytes() == content                # what was written stays
     assert said_of(runner, RIGHT.encode())[0]
 
