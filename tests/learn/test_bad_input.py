@@ -1,8 +1,8 @@
 """Whatever a work file, its folder or the state file is: one clear line, nothing lost, and the next check works."""
 import json
 import os
-import re
 import pty
+import re
 import resource
 import signal
 import subprocess
