@@ -70,3 +70,18 @@ def test_aliases():
 def test_the_job_whose_body_runs_has_a_description():
     with pytest.raises(NotImplementedError):
         flow.current_global_function_desc()
+
+
+@pytest.mark.parametrize("kind", [d for d in flow.dtypes() if d.code >= 0], ids=lambda d: d.name)
+def test_questions_about_what_a_program_is_given(kind):
+    x = flow.ones(2, 3).to(kind)
+    assert flow.is_tensor(x) and flow.numel(x) == x.numel() == 6
+    assert flow.is_floating_point(x) == x.is_floating_point() == ("float" in kind.name)
+    assert flow.is_nonzero(x[0, 0]) and not flow.is_nonzero(flow.zeros(1).to(kind))
+    assert not (x.is_xpu or x.is_mps or x.is_mkldnn or x.is_nested)
+
+
+def test_what_is_no_tensor():
+    assert not any(map(flow.is_tensor, (1, [1.0], np.ones(2), None, flow.Tensor)))
+    with pytest.raises(RuntimeError, match="one value"):
+        flow.is_nonzero(flow.ones(2))

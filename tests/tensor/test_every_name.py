@@ -18,7 +18,8 @@ FUNCTIONS = {
     "tensor/test_printing.py": "set_printoptions",
     "tensor/test_attributes.py": "broadcast_add broadcast_div broadcast_mul broadcast_sub current_global_function_desc "
                                  "device_prior_placement fixed_placement randint_like set_cache image_resize "
-                                 "image_target_resize consistent_user_op_module_builder",
+                                 "image_target_resize consistent_user_op_module_builder is_floating_point is_nonzero "
+                                 "is_tensor",
     "test_array_ops.py": "acc assign broadcast_like broadcast_to_compatible_with constant_scalar dynamic_reshape "
                          "elem_cnt identity_n reshape_like pack reverse slice slice_update slice_v2 unpack "
                          "clip_by_scalar",
@@ -65,7 +66,8 @@ METHODS = {
     "cuda/test_engine_memory.py": "record_stream",
     "dist/test_spmd.py": "check_meta_consistency placement sbp to_global to_local",
     "tensor/test_random.py": "bernoulli multinomial",
-    "tensor/test_attributes.py": "H is_cpu is_eager is_global is_lazy is_local is_meta is_quantized is_sparse layout "
+    "tensor/test_attributes.py": "H is_cpu is_eager is_global is_lazy is_local is_meta is_mkldnn is_mps is_nested "
+                                 "is_quantized is_sparse is_xpu layout "
                                  "ndimension nelement new_empty output_nr to_consistent",
     "test_tensor.py": "dim dtype ndim shape",
     "dist/test_global_tensors.py": "global_to_global local_to_global",

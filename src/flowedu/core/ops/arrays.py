@@ -35,7 +35,7 @@ def copied(a, kind: dt.dtype | None = None) -> Tensor:
     """A tensor with a copy of an array's numbers, as `kind` (None: as they are)."""
     a = np.asarray(a)
     kind = kind or dt.as_dtype(a.dtype)
-    if kind.numpy is None:                                        # bfloat16: by way of float32
+    if kind.numpy is None or kind.code < 0:                       # bfloat16: by way of float32; char: refused there
         return cast(copied(a, dt.float32), kind)
     with np.errstate(all="ignore"):
         return over(np.array(a, dtype=kind.numpy, order="C", copy=True), kind, Tensor)

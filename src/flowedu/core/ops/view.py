@@ -135,8 +135,14 @@ def _check_assign(value, ref):
         raise ShapeError("assign: value does not fit", expected=f"{ref}", got=f"{value}")
 
 
+def _of_numbers(dtype):
+    if dtype.code < 0:                                     # no kernel would know how large its elements are
+        raise DTypeError(f"cast: {dtype!r} has no array form", expected="a numeric dtype", got=repr(dtype))
+    return dtype
+
+
 cast = define(
-    "cast(x, *, dtype) -> y", Meaning(_same, lambda x, dtype: x.astype(dtype.numpy), dtype=lambda dtype: dtype),
+    "cast(x, *, dtype) -> y", Meaning(_same, lambda x, dtype: x.astype(dtype.numpy), dtype=_of_numbers),
     Kernel("cast", contiguous=False), Split(linear=["x"]), Laws([dict(shapes=[(6, 12)], dtype=float32)], float_only=False),
     grad={"x": lambda dy, x_dtype: cast(dy, dtype=x_dtype)})
 def check_number(what: str, value, dtype) -> None:
