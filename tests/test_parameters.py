@@ -21,6 +21,8 @@ ALLOWED = {
     ("nn/modules/conv.py", "__init__"): SHARED,
     ("nn/modules/rnn.py", "_build"): SHARED,
     ("nn/modules/attention.py", "_build"): SHARED,
+    ("nn/modules/attention.py", "forward"): "of nn.Transformer: masks, by the names PyTorch gave them",
+    ("show/svg.py", "box"): "where it is, and how it looks, most of that by name",
     ("core/sbp/choose.py", "choose"): "a question about a call, most of it by name; inside it is one Question",
     ("distributed/auto/search.py", "automatic"): "what a search is given and its limits, most of them by name",
     ("core/ops/entry.pxi", "__cinit__"): "what C keeps of a call, handed over once",

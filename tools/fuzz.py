@@ -37,7 +37,7 @@ LISTS = ["()", "[]", "(1,)", "(0, 1)", "(2, 3)", "(2, -1)", "[1, 1]", "(2**62, 2
          "(0.5, 2)", "[None]", "['x']", "(1,) * 30", "[[1, 2], [3]]", "(-1, -1)"]
 OTHERS = ["None", "'x'", "''", "'mean'", "'sum'", "object()", "np.ones(2)", "np.float32(2)", "flow.float32",
           "flow.int8", "{}", "[flow.ones(2, 3)] * 2", "(flow.ones(2), flow.ones(3))", "slice(None)", "b'x'", "1j",
-          "lambda x: x", "range(3)"]
+          "lambda x: x", "range(3)", "flow.char", "flow.record", "flow.tensor_buffer"]
 SIZED = ("dim", "axis", "axes", "n", "k", "size", "shape", "num", "kernel_size", "stride", "padding", "dilation",
          "groups", "start", "end", "steps", "offset", "bins", "repeats", "sections", "features", "channels", "depth",
          "shift", "length")
@@ -45,7 +45,7 @@ NUMERIC = ("p", "eps", "alpha", "beta", "value", "low", "high", "mean", "std", "
            "weight_decay")
 # What these do is no computation: they end the process, talk to others, write files, or change what later calls do; or they
 # make as many layers as they are told to.
-LEFT_OUT = set("""TransformerDecoder TransformerEncoder clear_default_session empty_cache enable_eager_execution
+LEFT_OUT = set("""Transformer TransformerDecoder TransformerEncoder clear_default_session empty_cache enable_eager_execution
     from_dlpack global_function load load_graph
     manual_seed register_hook save save_graph seed set_cache set_default_dtype set_default_tensor_type
     set_deterministic_debug_mode set_grad_enabled set_num_threads set_printoptions set_rng_state share_memory_
