@@ -63,7 +63,7 @@ def command(work, *arguments, **more):
     (b"class A:\n    def __repr__(self): raise ValueError('no repr')\ndef row_major(shape):\n    return A()\n", "no repr"),
     (b"import sys\nsys.stdout.close(); sys.stderr.close()\ndef row_major(shape):\n    return ()\n", "smallest case"),
     (b"import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()\n"
-     b"def row_major(shape):\n    return ()\n", "smallest case|no answer after"),      # it takes turns with the judge
+     b"def row_major(shape):\n    return ()\n", "smallest case|no answer after|GiB of memory"),   # a race
 ])
 def test_a_work_file_of_any_kind(runner, content, words):
     right, said = said_of(runner, content)

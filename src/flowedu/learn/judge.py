@@ -13,6 +13,7 @@ import inspect
 import json
 import sys
 import textwrap
+import threading
 import time
 import traceback
 import types
@@ -211,6 +212,7 @@ def main(arguments: list[str]) -> None:
     from flowedu.learn import course, laws
     home, id, file, result, seed = arguments[:5]
     laws.NOTE = Path(f"{result}.case")
+    threading.excepthook = lambda e: print(f"a thread of yours: {e.exc_type.__name__}: {e.exc_value}", flush=True)
     with open(f"{result}.where", "w") as where:
         if len(arguments) > 5:                     # when the time is up, it says at which line
             faulthandler.dump_traceback_later(max(0.1, float(arguments[5]) - time.time()), file=where)
