@@ -136,7 +136,7 @@ def _check_assign(value, ref):
 
 
 def _of_numbers(dtype):
-    if dtype.code < 0:                                     # no kernel would know how large its elements are
+    if getattr(dtype, "code", 0) < 0:                      # no kernel would know how large its elements are
         raise DTypeError(f"cast: {dtype!r} has no array form", expected="a numeric dtype", got=repr(dtype))
     return dtype
 
