@@ -1,5 +1,6 @@
 """The tree that is handed out: it works by itself, its exercises are open, and no line of an answer is in it."""
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -129,3 +130,13 @@ def test_the_workflow_has_a_step_for_each_hole(handout):
     for hole in (h for h in HOLES if h.chapter <= 4):
         assert f"run: make -s check EX={hole.id}\n" in text and f'"{hole.short} ({hole.points} points)"' in text
     assert "5.1" not in text and "\t" not in text and source.file_of("flowedu")
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_of_the_whole_course_no_line_of_an_answer_is_handed_out(tmp_path, closed):
+    """Kernels among the exercises: their stubs are there, their answers are not."""
+    made = tree.export(tmp_path / "handout", course.chapters()[-1].number, closed=closed)
+    there = {p.name for p in (made.folder / "chapters" / "08_kernels").iterdir()}
+    assert not made.found and "stubs" in there and not there & {"answers", "wrong"}
+    figures = json.loads((made.folder / "student.json").read_text())["figures"]
+    assert {h.id for h in course.holes() if h.stars and h.kind != "kernel"} == set(figures)
