@@ -1,6 +1,7 @@
 """No internal function has more than 8 parameters: beyond that it wants a struct, or an object with a name."""
 import ast
 import re
+import types
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,8 @@ def _public() -> set[str]:
     spaces = [flow, flow.Tensor, flow.autograd, flow.data, flow.image, flow.layers, flow.linalg, flow.math, flow.nn,
               flow.nn.functional, flow.nn.init, flow.optim, flow.optim.lr_scheduler, flow.optimizer, flow.random,
               flow.utils.data]
-    return {name for space in spaces for name in dir(space) if not name.startswith("_")}
+    return {name for space in spaces for name in dir(space) if not name.startswith("_")
+            and not isinstance(vars(space).get(name), types.ModuleType)}       # which may have been imported, or not
 
 
 def python_functions(text: str):
