@@ -1,7 +1,8 @@
 # `make` lists the targets. Each sets up .venv and builds what it needs; what is up to date is not done again.
 #
 # Files under .venv/stamps and build/stamps remember what was done: make compares their dates with pyproject.toml,
-# setup.py and the Cython and C sources. Output of pip and the compilers goes to build/logs and is shown on failure.
+# setup.py and the Cython and C sources. What is then compiled again is decided by contents (tools/build_once.py).
+# Output of pip and the compilers goes to build/logs and is shown on failure.
 
 PYTHON ?= python3
 ARGS   ?=
@@ -15,9 +16,12 @@ QUIETLY := tools/quietly
 PIP     := $(PY) -m pip --disable-pip-version-check install -q
 NEEDS    = $(PY) tools/requirements.py
 
-NATIVE  := setup.py $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h')
+NATIVE  := setup.py tools/build_once.py src/flowedu/_kernels/processor.py $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h')
 SCRIPTS := $(shell find src -name '*.py')
-BUILT   := build/stamps/built
+# Kernels for the instruction set that runs here (its stamp names the processor: a folder may move to another machine);
+# tests and wheels have all of them.
+BUILT   := build/stamps/built-$(shell grep -s -m 1 ^flags /proc/cpuinfo | cksum | cut -d ' ' -f 1)
+ALL     := build/stamps/built-all
 DEBUG   := build/stamps/debug
 # The link from .venv to src/ holds this folder's full path, so a moved or copied folder needs a new one.
 LINK    := $(STAMPS)/linked-$(shell pwd | cksum | cut -d ' ' -f 1)
@@ -95,22 +99,22 @@ book: $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  #
 	@echo "the book is in build/book/html/index.html"
 
 # Without arguments the CUDA kernels, too, in the simulator, where that can be set up.
-test: $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)
+test: $(ALL) $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)
 	@$(PY) -m pytest -n 2 $(ARGS)
 	@if [ -n "$(ARGS)" ]; then :; \
 	elif $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory test-cuda; \
 	elif [ -n "$$CI" ]; then exit 1; \
 	else echo "The tests above passed. Those of CUDA kernels were left out: their simulator could not be set up."; fi
 
-test-torch: $(READY) $(STAMPS)/test peers  ## run the tests that compare with PyTorch, if it can be installed
+test-torch: $(ALL) $(READY) $(STAMPS)/test peers  ## run the tests that compare with PyTorch, if it can be installed
 	@if $(PY) -c "import torch" 2>/dev/null; then $(PY) -m pytest -n 2 -m torch $(ARGS); \
 	else echo "PyTorch is not here: nothing to compare with"; fi
 
-test-mpi: $(READY) $(STAMPS)/test peers  ## run the tests that start several processes, if MPI can be installed
+test-mpi: $(ALL) $(READY) $(STAMPS)/test peers  ## run the tests that start several processes, if MPI can be installed
 	@if $(PY) -c "import mpi4py" 2>/dev/null; then $(PY) -m pytest -m mpi tests/dist $(ARGS); \
 	else echo "mpi4py is not here: nothing was run on several processes"; fi
 
-test-cuda: $(READY) $(STAMPS)/test $(CUDA)  ## run CUDA kernels in the simulator, with every check (no GPU needed)
+test-cuda: $(ALL) $(READY) $(STAMPS)/test $(CUDA)  ## run CUDA kernels in the simulator, with every check (no GPU needed)
 	@FLOWEDU_CUDA=sim $(PY) -m pytest -n 2 tests/cuda $(ARGS)
 
 # Large, and not to be had everywhere, so `make test` does without; in CI their absence is a failure.
@@ -122,7 +126,7 @@ peers: $(STAMPS)/base  ## install what tests compare with (PyTorch) and start pr
 fuzz: $(READY)  ## random calls with nonsense arguments, in child processes (ARGS="--seconds 120 --seed 1")
 	@$(PY) tools/fuzz.py $(ARGS)
 
-mutants: $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants and see the tests fail (long; ARGS="--only relu")
+mutants: $(ALL) $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants and see the tests fail (long; ARGS="--only relu")
 	@$(PY) tools/mutants.py $(ARGS)
 
 lint: $(STAMPS)/lint  ## check the style of the Python code
@@ -139,7 +143,7 @@ bench-gpu: $(READY) $(CUDA)  ## compare speed with cuBLAS, copies and PyTorch on
 counters: $(READY) $(CUDA)  ## what kernels of the GPU load, store and wait for, counted in the simulator
 	@FLOWEDU_CUDA=sim $(PY) benchmarks/counters.py $(ARGS)
 
-build: $(READY)  ## compile the kernels (only what changed)
+build: $(ALL) $(READY)  ## compile the kernels for all instruction sets (only what changed)
 	@echo "flowedu is built and linked into $(VENV)"
 
 build-debug: $(DEBUG)  ## compile with bounds checks and the address and undefined-behaviour sanitizers
@@ -174,12 +178,19 @@ $(STAMPS)/base: $(PY) pyproject.toml
 
 $(BUILT): $(STAMPS)/base $(NATIVE)
 	@$(PY) tools/check_machine.py compiler
-	@$(QUIETLY) build "building the kernels (minutes the first time, later only what changed)" $(PY) setup.py -q build_ext --inplace
+	@FLOWEDU_BUILD_ISA=native $(QUIETLY) build "building the kernels (a minute the first time, later only what changed)" \
+	    $(PY) setup.py -q build_ext --inplace
 	@mkdir -p $(@D) && touch $@
 
-# pip finds every kernel up to date and only writes the link.
+$(ALL): $(STAMPS)/base $(NATIVE)
+	@$(PY) tools/check_machine.py compiler
+	@$(QUIETLY) build "building the kernels for all instruction sets (two minutes the first time, later only what changed)" \
+	    $(PY) setup.py -q build_ext --inplace
+	@mkdir -p $(@D) && touch $@ $(BUILT)
+
+# pip runs setup.py, too, which finds what is compiled: it only writes the link.
 $(LINK): $(PY) pyproject.toml | $(BUILT)
-	@$(QUIETLY) link "linking flowedu into $(VENV)" $(PIP) --no-deps --no-build-isolation -e .
+	@FLOWEDU_BUILD_ISA=native $(QUIETLY) link "linking flowedu into $(VENV)" $(PIP) --no-deps --no-build-isolation -e .
 	@mkdir -p $(@D) && touch $@
 
 # Headers, simulator and PyCUDA; again when a file of the simulator has changed.
@@ -196,5 +207,5 @@ $(STAMPS)/%: $(STAMPS)/base
 $(DEBUG): $(STAMPS)/base $(NATIVE) $(SCRIPTS)
 	@$(PY) tools/check_machine.py compiler
 	@FLOWEDU_DEBUG=1 $(QUIETLY) build-debug "building the debug kernels (minutes the first time, later only what changed)" \
-	    $(PY) setup.py -q build --build-lib build/debug --build-temp build/debug-objects
+	    $(PY) setup.py -q build --build-lib build/debug
 	@mkdir -p $(@D) && touch $@

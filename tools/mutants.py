@@ -64,10 +64,9 @@ class Copy:
             if (ROOT / name).is_file():
                 target = at / name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, target)            # with its date: what is built stays up to date
-        for folder in ("cython", *(p.name for p in (ROOT / "build").glob("temp*"))):
-            if (ROOT / "build" / folder).is_dir():
-                shutil.copytree(ROOT / "build" / folder, at / "build" / folder)
+                shutil.copy2(ROOT / name, target)
+        if (kept := ROOT / "build" / "kernels").is_dir():        # what is built stays up to date
+            shutil.copytree(kept, at / "build" / "kernels")
 
     def run(self, tests: str, needs: list[str], planted: str = "") -> tuple[int, str]:
         """pytest's exit status (1: tests failed) and the end of its output; a run past the limit counts as failed."""

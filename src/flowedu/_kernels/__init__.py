@@ -12,22 +12,9 @@ import importlib
 import importlib.util
 import os
 
+from .processor import NEEDS, ORDER, best, cpu_flags
+
 HERE = os.path.dirname(__file__)
-ORDER = ("v4", "v3", "base")
-NEEDS = {"v4": {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"}, "v3": {"avx2", "fma", "bmi2", "f16c"},
-         "base": set()}
-
-
-def cpu_flags() -> set[str]:
-    """The processor's instruction-set flags; empty where the system does not tell (then `base` is used)."""
-    try:
-        with open("/proc/cpuinfo") as lines:
-            for line in lines:
-                if line.startswith("flags"):
-                    return set(line.partition(":")[2].split())
-    except OSError:
-        pass
-    return set()
 
 
 def compiled(isa: str) -> list[str]:
@@ -42,17 +29,15 @@ def choose_isa() -> str:
     forced = os.environ.get("FLOWEDU_ISA")
     if forced and forced not in here:
         raise ImportError(f"FLOWEDU_ISA={forced!r} is not built; built here: {sorted(here) or 'nothing'}")
-    machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
-    flags = cpu_flags() if machine.lower() in ("x86_64", "amd64") else set()
     if forced:
-        lacks = NEEDS[forced] - flags
+        lacks = NEEDS[forced] - cpu_flags()
         if lacks:                                                # it would die of an illegal instruction
             raise ImportError(f"FLOWEDU_ISA={forced!r}: this processor lacks {', '.join(sorted(lacks))}")
         return forced
-    for isa in ORDER:
-        if isa in here and NEEDS[isa] <= flags:
-            return isa
-    raise ImportError("flowedu's kernels are not compiled. In a checkout run `make build`; it needs gcc.")
+    if chosen := best(here, cpu_flags()):
+        return chosen
+    raise ImportError("flowedu's kernels are not compiled" + (f" for this processor, only {sorted(here)}" if here else "") +
+                      ". In a checkout run `make build`; it needs gcc.")
 
 
 def openblas() -> tuple[int, int]:

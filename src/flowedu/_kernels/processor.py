@@ -1,0 +1,29 @@
+"""Which instruction sets kernels are compiled for, and which of them this processor has.
+
+Needs nothing but the standard library: setup.py reads it, too, before anything is compiled.
+"""
+import os
+
+ORDER = ("v4", "v3", "base")                        # the best first
+NEEDS = {"v4": {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"}, "v3": {"avx2", "fma", "bmi2", "f16c"},
+         "base": set()}
+
+
+def cpu_flags() -> set[str]:
+    """The processor's instruction-set flags; empty where the system does not tell (then `base` is used)."""
+    machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
+    if machine.lower() not in ("x86_64", "amd64"):
+        return set()
+    try:
+        with open("/proc/cpuinfo") as lines:
+            for line in lines:
+                if line.startswith("flags"):
+                    return set(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return set()
+
+
+def best(of: set[str], flags: set[str]) -> str | None:
+    """The best of these instruction sets for a processor with these flags; None where it has none of them."""
+    return next((isa for isa in ORDER if isa in of and NEEDS[isa] <= flags), None)

@@ -1,0 +1,61 @@
+"""A kernel is compiled once: not again by the link, in a copied folder, or because another kernel's header changed."""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "build" / "kernels"
+pytestmark = pytest.mark.skipif(not KEPT.is_dir() or os.environ.get("FLOWEDU_DEBUG") == "1",
+                                reason="these kernels were not built by make in this folder")
+
+
+def compiled(folder: Path, *command: str) -> set[str]:
+    """The names of the shared objects that the command made anew."""
+    def dates() -> dict[Path, int]:
+        return {p: p.stat().st_mtime_ns for part in ("src", "build/kernels") for p in (folder / part).rglob("*.so")}
+
+    before = dates()
+    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True,
+                          env={**os.environ, "FLOWEDU_BUILD_ISA": "native"})
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return {p.name.partition(".")[0] for p, date in dates().items() if date != before.get(p)}
+
+
+BUILD = ("setup.py", "-q", "build_ext", "--inplace")
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Path:
+    """This checkout with what is built, in a folder with a space in its name; every file's date is now."""
+    folder = tmp_path_factory.mktemp("a copy") / "flow edu"
+    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                           capture_output=True, text=True, check=True).stdout.split("\0")
+    built = [str(p.relative_to(ROOT)) for p in [*(ROOT / "src").rglob("*.so"), *KEPT.rglob("*")]]
+    for name in {*names, *built} - {""}:
+        if (ROOT / name).is_file() and name.startswith(("src/", "tools/", "build/", "setup.py", "pyproject", "README.md")):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+    return folder
+
+
+def test_a_copied_folder_compiles_nothing(copy):
+    assert compiled(copy, *BUILD) == set()
+
+
+def test_a_header_compiles_what_includes_it_and_no_more(copy):
+    header = copy / "src/flowedu/_kernels/ops/philox.h"
+    includes = {p.stem for p in (copy / "src").rglob("*.pyx") if "philox.h" in p.read_text()}
+    header.write_text(header.read_text() + "\nint fe_planted_in_a_test(void) { return 1; }\n")
+    assert includes and compiled(copy, *BUILD) == includes
+    assert compiled(copy, *BUILD) == set()
+
+
+@pytest.mark.slow
+def test_the_link_compiles_nothing(copy, tmp_path):
+    """What `pip install -e .` does, into a folder of this test's."""
+    assert not compiled(copy, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-deps",
+                        "--no-build-isolation", "--target", str(tmp_path / "there"), "-e", ".")
