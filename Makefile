@@ -31,7 +31,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help start check watch hint list solution student-tree grade grade-all authors-check book test test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help start check watch hint list solution student-tree grade grade-all authors-check book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -98,11 +98,17 @@ book: $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  #
 	@$(PY) -m sphinx -q -W --keep-going -b html -d build/book/doctrees -c book . build/book/html
 	@echo "the book is in build/book/html/index.html"
 
-# Without arguments the CUDA kernels, too, in the simulator, where that can be set up.
-test: $(ALL) $(READY) $(STAMPS)/test  ## run all tests (ARGS="-k conv" runs some)
-	@$(PY) -m pytest -n 2 $(ARGS)
+# Without arguments the CUDA kernels, too, in the simulator, where that can be set up. Tests that are marked slow repeat a
+# law over many alike, or take long by nature: they run in test-all, and where somebody chooses tests.
+test: CHOSEN = $(or $(ARGS),-m "not slow")
+test: WHICH = test-cuda ARGS='-m "not slow"'
+test-all: WHICH = test-cuda
+test: $(ALL) $(READY) $(STAMPS)/test  ## run the tests that take minutes (ARGS="-k conv" runs some of all)
+test-all: $(ALL) $(READY) $(STAMPS)/test  ## run all tests, the slow ones, too: what CI does
+test test-all:
+	@$(PY) -m pytest -n 2 $(or $(CHOSEN),$(ARGS))
 	@if [ -n "$(ARGS)" ]; then :; \
-	elif $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory test-cuda; \
+	elif $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory $(WHICH); \
 	elif [ -n "$$CI" ]; then exit 1; \
 	else echo "The tests above passed. Those of CUDA kernels were left out: their simulator could not be set up."; fi
 

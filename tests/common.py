@@ -56,6 +56,12 @@ def f32(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
+def few(rows, quick):
+    """Rows for `parametrize`, of many alike: `make test` runs those with `quick(row)`, `make test-all` the others, too."""
+    return [row if quick(row) else pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=pytest.mark.slow)
+            for row in rows]
+
+
 class refused:
     """`with refused(ValueError, "word"):` the block raises a FlowError of this kind whose message says what was expected,
     what came, and how to mend it, names the line of the test, and has all these words."""

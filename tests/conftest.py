@@ -6,6 +6,7 @@ Profiles (HYPOTHESIS_PROFILE=name; `ci` when CI is set, else `dev`):
     debug  10 examples, the same on every run: for the sanitizer build (make test-debug)
     deep   1,000 examples: before a release
 """
+import gc
 import os
 import signal
 import socket
@@ -47,7 +48,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "chapter(n): needs the exercises of chapters 1 to n (else: tests/frontier.py)")
-    config.addinivalue_line("markers", "slow: takes more than a few seconds (left out under the sanitizer build)")
+    config.addinivalue_line("markers", "slow: long, or one of many alike: in make test-all, not in make test, nor under the sanitizer build")
     config.addinivalue_line("markers", "peer: compares with another library where it is installed (PyTorch, ...)")
     if os.environ.get("FLOWEDU_DEBUG") == "1":
         import flowedu
@@ -70,6 +71,12 @@ def pytest_collection_modifyitems(config, items):
         later = [item for item in items if _chapter(item) > upto]
         config.hook.pytest_deselected(items=later)
         items[:] = [item for item in items if item not in set(later)]
+
+
+def pytest_collection_finish(session):
+    """What 35,000 tests are made of stays: nobody needs to search it for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_ignore_collect(collection_path, config):

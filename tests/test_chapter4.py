@@ -244,6 +244,7 @@ def contents(folder: Path) -> dict:
     return {str(p.relative_to(newest)): p.read_bytes() for p in newest.rglob("*") if p.is_file()}
 
 
+@pytest.mark.slow
 def test_the_main_job_is_reproducible_and_leaves_its_pictures(tmp_path):
     runs = [demo(tmp_path / str(i), "--quick", "--threads", "1", "--seed", seed) for i, seed in enumerate("778")]
     texts = [r.communicate(timeout=HANGS)[0] for r in runs]

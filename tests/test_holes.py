@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import flowedu as flow
-from common import HANGS
+from common import HANGS, few
 from flowedu.core.graph import memory, passes
 from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError
@@ -19,9 +19,10 @@ from flowedu.learn.laws import Law
 from flowedu.learn.runner import Runner, main
 
 HOLES = course.holes()
+OF_EACH_KIND = ("1.1", "3.2", "5.5", "6.2", "7.1", "8.4")
 
 
-@pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
+@pytest.mark.parametrize("hole", few(HOLES, lambda h: h.id in OF_EACH_KIND), ids=lambda h: h.id)
 def test_a_hole_is_what_it_claims_to_be(hole, tmp_path):
     assert list(authors.problems(hole, Runner(course.HOME, tmp_path), cases=100)) == []
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import few
 from flowedu import nn
 
 from .plans import MODELS, PLANS, spread
@@ -31,7 +32,7 @@ def losses(graph, x, y, steps=STEPS):
     return [float(graph(x, y).numpy().mean()) for _ in range(steps)]
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=few(MODELS, lambda name: name != "mobilenet"))
 def one_device(request):
     make, loss_of, x, y = MODELS[request.param]
     flow.manual_seed(0)

@@ -62,8 +62,9 @@ def command(work, *arguments, **more):
     (b"async def row_major(shape):\n    return ()\n", "yours"),
     (b"class A:\n    def __repr__(self): raise ValueError('no repr')\ndef row_major(shape):\n    return A()\n", "no repr"),
     (b"import sys\nsys.stdout.close(); sys.stderr.close()\ndef row_major(shape):\n    return ()\n", "smallest case"),
-    (b"import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()\n"
-     b"def row_major(shape):\n    return ()\n", "smallest case|no answer after|GiB of memory"),   # a race
+    pytest.param(b"import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()\n"
+                 b"def row_major(shape):\n    return ()\n", "smallest case|no answer after|GiB of memory",   # a race
+                 marks=pytest.mark.slow),
 ])
 def test_a_work_file_of_any_kind(runner, content, words):
     right, said = said_of(runner, content)
@@ -80,6 +81,7 @@ def test_a_right_answer_in_any_dress_is_right(runner, content):
     assert said_of(runner, content)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", ["sum(range(10 ** 12))", "list(iter(int, 1)) if False else all(iter(lambda: 1, 0))",
                                   "__import__('time').sleep(1000)", "__import__('os').kill(__import__('os').getpid(), 19)"])
 def test_an_endless_call_into_c_ends_and_says_where(runner, loop):

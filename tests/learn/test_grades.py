@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from class_of import write
 
+from common import few
 from flowedu.errors import ArgumentError
 from flowedu.learn import course
 from flowedu.learn.judge import stub
@@ -27,7 +28,7 @@ def bench(tmp_path_factory):
         yield b
 
 
-@pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
+@pytest.mark.parametrize("hole", few(HOLES, lambda h: h.id in ("1.1", "4.1", "8.2")), ids=lambda h: h.id)
 def test_judged_apart_as_judged_here(bench, hole, tmp_path):
     """The library's own lines; the stub; wrong answers, unless they lean on the library's own lines, which are not
     there."""

@@ -45,6 +45,7 @@ def test_stubs_and_nothing_else(handout):
     assert [c.number for c in course.chapters(made.folder)] == [c.number for c in course.chapters() if c.number <= 4]
 
 
+@pytest.mark.slow
 def test_it_works_by_itself(handout):
     """Begin, a right answer, what needs an earlier one, stars from stored figures; lessons say what is open."""
     folder = handout[0].folder
@@ -64,6 +65,7 @@ def test_it_works_by_itself(handout):
     assert "needs exercise 1.1" not in lesson.stdout
 
 
+@pytest.mark.slow
 def test_what_stood_there_is_no_answer(handout):
     """The stand-in of a hole that the library needs is right, and counts as not begun."""
     folder = handout[0].folder
