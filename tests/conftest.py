@@ -79,6 +79,13 @@ def pytest_collection_finish(session):
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Neither what a file's tests have left in caches."""
+    if nextitem is not None and nextitem.path != item.path:
+        pytest_collection_finish(item.session)
+
+
 def pytest_ignore_collect(collection_path, config):
     """Files of later chapters are not even imported, unless a test in them says that it is of an earlier one."""
     upto = config.getoption("--upto")

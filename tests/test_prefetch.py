@@ -193,9 +193,10 @@ def test_losing_the_last_reference_ends_the_thread():
 
 
 def test_losing_the_last_reference_inside_produce():
-    holder = []
+    holder, last = [], threading.Event()
 
     def produce():
+        assert last.wait(WAIT)
         holder.clear()
         gc.collect()
 
@@ -203,6 +204,7 @@ def test_losing_the_last_reference_inside_produce():
     thread = ready._row.thread
     holder.append(ready)
     del ready
+    last.set()
     thread.join(WAIT)
     assert not thread.is_alive()
 

@@ -1,7 +1,8 @@
 """`mutants.py [--only TEXT] [--jobs N]`: do the tests notice when the library is wrong? (make mutants)
 
 A row of tests/mutants/*.toml plants one fault: in `file` the text `before`, which stands there once, becomes `after`; the
-tests named by `tests` must then fail, those alone that `make test` runs, too. Rows run in copies of this folder, on the base instruction set, as on a machine
+tests named by `tests` must then fail, of these only what `make test` runs. Rows run in copies of this folder, on the base
+instruction set, as on a machine
 without PyTorch (unless the row says `needs`); first each selection of tests must pass on the faultless copy. A fault no
 test notices is a survivor: write the law that kills it.
 
