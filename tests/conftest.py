@@ -48,7 +48,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "chapter(n): needs the exercises of chapters 1 to n (else: tests/frontier.py)")
-    config.addinivalue_line("markers", "slow: long, or one of many alike: in make test-all, not in make test, nor under the sanitizer build")
+    config.addinivalue_line("markers", "slow: long, or one of many alike: in `make test-all` only")
     config.addinivalue_line("markers", "peer: compares with another library where it is installed (PyTorch, ...)")
     if os.environ.get("FLOWEDU_DEBUG") == "1":
         import flowedu

@@ -2,9 +2,8 @@
 
 A row of tests/mutants/*.toml plants one fault: in `file` the text `before`, which stands there once, becomes `after`; the
 tests named by `tests` must then fail, of these only what `make test` runs. Rows run in copies of this folder, on the base
-instruction set, as on a machine
-without PyTorch (unless the row says `needs`); first each selection of tests must pass on the faultless copy. A fault no
-test notices is a survivor: write the law that kills it.
+instruction set, as on a machine without PyTorch (unless the row says `needs`); first each selection of tests must pass on
+the faultless copy. A fault no test notices is a survivor: write the law that kills it.
 
 Fields: about (a few words), file, before, after, tests (arguments of pytest), and, where needed, needs = ["torch"].
 """
@@ -75,7 +74,8 @@ class Copy:
         env = {**os.environ, "PYTHONPATH": str(self.at / "src"), "FLOWEDU_ISA": "base",
                "PYTHONDONTWRITEBYTECODE": "1", "FLOWEDU_WITHOUT": " ".join(absent), "HYPOTHESIS_PROFILE": "ci"}
         env.pop("CI", None)                                  # a fresh machine's tests, not CI's list of skips
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *shlex.split(tests)]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow",
+                   *shlex.split(tests)]
         try:
             done = subprocess.run(command, cwd=self.at, env=env, capture_output=True, text=True, timeout=LIMIT)
         except subprocess.TimeoutExpired:
