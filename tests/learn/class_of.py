@@ -3,7 +3,6 @@ import random
 from pathlib import Path
 
 from flowedu.learn.judge import stub
-from flowedu.learn.source import file_of
 from flowedu.learn.teach import blanks
 
 BROKEN = ["def f(:\n", "raise ValueError('at the top')\n", "import nowhere\n", "\x00", "x = 1\n"]
@@ -24,7 +23,7 @@ def write(folder: Path, holes, students: int, seed: int = 0) -> dict[str, dict[s
             kind = "right" if rng.random() < fair else rng.choices(
                 ["wrong", "stub", "broken", "missing", "loop"], [8, 3, 2, 2, 1])[0]
             told[name][h.id] = kind
-            text = {"right": right[h.id], "stub": stub(h, file_of(h.module).read_text()), "broken": rng.choice(BROKEN),
+            text = {"right": right[h.id], "stub": stub(h), "broken": rng.choice(BROKEN),
                     "wrong": rng.choice(h.wrong()).read_text(), "missing": "",
                     "loop": LOOPS.format(name=h.functions[0], given="*a, **k")}[kind]
             if kind != "missing":

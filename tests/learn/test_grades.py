@@ -37,7 +37,7 @@ def test_judged_apart_as_judged_here(bench, hole, tmp_path):
     for seed in (0, 2027):
         verdict = bench.judged(hole, file, seed)
         assert verdict["state"] == "right" and verdict["stars"] >= min(1, len(hole.stars)), verdict
-    file.write_text(stub(hole, file_of(hole.module).read_text()))
+    file.write_text(stub(hole))
     assert bench.judged(hole, file)["state"] == ("right" if hole.stub else "open")
     for wrong in hole.wrong():
         law = wrong.read_text().splitlines()[0].removeprefix("#").strip()

@@ -35,7 +35,7 @@ def problems(hole, runner: Runner, cases: int = CASES) -> Iterator[str]:
         if verdict["state"] != "right" or verdict["stars"] < min(1, len(hole.stars)):
             yield f"the library's own lines are {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"
         first = Path(folder, hole.file)
-        first.write_text(stub(hole, source.file_of(hole.module).read_text()))
+        first.write_text(stub(hole))
         verdict = judged(hole, first)
         if (verdict["state"], verdict["stars"]) != (("right", 0) if hole.stub else ("open", 0)):
             yield f"the stub is {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"

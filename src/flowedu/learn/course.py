@@ -10,6 +10,7 @@ import re
 import tomllib
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from flowedu.errors import ArgumentError
 
@@ -92,7 +93,21 @@ class Hole:
 
     def figures(self) -> dict:
         """In a student's tree: what its stars are compared with."""
-        return student(self.folder.parents[1]).get("figures", {}).get(self.id, {})
+        return self._handed("figures") or {}
+
+    @property
+    def at_hand(self) -> list[str]:
+        """The names that the file around an answer offers it: in a student's tree, which has not the lines they are read
+        from, as they were written down."""
+        from flowedu.learn.judge import names_at_hand
+        from flowedu.learn.source import around
+        known = self._handed("at_hand")
+        if known is None:
+            known = [] if self.kind == "kernel" else names_at_hand(around(self).read_text(), self.objects)
+        return known
+
+    def _handed(self, what: str) -> Any:
+        return student(self.folder.parents[1]).get(what, {}).get(self.id)
 
 
 @dataclass(frozen=True)

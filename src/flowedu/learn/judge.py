@@ -31,13 +31,13 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | Non
         from flowedu.learn import source, swap
         from flowedu.learn.laws import law
 
+        if load is None:
+            _others(hole, file.parent)
         if hole.kind == "kernel":
             from flowedu.learn import kernels
             made |= _laws(hole, kernels.load(hole, file), seed, cases, file)
             return {**made, "seconds": round(time.perf_counter() - start, 3)}
         module = importlib.import_module(hole.module)
-        if load is None:
-            _others(hole, file.parent)
         space = (load or swap.load)(file, module)
         missing = [n for n in hole.functions if _code(space.get(n)) is None or _code(space[n]).co_filename != str(file)]
         if missing:
@@ -71,11 +71,11 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | Non
 
 
 def _others(hole, work: Path) -> None:
-    """In a student's tree, whose library has stubs: the answers that are right take their places."""
+    """In a student's tree, whose library has stubs: the answers that are right take their places. Of kernels it has none."""
     from flowedu.learn import course, progress, swap
     if course.student(course.HOME):
         rows = progress.Progress(work).rows
-        swap.install(work, lambda h: h.id != hole.id and rows.get(h.id, {}).get("state") == "right")
+        swap.install(work, lambda h: h.kind != "kernel" and h.id != hole.id and rows.get(h.id, {}).get("state") == "right")
 
 
 def _code(f: Any) -> types.CodeType | None:
@@ -165,12 +165,14 @@ def notes(hole, at_hand: list[str] = ()) -> list[str]:
     return [*lines, "", f"{hole.about}, {hole.points} points", f"read   {hole.page}"]
 
 
-def stub(hole, source: str) -> str:
+def stub(hole) -> str:
     """The work file as it is handed out: the task, then a function that raises, or a wasteful one."""
     if hole.kind == "kernel":
         from flowedu.learn import kernels
         return kernels.stub(hole)
-    text = '"""' + "\n".join(notes(hole, names_at_hand(source, hole.objects))) + '\n"""\n\n\n'
+    from flowedu.learn.source import around
+    source = around(hole).read_text()
+    text = '"""' + "\n".join(notes(hole, hole.at_hand)) + '\n"""\n\n\n'
     if hole.stub:
         return text + (hole.folder / hole.stub).read_text()
     return text + "\n\n".join(

@@ -55,7 +55,7 @@ class Runner:
         made = []
         for h in mine:
             if not self.file(h).exists():
-                written(self.file(h), stub(h, source.file_of(h.module).read_text()))
+                written(self.file(h), stub(h))
                 made.append(h.file)
         first = next((h for h in mine if self.progress.row(h.id)["state"] != "right"), mine[0])
         return [f"chapter {chapter}: {len(mine)} exercises in {self.work}/, {len(made)} of them new",
@@ -67,7 +67,7 @@ class Runner:
         file, row = self.file(hole), self.progress.row(hole.id)
         if not file.exists():
             return False, [f"{hole.short}: not begun   `make start CH={hole.chapter}` makes {file}"]
-        key = digest(file, source.file_of(hole.module), Path(limits.__file__))
+        key = digest(file, source.around(hole), Path(limits.__file__))
         if not fresh and row["state"] == "right" and row["hash"] == key:
             return True, [self._headline(hole, "right" + self._stars(hole, row["stars"]))]
         if hole.kind == "kernel":

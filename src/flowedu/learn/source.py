@@ -21,6 +21,12 @@ def file_of(module: str) -> Path:
     return Path(spec.origin)
 
 
+def around(hole) -> Path:
+    """The file that an answer is written into: the library's; of a kernel, whose answer is not in a student's tree, what is
+    handed out."""
+    return hole.folder / hole.stub if hole.kind == "kernel" else file_of(hole.module)
+
+
 def function(source: str, path: str) -> ast.FunctionDef:
     """The def of a qualified name. Raises ArgumentError: there is none."""
     node: ast.AST = ast.parse(source)

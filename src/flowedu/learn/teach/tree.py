@@ -125,7 +125,8 @@ def _finish(new: Path, upto: int, closed: bool, holes: Sequence, home: Path) -> 
     """What only a student's tree has."""
     mine = [h for h in course.holes(home) if h.chapter <= upto]
     (new / "student.json").write_text(json.dumps({"upto": upto, "closed": closed, "open": [h.id for h in holes],
-                                                  "figures": figures(mine)}, indent=1))
+                                                  "figures": figures(mine), "at_hand": {h.id: h.at_hand for h in holes}},
+                                                 indent=1))
     makefile = new / "Makefile"
     if makefile.exists():                                      # chapters and demos run on the student's own answers
         makefile.write_text(makefile.read_text().replace("\nVENV    :=", "\nYOURS   ?= 1\nVENV    :=", 1))
