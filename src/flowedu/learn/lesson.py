@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import gc
 import io
 import os
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,12 +81,36 @@ def pages(chapter: Path) -> list[Path]:
     return [first, *sorted(rest, key=lambda p: linked.index(p.name) if p.name in linked else len(linked))]
 
 
+@contextlib.contextmanager
+def fresh() -> Iterator[None]:
+    """Inside, nothing is left of what ran before: no session, variable or virtual device. Afterwards, as it was."""
+    import flowedu as flow
+    from flowedu.core.layers.context import EAGER
+
+    variables, threads = dict(EAGER.variables), flow.get_num_threads()
+    flow.clear_default_session()
+    gc.collect()                                   # pages look at how much memory is in use
+    try:
+        yield
+    finally:
+        flow.clear_default_session()
+        flow.distributed.set_virtual_devices(1)
+        flow.random.seed(None)
+        flow.set_num_threads(threads)
+        EAGER.variables.update(variables)
+
+
 def run_lesson(path: Path, say=lambda text: None, before=lambda text, block: None) -> int:
-    """Run all Python blocks of a lesson.
+    """Run all Python blocks of a lesson, in a fresh session.
 
     say: gets what they print. before: gets, before a block runs, the text since the last one and the block; at the end the
     rest of the text and None. Returns how many ran. Raises LessonError.
     """
+    with fresh():
+        return _run_blocks(path, say, before)
+
+
+def _run_blocks(path: Path, say, before) -> int:
     source = path.read_text(encoding="utf-8")
     scope = {"__name__": "__lesson__"}
     count, printed, read = 0, "", 0

@@ -1,0 +1,60 @@
+"""A chapter as users run it: all its pages in one process, in this order and the other way round; and its demo."""
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+import flowedu as flow
+from common import HANGS
+from flowedu.learn.lesson import pages
+
+ROOT = Path(__file__).parents[2]
+CHAPTERS = sorted(p.parent for p in ROOT.glob("chapters/*/README.md"))
+SHORT = ("01_blob", "02_ops", "07_tensor_buffer")                  # demos of less than 2 s
+LONG = ("06_sbp", "08_kernels")                                    # lessons of some seconds
+CUDA = "08_kernels"                                                # its demo: tests/cuda/test_chapter8.py
+
+
+def python(*arguments, cwd: Path) -> str:
+    """What a program prints that goes well and complains of nothing."""
+    there = {**os.environ, "FLOWEDU_NUM_THREADS": "1", "PYTHONPATH": str(Path(flow.__file__).parents[1])}
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=HANGS, cwd=cwd,
+                          env=there)
+    assert done.returncode == 0 and not done.stderr, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("chapter", [
+    pytest.param(c, id=c.name, marks=[pytest.mark.slow] if c.name in LONG else []) for c in CHAPTERS])
+def test_a_chapters_pages_run_after_one_another(chapter, tmp_path):
+    """As `make chapter-N` runs them, and from the last to the first: no page needs, or minds, what another left behind."""
+    found = pages(chapter)
+    for asked, order in (([chapter], found), (found[::-1], found[::-1])):
+        said = python("-m", "flowedu.learn.lesson", *asked, cwd=tmp_path)
+        assert re.findall(r"^(\S+\.md): \d+ code blocks ran$", said, re.MULTILINE) == [str(p) for p in order]
+
+
+def not_blank(picture: Path) -> bool:
+    if picture.suffix == ".svg":
+        return sum(e.tag.endswith(("}rect", "}path", "}text")) for e in ElementTree.parse(picture).getroot().iter()) > 10
+    import matplotlib.image
+    pixels = matplotlib.image.imread(picture)
+    return min(pixels.shape[:2]) > 100 and pixels[..., :3].std() > 0.05
+
+
+@pytest.mark.parametrize("chapter", [
+    pytest.param(c, id=c.name, marks=[] if c.name in SHORT else [pytest.mark.slow]) for c in CHAPTERS if c.name != CUDA])
+def test_a_demo_draws_the_pictures_that_it_names(chapter, tmp_path):
+    demo = chapter / "demo.py"
+    small = ["--quick", "--threads", "1"] if '"--quick"' in demo.read_text() else []
+    said = python(demo, *small, "--out", tmp_path / "out", cwd=tmp_path)
+    assert len(said.splitlines()) >= 2
+    named = {Path(p) for p in re.findall(r"[^\s,]+\.(?:svg|png)", said)}
+    assert named and named >= {p for p in (tmp_path / "out").iterdir() if p.suffix in (".svg", ".png")
+                               and not p.stem.endswith("-all")}
+    for picture in named:
+        assert not_blank(picture), picture
