@@ -161,8 +161,12 @@ def scratch(stream: Any, size: int) -> int:
         return pool(key[0]).take(size).address       # memory of the graph; the next launch may have it, too
     held = _scratch.get(key)
     if held is None or held[1] < size:
-        _scratch[key] = held = m.driver.mem_alloc(size := -(-size // 65536) * 65536), size   # frees the old: waits for it
-    return int(held[0])
+        room = -(-size // 65536) * 65536
+        _scratch[key] = held = m.driver.mem_alloc(room), room        # frees the old: waits for it
+    address = int(held[0])
+    if m.give is not None:
+        m.give(address, size, key[1])
+    return address
 
 
 # ---- what does not change from call to call (the rows that resize reads) is kept on the device

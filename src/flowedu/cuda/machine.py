@@ -40,12 +40,19 @@ def kind() -> str:
 
 
 class Machine:
-    """The devices, with PyCUDA's driver module as `driver`. A thread uses the primary context of one of them at a time."""
+    """The devices, with PyCUDA's driver module as `driver`. A thread uses the primary context of one of them at a time.
+
+    Attributes: kind, "gpu" or "sim"; library, the simulator's, or None; give, None on a GPU: how a pool tells the simulator
+    what it gives to somebody (address, bytes asked for, number of the stream), so that arrays end where they end.
+    """
 
     def __init__(self, what: str):
         self.kind, self._contexts, self._limits = what, {}, {}
         self.library = _load_simulator() if what == "sim" else None
         self.driver = _import_driver(what)
+        self.give = self.library and self.library.cudasim_give
+        if self.give:
+            _pools_tell(self.driver, self.give)
         self.count = self.driver.Device.count()
         if not self.count:
             raise DeviceError("the driver has no GPU", expected="FLOWEDU_CUDA=gpu with a GPU", got="0 devices", fix=SET_UP)
@@ -195,4 +202,25 @@ def _load_simulator():
     simulator = ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
     for text in ("cudasim_report", "cudasim_profile_stop"):
         getattr(simulator, text).restype = ctypes.c_char_p
+    simulator.cudasim_give.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+    simulator.cudasim_give.restype = None
     return simulator
+
+
+def _pools_tell(driver, give) -> None:
+    """PyCUDA's pools, too, round up what they are asked for, and tell the simulator how much that was."""
+    device, host = driver.DeviceMemoryPool.allocate, driver.PageLockedMemoryPool.allocate
+
+    @functools.wraps(device)
+    def allocate(self, size):
+        found = device(self, size)
+        give(int(found), size, None)
+        return found
+
+    @functools.wraps(host)
+    def allocate_host(self, *args, **kwargs):
+        found = host(self, *args, **kwargs)
+        give(found.ctypes.data, found.nbytes, None)
+        return found
+
+    driver.DeviceMemoryPool.allocate, driver.PageLockedMemoryPool.allocate = allocate, allocate_host

@@ -44,7 +44,7 @@ class Pool:
     """The memory of one device."""
 
     def __init__(self, index: int):
-        self.index, self.lock = index, threading.Lock()
+        self.index, self.lock, self.give = index, threading.Lock(), machine().give
         # A stream with memory stays: the driver gives the number of one that went to another.
         self.free: dict[tuple[Stream, int], list] = {}
         self.returned: deque = deque()                   # blocks that went; a garbage collection may add some at any moment
@@ -73,6 +73,8 @@ class Pool:
             self.allocations += 1
             if self.live > self.most_live:
                 self.most_live = self.live
+        if self.give is not None:                        # the simulator: the array ends before the block does
+            self.give(int(allocation), nbytes, stream.cuda_stream)
         return Memory(self, allocation, size, stream)
 
     def _more(self, size: int, nbytes: int) -> Any:

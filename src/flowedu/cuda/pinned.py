@@ -59,7 +59,14 @@ def _sort_in() -> None:
 
 def pinned(nbytes: int) -> Pinned:
     """A block of at least so many bytes, contents undefined. Raises OutOfMemoryError."""
-    size, driver = size_class(nbytes), machine().driver
+    size, m = size_class(nbytes), machine()
+    found = _taken(size, nbytes, m.driver)
+    if m.give is not None:
+        m.give(found.address, nbytes, None)
+    return found
+
+
+def _taken(size: int, nbytes: int, driver: Any) -> Pinned:
     with _lock:
         _sort_in()
         if _free.get(size):

@@ -9,6 +9,9 @@ FLOWEDU_CUDA_DEVICES and _MEMORY (MiB of each) say what there is; FLOWEDU_CUDA_T
 What is different from a GPU: blocks run one after the other, so none can wait for a later one; threads of a warp do not run
 in step (__syncwarp orders them; PyCUDA's gpuarray.sum and dot, which count on it, are wrong here, and the checks say so);
 textures, cooperative groups, dynamic parallelism and tensor cores are not there; streams do their work at once, unless they
-are captured (streams). An access that misses its array by more than the gap behind it, or that stays inside a pool's block,
-is not seen.
+are captured (streams).
+
+An array ends where it ends, to the byte, also in a block of a pool, which is larger (Machine.give). A kernel gets addresses
+alone, so this is not seen: an access beyond a view that stays in the memory of its tensor; one that misses its array by more
+than the gap behind it; and, in the arena of a plan (cuda/plan.py), one that stays in the arena.
 """

@@ -22,7 +22,7 @@ std::string told(CUdeviceptr p, size_t n) {
     snprintf(hex, sizeof hex, "%llx", (unsigned long long)p);
     words += hex;
     if (memory.holds(p) && piece && p <= piece->first + piece->second.room)
-        return words + ": the array there has " + std::to_string(piece->second.size) + " bytes, and these begin at byte " +
+        return words + ": the array there has " + std::to_string(piece->second.given) + " bytes, and these begin at byte " +
                std::to_string(p - piece->first) + " of it";
     return words + " are not memory of a device";
 }
@@ -153,7 +153,9 @@ API cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr p) {
 }
 API cuPointerGetAttribute(void* data, CUpointer_attribute what, CUdeviceptr p) {
     ONE_AT_A_TIME;
-    if (!is_memory(p, 1)) return error(CUDA_ERROR_INVALID_VALUE, told(p, 1));
+    auto* piece = allocation_at(p);                     // all of a pool's block is the driver's
+    bool held = memory.holds(p) && piece && p < piece->first + piece->second.size;
+    if (!held && !is_memory(p, 1)) return error(CUDA_ERROR_INVALID_VALUE, told(p, 1));
     int device = device_of(p);
     if (what == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
         *(unsigned*)data = device == -1 ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;

@@ -81,7 +81,7 @@ uintptr_t allocate(size_t size, int device) {
         auto [a, length] = *h;
         holes.erase(h);
         if (length > room) holes[a + room] = length - room;
-        allocations[a] = {size, room, device};
+        allocations[a] = {size, room, device, size};
         used[owner] += size;
         if (size <= FILLED) memset((void*)a, 0xff, size);       // NaN for floats: who reads it unwritten will notice
         set_marks(a, room, NOTHING);
@@ -116,6 +116,15 @@ bool release(uintptr_t address, bool of_host) {
     return true;
 }
 
+// Pools round up, and give what came back to others: each time their array ends elsewhere, and nobody has written to it.
+void give(uintptr_t address, size_t size) {
+    auto it = allocations.find(address);
+    if (it == allocations.end() || size > it->second.size) return;
+    it->second.given = size;
+    set_marks(address, it->second.size, NOTHING);
+    set_marks(address, size, it->second.device < 0 ? WRITTEN : FRESH);
+}
+
 const std::pair<const uintptr_t, Allocation>* allocation_at(uintptr_t a) {
     auto it = allocations.upper_bound(a);
     return it == allocations.begin() ? nullptr : &*std::prev(it);
@@ -124,7 +133,7 @@ const std::pair<const uintptr_t, Allocation>* allocation_at(uintptr_t a) {
 bool is_memory(uintptr_t a, size_t n) {
     if (memory.holds(a)) {
         auto* piece = allocation_at(a);
-        return piece && a + n <= piece->first + piece->second.size;
+        return piece && a + n <= piece->first + piece->second.given;
     }
     if (Image* image = image_at(a))
         for (auto& v : image->variables)
@@ -147,10 +156,9 @@ void start_checking() {
     forget_writes();
 }
 
-
 void forget_writes() {
     if (!checked) return;
-    for (auto& [a, piece] : allocations) memset(memory.mark(a), WRITTEN, piece.size);
+    for (auto& [a, piece] : allocations) memset(memory.mark(a), WRITTEN, piece.given);
 }
 
 }  // namespace sim

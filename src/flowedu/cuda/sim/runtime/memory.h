@@ -11,6 +11,7 @@ namespace sim {
 struct Allocation {
     size_t size, room;                                  // bytes asked for; taken, with the gap behind them
     int device;                                         // -1: pinned memory of the host
+    size_t given;                                       // of `size`, what a pool's user asked it for: all one may touch
 };
 
 // Of a byte: no memory, never written, written, given back; and with which memory it is.
@@ -44,9 +45,10 @@ extern size_t used[];
 void open_memory();
 uintptr_t allocate(size_t size, int device);            // 0: no room
 bool release(uintptr_t address, bool of_host);
+void give(uintptr_t address, size_t size);              // a pool gives what begins there to a user, who asked for so many bytes
 const std::pair<const uintptr_t, Allocation>* allocation_at(uintptr_t a);       // the last that begins at or before `a`
 int device_of(uintptr_t a);                             // whose part of the memory; -1: the host's, -2: nobody's
-bool is_memory(uintptr_t a, size_t n);                  // all of it inside one allocation, or one variable of a module
+bool is_memory(uintptr_t a, size_t n);                  // all of it in what one user was given, or one variable of a module
 void wrote(uintptr_t a, size_t n);                      // by a copy from the host, a memset
 void copied(uintptr_t to, uintptr_t from, size_t n);
 void start_checking();

@@ -9,6 +9,7 @@
 
 #include "api.h"
 #include "capture.h"
+#include "memory.h"
 
 namespace sim {
 
@@ -16,7 +17,10 @@ thread_local int captures = 0;
 
 namespace {
 
-using Works = std::vector<std::function<CUresult()>>;
+struct Works {
+    std::vector<std::function<CUresult()>> all;
+    size_t notes = 0;                                   // of them what a GPU would know nothing of
+};
 
 struct Capture {
     CUstream origin;
@@ -55,7 +59,7 @@ CUresult broken(Capture& c, CUresult code, const std::string& words) {
 CUresult keep(CUstream s, std::function<CUresult()> work) {
     if (Capture* c = capture_of(s)) {
         if (c->broken) return error(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "the capture of this stream is lost");
-        return c->works.push_back(std::move(work)), CUDA_SUCCESS;
+        return c->works.all.push_back(std::move(work)), CUDA_SUCCESS;
     }
     for (auto& c : open())                              // one that the default stream would have to wait for
         if (is_default(s) && !(((Stream*)c->origin)->flags & CU_STREAM_NON_BLOCKING))
@@ -148,7 +152,7 @@ API cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus* status) {
                                                              : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return CUDA_SUCCESS;
 }
-API cuGraphGetNodes(CUgraph graph, CUgraphNode*, size_t* count) { return *count = ((Works*)graph)->size(), CUDA_SUCCESS; }
+API cuGraphGetNodes(CUgraph graph, CUgraphNode*, size_t* count) { return *count = ((Works*)graph)->all.size() - ((Works*)graph)->notes, CUDA_SUCCESS; }
 API cuGraphDestroy(CUgraph graph) { return delete (Works*)graph, CUDA_SUCCESS; }
 API cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
     return *exec = (CUgraphExec) new Works(*(Works*)graph), CUDA_SUCCESS;
@@ -156,8 +160,18 @@ API cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long 
 API cuGraphExecDestroy(CUgraphExec exec) { return delete (Works*)exec, CUDA_SUCCESS; }
 API cuGraphLaunch(CUgraphExec exec, CUstream s) {
     return queue(s, [works = (Works*)exec] {
-        for (auto& work : *works)
+        for (auto& work : works->all)
             if (CUresult r = work()) return r;
         return CUDA_SUCCESS;
     });
+}
+
+// For pools, which are the user's: what begins at this address serves an array of so many bytes from here on. In a graph one
+// block serves several arrays, in every replay anew.
+extern "C" __attribute__((visibility("default"))) void cudasim_give(uintptr_t address, size_t size, CUstream s) {
+    ONE_AT_A_TIME;
+    Capture* c = captures ? capture_of(s) : nullptr;
+    if (!c) return give(address, size);
+    c->works.all.push_back([=] { return give(address, size), CUDA_SUCCESS; });
+    ++c->works.notes;
 }

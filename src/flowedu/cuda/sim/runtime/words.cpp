@@ -79,8 +79,8 @@ Array array_near(uintptr_t a) {
         auto offer_piece = [&](uintptr_t begin, size_t size) {
             offer(best, a, {argument_into(begin, size), "", begin, size});
         };
-        if (after != allocations.begin()) offer_piece(std::prev(after)->first, std::prev(after)->second.size);
-        if (after != allocations.end()) offer_piece(after->first, after->second.size);
+        if (after != allocations.begin()) offer_piece(std::prev(after)->first, std::prev(after)->second.given);
+        if (after != allocations.end()) offer_piece(after->first, after->second.given);
     } else {
         for (auto& v : launch->image->variables) {
             Array own = {v.name, "", v.address, v.size, v.where == Variable::SHARED};
