@@ -89,7 +89,7 @@ class Builder:
         op, self.op, self.out = node.op, node.op.name, node.outputs[0].spec
         names = [self.names[x] for x in operator.inputs]
         if None in names:
-            raise UnsupportedError(f"onnx.export: {op.name} reads a result that ONNX does not give", at="")
+            raise UnsupportedError(f"onnx.export: {op.name} reads a result that is not written yet", at="")
         specs = [x.spec for x in operator.inputs]
         if op.program is not None and op not in RULES:
             found = elementwise(self, op, specs, names)
@@ -113,8 +113,10 @@ def export(graph: Graph, path: str | os.PathLike, *, input_names: Sequence[str] 
         input_names, output_names: names in the model, in the order in which the tensors go in and come out; default
             INPUT_0, INPUT_1, ... and OUTPUT_0, ...
 
-    Raises UnsupportedError where ops have no counterpart in ONNX: it lists them all. GraphError when the graph has not
-    been called yet.
+    Numbers drawn at random are drawn anew by each run of the model, by the generator of what runs it.
+
+    Raises UnsupportedError where the rules of onnx/ops.py do not write an op yet: it lists them all. GraphError when the
+    graph has not been called yet.
     """
     onnx = _onnx()
     if not isinstance(graph, Graph):
@@ -144,9 +146,8 @@ def export(graph: Graph, path: str | os.PathLike, *, input_names: Sequence[str] 
             refused.setdefault(o.node.op.name, told)
             b.names.update(dict.fromkeys(o.node.outputs, "?"))
     if refused:
-        raise UnsupportedError("onnx.export: ONNX has no op for " + ", ".join(sorted(refused)), expected="ops of "
-                               "onnx/ops.py", got="; ".join(refused.values()), fix="model.eval() before the first "
-                               "call leaves dropout's random numbers and batch norm's statistics out")
+        raise UnsupportedError("onnx.export does not write yet: " + ", ".join(sorted(refused)), expected="ops that have a "
+                               "rule: flowedu.onnx.ops.RULES", got="; ".join(refused.values()), fix=_instead(set(refused)))
     b.op = "output"
     for name, value in zip(outs, compiled.fetched):
         b.nodes.append(helper.make_node("Identity", [b.names[value]], [name], name=name))
@@ -157,6 +158,15 @@ def export(graph: Graph, path: str | os.PathLike, *, input_names: Sequence[str] 
         opset_imports=[helper.make_opsetid("", OPSET)], producer_name="flowedu", ir_version=8)
     onnx.checker.check_model(model, full_check=True)
     _write(os.fspath(path), model.SerializeToString())
+
+
+def _instead(refused: set[str]) -> str:
+    """What helps: eval() leaves out what only training needs, and that alone."""
+    training = refused & {"random_mask_like", "batch_norm", "batch_norm_clip"}
+    rest = sorted(refused - training)
+    return "; ".join(filter(None, (
+        "model.eval() before the first call leaves out dropout and batch norm's statistics" if training else "",
+        f"compute {', '.join(rest)} outside the graph, before or after the model" if rest else "")))
 
 
 def _names(what: str, given: Sequence[str] | None, kind: str, n: int) -> list[str]:
