@@ -7,6 +7,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import nn
+from flowedu.errors.extras import install
 from flowedu.onnx.ops import RULES
 from flowedu.vision import models
 from laws.calls import attributes, cases, close, examples, input_name, label, types_of, values
@@ -188,4 +189,4 @@ def test_misuse(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(NotImplementedError, match="needs the package onnx") as e:
         flow.onnx.export(g, tmp_path / "m.onnx")
-    assert "pip install flowedu[onnx]" in str(e.value)
+    assert install("onnx") in str(e.value)

@@ -15,6 +15,7 @@ from PIL import Image
 
 import flowedu as flow
 from flowedu.errors import ArgumentError, DataError, UnsupportedError
+from flowedu.errors.extras import install
 from flowedu.vision import datasets, transforms
 from flowedu.vision.datasets import base
 from flowedu.vision.datasets import files as packed
@@ -390,7 +391,7 @@ def test_without_pillow_pictures_are_arrays(tmp_path, without_pillow):
     assert ready.shape == (3, 16, 16)
     (tmp_path / "f" / "cat").mkdir(parents=True)
     (tmp_path / "f" / "cat" / "a.png").write_bytes(b"")
-    with pytest.raises(UnsupportedError, match=r"pip install flowedu\[image\]"):
+    with pytest.raises(UnsupportedError, match=install("image")):
         datasets.ImageFolder(tmp_path / "f")[0]
 
 

@@ -1,6 +1,6 @@
 """flow.onnx.export(graph, path): the forward part of a called nn.Graph as an ONNX model, for other runtimes.
 
-Needs the package onnx: `pip install flowedu[onnx]`. The rules of the single ops are in onnx_ops.py.
+Needs the package onnx. The rules of the single ops are in ops.py.
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from flowedu.core.graph.ir import GraphValue
 from flowedu.core.trace.graph import Graph
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CallError, GraphError, UnsupportedError
+from flowedu.errors.extras import install
 from flowedu.onnx.ops import OPSET, RULES, elementwise
 from flowedu.saving.graph import forward_part
 
@@ -25,7 +26,7 @@ def _onnx():
         import onnx
     except ImportError:
         raise UnsupportedError("onnx.export needs the package onnx", expected="onnx", got="not installed",
-                               fix="pip install flowedu[onnx]") from None
+                               fix=install("onnx")) from None
     return onnx
 
 
