@@ -200,3 +200,45 @@ def test_no_page_advises_a_package_that_is_on_no_index():
     pages = [*ROOT.glob("*.md"), *(p for f in ("chapters", "src", "benchmarks") for p in (ROOT / f).rglob("*")
                                    if p.suffix in (".md", ".py", ".pyx"))]
     assert not [p for p in pages if re.search(r"pip install [\"']?flowedu\b", p.read_text())]
+
+
+# ---- what README says one can do, and cannot
+def section(title: str) -> str:
+    readme = (ROOT / "README.md").read_text()
+    return readme.partition(title)[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("op", ["tanh", "log1p"])
+def test_an_own_formula_becomes_a_public_name_as_readme_says(op):
+    """Ops that went the way: each file that README names has a line of theirs, and the names are there."""
+    way = section("## How to add an op").partition("2. ")[2].partition("\n3. ")[0]
+    files = re.findall(r"`((?:\w+/)*\w+\.(?:py|h|txt))`", way)
+    assert len(files) == 6
+    for file in files:
+        path = ROOT / file if file.startswith("tests/") else PACKAGE / file
+        assert re.search(rf"\b{op}\b", path.read_text()), f"{file} does without {op}"
+    assert getattr(flow.ops.elementwise, op) and getattr(flow, op) and getattr(flow.Tensor, op)
+
+
+HALF = {                                                   # a word of README: what refuses half precision
+    "Linear": lambda h: flow.nn.Linear(3, 2).to(h)(flow.ones(2, 3, dtype=h)),
+    "convolutions": lambda h: flow.nn.Conv2d(3, 2, 3).to(h)(flow.ones(2, 3, 8, 8, dtype=h)),
+    "norms": lambda h: flow.nn.LayerNorm(3).to(h)(flow.ones(2, 3, dtype=h)),
+    "LSTM": lambda h: flow.nn.LSTM(3, 2).to(h)(flow.ones(2, 2, 3, dtype=h)),
+    "losses": lambda h: flow.nn.MSELoss()(flow.ones(2, 3, dtype=h), flow.ones(2, 3, dtype=h)),
+}
+
+
+@pytest.mark.parametrize("word", HALF)
+def test_what_is_said_of_half_precision_is_so(word):
+    """README says of just those layers that they refuse it; and while they do, no remedy advises it."""
+    refused = 0
+    for half in (flow.float16, flow.bfloat16):
+        try:
+            HALF[word](half)
+        except flow.errors.DTypeError:
+            refused += 1
+    said = re.search(r"\n- half precision in layers:(.*?)\n- ", section("What there is not:"), re.S)
+    assert (refused == 2) == (said is not None and word in said[1]), f"{word}: {refused} of 2 are refused"
+    if refused:
+        assert not [r for r in REMEDIES if re.search(r"\.half\(\)|\.bfloat16\(\)|to\(flow\.b?float16\)", r[1])]
