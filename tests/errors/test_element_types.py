@@ -36,6 +36,8 @@ def judge(refused, again, t: dtype) -> None:
     named = NAMES.findall(refused.expected)
     assert named or "no kernel" not in refused.problem, f"no type is named: {refused}"
     assert t.name not in named, f"expected is what came: {refused}"
+    cast = re.search(r"flow\.cast\(\w+, flow\.(\w+)\)", refused.fix)
+    assert cast is None or cast[1] in named, f"what is advised is not expected: {refused}"
     for name in named:
         try:
             again(getattr(flow, name))
@@ -104,6 +106,8 @@ def test_layers_say_the_same(half):
             again(half)
         except DTypeError as e:
             judge(e, again, half)
+            assert "model.float()" in e.fix
+            module.float()(x.float())
 
 
 @pytest.mark.parametrize("half", [flow.float16, flow.bfloat16], ids=repr)
