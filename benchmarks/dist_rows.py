@@ -166,6 +166,6 @@ def rows(Row) -> list:
         Row("global matmul on one device, 512", lambda threads: _op(_matmul, (512, 512)), 0.95, inner=20, rounds=20),
         *_collectives(Row, "threads", 0)]
     if not has_mpi():
-        return [*found, Row("mpi: left out, pip install flowedu[mpi]", None, 0, timed=lambda rounds: {})]
+        return [*found, Row("mpi: left out, pip install mpi4py mpich", None, 0, timed=lambda rounds: {})]
     return [*found, *_collectives(Row, "mpi", 0.8),
             Row("launch of an empty script on 2 ranks", None, 0, rounds=5, timed=_empty_script)]

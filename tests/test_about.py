@@ -18,7 +18,7 @@ def test_it_says_what_is_so():
     said = about()
     assert said["flowedu"].startswith(flow.__version__ + ",") and said["threads"].startswith(f"{flow.get_num_threads()} ")
     assert said["instruction set"].startswith(_kernels.ISA + ",")
-    there, missing = said["extras"].split(", "), said["not installed"].partition(":")[0].split(", ")
+    there, missing = said["extras"].split(", "), [part.partition(":")[0] for part in said["not installed"].split("; ")]
     assert sorted(n for n in [*there, *missing] if n and n != "none") == sorted(EXTRAS)
     assert "plot" in there and "image" in there                 # tests need them
 

@@ -12,6 +12,7 @@ import flowedu.typing as tp
 from common import f32, fresh_session, refused
 from flowedu.core.ops.host import forget_states
 from flowedu.errors import ArgumentError, DataError, DTypeError, ShapeError
+from flowedu.errors.extras import install
 from flowedu.oneflow04.image import resample
 from flowedu.oneflow04.image.decode import crop_window
 from flowedu.oneflow04.image.detection import fill
@@ -93,7 +94,7 @@ def test_decode_refuses():
 
 def test_without_pillow_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
-    with refused(NotImplementedError, "pip install flowedu[image]"):
+    with refused(NotImplementedError, install("image")):
         flow.image.decode(buffer(b"x"))
 
 

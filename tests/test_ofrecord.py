@@ -15,6 +15,7 @@ import flowedu.core.record.record_pb2 as pb
 from common import refused
 from flowedu.data.ofrecord import feature, part_paths, read_part
 from flowedu.errors import ArgumentError, DataError, DTypeError
+from flowedu.errors.extras import install
 
 in_tmp_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 
@@ -74,7 +75,7 @@ def test_without_protobuf_the_message_says_what_to_install():
             "import flowedu as flow, flowedu.core.record.record_pb2 as pb\n"
             "try: pb.OFRecord\nexcept flow.errors.DataError as e: print(e)")
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "pip install flowedu[record]" in out
+    assert install("record") in out
 
 
 # ---- features ------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import flowedu as flow
 from flowedu.core.layers.parameter import Parameter
 from flowedu.errors import FlowError
+from flowedu.errors.extras import install
 from flowedu.saving import register_saver, saver_for
 from flowedu.saving.folder import CheckpointFileError, read, write
 
@@ -293,7 +294,7 @@ def test_safetensors(tmp_path, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", none)
-    with pytest.raises(AssertionError, match=r"pip install flowedu\[safetensors\]"):
+    with pytest.raises(AssertionError, match=install("safetensors")):
         flow.load(tmp_path / "w.safetensors")
     package = type(sys)("safetensors.numpy")
     package.load_file = lambda path: {"w": np.ones(2, np.float32)}

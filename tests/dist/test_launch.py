@@ -17,6 +17,7 @@ from flowedu.distributed import launch as launcher
 from flowedu.distributed import watcher
 from flowedu.distributed.watcher import sweep
 from flowedu.errors import ArgumentError
+from flowedu.errors.extras import install
 
 ENGINES = [pytest.param("threads", id="threads"), pytest.param("mpi", id="mpi", marks=[
     pytest.mark.mpi, pytest.mark.skipif(not has_mpi(), reason="needs flowedu[mpi]")])]
@@ -221,6 +222,6 @@ def test_one_rank_needs_no_mpi(tmp_path, ranks, code):
                           env=environment(), capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == code
     if code:
-        assert "pip install flowedu[mpi], or launch with --engine threads" in done.stderr
+        assert install("mpi") + ", or launch with --engine threads" in done.stderr
     else:
         assert "rank 0" in done.stdout

@@ -15,6 +15,7 @@ from PIL import Image
 
 import flowedu as flow
 from flowedu.errors import ArgumentError, DataError, UnsupportedError
+from flowedu.errors.extras import install
 from flowedu.vision import datasets, transforms
 from flowedu.vision.datasets import base
 from flowedu.vision.datasets import files as packed
@@ -106,6 +107,50 @@ def test_without_files_the_error_says_what_to_do(tmp_path):
         with pytest.raises(RuntimeError, match="Dataset not found") as e:
             cls(tmp_path)
         assert "download=True" in str(e.value) and words in str(e.value)
+
+
+FOLDERS = {
+    "MNIST": (datasets.MNIST, "MNIST/raw", files.mnist),
+    "FashionMNIST": (datasets.FashionMNIST, "FashionMNIST/raw", files.mnist),
+    "CIFAR10": (datasets.CIFAR10, "cifar-10-batches-py", files.cifar10_python),
+    "CIFAR10, binary": (datasets.CIFAR10, "cifar-10-batches-bin", files.cifar10_binary),
+    "CIFAR100": (datasets.CIFAR100, "cifar-100-python", lambda: files.cifar100()[0]),
+    "CIFAR100, binary": (datasets.CIFAR100, "cifar-100-binary", lambda: files.cifar100()[1]),
+    "ImageFolder": (lambda root, train: datasets.ImageFolder(root), "cat", lambda: {"1.png": b"", "2.png": b""}),
+}
+UNREAD = {"coarse_label_names.txt"}                # of the archive; without it nothing is missing
+
+
+@pytest.mark.parametrize("train", [True, False], ids=["train", "test"])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_file_that_is_missing_is_named_with_its_folder(tmp_path, name, train):
+    """Each file deleted in turn, then all of them, then the folder."""
+    make, folder, content = FOLDERS[name]
+    content, folder = content(), tmp_path / folder
+    files.write(folder, content)
+    make(tmp_path, train=train)
+    needed = [f for f in content if f not in UNREAD]
+    read = [f for f in needed if "MNIST" not in name or f.startswith("train" if train else "t10k")]
+    for gone in needed if name != "ImageFolder" else ():          # of a folder of pictures no file is needed
+        files.write(folder, content)
+        (folder / gone).unlink()
+        if gone not in read:
+            make(tmp_path, train=train)
+            continue
+        with pytest.raises(DataError) as e:
+            make(tmp_path, train=train)
+        told = f"{e.value.expected} {e.value.got}"
+        assert gone in told and str(folder) in told and "download=True" in e.value.fix, e.value
+        named = {f for f in needed if re.search(rf"\b{re.escape(f)}(?![\w.])", told)}
+        assert named == {gone}, f"is there: {told}"
+    for f in folder.iterdir():
+        f.unlink()
+    for _ in range(2):                             # an empty folder; none
+        with pytest.raises(DataError) as e:
+            make(tmp_path, train=train)
+        assert str(tmp_path) in str(e.value) and e.value.fix
+        if folder.exists():
+            folder.rmdir()
 
 
 def test_files_that_do_not_belong_together(tmp_path):
@@ -346,7 +391,7 @@ def test_without_pillow_pictures_are_arrays(tmp_path, without_pillow):
     assert ready.shape == (3, 16, 16)
     (tmp_path / "f" / "cat").mkdir(parents=True)
     (tmp_path / "f" / "cat" / "a.png").write_bytes(b"")
-    with pytest.raises(UnsupportedError, match=r"pip install flowedu\[image\]"):
+    with pytest.raises(UnsupportedError, match=install("image")):
         datasets.ImageFolder(tmp_path / "f")[0]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import flowedu as flow
 from flowedu.errors import CheckpointError
+from flowedu.errors.extras import install
 from flowedu.vision import models
 
 safetensors = pytest.importorskip("safetensors.numpy")
@@ -103,5 +104,5 @@ def test_without_the_package(tmp_path, monkeypatch):
     for name in ("safetensors", "safetensors.numpy"):
         monkeypatch.setitem(sys.modules, name, None)
     for f in (models.save_weights, models.load_weights):
-        with pytest.raises(RuntimeError, match=r"pip install flowedu\[safetensors\]"):
+        with pytest.raises(RuntimeError, match=install("safetensors")):
             f(net(), path)

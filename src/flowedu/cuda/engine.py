@@ -15,7 +15,8 @@ from typing import Any
 from flowedu._kernels import TABLE as CPU
 from flowedu.core.ops.arrays import tensor_alias
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import Entry, TensorBase, carried, connect, index_error, no_kernel, unrecorded
+from flowedu.core.ops.dispatch import Entry, TensorBase, carried, connect, index_error, unrecorded
+from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
 from flowedu.cuda import again
@@ -26,6 +27,7 @@ from flowedu.cuda.memory import device_memory
 from flowedu.cuda.streams import current_stream
 from flowedu.cuda.table import TABLE, View, fault
 from flowedu.errors import KernelError, UnsupportedError, user_line
+from flowedu.errors.element_types import no_kernel
 from flowedu.tensor.interop import memory_of
 
 BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
@@ -64,15 +66,14 @@ class Ready:
         op = entry.op
         specs = [Spec(shape, dtype) for shape, dtype in zip(entry.in_shapes, entry.in_dtypes)]
         names = op.bind(specs, entry.attrs, outs=entry.specs)
-        source = op.key or (op.inputs[0] if op.inputs and not op.variadic else None)
-        key = names[source] if source else (specs[0] if specs else entry.specs[0])
-        row = TABLE.get((op.name if entry.python else op.cpu, key.dtype.code))
+        key = op.leading(specs, entry.specs, names)
+        row = TABLE.get((op.name if entry.python else op.cpu, key.code))
         if entry.python and row is not None and row.pack is None:
             row = None                                       # a user's op that is called as one of our kernels
-        if row is None and not entry.python and (op.cpu, key.dtype.code) not in CPU:
-            raise no_kernel(op, specs)                       # nowhere
+        if row is None and not entry.python and (op.cpu, key.code) not in CPU:
+            raise no_kernel(op, specs, entry.attrs, entry.specs, BY_CODE)                       # nowhere
         if row is None:
-            raise UnsupportedError(f"{op.name}: there is no CUDA kernel for {key.dtype.name}",
+            raise UnsupportedError(f"{op.name}: there is no CUDA kernel for {key.name}",
                                    expected="a row of flowedu.cuda.table.TABLE" if not entry.python else
                                    "an op with a kernel; this one is a Python function of NumPy arrays",
                                    got=", ".join(map(str, specs)),

@@ -34,6 +34,7 @@ import time
 from collections.abc import Callable
 
 from flowedu.errors import ArgumentError, CommError
+from flowedu.errors.extras import install
 
 LOOPBACK = next((name for _, name in socket.if_nameindex() if name in ("lo", "lo0")), "") if hasattr(
     socket, "if_nameindex") else ""
@@ -103,7 +104,7 @@ def mpiexec() -> str:
     found = shutil.which("mpiexec")
     if found is None:
         raise CommError("launch: there is no mpiexec", expected="MPI, or --engine threads", got="no mpiexec beside this "
-                        "Python or on PATH", fix="pip install flowedu[mpi], or --engine threads", at="")
+                        "Python or on PATH", fix=install("mpi") + ", or --engine threads", at="")
     return found
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Sequence
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
@@ -100,6 +101,11 @@ class AxisError(ShapeError, IndexError):
 
 class DTypeError(FlowError, TypeError, RuntimeError):
     """A dtype does not fit. (TypeError in OneFlow 0.4, RuntimeError in PyTorch and later OneFlows.)"""
+
+
+def either(words: Sequence[str]) -> str:
+    """["a", "b", "c"] as "a, b or c"."""
+    return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 class NotATensorError(DTypeError):

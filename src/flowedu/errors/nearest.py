@@ -4,6 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from flowedu.errors import MissingAttributeError, told_line, user_place
+from flowedu.errors.elsewhere import elsewhere
+
+FEW = 24                                             # names that a message tells
 
 # Names of NumPy, TensorFlow and other habits, and what they are called here.
 ALIASES = {"axis": ("dim",), "axes": ("dim", "dims", "axis", "perm"), "dims": ("dim",), "dim": ("axis", "dims"),
@@ -13,39 +16,14 @@ ALIASES = {"axis": ("dim",), "axes": ("dim", "dims", "axis", "perm"), "dims": ("
            "activation": ("nonlinearity",), "weights": ("weight",), "label": ("target",), "labels": ("target",),
            "bs": ("batch_size",), "workers": ("num_workers",), "decay": ("weight_decay",), "rate": ("p",)}
 
-# What is not here on purpose, and what there is for it.
-ELSEWHERE = {
-    "amp": "everything is computed in the dtype its tensors have: model.half() or model.double() changes that",
-    "autocast": "everything is computed in the dtype its tensors have: model.half() or model.double() changes that",
-    "autocast_mode": "everything is computed in the dtype its tensors have",
-    "quantization": "there are no quantized kernels; train and run in float32, or export to ONNX and quantize there",
-    "distributions":
-        "draw with flow.randn, flow.rand, flow.normal, flow.bernoulli, flow.multinomial and flow.poisson",
-    "profiler":
-        "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time; cProfile shows the rest",
-    "jit": "a compiled network is an nn.Graph: subclass flow.nn.Graph and define build()",
-    "compile": "a compiled network is an nn.Graph: subclass flow.nn.Graph and define build()",
-    "fx": "an nn.Graph records what a module computes: print(graph)",
-    "sparse": "tensors are dense; nn.Embedding has a dense gradient",
-    "fft": "NumPy has one: flow.tensor(np.fft.fft(x.numpy()).real)",
-    "hub": "models are in flow.vision.models and flow.models; flow.load reads weights",
-    "one_embedding": "nn.Embedding, spread over devices by to_global",
-    "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
-    "checkpoint": "keep what backward needs, or accumulate gradients over smaller batches",
-    "tensorboard": "write the numbers with any logger of your own: loss.item() is one",
-    "mps": "this build computes on the CPU",
-    "xpu": "this build computes on the CPU",
-    "complex64": "there are no complex dtypes: keep real and imaginary parts as two tensors",
-    "complex128": "there are no complex dtypes: keep real and imaginary parts as two tensors",
-    "int16": "there is no int16: flow.int32 holds its numbers",
-    "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",
-    "DataParallel": "nn.parallel.DistributedDataParallel, or global tensors: model.to_global(placement, sbp)",
-}
 
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """What was meant by `name`, which is none of `names`; None: nobody knows.
 
-def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The most similar of `names`; None: nothing is similar."""
-    import difflib
+    Letters say little of a meaning: dsplit is no typo of split, nor RAdam of Adam. So what counts is a name of another
+    habit (ALIASES), the same but for case and underscores, or one slip of a finger, in a long name two, after its
+    first letter.
+    """
     names = list(names)
     for other in ALIASES.get(name, ()):
         if other in names:
@@ -53,8 +31,47 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
     plain = {n.lower().replace("_", ""): n for n in reversed(names)}
     if name.lower().replace("_", "") in plain:
         return plain[name.lower().replace("_", "")]
-    close = difflib.get_close_matches(name, names, 1, cutoff)
+    close = [(slips(name, n), len(n) == len(name) and sorted(n) != sorted(name), n)   # another letter is rarer
+             for n in names if abs(len(n) - len(name)) < 3 and _alike(name, n)]
+    return min([c for c in close if c[0] <= (2 if len(name) > 9 else 1)], default=(None,))[-1]
+
+
+def _alike(name: str, other: str) -> bool:
+    """Whether `name` may be a slip of `other`: in a short one only letters that changed places, came twice or are missing.
+    A digit is never one: vgg13 is not vgg11."""
+    if [c for c in name if c.isdigit()] != [c for c in other if c.isdigit()]:
+        return False
+    if name[:1] != other[:1] and name[:2] != other[1::-1]:
+        return False
+    if len(name) == len(other):
+        return len(name) > 4 or sorted(name) == sorted(other)
+    return len(other) > 3 or any(other[:i] + c + other[i:] == name for i, c in enumerate(other))
+
+
+def slips(a: str, b: str) -> int:
+    """How many letters were left out, put in, taken for another or exchanged with the next, at least, to make a of b."""
+    before, last = [], list(range(len(b) + 1))
+    for i, c in enumerate(a):
+        row = [i + 1]
+        for j, d in enumerate(b):
+            row.append(min(last[j] + (c != d), last[j + 1] + 1, row[j] + 1))
+            if i and j and (c, a[i - 1]) == (b[j - 1], d):
+                row[-1] = min(row[-1], before[j - 1] + 1)
+        before, last = last, row
+    return last[-1]
+
+
+def similar(name: str, names: Iterable[str]) -> str | None:
+    """The most similar of names that users made up themselves, such as those of variables."""
+    import difflib
+    close = difflib.get_close_matches(name, list(names), 1)
     return close[0] if close else None
+
+
+def _ours(prefix: str) -> str:
+    """`torch.linalg.` of a program in which flowedu stands for torch is `flow.linalg.`."""
+    home, _, rest = prefix.partition(".")
+    return prefix if home in ("x", "") else f"flow.{rest}"
 
 
 class UnknownNameError(MissingAttributeError):
@@ -68,13 +85,13 @@ class UnknownNameError(MissingAttributeError):
     def __getattr__(self, attribute: str):
         if attribute not in ("problem", "expected", "got", "fix", "at"):
             raise AttributeError(attribute)
-        name, prefix = self.missing, self._prefix
-        close = nearest(name, [n for n in self._names() if not n.startswith("_")])
-        elsewhere = ELSEWHERE.get(name)
+        name, prefix, names = self.missing, self._prefix, [n for n in self._names() if not n.startswith("_")]
+        there = elsewhere(_ours(prefix), name)
+        close = None if there else nearest(name, names)
         self.problem = f"{self._owner} has no attribute {name!r}"
-        self.expected = "a name that is there" if close is None or elsewhere else f"perhaps {close!r}"
+        self.expected = f"perhaps {close!r}" if close else f"one of {', '.join(names)}" if 0 < len(names) <= FEW else ""
         self.got, self.at = repr(name), told_line(self._place)
-        self.fix = elsewhere or (f"{prefix}{close}" if close else f"dir({prefix.rstrip('.') or 'x'}) lists the names")
+        self.fix = there or (f"{prefix}{close}" if close else f"dir({prefix.rstrip('.') or 'x'}) lists the names there are")
         return vars(self)[attribute]
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """flow.onnx.export(graph, path): the forward part of a called nn.Graph as an ONNX model, for other runtimes.
 
-Needs the package onnx: `pip install flowedu[onnx]`. The rules of the single ops are in onnx_ops.py.
+Needs the package onnx. The rules of the single ops are in ops.py.
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from flowedu.core.graph.ir import GraphValue
 from flowedu.core.trace.graph import Graph
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CallError, GraphError, UnsupportedError
+from flowedu.errors.extras import install
 from flowedu.onnx.ops import OPSET, RULES, elementwise
 from flowedu.saving.graph import forward_part
 
@@ -25,7 +26,7 @@ def _onnx():
         import onnx
     except ImportError:
         raise UnsupportedError("onnx.export needs the package onnx", expected="onnx", got="not installed",
-                               fix="pip install flowedu[onnx]") from None
+                               fix=install("onnx")) from None
     return onnx
 
 
@@ -89,7 +90,7 @@ class Builder:
         op, self.op, self.out = node.op, node.op.name, node.outputs[0].spec
         names = [self.names[x] for x in operator.inputs]
         if None in names:
-            raise UnsupportedError(f"onnx.export: {op.name} reads a result that ONNX does not give", at="")
+            raise UnsupportedError(f"onnx.export: {op.name} reads a result that is not written yet", at="")
         specs = [x.spec for x in operator.inputs]
         if op.program is not None and op not in RULES:
             found = elementwise(self, op, specs, names)
@@ -113,8 +114,10 @@ def export(graph: Graph, path: str | os.PathLike, *, input_names: Sequence[str] 
         input_names, output_names: names in the model, in the order in which the tensors go in and come out; default
             INPUT_0, INPUT_1, ... and OUTPUT_0, ...
 
-    Raises UnsupportedError where ops have no counterpart in ONNX: it lists them all. GraphError when the graph has not
-    been called yet.
+    Numbers drawn at random are drawn anew by each run of the model, by the generator of what runs it.
+
+    Raises UnsupportedError where the rules of onnx/ops.py do not write an op yet: it lists them all. GraphError when the
+    graph has not been called yet.
     """
     onnx = _onnx()
     if not isinstance(graph, Graph):
@@ -144,9 +147,8 @@ def export(graph: Graph, path: str | os.PathLike, *, input_names: Sequence[str] 
             refused.setdefault(o.node.op.name, told)
             b.names.update(dict.fromkeys(o.node.outputs, "?"))
     if refused:
-        raise UnsupportedError("onnx.export: ONNX has no op for " + ", ".join(sorted(refused)), expected="ops of "
-                               "onnx/ops.py", got="; ".join(refused.values()), fix="model.eval() before the first "
-                               "call leaves dropout's random numbers and batch norm's statistics out")
+        raise UnsupportedError("onnx.export does not write yet: " + ", ".join(sorted(refused)), expected="ops that have a "
+                               "rule: flowedu.onnx.ops.RULES", got="; ".join(refused.values()), fix=_instead(set(refused)))
     b.op = "output"
     for name, value in zip(outs, compiled.fetched):
         b.nodes.append(helper.make_node("Identity", [b.names[value]], [name], name=name))
@@ -157,6 +159,15 @@ def export(graph: Graph, path: str | os.PathLike, *, input_names: Sequence[str] 
         opset_imports=[helper.make_opsetid("", OPSET)], producer_name="flowedu", ir_version=8)
     onnx.checker.check_model(model, full_check=True)
     _write(os.fspath(path), model.SerializeToString())
+
+
+def _instead(refused: set[str]) -> str:
+    """What helps: eval() leaves out what only training needs, and that alone."""
+    training = refused & {"random_mask_like", "batch_norm", "batch_norm_clip"}
+    rest = sorted(refused - training)
+    return "; ".join(filter(None, (
+        "model.eval() before the first call leaves out dropout and batch norm's statistics" if training else "",
+        f"compute {', '.join(rest)} outside the graph, before or after the model" if rest else "")))
 
 
 def _names(what: str, given: Sequence[str] | None, kind: str, n: int) -> list[str]:

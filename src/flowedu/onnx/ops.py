@@ -1,7 +1,7 @@
 """How ONNX (opset 18) says what our records say. One function per record; elementwise ones are written from their formulas.
 
 A rule takes the Builder, the node's attributes by name, its input Specs and the names of its inputs in the ONNX graph, and
-returns the name of the result, or a list of names, None for one that ONNX has no word for.
+returns the name of the result, or a list of names, None for one that it does not write.
 """
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ PLAIN = {n: n.capitalize() for n in (
 TESTS = {"equal": "Equal", "eq": "Equal", "less": "Less", "lt": "Less", "less_equal": "LessOrEqual", "le": "LessOrEqual",
          "greater": "Greater", "gt": "Greater", "greater_equal": "GreaterOrEqual", "ge": "GreaterOrEqual"}
 BOOLEAN = {"logical_and": "And", "both": "And", "logical_or": "Or", "either": "Or", "logical_xor": "Xor", "differ": "Xor"}
+BITS = {"bit_and": "BitwiseAnd", "bit_or": "BitwiseOr", "bit_xor": "BitwiseXor"}
 
 
 def tile(b, name: str, x: list[str], spec) -> str:
@@ -75,7 +76,12 @@ def tile(b, name: str, x: list[str], spec) -> str:
     if name in ("floordiv", "mod") and spec.dtype.is_floating_point:
         whole = b.add("Floor", [b.add("Div", x)])
         return whole if name == "floordiv" else b.add("Sub", [x[0], b.add("Mul", [whole, x[1]])])
-    raise UnsupportedError(f"onnx.export: {name} has no counterpart", at="")
+    if name in ("floordiv", "mod"):                          # ONNX's Mod of integers has the sign of the divisor, as ours
+        rest = b.add("Mod", x)
+        return rest if name == "mod" else b.add("Div", [b.add("Sub", [x[0], rest]), x[1]])
+    if name in BITS and spec.dtype.name != "bool":
+        return b.add(BITS[name], x)
+    raise UnsupportedError(f"onnx.export: {name} is not written yet", at="")
 
 
 def elementwise(b, op, specs, names: list[str]) -> str:
@@ -149,6 +155,29 @@ def range_(b, a, s, x):
     return b.array((a["start"] + a["step"] * np.arange(a["size"])).astype(a["dtype"].numpy))
 
 
+# ---- random numbers: drawn anew by each run of the model, by the generator of whoever runs it
+def drawn(b, kind: str, shape, dtype, **attrs) -> str:
+    y = b.add(kind, [], shape=list(shape) or [1], dtype=b.type(dtype.name), **attrs)
+    return y if shape else b.reshaped(y, ())
+
+
+@rule("random_uniform")
+def random_uniform(b, a, s, x):
+    return drawn(b, "RandomUniform", a["shape"], a["dtype"], low=float(a["low"]), high=float(a["high"]))
+
+
+@rule("random_normal")
+def random_normal(b, a, s, x):
+    return drawn(b, "RandomNormal", a["shape"], a["dtype"], mean=float(a["mean"]), scale=float(a["std"]))
+
+
+@rule("random_randint")
+def random_randint(b, a, s, x):
+    y = drawn(b, "RandomUniform", a["shape"], b.dtypes["float64"], low=float(a["low"]), high=float(a["high"]))
+    return b.cast(b.add("Floor", [y]), b.dtypes["int64"])
+
+
+# ---- places
 @rule("gather")
 def gather(b, a, s, x):
     return b.add("Gather", x, axis=a["axis"])
@@ -199,6 +228,11 @@ def reduce(b, a, s, x):
         return x[0]
     name = {"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin", "prod": "ReduceProd"}[b.op]
     return b.add(name, [x[0], b.ints(a["axis"])], keepdims=int(a["keepdims"]))
+
+
+@rule("det")
+def det(b, a, s, x):
+    return b.add("Det", x)
 
 
 @rule("matmul")

@@ -8,7 +8,7 @@ from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.core.values.dtype import bool_, float32, float64, int8, int32, int64, uint8
-from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.errors import ArgumentError, DTypeError, ShapeError, either
 from flowedu.ops.part import check_part, mine, split
 
 register("index")
@@ -140,7 +140,8 @@ def _check_one_hot(indices, depth, dtype):
     if depth < 0:
         raise ArgumentError("one_hot: depth is negative", expected="the number of classes", got=str(depth))
     if dtype is not None and dtype not in _ONE_HOT:
-        raise DTypeError("one_hot: no kernel for this element type", expected="float, integer or bool", got=dtype.name)
+        raise DTypeError("one_hot: no kernel for this element type", expected=either([t.name for t in _ONE_HOT]),
+                         got=dtype.name, fix="make it float32 and cast the result")
 
 
 def _one_hot_axes(indices):

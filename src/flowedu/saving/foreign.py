@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 
+from flowedu.errors.extras import install
 from flowedu.saving.folder import CheckpointFileError
 from flowedu.saving.opened import OpenFolder
 
@@ -37,7 +38,7 @@ def _safetensors(name: str) -> dict[str, np.ndarray]:
         from safetensors.numpy import load_file
     except ImportError:
         raise CheckpointFileError(f"flow.load: {name} needs the package safetensors", expected="it, to read its files",
-                                  got="not installed", fix="pip install flowedu[safetensors]") from None
+                                  got="not installed", fix=install("safetensors")) from None
     arrays = load_file(name)
     odd = [f"{k} is {a.dtype}" for k, a in arrays.items() if a.dtype.kind not in "biuf"]   # bfloat16, where NumPy knows it
     if odd:

@@ -182,7 +182,7 @@ class LoadedGraph:
                                       f"({e})", fix="the file is damaged, or from another version; save the graph again"
                                       ) from e
         if graph is None or not graph.outputs:
-            raise CheckpointError(f"flow.load_graph: {where} is cut off", expected="a job that ends in flowedu.return",
+            raise CheckpointError(f"flow.load_graph: {where} is cut off", expected='a job that ends in "flowedu.return"',
                                   got=f"{len(text)} characters", fix="save the graph again")
         if not _fits(tree, len(graph.outputs)):
             raise CheckpointError(f"flow.load_graph: {where} does not say what the graph returns", got=f"{tree!r}"[:100],

@@ -150,7 +150,7 @@ def load(path: str | os.PathLike, global_src_rank: int | None = None, map_locati
     | a directory of flow.save(state, path) | the state |
     | a checkpoint of job functions | {name: variable on disk}, for flow.load_variables |
     | a directory of one variable, as in both | that variable on disk |
-    | a file .safetensors (needs `pip install flowedu[safetensors]`) or .npz | {name: tensor} |
+    | a file .safetensors (needs the package safetensors) or .npz | {name: tensor} |
 
     Pickles (directories of OneFlow, .pt files of PyTorch) are refused with a way out.
 

@@ -6,9 +6,7 @@ import importlib.util
 import os
 import platform
 
-# extra of pyproject.toml: what it installs, as it is imported
-EXTRAS = {"plot": ("matplotlib",), "image": ("PIL",), "record": ("google.protobuf",), "onnx": ("onnx",),
-          "safetensors": ("safetensors",), "cuda": ("pycuda",), "mpi": ("mpi4py",)}
+from flowedu.errors.extras import EXTRAS, install
 
 
 def _there(module: str) -> bool:
@@ -42,7 +40,7 @@ def about() -> dict[str, str]:
         "threads": f"{flow.get_num_threads()} (FLOWEDU_NUM_THREADS)",
         "GPU": flow.cuda.get_device_name() if flow.cuda.is_available() else "none in use (FLOWEDU_CUDA)",
         "extras": ", ".join(name for name, there in found.items() if there) or "none",
-        "not installed": f"{', '.join(missing)}: pip install flowedu[{missing[0]}]" if missing else "",
+        "not installed": "; ".join(f"{name}: {install(name)}" for name in missing),
     }
 
 

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 
 from flowedu.core.graph.plan import Plan
+from flowedu.errors import UnsupportedError
+from flowedu.errors.extras import install
 from flowedu.show.plan import Names, live_bytes, parts, saved_for_backward, split
 
 COLORS = {"forward, saved for backward": "#6fa8d6", "forward": "#cfe3f2", "backward": "#eda94f", "scratch": "#cfcfcf"}
@@ -19,7 +21,11 @@ def draw_memory(plan: Plan, path: str | os.PathLike, arguments: dict[str, str] |
     Args:
         arguments: {name of an input: the user's name for it}, as for show.describe.
     """
-    from matplotlib.figure import Figure  # not pyplot: no window, no global state
+    try:
+        from matplotlib.figure import Figure  # not pyplot: no window, no global state
+    except ImportError as e:
+        raise UnsupportedError("a picture of a plan needs matplotlib", expected="the package matplotlib", got=str(e),
+                               fix=install("plot")) from None
 
     where, live, saved, names = parts(plan), live_bytes(plan), saved_for_backward(plan), _names(plan, arguments or {})
     figure = Figure(figsize=(12, 6.5), layout="constrained")

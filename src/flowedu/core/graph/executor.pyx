@@ -110,7 +110,7 @@ cdef class Executor:
                 self.pythons.append(i)
             if e.fn == NULL:
                 raise KernelError(f"{step.name}: {e.op.name} has no kernel for these element types",
-                                  expected="float32 or float64", fix="convert with flow.cast")
+                                  fix="op.need_kernel(specs, outs, attrs) where the graph is made")
             if step.scratch is not None:
                 self.calls[i].work = self.home(step.scratch)
             if e.op.random and not e.python:

@@ -22,9 +22,11 @@ from flowedu.core.ops.record import (
     read,
     settled,
 )
+from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.dtype import dtype as dtype_class
 from flowedu.core.values.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError, MissingAttributeError
+from flowedu.errors.element_types import no_kernel
 
 REGISTRY: dict[str, Op] = {}
 
@@ -136,21 +138,22 @@ class Op(OpBase):
 
     def _kernel(self, specs, outs, names):
         """(the kernel for these dtypes or None, the compiled formula or None)"""
-        source = self.key or (self.inputs[0] if self.inputs and not self.variadic else None)
-        key = names[source] if source else (specs[0] if specs else outs[0])
         program = self.program or names.get("formula")
-        return (TABLE.get((self.cpu, key.dtype.code)), None if program is None else
+        return (TABLE.get((self.cpu, self.leading(specs, outs, names).code)), None if program is None else
                 program.compile(self.name, [s.dtype for s in specs], [s.dtype for s in outs]))
+
+    def leading(self, specs: Sequence[Spec], outs: Sequence[Spec], names: dict[str, Any]) -> dtype_class:
+        """The element type that picks the kernel."""
+        source = self.key or (self.inputs[0] if self.inputs and not self.variadic else None)
+        return (names[source] if source else (specs[0] if specs else outs[0])).dtype
 
     def need_kernel(self, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple) -> None:
         """Raise DTypeError where no kernel can run the call: in a graph, so that the user's line is known. (Of tensor
         buffers and records, which no kernel takes, JobContext says what to do.)"""
-        numbers = all(s.dtype.numpy is not None for s in (*specs, *outs))
+        numbers = all(s.dtype.code >= 0 for s in (*specs, *outs))
         if numbers and self.view is None and self.cpu is not None and self._kernel(
                 specs, outs, self.bind(specs, attrs, outs=outs))[0] is None:
-            raise DTypeError(f"{self.name}: no kernel for these element types", got=", ".join(map(str, specs)) or
-                             "no inputs", expected="float32 or float64" + ("" if self.float_only else ", int32 or int64"),
-                             fix="convert with flow.cast")
+            raise no_kernel(self, specs, attrs, outs, BY_CODE)
 
     def bind(self, specs: Sequence[Spec], attrs: tuple, **more) -> dict[str, Any]:
         """{name: value} for the record's functions, at the level of Specs."""

@@ -20,11 +20,13 @@ import warnings
 
 from flowedu._kernels import TABLE
 from flowedu.core.values.blob import BlobDef
+from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.here import here as _here
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.storage import no_memory
 from flowedu.errors import (ArgumentError, DeviceError, DTypeError, FlowError, GradientError, KernelError,
                             LazyTensorError, NotATensorError, ShapeError, user_line)
+from flowedu.errors.element_types import no_kernel
 from flowedu.core.ops.pykernel import PyCall, kept_error
 
 cdef extern from "Python.h":

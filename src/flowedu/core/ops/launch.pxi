@@ -43,7 +43,7 @@ cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn)
             raise kept_error(call.detail, f"in op {e.op.name}, called at {user_line()}")
         return 0
     if e.fn == NULL:
-        raise no_kernel(e.op, inputs)
+        raise no_kernel(e.op, [x.spec for x in inputs], e.attrs, e.specs, BY_CODE)
     return 0 if launch(&call, e.work, e.cost) == FE_OK else raise_index(e, call.detail)
 
 
@@ -100,10 +100,3 @@ def index_error(op, int64_t got):
     """An index that a kernel met is out of range."""
     return KernelError(f"{op.name}: an index is out of range: {got}", expected=op.range_help or "indices inside the range of their axis",
                        fix="check the labels or indices before the call")
-
-
-def no_kernel(op, inputs):
-    """There is no kernel for these inputs (tensors or Specs)."""
-    got = ", ".join([str(getattr(x, "spec", x)) for x in inputs])
-    return DTypeError(f"{op.name}: no kernel for this element type", expected="float32 or float64"
-                      + ("" if op.float_only else ", int32 or int64"), got=got or "no inputs", fix="convert with flow.cast")

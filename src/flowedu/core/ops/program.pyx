@@ -9,7 +9,7 @@ from flowedu._kernels.core.program cimport FE_MAX_SLOTS, fe_program, fe_tile
 
 from flowedu._kernels import TILES
 from flowedu.core.values.dtype import BY_CODE
-from flowedu.errors import DTypeError
+from flowedu.errors.element_types import refused
 
 import numpy as np
 
@@ -64,9 +64,8 @@ class Formula:
             tile = TILES.get((name, t.code))
             if tile is None or any(types[o] is not t for o in operands[(1 if name == "where" else 0):]):
                 got = ", ".join(types[o].name for o in operands)
-                raise DTypeError(f"{what}: no kernel for these element types", got=got,
-                                 expected="equal types; float32 or float64 (some ops: integers too)",
-                                 fix="convert with flow.cast")
+                there = [t.name for t in BY_CODE if all([(tile, t.code) in TILES for tile, _, _ in self.instrs])]
+                raise refused(what, there, got, "equal types: " * (", " in got))
             types[out] = BY_CODE[tile[1]]
         return types
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from flowedu.core.sbp.ranks import Comm, Engine
 from flowedu.distributed.mpi.collectives import MpiComm
 from flowedu.errors import CommError
+from flowedu.errors.extras import install
 
 _PACKAGE = str(Path(__file__).parents[2])
 
@@ -48,7 +49,7 @@ def has_mpi():
         import mpi4py
     except ImportError as error:
         raise CommError("flow.distributed: several processes need mpi4py and an MPI library", got=str(error), at="",
-                        fix="pip install flowedu[mpi], or launch with --engine threads") from None
+                        fix=f"{install('mpi')}, or launch with --engine threads") from None
     return mpi4py
 
 
@@ -58,8 +59,8 @@ def need_mpi():
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise CommError("flow.distributed: MPI does not start", got=str(error), at="", fix="pip install flowedu[mpi], for "
-                        "mpi4py and an MPI library that fit, or launch with --engine threads") from None
+        raise CommError("flow.distributed: MPI does not start", got=str(error), at="", fix=f"{install('mpi')}, "
+                        "which fit each other, or launch with --engine threads") from None
     return MPI
 
 

@@ -129,7 +129,7 @@ class Graph(core.Graph):
 
         Args:
             what: "graph", the ops as they were traced (SVG); "optimized", what the passes made of them (SVG); "memory",
-                the plan's memory over its steps (PNG or SVG; needs matplotlib: `pip install flowedu[plot]`).
+                the plan's memory over its steps (PNG or SVG; needs matplotlib).
         """
         compiled = self._need_compiled("draw")
         if what not in ("graph", "optimized", "memory"):

@@ -47,7 +47,7 @@ class Convertible:
         if dtype is not None and not dtype.is_floating_point:
             raise DTypeError(f"nn.Module.to only accepts floating point dtypes, but got desired dtype={dtype!r}",
                              expected="float16, float32, float64", got=repr(dtype),
-                             fix="model.double(), model.half() or model.to(flow.float32)")
+                             fix="model.double() or model.to(flow.float32)")
 
         def convert(t):
             t = t.to(*rest, **kwargs) if rest or kwargs else t

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from flowedu.errors import ArgumentError, DataError, UnsupportedError
+from flowedu.errors.extras import install
 from flowedu.oneflow04.image.threads import each
 
 CHANNELS = {"BGR": 3, "RGB": 3, "GRAY": 1}
@@ -29,7 +30,7 @@ def pillow():
         from PIL import Image, ImageOps
     except ImportError as e:
         raise UnsupportedError("decoding images needs Pillow", expected="the package pillow", got=str(e),
-                               fix="pip install flowedu[image]") from None
+                               fix=install("image")) from None
     return Image, ImageOps
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowedu.core.job.session import default_session, get_all_variables
-from flowedu.errors.nearest import nearest
+from flowedu.errors.nearest import similar
 from flowedu.oneflow04.job import checkpoint_files
 from flowedu.oneflow04.job.checkpoint_files import FileBackendVariableBlob
 
@@ -52,5 +52,5 @@ def compare(value_dict: Mapping[str, Any]) -> str:
 
 def _near(name: str, others: Mapping, own: Mapping, words: str) -> str:
     """", there is 'x'" for the most similar name that only the other side has."""
-    close = nearest(name, [n for n in others if n not in own])
+    close = similar(name, [n for n in others if n not in own])
     return f" ({words} {close!r})" if close else ""

@@ -259,7 +259,7 @@ def _find(owner: Settable, name: str):
     if any(n.startswith(f"{name}.") for n in owner._table):
         return Group(owner, name)
     known = [*owner._table, *(n for n in dir(type(owner)) if not n.startswith("_"))]
-    close = nearest(name, known, 0.5)
+    close = nearest(name, known)
     raise UnknownSettingError(f"{owner._what} has no setting {name!r}", expected="a setting of OneFlow 0.4" +
                               (f"; the nearest is {close!r}" if close else ""), got=name,
                               fix=f"{owner._what}.{close}(...)" if close else

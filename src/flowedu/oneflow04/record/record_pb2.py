@@ -6,7 +6,7 @@
     data = ofrecord.OFRecord(feature={"class/label": label}).SerializeToString()
     ofrecord.OFRecord.FromString(data).feature["class/label"].int32_list.value[0]     # 7
 
-The classes are those of the `protobuf` package, made when they are first asked for (`pip install flowedu[record]`), from
+The classes are those of the `protobuf` package, made when they are first asked for, from
 a description that is written out below instead of a generated file. The wire format is OneFlow's record.proto:
 
     message BytesList { repeated bytes value = 1; }                   // the other lists: [packed = true]
@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 
 from flowedu.errors import DataError
+from flowedu.errors.extras import install
 
 # (field of Feature, message, protobuf's name of the element type), numbered from 1.
 KINDS = (("bytes_list", "BytesList", "BYTES"), ("float_list", "FloatList", "FLOAT"),
@@ -33,7 +34,7 @@ def _messages() -> dict[str, object]:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     except ImportError as e:
         raise DataError("OFRecord: the protobuf package is not installed", expected="protobuf 4.22 or newer", got=str(e),
-                        fix="pip install flowedu[record]") from e
+                        fix=install("record")) from e
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="oneflow/core/record/record.proto", package="oneflow", syntax="proto2")
 

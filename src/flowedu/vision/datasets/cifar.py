@@ -65,28 +65,32 @@ class CIFAR10(VisionDataset):
     def _binary_names(self) -> list[str]:
         return [*(f"{n}.bin" for n in (*self.train_files, *self.test_files)), self.binary_meta]
 
-    def _has(self, folder: str, names: list[str]) -> bool:
-        return all((self.root / folder / n).exists() for n in names)
+    def _lacks(self, folder: str, names: list[str]) -> list[str]:
+        return [n for n in names if not (self.root / folder / n).exists()]
 
     def _find(self) -> bool:
         """Whether the files are the binary ones; takes an archive apart if there is only that. Raises DataError."""
         both = ((self.base_folder, self._python_names(), self.archive, False),
                 (self.binary_folder, self._binary_names(), self.binary_archive, True))
         for folder, names, _, binary in both:
-            if self._has(folder, names):
+            if not self._lacks(folder, names):
                 return binary
         for folder, names, archive, binary in both:
             if (self.root / archive).exists():
                 extract(self.root / archive, names, self.root / folder)
                 return binary
+        folder, lacks = min(((self.root / f, self._lacks(f, names)) for f, names, _, _ in both), key=lambda f: len(f[1]))
+        part = len(lacks) < len(self._python_names()) and f"the folder {folder} without {', '.join(lacks)}"
         raise DataError(f"{type(self).__name__}: Dataset not found. You can use download=True to download it",
-                        expected=f"the folder {self.base_folder} or {self.binary_folder}, or the file {self.archive}, in "
-                        f"{self.root}", got="none of them", fix="download=True; or fetch it on another machine from "
-                        f"{_SERVER}{self.archive} and put it there; or without a network SyntheticCIFAR10(), drawings")
+                        expected=f"the folder {self.base_folder} or {self.binary_folder} with all files, or the file "
+                        f"{self.archive}, in {self.root}", got=part or "none of them", fix="download=True; or fetch it on "
+                        f"another machine from {_SERVER}{self.archive} and put it there; or without a network "
+                        "SyntheticCIFAR10(), drawings")
 
     def download(self, source_url: str | None = None) -> None:
         """Fetch the archive, unless the files or a good archive are there."""
-        if self._has(self.base_folder, self._python_names()) or self._has(self.binary_folder, self._binary_names()):
+        if not self._lacks(self.base_folder, self._python_names()) or not self._lacks(self.binary_folder,
+                                                                                      self._binary_names()):
             return
         path = self.root / self.archive
         if not path.exists() or sha256_of(path) != self.sha256:

@@ -22,7 +22,8 @@ def find_classes(directory: str | os.PathLike) -> tuple[list[str], dict[str, int
         classes = sorted(e.name for e in os.scandir(directory) if e.is_dir())
     except OSError as e:
         raise MissingFilesError(f"find_classes: cannot read {directory}", got=str(e),
-                                expected="a folder with one folder for each class") from e
+                                expected="a folder with one folder for each class",
+                                fix=f"make {Path(directory) / 'cat'}, say, and put its pictures there") from e
     if not classes:
         raise MissingFilesError(f"find_classes: Couldn't find any class folder in {directory}", got="none",
                                 expected="one folder for each class", fix=f"{Path(directory) / 'cat'}, say")
@@ -60,7 +61,8 @@ class DatasetFolder(VisionDataset):
             if not here and not allow_empty:
                 raise MissingFilesError(f"{type(self).__name__}: Found no valid file for the classes {name}",
                                         expected="files that end in " + ", ".join(extensions) if extensions else
-                                        "files that is_valid_file takes", got="none", fix="allow_empty=True lets it be")
+                                        "files that is_valid_file takes", got=f"none in {self.root / name}",
+                                        fix="put some there; or allow_empty=True lets it be")
             self.samples += [(p, self.class_to_idx[name]) for p in here]
         self.targets = [n for _, n in self.samples]
 

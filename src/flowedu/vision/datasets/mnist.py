@@ -76,7 +76,7 @@ class MNIST(VisionDataset):
         path = self._find(name)
         if path is None:
             raise DataError(f"{type(self).__name__}: Dataset not found", expected=f"{name}.gz in {self.raw_folder}",
-                            got="no such file", fix=f"download=True; or without a network {self.else_use}")
+                            got=f"neither that nor {name}", fix=f"download=True; or without a network {self.else_use}")
         return path
 
     def download(self, source_url: str | None = None) -> None:

@@ -2,9 +2,12 @@
 
 Every function takes pretrained, progress (there is nothing to wait for: accepted and ignored), num_classes and width_mult.
 """
+from flowedu.calls.later import imported
 from flowedu.vision.models import neural_style_transfer
 from flowedu.vision.models.alexnet import AlexNet, LeNet5, alexnet, lenet5
 from flowedu.vision.models.mobilenet import ConvBNActivation, InvertedResidual, MobileNetV2, mobilenet_v2
 from flowedu.vision.models.resnet import BasicBlock, Bottleneck, ResNet, resnet18, resnet34, resnet50
 from flowedu.vision.models.vgg import VGG, vgg11, vgg11_bn, vgg16, vgg16_bn
 from flowedu.vision.models.weights import load_weights, save_weights
+
+imported(__name__)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from flowedu.errors import CheckpointError, UnsupportedError
+from flowedu.errors.extras import install
 from flowedu.nn import Module
 from flowedu.oneflow04.data.download import cache_dir
 from flowedu.saving.foreign import read_file
@@ -20,7 +21,7 @@ def save_weights(model: Module, path: str | os.PathLike) -> Path:
         from safetensors.numpy import save_file
     except ImportError as e:
         raise UnsupportedError("save_weights: safetensors files need the package safetensors", expected="safetensors",
-                               got=str(e), fix="pip install flowedu[safetensors]") from None
+                               got=str(e), fix=install("safetensors")) from None
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")

@@ -3,6 +3,7 @@
 Names and meanings are torchvision's (flowvision has the same). Every transform takes Pillow images, ndarrays (H, W, C) and
 tensors (..., C, H, W).
 """
+from flowedu.calls.later import imported
 from flowedu.vision.transforms import functional
 from flowedu.vision.transforms.fixed import (
     CenterCrop, Compose, ConvertImageDtype, Grayscale, Lambda, Normalize, PILToTensor, Pad, Resize, ToPILImage, ToTensor)
@@ -10,3 +11,5 @@ from flowedu.vision.transforms.random import (
     ColorJitter, RandomApply, RandomChoice, RandomCrop, RandomGrayscale, RandomHorizontalFlip, RandomOrder,
     RandomResizedCrop, RandomVerticalFlip)
 from flowedu.vision.transforms.resample import InterpolationMode
+
+imported(__name__)

@@ -1,0 +1,35 @@
+"""Element types that no kernel computes with: what is expected instead is tried, not believed."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from flowedu.errors import DTypeError, FlowError, either
+
+
+def refused(what: str, there: Sequence[str], got: str, before: str = "") -> DTypeError:
+    """The error. what: the op; there: the names of the types that work; before: words in front of them."""
+    best = next((t for t in ("float32", "int64", *there) if t in there), "")
+    if not there:
+        return DTypeError(f"{what}: no kernel for this element type", got=got, expected="an op that has a kernel",
+                          fix="look for the kernel's name in flowedu._kernels.TABLE")
+    module = ", a module with model.float()" if "float16" in got and best == "float32" else ""     # whose weights are halves
+    return DTypeError(f"{what}: no kernel for this element type", expected=before + either(there), got=got,
+                      fix=f"convert with flow.cast(x, flow.{best}){module}")
+
+
+def no_kernel(op, specs: Sequence, attrs: tuple, outs: Sequence, types: Sequence) -> DTypeError:
+    """The error of a call (a record, the Specs of its inputs and outputs, its attributes) that no kernel can run.
+
+    Those of `types` are named with which the very call finds one. Indices and masks keep theirs.
+    """
+    came, there = op.leading(specs, outs, op.bind(specs, attrs)), []
+    kept = [op.domain.get(op.inputs[0 if op.variadic else i], "").startswith(("index", "mask")) for i in range(len(specs))]
+    for t in types:
+        again = [type(s)(s.shape, t) if s.dtype is came and not k else s for s, k in zip(specs, kept)]
+        given = attrs if specs else tuple(t if a is came else a for a in attrs)
+        with suppress(FlowError):
+            made = op.infer(again, given)
+            if op._kernel(again, made, op.bind(again, given, outs=made))[0] is not None:
+                there.append(t.name)
+    return refused(op.name, there, ", ".join(map(str, specs)) or came.name)

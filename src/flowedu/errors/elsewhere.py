@@ -1,0 +1,59 @@
+"""What is not here, and what there is for it. Each remedy is looked up by tests/errors: what it names exists."""
+from __future__ import annotations
+
+_TYPES = "leave it out: everything is computed in the dtype its tensors have, float32 or, after model.double(), float64"
+_GRAPH = "a compiled network is an nn.Graph: subclass flow.nn.Graph and define build()"
+_DEVICES = "devices are the CPU and CUDA: flow.cuda.is_available() says whether there is one"
+_REAL = "there are no complex dtypes: keep real and imaginary parts as two tensors"
+_LAZY = "write the number of inputs: flow.nn.{}"
+_DERIVED = "there is flow.autograd.functional: vjp, jvp, jacobian, hessian"
+
+# name, or path where the name alone is not enough ("x.": of a module's object): what to do
+ELSEWHERE = {
+    "amp": _TYPES, "autocast": _TYPES, "autocast_mode": _TYPES, "get_autocast_dtype": _TYPES, "GradScaler": _TYPES,
+    "quantization": "there are no quantized kernels; train and run in float32, or export to ONNX and quantize there",
+    "distributions":
+        "draw with flow.randn, flow.rand, flow.normal, flow.bernoulli, flow.multinomial and flow.poisson",
+    "profiler":
+        "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time; cProfile shows the rest",
+    "jit": _GRAPH, "compile": _GRAPH,
+    "fx": "an nn.Graph records what a module computes: print(graph)",
+    "sparse": "tensors are dense; nn.Embedding has a dense gradient",
+    "sparse_coo_tensor": "tensors are dense; nn.Embedding has a dense gradient",
+    "fft": "NumPy has one: flow.tensor(np.fft.fft(x.numpy()).real)",
+    "func": _DERIVED, "vmap": "write the function for a batch: the first axis of its tensors", "forward_ad": _DERIVED,
+    "hub": "models are in flow.vision.models and flow.models; flow.load reads weights",
+    "one_embedding": "nn.Embedding, spread over devices by to_global",
+    "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
+    "checkpoint": "keep what backward needs, or accumulate gradients over smaller batches",
+    "tensorboard": "write the numbers with any logger of your own: loss.item() is one",
+    "mps": _DEVICES, "xpu": _DEVICES,
+    "complex64": _REAL, "complex128": _REAL,
+    "int16": "there is no int16: flow.int32 holds its numbers",
+    "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",
+    "DataParallel": "nn.parallel.DistributedDataParallel, or global tensors: model.to_global(placement, sbp)",
+    "asarray": "flow.as_tensor(x)", "frombuffer": "flow.from_numpy(np.frombuffer(buffer, np.float32).copy())",
+    "LazyLinear": _LAZY.format("Linear"), "LazyConv1d": _LAZY.format("Conv1d"), "LazyConv2d": _LAZY.format("Conv2d"),
+    "LazyConv3d": _LAZY.format("Conv3d"), "LazyBatchNorm1d": _LAZY.format("BatchNorm1d"),
+    "LazyBatchNorm2d": _LAZY.format("BatchNorm2d"), "EmbeddingBag": "flow.nn.Embedding, and the .sum(1) or .mean(1) of it",
+    "all_gather_into_tensor": "flow.distributed.all_gather(tensors, x)",
+    "all_reduce_coalesced": "flow.distributed.all_reduce(x) for each",
+    "trapz": "flow.trapezoid(y, x)", "vecdot": "(x * y).sum(-1)",
+    "pdist": "flow.cdist(x, x), which has each distance twice",
+    "memory_summary": "flow.cuda.memory_stats()",
+    "flow.distributed.checkpoint": "flow.save(model.state_dict(), path), and flow.load",
+    "x.module": "only a wrapper has one, and this is the module itself: model.state_dict()",
+}
+
+
+def elsewhere(prefix: str, name: str) -> str | None:
+    """What there is for a name; prefix: what stands before it in a program ("flow.linalg.", "x.")."""
+    import numpy as np
+
+    found = ELSEWHERE.get(prefix + name) or ELSEWHERE.get(name)
+    if found or prefix not in ("flow.", "flow.linalg."):
+        return found
+    home = np.linalg if prefix == "flow.linalg." else np
+    there = name[0] != "_" and callable(getattr(home, name, None)) and not isinstance(getattr(home, name), type)
+    home = "np.linalg" if home is np.linalg else "np"
+    return f"NumPy has one, without a gradient: {home}.{name}, of x.numpy()" if there else None

@@ -1,0 +1,126 @@
+"""The law of refused element types: what came is not among what was expected, and each type that is named works."""
+import re
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu._kernels import TABLE
+from flowedu.core.ops import define as ops
+from flowedu.core.ops.record import Kernel, Meaning
+from flowedu.core.values.dtype import BY_CODE, dtype, dtypes, float32
+from flowedu.core.values.spec import Spec
+from flowedu.errors import DTypeError, FlowError
+from laws.calls import attributes, cases, input_name, label, types_of, values
+
+CALLS = cases(lambda op: op.examples or op.elementwise)
+NAMES = re.compile(rf"(?<!a )\b({'|'.join(d.name for d in dtypes())})\b")
+
+
+def call(op, example, t: dtype):
+    """The example with every float input, or else the attribute dtype, of the type t."""
+    arrays = [values(op.domain.get(input_name(op, i), "any"), s, a, np.random.default_rng(1), i)
+              for i, (s, a) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
+    xs = [flow.tensor(a).to(t) if a.dtype == np.float32 else flow.tensor(a) for a in arrays]
+    return op.call(tuple(xs), attributes_of(op, example, t, arrays))
+
+
+def attributes_of(op, example, t: dtype, arrays) -> tuple:
+    """The example's, where no input is a float with the dtype t in the place of its own (or of none)."""
+    return tuple(t if name == "dtype" and not any(a.dtype == np.float32 for a in arrays) else a
+                 for name, a in zip(op.attrs, attributes(op, example)))
+
+
+def judge(refused, again, t: dtype) -> None:
+    """The law for one error: of a call with the type t, which `again` makes with another."""
+    named = NAMES.findall(refused.expected)
+    assert named or "no kernel" not in refused.problem, f"no type is named: {refused}"
+    assert t.name not in named, f"expected is what came: {refused}"
+    cast = re.search(r"flow\.cast\(\w+, flow\.(\w+)\)", refused.fix)
+    assert cast is None or cast[1] in named, f"what is advised is not expected: {refused}"
+    for name in named:
+        try:
+            again(getattr(flow, name))
+        except FlowError as e:
+            raise AssertionError(f"{name} is told to work: {refused}\nand then: {e}") from None
+
+
+def refusals(again):
+    """(type, error) of all types that `again(type)` refuses."""
+    for t in BY_CODE:
+        try:
+            again(t)
+        except FlowError as e:
+            if isinstance(e, DTypeError):
+                yield t, e
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+def test_what_is_expected_works(case):
+    op, example = case
+    again = lambda t: call(op, example, t)
+    for t, e in refusals(again):
+        judge(e, again, t)
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+def test_a_graph_says_the_same(case):
+    """Before there are data: what infer and need_kernel say of Specs."""
+    op, example = case
+
+    def again(t):
+        specs = [Spec(tuple(s), t if a is np.float32 else flow.int64 if a is np.int64 else flow.int8)
+                 for s, a in zip(example["shapes"], types_of(op, example, np.float32))]
+        attrs = attributes_of(op, example, t, [np.empty(0, a) for a in types_of(op, example, np.float32)])
+        op.need_kernel(specs, op.infer(specs, attrs), attrs)
+
+    for t, e in refusals(again):
+        judge(e, again, t)
+
+
+@pytest.fixture
+def one_type(monkeypatch):
+    """An op that has a kernel for float32 only, in a registry of its own."""
+    monkeypatch.setitem(TABLE, ("only_float32", 0), TABLE["softmax", 0])
+    return ops.Op(ops.read("only(x, *, axis=-1) -> y"), Meaning(lambda x: "a->a", lambda x, axis: x),
+                  Kernel("only_float32", pack=lambda x, axis: ((0,), ())))
+
+
+def test_one_kernel_is_one_expected_type(one_type):
+    x = flow.ones(3)
+    for t in BY_CODE:
+        if t is not float32:
+            with pytest.raises(DTypeError) as e:
+                one_type(x.to(t))
+            assert NAMES.findall(e.value.expected) == ["float32"] and "flow.cast(x, flow.float32)" in e.value.fix
+
+
+@pytest.mark.parametrize("half", [flow.float16, flow.bfloat16], ids=repr)
+def test_layers_say_the_same(half):
+    """What users call, where the type comes from a module."""
+    nn, y, z = flow.nn, flow.ones(2, 3, 8, 8), flow.ones(2, 3)
+    for module, x in ((nn.Linear(3, 2), z), (nn.Conv2d(3, 2, 3), y), (nn.BatchNorm2d(3), y), (nn.LayerNorm(3), z),
+                      (nn.LSTM(3, 2), flow.ones(2, 2, 3)), (nn.MaxPool2d(2), y), (nn.Softmax(1), z), (nn.GELU(), z)):
+        again = lambda t: module.to(t)(x.to(t))                # noqa: B023
+        try:
+            again(half)
+        except DTypeError as e:
+            judge(e, again, half)
+            assert "model.float()" in e.fix
+            module.float()(x.float())
+
+
+@pytest.mark.parametrize("half", [flow.float16, flow.bfloat16], ids=repr)
+def test_a_graph_refuses_before_it_runs(half):
+    """bfloat16, too, which NumPy does not know."""
+    class Dense(flow.nn.Graph):
+        def __init__(self, layer):
+            super().__init__()
+            self.layer = layer
+
+        def build(self, x):
+            return self.layer(x)
+
+    with pytest.raises(DTypeError) as e:
+        Dense(flow.nn.Linear(3, 2).to(half))(flow.ones(2, 3).to(half))
+    assert NAMES.findall(e.value.expected) == ["float32", "float64"]

@@ -1,0 +1,244 @@
+"""The law of remedies: what an error advises is there. Gathered are all `fix` texts of the package, as they are written; in
+them every dotted name, every keyword argument, every command and every variable of the environment is looked up.
+"""
+import ast
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from common import HANGS
+from flowedu.calls.function import PublicFunction
+from flowedu.errors.elsewhere import ELSEWHERE
+from flowedu.errors.extras import EXTRAS, install, requirements
+
+PACKAGE = Path(flow.__file__).parent
+ROOT = PACKAGE.parents[1]
+GAP = "\x00"                                               # where a text has a value in it
+TOLD = "fix", "expected"
+
+
+def written(node: ast.expr) -> str:
+    """The text of an expression, with GAP for what is only known when it runs."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(written(v) if isinstance(v, ast.Constant) else GAP for v in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return written(node.left) + written(node.right)
+    if isinstance(node, ast.IfExp):
+        return f"{written(node.body)}; {written(node.orelse)}"
+    return GAP
+
+
+def remedies() -> list[tuple[str, str]]:
+    """(where, text) of the package's remedies."""
+    found = [(f"elsewhere: {name}", text) for name, text in ELSEWHERE.items()]
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.is_relative_to(PACKAGE / "learn" / "laws"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                found += [(f"{path.relative_to(PACKAGE)}:{node.lineno}", written(k.value)) for k in node.keywords
+                          if k.arg in TOLD]
+    for path in sorted([*PACKAGE.rglob("*.pyx"), *PACKAGE.rglob("*.pxi")]):
+        text = re.sub(r'"\s*\n\s*f?"', "", path.read_text())
+        found += [(path.name, re.sub(r"\{[^}]*\}", GAP, m[1])) for m in re.finditer(r'\bfix=f?"([^"]*)"', text)]
+    return found
+
+
+REMEDIES = remedies()
+ROOTS = {"flow": flow, "flowedu": flow, "nn": flow.nn, "F": flow.nn.functional, "np": np, "model": flow.nn.Linear(2, 2),
+         "x": (flow.Tensor, np.ndarray), "tensor": flow.Tensor, "loss": flow.Tensor}
+DOTTED = re.compile(rf"(?<![\w./'\"-])(?:{'|'.join(ROOTS)})(?:\.[A-Za-z_]\w*)+")
+
+
+def looked_up(text: str):
+    """What a dotted name in a text is. Raises AttributeError."""
+    head, *rest = text.split(".")
+    found, path = ROOTS[head], "flowedu" if head == "flow" else head
+    if isinstance(found, tuple):                           # x: a tensor, or an array
+        found = next((f for f in found if hasattr(f, rest[0])), found[0])
+    for part in rest:
+        path = f"{path}.{part}"
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            if not path.startswith("flowedu") or importlib.util.find_spec(path) is None:
+                raise
+            found = importlib.import_module(path)
+    return found
+
+
+def test_there_are_hundreds():
+    assert len(REMEDIES) > 1500 and sum(bool(DOTTED.search(t)) for _, t in REMEDIES) > 250
+
+
+def test_every_name_exists():
+    wrong = []
+    for where, text in REMEDIES:
+        for m in DOTTED.finditer(text):
+            name = m[0]
+            if text[m.end():m.end() + 1] == GAP:           # flow.random_{name}: its beginning
+                home, _, begun = name.rpartition(".")
+                there = any(n.startswith(begun) for n in dir(looked_up(home)))
+            else:
+                try:
+                    looked_up(name)
+                    there = True
+                except (AttributeError, ImportError):
+                    there = False
+            if not there:
+                wrong.append(f"{where}: {name} in {text!r}")
+    assert not wrong, "\n".join(wrong)
+
+
+def parameters(f) -> set[str] | None:
+    """The names of arguments; None: any."""
+    try:
+        both = [f] if not isinstance(f, PublicFunction) or f.choice is None else [f.choice.older, f.choice.newer]
+        found = [p for g in both for p in inspect.signature(g).parameters.values()]
+    except (TypeError, ValueError):
+        return None
+    return None if any(p.kind is p.VAR_KEYWORD for p in found) else {p.name for p in found}
+
+
+def test_every_keyword_of_a_call_exists():
+    wrong, seen = [], 0
+    for where, text in REMEDIES:
+        for m in re.finditer(DOTTED.pattern + r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)", text):
+            name, inside = m[0].partition("(")[0], re.sub(r"\([^()]*\)", "", m[1])
+            known = parameters(looked_up(name))
+            for word in re.findall(r"(?<![\w.\"'])([a-z_A-Z]\w*)=(?!=)", inside):
+                seen += 1
+                if known is not None and word not in known:
+                    wrong.append(f"{where}: {name}({word}=) in {text!r}")
+    assert seen > 20 and not wrong, "\n".join(wrong)
+
+
+def test_every_command_exists():
+    makefile = (ROOT / "Makefile").read_text() if (ROOT / "Makefile").exists() else None
+    wrong, seen = [], 0
+    for where, text in REMEDIES:
+        for module in re.findall(r"python -m ([a-z][\w.]+)", text):
+            seen += 1
+            wrong += [f"{where}: {text!r}"] if importlib.util.find_spec(module) is None else []
+        for target in re.findall(r"`make ([\w-]+)", text):
+            seen += 1
+            wrong += [f"{where}: {text!r}"] if makefile and not re.search(rf"^{target}\b.*:", makefile, re.M) else []
+        wrong += [f"{where}: {text!r}" for package in re.findall(r"pip install (\S+)", text) if package not in NEEDED]
+    assert seen > 3 and not wrong, "\n".join(wrong)
+
+
+def test_every_variable_of_the_environment_is_read():
+    sources = "\n".join(p.read_text() for p in PACKAGE.rglob("*.p*") if p.suffix in (".py", ".pyx", ".pxi"))
+    for where, text in REMEDIES:
+        for name in re.findall(r"\bFLOWEDU_[A-Z_]+", text):
+            assert len(re.findall(rf"[\"']{name}[\"'=]", sources)) > 0, f"{where}: {text!r}"
+
+
+# ---- packages
+def test_an_extra_is_what_pyproject_says():
+    if not (ROOT / "pyproject.toml").exists():
+        pytest.skip("needs the checkout")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for extra in EXTRAS:
+        assert requirements(extra) == extras[extra]
+        if extra != "cuda":
+            command = install(extra)
+            assert command.startswith("pip install ") and "flowedu" not in command
+            assert re.findall(r'"([^"]*)"|(?<= )([\w-]+)(?= |$)', command.removeprefix("pip install")) == [
+                (r, "") if ">" in r else ("", r) for r in extras[extra]]
+
+
+NEEDED = {"cython", "scipy-openblas32"}                    # what is needed to build and to import; all else: extras.install
+
+
+USES = {
+    "plot": "g = type('G', (flow.nn.Graph,), {'build': lambda self, x: x.exp()})(); g(flow.ones(2)); g.draw('x', 'memory')",
+    "image": "flow.image.decode(flow.TensorBuffer(np.frombuffer(b'x', np.uint8)))",
+    "record": "__import__('flowedu.core.record.record_pb2'); flow.core.record.record_pb2.OFRecord",
+    "onnx": "flow.onnx.export(None, 'x')",
+    "safetensors": "flow.vision.models.save_weights(flow.nn.Linear(1, 1), 'x')",
+    "mpi": "__import__('flowedu.distributed.mpi.process').distributed.mpi.process.has_mpi()",
+}
+
+
+@pytest.mark.parametrize("extra", USES)
+def test_without_a_package_the_command_is_told(extra, tmp_path):
+    """In a process that cannot import it."""
+    code = f"""if True:
+        import sys
+        for name in {EXTRAS[extra]!r}:
+            sys.modules[name] = sys.modules[name.partition(".")[0] + ".numpy"] = None
+        import numpy as np, flowedu as flow
+        try:
+            {USES[extra]}
+        except flow.errors.FlowError as e:
+            print(e.fix)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
+    assert done.stdout.startswith(install(extra)), done.stdout + done.stderr
+
+
+def test_about_tells_the_commands():
+    from flowedu.show.about import about
+    for part in filter(None, about()["not installed"].split("; ")):
+        extra, command = part.split(": ", 1)
+        assert command == install(extra)
+
+
+def test_no_page_advises_a_package_that_is_on_no_index():
+    pages = [*ROOT.glob("*.md"), *(p for f in ("chapters", "src", "benchmarks") for p in (ROOT / f).rglob("*")
+                                   if p.suffix in (".md", ".py", ".pyx"))]
+    assert not [p for p in pages if re.search(r"pip install [\"']?flowedu\b", p.read_text())]
+
+
+# ---- what README says one can do, and cannot
+def section(title: str) -> str:
+    readme = (ROOT / "README.md").read_text()
+    return readme.partition(title)[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("op", ["tanh", "log1p"])
+def test_an_own_formula_becomes_a_public_name_as_readme_says(op):
+    """Ops that went the way: each file that README names has a line of theirs, and the names are there."""
+    way = section("## How to add an op").partition("2. ")[2].partition("\n3. ")[0]
+    files = re.findall(r"`((?:\w+/)*\w+\.(?:py|h|txt))`", way)
+    assert len(files) == 6
+    for file in files:
+        path = ROOT / file if file.startswith("tests/") else PACKAGE / file
+        assert re.search(rf"\b{op}\b", path.read_text()), f"{file} does without {op}"
+    assert getattr(flow.ops.elementwise, op) and getattr(flow, op) and getattr(flow.Tensor, op)
+
+
+HALF = {                                                   # a word of README: what refuses half precision
+    "Linear": lambda h: flow.nn.Linear(3, 2).to(h)(flow.ones(2, 3, dtype=h)),
+    "convolutions": lambda h: flow.nn.Conv2d(3, 2, 3).to(h)(flow.ones(2, 3, 8, 8, dtype=h)),
+    "norms": lambda h: flow.nn.LayerNorm(3).to(h)(flow.ones(2, 3, dtype=h)),
+    "LSTM": lambda h: flow.nn.LSTM(3, 2).to(h)(flow.ones(2, 2, 3, dtype=h)),
+    "losses": lambda h: flow.nn.MSELoss()(flow.ones(2, 3, dtype=h), flow.ones(2, 3, dtype=h)),
+}
+
+
+@pytest.mark.parametrize("word", HALF)
+def test_what_is_said_of_half_precision_is_so(word):
+    """README says of just those layers that they refuse it; and while they do, no remedy advises it."""
+    refused = 0
+    for half in (flow.float16, flow.bfloat16):
+        try:
+            HALF[word](half)
+        except flow.errors.DTypeError:
+            refused += 1
+    said = re.search(r"\n- half precision in layers:(.*?)\n- ", section("What there is not:"), re.S)
+    assert (refused == 2) == (said is not None and word in said[1]), f"{word}: {refused} of 2 are refused"
+    if refused:
+        assert not [r for r in REMEDIES if re.search(r"\.half\(\)|\.bfloat16\(\)|to\(flow\.b?float16\)", r[1])]
