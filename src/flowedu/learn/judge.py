@@ -162,7 +162,8 @@ def notes(hole, at_hand: list[str] = ()) -> list[str]:
         lines += ["", *("    " + t for t in hole.example.strip().splitlines())]
     if at_hand:
         lines += ["", *textwrap.wrap(f"at hand: {', '.join(at_hand)}", 120)]
-    return [*lines, "", f"{hole.about}, {hole.points} points", f"read   {hole.page}"]
+    first = [f"after  {', '.join(hole.first)}: its laws run them, and here they are open"] if hole.first else []
+    return [*lines, "", f"{hole.about}, {hole.points} points", *first, f"read   {hole.page}"]
 
 
 def stub(hole) -> str:
