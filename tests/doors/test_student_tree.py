@@ -116,6 +116,32 @@ def test_no_stub_is_shown_as_the_librarys_lines(whole):
     assert shown == {"kernel", "cuda"}                # the library is built from these
 
 
+def planted(home, hole, into):
+    """The verdict on a right answer, where that of another exercise raises in its second line; and that one's file."""
+    folder = f"planted-{hole.id}-{into.id}"
+    answered(home, [hole, *map(course.find, hole.needs)], right={*hole.needs, into.id}, folder=folder)
+    names = (f"def {name}(*args, **named):\n    raise IndexError('planted')\n" for name in into.functions)
+    (home / folder / into.file).write_text("\n".join(names))
+    return judged(home, [hole.id], folder)[hole.id]
+
+
+def test_what_another_answer_raises_is_told_as_its_own(whole):
+    verdict = planted(whole, course.find("4.3"), course.find("4.2"))
+    assert verdict["state"] == "wrong" and verdict["lines"][-2:] == [
+        "  IndexError: planted", "  in your 4.2_the_bound.py, line 2      raise IndexError('planted')"], verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hole", [h for h in HOLES if h.needs], ids=lambda h: h.id)
+def test_whichever_other_answer_raises_is_named(whole, hole):
+    told = 0
+    for into in map(course.find, hole.needs):
+        lines = "\n".join(planted(whole, hole, into)["lines"])
+        told += f"in your {into.file}, line " in lines
+        assert "planted" not in lines or f"in your {into.file}, line " in lines, (into.id, lines)
+    assert told
+
+
 @pytest.mark.parametrize("id", SOME)
 def test_from_the_first_check_to_the_last(whole, id):
     """Check, hint; then an answer that is right. Lines that are not in the tree are not offered."""
