@@ -1,5 +1,6 @@
 """Round trips through a tree handed out: in it every exercise can be begun, asked about, checked and passed. What is
 typed there runs as a student types it, in processes of its own."""
+import json
 import os
 import re
 import subprocess
@@ -8,14 +9,15 @@ import sys
 import pytest
 
 from common import HANGS
-from flowedu.learn import authors, course, kernels
+from flowedu.learn import authors, course, kernels, progress
+from flowedu.learn.judge import stub
+from flowedu.learn.runner import Runner
 from flowedu.learn.teach import blanks, tree
 
 HOLES = course.holes()
 LAST = course.chapters()[-1].number
-# One of each kind: a law, one with a stand-in, one that the library cannot do without, a field of a record, a line of C, a
-# kernel of the library's, one of the course's own.
-SOME = ["1.1", "4.4", next(h.id for h in HOLES if h.plain), "2.6", "8.1", "8.3", "8.5"]
+# A law, one with a stand-in, one that the library cannot do without, a kernel of the library's, one of the course's own.
+SOME = ["1.1", "4.4", "1.2", "8.3", "8.5"]
 
 
 def handed_out(folder, upto=LAST):
@@ -23,16 +25,22 @@ def handed_out(folder, upto=LAST):
     return tree.export(folder / "handout", upto, built=True).folder
 
 
-def inside(home, *arguments, **environment):
-    env = {**os.environ, "PYTHONPATH": str(home / "src"), "FLOWEDU_NUM_THREADS": "1", **environment}
-    env.pop("FLOWEDU_HOLES", None) if "FLOWEDU_HOLES" not in environment else None
-    return subprocess.run([sys.executable, *arguments], cwd=home, capture_output=True, text=True, timeout=HANGS, env=env)
+def inside(home, *arguments):
+    env = {**os.environ, "PYTHONPATH": str(home / "src"), "FLOWEDU_NUM_THREADS": "1"}
+    env.pop("FLOWEDU_HOLES", None)
+    done = subprocess.run([sys.executable, *arguments], cwd=home, capture_output=True, text=True, timeout=HANGS, env=env)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
 
 
-def learn(home, *arguments, rc=0, **environment):
-    done = inside(home, "-m", "flowedu.learn", *arguments, **environment)
-    assert done.returncode == rc and "Traceback" not in done.stderr, (arguments, done.stdout, done.stderr)
-    return done.stdout + done.stderr
+def learn(home, *lines):
+    """[(exit status, what was said)] of `python -m flowedu.learn LINE`, one after the other in one process."""
+    code = ("import sys; from flowedu.learn import runner\n"
+            "for line in sys.argv[1:]: print('====', runner.main(line.split()), flush=True)")
+    done = inside(home, "-c", code.replace("'====',", "'\\n====',"), *lines)
+    assert not done.stderr, done.stderr
+    said = re.split(r"^==== (\d)\n", done.stdout, flags=re.MULTILINE)
+    return [(int(code), text) for text, code in zip(said[::2], said[1::2])]
 
 
 def answer_of(hole):
@@ -40,53 +48,120 @@ def answer_of(hole):
     return authors.library(hole) if hole.kind == "kernel" else blanks.answer_text(hole)
 
 
-def answered(home, holes):
-    (home / "work").mkdir(exist_ok=True)
+def answered(home, holes, right=(), folder="work"):
+    """A folder of answers; those of `right` are noted as such, all others as not begun."""
+    (home / folder).mkdir(exist_ok=True)
     for hole in holes:
-        (home / "work" / hole.file).write_text(answer_of(hole))
+        (home / folder / hole.file).write_text(answer_of(hole))
+    rows = {i: {**progress.EMPTY, "state": "right"} for i in right}
+    (home / folder / ".course.json").write_text(json.dumps({"version": progress.VERSION, "holes": rows}))
+    return f"--work {folder}"
 
 
-def judged(home, ids):
-    """{id: verdict} of the work files in a tree, in one process."""
+def judged(home, ids, folder="work"):
+    """{id: verdict} of the files in a folder, in one process."""
     code = ("import json, sys; from pathlib import Path; from flowedu.learn import course, judge\n"
-            "holes = [course.find(i) for i in sys.argv[1:]]\n"
-            "print(json.dumps({h.id: judge.judged(h, Path('work', h.file).resolve()) for h in holes}))")
-    done = inside(home, "-c", code, *ids)
+            "holes = [course.find(i) for i in sys.argv[2:]]\n"
+            "print(json.dumps({h.id: judge.judged(h, Path(sys.argv[1], h.file).resolve()) for h in holes}))")
+    done = inside(home, "-c", code, folder, *ids)
     assert done.returncode == 0, done.stderr
-    import json
     return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The tree of the whole course, every exercise begun."""
-    home = handed_out(tmp_path_factory.mktemp("trip"))
-    for c in course.chapters():
-        if c.holes:
-            assert f"chapter {c.number}: {len(c.holes)} exercises in work/" in learn(home, "start", str(c.number))
+    home, chapters = handed_out(tmp_path_factory.mktemp("trip")), [c for c in course.chapters() if c.holes]
+    for c, (rc, said) in zip(chapters, learn(home, *(f"start {c.number}" for c in chapters))):
+        assert rc == 0 and f"chapter {c.number}: {len(c.holes)} exercises in work/" in said, said
     return home
 
 
 def test_every_exercise_can_be_begun(whole):
-    """Its stub is made of what the tree has; it says what the whole library's says."""
-    from flowedu.learn.judge import stub
+    """Its stub is made of what the tree has; it says what the whole library's says, and what comes first."""
     for hole in HOLES:
-        assert (whole / "work" / hole.file).read_text() == stub(hole), hole.id
+        text = (whole / "work" / hole.file).read_text()
+        first = re.search(r"^after  (.*): its laws run them", text, re.MULTILINE)
+        assert (tuple(first[1].split(", ")) if first else ()) == hole.needs
+        assert text.replace(f"{first[0]}, and here they are open\n" if first else "", "") == stub(hole), hole.id
+
+
+def test_the_order_of_the_course_is_one_in_which_it_can_be_done():
+    """What an exercise needs stands before it, and so does what that needs; in the library's own tree nothing is open."""
+    for n, hole in enumerate(HOLES):
+        before = {h.id: h for h in HOLES[:n]}
+        assert set(hole.needs) <= set(before) and not hole.first, hole.id
+        assert all(set(before[i].needs) <= set(hole.needs) for i in hole.needs), hole.id
+
+
+def test_what_comes_first_is_told(whole):
+    """By the list, by `start`, and by a check that fails."""
+    there = answered(whole, [course.find("8.3")], right=["1.1"], folder="first")
+    listed, begun, checked = learn(whole, f"list {there}", f"start 8 {there}", f"check 8.3 {there}")
+    assert re.search(r"8\.3 .* after 1\.3 1\.5$", listed[1], re.MULTILINE), listed
+    assert re.search(r"8\.6 .* points$", listed[1], re.MULTILINE)
+    assert "some of them run 1.3, 1.5, 2.2, which come first (" in begun[1]
+    assert checked[0] == 1 and "before it   1.3, 1.5: what its laws run is open in this tree" in checked[1]
+
+
+def test_no_stub_is_shown_as_the_librarys_lines(whole):
+    """`make solution` shows what the library has, or says that the tree was handed out without it."""
+    runner, shown = Runner(course.HOME, whole / "nowhere"), set()
+    for hole, (rc, said) in zip(HOLES, learn(whole, *(f"solution {h.id} --force" for h in HOLES)), strict=True):
+        if "handed out without them" in said:
+            assert rc == 0 and said.strip().count("\n") == 1, said
+        else:
+            assert said.strip().splitlines() == runner.solution(hole, force=True), hole.id
+            shown.add(hole.language)
+    assert shown == {"kernel", "cuda"}                # the library is built from these
+
+
+def planted(home, hole, into):
+    """The verdict on a right answer, where that of another exercise raises in its second line; and that one's file."""
+    folder = f"planted-{hole.id}-{into.id}"
+    answered(home, [hole, *map(course.find, hole.needs)], right={*hole.needs, into.id}, folder=folder)
+    names = (f"def {name}(*args, **named):\n    raise IndexError('planted')\n" for name in into.functions)
+    (home / folder / into.file).write_text("\n".join(names))
+    return judged(home, [hole.id], folder)[hole.id]
+
+
+def test_what_another_answer_raises_is_told_as_its_own(whole):
+    verdict = planted(whole, course.find("4.3"), course.find("4.2"))
+    assert verdict["state"] == "wrong" and verdict["lines"][-2:] == [
+        "  IndexError: planted", "  in your 4.2_the_bound.py, line 2      raise IndexError('planted')"], verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hole", [h for h in HOLES if h.needs], ids=lambda h: h.id)
+def test_whichever_other_answer_raises_is_named(whole, hole):
+    told = 0
+    for into in map(course.find, hole.needs):
+        lines = "\n".join(planted(whole, hole, into)["lines"])
+        told += f"in your {into.file}, line " in lines
+        assert "planted" not in lines or f"in your {into.file}, line " in lines, (into.id, lines)
+    assert told
 
 
 @pytest.mark.parametrize("id", SOME)
 def test_from_the_first_check_to_the_last(whole, id):
-    """Check, hint, an answer, check."""
+    """Check, hint; then an answer that is right. Lines that are not in the tree are not offered."""
     hole = course.find(id)
-    assert re.search("not begun|right. 0 of", learn(whole, "check", id, rc=0 if hole.stub and hole.kind != "kernel" else 1))
-    assert "hint 1 of 3" in learn(whole, "hint", id)
-    file = whole / "work" / hole.file
-    before = file.read_text()
-    try:
-        answered(whole, [hole])
-        assert "right" in learn(whole, "check", id)
-    finally:
-        file.write_text(before)
+    there = answered(whole, [hole, *map(course.find, hole.needs)], right=hole.needs, folder=f"trip-{id}")
+    first, hint, last = learn(whole, f"check {id}", f"hint {id}", f"check {id} {there}")
+    assert re.search("right. 0 of" if hole.stub and hole.kind != "kernel" else "not begun", first[1]), first
+    assert "hint 1 of 3" in hint[1]
+    assert last[0] == 0 and "right" in last[1] and ("make solution" in last[1]) == (id == "8.3"), last
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
+def test_what_it_says_it_needs_is_all_it_needs(whole, hole):
+    """With the answers of those, and of no others, it can be passed, and a target can have all its stars."""
+    if kernels.missing(hole):
+        pytest.skip(kernels.missing(hole))
+    answered(whole, [hole, *map(course.find, hole.needs)], right=hole.needs, folder="needs-" + hole.id)
+    verdict = judged(whole, [hole.id], "needs-" + hole.id)[hole.id]
+    assert verdict["state"] == "right" and verdict["stars"] >= min(1, len(hole.stars)), verdict
 
 
 @pytest.mark.slow
@@ -94,13 +169,13 @@ def test_from_the_first_check_to_the_last(whole, id):
 def test_a_tree_is_worked_through(tmp_path, upto):
     """All exercises begun, none right; all answered, all right."""
     home, mine = handed_out(tmp_path, upto), [h for h in HOLES if h.chapter <= upto]
-    for number in {h.chapter for h in mine}:
-        learn(home, "start", str(number))
+    learn(home, *(f"start {c.number}" for c in course.chapters() if c.number <= upto))
     for id, verdict in judged(home, [h.id for h in mine]).items():
         stand_in = (h := course.find(id)).stub and h.kind != "kernel"
         assert (verdict["state"], verdict["stars"]) == (("right" if stand_in else "open"), 0), (id, verdict)
     answered(home, mine)
-    for hole in mine:
-        if not kernels.missing(hole):
-            assert "right" in learn(home, "check", hole.id), hole.id
-    assert re.findall(r"\[[ x]\] (\d\.\d+)", learn(home, "list")) == [h.id for h in mine if kernels.missing(h)]
+    here = [h for h in mine if not kernels.missing(h)]
+    *checks, listed = learn(home, *(f"check {h.id}" for h in here), "list")
+    for hole, (rc, said) in zip(here, checks, strict=True):
+        assert rc == 0 and f"{hole.short}" in said and "right" in said, said
+    assert re.findall(r"\[([ x])\] (\d\.\d+)", listed[1]) == [(" ", h.id) for h in mine if h not in here]

@@ -28,7 +28,7 @@ class Hole:
     that is compiled alone (kernels.py): its object is kernel:softmax, of Cython, or cuda:matmul_shared, its module the path
     of the file with the answer, and `parts` are the functions of that file which are the answer (none: all of it). plain: a
     file whose function stands in a student's tree where the library cannot do without; right, by another way than the
-    exercise's.
+    exercise's. needs: the exercises whose functions its laws run, on the way through the library.
     """
 
     id: str
@@ -51,6 +51,7 @@ class Hole:
     plain: str = ""
     example: str = ""
     parts: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
     @property
     def chapter(self) -> int:
@@ -105,6 +106,18 @@ class Hole:
         if known is None:
             known = [] if self.kind == "kernel" else names_at_hand(around(self).read_text(), self.objects)
         return known
+
+    @property
+    def first(self) -> list[str]:
+        """Of its needs those that are open in this tree: to be done before."""
+        return [id for id in self.needs if id in student(self.folder.parents[1]).get("open", ())]
+
+    @property
+    def withheld(self) -> bool:
+        """Whether this tree was handed out without the library's lines."""
+        from flowedu.learn.source import file_of
+        given = student(self.folder.parents[1]).get("open", ())
+        return self.id in given and not (self.kind == "kernel" and file_of(self.module).exists())
 
     def _handed(self, what: str) -> Any:
         return student(self.folder.parents[1]).get(what, {}).get(self.id)

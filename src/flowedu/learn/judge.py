@@ -142,17 +142,29 @@ def measured(hole, yours: Any, seed: int = 0) -> dict[str, Any]:
 
 
 def said(error: BaseException, file: Path) -> dict[str, Any]:
-    """Class, message, the student's line; nothing else."""
+    """Class, message, the student's line; nothing else. Of what another answer raised, its file and line, too."""
+    frames = [f for f in _frames(error) if Path(f.filename).parent == file.parent]
+    own = [f for f in frames if f.filename == str(file)]
+    others = [f"  in your {Path(f.filename).name}, line {f.lineno:<6} {f.line}" for f in frames[-1:] if f not in own]
     if file.suffix != ".py":
         from flowedu.learn import kernels
-        return {"state": "wrong", "lines": kernels.said(error, file.read_text())}
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
+        return {"state": "wrong", "lines": kernels.said(error, file.read_text()) + others}
     lines = [f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
-    if frames:
-        lines.append(f"  line {frames[-1].lineno:<6} {frames[-1].line}")
+    if own:
+        lines.append(f"  line {own[-1].lineno:<6} {own[-1].line}")
+    lines += others
     if hasattr(error, "case"):
         lines.insert(0, f"  smallest case   {' '.join(str(error.case).split())[:80]}")
     return {"state": "wrong", "lines": lines}
+
+
+def _frames(error: BaseException | None) -> list[traceback.FrameSummary]:
+    """Those of the error, then those of what it was raised from, the innermost last."""
+    found: list[traceback.FrameSummary] = []
+    while error is not None:
+        found += traceback.extract_tb(error.__traceback__)
+        error = error.__cause__ or error.__context__
+    return found
 
 
 def notes(hole, at_hand: list[str] = ()) -> list[str]:
@@ -162,7 +174,8 @@ def notes(hole, at_hand: list[str] = ()) -> list[str]:
         lines += ["", *("    " + t for t in hole.example.strip().splitlines())]
     if at_hand:
         lines += ["", *textwrap.wrap(f"at hand: {', '.join(at_hand)}", 120)]
-    return [*lines, "", f"{hole.about}, {hole.points} points", f"read   {hole.page}"]
+    first = [f"after  {', '.join(hole.first)}: its laws run them, and here they are open"] if hole.first else []
+    return [*lines, "", f"{hole.about}, {hole.points} points", *first, f"read   {hole.page}"]
 
 
 def stub(hole) -> str:

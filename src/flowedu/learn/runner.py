@@ -34,13 +34,20 @@ class Runner:
 
     def current(self):
         """The first that is not right, of those begun or next; None: all are."""
-        return next((h for h in self.holes if self.progress.row(h.id)["state"] != "right"), None)
+        return next((h for h in self.holes if not self._right(h.id)), None)
 
     def after(self, hole):
         """The next that is not right, after this one, then from the beginning; None: all are."""
         at = self.holes.index(hole)
         others = [*self.holes[at + 1:], *self.holes[:at]]
-        return next((h for h in others if self.progress.row(h.id)["state"] != "right"), None)
+        return next((h for h in others if not self._right(h.id)), None)
+
+    def _right(self, id: str) -> bool:
+        return self.progress.row(id)["state"] == "right"
+
+    def unmet(self, hole) -> list[str]:
+        """Exercises that come before this one here, and are not right yet."""
+        return [id for id in hole.first if not self._right(id)]
 
     def start(self, chapter: int = 0) -> list[str]:
         """Work files for the holes of a chapter (0: the first that has open ones); those that are there are left alone."""
@@ -57,8 +64,11 @@ class Runner:
             if not self.file(h).exists():
                 written(self.file(h), stub(h))
                 made.append(h.file)
-        first = next((h for h in mine if self.progress.row(h.id)["state"] != "right"), mine[0])
+        first = next((h for h in mine if not self._right(h.id)), mine[0])
+        earlier = [h for h in self.holes if h.chapter < chapter and any(h.id in self.unmet(m) for m in mine)]
         return [f"chapter {chapter}: {len(mine)} exercises in {self.work}/, {len(made)} of them new",
+                *([f"some of them run {', '.join(h.id for h in earlier)}, which come first "
+                   f"({sum(h.minutes for h in earlier)} minutes): `make list`"] if earlier else []),
                 f"begin with {self.work}/{first.file} ({first.minutes} minutes), then `make check EX={first.id}`, "
                 "or leave `make watch` running"]
 
@@ -102,7 +112,10 @@ class Runner:
                 lines.append("  h: hint")
         else:
             taken = row["hints"]
-            lines = [self._headline(hole, verdict.get("title", "")), *verdict["lines"][:8], f"  why   {hole.page}",
+            unmet = self.unmet(hole)
+            before = [f"  before it   {', '.join(unmet)}: what its laws run is open in this tree"] if unmet else []
+            lines = [self._headline(hole, verdict.get("title", "")), *verdict["lines"][:8 - len(before)], *before,
+                     f"  why   {hole.page}",
                      f"  h: hint {min(taken + 1, len(hole.hints))} of {len(hole.hints)}"]
         return said + [line[:100].rstrip() for line in lines]
 
@@ -124,7 +137,7 @@ class Runner:
         return [f"{hole.short}   hint {row['hints']} of {many}", f"  {hole.hints[row['hints'] - 1]}", *self._saved()]
 
     def list(self) -> list[str]:
-        out = []
+        out, by = [], {h.id: h for h in self.holes}
         for c in self.chapters:
             right = sum(self.progress.row(h.id)["state"] == "right" for h in c.holes)
             out.append(f"chapter {c.number}: {c.title}   {right} of {len(c.holes)}   about {c.hours:g} hours")
@@ -132,14 +145,19 @@ class Runner:
                 row = self.progress.row(h.id)
                 stars = "*" * row["stars"] if h.stars else ""
                 mark = MARKS[row["state"]]
-                out.append(f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {stars}".rstrip())
+                unmet = self.unmet(h)
+                after = f"after {' '.join(i for i in unmet if not any(i in by[j].needs for j in unmet))}" if unmet else ""
+                out.append(f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {stars or after}".rstrip())
             if c.milestone is not None:
                 out.append(f"      then `make milestone-{c.number}`: {c.milestone.title}")
         return out
 
     def solution(self, hole, force: bool = False) -> list[str]:
         """The library's own lines, after passing."""
-        if self.progress.row(hole.id)["state"] != "right" and not force:
+        if hole.withheld:
+            return [f"{hole.short}: the library's own lines are not in this tree, which was handed out without them;",
+                    "  whoever handed it out has them"]
+        if not self._right(hole.id) and not force:
             return [f"{hole.short}: not right yet; FORCE=1 shows the library's lines all the same"]
         if hole.kind == "kernel":
             return [f"# {source.file_of(hole.module).relative_to(self.home)}", *kernels.shown(hole)]
@@ -192,7 +210,7 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     if options.command == "watch":
         from flowedu.learn.watch import watch
-        return watch(runner)
+        return watch(runner, course.find(options.exercise, options.home) if options.exercise else None)
     if options.command == "milestone":
         from flowedu.learn import milestone
         return milestone.run(runner, milestone.find(options.exercise, options.home), options.library)
@@ -219,7 +237,8 @@ def _number(name: str, text: str) -> int:
 
 def _afterwards(runner: Runner, hole) -> list[str]:
     """What to do when one is right."""
-    said, h = [f"  the library's own lines: `make solution EX={hole.id}`"], runner.after(hole)
+    said = [] if hole.withheld else [f"  the library's own lines: `make solution EX={hole.id}`"]
+    h = runner.after(hole)
     if h is None:
         return [*said, "  that was the last one"]
     begin = runner.file(h) if runner.file(h).exists() else f"`make start CH={h.chapter}`"

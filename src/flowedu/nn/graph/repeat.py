@@ -81,8 +81,9 @@ class RepeatingCompiled(Compiled):
     def differentiated(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
         """A backward pass for every micro-batch; the parameters' gradients are sums."""
         wanted = [*targets, *watched]
+        k = self.owner.config.accumulation
         self.parts = over_micro_batches(self.tracer, self.cuts, lambda nodes, table: self.backward(nodes, table, wanted),
-                                        self.owner.config.accumulation)
+                                        k) if k > 1 else [({}, self._once(wanted))]
         self.fetched = [self.whole(v) for v in self.fetched]
         with self.tracer.raw():
             total = self.parts[0][1][:len(targets)]
@@ -90,6 +91,14 @@ class RepeatingCompiled(Compiled):
                 total = [a if b is None else b if a is None else a + b for a, b in zip(total, grads)]
         diffs = [[grads[i] for _, grads in self.parts] for i in range(len(targets), len(wanted))]
         return total, [None if None in values else joined(self.tracer, values, self.batch_parts) for values in diffs]
+
+    def _once(self, wanted: Sequence[GraphValue]) -> list:
+        """The gradients where the batch is not cut."""
+        nodes = self.graph.nodes
+        many = len(nodes)
+        grads = self.backward([*nodes], {}, wanted)
+        self.tracer.passes = {node: (0, i >= many) for i, node in enumerate(nodes)}
+        return grads
 
     def whole(self, value: GraphValue) -> GraphValue:
         return joined(self.tracer, [table.get(value, value) for table, _ in self.parts], self.batch_parts)
