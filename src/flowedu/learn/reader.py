@@ -17,7 +17,7 @@ import tokenize
 from collections.abc import Collection
 from pathlib import Path
 
-from flowedu.learn.lesson import Block, promised
+from flowedu.learn.lesson import Block, promised, unbroken
 
 WIDTH = 120                                                     # of what is no terminal
 PROSE = 100                                                     # the eye loses longer lines
@@ -91,7 +91,7 @@ def brief(markdown: str, block: bool) -> list[str]:
 
 def _plain(markdown: str) -> str:
     """In one line, without bold type and the addresses of links."""
-    return re.sub(r"\*\*|\[([^\]]*)\]\([^)]*\)", lambda m: m[1] or "", " ".join(markdown.split()))
+    return re.sub(r"\*\*|\[([^\]]*)\]\([^)]*\)", lambda m: m[1] or "", " ".join(unbroken(markdown).split()))
 
 
 def _paragraphs(markdown: str) -> list[str]:
