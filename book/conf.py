@@ -19,6 +19,7 @@ myst_heading_anchors = 4
 myst_links_external_new_tab = False
 suppress_warnings: list[str] = []
 
+highlight_language = "text"
 html_theme = "furo"
 html_title = "flowedu"
 html_static_path = ["widgets", "../build/book/tables"]

@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tqdm import tqdm
+
 from flowedu.learn.lesson import run_lesson
 from flowedu.show.svg import write
 
@@ -39,7 +41,8 @@ def all_outputs(pages: list[Path], kept: Path) -> dict[Path, list[str | None]]:
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         missing = [p for p, f in files.items() if not f.exists()]
         missing.sort(key=lambda p: "needs=" not in p.read_text(encoding="utf-8"))          # the slow ones first
-        failed = [text for text in pool.map(_run, missing, [files[p] for p in missing], [cuda] * len(missing)) if text]
+        ran = pool.map(_run, missing, [files[p] for p in missing], [cuda] * len(missing))
+        failed = [text for text in tqdm(ran, "running the lessons", len(missing), unit="page", disable=None) if text]
     if failed:
         raise RuntimeError("\n".join(failed))
     for old in set(kept.glob("*.json")) - set(files.values()):

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from flowedu.learn import course
-from flowedu.learn.lesson import BLOCK, pages
+from flowedu.learn.lesson import BLOCK, pages, unbroken
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = "`" * 8                                # more than any output has
@@ -16,17 +16,18 @@ LONG = 30                                      # lines after which an output scr
 TRY = {"01_blob": ("strides", "Shape and strides"), "04_job_functions": ("arena", "Place an arena yourself"),
        "06_sbp": ("boxing", "From one layout to another")}          # {chapter: (widget, title)}
 LANGUAGES = {"": "English", ".zh": "中文"}
+TONGUES = re.compile(rf"^\[(?:{'|'.join(LANGUAGES.values())})\]\([\w.]+\)\n+", re.MULTILINE)   # for readers of the file
 SAID = {"": ("Exercises in the library itself", "Try it", "not run here: it needs"),
         ".zh": ("练习：库里的函数", "动手试试", "这里没有运行：需要")}
 
 
 def page(path: Path, printed: list[str | None]) -> str:
     """The Markdown of a page as the book shows it. printed: what its Python blocks print, in order."""
-    text, tongue = path.read_text(encoding="utf-8"), language(path)
+    text, tongue = TONGUES.sub("", path.read_text(encoding="utf-8"), count=1), language(path)
     parts, read, outputs, shown = [], 0, iter(printed), False
     for match in BLOCK.finditer(text):
         words, code = match[1], match[3]
-        parts.append(text[read:match.start()])
+        parts.append(unbroken(text[read:match.start()]))
         read = match.end()
         if words == "python":
             out = next(outputs)
@@ -41,7 +42,7 @@ def page(path: Path, printed: list[str | None]) -> str:
             parts.append("" if shown else _output(code))         # what it would print
         else:
             parts.append(match[0])
-    parts.append(text[read:])
+    parts.append(unbroken(text[read:]))
     return _links(path) + "".join(parts) + _after(path, tongue)
 
 

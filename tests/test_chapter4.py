@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import flowedu as flow
 import flowedu.typing as tp
@@ -16,7 +18,7 @@ from flowedu.core.job.session import default_session
 from flowedu.learn.lesson import run_lesson
 from flowedu.show import __main__ as show
 from flowedu.show.picture import draw_memory
-from flowedu.show.plan import LEGEND, describe, live_bytes, parts, rows, saved_for_backward
+from flowedu.show.plan import LEGEND, aligned, describe, live_bytes, parts, rows, saved_for_backward
 
 CHAPTER = Path(__file__).parent.parent / "chapters" / "04_job_functions"
 B = 8
@@ -96,6 +98,19 @@ def test_the_live_column_peaks_at_the_lower_bound():
     peaks = [line for line in job.show().splitlines() if line.endswith(" peak")]
     assert peaks
     assert sum(step.inplace for step in job.plan.steps) == job.show().count("*  ")
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z_]{1,24}", fullmatch=True), min_size=1, max_size=9, values=st.tuples(
+    st.integers(0, 9999), st.integers(0, 9999), st.sampled_from(["", "2 of them"]))))
+def test_what_passes_did_is_a_table(passes):
+    """Of any names: a column of names, one of numbers; who did nothing is in no row, but named."""
+    lines = aligned([f"{name} {a:4d} -> {b:4d} nodes  {said}" for name, (a, b, said) in passes.items()])
+    rows = [line for line in lines if " nodes" in line]
+    assert len({line.index(" -> ") for line in rows}) <= 1
+    did = [name for name, (a, b, said) in passes.items() if a != b or said]
+    assert [line.split()[0] for line in rows] == did
+    idle = "".join(lines[len(rows):]).removeprefix("nothing to do for ")
+    assert idle == ", ".join(name for name in passes if name not in did)
 
 
 def test_parts_come_in_order_and_predict_jobs_have_one():

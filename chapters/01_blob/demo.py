@@ -16,7 +16,7 @@ def draw_view(d: Drawing, left: float, top: float, title: str, t, base) -> None:
     numbers = t.numpy()
     offset = (t.address - base.address) // base.dtype.bytes
     d.text(left, top - 42, title, 17, "start")
-    d.text(left, top - 22, f"shape {t.shape}   strides {t.strides}   offset {offset}", 13, "start", GREY)
+    d.text(left, top - 22, f"shape {tuple(t.shape)}   strides {t.strides}   offset {offset}", 13, "start", GREY)
     for i in range(t.shape[0]):
         for j in range(t.shape[1]):
             n = int(numbers[i, j])

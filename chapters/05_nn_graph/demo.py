@@ -144,7 +144,8 @@ def draw(graph: Train, eager: list[float], static: list[float], trained: list[fl
         left, right = figure.subplots(1, 2)
         left.plot(static, label="graph", linewidth=1)
         left.plot(eager, label="eager", linestyle="--", linewidth=1)
-        left.set(xlabel="step", ylabel="loss", title="The same model, the same batches")
+        left.set(xlabel="step", ylabel="loss",
+                 title="The same model, the same batches: the same\nbut for rounding, which batch norms amplify")
         left.legend()
         right.plot(trained, linewidth=1)
         right.set(xlabel="step", title="Training the graph")

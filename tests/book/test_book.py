@@ -1,6 +1,8 @@
 """The book: pages of chapters/ with what their code prints, exercises with their texts and without answers; reading it
 needs no network."""
 import importlib.util
+import io
+import itertools
 import json
 import os
 import re
@@ -14,7 +16,7 @@ import pytest
 
 from common import HANGS
 from flowedu.learn import course
-from flowedu.learn.lesson import blocks
+from flowedu.learn.lesson import blocks, unbroken
 
 from .browser import Browser, found
 
@@ -72,6 +74,61 @@ def test_outputs_stand_behind_their_blocks(lesson):
 def test_long_outputs_scroll(lesson):
     assert ":class: printed long" in pages.page(lesson, ["line\n" * 50, "", None])
     assert "long" not in pages.page(lesson, ["line\n" * 5, "", None])
+
+
+BOOK = [*LESSONS, *sorted((ROOT / "book").glob("*.md"))]
+COMMAND = re.compile(r"(\$ )?(make|python|pip|git|bash|cd|mpiexec|echo)\b")
+
+
+@pytest.mark.parametrize("path", BOOK, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_what_is_typed_into_a_shell_is_coloured_as_such(path):
+    inside = False
+    for line, following in itertools.pairwise(path.read_text(encoding="utf-8").splitlines()):
+        if line.startswith("```"):
+            inside = not inside
+            if inside and COMMAND.match(following):
+                assert line == ("```console" if following.startswith("$ ") else "```bash"), following
+
+
+def test_what_has_no_language_is_no_python():
+    """That is Sphinx's own default, and drawings are full of its words."""
+    assert re.search(r'^highlight_language = "text"$', (ROOT / "book" / "conf.py").read_text(), re.M)
+
+
+def test_where_a_line_ends_chinese_has_no_blank():
+    assert unbroken("在第一步\n之前，\n`x` 是 x。\n  是") == "在第一步之前，`x` 是 x。是"
+    assert unbroken("> 是\n> **值**\n> 它") == "> 是**值**它"
+    for same in ("one\ntwo", "中文\n\n段落", "中文\n- 一项", "中文 `x`\n中文", "| 表 |\n| 表 |", "中文\n    画",
+                 "中\n## 题", "- 一\n- 二", "**值。**\n它"):           # of the last the bold type would not end
+        assert unbroken(same) == same
+
+
+@pytest.mark.parametrize("path", [p for p in LESSONS if p.name.endswith(".zh.md")], ids=lambda p: p.parent.name + p.name)
+def test_a_chinese_page_has_no_stray_blanks(path):
+    """Nor loses a letter."""
+    count = sum(b.language == "python" for b in blocks(path.read_text(encoding="utf-8")))
+    text = pages.page(path, [""] * count)
+    assert not re.findall(r"[\u4e00-\u9fff，。；：、]\n[\u4e00-\u9fff]", text)
+    letters = lambda t: "".join(re.findall(r"[\u4e00-\u9fff]", t))
+    own = pages.TONGUES.sub("", path.read_text(encoding="utf-8"))
+    assert letters(text).removeprefix(letters(pages.LANGUAGES[""])).startswith(letters(own))
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_a_language_is_offered_once(path):
+    count = sum(b.language == "python" for b in blocks(path.read_text(encoding="utf-8")))
+    text = pages.page(path, [""] * count)
+    assert len(re.findall(r"\[(?:English|中文)\]\(", text)) == any(
+        p != path and p.exists() for p in (pages.original(path), pages.original(path).with_suffix(".zh.md")))
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_who_waits_for_the_book_sees_how_far_it_is(terminal, lesson, tmp_path, monkeypatch):
+    err = type("Terminal", (io.StringIO,), {"isatty": lambda self: terminal})()
+    monkeypatch.setattr(sys, "stderr", err)
+    monkeypatch.setattr(outputs, "_run", lambda page, out, cuda: outputs.write(out, "[]") and "")
+    outputs.all_outputs([lesson], tmp_path / "kept")
+    assert ("1/1" in err.getvalue()) == terminal == bool(err.getvalue())
 
 
 def test_languages_lead_to_each_other(lesson):

@@ -11,6 +11,7 @@ import pytest
 import flowedu as flow
 from common import HANGS
 from flowedu.learn.lesson import pages
+from svg_text import misplaced
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(p.parent for p in ROOT.glob("chapters/*/README.md"))
@@ -36,6 +37,8 @@ def test_a_chapters_pages_run_after_one_another(chapter, tmp_path):
     for asked, order in (([chapter], found), (found[::-1], found[::-1])):
         said = python("-m", "flowedu.learn.lesson", *asked, cwd=tmp_path)
         assert re.findall(r"^(\S+\.md): \d+ code blocks ran$", said, re.MULTILINE) == [str(p) for p in order]
+    for picture in (tmp_path / "build").rglob("*.svg"):
+        assert not misplaced(picture), picture
 
 
 def not_blank(picture: Path) -> bool:
@@ -58,3 +61,4 @@ def test_a_demo_draws_the_pictures_that_it_names(chapter, tmp_path):
                                and not p.stem.endswith("-all")}
     for picture in named:
         assert not_blank(picture), picture
+        assert picture.suffix != ".svg" or not misplaced(picture), picture

@@ -1,22 +1,29 @@
-"""How a lesson looks in a terminal: in reading order, in 100 columns, plain where it should be; and how demos begin."""
+"""How a lesson looks in a terminal: in reading order, as wide as it is, in whole thoughts and unbroken tokens, plain where
+it should be; and how demos begin."""
 import io
+import itertools
 import os
 import re
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import flowedu as flow
+import flowedu.learn.lesson as lesson
 from common import HANGS
 from flowedu.learn import course, reader
 from flowedu.learn.demo import opening
-from flowedu.learn.lesson import main, pages, promised, run_lesson
+from flowedu.learn.lesson import blocks, main, pages, promised, run_lesson
 from flowedu.learn.reader import Reader, brief
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(p.parent for p in (ROOT / "chapters").glob("*/README.md"))
+LONG = {n for n, name in tokenize.tok_name.items() if name in ("COMMENT", "STRING", "FSTRING_MIDDLE")}
 PAGE = """# Two and two
 
 **The idea: addition.** A second sentence about it, with a [link](other.md).
@@ -26,7 +33,7 @@ PAGE = """# Two and two
 
 ## Sums
 
-A first paragraph, which is left out where code follows.
+A first paragraph. It says what follows.
 
 The last one leads to the code:
 
@@ -68,38 +75,108 @@ def test_text_code_and_output_in_reading_order(page):
     count, lines = shown(page)
     assert count == 1
     marks = ["# Two and two", "The idea: addition. A second sentence about it, with a link.", "## Sums",
-             "The last one leads to the code:", "  | x = 2 + 2", "  > 4", "## The end", "Nothing follows here. It says so."]
+             "A first paragraph. It says what follows.", "  | x = 2 + 2", "  > 4", "## The end",
+             "Nothing follows here. It says so."]
     places = [lines.index(m) for m in marks]
     assert places == sorted(places)
-    assert not any("table" in line or "first paragraph" in line or "drawing" in line or "..." in line for line in lines)
-    assert "  > a long line " + "-" * 84 in lines and "  > " + "-" * 36 in lines          # longer than a line: it goes on
+    assert not any("table" in line or "last one" in line or "drawing" in line or "..." in line for line in lines)
+    assert "  > a long line" in lines and "  :     " + "-" * 112 in lines                 # longer than a line: it goes on
+
+
+def read(path, width, monkeypatch):
+    """The lines of a page that is read without being run."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines, text, at = [], path.read_text(encoding="utf-8"), 0
+    r = Reader(path, lines.append)
+    for match in lesson.BLOCK.finditer(text):
+        r.before(text[at:match.start()], lesson._block(match))
+        at = match.end()
+    r.before(text[at:], None)
+    return lines
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 200])
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda c: c.name)
+def test_every_page_fits_into_the_terminal(chapter, width, monkeypatch):
+    """Every heading is there; only what has no blank in it is longer than a line; prose is never very wide."""
+    for path in pages(chapter):
+        lines = read(path, width, monkeypatch)
+        for line in lines:
+            mark, body = re.fullmatch(r"(  [|:] )?(.*)", line).groups()
+            assert len(line) <= (width if mark else min(width, reader.PROSE)) or " " not in body.strip(), line
+        headings = re.findall(r"^#+ .*$", re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S), re.M)
+        unbroken = " ".join(lines)
+        assert all(h in unbroken for h in headings) and not re.search(r"\n\n\n", "\n".join(lines))
+
+
+@pytest.mark.parametrize("width", [36, 60, 96, 130])
+def test_code_is_broken_between_tokens_and_nothing_is_lost(width):
+    """In a string or a comment only where that alone is too long, and at a blank."""
+    count = 0
+    for b in (b for c in CHAPTERS for p in pages(c) for b in blocks(p.read_text(encoding="utf-8"))):
+        if b.language != "python":
+            continue
+        shown = reader.code_lines(b.text, width)
+        found = [t for t in tokenize.generate_tokens(io.StringIO(b.text).readline) if t.string.strip()]
+        for n, (line, pieces) in enumerate(zip(b.text.rstrip("\n").split("\n"), shown, strict=True), 1):
+            assert "".join("".join(pieces).split()) == "".join(line.split())
+            at, room = 0, width - min(len(line) - len(line.lstrip()) + 4, width // 2)
+            for before, after in itertools.pairwise(pieces):
+                count += 1
+                at = line.index(before.strip(), at) + len(before.strip())       # where it was broken
+                for t in (t for t in found if t.start < (n, at) < t.end):
+                    assert line[at] == " ", (before, after)
+                    assert t.start[0] < t.end[0] or t.type in LONG and len(t.string) + 9 > room, (before, after)
+    assert count > (0 if width > 100 else 30)
+
+
+@given(st.lists(st.text("ab(),=#'\" ", max_size=40), max_size=4), st.integers(20, 30))
+def test_any_text_is_shown_whole(lines, width):
+    text = "\n".join(lines)
+    for cut in (reader.code_lines, reader.output_lines):
+        pieces = [p for line in cut(text, width) for p in line]
+        if not any("…" in p for p in pieces):
+            assert "".join("".join(pieces).split()) == "".join(text.split())
+        assert cut is reader.code_lines or all(len(p) <= width for p in pieces)
+
+
+def test_a_row_of_a_table_stays_one_row():
+    table = "step  op      result          memory\n   0  matmul  first-matmul    @0\n"
+    assert reader.output_lines(table, 30) == [[row[:29] + "…"] for row in table.splitlines()]
+    assert [len(x) for x in reader.output_lines("fix: " + "words " * 12, 30)] == [3]     # a sentence goes on
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda c: c.name)
-def test_every_page_fits_into_100_columns(chapter):
-    """Read without running: every heading is there, every block's code, and no more than two lines of text at a place."""
+def test_what_is_said_are_whole_thoughts(chapter):
+    """They begin where a paragraph begins and end where a sentence ends; a colon has its block behind it."""
+    said = 0
     for path in pages(chapter):
-        lines, text = [], path.read_text(encoding="utf-8")
-        r = Reader(path, lines.append)
-        import flowedu.learn.lesson as lesson
-        read = 0
-        for match in lesson.BLOCK.finditer(text):
-            r.before(text[read:match.start()], lesson._block(match))
-            read = match.end()
-        r.before(text[read:], None)
-        assert max(map(len, lines)) <= reader.WIDTH, max(lines, key=len)
-        headings = re.findall(r"^#+ .*$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
-        assert [x for x in lines if x.startswith("#")] == headings
-        assert not re.search(r"\n\n\n", "\n".join(lines))
-        prose = [len(run.splitlines()) for run in re.findall(r"(?:^(?!  [|>] |#).+\n?)+", "\n".join(lines), re.M)]
-        assert max(prose) <= 2, path
+        text, at = path.read_text(encoding="utf-8"), 0
+        for match in [*lesson.BLOCK.finditer(text), None]:
+            part = text[at:match.start() if match else None]
+            at = match.end() if match else 0
+            plain = [" ".join(re.sub(r"\*\*|\[([^\]]*)\]\([^)]*\)", lambda m: m[1] or "", p).split())
+                     for p in re.split(r"\n\s*\n|^#.*$", part, flags=re.M)]
+            lines = [x for x in brief(part, bool(match)) if x and not x.startswith("#")]
+            for i, line in enumerate(lines):
+                said += 1
+                body = line.rstrip(".:")
+                assert any(p.startswith(body) for p in plain), line
+                leads = match and i == len(lines) - 1 and part.strip().endswith(":")
+                assert line[-1] in ".!?" or line[-1] == ":" and leads, line
+                assert line.count("`") % 2 == 0 and line.count("(") == line.count(")"), line
+                assert not re.match(r"[-*] |\d+\. ", line) and not re.search(r"[.:] (-|\d\.)( |$)", line), line
+                assert line[0] not in "`" or len(line) > 20
+    assert said > 5
 
 
-def test_a_long_sentence_is_cut():
-    words = " ".join(["word"] * 100)
-    end, beginning = brief(words + ":", True), brief(words, False)
-    assert end[1].startswith("... ") and end[-2].endswith("word:") and len(end) == 4
-    assert beginning[-2].endswith("word ...") and len(beginning) == 4
+def test_a_paragraph_says_its_first_sentences():
+    page = "[中文](README.zh.md)\n\n## Why\n\nThere are rules:\n1. One.\n2. Two.\n\nIt leads on:\n"
+    assert brief(page, True) == ["", "## Why", "", "There are rules.", ""]
+    assert brief("A first. It has a second. These lead on:", True) == ["", "A first. It has a second. These lead on:", ""]
+    assert brief("A first. It has a second. These lead on:", False) == ["", "A first. It has a second.", ""]
+    long = " ".join(["word"] * 100)
+    assert brief(f"A{long}. And {long}.", True) == ["", f"A{long}.", ""]
 
 
 def test_pace_asks_where_an_output_is_promised(page, monkeypatch):

@@ -29,6 +29,11 @@ from flowedu.errors import FlowError
 
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+HAN, FULL = "\u4e00-\u9fff", "\u3000-\u303f\uff00-\uffef"                # characters, and punctuation as wide as they are
+END = r"\n(?:> ?| {1,3})?"                                               # of a line in a paragraph, a list, a quotation
+UNBROKEN = re.compile(rf"(?<=[{HAN}{FULL}]){END}(?=[{HAN}{FULL}])|(?<=[{FULL}]){END}(?=[`\w(])|"
+                      rf"(?<=[{HAN}])(\*\*){END}(?=[{HAN}])|(?<=[{HAN}]){END}(\*\*)(?=[{HAN}])")
+
 NEEDS = {"cuda": "a GPU, or FLOWEDU_CUDA=sim", "sim": "FLOWEDU_CUDA=sim"}
 
 
@@ -57,6 +62,11 @@ class OpenHole(Exception):
 def blocks(markdown: str) -> list[Block]:
     """The fenced blocks of a lesson."""
     return [_block(m) for m in BLOCK.finditer(markdown)]
+
+
+def unbroken(markdown: str) -> str:
+    """Chinese without the line ends of the source, which would be read as blanks: it has none between words."""
+    return UNBROKEN.sub(lambda m: "".join(filter(None, m.groups())), markdown)
 
 
 def _block(match: re.Match) -> Block:

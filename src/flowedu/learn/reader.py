@@ -1,19 +1,28 @@
 """A lesson in a terminal, while it runs: headings, a line or two of text, the code, what it prints.
 
-Where the output is no terminal, or NO_COLOR is set, lines are plain: `|` stands before code and `>` before its output. With
-PACE=1 it stops at every block whose output the page shows, and asks what will be printed.
+Where the output is no terminal, or NO_COLOR is set, lines are plain: `|` stands before code, `>` before its output, and `:`
+before what goes on from the line above. With PACE=1 it stops at every block whose output the page shows, and asks what will
+be printed.
 """
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import shutil
 import sys
 import textwrap
+import tokenize
+from collections.abc import Collection
 from pathlib import Path
 
-from flowedu.learn.lesson import Block, promised
+from flowedu.learn.lesson import Block, promised, unbroken
 
-WIDTH = 100
+WIDTH = 120                                                     # of what is no terminal
+PROSE = 100                                                     # the eye loses longer lines
+BRIEF = 180                                                     # letters after which no sentence begins
+MARK = 4                                                        # columns before code and output
 BOLD, DIM, GREEN = "1", "2", "32"
 
 
@@ -26,6 +35,7 @@ class Reader:
     def __init__(self, path: Path, show=print, paced: bool | None = None):
         self.path, self.show = path, show
         self.colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self.width = max(40, shutil.get_terminal_size((WIDTH, 24)).columns)
         self.paced = paced if paced is not None else os.environ.get("PACE", "") not in ("", "0") and sys.stdin.isatty()
         self.blank = False                                      # whether the last line was
         self.promised = promised(path.read_text(encoding="utf-8"))
@@ -34,70 +44,113 @@ class Reader:
         """The text since the last block, in short, and the block before it runs."""
         for line in brief(text, block is not None and block.words != "output"):
             if line or not self.blank:
-                self.show(self._in(BOLD, line) if line.startswith("#") else line)
+                for piece in textwrap.wrap(line, min(self.width, PROSE), break_on_hyphens=False,
+                                           break_long_words=False) or [""]:
+                    self.show(self._in(BOLD, piece) if line.startswith("#") else piece)
             self.blank = not line
         if block is None or block.words == "output":            # what is really printed is shown instead
             return
-        for line in _cut(block.text):
+        for first, *more in code_lines(block.text, self.width - MARK):
             self.blank = False
-            self.show(self._in(DIM, "  | ") + line)
+            self.show(self._in(DIM, "  | ") + first)
+            for piece in more:
+                self.show(self._in(DIM, "  : ") + piece)
         if self.paced and block.line in self.promised:
             input(self._in(GREEN, "  ? what will be printed? (Enter) "))
 
     def printed(self, text: str) -> None:
         """What a block printed."""
-        for line in _cut(text):
+        for first, *more in output_lines(text, self.width - MARK):
             self.blank = False
-            self.show(self._in(GREEN, "  > " + line))
+            self.show(self._in(GREEN, "  > " + first))
+            for piece in more:
+                self.show(self._in(GREEN, "  : " + piece))
 
     def _in(self, color: str, text: str) -> str:
         return f"\033[{color}m{text}\033[0m" if self.colored else text
 
 
 def brief(markdown: str, block: bool) -> list[str]:
-    """Headings with a line or two of each section: where a block follows, the end of the last paragraph, which leads to it;
-    else the beginning of the first."""
+    """Headings, and the first sentences of each section; of text without a heading, those of the paragraph that leads to
+    the block."""
+    whole = _plain(markdown)
     markdown = re.sub(r"^```\n.*?^```$", "", markdown, flags=re.MULTILINE | re.DOTALL)         # drawings
     sections = re.split(r"^(?=#+ )", markdown, flags=re.MULTILINE)
     lines = []
     for i, section in enumerate(sections):
-        heading, paragraphs = "", [p for p in re.split(r"\n\s*\n", section.strip()) if p]
-        if paragraphs and paragraphs[0].startswith("#"):
-            heading, _, rest = paragraphs.pop(0).partition("\n")
+        heading, _, rest = section.strip().partition("\n") if section.startswith("#") else ("", "", section)
+        if heading:
             lines += ["", heading, ""]
-            paragraphs = [p for p in (rest.strip(), *paragraphs) if p]
         leads = block and i == len(sections) - 1
-        paragraphs = [p for p in paragraphs if not re.match(r"[|>]|!\[|    ", p)]      # tables, boxes, pictures, drawings
-        if paragraphs:
-            lines += [*([] if heading else [""]), *_sentences(paragraphs[-1] if leads else paragraphs[0], leads), ""]
+        found = _paragraphs(rest)
+        if found:
+            chosen = found[-1] if leads and not heading else found[0]
+            lines += [*([] if heading else [""]), _sentences(chosen, leads and whole.endswith(chosen)), ""]
     return lines
 
 
-def _sentences(paragraph: str, last: bool) -> list[str]:
-    """The first sentences of a paragraph, or the last ones, that fit into two lines; one that does not is cut."""
-    text = re.sub(r"\*\*|\[([^\]]*)\]\([^)]*\)", lambda m: m[1] or "", " ".join(paragraph.split()))
-    sentences, taken = re.split(r"(?<=[.!?:]) (?=[A-Z`])", text), []
-    while sentences:
-        more = [sentences.pop(), *taken] if last else [*taken, sentences.pop(0)]
-        if len(_wrapped(" ".join(more))) > 2:
+def _plain(markdown: str) -> str:
+    """In one line, without bold type and the addresses of links."""
+    return re.sub(r"\*\*|\[([^\]]*)\]\([^)]*\)", lambda m: m[1] or "", " ".join(unbroken(markdown).split()))
+
+
+def _paragraphs(markdown: str) -> list[str]:
+    """Those of whole sentences: no tables, boxes, pictures, drawings, lists, asides, and no links that stand alone."""
+    found = []
+    for p in re.split(r"\n\s*\n", markdown.strip("\n")):
+        p = re.split(r"^(?=(?:[-*]|\d+\.) )", p, maxsplit=1, flags=re.MULTILINE)[0]
+        if not re.match(r"[(|>]|!\[|    ", p) and re.search(r"[.!?:。！？：]$", _plain(p)):
+            found.append(_plain(p))
+    return found
+
+
+def _sentences(text: str, leads: bool) -> str:
+    """The first sentences of a paragraph, about two lines of them. A colon leads to something, or is a full stop."""
+    first, *others = re.split(r"(?<=[.!?]) (?=[A-Z`\"(])|(?<=[。！？])", text)
+    while others and len(first) + len(others[0]) < BRIEF and others[0][0] != "(" and (leads or others[0][-1] != ":"):
+        first += " " + others.pop(0)
+    return first if leads and not others else re.sub(":$", ".", first)
+
+
+# ---- lines that fit
+def code_lines(text: str, width: int) -> list[list[str]]:
+    """Each line of Python in pieces that fit into `width` columns where that can be, broken at blanks between tokens; in a
+    string or a comment that is longer, at its blanks. Text that is not Python is broken at blanks."""
+    starts, inside = {}, 0
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        for t in tokenize.generate_tokens(io.StringIO(text).readline):
+            if not inside:
+                starts.setdefault(t.start[0], set()).add(t.start[1])
+            name = tokenize.tok_name[t.type]                    # an f-string is many tokens, since Python 3.12
+            inside += name.endswith("STRING_START") - name.endswith("STRING_END")
+    return [_pieces(line, width, starts.get(n, set())) for n, line in enumerate(text.rstrip("\n").split("\n"), 1)]
+
+
+def output_lines(text: str, width: int) -> list[list[str]]:
+    """Each line in pieces that fit; a row of a table is cut at the right instead: its columns stay columns."""
+    found = []
+    for line in text.rstrip("\n").split("\n") if text.strip() else []:
+        if len(line) > width and len(re.findall(r"\S {2,}(?=\S)", line)) >= 2:
+            found.append([line[:width - 1] + "…"])
+        else:
+            found.append([p[i:i + width] for p in _pieces(line, width) for i in range(0, max(len(p), 1), width)])
+    return found
+
+
+def _pieces(line: str, width: int, starts: Collection[int] = ()) -> list[str]:
+    """A line broken at blanks before one of the columns `starts`, else there behind a bracket, else at any blank; what goes
+    on is indented deeper."""
+    own = len(line) - len(line.lstrip())
+    indent, begin, room, pieces = min(own + 4, width // 2), 0, width, []
+    blanks = [m.end() for m in re.finditer(" ", line) if m.end() > own]
+    best = [i for i in blanks if i in starts]
+    good = [i for i in sorted(starts) if i > own and line[i - 1] in "([{,="]
+    while len(line) - begin > room:
+        fitting = ([i for i in where if begin < i <= begin + room] for where in (best, good, blanks))
+        choice = next((f for f in fitting if f), [i for i in blanks if i > begin][:1])       # else behind one long word
+        if not choice:
             break
-        taken = more
-    if taken:
-        return _wrapped(" ".join(taken))
-    if last:                                                    # a long sentence: its end
-        words = more[0].split()
-        while len(_wrapped("... " + " ".join(words))) > 2:
-            words.pop(0)
-        return _wrapped("... " + " ".join(words))
-    return textwrap.wrap(more[0], WIDTH, max_lines=2, placeholder=" ...")
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
-
-
-def _cut(text: str) -> list[str]:
-    """Lines that fit behind a mark of four columns; what is too long goes on in the next line."""
-    width = WIDTH - 4
-    return [line[i:i + width] for line in text.rstrip("\n").split("\n") for i in range(0, max(len(line), 1), width)] \
-        if text.strip() else []
+        pieces.append(line[begin:choice[-1]].rstrip())
+        begin, room = choice[-1], width - indent
+    pieces.append(line[begin:])
+    return [pieces[0], *(" " * indent + p for p in pieces[1:])]

@@ -7,7 +7,7 @@ from pathlib import Path
 from flowedu.learn.build import Line
 from flowedu.show.svg import GREY, Drawing
 
-LINE, LETTER = 21, 7.3
+LINE, LETTER = 21, 7.3                       # pixels: a line's height, a letter's width
 
 
 def shade(score: int) -> str:
@@ -26,8 +26,7 @@ def draw_lines(sources: Sequence[tuple[str, Sequence[Line]]], path: Path | str) 
             y = 48 + LINE * i
             d.box(x, y, width, LINE, fill=shade(line.score), line="#e4e7eb")
             d.text(x + 26, y + 15, f"{line.number}", 11, "end", GREY)
-            indent = len(line.text) - len(line.text.lstrip())
-            d.text(x + 36 + LETTER * indent, y + 15, line.text.strip(), 12, "start")
+            d.code(x + 36, y + 15, line.text.rstrip())
             if line.score:
                 d.text(x + width - 8, y + 15, f"{line.score}", 11, "end", GREY)
         x += width + 30

@@ -108,7 +108,9 @@ class _Picture:
                 if any(self._covers(f, part) for f in full):
                     continue
                 x, y, w, h = self._place(stage, device, part)
-                self.say("soft", x + w / 2, y + h / 2 + 4, {"sum": "0", "max": "least", "min": "most"}[at.reducer])
+                zero = {"sum": "0", "max": "least", "min": "most"}[at.reducer]
+                if w > 7 * len(zero):
+                    self.say("soft", x + w / 2, y + h / 2 + 4, zero)
             rect(whole, class_="outline")
             hidden = [f"axis {d}: {a}:{b}" for d, (a, b) in enumerate(box)
                       if d not in self.axes and (a, b) != (0, self.shape[d])]
@@ -149,10 +151,16 @@ class _Picture:
             with self.drawing.group(f"device {p} sends {_bytes(n)} to device {q}"):
                 self.drawing.path(("M", (a, y)), ("L", back(6, 0)), class_="arrow", stroke_width=0.8 + 1.7 * n / most)
                 self.drawing.path(("M", (b, z)), ("L", back(8, 3.5)), ("L", back(8, -3.5)), ("Z",), class_="tip")
+        said: list[tuple[float, float, int]] = []
         for i, (p, q, n) in enumerate(messages):               # labels last: no line runs over them
             y, z = middle(p) + _spread(i, len(messages)), middle(q) + _spread(i, len(messages))
-            t = 0.16 + 0.16 * (sum(1 for m in messages[:i] if m[0] == p) % 4)
-            self.say("bytes", a + t * (b - a), y + t * (z - y) + 4, _bytes(n, True))
+            usual, text = 0.16 + 0.16 * (sum(1 for m in messages[:i] if m[0] == p) % 4), _bytes(n, True)
+            for t in (usual, *(k / 25 for k in range(3, 23))):
+                at = (a + t * (b - a), y + t * (z - y) + 4, len(text))
+                if all(abs(at[0] - u) > 3.8 * (at[2] + k) or abs(at[1] - v) > 9 for u, v, k in said):
+                    said.append(at)
+                    self.say("bytes", *at[:2], text)
+                    break                                      # where there is no room for it, the arrow's tip says it
 
     def say(self, kind: str, x: float, y: float, text: str, anchor: str | None = "middle") -> None:
         """A text whose middle is at x; the style of `kind` is in STYLE."""

@@ -90,19 +90,17 @@ def drawing(title: str, made: Sequence[Box], beside: tuple[str, str] = ("", ""))
     layers = layout(made)
     columns = max((len(layer) for layer in layers), default=1)
     width = 2 * MARGIN + columns * (WIDTH + GAP_X)
-    d = Drawing(max(width, 360), 2 * MARGIN + 50 + len(layers) * (HEIGHT + GAP_Y), title)
+    d = Drawing(max(width, 2 * MARGIN + 10 * len(title)), 2 * MARGIN + 50 + len(layers) * (HEIGHT + GAP_Y), title)
     at = lambda b: (d.width / 2 + b.x * (WIDTH + GAP_X), MARGIN + 50 + b.layer * (HEIGHT + GAP_Y))
     d.text(MARGIN, MARGIN + 4, title, 14, "start")
     if beside[0]:
         with d.group(href=beside[0]):
             d.text(MARGIN, MARGIN + 24, beside[1], 12, "start", LINK)
+    gaps = [sorted({at(b)[0] + side * (WIDTH + GAP_X) / 2 for b in layer for side in (-1, 1)}) for layer in layers]
     for b in made:
         x, y = at(b)
         for r in b.reads:
-            rx, ry = at(r)
-            ry += HEIGHT
-            bend = max((y - ry) / 2, 8)
-            d.path(("M", (rx, ry)), ("C", (rx, ry + bend), (x, y - bend), (x, y)), fill="none", stroke="#9a9a9a")
+            d.path(*_edge(at(r), (x, y), gaps[r.layer + 1:b.layer]), fill="none", stroke="#9a9a9a")
     for b in made:
         x, y = at(b)
         with d.group(b.tip):
@@ -111,6 +109,20 @@ def drawing(title: str, made: Sequence[Box], beside: tuple[str, str] = ("", ""))
             d.text(x, y + 15, _cut(b.title), 11)
             d.text(x, y + 28, _cut(b.subtitle, 28), 9, color="#444444")
     return d
+
+
+def _edge(start: tuple[float, float], end: tuple[float, float], between: Sequence[Sequence[float]]) -> list[tuple]:
+    """The path from a box down to one in a later layer, through gaps of those in between."""
+    (x0, y), (x1, last) = start, end
+    x, y = x0, y + HEIGHT
+    steps: list[tuple] = [("M", (x, y))]
+    for gaps in [*between, None]:
+        straight = x0 + (x1 - x0) * (y + GAP_Y - start[1]) / (last - start[1])
+        on = x1 if gaps is None else min(gaps, key=lambda g: abs(g - straight))         # noqa: B023
+        steps.append(("C", (x, y + GAP_Y / 2), (on, y + GAP_Y / 2), (on, y + GAP_Y)))
+        x, y = on, y + GAP_Y + HEIGHT
+        steps += [("L", (x, y))] if gaps is not None else []
+    return steps
 
 
 def _cut(text: str, most: int = 24) -> str:

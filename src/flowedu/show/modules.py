@@ -13,6 +13,7 @@ from flowedu.core.trace.io import line
 from flowedu.core.trace.names import output_name
 from flowedu.core.trace.tracer import meta
 from flowedu.errors import UnsupportedError
+from flowedu.show.plan import aligned
 from flowedu.show.profile import profile as measured
 from flowedu.show.ranks import text
 from flowedu.tensor.device import device_of
@@ -115,13 +116,13 @@ def _indented(lines: Iterable[str]) -> str:
 # ---- what the compiler did
 def report(compiled) -> str:
     if compiled.spread is not None:
-        return "\n".join([*compiled.spread.report, text(compiled.spread)])
+        return "\n".join([*aligned(compiled.spread.report), text(compiled.spread)])
     plan = compiled.program.plan
     saved = 100 * (1 - plan.arena / plan.sum_bytes) if plan.sum_bytes else 0.0
-    where = [f"device    {device_of(compiled.program.place)}"] if compiled.program.place else []
-    return "\n".join([*plan.report, *where, f"memory    {plan.arena / 1e6:.2f} MB for {len(plan.buffers)} buffers; without "
-                      f"sharing {plan.sum_bytes / 1e6:.2f} MB ({saved:.0f} % saved), at least "
-                      f"{plan.bound_bytes / 1e6:.2f} MB"])
+    where = [f"device {device_of(compiled.program.place)}"] if compiled.program.place else []
+    memory = (f"memory {plan.arena / 1e6:.2f} MB for {len(plan.buffers)} buffers; without sharing "
+              f"{plan.sum_bytes / 1e6:.2f} MB ({saved:.0f} % saved), at least {plan.bound_bytes / 1e6:.2f} MB")
+    return "\n".join(aligned([*plan.report, *where, memory]))
 
 
 def profile(compiled, args: tuple, kwargs: dict, repeats: int = 5) -> str:

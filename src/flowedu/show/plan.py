@@ -113,7 +113,16 @@ def passes(plan: Plan) -> list[str]:
     own = [("fold", kinds.count("const"), "constants computed once, while planning"),
            ("inplace", sum(s.inplace for s in plan.steps), "results took the memory of an input that dies there"),
            ("pack", sum(s.node is None for s in plan.steps), "strided inputs copied, for kernels that cannot read them")]
-    return [f"  {line.rstrip()}" for line in plan.report] + [f"  {name:9s} {n:4d} {what}" for name, n, what in own if n]
+    return [f"  {line}" for line in aligned([*plan.report, *(f"{name} {n:4d} {what}" for name, n, what in own if n)])]
+
+
+def aligned(report: Sequence[str]) -> list[str]:
+    """What each pass did, with the names in a column of their own; those that changed nothing in one line at the end."""
+    split = [line.rstrip().partition(" ") for line in report]
+    idle = [name for name, _, said in split if re.fullmatch(r" *(\d+) -> +\1 nodes", said)]
+    width = max((len(name) for name, _, _ in split if name not in idle), default=0)
+    return [*(f"{name:{width}s} {said}" for name, _, said in split if name not in idle),
+            *([f"nothing to do for {', '.join(idle)}"] if idle else [])]
 
 
 # ---- what a plan knows, in the words of a reader

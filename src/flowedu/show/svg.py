@@ -62,6 +62,11 @@ class Drawing:
         """One line of text; (x, y) is its middle, "start" or "end" on the base line."""
         self.add("text", text, x=x, y=y, font_size=size, text_anchor=anchor, fill=color)
 
+    def code(self, x: float, y: float, text: str, size: int = 12) -> None:
+        """A line of a program: letters of one width, every blank of it; (x, y) is its start."""
+        self.add("text", text.replace(" ", "\u00a0"), x=x, y=y, font_size=size, fill=INK,
+                 font_family="DejaVu Sans Mono, Menlo, Consolas, monospace")
+
     def line(self, *points: tuple[float, float], color: str = GREY) -> None:
         """A line through the points."""
         self.add("polyline", points=" ".join(f"{_value(x)},{_value(y)}" for x, y in points), fill="none", stroke=color)

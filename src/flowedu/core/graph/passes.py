@@ -27,7 +27,7 @@ def run_passes(graph: Graph, off: Iterable[str] = ()) -> list[str]:
             before = len(graph.nodes)
             parts = PARTS.get(f)
             said = f(graph) if parts is None else f(graph, {op for part in parts if part in off for op in parts[part]})
-            report.append(f"{f.__name__:9s} {before:4d} -> {len(graph.nodes):4d} nodes  {said}")
+            report.append(f"{f.__name__} {before:4d} -> {len(graph.nodes):4d} nodes  {said}")
     return report
 
 
