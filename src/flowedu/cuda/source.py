@@ -62,7 +62,8 @@ def cubin(text: str, arch: str, options: tuple[str, ...] = (), source: str = "")
             raise told(done.stderr + done.stdout, source or text)
         return folder / "kernel.cubin"
 
-    return made_once("cubins", ".cubin", (text, arch, *options, _version(str(found.nvcc))), make)
+    return made_once("cubins", ".cubin", (text, arch, *options, _version(str(found.nvcc))), make,
+                     f"compiling kernels for {arch} ...")
 
 
 def told(said: str, source: str) -> KernelError:

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from flowedu.cuda.folders import made_once
+from flowedu.cuda.signature import signatures
 from flowedu.cuda.sim.translate import body, translate
 from flowedu.cuda.source import WRAP
 
@@ -70,7 +71,14 @@ def compiled(source: str, *, checked: bool = False, options: tuple[str, ...] = (
     """The shared object of a CUDA source, from the cache if it was made before. Raises CompileError."""
     variant = "checked" if checked else "plain"
     return made_once("sim-modules", ".so", (source, variant, *options, identity()),
-                     lambda folder: build(source, folder / "kernel.so", variant, options))
+                     lambda folder: build(source, folder / "kernel.so", variant, options),
+                     f"compiling {called(source)} for the simulator{', with checks' if checked else ''} ...")
+
+
+def called(source: str) -> str:
+    """What a source is called while somebody waits for it: by its first kernel."""
+    names = [*signatures(source)]
+    return "kernels" if not names else names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def build(source: str, made: Path, variant: str, options: tuple[str, ...]) -> Path:
