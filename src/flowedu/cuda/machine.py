@@ -183,6 +183,7 @@ def _load_simulator():
     import ctypes
     from pathlib import Path
 
+    from flowedu.cuda.folders import waiting
     from flowedu.cuda.sim.build import build, library
     from flowedu.cuda.toolkit import toolkit
 
@@ -195,7 +196,8 @@ def _load_simulator():
         found = toolkit()
         if found is None:
             raise DeviceError("the CUDA simulator is not set up", expected=str(path), got="no such file", fix=SET_UP)
-        path = build(found.headers)
+        with waiting("compiling the CUDA simulator ..."):
+            path = build(found.headers)
     os.environ["PATH"] = f"{path.parent / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
     os.environ["FLOWEDU_CUDA_PYTHON"] = sys.executable
     os.environ["FLOWEDU_CUDA_PATH"] = str(Path(__file__).parents[2])

@@ -12,6 +12,9 @@ from flowedu.errors import DeviceError, KernelError
 
 _LINE = re.compile(r"kernel\.cu(?::(\d+)(?::\d+)?: (?:fatal )?error: |"                        # g++
                    r"\((\d+)\): (?:catastrophic )?error:? ?(?:#\d+-D)?:? ?)(.*)")             # nvcc
+_INCLUDE = re.compile(r"[ \t]*#[ \t]*include\b")
+WRAP = '#line 1 "flowedu.h"\nextern "C" {\n', '\n#line 2 "flowedu.h"\n}\n'       # around what gets C's names
+_MOST = 2000                                             # characters of what a compiler says
 
 
 def compiled(source: str, machine, options: tuple[str, ...] = ()) -> bytes:
@@ -32,8 +35,9 @@ def prepared(source: str) -> str:
     """Kernels get C's names, unless the source has templates or says itself which do; the first line stays line 1."""
     if re.search(r'extern\s+"C"|\btemplate\b', source):
         return f'#line 1 "kernel.cu"\n{source}'
-    head = "".join(re.findall(r"(?m)^[ \t]*#[ \t]*include\b.*\n", source))       # these must stay outside
-    return f'{head}extern "C" {{\n#line 1 "kernel.cu"\n{source}\n}}\n'
+    head = "".join(f'#line {i} "kernel.cu"\n{line}\n' for i, line in enumerate(source.split("\n"), 1)
+                   if _INCLUDE.match(line))              # these must stay outside
+    return f'{head}{WRAP[0]}#line 1 "kernel.cu"\n{source}{WRAP[1]}'
 
 
 @functools.cache
@@ -58,15 +62,19 @@ def cubin(text: str, arch: str, options: tuple[str, ...] = (), source: str = "")
             raise told(done.stderr + done.stdout, source or text)
         return folder / "kernel.cubin"
 
-    return made_once("cubins", ".cubin", (text, arch, *options, _version(str(found.nvcc))), make)
+    return made_once("cubins", ".cubin", (text, arch, *options, _version(str(found.nvcc))), make,
+                     f"compiling kernels for {arch} ...")
 
 
 def told(said: str, source: str) -> KernelError:
     """What the compiler said, with the first line it complains about."""
     match, lines = _LINE.search(said), source.splitlines()
-    number = int(match[1] or match[2]) if match else 0
-    at = f"kernel.cu:{number}: {lines[number - 1].strip()}" if 0 < number <= len(lines) else None
-    return KernelError("the CUDA C does not compile" + (f": {match[3]}" if match else ""), at=at, got=said.strip()[-2000:])
+    number = min(int(match[1] or match[2]), len(lines)) if match else 0          # a missing brace is missed behind the end
+    at = f"kernel.cu:{number}: {lines[number - 1].strip()}" if number else None
+    short = said.strip()
+    if len(short) > _MOST:
+        short = f"{short[:short.rfind(chr(10), 0, _MOST)]}\n..."
+    return KernelError("the CUDA C does not compile" + (f": {match[3]}" if match else ""), at=at, got=short)
 
 
 def symbols(module: bytes) -> list[str]:

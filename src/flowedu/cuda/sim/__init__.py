@@ -12,6 +12,6 @@ textures, cooperative groups, dynamic parallelism and tensor cores are not there
 are captured (streams).
 
 An array ends where it ends, to the byte, also in a block of a pool, which is larger (Machine.give). A kernel gets addresses
-alone, so these are not seen: what is beyond a view but in the memory of its tensor; one that misses its array by more
-than the gap behind it; and, in the arena of a plan (cuda/plan.py), one that stays in the arena.
+alone, so this is not seen: an access beyond a view that stays in the memory of its tensor; one that misses its array by
+more than the gap behind it; and, in the arena of a plan (cuda/plan.py), one that stays in the arena.
 """

@@ -25,7 +25,7 @@ exec "${FLOWEDU_CUDA_PYTHON:-python3}" -m flowedu.cuda.sim.nvcc "$@"
 
 def library() -> Path:
     """Where the simulator of these files is, or will be."""
-    return cache_folder() / f"sim-{identity()}" / "libcuda.so.1"
+    return cache_folder() / f"sim-{identity(runtime=True)}" / "libcuda.so.1"
 
 
 def unsupported(headers: Path) -> str:

@@ -5,12 +5,15 @@ import functools
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import tempfile
 from pathlib import Path
 
 from flowedu.cuda.folders import made_once
-from flowedu.cuda.sim.translate import translate
+from flowedu.cuda.signature import signatures
+from flowedu.cuda.sim.translate import body, translate
+from flowedu.cuda.source import WRAP
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
@@ -23,12 +26,15 @@ VARIANTS = {
                 "-fno-tree-sra", "-fno-ipa-sra", "-fno-toplevel-reorder", "-fno-omit-frame-pointer", "-DCUDASIM_CHECKED",
                 "-Wl,--wrap=memcpy,--wrap=memset,--wrap=memmove"],
 }
-# While macros are replaced, before the header is there:
-BEFORE = ["-D__CUDACC__=1", "-D__CUDA_ARCH__=900", "-D__CUDASIM__=1", f"-I{INCLUDE / 'empty'}"]
+# While macros are replaced, before the header is there. Of what it will bring the guards are there: it comes once.
+BEFORE = ["-std=c++17", "-D__CUDACC__=1", "-D__CUDA_ARCH__=900", "-D__CUDASIM__=1", f"-I{INCLUDE / 'empty'}",
+          "-imacros", str(INCLUDE / "host.h")]
+START = '#line 1 "kernel.cu"\n'
+_ERROR = re.compile(r"kernel\.cu:\d+:\d+: (?:fatal )?error: (.*)")
 
 
 class CompileError(Exception):
-    """The CUDA C has an error; the text is g++'s, with lines of kernel.cu."""
+    """The CUDA C has an error; the text is g++'s, with the user's lines of kernel.cu."""
 
 
 def gxx() -> list[str]:
@@ -46,11 +52,15 @@ def wants_checks() -> bool:
 
 
 @functools.cache
-def identity() -> str:
-    """What the result depends on beside source and options: the simulator's files, the compiler, the processor."""
+def identity(runtime: bool = False) -> str:
+    """What a compiled kernel depends on beside source and options: the headers, the compiler, the processor.
+
+    Args:
+        runtime: what the simulator itself depends on: its own files, too, which compiled kernels know nothing of.
+    """
     h = hashlib.sha256()
-    for p in sorted([*HERE.rglob("*.h"), *HERE.rglob("*.cpp"), *HERE.rglob("*.hpp"), *HERE.glob("*.py"),
-                     HERE.parent / "signature.py"]):
+    for p in sorted([*INCLUDE.rglob("*.h*"), *HERE.glob("*.py"), HERE.parent / "signature.py",
+                     *((HERE / "runtime").iterdir() if runtime else ())]):
         h.update(p.name.encode() + p.read_bytes())
     h.update(run([*gxx(), "-march=native", "-Q", "--help=target", "--version"]).stdout.encode())
     h.update(platform.machine().encode())
@@ -61,23 +71,44 @@ def compiled(source: str, *, checked: bool = False, options: tuple[str, ...] = (
     """The shared object of a CUDA source, from the cache if it was made before. Raises CompileError."""
     variant = "checked" if checked else "plain"
     return made_once("sim-modules", ".so", (source, variant, *options, identity()),
-                     lambda folder: build(source, folder / "kernel.so", variant, options))
+                     lambda folder: build(source, folder / "kernel.so", variant, options),
+                     f"compiling {called(source)} for the simulator{', with checks' if checked else ''} ...")
+
+
+def called(source: str) -> str:
+    """What a source is called while somebody waits for it: by its first kernel."""
+    names = [*signatures(source)]
+    return "kernels" if not names else names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def build(source: str, made: Path, variant: str, options: tuple[str, ...]) -> Path:
     """First the preprocessor, so that kernels that a macro writes are seen, too; then the rest."""
-    lines = source
+    folder, lines = made.parent, source
+    own = source.rpartition(START)[2].removesuffix(WRAP[1])
+    made.with_name("kernel.cu").write_text(own)         # where g++ finds the lines that it shows
     if "#" in source:
-        first = run([*gxx(), "-E", "-w", "-std=c++17", *BEFORE, *options, "-x", "c++", "-"],
-                    f'#line 1 "kernel.cu"\n{source}')
+        first = run([*gxx(), "-E", "-w", *BEFORE, *options, "-x", "c++", "-"], START + source, folder)
         if first.returncode:
             raise CompileError(first.stderr)
         lines = first.stdout
     code = translate(lines, variant=variant, options=" ".join(f"'{o}'" for o in options), original=source)
-    file = made.with_name("kernel.cu")                  # the name that reports and errors give
+    file = folder / "translated" / "kernel.cu"          # the name that reports give
+    file.parent.mkdir()
     file.write_text(code)
-    second = run([*gxx(), *COMMON, *VARIANTS[variant], "-x", "c++", file.name, "-nodefaultlibs", "-lm", "-lc", "-lgcc",
-                  "-o", made.name], folder=made.parent)
+    second = run([*gxx(), *COMMON, *VARIANTS[variant], "-x", "c++", str(file.relative_to(folder)), "-nodefaultlibs", "-lm",
+                  "-lc", "-lgcc", "-o", made.name], folder=folder)
     if second.returncode:
-        raise CompileError(second.stderr)
+        raise CompileError(explained(second.stderr, source, folder, options))
     return made
+
+
+def explained(said: str, source: str, folder: Path, options: tuple[str, ...]) -> str:
+    """What g++ said, with its marks where the user looks: macros were replaced, which moved the words of a line, and what
+    is around the source hides that a brace is missing in it.
+
+    So it is asked once more, without all that; where that fails for another reason, the first text stands."""
+    own = body(source.replace(WRAP[0], "").removesuffix(WRAP[1]))
+    more = run([*gxx(), *COMMON, "-fsyntax-only", *options, "-x", "c++", "-"], f'#include "cudasim.h"\n{START}{own}',
+               folder).stderr
+    first, other = _ERROR.search(said), _ERROR.search(more)
+    return more if other and (not first or first[1] == other[1]) else said

@@ -20,18 +20,22 @@ def translate(source: str, *, variant: str, options: str = "", original: str | N
         original: the source before the preprocessor, which the module keeps: for its second variant and for reports.
     """
     kernels = signatures(source)
-    body = _DYNAMIC.sub(lambda m: f"{m['type']}* const {m['name']} = ({m['type']}*)cudasim_dynamic_shared();", source)
-    body = _SWAPPED.sub(lambda m: "__shared__ " + m[0].replace("__shared__", "").replace("static", ""), body)
-    body = _CONSTANT.sub("__constant__", body)
     rows = [f"CUDASIM_KERNEL(({name}), {quoted(name)}, {quoted(chr(10).join(p.text for p in k.parameters))})"
             for name, k in kernels.items()]
     table = ", ".join(rows) or "{}"
     return "\n".join([
-        '#include "cudasim.h"', '#line 1 "kernel.cu"', body, '#line 1 "cudasim_table"',
+        '#include "cudasim.h"', '#line 1 "kernel.cu"', body(source), '#line 1 "cudasim_table"',
         f'extern "C" {{ cudasim_kernel cudasim_kernels[] = {{{table}}}; unsigned cudasim_kernel_count = {len(rows)};',
         f"extern const char cudasim_variant[], cudasim_options[], cudasim_source[];"
         f"const char cudasim_variant[] = {quoted(variant)}, cudasim_options[] = {quoted(options)}, "
         f"cudasim_source[] = {quoted(source if original is None else original)}; }}", ""])
+
+
+def body(source: str) -> str:
+    """The source in words that the header knows; every line keeps its number."""
+    text = _DYNAMIC.sub(lambda m: f"{m['type']}* const {m['name']} = ({m['type']}*)cudasim_dynamic_shared();", source)
+    text = _SWAPPED.sub(lambda m: "__shared__ " + m[0].replace("__shared__", "").replace("static", ""), text)
+    return _CONSTANT.sub("__constant__", text)
 
 
 def quoted(text: str) -> str:

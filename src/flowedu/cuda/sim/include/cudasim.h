@@ -1,13 +1,7 @@
 // CUDA C for g++: what nvcc knows without an #include. Compiled before the user's source.
 #pragma once
+#include "host.h"
 #include "machine.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <utility>
 
 #define __CUDACC__ 1
 #define __CUDA_ARCH__ 900

@@ -155,7 +155,9 @@ bool make_checked(Module& module, std::string& problem) {
     std::string nvcc = self.dli_fname, source = write_file(module.source, ".cu"), made = source + ".so";
     nvcc = nvcc.substr(0, nvcc.rfind('/')) + "/bin/nvcc";
     if (source.empty()) return problem = "no file can be written to " + folder(), false;
-    std::string command = "'" + nvcc + "' --checked --cubin " + module.options + " -o '" + made + "' '" + source + "' 2>&1";
+    bool shown = isatty(2);                             // what people wait for is told them there
+    std::string command = "'" + nvcc + "' --checked --cubin " + module.options + " -o '" + made + "' '" + source + "' ";
+    command = shown ? "FLOWEDU_CUDA_TERMINAL=3 " + command + "3>&2 2>&1" : command + "2>&1";
     std::string said, bytes;
     char piece[4096];
     FILE* p = popen(command.c_str(), "r");

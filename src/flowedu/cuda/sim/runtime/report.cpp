@@ -47,13 +47,18 @@ int ask_for_line(const Image& image, uintptr_t offset) {
     return line;
 }
 
-// The text of a line, where #line says anew how lines are counted.
+// The text of a line of kernel.cu, where #line says anew how lines are counted, and of which file.
 std::string source_line(const Module& module, int wanted) {
     std::istringstream all(module.source);
     std::string line, found;
+    bool own = true;
     for (int number = 1; std::getline(all, line); ++number) {
-        if (line.rfind("#line ", 0) == 0) number = atoi(line.c_str() + 6) - 1;
-        if (number == wanted) found = line;
+        if (line.rfind("#line ", 0) == 0) {
+            number = atoi(line.c_str() + 6) - 1;
+            own = line.find("\"kernel.cu\"") != std::string::npos;
+        } else if (own && number == wanted) {
+            found = line;
+        }
     }
     size_t from = found.find_first_not_of(" \t"), to = found.find_last_not_of(" \t\r");
     return from == std::string::npos ? "" : found.substr(from, to - from + 1);

@@ -152,7 +152,10 @@ API cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus* status) {
                                                              : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return CUDA_SUCCESS;
 }
-API cuGraphGetNodes(CUgraph graph, CUgraphNode*, size_t* count) { return *count = ((Works*)graph)->all.size() - ((Works*)graph)->notes, CUDA_SUCCESS; }
+API cuGraphGetNodes(CUgraph graph, CUgraphNode*, size_t* count) {
+    auto* works = (Works*)graph;
+    return *count = works->all.size() - works->notes, CUDA_SUCCESS;
+}
 API cuGraphDestroy(CUgraph graph) { return delete (Works*)graph, CUDA_SUCCESS; }
 API cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
     return *exec = (CUgraphExec) new Works(*(Works*)graph), CUDA_SUCCESS;
@@ -166,8 +169,8 @@ API cuGraphLaunch(CUgraphExec exec, CUstream s) {
     });
 }
 
-// For pools, which are the user's: what begins at this address serves an array of so many bytes from here on. In a graph one
-// block serves several arrays, in every replay anew.
+// For pools: what begins at this address serves an array of so many bytes from here on. In a graph one block serves several
+// arrays, in every replay anew.
 extern "C" __attribute__((visibility("default"))) void cudasim_give(uintptr_t address, size_t size, CUstream s) {
     ONE_AT_A_TIME;
     Capture* c = captures ? capture_of(s) : nullptr;
