@@ -27,7 +27,8 @@ def alone(tmp_path_factory):
     kept = shutil.ignore_patterns("__pycache__")
     for part in ("core", "errors", "_kernels/core"):
         shutil.copytree(ROOT / part, package / part, ignore=kept)
-    shutil.copy(ROOT / "_kernels" / "__init__.py", package / "_kernels")
+    for p in (ROOT / "_kernels").glob("*.py"):
+        shutil.copy(p, package / "_kernels")
     own = {p.stem for p in (ROOT / "_kernels" / "core").glob("*.pyx")}
     for isa in ("base", "v3", "v4"):
         (package / "_kernels" / isa).mkdir()
