@@ -13,7 +13,7 @@ def refused(what: str, there: Sequence[str], got: str, before: str = "") -> DTyp
     if not there:
         return DTypeError(f"{what}: no kernel for this element type", got=got, expected="an op that has a kernel",
                           fix="look for the kernel's name in flowedu._kernels.TABLE")
-    module = ", a module with model.float()" if "float16" in got and best == "float32" else ""   # whose weights are halves
+    module = ", a module with model.float()" if "float16" in got and best == "float32" else ""  # its weights are halves
     return DTypeError(f"{what}: no kernel for this element type", expected=before + either(there), got=got,
                       fix=f"convert with flow.cast(x, flow.{best}){module}")
 

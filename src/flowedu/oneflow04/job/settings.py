@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from flowedu.core.values.dtype import dtype, float32
 from flowedu.errors import CheckError, UnsupportedError
-from flowedu.errors.nearest import nearest
+from flowedu.errors.nearest import nearest, similar
 from flowedu.errors.once import say_once
 
 REQUIRED: Any = object()
@@ -259,7 +259,7 @@ def _find(owner: Settable, name: str):
     if any(n.startswith(f"{name}.") for n in owner._table):
         return Group(owner, name)
     known = [*owner._table, *(n for n in dir(type(owner)) if not n.startswith("_"))]
-    close = nearest(name, known)
+    close = nearest(name, known) or similar(name, known)     # words of one vocabulary: what looks alike is near
     raise UnknownSettingError(f"{owner._what} has no setting {name!r}", expected="a setting of OneFlow 0.4" +
                               (f"; the nearest is {close!r}" if close else ""), got=name,
                               fix=f"{owner._what}.{close}(...)" if close else
