@@ -11,10 +11,11 @@ from importlib.machinery import ModuleSpec
 
 from flowedu.errors.nearest import UnknownNameError
 from flowedu.faces import home
-from flowedu.mock.names import HOUSE, INSIDES, VERSIONS
+from flowedu.mock.names import HOUSE, INSIDES, ROOTS, VERSIONS
 
 MISSING: Counter[str] = Counter()                        # names that were asked for, and are not there
 OLD = "compatible.single_client"
+FEW = 12                                                 # as many names are told, where a module has no more
 OUT = "what flowedu leaves out is in its README"
 
 
@@ -24,7 +25,22 @@ def wanted() -> dict[str, int]:
 
 
 class NoSuchModule(ModuleNotFoundError):
-    """`import torch.fft`: there is nothing of that name."""
+    """`import torch.fft`, `from torchvision.models import vit_b_16`: there is nothing of that name.
+
+    Python would say only "cannot import name" of the second, if `name` were the whole path: it is the package's.
+    """
+
+    def __init__(self, path: str):
+        owner, _, last = path.rpartition(".")
+        module = sys.modules.get(owner)
+        sources = module._sources if isinstance(module, Mocked) else ()
+        names = sorted({n for s in sources for n in vars(s).get("__all__", dir(s)) if not n.startswith("_")} - HOUSE)
+        error = UnknownNameError(owner, last, lambda: names, owner + ".")
+        said = [f"No module named {path!r} in flowedu, which stands in for {path.partition('.')[0]}; {OUT}",
+                f"  at:       {error.at}", f"  fix:      {error.fix}"]
+        if 0 < len(names) <= FEW:
+            said.insert(2, f"  expected: of {owner}: {', '.join(names)}")
+        super().__init__("\n".join(said), name=path.partition(".")[0], path=path)
 
 
 class Mocked(types.ModuleType):
@@ -75,8 +91,10 @@ def _plain(sources: Iterable[types.ModuleType], name: str) -> bool:
 
 
 def _below(path: str) -> str:
-    """torch.nn.init -> nn.init; how OneFlow since 0.5 spells 0.4, compatible.single_client.nn -> nn."""
-    below = path.partition(".")[2]
+    """torch.nn.init -> nn.init, torchvision.models -> vision.models; how OneFlow since 0.5 spells 0.4,
+    compatible.single_client.nn -> nn."""
+    root, _, below = path.partition(".")
+    below = ".".join(filter(None, (ROOTS[root], below)))
     return below[len(OLD):].lstrip(".") if below == OLD or below.startswith(OLD + ".") else below
 
 
@@ -115,8 +133,7 @@ class Finder:
         if _there(path):
             return ModuleSpec(path, self, is_package=True)
         MISSING[path] += 1
-        raise NoSuchModule(f"No module named {path!r} in flowedu, which stands in for {path.partition('.')[0]}; {OUT}",
-                           name=path)
+        raise NoSuchModule(path)
 
     def create_module(self, spec: ModuleSpec) -> Mocked:
         below = _below(spec.name)
@@ -126,8 +143,8 @@ class Finder:
         if real is not None and real not in sources:
             sources.append(real)
         module = Mocked(spec.name, tuple(sources))
-        if not below:
-            vars(module)["__version__"] = VERSIONS[spec.name.partition(".")[0]]
+        if spec.name in VERSIONS:
+            vars(module)["__version__"] = VERSIONS[spec.name]
         return module
 
     def exec_module(self, module: Mocked) -> None:

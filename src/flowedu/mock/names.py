@@ -1,8 +1,14 @@
 """Which paths of torch and oneflow are what of flowedu, beside those that are called the same."""
 from __future__ import annotations
 
+# package that is stood in for: where its names lie below flowedu; `enable` takes torch and oneflow, and what is made for one
+# of them comes with it
+ROOTS = {"torch": "", "oneflow": "", "torchvision": "vision", "flowvision": "vision"}
+WITH = {"torch": ("torch", "torchvision"), "oneflow": ("oneflow", "flowvision")}
+
 # as programs compare it: what flowedu's names are closest to
-VERSIONS = {"torch": "2.5.0+flowedu", "oneflow": "1.0.0+flowedu"}
+VERSIONS = {"torch": "2.5.0+flowedu", "torchvision": "0.20.0+flowedu", "oneflow": "1.0.0+flowedu",
+            "flowvision": "0.2.0+flowedu"}
 
 # parts of the house that users of torch and oneflow do not know; torch.ops and oneflow.core are other things there
 HOUSE = {"calls", "core", "errors", "faces", "fast", "learn", "mock", "oneflow04", "ops", "saving", "show"}
@@ -13,6 +19,7 @@ _LAYERS = "flowedu.nn.modules"
 # path below torch or oneflow: the module that has its names (first; flowedu's own of the same path comes after it)
 INSIDES = {
     "": f"{_HERE}.top",
+    "vision.transforms.transforms": "flowedu.vision.transforms",
     "_C": f"{_HERE}.functionals",
     "_oneflow_internal": f"{_HERE}.top",
     "accelerator": f"{_HERE}.accelerator",
