@@ -66,16 +66,17 @@ def _below(names: tuple[str, ...]) -> list[str]:
 
 
 def enable(*names: str) -> Mocking:
-    """From here on `import torch`, `import oneflow`, everything below them and their torchvision and flowvision are flowedu's.
+    """From here on `import torch`, `import oneflow`, what is below them, torchvision and flowvision are flowedu's.
 
     names: of "torch" and "oneflow"; none: both. What was imported under these names before comes back with `disable()`, or
     at the end of the `with` block. Modules that a program holds already stay what they are. ArgumentError for another name.
     """
     for name in names:
         if name not in NAMES:
+            whole = next((f'"{n}"' for n in NAMES if name in WITH[n]), None)
             raise ArgumentError("mock.enable: no package that flowedu stands in for", expected='"torch" or "oneflow"',
-                                got=repr(name), fix=next((f'flowedu.mock.enable("{n}"): {name} comes with it'
-                                                          for n in NAMES if name in WITH[n]), 'flowedu.mock.enable("torch")'))
+                                got=repr(name), fix=f"flowedu.mock.enable({whole}): {name} comes with it" if whole else
+                                'flowedu.mock.enable("torch")')
     if not _enabled:
         atexit.unregister(report)
         atexit.register(report)

@@ -1,8 +1,7 @@
 """Which paths of torch and oneflow are what of flowedu, beside those that are called the same."""
 from __future__ import annotations
 
-# package that is stood in for: where its names lie below flowedu; `enable` takes torch and oneflow, and what is made for one
-# of them comes with it
+# package that is stood in for: where its names lie below flowedu; and which of them `enable` takes, with what comes along
 ROOTS = {"torch": "", "oneflow": "", "torchvision": "vision", "flowvision": "vision"}
 WITH = {"torch": ("torch", "torchvision"), "oneflow": ("oneflow", "flowvision")}
 
@@ -23,6 +22,8 @@ INSIDES = {
     "_C": f"{_HERE}.functionals",
     "_oneflow_internal": f"{_HERE}.top",
     "accelerator": f"{_HERE}.accelerator",
+    **dict.fromkeys(("amp", "amp.autocast_mode", "amp.grad_scaler"), f"{_HERE}.amp"),
+    **dict.fromkeys(("cuda.amp", "cuda.amp.autocast_mode", "cuda.amp.grad_scaler"), f"{_HERE}.cuda_amp"),
     "backends.cudnn": f"{_HERE}.cudnn",
     "backends.mps": f"{_HERE}.absent",
     "boxing.nccl": f"{_HERE}.nccl",

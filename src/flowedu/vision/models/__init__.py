@@ -1,7 +1,7 @@
 """Networks for pictures. Names of parameters are torchvision's and flowvision's, so that their weights fit.
 
-Every function takes pretrained or torchvision's weights= (another than None is pretrained=True), progress (there is nothing to wait
-for: accepted and ignored), num_classes and width_mult.
+Every function takes pretrained or, as torchvision has it, weights= (other than None: pretrained), progress (there is
+nothing to wait for: accepted and ignored), num_classes and width_mult.
 """
 from flowedu.vision.models import neural_style_transfer
 from flowedu.vision.models.alexnet import AlexNet, LeNet5, alexnet, lenet5
