@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec
 from flowedu.calls.later import imported
 from flowedu.errors.nearest import UnknownNameError
 from flowedu.faces import home
-from flowedu.mock.names import HOUSE, INSIDES, ROOTS, VERSIONS
+from flowedu.mock.names import HOUSE, INSIDES, ROOTS, TORCHS, VERSIONS
 
 MISSING: Counter[str] = Counter()                        # names that were asked for, and are not there
 OLD = "compatible.single_client"
@@ -117,9 +117,19 @@ def _real(below: str) -> types.ModuleType | None:
     return found if isinstance(found, types.ModuleType) and found.__name__.startswith("flowedu") else None
 
 
+def _tables(path: str) -> tuple[dict[str, str], ...]:
+    return (TORCHS, INSIDES) if path.partition(".")[0] == "torch" else (INSIDES,)
+
+
+def _insides(path: str) -> list[str]:
+    """The modules of the mock's own that have names of this path, those that come first first."""
+    return [table[_below(path)] for table in _tables(path) if _below(path) in table]
+
+
 def _there(path: str) -> bool:
     below = _below(path)
-    return below in INSIDES or any(p.startswith(below + ".") for p in INSIDES) or _real(below) is not None
+    return bool(_insides(path)) or _real(below) is not None or \
+        any(p.startswith(below + ".") for table in _tables(path) for p in table)
 
 
 class Finder:
@@ -138,9 +148,9 @@ class Finder:
 
     def create_module(self, spec: ModuleSpec) -> Mocked:
         below = _below(spec.name)
-        insides = INSIDES.get(below)
-        sources = [importlib.import_module(insides)] if insides else []
-        if insides:
+        sources = []
+        for insides in _insides(spec.name):
+            sources.append(importlib.import_module(insides))
             imported(insides)                             # a wrong call of these is told as one of flowedu's own
         real = _real(below)
         if real is not None and real not in sources:

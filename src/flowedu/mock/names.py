@@ -53,3 +53,12 @@ INSIDES = {
     "utils.model_zoo": f"{_HERE}.model_zoo",
     "version": f"{_HERE}.version",
 }
+
+# the same for torch alone, before those above: names that flowedu has as OneFlow has them, with other arguments
+TORCHS = {
+    "": f"{_HERE}.torch_top",
+    "nn.parallel": f"{_HERE}.torch_parallel",
+    "nn.parallel.distributed": f"{_HERE}.torch_parallel",
+    "onnx": f"{_HERE}.torch_onnx",
+    "serialization": f"{_HERE}.torch_top",
+}
