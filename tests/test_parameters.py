@@ -26,6 +26,8 @@ ALLOWED = {
     ("show/svg.py", "box"): "where it is, and how it looks, most of that by name",
     ("core/sbp/choose.py", "choose"): "a question about a call, most of it by name; inside it is one Question",
     ("distributed/auto/search.py", "automatic"): "what a search is given and its limits, most of them by name",
+    **{(f"mock/insides/torch_{file}.py", name): "the parameters that PyTorch has" for file, name in (
+        ("parallel", "__init__"), ("onnx", "export"))},
     ("core/ops/entry.pxi", "__cinit__"): "what C keeps of a call, handed over once",
 }
 

@@ -9,6 +9,8 @@
 
     python -m flowedu.mock --as torch program.py --its arguments
 
+torchvision comes with torch, flowvision with oneflow: both are flowedu.vision.
+
 A name that flowedu lacks is an AttributeError or an ImportError that says the nearest there is. What a program asked for
 and did not find is told on stderr when it ends. What OneFlow's own `oneflow.mock_torch` does for OneFlow (0.9).
 """
@@ -20,8 +22,9 @@ import types
 
 from flowedu.errors import ArgumentError
 from flowedu.mock.modules import MISSING, Finder, wanted
+from flowedu.mock.names import WITH
 
-NAMES = ("torch", "oneflow")
+NAMES = tuple(WITH)
 _enabled: list[Mocking] = []
 
 
@@ -29,8 +32,8 @@ class Mocking:
     """What `enable` returns: a context at whose end all is as before."""
 
     def __init__(self, names: tuple[str, ...]):
-        self.names = names
-        self.finder = Finder(names)
+        self.names = tuple(path for name in names for path in WITH[name])
+        self.finder = Finder(self.names)
         self.before: dict[str, types.ModuleType] = {}
         self.on = False
 
@@ -63,15 +66,17 @@ def _below(names: tuple[str, ...]) -> list[str]:
 
 
 def enable(*names: str) -> Mocking:
-    """From here on `import torch`, `import oneflow` and everything below them are flowedu's.
+    """From here on `import torch`, `import oneflow`, what is below them, torchvision and flowvision are flowedu's.
 
     names: of "torch" and "oneflow"; none: both. What was imported under these names before comes back with `disable()`, or
     at the end of the `with` block. Modules that a program holds already stay what they are. ArgumentError for another name.
     """
     for name in names:
         if name not in NAMES:
+            whole = next((f'"{n}"' for n in NAMES if name in WITH[n]), None)
             raise ArgumentError("mock.enable: no package that flowedu stands in for", expected='"torch" or "oneflow"',
-                                got=repr(name), fix='flowedu.mock.enable("torch")')
+                                got=repr(name), fix=f"flowedu.mock.enable({whole}): {name} comes with it" if whole else
+                                'flowedu.mock.enable("torch")')
     if not _enabled:
         atexit.unregister(report)
         atexit.register(report)

@@ -12,7 +12,8 @@ from flowedu import mock
 def main(argv: list[str] | None = None) -> None:
     """Run the program as `python program.py` would. Its exit status is this one's."""
     parser = argparse.ArgumentParser(prog="python -m flowedu.mock", description=__doc__)
-    parser.add_argument("--as", dest="names", action="append", choices=mock.NAMES, help="in whose place (default: both)")
+    parser.add_argument("--as", dest="names", action="append", choices=mock.NAMES,
+                        help="in whose place (default: both); torchvision comes with torch, flowvision with oneflow")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module's name, as with python -m")
     parser.add_argument("program", help="a .py file")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="what the program is given")

@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 
+from flowedu.calls.later import imported
 from flowedu.errors.nearest import UnknownNameError
 from flowedu.faces import home
-from flowedu.mock.names import HOUSE, INSIDES, VERSIONS
+from flowedu.mock.names import HOUSE, INSIDES, ROOTS, TORCHS, VERSIONS
 
 MISSING: Counter[str] = Counter()                        # names that were asked for, and are not there
 OLD = "compatible.single_client"
+FEW = 12                                                 # as many names are told, where a module has no more
 OUT = "what flowedu leaves out is in its README"
 
 
@@ -24,7 +26,22 @@ def wanted() -> dict[str, int]:
 
 
 class NoSuchModule(ModuleNotFoundError):
-    """`import torch.fft`: there is nothing of that name."""
+    """`import torch.fft`, `from torchvision.models import vit_b_16`: there is nothing of that name.
+
+    Python would say only "cannot import name" of the second, if `name` were the whole path: it is the package's.
+    """
+
+    def __init__(self, path: str):
+        owner, _, last = path.rpartition(".")
+        module = sys.modules.get(owner)
+        sources = module._sources if isinstance(module, Mocked) else ()
+        names = sorted({n for s in sources for n in vars(s).get("__all__", dir(s)) if not n.startswith("_")} - HOUSE)
+        error = UnknownNameError(owner, last, lambda: names, owner + ".")
+        said = [f"No module named {path!r} in flowedu, which stands in for {path.partition('.')[0]}; {OUT}",
+                f"  at:       {error.at}", f"  fix:      {error.fix}"]
+        if 0 < len(names) <= FEW:
+            said.insert(2, f"  expected: of {owner}: {', '.join(names)}")
+        super().__init__("\n".join(said), name=path.partition(".")[0], path=path)
 
 
 class Mocked(types.ModuleType):
@@ -75,8 +92,10 @@ def _plain(sources: Iterable[types.ModuleType], name: str) -> bool:
 
 
 def _below(path: str) -> str:
-    """torch.nn.init -> nn.init; how OneFlow since 0.5 spells 0.4, compatible.single_client.nn -> nn."""
-    below = path.partition(".")[2]
+    """torch.nn.init -> nn.init, torchvision.models -> vision.models; how OneFlow since 0.5 spells 0.4,
+    compatible.single_client.nn -> nn."""
+    root, _, below = path.partition(".")
+    below = ".".join(filter(None, (ROOTS[root], below)))
     return below[len(OLD):].lstrip(".") if below == OLD or below.startswith(OLD + ".") else below
 
 
@@ -98,9 +117,19 @@ def _real(below: str) -> types.ModuleType | None:
     return found if isinstance(found, types.ModuleType) and found.__name__.startswith("flowedu") else None
 
 
+def _tables(path: str) -> tuple[dict[str, str], ...]:
+    return (TORCHS, INSIDES) if path.partition(".")[0] == "torch" else (INSIDES,)
+
+
+def _insides(path: str) -> list[str]:
+    """The modules of the mock's own that have names of this path, those that come first first."""
+    return [table[_below(path)] for table in _tables(path) if _below(path) in table]
+
+
 def _there(path: str) -> bool:
     below = _below(path)
-    return below in INSIDES or any(p.startswith(below + ".") for p in INSIDES) or _real(below) is not None
+    return bool(_insides(path)) or _real(below) is not None or \
+        any(p.startswith(below + ".") for table in _tables(path) for p in table)
 
 
 class Finder:
@@ -115,19 +144,20 @@ class Finder:
         if _there(path):
             return ModuleSpec(path, self, is_package=True)
         MISSING[path] += 1
-        raise NoSuchModule(f"No module named {path!r} in flowedu, which stands in for {path.partition('.')[0]}; {OUT}",
-                           name=path)
+        raise NoSuchModule(path)
 
     def create_module(self, spec: ModuleSpec) -> Mocked:
         below = _below(spec.name)
-        insides = INSIDES.get(below)
-        sources = [importlib.import_module(insides)] if insides else []
+        sources = []
+        for insides in _insides(spec.name):
+            sources.append(importlib.import_module(insides))
+            imported(insides)                             # a wrong call of these is told as one of flowedu's own
         real = _real(below)
         if real is not None and real not in sources:
             sources.append(real)
         module = Mocked(spec.name, tuple(sources))
-        if not below:
-            vars(module)["__version__"] = VERSIONS[spec.name.partition(".")[0]]
+        if spec.name in VERSIONS:
+            vars(module)["__version__"] = VERSIONS[spec.name]
         return module
 
     def exec_module(self, module: Mocked) -> None:

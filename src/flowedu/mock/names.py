@@ -1,8 +1,13 @@
 """Which paths of torch and oneflow are what of flowedu, beside those that are called the same."""
 from __future__ import annotations
 
+# package that is stood in for: where its names lie below flowedu; and which of them `enable` takes, with what comes along
+ROOTS = {"torch": "", "oneflow": "", "torchvision": "vision", "flowvision": "vision"}
+WITH = {"torch": ("torch", "torchvision"), "oneflow": ("oneflow", "flowvision")}
+
 # as programs compare it: what flowedu's names are closest to
-VERSIONS = {"torch": "2.5.0+flowedu", "oneflow": "1.0.0+flowedu"}
+VERSIONS = {"torch": "2.5.0+flowedu", "torchvision": "0.20.0+flowedu", "oneflow": "1.0.0+flowedu",
+            "flowvision": "0.2.0+flowedu"}
 
 # parts of the house that users of torch and oneflow do not know; torch.ops and oneflow.core are other things there
 HOUSE = {"calls", "core", "errors", "faces", "fast", "learn", "mock", "oneflow04", "ops", "saving", "show"}
@@ -13,9 +18,12 @@ _LAYERS = "flowedu.nn.modules"
 # path below torch or oneflow: the module that has its names (first; flowedu's own of the same path comes after it)
 INSIDES = {
     "": f"{_HERE}.top",
+    "vision.transforms.transforms": "flowedu.vision.transforms",
     "_C": f"{_HERE}.functionals",
     "_oneflow_internal": f"{_HERE}.top",
     "accelerator": f"{_HERE}.accelerator",
+    **dict.fromkeys(("amp", "amp.autocast_mode", "amp.grad_scaler"), f"{_HERE}.amp"),
+    **dict.fromkeys(("cuda.amp", "cuda.amp.autocast_mode", "cuda.amp.grad_scaler"), f"{_HERE}.cuda_amp"),
     "backends.cudnn": f"{_HERE}.cudnn",
     "backends.mps": f"{_HERE}.absent",
     "boxing.nccl": f"{_HERE}.nccl",
@@ -44,4 +52,13 @@ INSIDES = {
     "utils.tensorboard": f"{_HERE}.tensorboard",
     "utils.model_zoo": f"{_HERE}.model_zoo",
     "version": f"{_HERE}.version",
+}
+
+# the same for torch alone, before those above: names that flowedu has as OneFlow has them, with other arguments
+TORCHS = {
+    "": f"{_HERE}.torch_top",
+    "nn.parallel": f"{_HERE}.torch_parallel",
+    "nn.parallel.distributed": f"{_HERE}.torch_parallel",
+    "onnx": f"{_HERE}.torch_onnx",
+    "serialization": f"{_HERE}.torch_top",
 }

@@ -2,6 +2,15 @@
 from __future__ import annotations
 
 from flowedu import Tensor, dtype
+from flowedu.mock.insides.amp import (  # noqa: F401
+    autocast,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+)
 
 _dtype = dtype
 

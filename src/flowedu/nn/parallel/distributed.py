@@ -71,6 +71,7 @@ class Buckets:
             self.buckets.append(Bucket(todo))
         self.home = {id(p): b for b in self.buckets for p in b.params}
         self.next: int | None = None                         # the first bucket that has not started; None: no backward
+        self.sync = True                                     # False: what is computed now leaves gradients as they are
 
     def begin(self, params: Sequence[Tensor]) -> None:
         """Backward begins, and will reach `params`."""
@@ -125,6 +126,12 @@ def DistributedDataParallel(module: Module, *, broadcast_buffers: bool = True, b
     equally often. Where a rank does not use a parameter, its gradient there is zero. Errors: CommError where the ranks'
     modules differ, DTypeError for parameters that are neither float32 nor float64, ArgumentError for global parameters.
     """
+    attach(module, broadcast_buffers, broadcast_parameters, bucket_size)
+    return module
+
+
+def attach(module: Module, broadcast_buffers: bool, broadcast_parameters: bool, bucket_size: int) -> Buckets | None:
+    """What DistributedDataParallel does. The buckets; None: there is nobody to tell."""
     engine = current()
     if not isinstance(bucket_size, int) or bucket_size < 1:
         raise ArgumentError("DistributedDataParallel: bucket_size is not a number of parameters", expected="1 or more",
@@ -138,7 +145,7 @@ def DistributedDataParallel(module: Module, *, broadcast_buffers: bool = True, b
             raise DTypeError(f"DistributedDataParallel: parameter {name} has another dtype", expected="float32 or float64",
                              got=repr(p.dtype), fix="module.float()")
     if len(engine.owned) > 1 or engine.size == 1:            # every rank has the same gradient
-        return module
+        return None
     comm = engine.comm(engine.rank)
     _check_same(comm, module)
     if broadcast_parameters:
@@ -149,20 +156,20 @@ def DistributedDataParallel(module: Module, *, broadcast_buffers: bool = True, b
 
     def before(module, args):
         buckets.reset()
-        if broadcast_buffers and module.training:
+        if broadcast_buffers and module.training and buckets.sync:
             _broadcast(comm, list(module.buffers()))
 
     def after(module, args, out):
         found = [x for x in _leaves(out) if x.requires_grad]
         wanted = [p for p in params if p.requires_grad]
-        if not found or not wanted or not is_grad_enabled():
+        if not found or not wanted or not buckets.sync or not is_grad_enabled():
             return out
         passed = iter(_Gate.apply(buckets, len(found), *found, *wanted))
         return _replaced(out, {id(x): y for x, y in zip(found, passed)})
 
     module.register_forward_pre_hook(before)
     module.register_forward_hook(after)
-    return module
+    return buckets
 
 
 def _leaves(out) -> list[Tensor]:

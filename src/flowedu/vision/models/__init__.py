@@ -1,6 +1,7 @@
 """Networks for pictures. Names of parameters are torchvision's and flowvision's, so that their weights fit.
 
-Every function takes pretrained, progress (there is nothing to wait for: accepted and ignored), num_classes and width_mult.
+Every function takes pretrained or, as torchvision has it, weights= (other than None: pretrained), progress (there is
+nothing to wait for: accepted and ignored), num_classes and width_mult.
 """
 from flowedu.calls.later import imported
 from flowedu.vision.models import neural_style_transfer

@@ -30,9 +30,9 @@ class AlexNet(nn.Module):
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
-def alexnet(pretrained: bool = False, progress: bool = True, **kwargs) -> AlexNet:
+def alexnet(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> AlexNet:
     """61,100,840 parameters."""
-    return finished(AlexNet(**kwargs), "alexnet", pretrained)
+    return finished(AlexNet(**kwargs), "alexnet", pretrained or weights is not None)
 
 
 class LeNet5(nn.Module):
@@ -50,6 +50,6 @@ class LeNet5(nn.Module):
         return self.classifier(self.features(x).flatten(1))
 
 
-def lenet5(pretrained: bool = False, progress: bool = True, **kwargs) -> LeNet5:
+def lenet5(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> LeNet5:
     """61,706 parameters."""
-    return finished(LeNet5(**kwargs), "lenet5", pretrained)
+    return finished(LeNet5(**kwargs), "lenet5", pretrained or weights is not None)

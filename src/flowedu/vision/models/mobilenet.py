@@ -79,6 +79,6 @@ class MobileNetV2(nn.Module):
         return self.classifier(self.adaptive_avg_pool2d(self.features(x)).flatten(1))
 
 
-def mobilenet_v2(pretrained: bool = False, progress: bool = True, **kwargs) -> MobileNetV2:
+def mobilenet_v2(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> MobileNetV2:
     """MobileNetV2 of 3,504,872 parameters (num_classes=1000, width_mult=1.0). pretrained: see models.weights."""
-    return finished(MobileNetV2(**kwargs), "mobilenet_v2", pretrained)
+    return finished(MobileNetV2(**kwargs), "mobilenet_v2", pretrained or weights is not None)

@@ -87,16 +87,16 @@ class ResNet(nn.Module):
         return self.fc(self.avgpool(x).flatten(1))
 
 
-def resnet18(pretrained: bool = False, progress: bool = True, **kwargs) -> ResNet:
+def resnet18(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> ResNet:
     """11,689,512 parameters."""
-    return finished(ResNet(BasicBlock, (2, 2, 2, 2), **kwargs), "resnet18", pretrained)
+    return finished(ResNet(BasicBlock, (2, 2, 2, 2), **kwargs), "resnet18", pretrained or weights is not None)
 
 
-def resnet34(pretrained: bool = False, progress: bool = True, **kwargs) -> ResNet:
+def resnet34(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> ResNet:
     """21,797,672 parameters."""
-    return finished(ResNet(BasicBlock, (3, 4, 6, 3), **kwargs), "resnet34", pretrained)
+    return finished(ResNet(BasicBlock, (3, 4, 6, 3), **kwargs), "resnet34", pretrained or weights is not None)
 
 
-def resnet50(pretrained: bool = False, progress: bool = True, **kwargs) -> ResNet:
+def resnet50(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> ResNet:
     """25,557,032 parameters."""
-    return finished(ResNet(Bottleneck, (3, 4, 6, 3), **kwargs), "resnet50", pretrained)
+    return finished(ResNet(Bottleneck, (3, 4, 6, 3), **kwargs), "resnet50", pretrained or weights is not None)

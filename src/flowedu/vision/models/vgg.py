@@ -49,21 +49,21 @@ class VGG(nn.Module):
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
-def vgg11(pretrained: bool = False, progress: bool = True, **kwargs) -> VGG:
+def vgg11(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
     """132,863,336 parameters."""
-    return finished(VGG(11, **kwargs), "vgg11", pretrained)
+    return finished(VGG(11, **kwargs), "vgg11", pretrained or weights is not None)
 
 
-def vgg11_bn(pretrained: bool = False, progress: bool = True, **kwargs) -> VGG:
+def vgg11_bn(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
     """132,868,840 parameters."""
-    return finished(VGG(11, True, **kwargs), "vgg11_bn", pretrained)
+    return finished(VGG(11, True, **kwargs), "vgg11_bn", pretrained or weights is not None)
 
 
-def vgg16(pretrained: bool = False, progress: bool = True, **kwargs) -> VGG:
+def vgg16(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
     """138,357,544 parameters."""
-    return finished(VGG(16, **kwargs), "vgg16", pretrained)
+    return finished(VGG(16, **kwargs), "vgg16", pretrained or weights is not None)
 
 
-def vgg16_bn(pretrained: bool = False, progress: bool = True, **kwargs) -> VGG:
+def vgg16_bn(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
     """138,365,992 parameters."""
-    return finished(VGG(16, True, **kwargs), "vgg16_bn", pretrained)
+    return finished(VGG(16, True, **kwargs), "vgg16_bn", pretrained or weights is not None)

@@ -52,9 +52,9 @@ def finished(model: Module, name: str, pretrained: bool) -> Module:
         return model
     path = cache_dir() / "weights" / f"{name}.safetensors"
     if not path.exists():
-        raise CheckpointError(f"{name}: pretrained=True, but there are no weights at {path}", expected="that file",
+        raise CheckpointError(f"{name}: pretrained weights, but there are none at {path}", expected="that file",
                               got="no file", fix="put them there (in PyTorch: safetensors.torch.save_file(torchvision_model"
                               ".state_dict(), path); or flow.vision.models.save_weights of a model you trained), or "
-                              "pretrained=False")
+                              "pretrained=False, weights=None")
     load_weights(model, path)
     return model

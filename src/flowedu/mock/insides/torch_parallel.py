@@ -1,0 +1,61 @@
+"""nn.parallel as PyTorch has it: DistributedDataParallel is a module around the module."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from flowedu.errors import ArgumentError, UnsupportedError
+from flowedu.nn import Module
+from flowedu.nn.parallel.distributed import attach
+
+
+class DistributedDataParallel(Module):
+    """A module that computes what `module` does; backward leaves in each .grad the mean over ranks.
+
+    Attributes: module, as it was given (state_dict's names begin with "module.").
+
+    Args:
+        device_ids, output_device: of one device at most: where the parameters are.
+        broadcast_buffers, init_sync: take rank 0's buffers before each forward, its parameters at the start.
+        find_unused_parameters, static_graph, gradient_as_bucket_view, bucket_cap_mb, dim, check_reduction and what else
+        PyTorch has to make it quicker: without effect. What a rank does not use has the gradient zero there.
+    """
+
+    def __init__(self, module: Module, device_ids=None, output_device=None, dim: int = 0, broadcast_buffers: bool = True,
+                 init_sync: bool = True, process_group=None, bucket_cap_mb=None, find_unused_parameters: bool = False,
+                 check_reduction: bool = False, gradient_as_bucket_view: bool = False, static_graph: bool = False,
+                 delay_all_reduce_named_params=None, param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None):
+        super().__init__()
+        if not isinstance(module, Module):
+            raise ArgumentError("DistributedDataParallel: this is not a module", expected="an nn.Module",
+                                got=type(module).__name__, fix="DistributedDataParallel(model)")
+        if device_ids is not None and len(device_ids) > 1:
+            raise ArgumentError("DistributedDataParallel: a rank has one device", expected="device_ids=[one device]",
+                                got=repr(device_ids), fix="one process for each device, by flowedu.distributed.launch")
+        for name, given in (("process_group", process_group), ("device_mesh", device_mesh),
+                            ("delay_all_reduce_named_params", delay_all_reduce_named_params),
+                            ("param_to_hook_all_reduce", param_to_hook_all_reduce), ("mixed_precision", mixed_precision)):
+            if given is not None:
+                raise UnsupportedError(f"DistributedDataParallel: {name} cannot be followed", expected=f"{name}=None",
+                                       got=type(given).__name__, fix="leave it out: all ranks take part, in the "
+                                       "parameters' dtype")
+        self.module = module
+        self.device_ids, self.output_device, self.dim = device_ids, output_device, dim
+        self.find_unused_parameters, self.broadcast_buffers, self.static_graph = (
+            find_unused_parameters, broadcast_buffers, static_graph)
+        self._buckets = attach(module, broadcast_buffers, init_sync, 10)
+
+    def forward(self, *inputs, **kwargs):
+        return self.module(*inputs, **kwargs)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """What is computed inside leaves each rank its own gradients; the next backward outside averages their sums."""
+        if self._buckets is None:
+            yield
+            return
+        before, self._buckets.sync = self._buckets.sync, False
+        try:
+            yield
+        finally:
+            self._buckets.sync = before

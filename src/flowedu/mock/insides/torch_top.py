@@ -1,0 +1,28 @@
+"""load and save with PyTorch's arguments: the second of load is where to, not which rank reads."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import flowedu as flow
+
+
+def save(obj: Any, f: str | os.PathLike, pickle_module=None, pickle_protocol: int = 2,
+         _use_new_zipfile_serialization: bool = True) -> None:
+    """flow.save(obj, f). Nothing is pickled: f becomes a folder; what pickles would need has no effect."""
+    flow.save(obj, f)
+
+
+def load(f: str | os.PathLike, map_location: Any = None, pickle_module=None, *, weights_only: bool | None = None,
+         mmap: bool | None = None, **pickle_load_args) -> Any:
+    """flow.load(f, map_location=map_location).
+
+    weights_only: nothing that is loaded is executed, whatever it says. map_location: a device; {device: device} and
+    functions as PyTorch takes them: of what was saved, which lies on the CPU. mmap, pickle_module: without effect.
+    """
+    if isinstance(map_location, dict):
+        map_location = map_location.get("cpu")
+    elif callable(map_location) and not isinstance(map_location, flow.device):
+        place = map_location(None, "cpu")                 # lambda storage, location: storage, or a storage elsewhere
+        map_location = place if isinstance(place, (str, flow.device)) else None
+    return flow.load(f, map_location=map_location)

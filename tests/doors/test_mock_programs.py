@@ -1,0 +1,114 @@
+"""Programs written for PyTorch and OneFlow run as they are: typed as README says, in a folder with a space in its name.
+
+programs/oneflow_*.py are snippets of OneFlow's own pages, as written there, with the imports that the pages leave out;
+programs/torch_*.py are what people write for PyTorch.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common import HANGS
+from vision import files
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
+# what these print; the others print losses, which fall (1000 classes: ln(1000) = 6.9)
+PAGE = r"Using \w+ device\nEpoch 1\n-+\nloss: [67]\.\d+ \[    0/  400\]\nloss: [67]\.\d+ \[  320/  400\]"
+PRINTS = {"oneflow_eager_mobilenet": PAGE, "oneflow_graph_mobilenet": PAGE, "oneflow_layer": r"\(1, 128, 64, 64\)",
+          "oneflow_deploy": r"\(1, 3, 64, 64\)", "oneflow_watch": r"in:  \[.*\]\nout: \[.*\]"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    there = tmp_path / "a folder"
+    there.mkdir()
+    return there
+
+
+def typed(folder: Path, *words: str, **env) -> str:
+    """What `python words...` prints; on stderr it says nothing."""
+    done = subprocess.run([sys.executable, *words], cwd=folder, text=True, capture_output=True, timeout=HANGS,
+                          env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), **env})
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("program", sorted(p.stem for p in PROGRAMS.glob("*.py")))
+def test_a_program_runs_as_typed(folder, program):
+    name = program.partition("_")[0]
+    shutil.copy(PROGRAMS / f"{program}.py", folder)
+    if "mobilenet" in program:
+        files.write(folder / "data" / "cifar-10-batches-py", files.cifar10_python(n=80))
+    out = typed(folder, "-m", "flowedu.mock", "--as", name, f"{program}.py")
+    if program in PRINTS:
+        assert re.fullmatch(PRINTS[program], out.strip()), out
+    else:
+        losses = [float(x) for x in re.findall(r"loss:? *([-+.\de]+)", out)]
+        assert len(losses) > 1 and losses[-1] < losses[0], out
+
+
+def test_the_readmes_command_and_its_tour(folder):
+    """The line that README shows for the mock, typed as it stands; and README's tour with both packages stood in for."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    line, = re.findall(r"^python (-m flowedu\.mock .*?) +#", text, re.MULTILINE)
+    (folder / "train.py").write_text("import sys, torch, torchvision.transforms\nprint(torch.__version__, sys.argv)\n")
+    assert typed(folder, *line.split()) == "2.5.0+flowedu ['train.py', '--epochs', '1']\n"
+    (folder / "tour.py").write_text(re.search(r"## One minute.*?```python\n(.*?)```", text, re.DOTALL)[1])
+    assert "-0.7788" in typed(folder, "-m", "flowedu.mock", "tour.py", FLOWEDU_NUM_THREADS="1")
+
+
+PAIRS = [("torch", "torchvision"), ("oneflow", "flowvision")]
+
+
+@pytest.mark.parametrize(("name", "satellite"), PAIRS)
+def test_pictures_come_with_the_package(folder, name, satellite):
+    """Each module and public name of flowedu.vision is there under the satellite's name, and is the same object."""
+    (folder / "program.py").write_text(f"""\
+import importlib, pathlib, types
+import {satellite}
+import flowedu.vision
+for part in ("datasets", "models", "transforms", "utils", "transforms.functional", "models.resnet", "datasets.mnist"):
+    here, there = (importlib.import_module(f"{{root}}.{{part}}") for root in ("flowedu.vision", "{satellite}"))
+    names = [n for n in dir(here) if not n.startswith("_")]
+    assert names and all(n in dir(there) for n in names), part
+    for n in names:
+        own, found = getattr(here, n), getattr(there, n)
+        assert found is own or isinstance(own, types.ModuleType) and isinstance(found, types.ModuleType), (part, n)
+print({satellite}.__version__, {satellite}.models.resnet18(weights=None, num_classes=3).fc.out_features)
+""")
+    assert re.fullmatch(r"0\.\d+\.\d+\+flowedu 3\n", typed(folder, "-m", "flowedu.mock", "--as", name, "program.py"))
+
+
+MISSING = {
+    "import {v}.ops": "of {v}: datasets, models, transforms, utils",
+    "from {v} import io": "of {v}: datasets, models, transforms, utils",
+    "from {v}.models import resnet1": "fix:      {v}.models.resnet18",
+    "from {n}.nn import Lineer": "fix:      {n}.nn.Linear",
+    "from {n} import distributions": "fix:      draw with flow.randn",
+    "import {v}; {v}.models.resnet1": "fix:      {v}.models.resnet18",
+    "import {v}; {v}.models.resnet18(weights='DEFAULT')": "weights=None",
+}
+
+
+@pytest.mark.parametrize(("name", "satellite"), PAIRS)
+def test_what_is_not_there_says_what_to_change(folder, name, satellite):
+    """However it is asked for: import, from ... import, attribute. All are caught as Python's own errors."""
+    (folder / "program.py").write_text(f"""\
+for line in {[line.format(n=name, v=satellite) for line in MISSING]}:
+    try:
+        exec(line)
+    except (ImportError, AttributeError, RuntimeError) as e:
+        print("=====", e)
+""")
+    done = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", name, "program.py"], cwd=folder, text=True,
+                          capture_output=True, timeout=HANGS, env={**os.environ, "XDG_CACHE_HOME": str(folder)})
+    said = done.stdout.split("=====")[1:]
+    assert len(said) == len(MISSING), done.stdout + done.stderr
+    for got, want in zip(said, MISSING.values()):
+        assert want.format(n=name, v=satellite) in got, got
+    assert f"asked for, and not there: {satellite}.models.resnet1" in done.stderr

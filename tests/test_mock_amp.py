@@ -1,0 +1,133 @@
+"""Mixed precision under the mock: what is switched off is accepted wherever PyTorch has it and changes no bit; what is
+switched on is refused when it is made."""
+import importlib
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu import mock
+from flowedu.errors import CallError, FlowError, UnsupportedError
+
+# as programs of 2019 to 2026 spell them: a path, and what stands before the options
+AUTOCASTS = [("autocast", ("cpu",)), ("autocast", ("cuda",)), ("amp.autocast", ("cpu",)), ("amp.autocast", ("cuda",)),
+             ("amp.autocast_mode.autocast", ("cpu",)), ("cuda.amp.autocast", ()), ("cuda.amp.autocast_mode.autocast", ())]
+SCALERS = [("amp.GradScaler", ()), ("amp.GradScaler", ("cpu",)), ("amp.GradScaler", ("cuda",)), ("cuda.amp.GradScaler", ()),
+           ("amp.grad_scaler.GradScaler", ("cpu",)), ("cuda.amp.grad_scaler.GradScaler", ())]
+# PyTorch's documentation of GradScaler
+SURFACE = {"scale", "unscale_", "step", "update", "get_scale", "is_enabled", "state_dict", "load_state_dict",
+           *(f"{how}_{what}" for how in ("get", "set") for what in ("growth_factor", "backoff_factor", "growth_interval"))}
+
+
+@pytest.fixture(params=mock.NAMES)
+def name(request):
+    with mock.enable(request.param):
+        yield request.param
+
+
+def found(name, path):
+    """By import, and as attributes of the package."""
+    module, _, last = f"{name}.{path}".rpartition(".")
+    there = getattr(importlib.import_module(module), last)
+    value = importlib.import_module(name)
+    for part in path.split("."):
+        value = getattr(value, part)
+    assert value is there
+    return there
+
+
+def trained(steps=4, context=None, scaler=None):
+    flow.manual_seed(3)
+    model = flow.nn.Sequential(flow.nn.Linear(3, 4), flow.nn.ReLU(), flow.nn.Linear(4, 2))
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    x, y = flow.randn(8, 3), flow.arange(8) % 2
+    for _ in range(steps):
+        optimizer.zero_grad(set_to_none=True)
+        if context is None:
+            loss = flow.nn.functional.cross_entropy(model(x), y)
+        else:
+            with context() as inside:
+                assert inside is None or inside
+                loss = flow.nn.functional.cross_entropy(model(x), y)
+        if scaler is None:
+            loss.backward()
+            optimizer.step()
+        else:
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            scaler.step(optimizer)
+            scaler.update()
+    return [p.numpy() for p in model.parameters()]
+
+
+@pytest.mark.parametrize(("path", "first"), AUTOCASTS)
+@pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
+def test_autocast_that_is_off_changes_no_bit(name, path, first, dtype):
+    autocast = found(name, path)
+    options = {} if dtype is None else {"dtype": getattr(flow, dtype)}
+    context = lambda: autocast(*first, enabled=False, cache_enabled=False, **options)
+    assert all(np.array_equal(a, b) for a, b in zip(trained(), trained(context=context)))
+    assert isinstance(context(), found(name, "autocast"))
+    assert context()(trained)(1)[0].shape == (4, 3)                           # a decorator, too
+
+
+@pytest.mark.parametrize(("path", "first"), SCALERS)
+def test_a_scaler_that_is_off_changes_no_bit(name, path, first):
+    make = found(name, path)
+    scaler = make(*first, init_scale=128.0, growth_interval=5, enabled=False)
+    assert all(np.array_equal(a, b) for a, b in zip(trained(), trained(scaler=scaler)))
+    assert {n for n in dir(scaler) if n[0] != "_"} == SURFACE
+    assert scaler.get_scale() == 1.0 and not scaler.is_enabled() and scaler.state_dict() == {}
+    scaler.load_state_dict({"scale": 3.0})
+    for what, value in (("growth_factor", 3.0), ("backoff_factor", 0.25), ("growth_interval", 7)):
+        getattr(scaler, f"set_{what}")(value)
+        assert getattr(scaler, f"get_{what}")() == value
+    several = [flow.ones(2), (flow.ones(1),)]
+    assert scaler.scale(several) is several
+
+
+@pytest.mark.parametrize(("path", "first"), [*AUTOCASTS, *SCALERS])
+@pytest.mark.parametrize("gpu", [False, True])
+def test_what_is_on_is_refused_where_it_would_compute_otherwise(name, path, first, gpu, monkeypatch):
+    """On the CPU, and on a GPU that is there. Without a GPU PyTorch warns and goes on, and so does this."""
+    monkeypatch.setattr(flow.cuda, "is_available", lambda: gpu)
+    make = found(name, path)
+    for options in ({}, {"enabled": True}):
+        if first == ("cpu",) or gpu:
+            with pytest.raises(UnsupportedError, match="(?s)no mixed precision.*fix: *enabled=False"):
+                make(*first, **options)
+        else:
+            with pytest.warns(UserWarning, match="cuda is not available, so it is switched off") as told:
+                make(*first, **options)
+            assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize(("path", "first"), [*AUTOCASTS, *SCALERS])
+def test_wrong_calls(name, path, first):
+    make = found(name, path)
+    with pytest.raises(CallError, match="(?s)there is no argument 'enable'.*enabled"):
+        make(*first, enable=False)
+    if "device" in str(inspect.signature(make.__init__)):
+        with pytest.raises(FlowError, match="no such kind of device"):
+            make("gpu", enabled=False)
+
+
+def test_float32_is_what_is_done_anyway(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert found(name, "autocast")("cpu", dtype=flow.float32)
+
+
+def test_questions(name):
+    package = importlib.import_module(name)
+    assert not package.is_autocast_enabled() and not package.is_autocast_enabled("cpu")
+    assert not package.is_autocast_cpu_enabled() and not package.amp.is_autocast_available("cpu")
+    assert package.get_autocast_dtype("cpu") is package.get_autocast_cpu_dtype() is flow.bfloat16
+    assert package.get_autocast_dtype("cuda") is package.get_autocast_gpu_dtype() is flow.float16
+    f = lambda ctx, x: x
+    for amp in (package.amp, package.cuda.amp):
+        for wrap in (amp.custom_fwd, amp.custom_bwd):
+            assert wrap(f) is f and wrap(device_type="cuda")(f) is f
+        assert amp.custom_fwd(cast_inputs=flow.float16)(f) is f

@@ -1,0 +1,223 @@
+"""What PyTorch has under a name of flowedu's with other arguments or of another nature: load, save, onnx.export,
+DistributedDataParallel. Under oneflow's name they are OneFlow's."""
+import importlib
+import inspect
+import warnings
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu import mock, nn
+from flowedu.errors import CallError, FlowError, UnsupportedError
+
+# PyTorch's documentation: the names before the "*", in their order, and those that only a keyword gives
+CALLS = {
+    "load": ("f, map_location, pickle_module", "weights_only, mmap"),
+    "save": ("obj, f, pickle_module, pickle_protocol, _use_new_zipfile_serialization", ""),
+    "onnx.export": ("model, args, f", "kwargs, input_names, output_names, opset_version, dynamic_axes, dynamic_shapes"),
+    "nn.parallel.DistributedDataParallel": (
+        "module, device_ids, output_device, dim, broadcast_buffers, init_sync, process_group, bucket_cap_mb, "
+        "find_unused_parameters, check_reduction, gradient_as_bucket_view, static_graph", ""),
+}
+
+
+def of(name, path):
+    module, _, last = f"{name}.{path}".rpartition(".")
+    return getattr(importlib.import_module(module), last)
+
+
+@pytest.fixture
+def torch():
+    with mock.enable("torch"):
+        yield importlib.import_module("torch")
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_arguments_are_pytorchs_under_torch_and_flowedus_under_oneflow(path):
+    with mock.enable():
+        there, own = of("torch", path), of("flowedu", path)
+        assert there is not own and of("oneflow", path) is own
+        places, keywords = ([n for n in text.split(", ") if n] for text in CALLS[path])
+        parameters = inspect.signature(there).parameters
+        assert [n for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD][:len(places)] == places
+        assert all(parameters[n].kind is inspect.Parameter.KEYWORD_ONLY for n in keywords)
+        with pytest.raises(CallError):
+            there(**{"no_such_thing": 1})
+
+
+# --- checkpoints -----------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options", [
+    {"weights_only": True}, {"weights_only": False}, {"map_location": "cpu", "weights_only": True}, {"mmap": True},
+    {"map_location": flow.device("cpu")}, {"map_location": {"cuda:0": "cpu"}}, {"map_location": {"cpu": "cpu"}},
+    {"map_location": lambda storage, location: storage}, {"pickle_module": None, "encoding": "latin1"}], ids=str)
+def test_a_checkpoint_comes_back(torch, tmp_path, options):
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3, "loss": 0.5}
+    for _ in range(2):                                                            # the second replaces the first
+        torch.save(saved, tmp_path / "last.pt", _use_new_zipfile_serialization=False)
+    got = torch.load(tmp_path / "last.pt", **options)
+    assert got["epoch"] == 3 and got["loss"] == 0.5
+    other = nn.Linear(3, 2)
+    other.load_state_dict(got["model"])
+    assert all((a == b).all() for a, b in zip(other.state_dict().values(), model.state_dict().values()))
+    torch.optim.AdamW(other.parameters()).load_state_dict(got["optimizer"])
+
+
+def test_the_second_argument_of_load_is_where_to(torch, tmp_path):
+    torch.save({"x": torch.ones(2)}, tmp_path / "x.pt")
+    for place in ("cpu", torch.device("cpu")):
+        assert torch.load(tmp_path / "x.pt", place)["x"].device == torch.device("cpu")
+
+
+# --- DistributedDataParallel -----------------------------------------------------------------------------------------
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)
+
+    def forward(self, x, scale=1.0):
+        return self.last(self.norm(self.first(x)).relu()) * scale
+
+
+def test_it_is_a_class_around_a_module(torch):
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.nn.parallel.distributed import DistributedDataParallel
+
+    assert DDP is DistributedDataParallel is torch.nn.parallel.DistributedDataParallel
+
+    class Mine(DDP):
+        pass
+
+    net = Net().eval()
+    for kind in (DDP, Mine):
+        m = kind(net, device_ids=[0], output_device=0, find_unused_parameters=True, gradient_as_bucket_view=True,
+                 static_graph=True, bucket_cap_mb=25, broadcast_buffers=False)
+        assert isinstance(m, DDP) and isinstance(m, torch.nn.Module) and not isinstance(net, DDP) and m.module is net
+        x = torch.randn(2, 3)
+        assert torch.equal(m(x, scale=2.0), net(x) * 2.0)
+        assert list(m.state_dict()) == ["module." + n for n in net.state_dict()]
+        assert [n for n, _ in m.named_parameters()] == ["module." + n for n, _ in net.named_parameters()]
+        Net().load_state_dict(m.module.state_dict())
+        Net().load_state_dict(OrderedDict((k.replace("module.", ""), v) for k, v in m.state_dict().items()))
+        with m.no_sync():
+            m(x).sum().backward()
+        m.train()
+        assert net.training and m.find_unused_parameters
+        m.eval()
+
+
+@pytest.mark.parametrize("options", [{"process_group": object()}, {"device_mesh": 1}, {"device_ids": [0, 1]},
+                                     {"module": 3}], ids=str)
+def test_what_it_cannot_follow(torch, options):
+    with pytest.raises(FlowError, match="(?s)DistributedDataParallel.*expected.*fix"):
+        torch.nn.parallel.DistributedDataParallel(**{"module": Net(), **options})
+
+
+def rank(ddp, k: int, micro: int, sync: str):
+    """Gradients of a rank after `micro` backwards on its own batches, of which `sync` says which tell the others."""
+    r = flow.env.get_rank() if k > 1 else 0
+    flow.manual_seed(r)                                                          # rank 0's numbers are taken
+    m = ddp(Net())
+    for i in range(micro):
+        x = flow.tensor(np.random.default_rng(10 * r + i).normal(size=(4, 3)).astype("f4"))
+        if sync[i] == "n":
+            with m.no_sync():
+                m(x).sin().sum().backward()
+        else:
+            m(x).sin().sum().backward()
+    return [p.grad.numpy().copy() for p in m.parameters()]
+
+
+@pytest.mark.parametrize("sync", ["y", "n", "ny", "nny", "nyn"])
+def test_gradients_are_averaged_where_they_are_synchronized(torch, sync):
+    """Each rank has the sum of its own until the first backward outside of no_sync, which averages what has come together."""
+    k, ddp = 2, torch.nn.parallel.DistributedDataParallel
+    got = flow.distributed.spawn(lambda: rank(ddp, k, len(sync), sync), k)
+    whole = sync.rfind("y") + 1                                                 # as many are averaged
+    alone = [own_gradients(r, len(sync)) for r in range(k)]
+    for r in range(k):
+        for p, mine in enumerate(got[r]):
+            mean = sum(alone[s][i][p] for s in range(k) for i in range(whole)) / k
+            want = mean + sum(alone[r][i][p] for i in range(whole, len(sync)))
+            np.testing.assert_allclose(mine, want, rtol=1e-4, atol=1e-5)
+
+
+def own_gradients(r: int, micro: int):
+    """[the gradients of micro-batch i of rank r, alone]."""
+    flow.manual_seed(0)
+    m, out = Net(), []
+    for i in range(micro):
+        m.zero_grad()
+        m(flow.tensor(np.random.default_rng(10 * r + i).normal(size=(4, 3)).astype("f4"))).sin().sum().backward()
+        out.append([p.grad.numpy().copy() for p in m.parameters()])
+    return out
+
+
+# --- onnx ------------------------------------------------------------------------------------------------------------
+
+class Two(nn.Module):
+    """Two inputs, two results; other numbers in training."""
+
+    def __init__(self):
+        super().__init__()
+        self.line, self.drop, self.norm = nn.Linear(3, 4), nn.Dropout(0.5), nn.BatchNorm1d(4)
+
+    def forward(self, x, y=None):
+        h = self.norm(self.drop(self.line(x)))
+        return h, h.sum(1) if y is None else h * y
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("how", ["one", "tuple", "dict", "kwargs"])
+@pytest.mark.parametrize("training", [False, True])
+def test_export_writes_what_the_model_computes(torch, tmp_path, how, training):
+    ort = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    model, x, y = Two().train(training), torch.randn(2, 3), torch.randn(2, 4)
+    model.drop.eval()                                                           # modes come back as they were
+    modes = [m.training for m in model.modules()]
+    args, more = {"one": (x, {}), "tuple": ((x, y), {}), "dict": ((x, {"y": y}), {}),
+                  "kwargs": ((x,), {"kwargs": {"y": y}})}[how]
+    names = ["x"] if how == "one" else ["x", "y"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(model, args, tmp_path / "m.onnx", input_names=names, output_names=["a", "b"], opset_version=17,
+                          export_params=True, do_constant_folding=True, verbose=False, dynamo=False, dynamic_axes=None,
+                          training=torch.onnx.TrainingMode.EVAL, **more)
+    assert [m.training for m in model.modules()] == modes
+    session = ort.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    got = session.run(["a", "b"], {n: v.numpy() for n, v in zip(names, (x, y))})
+    for a, b in zip(got, model.eval()(x, None if how == "one" else y)):
+        np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [
+    {"dynamic_axes": {"x": {0: "batch"}}}, {"dynamic_axes": {"x": [0]}}, {"dynamic_shapes": {"x": {0: "batch"}}},
+    {"export_params": False}, {"training": 2}, {"custom_opsets": {"mine": 1}}], ids=str)
+def test_what_export_cannot_follow_says_so_and_the_advice_works(torch, tmp_path, options):
+    pytest.importorskip("onnx")
+    model, name = Two().eval(), next(iter(options))
+    with pytest.raises(UnsupportedError, match=f"(?s){name} cannot be followed.*fix: *leave {name} out"):
+        torch.onnx.export(model, torch.randn(2, 3), tmp_path / "m.onnx", **options)
+    assert not (tmp_path / "m.onnx").exists()
+    for size in (2, 5):
+        torch.onnx.export(model, torch.randn(size, 3), tmp_path / f"{size}.onnx")
+        assert (tmp_path / f"{size}.onnx").is_file()
+
+
+def test_wrong_calls_of_export(torch, tmp_path):
+    for call in (lambda: torch.onnx.export(3, torch.ones(1), "m.onnx"), lambda: torch.onnx.export(Two(), torch.ones(2, 3)),
+                 lambda: torch.onnx.export(Two(), torch.ones(2, 3), tmp_path / "m.onnx", input_name=["x"])):
+        with pytest.raises(CallError, match="(?s)onnx.export.*fix"):
+            call()
+    with pytest.warns(UserWarning, match="written in opset 18, not 11") as told:
+        pytest.importorskip("onnx")
+        torch.onnx.export(Two(), torch.ones(2, 3), tmp_path / "m.onnx", opset_version=11)
+    assert told[0].filename == __file__
