@@ -44,7 +44,7 @@ def test_arguments_are_pytorchs_under_torch_and_flowedus_under_oneflow(path):
         assert [n for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD][:len(places)] == places
         assert all(parameters[n].kind is inspect.Parameter.KEYWORD_ONLY for n in keywords)
         with pytest.raises(CallError):
-            there(**{"no_such_thing": 1})
+            there(no_such_thing=1)
 
 
 # --- checkpoints -----------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def rank(ddp, k: int, micro: int, sync: str):
 
 @pytest.mark.parametrize("sync", ["y", "n", "ny", "nny", "nyn"])
 def test_gradients_are_averaged_where_they_are_synchronized(torch, sync):
-    """Each rank has the sum of its own until the first backward outside of no_sync, which averages what has come together."""
+    """Each rank has the sum of its own until the first backward outside of no_sync, which averages them all."""
     k, ddp = 2, torch.nn.parallel.DistributedDataParallel
     got = flow.distributed.spawn(lambda: rank(ddp, k, len(sync), sync), k)
     whole = sync.rfind("y") + 1                                                 # as many are averaged

@@ -142,12 +142,13 @@ class Runner:
             right = sum(self.progress.row(h.id)["state"] == "right" for h in c.holes)
             out.append(f"chapter {c.number}: {c.title}   {right} of {len(c.holes)}   about {c.hours:g} hours")
             for h in c.holes:
-                row = self.progress.row(h.id)
-                stars = "*" * row["stars"] if h.stars else ""
-                mark = MARKS[row["state"]]
+                kept = self.progress.row(h.id)
+                stars = "*" * kept["stars"] if h.stars else ""
+                mark = MARKS[kept["state"]]
                 unmet = self.unmet(h)
                 after = f"after {' '.join(i for i in unmet if not any(i in by[j].needs for j in unmet))}" if unmet else ""
-                out.append(f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {stars or after}".rstrip())
+                row = f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {stars or after}"
+                out.append(row.rstrip())
             if c.milestone is not None:
                 out.append(f"      then `make milestone-{c.number}`: {c.milestone.title}")
         return out
