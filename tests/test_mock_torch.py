@@ -52,7 +52,7 @@ def test_arguments_are_pytorchs_under_torch_and_flowedus_under_oneflow(path):
 @pytest.mark.parametrize("options", [
     {"weights_only": True}, {"weights_only": False}, {"map_location": "cpu", "weights_only": True}, {"mmap": True},
     {"map_location": flow.device("cpu")}, {"map_location": {"cuda:0": "cpu"}}, {"map_location": {"cpu": "cpu"}},
-    {"map_location": lambda storage, location: storage}, {"pickle_module": None, "encoding": "latin1"}], ids=str)
+    {"map_location": lambda storage, location: storage}, {"pickle_module": None, "encoding": "latin1"}], ids=" ".join)
 def test_a_checkpoint_comes_back(torch, tmp_path, options):
     model = nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(model.parameters())
@@ -114,7 +114,7 @@ def test_it_is_a_class_around_a_module(torch):
 
 
 @pytest.mark.parametrize("options", [{"process_group": object()}, {"device_mesh": 1}, {"device_ids": [0, 1]},
-                                     {"module": 3}], ids=str)
+                                     {"module": 3}], ids=" ".join)
 def test_what_it_cannot_follow(torch, options):
     with pytest.raises(FlowError, match="(?s)DistributedDataParallel.*expected.*fix"):
         torch.nn.parallel.DistributedDataParallel(**{"module": Net(), **options})
@@ -200,7 +200,7 @@ def test_export_writes_what_the_model_computes(torch, tmp_path, how, training):
 
 @pytest.mark.parametrize("options", [
     {"dynamic_axes": {"x": {0: "batch"}}}, {"dynamic_axes": {"x": [0]}}, {"dynamic_shapes": {"x": {0: "batch"}}},
-    {"export_params": False}, {"training": 2}, {"custom_opsets": {"mine": 1}}], ids=str)
+    {"export_params": False}, {"training": 2}, {"custom_opsets": {"mine": 1}}], ids=" ".join)
 def test_what_export_cannot_follow_says_so_and_the_advice_works(torch, tmp_path, options):
     pytest.importorskip("onnx")
     model, name = Two().eval(), next(iter(options))
