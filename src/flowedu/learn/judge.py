@@ -71,7 +71,7 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | Non
 
 
 def _others(hole, work: Path) -> None:
-    """In a student's tree, whose library has stubs: the answers that are right take their places. Of kernels it has none."""
+    """In a student's tree, whose library has stubs (of kernels none): the answers that are right take their places."""
     from flowedu.learn import course, progress, swap
     if course.student(course.HOME):
         rows = progress.Progress(work).rows

@@ -146,8 +146,9 @@ class Runner:
                 stars = "*" * row["stars"] if h.stars else ""
                 mark = MARKS[row["state"]]
                 unmet = self.unmet(h)
-                after = f"after {' '.join(i for i in unmet if not any(i in by[j].needs for j in unmet))}" if unmet else ""
-                out.append(f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {stars or after}".rstrip())
+                after = " ".join(i for i in unmet if not any(i in by[j].needs for j in unmet))
+                more = stars or after and f"after {after}"
+                out.append(f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {more}".rstrip())
             if c.milestone is not None:
                 out.append(f"      then `make milestone-{c.number}`: {c.milestone.title}")
         return out
