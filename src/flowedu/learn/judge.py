@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import errno
 import faulthandler
 import importlib
 import inspect
@@ -149,7 +150,9 @@ def said(error: BaseException, file: Path) -> dict[str, Any]:
     if file.suffix != ".py":
         from flowedu.learn import kernels
         return {"state": "wrong", "lines": kernels.said(error, file.read_text()) + others}
-    lines = [f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
+    from flowedu.learn.limits import FLOOD
+    lines = [FLOOD if getattr(error, "errno", 0) == errno.EFBIG else
+             f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
     if own:
         lines.append(f"  line {own[-1].lineno:<6} {own[-1].line}")
     lines += others
