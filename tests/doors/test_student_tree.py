@@ -1,5 +1,5 @@
-"""Round trips through a tree handed out: in it every exercise can be begun, asked about, checked and passed. What is
-typed there runs as a student types it, in processes of its own."""
+"""Round trips through a tree that is handed out: in it every exercise can be begun, asked about, checked and passed, and the
+lessons run whatever is open. What is typed there runs as a student types it, in processes of its own."""
 import json
 import os
 import re
@@ -25,9 +25,10 @@ def handed_out(folder, upto=LAST):
     return tree.export(folder / "handout", upto, built=True).folder
 
 
-def inside(home, *arguments):
+def inside(home, *arguments, **more):
     env = {**os.environ, "PYTHONPATH": str(home / "src"), "FLOWEDU_NUM_THREADS": "1"}
     env.pop("FLOWEDU_HOLES", None)
+    env |= more
     done = subprocess.run([sys.executable, *arguments], cwd=home, capture_output=True, text=True, timeout=HANGS, env=env)
     assert "Traceback" not in done.stderr, done.stderr
     return done
@@ -140,6 +141,87 @@ def test_whichever_other_answer_raises_is_named(whole, hole):
         told += f"in your {into.file}, line " in lines
         assert "planted" not in lines or f"in your {into.file}, line " in lines, (into.id, lines)
     assert told
+
+
+STUBS_LEFT = """
+import importlib, pkgutil, sys, types
+import flowedu
+from flowedu.core.ops.define import REGISTRY
+for m in pkgutil.walk_packages(flowedu.__path__, "flowedu."):
+    if m.name in HELD:
+        importlib.import_module(m.name)
+
+def names(code):
+    return [*code.co_names, *(n for c in code.co_consts if isinstance(c, types.CodeType) for n in names(c))]
+
+seen, todo = set(), [v for name, m in [*sys.modules.items()] if name.startswith("flowedu") for n, v in vars(m).items()
+                     if not n.startswith("_")]
+todo += [x for op in REGISTRY.values() for x in op.made]
+while todo:
+    x = todo.pop()
+    if id(x) in seen:
+        continue
+    seen.add(id(x))
+    if isinstance(x, types.FunctionType):
+        for t in x.__code__.co_consts:
+            if isinstance(t, str) and t.endswith(": your turn"):
+                print(t, x.__module__, x.__qualname__)
+        todo += [*(x.__defaults__ or ()), *vars(x).values(), *(x.__globals__.get(n) for n in names(x.__code__))]
+        todo += [c.cell_contents for c in x.__closure__ or () if c != types.CellType()]
+    elif isinstance(x, type) and x.__module__.startswith("flowedu"):
+        todo += vars(x).values()
+    elif isinstance(x, (tuple, list)):
+        todo += x
+    elif isinstance(x, dict):
+        todo += x.values()
+    else:
+        todo += [f for f in (getattr(x, n, None) for n in ("__func__", "fget", "__wrapped__", "func")) if f is not None]
+"""
+
+
+def test_answers_take_the_place_of_every_stub(whole):
+    """A stub that others than the exercise's object run, too, would stay where no answer comes to."""
+    answered(whole, [h for h in HOLES if h.kind != "kernel"], folder="answers")
+    held = f"HELD = {sorted({h.module for h in HOLES if h.kind != 'kernel'})}"
+    (whole / "empty").mkdir(exist_ok=True)
+    assert "your turn" in inside(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="empty").stdout
+    assert inside(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="answers").stdout == ""
+
+
+def lessons(home, folder, *where):
+    """What a lesson shows that runs on the answers of this folder; it has come to its end."""
+    (home / folder).mkdir(exist_ok=True)
+    done = inside(home, "-m", "flowedu.learn.lesson", *where, FLOWEDU_HOLES=folder)
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-500:]
+    return done.stdout
+
+
+def test_lessons_leave_out_what_other_processes_need(whole):
+    """A process that a block starts comes to an open exercise: by its exit status, or by what it prints."""
+    said = lessons(whole, "empty", "chapters/06_sbp/processes.md", "chapters/08_kernels/inside.md")
+    assert "processes.md:20: left out: it needs exercise" in said and "inside.md:254: left out: it needs exercise" in said
+
+
+def test_lessons_say_where_an_answer_makes_other_numbers(whole):
+    """An arena that shares nothing is right; the page's numbers are another's."""
+    answered(whole, [h for h in HOLES if h.chapter <= 4 and h.kind == "law"], folder="laws")
+    assert "on the library's own lines, without open exercises, this is printed: " in lessons(
+        whole, "laws", "chapters/04_job_functions/plan.md")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["none", "laws", "before", "all"])
+@pytest.mark.parametrize("chapter", course.chapters(), ids=lambda c: c.folder.name)
+def test_lessons_come_to_their_end_whatever_is_open(whole, chapter, which):
+    """Nothing answered; all but the targets; all of earlier chapters; everything, and then no block is left out."""
+    some = {"none": [], "laws": [h for h in HOLES if h.kind == "law"], "all": [h for h in HOLES if h.kind != "kernel"],
+            "before": [h for h in HOLES if h.chapter < chapter.number]}[which]
+    folder = f"{which}-{chapter.number}"
+    answered(whole, some, folder=folder)
+    said = lessons(whole, folder, f"chapters/{chapter.folder.name}")
+    assert which != "all" or "left out: it needs exercise" not in said and "is printed: " not in said
+    if which == "before":                             # of its own exercises only
+        assert set(re.findall(r"it needs exercise (\d)", said)) <= {str(n) for n in range(chapter.number, LAST + 1)}
 
 
 @pytest.mark.parametrize("id", SOME)

@@ -1,4 +1,5 @@
 """Whatever a work file, its folder or the state file is: one clear line, nothing lost, and the next check works."""
+import errno
 import json
 import os
 import pty
@@ -92,6 +93,17 @@ def test_an_endless_call_into_c_ends_and_says_where(runner, loop):
         assert verdict["lines"][1].split()[:2] == ["line", "2"], verdict
 
 
+@pytest.mark.parametrize("flood", ["print('x' * 100)", "import sys; sys.stderr.write('x' * 100)", "print(shape, end='')",
+                                   "import os; os.write(1, b'x' * 100)"])
+def test_a_flood_of_prints_is_called_so(runner, flood):
+    """Of an answer that is right but for it, whichever way it prints."""
+    many = f"def row_major(shape):\n    for _ in range(10 ** 5):\n        {flood}"
+    runner.file(STRIDES).write_text(RIGHT.replace("def row_major(shape):", many, 1))
+    right, said = runner.check(STRIDES)
+    said = "\n".join(said)
+    assert not right and "line 3" in said and "printed more than 1,048,576 bytes" in said and "File too large" not in said, said
+
+
 def test_ten_gigabytes(runner):
     _, said = said_of(runner, b"def row_major(shape):\n    x = [0] * (10 << 30)\n    return x\n")
     assert "MemoryError" in said or "memory" in said
@@ -145,6 +157,18 @@ def test_a_state_file_that_cannot_be_written_takes_no_verdict_away(runner, monke
     monkeypatch.undo()
     assert runner.progress.file.read_text() == before and sorted(p.suffix for p in runner.work.glob(".*")) == [".json"]
     assert said_of(runner, RIGHT.encode())[0]
+
+
+@pytest.mark.parametrize("code", [getattr(errno, n) for n in "ENOENT EACCES EROFS EISDIR ENOTDIR ENOSPC EFBIG EIO".split()],
+                         ids=errno.errorcode.get)
+def test_what_the_system_refuses_comes_with_what_to_do(runner, monkeypatch, capsys, code):
+    def refused(*_):
+        raise OSError(code, os.strerror(code), str(runner.work / "x"))
+    monkeypatch.setattr(Runner, "check", refused)
+    assert main(["check", "1.1", "--work", str(runner.work)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"{os.strerror(code)}: {runner.work}/x; ") and "try again" not in said and said.count("\n") == 1
+    assert code == errno.EIO or "tree" in said or "WORK=" in said or "room" in said
 
 
 def test_a_disk_that_takes_no_more(runner):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import errno
 import faulthandler
 import importlib
 import inspect
@@ -71,7 +72,7 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | Non
 
 
 def _others(hole, work: Path) -> None:
-    """In a student's tree, whose library has stubs: the answers that are right take their places. Kernels have none."""
+    """In a student's tree, whose library has stubs (of kernels none): the answers that are right take their places."""
     from flowedu.learn import course, progress, swap
     if course.student(course.HOME):
         rows = progress.Progress(work).rows
@@ -149,7 +150,9 @@ def said(error: BaseException, file: Path) -> dict[str, Any]:
     if file.suffix != ".py":
         from flowedu.learn import kernels
         return {"state": "wrong", "lines": kernels.said(error, file.read_text()) + others}
-    lines = [f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
+    from flowedu.learn.limits import FLOOD
+    lines = [FLOOD if getattr(error, "errno", 0) == errno.EFBIG else
+             f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
     if own:
         lines.append(f"  line {own[-1].lineno:<6} {own[-1].line}")
     lines += others

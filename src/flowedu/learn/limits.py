@@ -18,6 +18,7 @@ from flowedu.learn import kernels
 
 CPU = 120                                          # seconds that a process may compute
 SECONDS, MEMORY, OUTPUT = 10.0, 2 << 30, 1 << 20   # OpenBLAS and NumPy alone map half a GiB
+FLOOD = f"  it printed more than {OUTPUT:,} bytes: leave the print out, or let it print less"
 SIMULATED = 64 << 30                               # what the simulator reserves for its checks, and never fills
 
 
@@ -129,7 +130,7 @@ def reason(code: int | None, where: str, file: Path, output: str, seconds: float
         line = [f"  line {at[1]:<6} {source[int(at[1]) - 1].strip()}"] if at else []
         return [f"  no answer after {seconds:g} seconds: an endless loop, or far too much work", *case, *line]
     if code == -signal.SIGXFSZ or "File too large" in output:
-        return [f"  more than {OUTPUT >> 20} MB were printed: the answer was ended"]
+        return [FLOOD]
     if "No space left on device" in output:
         return ["  the disk is full: no verdict could be written"]
     if "MemoryError" in output or code == -signal.SIGKILL:

@@ -6,6 +6,7 @@ A student's answers are files of one folder, work/: nothing under src/ is ever w
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,11 @@ from flowedu.learn import course, kernels, limits, source
 from flowedu.learn.judge import stub
 from flowedu.learn.progress import Progress, digest, written
 
+# What to do when a file cannot be read or written.
+FIXES = (((errno.ENOENT,), "it belongs to this tree: take it from the one that was handed out"),
+         ((errno.EACCES, errno.EPERM, errno.EROFS), "give yourself the right to read and write there, or WORK=another folder"),
+         ((errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP), "move away what has that name, or WORK=another folder"),
+         ((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room for it; the work files are as they were"))
 MARKS = {"open": " ", "wrong": "x", "right": "*"}
 
 
@@ -146,9 +152,9 @@ class Runner:
                 stars = "*" * kept["stars"] if h.stars else ""
                 mark = MARKS[kept["state"]]
                 unmet = self.unmet(h)
-                after = f"after {' '.join(i for i in unmet if not any(i in by[j].needs for j in unmet))}" if unmet else ""
-                row = f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {stars or after}"
-                out.append(row.rstrip())
+                after = " ".join(i for i in unmet if not any(i in by[j].needs for j in unmet))
+                more = stars or after and f"after {after}"
+                out.append(f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {more}".rstrip())
             if c.milestone is not None:
                 out.append(f"      then `make milestone-{c.number}`: {c.milestone.title}")
         return out
@@ -195,8 +201,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        print(f"{error.strerror}: {error.filename or options.work}; nothing was lost, try again", file=sys.stderr)
+        print(told_of(error, options.work), file=sys.stderr)
     return 2
+
+
+def told_of(error: OSError, work: Path) -> str:
+    """What the system says of a file, and what to do about it."""
+    fix = next((text for codes, text in FIXES if error.errno in codes), "the work files are as they were")
+    return f"{error.strerror}: {error.filename or work}; {fix}"
 
 
 def _run(options: argparse.Namespace) -> int:

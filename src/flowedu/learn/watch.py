@@ -47,6 +47,7 @@ def show(runner, hole, lines: list[str]) -> None:
 def watch(runner, hole=None) -> int:
     """Until q, Ctrl-C, or the last exercise is right; begins with `hole`, or the first that is not right. What is saved is
     checked, whichever exercise it is. Returns the exit status."""
+    from flowedu.learn.runner import told_of
     hole = hole or runner.current()
     if hole is None:
         print("all exercises are right")
@@ -63,7 +64,7 @@ def watch(runner, hole=None) -> int:
                 try:
                     right, lines = runner.check(hole)
                 except OSError as error:           # a folder of that name, a full disk: until the next save
-                    right, lines = False, [f"{error.strerror}: {error.filename}; nothing was lost"]
+                    right, lines = False, [told_of(error, runner.work)]
                 if right and runner.current() is None:
                     show(runner, hole, [*lines, "that was the last one"])
                     return 0

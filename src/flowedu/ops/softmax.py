@@ -22,12 +22,19 @@ register("softmax", "cross_entropy")
 
 
 # ---- softmax and log_softmax
-def _terms(n):
-    """The equation for n arrays of x's shape, one of them the output."""
-    def equation(x, axis):
-        term = axes.same(x.ndim, [axis % x.ndim])
-        return ",".join([term] * (n - 1)) + "->" + term
-    return equation
+def _equation(x, axis):
+    term = axes.same(x.ndim, [axis % x.ndim])
+    return f"{term}->{term}"
+
+
+def _like_softmax(x, axis):
+    return softmax.axes(x, axis)
+
+
+def _like_softmax_twice(dy, axis):
+    """Of a gradient: dy and y have the letters of x."""
+    x, _, y = softmax.axes(dy, axis).partition("->")
+    return f"{x},{x}->{y}"
 
 
 def _check(name):
@@ -37,11 +44,6 @@ def _check(name):
                              expected=f"an axis in [{-x.ndim}, {x.ndim - 1}]" if x.ndim else "x with one axis or more",
                              fix="axis=-1 is the last one" if x.ndim else "reshape x to (1, n)")
     return check
-
-
-def _rename(f):
-    """The same function of a gradient's first input."""
-    return lambda dy, axis: f(dy, axis)
 
 
 def _check_grad(name):
@@ -72,24 +74,24 @@ _SHAPES = [dict(shapes=[(6, 12)]), dict(shapes=[(6, 5, 6)], axis=1), dict(shapes
 _PAIRS = [{**e, "shapes": e["shapes"] * 2} for e in _SHAPES]
 
 softmax = define(
-    "softmax(x, *, axis=-1) -> y", Meaning(_terms(2), _softmax_ref, check=_check("softmax")),
+    "softmax(x, *, axis=-1) -> y", Meaning(_equation, _softmax_ref, check=_check("softmax")),
     Kernel("softmax", pack=lambda x, axis: ((axis % x.ndim,), ())), Laws(_SHAPES),
     grad={"x": lambda dy, y, axis: softmax_grad(dy, y, axis=axis)})
 softmax_grad = define(
     "softmax_grad(dy, y, *, axis=-1) -> dx",
-    Meaning(_rename(_terms(3)), lambda dy, y, axis: y * (dy - (dy * y).sum(axis, keepdims=True)),
+    Meaning(_like_softmax_twice, lambda dy, y, axis: y * (dy - (dy * y).sum(axis, keepdims=True)),
             check=_check_grad("softmax_grad")),
     Kernel("softmax_grad", pack=lambda y, axis: ((axis % y.ndim,), ())), Split(linear=["dy"]), Laws(_PAIRS),
     grad={"dy": lambda ddx, y, axis: softmax_grad(ddx, y, axis=axis),
           "y": lambda ddx, dy, y, axis: ddx * (dy - _along(dy * y, axis))
           - dy * _along(ddx * y, axis)})
 log_softmax = define(
-    "log_softmax(x, *, axis=-1) -> y", Meaning(_terms(2), _log_softmax_ref, check=_check("log_softmax")),
+    "log_softmax(x, *, axis=-1) -> y", Meaning(_like_softmax, _log_softmax_ref, check=_check("log_softmax")),
     Kernel("log_softmax", pack=lambda x, axis: ((axis % x.ndim,), ())), Laws(_SHAPES),
     grad={"x": lambda dy, y, axis: log_softmax_grad(dy, y, axis=axis)})
 log_softmax_grad = define(
     "log_softmax_grad(dy, y, *, axis=-1) -> dx",
-    Meaning(_rename(_terms(3)), lambda dy, y, axis: dy - np.exp(y) * dy.sum(axis, keepdims=True),
+    Meaning(_like_softmax_twice, lambda dy, y, axis: dy - np.exp(y) * dy.sum(axis, keepdims=True),
             check=_check_grad("log_softmax_grad")),
     Kernel("log_softmax_grad", pack=lambda y, axis: ((axis % y.ndim,), ())), Split(linear=["dy"]), Laws(_PAIRS),
     grad={"dy": lambda ddx, y, axis: ddx - _along(ddx * exp(y), axis),
