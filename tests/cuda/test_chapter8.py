@@ -17,6 +17,7 @@ from flowedu.cuda.machine import kind, machine
 from flowedu.learn import authors, course, kernels
 from flowedu.learn.lesson import blocks, run_lesson
 from flowedu.learn.runner import Runner
+from svg_text import misplaced
 from test_lessons import clean  # noqa: F401
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "08_kernels"
@@ -123,7 +124,7 @@ def test_the_demo_trains_as_the_cpu_does(tmp_path):
     if "simulator" in flow.cuda.get_device_name():
         assert re.search(r"^conv_forward +2 ", done.stdout, re.MULTILINE)
         kinds = [e.tag.rpartition("}")[2] for e in ElementTree.parse(tmp_path / "kernels.svg").getroot()]
-        assert kinds.count("rect") > 10 and kinds.count("text") > 20
+        assert kinds.count("rect") > 10 and kinds.count("text") > 20 and not misplaced(tmp_path / "kernels.svg")
 
 
 def test_the_demo_says_so_where_cuda_is_off(tmp_path):

@@ -71,7 +71,8 @@ def page(tmp_path):
     return path
 
 
-def test_text_code_and_output_in_reading_order(page):
+def test_text_code_and_output_in_reading_order(page, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     count, lines = shown(page)
     assert count == 1
     marks = ["# Two and two", "The idea: addition. A second sentence about it, with a link.", "## Sums",
