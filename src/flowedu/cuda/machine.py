@@ -43,14 +43,18 @@ class Machine:
     """The devices, with PyCUDA's driver module as `driver`. A thread uses the primary context of one of them at a time.
 
     Attributes: kind, "gpu" or "sim"; library, the simulator's, or None; give, None on a GPU: how a pool tells the simulator
-    what it gives to somebody (address, bytes asked for, number of the stream), so that arrays end where they end.
+    what it gives to somebody (address, bytes asked for, number of the stream), so that arrays end where they end; checks,
+    whether every kernel is checked (FLOWEDU_CUDA_CHECK=1 in the simulator).
     """
 
     def __init__(self, what: str):
+        from flowedu.cuda.sim.compiler import wants_checks
+
         self.kind, self._contexts, self._limits = what, {}, {}
         self.library = _load_simulator() if what == "sim" else None
         self.driver = _import_driver(what)
         self.give = self.library and self.library.cudasim_give
+        self.checks = self.library is not None and wants_checks()
         if self.give:
             _pools_tell(self.driver, self.give)
         self.count = self.driver.Device.count()
@@ -205,7 +209,8 @@ def _load_simulator():
     for text in ("cudasim_report", "cudasim_profile_stop"):
         getattr(simulator, text).restype = ctypes.c_char_p
     simulator.cudasim_give.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
-    simulator.cudasim_give.restype = None
+    simulator.cudasim_part.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_bool, ctypes.c_void_p]
+    simulator.cudasim_give.restype = simulator.cudasim_part.restype = None
     return simulator
 
 

@@ -23,6 +23,7 @@ from flowedu.core.graph.plan import Plan, Region, Step
 from flowedu.core.ops.dispatch import Entry, TensorBase, get_num_threads, new_elsewhere
 from flowedu.core.ops.view import contiguous
 from flowedu.core.values.spec import row_major
+from flowedu.cuda.ends import Ends, spread
 from flowedu.cuda.engine import BLOCKING, Ready, check, look, note_readers
 from flowedu.cuda.graphs import Sequence, captured, is_current_stream_capturing, stream_apart
 from flowedu.cuda.launch import KEPT, Queued
@@ -93,6 +94,8 @@ class DeviceExecutor:
             except OutOfMemoryError as e:
                 raise no_room(plan).told(problem=e.problem, expected=e.expected) if plan.arena else e from None
             self.base = self.memory.address
+            rooms = [(self.base + at, b.nbytes) for b, at in self.rooms.items()]
+            self.ends = Ends(self.base, size, plan.buffers, rooms) if machine().checks else None
             self._bind(fetched)
 
     # ---- where everything is
@@ -113,9 +116,9 @@ class DeviceExecutor:
         """Offsets behind the arena of what is not in it and not on the device either; the bytes of all."""
         written = {step.places[k].buffer for step in self.plan.steps if step.node for k in step.node.mutates}
         buffers = [b for b in self.plan.buffers if not b.in_arena and not self._there(b, b in written)]
-        rooms, size = {}, rounded(self.plan.arena)
+        rooms, size = {}, spread() * rounded(self.plan.arena)
         for b in dict.fromkeys([*buffers, *(p.buffer for p in fetched if p.buffer.kind == "output")]):
-            rooms[b], size = size, size + rounded(b.nbytes)
+            rooms[b], size = size, size + spread() * rounded(b.nbytes)
         return rooms, size
 
     def _there(self, b: Buffer, written: bool) -> bool:
@@ -130,7 +133,10 @@ class DeviceExecutor:
 
     def _address(self, p: Region) -> int:
         b = p.buffer
-        at = self.base + (b.offset if b.in_arena else self.rooms[b]) if b.in_arena or b in self.rooms else b.array.address
+        if b.in_arena:
+            at = self.base + spread() * b.offset
+        else:
+            at = self.base + self.rooms[b] if b in self.rooms else b.array.address
         return at + p.offset * p.spec.dtype.bytes
 
     def _view(self, p: Region) -> View:
@@ -158,7 +164,7 @@ class DeviceExecutor:
         """The launches of step i, in this run."""
         step, ready, found = self.steps[i], prepared(self.steps[i]), []
         ints = [ready.ints[0], self.runs, *ready.ints[2:]] if step.entry.op.random else ready.ints
-        work = self.base + step.scratch.offset if step.scratch is not None else 0
+        work = self.base + spread() * step.scratch.offset if step.scratch is not None else 0
         with check(step.name):
             ready.row(self.views[i], ints, ready.reals, formula=ready.formula, work=work, record=found)
         return found
@@ -252,6 +258,8 @@ class DeviceExecutor:
     def _repeat(self, i: int, stream: Stream) -> None:
         """Step i on the stream."""
         handle, step = stream.handle, self.steps[i]
+        if self.ends is not None:
+            self.ends.before(i, stream.cuda_stream)
         with check(f"{self.plan.graph.name}: {step.name}", step.node.line if step.node is not None else ""):
             for _, start, arguments in self.queues[i]:
                 start(*arguments, handle)

@@ -11,7 +11,7 @@ in step (__syncwarp orders them; PyCUDA's gpuarray.sum and dot, which count on i
 textures, cooperative groups, dynamic parallelism and tensor cores are not there; streams do their work at once, unless they
 are captured (streams).
 
-An array ends where it ends, to the byte, also in a block of a pool, which is larger (Machine.give). A kernel gets addresses
-alone, so this is not seen: an access beyond a view that stays in the memory of its tensor; one that misses its array by
-more than the gap behind it; and, in the arena of a plan (cuda/plan.py), one that stays in the arena.
+An array ends where it ends, to the byte, also in a block of a pool, which is larger (Machine.give), and in the arena of a
+plan (cuda/ends.py). A kernel gets addresses alone, so this is not seen: an access beyond a view that stays in the memory of
+its tensor, and one that misses its array by more than the gap behind it.
 """

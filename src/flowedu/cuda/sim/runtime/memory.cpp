@@ -16,6 +16,7 @@ namespace sim {
 Region memory;
 uintptr_t dynamic_shared = 0;
 std::map<uintptr_t, Allocation> allocations;
+std::map<uintptr_t, size_t> parts;
 size_t used[65];                                        // the last is that of pinned memory
 
 namespace {
@@ -36,6 +37,8 @@ void* space(size_t size) {
 void set_marks(uintptr_t a, size_t n, Mark m) {
     if (checked && memory.holds(a)) memset(memory.mark(a), m, n);
 }
+
+void forget_parts(uintptr_t a, size_t n) { parts.erase(parts.lower_bound(a), parts.lower_bound(a + n)); }
 
 }  // namespace
 
@@ -96,6 +99,7 @@ bool release(uintptr_t address, bool of_host) {
     if (it == allocations.end() || (it->second.device < 0) != of_host) return false;
     Allocation old = it->second;
     allocations.erase(it);
+    forget_parts(address, old.size);
     used[old.device < 0 ? 64 : old.device] -= old.size;
     uintptr_t begin = up(address, PAGE), end = (address + old.room) / PAGE * PAGE;
     if (end > begin + 64 * PAGE) madvise((void*)begin, end - begin, MADV_DONTNEED);
@@ -121,8 +125,15 @@ void give(uintptr_t address, size_t size) {
     auto it = allocations.find(address);
     if (it == allocations.end() || size > it->second.size) return;
     it->second.given = size;
+    forget_parts(address, it->second.size);
     set_marks(address, it->second.size, NOTHING);
     set_marks(address, size, it->second.device < 0 ? WRITTEN : FRESH);
+}
+
+void part_lives(uintptr_t address, size_t size, bool alive) {
+    if (alive) parts[address] = size;
+    else forget_parts(address, size);
+    set_marks(address, size, alive ? FRESH : NOTHING);
 }
 
 const std::pair<const uintptr_t, Allocation>* allocation_at(uintptr_t a) {

@@ -40,12 +40,14 @@ extern Region memory;                                   // of all devices; its b
 extern uintptr_t dynamic_shared;
 constexpr size_t MOST_SHARED = 227 << 10, DYNAMIC_ROOM = 1 << 20;
 extern std::map<uintptr_t, Allocation> allocations;
+extern std::map<uintptr_t, size_t> parts;               // arrays in an allocation of which others lie, too: an arena
 extern size_t used[];
 
 void open_memory();
 uintptr_t allocate(size_t size, int device);            // 0: no room
 bool release(uintptr_t address, bool of_host);
 void give(uintptr_t address, size_t size);              // a pool gives what begins there to a user, who asked for so many bytes
+void part_lives(uintptr_t address, size_t size, bool alive);  // an array in an arena begins to live, or lives no longer
 const std::pair<const uintptr_t, Allocation>* allocation_at(uintptr_t a);       // the last that begins at or before `a`
 int device_of(uintptr_t a);                             // whose part of the memory; -1: the host's, -2: nobody's
 bool is_memory(uintptr_t a, size_t n);                  // all of it in what one user was given, or one variable of a module

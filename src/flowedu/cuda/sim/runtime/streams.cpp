@@ -67,6 +67,15 @@ CUresult keep(CUstream s, std::function<CUresult()> work) {
     return work();
 }
 
+// What the simulator is told in the course of a stream's work.
+template <class Work> void note(CUstream s, Work work) {
+    ONE_AT_A_TIME;
+    Capture* c = captures ? capture_of(s) : nullptr;
+    if (!c) return (void)work();
+    c->works.all.push_back(work);
+    ++c->works.notes;
+}
+
 CUresult forbidden(const char* what, bool relaxed) {
     if (!captures || (relaxed && open().back()->mode == CU_STREAM_CAPTURE_MODE_RELAXED)) return CUDA_SUCCESS;
     return broken(*open().back(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, what);
@@ -172,9 +181,9 @@ API cuGraphLaunch(CUgraphExec exec, CUstream s) {
 // For pools: what begins at this address serves an array of so many bytes from here on. In a graph one block serves several
 // arrays, in every replay anew.
 extern "C" __attribute__((visibility("default"))) void cudasim_give(uintptr_t address, size_t size, CUstream s) {
-    ONE_AT_A_TIME;
-    Capture* c = captures ? capture_of(s) : nullptr;
-    if (!c) return give(address, size);
-    c->works.all.push_back([=] { return give(address, size), CUDA_SUCCESS; });
-    ++c->works.notes;
+    note(s, [=] { return give(address, size), CUDA_SUCCESS; });
+}
+// For arenas: an array there begins to live, or lives no longer.
+extern "C" __attribute__((visibility("default"))) void cudasim_part(uintptr_t address, size_t size, bool alive, CUstream s) {
+    note(s, [=] { return part_lives(address, size, alive), CUDA_SUCCESS; });
 }

@@ -79,8 +79,13 @@ Array array_near(uintptr_t a) {
         auto offer_piece = [&](uintptr_t begin, size_t size) {
             offer(best, a, {argument_into(begin, size), "", begin, size});
         };
-        if (after != allocations.begin()) offer_piece(std::prev(after)->first, std::prev(after)->second.given);
-        if (after != allocations.end()) offer_piece(after->first, after->second.given);
+        auto offer_all = [&](uintptr_t begin, const Allocation& all) {
+            auto from = parts.lower_bound(begin), to = parts.lower_bound(begin + all.size);
+            if (from == to) offer_piece(begin, all.given);
+            for (; from != to; ++from) offer_piece(from->first, from->second);
+        };
+        if (after != allocations.begin()) offer_all(std::prev(after)->first, std::prev(after)->second);
+        if (after != allocations.end()) offer_all(after->first, after->second);
     } else {
         for (auto& v : launch->image->variables) {
             Array own = {v.name, "", v.address, v.size, v.where == Variable::SHARED};
