@@ -137,7 +137,7 @@ def rank(ddp, k: int, micro: int, sync: str):
 
 @pytest.mark.parametrize("sync", ["y", "n", "ny", "nny", "nyn"])
 def test_gradients_are_averaged_where_they_are_synchronized(torch, sync):
-    """Each rank has the sum of its own until the first backward outside of no_sync, which averages what has come together."""
+    """Each rank has the sum of its own until the next backward outside of no_sync, which averages what came together."""
     k, ddp = 2, torch.nn.parallel.DistributedDataParallel
     got = flow.distributed.spawn(lambda: rank(ddp, k, len(sync), sync), k)
     whole = sync.rfind("y") + 1                                                 # as many are averaged

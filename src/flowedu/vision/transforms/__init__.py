@@ -4,6 +4,7 @@ Names and meanings are torchvision's (flowvision has the same). Every transform 
 tensors (..., C, H, W).
 """
 from flowedu.vision.transforms import functional
+from flowedu.vision.transforms.erasing import RandomErasing
 from flowedu.vision.transforms.fixed import (
     CenterCrop, Compose, ConvertImageDtype, Grayscale, Lambda, Normalize, PILToTensor, Pad, Resize, ToPILImage, ToTensor)
 from flowedu.vision.transforms.random import (
