@@ -70,12 +70,13 @@ def test_a_program_of_several_ranks(folder):
     assert out.count("loss") == 4 and falls(out) and (folder / "ddp.pt").exists()
 
 
-def test_the_readmes_command_and_its_tour(folder):
-    """The line that README shows for the mock, typed as it stands; and README's tour with both packages stood in for."""
+def test_the_readmes_commands_and_its_tour(folder):
+    """The lines that README shows for the mock, typed as they stand; and README's tour with all packages stood in for."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    line, = re.findall(r"^python (-m flowedu\.mock .*?) +#", text, re.MULTILINE)
+    lines = re.findall(r"^python (-m flowedu\.mock .*?)(?: +#.*)?$", text, re.MULTILINE)
     (folder / "train.py").write_text("import sys, torch, torchvision.transforms\nprint(torch.__version__, sys.argv)\n")
-    assert typed(folder, *line.split()) == "2.5.0+flowedu ['train.py', '--epochs', '1']\n"
+    shown = [typed(folder, *line.split()).splitlines() for line in lines]
+    assert shown == [["2.5.0+flowedu ['train.py', '--epochs', '1']"], ["2.5.0+flowedu ['train.py']"] * 2]
     (folder / "tour.py").write_text(re.search(r"## One minute.*?```python\n(.*?)```", text, re.DOTALL)[1])
     assert "-0.7788" in typed(folder, "-m", "flowedu.mock", "tour.py", FLOWEDU_NUM_THREADS="1")
 
