@@ -137,7 +137,7 @@ def rank(ddp, k: int, micro: int, sync: str):
 
 @pytest.mark.parametrize("sync", ["y", "n", "ny", "nny", "nyn"])
 def test_gradients_are_averaged_where_they_are_synchronized(torch, sync):
-    """Each rank has the sum of its own until the first backward outside of no_sync, which averages them all."""
+    """Each rank has the sum of its own until the next backward outside of no_sync, which averages what came together."""
     k, ddp = 2, torch.nn.parallel.DistributedDataParallel
     got = flow.distributed.spawn(lambda: rank(ddp, k, len(sync), sync), k)
     whole = sync.rfind("y") + 1                                                 # as many are averaged
@@ -158,6 +158,75 @@ def own_gradients(r: int, micro: int):
         m(flow.tensor(np.random.default_rng(10 * r + i).normal(size=(4, 3)).astype("f4"))).sin().sum().backward()
         out.append([p.grad.numpy().copy() for p in m.parameters()])
     return out
+
+
+# --- schedules -------------------------------------------------------------------------------------------------------
+
+def rates(make, steps=14, lr=0.5):
+    optimizer = flow.optim.SGD([flow.tensor([1.0], requires_grad=True)], lr=lr)
+    scheduler, seen = make(optimizer), []
+    for _ in range(steps):
+        seen.append(optimizer.param_groups[0]["lr"])
+        assert scheduler.get_last_lr() == seen[-1:] and scheduler.last_epoch == len(seen) - 1
+        scheduler.step()
+    return np.array(seen)
+
+
+def half_cosine(n, steps):
+    return (1 + np.cos(np.pi * n / steps)) / 2
+
+
+def test_a_warm_up_before_a_schedule_that_begins_after_it(torch):
+    """PyTorch's recipe: the second schedule counts from the milestone on."""
+    S, n = torch.optim.lr_scheduler, np.arange(14)
+    got = rates(lambda o: S.SequentialLR(o, schedulers=[S.LinearLR(o, start_factor=0.1, total_iters=4),
+                                                        S.CosineAnnealingLR(o, T_max=10)], milestones=[4]))
+    np.testing.assert_allclose(got, 0.5 * np.where(n < 4, 0.1 + 0.9 * n / 4, half_cosine(n - 4, 10)), rtol=1e-6)
+    got = rates(lambda o: S.PolynomialLR(o, total_iters=8, power=2.0))
+    np.testing.assert_allclose(got, 0.5 * (1 - np.minimum(n, 8) / 8) ** 2, atol=1e-12)
+
+
+# PyTorch's documentation: what stands before last_epoch
+SCHEDULES = {"ConstantLR": (0.5, 3), "CosineAnnealingLR": (5, 0.1), "CosineAnnealingWarmRestarts": (3, 2, 0.1),
+             "ExponentialLR": (0.9,), "LambdaLR": (lambda n: 0.9 ** n,), "LinearLR": (0.5, 1.0, 3),
+             "MultiStepLR": ([2], 0.5), "MultiplicativeLR": (lambda n: 0.9,), "StepLR": (2, 0.5), "PolynomialLR": (5, 2.0), "OneCycleLR": (0.1, 20),
+             "CyclicLR": (0.1, 0.2, 5)}
+
+
+@pytest.mark.parametrize("kind", SCHEDULES)
+def test_last_epoch_goes_on_where_a_program_stopped(torch, kind):
+    S = torch.optim.lr_scheduler
+    make = lambda o, **more: getattr(S, kind)(o, *SCHEDULES[kind], **more)
+    whole = rates(lambda o: make(o, last_epoch=-1))
+    optimizer = flow.optim.SGD([flow.tensor([1.0], requires_grad=True)], lr=0.5)
+    make(optimizer)                                                  # the groups know their initial_lr
+    scheduler = make(optimizer, last_epoch=5)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(whole[6]) and scheduler.last_epoch == 6
+    assert isinstance(scheduler, S.LRScheduler) and isinstance(scheduler, S._LRScheduler)
+    assert isinstance(scheduler, getattr(S, kind)) and isinstance(scheduler, flow.optim.lr_scheduler.LRScheduler)
+    assert type(scheduler).__name__ == kind and repr(scheduler).startswith(kind)
+
+
+def test_a_schedule_of_ones_own(torch):
+    class Warm(torch.optim.lr_scheduler._LRScheduler):
+        def __init__(self, optimizer, warmup, last_epoch=-1):
+            self.warmup = warmup
+            super().__init__(optimizer, last_epoch)
+
+        def get_lr(self):
+            return [base * min(1.0, (self.last_epoch + 1) / self.warmup) for base in self.base_lrs]
+
+    class Half(torch.optim.lr_scheduler.LRScheduler):
+        def get_lr(self):
+            return [g["lr"] * (0.5 if self.last_epoch else 1.0) for g in self.optimizer.param_groups]
+
+    n = np.arange(14)
+    np.testing.assert_allclose(rates(lambda o: Warm(o, 5)), 0.5 * np.minimum(1, (n + 1) / 5))
+    np.testing.assert_allclose(rates(Half), 0.5 * 0.5 ** n)
+    assert isinstance(Warm(flow.optim.SGD([flow.zeros(1, requires_grad=True)]), 5), torch.optim.lr_scheduler.LRScheduler)
+    assert not isinstance(3, torch.optim.lr_scheduler.LRScheduler)
+    optimizer = flow.optim.SGD([flow.zeros(1, requires_grad=True)])
+    assert not isinstance(torch.optim.lr_scheduler.StepLR(optimizer, 3), Warm)
 
 
 # --- onnx ------------------------------------------------------------------------------------------------------------

@@ -21,6 +21,10 @@ PROGRAMS = Path(__file__).parent / "programs"
 PAGE = r"Using \w+ device\nEpoch 1\n-+\nloss: [67]\.\d+ \[    0/  400\]\nloss: [67]\.\d+ \[  320/  400\]"
 PRINTS = {"oneflow_eager_mobilenet": PAGE, "oneflow_graph_mobilenet": PAGE, "oneflow_layer": r"\(1, 128, 64, 64\)",
           "oneflow_deploy": r"\(1, 3, 64, 64\)", "oneflow_watch": r"in:  \[.*\]\nout: \[.*\]"}
+WRITES = {"torch_classifier": ["checkpoints/best.pt", "runs/classifier/scalars.csv"], "torch_ddp": ["ddp.pt"],
+          "torch_vae": ["sample.png", "reconstruction.png"], "torch_dqn": ["dqn.pth"],
+          "torch_diffusion": ["samples.png", "diffusion.pt"], "oneflow_deploy": ["1/model/model.mlir"],
+          "oneflow_graph_mobilenet": ["GraphMobileNetV2"]}
 
 
 @pytest.fixture
@@ -48,16 +52,31 @@ def test_a_program_runs_as_typed(folder, program):
     if program in PRINTS:
         assert re.fullmatch(PRINTS[program], out.strip()), out
     else:
-        losses = [float(x) for x in re.findall(r"loss:? *([-+.\de]+)", out)]
-        assert len(losses) > 1 and losses[-1] < losses[0], out
+        assert falls(out), out
+    for path in WRITES.get(program, ()):
+        assert (folder / path).exists(), path
 
 
-def test_the_readmes_command_and_its_tour(folder):
-    """The line that README shows for the mock, typed as it stands; and README's tour with both packages stood in for."""
+def falls(out: str) -> bool:
+    losses = [float(x) for x in re.findall(r"loss:? *([-+.\de]+)", out)]
+    return len(losses) > 1 and losses[-1] < losses[0]
+
+
+def test_a_program_of_several_ranks(folder):
+    """As README says it: the mock first, then what starts the ranks."""
+    shutil.copy(PROGRAMS / "torch_ddp.py", folder)
+    out = typed(folder, "-m", "flowedu.mock", "--as", "torch", "-m", "flowedu.distributed.launch", "--nproc_per_node", "2",
+                "--engine", "threads", "torch_ddp.py")
+    assert out.count("loss") == 4 and falls(out) and (folder / "ddp.pt").exists()
+
+
+def test_the_readmes_commands_and_its_tour(folder):
+    """The lines that README shows for the mock, typed as they stand; and README's tour with all packages stood in for."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    line, = re.findall(r"^python (-m flowedu\.mock .*?) +#", text, re.MULTILINE)
+    lines = re.findall(r"^python (-m flowedu\.mock .*?)(?: +#.*)?$", text, re.MULTILINE)
     (folder / "train.py").write_text("import sys, torch, torchvision.transforms\nprint(torch.__version__, sys.argv)\n")
-    assert typed(folder, *line.split()) == "2.5.0+flowedu ['train.py', '--epochs', '1']\n"
+    shown = [typed(folder, *line.split()).splitlines() for line in lines]
+    assert shown == [["2.5.0+flowedu ['train.py', '--epochs', '1']"], ["2.5.0+flowedu ['train.py']"] * 2]
     (folder / "tour.py").write_text(re.search(r"## One minute.*?```python\n(.*?)```", text, re.DOTALL)[1])
     assert "-0.7788" in typed(folder, "-m", "flowedu.mock", "tour.py", FLOWEDU_NUM_THREADS="1")
 

@@ -33,6 +33,20 @@ def stretched(n, steps):
     return steps * math.ceil(max(n, 1) / steps)
 
 
+def one_cycle(n, knots, cos=True):
+    """By the list of [(step, rate)] that the curve goes through."""
+    for (start, a), (end, b) in zip(knots, knots[1:]):
+        if n <= end or end == knots[-1][0]:
+            part = (n - start) / (end - start)
+            return b + (a - b) * cosine(part) if cos else a + (b - a) * part
+
+
+def triangle(n, up, down):
+    n %= up + down
+    return np.interp(n, [0, up, up + down], [0, 1, 0])
+
+
+still = {"cycle_momentum": False}
 half = lambda o: L.ExponentialLR(o, 0.5)
 # name: (schedule, its rate at step n of a group that begins with b)
 FORMULAS = {
@@ -76,6 +90,26 @@ FORMULAS = {
                           lambda b, n: b * (0.1 if n < 6 else 0.9 ** n)),
     "WarmUpLR prefix": (lambda o: L.WarmUpLR(L.ExponentialLR(o, 0.9), 0.1, 6, warmup_prefix=True),
                         lambda b, n: b * (np.interp(n, [0, 6], [0.1, 1]) if n < 6 else 0.9 ** (n - 6))),
+    "OneCycleLR": (lambda o: L.OneCycleLR(o, 2.0, 30, **still),
+                   lambda b, n: one_cycle(n, [(0, 0.08), (8, 2), (29, 8e-6)])),
+    "OneCycleLR linear": (lambda o: L.OneCycleLR(o, [2.0, 3.0], epochs=5, steps_per_epoch=8, pct_start=0.25, div_factor=10,
+                                                 final_div_factor=100, anneal_strategy="linear", **still),
+                          lambda b, n: one_cycle(n, [(0, 0.1), (9, 1), (39, 0.001)], False) * (2 if b == 1 else 3)),
+    "OneCycleLR three phases": (
+        lambda o: L.OneCycleLR(o, 2.0, total_steps=30, pct_start=0.4, three_phase=True, **still),
+        lambda b, n: one_cycle(n, [(0, 0.08), (11, 2), (22, 0.08), (29, 8e-6)])),
+    "OneCycleLR down only": (lambda o: L.OneCycleLR(o, 2.0, 30, pct_start=1 / 30, **still),
+                             lambda b, n: one_cycle(n, [(0, 2), (29, 8e-6)]) if n else 2),
+    "CyclicLR": (lambda o: L.CyclicLR(o, 0.1, 0.5, 4, **still), lambda b, n: 0.1 + 0.4 * triangle(n, 4, 4)),
+    "CyclicLR two": (lambda o: L.CyclicLR(o, [0.1, 0.2], [0.5, 0.6], 3, 5, mode="triangular2", **still),
+                     lambda b, n: (0.1 if b == 1 else 0.2) + 0.4 * triangle(n, 3, 5) / 2 ** (n // 8)),
+    "CyclicLR exp": (lambda o: L.CyclicLR(o, 0.1, 0.5, 4, 2, mode="exp_range", gamma=0.9, **still),
+                     lambda b, n: 0.1 + 0.4 * triangle(n, 4, 2) * 0.9 ** n),
+    "CyclicLR cycle": (lambda o: L.CyclicLR(o, 0.1, 0.5, 4, 2, scale_fn=lambda c: 1 / c ** 2, **still),
+                       lambda b, n: 0.1 + 0.4 * triangle(n, 4, 2) / (n // 6 + 1) ** 2),
+    "CyclicLR iterations": (
+        lambda o: L.CyclicLR(o, 0.1, 0.5, 4, 2, scale_fn=lambda k: 0.5 ** k, scale_mode="iterations", **still),
+        lambda b, n: 0.1 + 0.4 * triangle(n, 4, 2) * 0.5 ** n),
     "WarmUpLR of an optimizer": (lambda o: L.WarmUpLR(o), lambda b, n: b * np.interp(n, [0, 5], [1 / 3, 1])),
 }
 

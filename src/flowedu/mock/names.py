@@ -60,5 +60,6 @@ TORCHS = {
     "nn.parallel": f"{_HERE}.torch_parallel",
     "nn.parallel.distributed": f"{_HERE}.torch_parallel",
     "onnx": f"{_HERE}.torch_onnx",
+    "optim.lr_scheduler": f"{_HERE}.torch_schedules",
     "serialization": f"{_HERE}.torch_top",
 }

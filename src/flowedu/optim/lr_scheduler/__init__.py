@@ -8,6 +8,7 @@ A step is one call of `scheduler.step()`, usually one per batch. In an nn.Graph,
 """
 from flowedu.optim.lr_scheduler.base import LambdaLR, LRScheduler, MultiplicativeLR
 from flowedu.optim.lr_scheduler.composed import ChainedScheduler, SequentialLR, WarmUpLR
+from flowedu.optim.lr_scheduler.cycles import CyclicLR, OneCycleLR
 from flowedu.optim.lr_scheduler.decay import (
     ConstantLR, CosineAnnealingLR, CosineAnnealingWarmRestarts, CosineDecayLR, ExponentialLR, LinearLR, MultiStepLR,
     PolynomialLR, StepLR)
@@ -16,5 +17,5 @@ from flowedu.optim.lr_scheduler.plateau import ReduceLROnPlateau
 WarmupLR = WarmUpLR
 
 __all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CosineDecayLR",
-           "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR",
-           "ReduceLROnPlateau", "SequentialLR", "StepLR", "WarmUpLR", "WarmupLR"]
+           "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR",
+           "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR", "WarmUpLR", "WarmupLR"]

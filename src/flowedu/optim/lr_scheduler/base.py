@@ -16,7 +16,7 @@ class LRScheduler:
         last_step: the number of steps done before; -1: none, and the rates of step 0 are set at once.
         verbose: print every rate.
 
-    Attributes: optimizer, last_step, base_lrs, verbose.
+    Attributes: optimizer, last_step (PyTorch's name for it is there, too: last_epoch), base_lrs, verbose.
     """
 
     def __init__(self, optimizer: Optimizer, last_step: int = -1, verbose: bool = False):
@@ -35,6 +35,11 @@ class LRScheduler:
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self._last_lr: list[float] = []
         self.step()
+
+    @property
+    def last_epoch(self) -> int:
+        """last_step."""
+        return self.last_step
 
     def get_lr(self, base_lr: float, step: int) -> float:
         """The rate at `step` (from 0) of a group that begins with base_lr."""

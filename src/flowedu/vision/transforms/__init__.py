@@ -5,6 +5,7 @@ tensors (..., C, H, W).
 """
 from flowedu.calls.later import imported
 from flowedu.vision.transforms import functional
+from flowedu.vision.transforms.erasing import RandomErasing
 from flowedu.vision.transforms.fixed import (
     CenterCrop, Compose, ConvertImageDtype, Grayscale, Lambda, Normalize, PILToTensor, Pad, Resize, ToPILImage, ToTensor)
 from flowedu.vision.transforms.random import (
