@@ -189,8 +189,8 @@ def test_a_warm_up_before_a_schedule_that_begins_after_it(torch):
 # PyTorch's documentation: what stands before last_epoch
 SCHEDULES = {"ConstantLR": (0.5, 3), "CosineAnnealingLR": (5, 0.1), "CosineAnnealingWarmRestarts": (3, 2, 0.1),
              "ExponentialLR": (0.9,), "LambdaLR": (lambda n: 0.9 ** n,), "LinearLR": (0.5, 1.0, 3),
-             "MultiStepLR": ([2], 0.5), "MultiplicativeLR": (lambda n: 0.9,), "StepLR": (2, 0.5), "PolynomialLR": (5, 2.0), "OneCycleLR": (0.1, 20),
-             "CyclicLR": (0.1, 0.2, 5)}
+             "MultiStepLR": ([2], 0.5), "MultiplicativeLR": (lambda n: 0.9,), "StepLR": (2, 0.5), "PolynomialLR": (5, 2.0),
+             "OneCycleLR": (0.1, 20), "CyclicLR": (0.1, 0.2, 5)}
 
 
 @pytest.mark.parametrize("kind", SCHEDULES)

@@ -106,10 +106,10 @@ print({satellite}.__version__, {satellite}.models.resnet18(weights=None, num_cla
 MISSING = {
     "import {v}.ops": "of {v}: datasets, models, transforms, utils",
     "from {v} import io": "of {v}: datasets, models, transforms, utils",
-    "from {v}.models import resnet1": "fix:      {v}.models.resnet18",
+    "from {v}.models import resnet_18": "fix:      {v}.models.resnet18",
     "from {n}.nn import Lineer": "fix:      {n}.nn.Linear",
     "from {n} import distributions": "fix:      draw with flow.randn",
-    "import {v}; {v}.models.resnet1": "fix:      {v}.models.resnet18",
+    "import {v}; {v}.models.resnet_18": "fix:      {v}.models.resnet18",
     "import {v}; {v}.models.resnet18(weights='DEFAULT')": "weights=None",
 }
 
@@ -130,4 +130,4 @@ for line in {[line.format(n=name, v=satellite) for line in MISSING]}:
     assert len(said) == len(MISSING), done.stdout + done.stderr
     for got, want in zip(said, MISSING.values()):
         assert want.format(n=name, v=satellite) in got, got
-    assert f"asked for, and not there: {satellite}.models.resnet1" in done.stderr
+    assert f"asked for, and not there: {satellite}.models.resnet_18" in done.stderr

@@ -1,4 +1,4 @@
-"""Round trips through a tree that is handed out: in it every exercise can be begun, asked about, checked and passed, and the
+"""Round trips through a tree handed out: in it every exercise can be begun, asked about, checked and passed, and the
 lessons run whatever is open. What is typed there runs as a student types it, in processes of its own."""
 import json
 import os

@@ -153,4 +153,4 @@ def test_yellow_lines_are_those_that_talk_to_python(tmp_path):
     boxes = [e for e in ElementTree.parse(path).getroot() if e.tag.endswith("rect")][1:]            # the first is the paper
     assert [b.get("fill") for b in boxes] == [shade(line.score) for line in lines] * 2
     assert shade(0) == "#ffffff" and shade(30) < shade(3) < shade(0) and lines[1].score == 0 < lines[2].score
-    assert path.read_text().count("return x + y") == 2
+    assert path.read_text().count("return\N{NO-BREAK SPACE}x\N{NO-BREAK SPACE}+\N{NO-BREAK SPACE}y") == 2
