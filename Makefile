@@ -31,7 +31,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help start check watch hint list solution student-tree grade grade-all authors-check book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help doors start check watch hint list solution student-tree grade grade-all authors-check book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -111,6 +111,9 @@ test test-all:
 	elif $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory $(WHICH); \
 	elif [ -n "$$CI" ]; then exit 1; \
 	else echo "The tests above passed. Those of CUDA kernels were left out: their simulator could not be set up."; fi
+
+doors: $(ALL) $(READY) $(STAMPS)/test  ## type what README, lessons and help say, in a folder of their own (part of test-all)
+	@$(PY) -m pytest tests/doors $(ARGS)
 
 test-torch: $(ALL) $(READY) $(STAMPS)/test peers  ## run the tests that compare with PyTorch, if it can be installed
 	@if $(PY) -c "import torch" 2>/dev/null; then $(PY) -m pytest -n 2 -m torch $(ARGS); \

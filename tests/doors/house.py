@@ -1,0 +1,68 @@
+"""A copy of this checkout in a folder with a space in its name, where commands are typed as a newcomer's shell would."""
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from common import HANGS
+
+ROOT = Path(__file__).parents[2]
+
+
+class House:
+    """`with House(folder) as h: h.type("make list")`. What is installed and compiled is copied, so no network is asked."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.home = folder / "flow edu", folder / "home"
+        self.home.mkdir(parents=True)
+        names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                               capture_output=True, text=True, check=True).stdout.split("\0")
+        for name in {*names} - {""}:
+            if (ROOT / name).is_file():
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.folder / name)
+        shutil.copytree(ROOT / ".venv", self.folder / ".venv", symlinks=True, ignore=shutil.ignore_patterns("linked-*"))
+        shutil.copytree(ROOT / "build" / "kernels", self.folder / "build" / "kernels")
+
+    def type(self, line: str, rc: int = 0, within: Path | None = None) -> str:
+        """What the line prints, out and err. No locale, no terminal, no index of packages, a home without files."""
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "PIP_NO_INDEX": "1",
+               "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")}
+        done = subprocess.run(["bash", "-c", line.replace("python ", f"'{self.folder}/.venv/bin/python' ", 1)
+                               if line.startswith("python ") else line],
+                              cwd=within or self.folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=4 * HANGS)
+        assert done.returncode == rc and "Traceback" not in done.stdout, (line, done.returncode, done.stdout[-4000:])
+        return done.stdout
+
+
+def documented() -> dict[str, str]:
+    """{command: the page that names it first} of all pages: what stands in back quotes or on a line of a code block."""
+    found: dict[str, str] = {}
+    pages = subprocess.run(["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for page in pages.split("\0")[:-1]:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        blocks = re.findall(r"(?ms)^```(?:sh|bash|console|)\n(.*?)^```$", text)
+        prose = re.sub(r"(?ms)^```.*?^```$", "", text)
+        lines = [*"\n".join(blocks).splitlines(), *re.findall(r"(?m)^ {4}(\S.*)$", prose), *re.findall(r"`([^`\n]+)`", prose)]
+        for line in lines:
+            if re.match(WORDS, line.removeprefix("$ ")):
+                found.setdefault(re.sub(r"\s+#.*|  +.*", "", line.removeprefix("$ ")).strip(" \\"), page)
+    return found
+
+
+WORDS = r"(?:[A-Z_]+=\S+ )*(?:make(?: [-a-zA-Z]|$)|python3? -m |pip |bash )"
+
+
+def targets() -> set[str]:
+    """What `make help` lists, chapters as chapter-N."""
+    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {kind(f"make {name}") for name in re.findall(r"^  ([a-z][-a-z%\d]+) ", said, re.MULTILINE)}
+
+
+def kind(command: str) -> str:
+    """`make chapter-4 LESSON=1` is a "make chapter-N", `python -m flowedu.show x.py` a "python -m flowedu.show"."""
+    words = [w for w in command.split() if not re.match(r"[A-Z_]+=", w)]
+    words = words[:3] if words[0].startswith("python") else words[:2]
+    return re.sub(r"(-)(\d+|%)$", r"\1N", " ".join(words))

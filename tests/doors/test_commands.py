@@ -1,0 +1,145 @@
+"""What a newcomer, a student and an instructor type, as README, the lessons and `make help` give it; in a folder with a
+space in its name, in a shell without a locale, without a network. A command that is tried nowhere has its reason here."""
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from house import ROOT, House, documented, kind, targets
+
+from common import HANGS
+
+RIGHT = """def row_major(shape):
+    out, step = [], 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(out))
+"""
+JOB = """import flowedu as flow
+import flowedu.typing as tp
+
+@flow.global_function()
+def double(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+    return x + x
+"""
+FILES = {"train.py": "import sys\nimport torch\nprint(torch.ones(2).sum().item(), sys.argv[1:])\n", "script.py": JOB,
+         "ranks.py": "import flowedu as flow\nprint('rank', flow.env.get_rank())\n"}
+
+# (command, exit status, words that it prints), in this order, in one folder. make itself ends with 2.
+STUDENT = [
+    ("make", 0, r"chapter-8 +the lesson and the demo"),
+    ("make help", 0, r"the lesson and the demo"),
+    ("make list", 0, r"\[ \] 1\.1 "),
+    ("make start CH=1", 0, r"chapter 1: 5 exercises in work/, 5 of them new"),
+    ("make start", 0, r"exercises in work/"),
+    ("make check EX=1.1", 2, r"1\.1 strides: not begun"),
+    ("make hint EX=1.1", 0, r"hint 1 of 3"),
+    ("make hint", 0, r"hint 2 of 3"),
+    ("make solution EX=1.1", 0, r"FORCE=1"),
+    ("make milestone-1", 2, r"not filled yet"),
+    ("make milestone-1 LIBRARY=1", 0, r"milestone 1 reached"),
+    ("cp answer.py work/1.1_strides.py && make check EX=1.1", 0, r"1\.1 strides +right"),
+    ("make check", 2, r"1\.2 broadcasting: not begun"),
+    ("make solution EX=1.1", 0, r"def row_major"),
+    ("make list", 0, r"\[x\] 1\.1 "),
+    ("make chapter-1 YOURS=1 LESSON=1", 0, r"code blocks ran"),
+    ("make chapter-9", 2, r"There is no chapter 9 yet"),
+    ("make watch", 0, r"1\.2"),
+]
+INSTRUCTOR = [
+    ("make student-tree UPTO=1 OUT=../handout", 0, r"handout: \d+ files, exercises of chapters 1 to 1"),
+    ("make student-tree UPTO=4 OUT=../closed CLOSED=1", 0, r"files"),
+    ("mkdir -p submission submissions/ann submissions/bob && cp answer.py submission/1.1_strides.py && "
+     "cp answer.py submissions/ann/1.1_strides.py && make grade WORK=submission CH=1 SEED=2027", 0, r"15 of 100 points"),
+    ("make grade-all DIR=submissions CH=1 SEED=2027", 0, r"2 students in"),
+    ("make authors-check EX=1.1", 0, r"1\.1"),
+]
+ENGINEER = [
+    ("make build", 0, r"flowedu is built and linked"),
+    ("python -m flowedu", 0, r"instruction set v?\w+, of"),
+    ("python -m flowedu.mock --as torch train.py --epochs 1", 0, r"2\.0 \['--epochs', '1'\]"),
+    ("python -m flowedu.show script.py double", 0, r"0  add"),
+    ("python -m flowedu.distributed.launch --engine threads --nproc_per_node 2 ranks.py", 0, r"rank 1"),
+    ("python -m flowedu.learn.exercises chapters/06_sbp", 0, r"0 of 3 right"),
+    ("make fuzz ARGS='--seconds 2'", 0, r"0 findings"),
+    ("make test ARGS='-q tests/test_about.py'", 0, r"passed|\.\.\.|100%"),
+    ("make clean", 0, r""),
+    ("make list", 0, r"\[ \] 1\.2 "),                                # builds again what clean took away
+]
+# Kinds of commands that no test types, and why.
+NOT_HERE = {
+    "make test": "chooses among these very tests; typed with ARGS above", "make test-all": "is what runs this",
+    "make test-torch": "CI runs these tests in test-all", "make test-mpi": "CI runs these tests in test-all",
+    "make test-cuda": "part of make test-all", "make test-debug": "a step of .ci/run",
+    "make build-debug": "the first part of test-debug", "make lint": "a step of .ci/run", "make peers": "a step of .ci/run",
+    "make doors": "is what runs this", "make book": "a step of .ci/run; its pages: tests/book",
+    "make mutants": "an hour: before a release", "make bench": "installs gigabytes; benchmarks/ has tests of its own",
+    "make bench-gpu": "tests/cuda runs its rows small", "make counters": "tests/cuda counts",
+    "make annotate": "two minutes of Cython; learn/build.py annotates in tests/learn/test_build.py",
+    "make chapter-N": "test_a_chapter below",
+    "pip install": "test_a_wheel below installs", "pip wheel": "test_a_wheel below",
+    "bash .ci/run": "runs this",
+}
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    h = House(tmp_path_factory.mktemp("door"))
+    for name, text in {**FILES, "answer.py": RIGHT}.items():
+        (h.folder / name).write_text(text)
+    return h
+
+
+def test_every_command_of_the_documents_is_tried():
+    """What a page or the help names is typed here, or says above why not."""
+    tried = {kind(part) for rows in (STUDENT, INSTRUCTOR, ENGINEER) for line, _, _ in rows for part in line.split(" && ")}
+    assert (tried & NOT_HERE.keys()) <= {"make test", "make chapter-N"}         # typed in another way than there
+    unknown = {c: page for c, page in documented().items() if kind(c) not in tried | NOT_HERE.keys()}
+    assert not unknown and targets() <= tried | NOT_HERE.keys(), (unknown, targets() - tried - NOT_HERE.keys())
+    assert len(documented()) > 40
+
+
+def test_every_target_of_the_documents_is_there():
+    """Even those that nobody types here: make knows them, with the variables that they are given."""
+    rules = (ROOT / "Makefile").read_text()
+    for command, page in documented().items():
+        for target in re.findall(r"(?<= )[a-z][-a-z]*[a-z](?:-\d+|-N)?(?= |$)", command.partition("make")[2]):
+            rule = re.sub(r"-(\d+|N)$", "-%", target)
+            assert re.search(rf"^([\w-]+ )*{re.escape(rule)}( [\w-]+)*:", rules, re.MULTILINE), (command, page)
+        for variable in re.findall(r"\b([A-Z]+)=", command.partition("make ")[2]):
+            assert f"$({variable})" in rules or variable in rules, (command, page)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [STUDENT, INSTRUCTOR, ENGINEER], ids=["student", "instructor", "engineer"])
+def test_typed_one_after_another(house, rows):
+    for line, rc, words in rows:
+        said = house.type(line, rc)
+        assert re.search(words, said), (line, said[-3000:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", sorted(p.name for p in (ROOT / "chapters").glob("[0-9]*_*")))
+def test_a_chapter(house, chapter):
+    """`make chapter-N LESSON=1`; the demos run in test_chapters.py."""
+    said = house.type(f"make chapter-{int(chapter[:2])} LESSON=1")
+    pages = set(re.findall(rf"^chapters/{chapter}/(\w+\.md): \d+ code blocks ran", said, re.MULTILINE))
+    assert "README.md" in pages and len(pages) == len([p for p in (ROOT / "chapters" / chapter).glob("*.md")
+                                                       if not p.name.endswith(".zh.md") and "```python" in p.read_text()])
+
+
+@pytest.mark.slow
+def test_a_wheel(house, tmp_path):
+    """`pip wheel . -w dist`, installed elsewhere, run from a folder that is no checkout."""
+    house.type("python -m pip wheel -q --no-deps --no-build-isolation . -w dist")
+    wheel, = (house.folder / "dist").glob("flowedu-*.whl")
+    there = tmp_path / "else where"
+    house.type(f"python -m pip install -q --no-deps --no-index --target '{there}' '{wheel}'")
+    program = ("import flowedu as flow; x = flow.ones(2, 2, requires_grad=True); (x @ x).sum().backward();"
+               "print(flow.__file__, x.grad.sum().item())")
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS,
+                          env={**os.environ, "PYTHONPATH": str(there)})
+    assert done.stdout.split()[-1] == "16.0" and str(there) in done.stdout, done
+    assert len(list(there.rglob("*.so"))) == len(list((ROOT / "src").rglob("*.so")))
