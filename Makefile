@@ -81,8 +81,8 @@ milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exerci
 
 
 # For instructors: what is handed out, and what comes back.
-student-tree: $(READY)  ## instructors: a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1])
-	@$(PY) -m flowedu.learn.teach.tree $(UPTO) $(OUT) $(if $(CLOSED),--closed)
+student-tree: $(READY)  ## instructors: a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1] [ONLY="4.3 8"])
+	@$(PY) -m flowedu.learn.teach.tree $(UPTO) $(OUT) $(if $(CLOSED),--closed) $(if $(ONLY),--only $(ONLY))
 
 grade: $(READY)  ## instructors: grade a submission into build/grade (WORK=submission CH=4 SEED=2027)
 	@$(PY) -m flowedu.learn.teach.grade $(or $(WORK),work) $(or $(CH),all) --seed $(or $(SEED),0) $(ARGS)

@@ -85,6 +85,17 @@ def test_with_all_answers_the_lessons_run(tmp_path):
         assert done.returncode == 0 and "left out" not in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
 
 
+def test_only_what_is_asked_for_is_open(tmp_path, capsys):
+    out = tmp_path / "handout"
+    assert tree.main(["8", str(out), "--only", "4.3", "8"]) == 0 and "open 4.3 8" in capsys.readouterr().out
+    text = "\n".join(f.read_text() for f in (out / "src").rglob("*.py"))
+    marked = {t.split()[-1] for t in text.splitlines() if "# BEGIN YOUR TURN" in t}
+    assert marked == {"4.3"} and {h.id for h in course.holes(out)} == {h.id for h in course.holes()}
+    assert [h.id for h in course.holes(out) if h.first] == ["5.3", "5.4"]            # these run 4.3
+    assert tree.main(["4", str(tmp_path / "other"), "--only", "5.1"]) == 2
+    assert "exercise or chapter 5.1" in capsys.readouterr().err
+
+
 def test_a_line_of_an_answer_is_found(tmp_path):
     own = blanks.own_lines(HOLES)
     line = next(t for t, i in own.items() if i == "4.3")

@@ -20,7 +20,7 @@ from flowedu.learn.progress import Progress, digest, written
 
 # What to do when a file cannot be read or written.
 FIXES = (((errno.ENOENT,), "it belongs to this tree: take it from the one that was handed out"),
-         ((errno.EACCES, errno.EPERM, errno.EROFS), "get the right to read and write there, or WORK=another folder"),
+         ((errno.EACCES, errno.EPERM, errno.EROFS), "you may not read or write there: change that, or WORK=another"),
          ((errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP), "move away what has that name, or WORK=another folder"),
          ((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room for it; the work files are as they were"))
 MARKS = {"open": " ", "wrong": "x", "right": "*"}

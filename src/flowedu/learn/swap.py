@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import traceback
 import types
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -156,7 +157,7 @@ def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True)
                 stack.enter_context(taking(hole, load(file, importlib.import_module(hole.module))))
             except Exception as error:             # whatever it is, nothing else of the library shall run then
                 stack.close()
-                raise SystemExit(f"{file}: {type(error).__name__}: {str(error).partition(chr(10))[0]}; "
+                raise SystemExit(f"{file.name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}; "
                                  f"`make check EX={hole.id}` says where") from None
             _running.update({f"{hole.module}.{path}": file for path in hole.objects})
     install.held = stack.pop_all()                 # never left
@@ -164,6 +165,12 @@ def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True)
 
 def begun(file: Path) -> bool:
     return "your turn" not in file.read_text(errors="replace")
+
+
+def elsewhere(error: BaseException) -> bool:
+    """Whether another answer raised it, one that the library runs."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].filename in map(str, _running.values())
 
 
 def whose(name: str = "") -> str:

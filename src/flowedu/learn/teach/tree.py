@@ -55,6 +55,16 @@ def open_holes(upto: int, closed: bool, home: Path = course.HOME) -> list:
     return [h for h in course.holes(home) if closed or h.chapter <= upto]
 
 
+def chosen(only: Iterable[str], upto: int, closed: bool = False, home: Path = course.HOME) -> list:
+    """Of the holes that would be open those of these numbers, or chapters. Raises ArgumentError: there is none."""
+    there = open_holes(upto, closed, home)
+    for what in only:
+        if not any(what in (h.id, str(h.chapter)) for h in there):
+            raise ArgumentError(f"ONLY: there is no exercise or chapter {what}", got=what,
+                                expected=f"of chapters 1 to {upto}: {', '.join(h.id for h in there)}")
+    return [h for h in there if h.id in only or str(h.chapter) in only]
+
+
 def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME, tests: bool = False, built: bool = False,
            holes: Iterable | None = None) -> Tree:
     """Make the tree. tests: with tests/ and all they look at, not to be handed out; built: with what was compiled (for this
@@ -169,13 +179,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("upto", type=int, help="the last chapter whose holes are open")
     parser.add_argument("out", type=Path)
     parser.add_argument("--closed", action="store_true", help="later holes are stubs, too")
+    parser.add_argument("--only", nargs="+", metavar="4.3", help="exercises, or chapters, that are open; no others are")
     options = parser.parse_args(arguments)
     try:
-        made = export(options.out, options.upto, options.closed or bool(os.environ.get("CLOSED")))
+        closed = options.closed or bool(os.environ.get("CLOSED"))
+        made = export(options.out, options.upto, closed, holes=options.only and chosen(options.only, options.upto, closed))
     except FlowError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"{made.folder}: {made.files} files, exercises of chapters 1 to {options.upto}")
+    print(f"{made.folder}: {made.files} files, exercises of chapters 1 to {options.upto}"
+          + (f", open {' '.join(options.only)}" if options.only else ""))
     for name in made.left_out:
         print(f"  left out, for it has a line of an answer: {name}")
     for line in made.found:
