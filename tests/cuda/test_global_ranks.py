@@ -41,6 +41,7 @@ def collectives(k, dtype):
     comm.all_gather_into_tensor(whole, own())
     same(whole, flow.stack(every))
     same(comm.broadcast(own().T.contiguous().T, k - 1), every[-1])
+    same(comm.broadcast(own() if r == 0 else room(), 0), every[0])       # nobody reads what only is room
     same(comm.reduce(own(), 0), total if r == 0 else every[r])
     same(comm.reduce_scatter(room(), [own() for _ in range(k)]), total)
     same(comm.scatter(room(), [x.to(device) for x in every] if r == 0 else None), every[r])

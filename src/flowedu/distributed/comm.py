@@ -45,6 +45,11 @@ def _numbers(x, name: str) -> np.ndarray:
     return a if a.flags.c_contiguous else np.array(a, order="C")
 
 
+def _room(x, name: str) -> np.ndarray:
+    """As _numbers, of a tensor that only says what there is room for: nobody may have written to it."""
+    return np.empty(_local(x, name).shape, x.dtype.numpy or np.float32)
+
+
 def _same(name: str, xs: Sequence[Tensor], n: int, like: Tensor, what: str) -> None:
     """A list of n tensors of one shape and dtype."""
     if len(xs) != n:
@@ -91,8 +96,10 @@ def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor) -> None:
 
 def broadcast(tensor: Tensor, src: int = 0) -> Tensor:
     """tensor = rank src's, in place."""
-    c, a = _comm(), _numbers(tensor, "broadcast")
-    got = c.broadcast(a, _root("broadcast", src, c), what="flow.comm.broadcast")
+    c = _comm()
+    root = _root("broadcast", src, c)
+    a = (_numbers if isinstance(c, Mirror) or c.rank == root else _room)(tensor, "broadcast")
+    got = c.broadcast(a, root, what="flow.comm.broadcast")
     if got.shape != a.shape or got.dtype != a.dtype:
         raise ShapeError(f"flow.comm.broadcast: rank {src} sends another shape or dtype", got=f"{got.dtype} {got.shape}",
                          expected=f"{a.dtype} {a.shape}, as on rank {c.rank}", fix=f"flow.empty{got.shape} on the others")
@@ -102,7 +109,7 @@ def broadcast(tensor: Tensor, src: int = 0) -> Tensor:
 
 def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int = 0) -> Tensor:
     """tensor = rank src's scatter_list[rank]; the others need no list."""
-    c, a = _comm(), _numbers(tensor, "scatter")
+    c, a = _comm(), _room(tensor, "scatter")
     parts = None
     if c.rank == _root("scatter", src, c):
         if scatter_list is None:
@@ -159,7 +166,7 @@ def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]
             raise ArgumentError(f"flow.comm.all_to_all: {what} has not one tensor for each rank", expected=str(c.size),
                                 got=str(len(xs)), fix="list(x.chunk(n))")
     given = [_numbers(x, "all_to_all") for x in input_tensor_list]
-    room = [_numbers(y, "all_to_all") for y in output_tensor_list]
+    room = [_room(y, "all_to_all") for y in output_tensor_list]
     others = [r for r in range(c.size) if r != c.rank]
     got = [given[c.rank]] * len(others) if isinstance(c, Mirror) else c.exchange(
         [(r, given[r]) for r in others], [(r, room[r].shape, room[r].dtype) for r in others], "flow.comm.all_to_all")
@@ -170,7 +177,7 @@ def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]
 def reduce_scatter(output: Tensor, input_list: list[Tensor]) -> Tensor:
     """output = the sum of all ranks' input_list[this rank]."""
     c = _comm()
-    _numbers(output, "reduce_scatter")
+    _local(output, "reduce_scatter")
     _same("reduce_scatter", input_list, c.size, output, "input_list")
     parts = np.stack([_numbers(x, "reduce_scatter") for x in input_list])
     put(output, c.reduce_scatter(parts, what="flow.comm.reduce_scatter"))
@@ -179,7 +186,7 @@ def reduce_scatter(output: Tensor, input_list: list[Tensor]) -> Tensor:
 
 def reduce_scatter_tensor(output_tensor: Tensor, input_tensor: Tensor) -> Tensor:
     """output_tensor = this rank's part, along axis 0, of the sum of all ranks' input_tensor."""
-    c, a, y = _comm(), _numbers(input_tensor, "reduce_scatter_tensor"), _numbers(output_tensor, "reduce_scatter_tensor")
+    c, a, y = _comm(), _numbers(input_tensor, "reduce_scatter_tensor"), _room(output_tensor, "reduce_scatter_tensor")
     if a.size != c.size * y.size:
         raise ShapeError("flow.comm.reduce_scatter_tensor: the output is not one of equal parts of the input",
                          expected=f"{c.size} times {y.shape}", got=str(a.shape), fix="pad axis 0, or use reduce_scatter")
