@@ -160,6 +160,50 @@ def own_gradients(r: int, micro: int):
     return out
 
 
+def test_data_parallel_is_a_module_around_the_module(torch):
+    net, x = Net().eval(), torch.randn(2, 3)
+    m = torch.nn.DataParallel(net, device_ids=[0, 1])
+    assert m.module is net and torch.equal(m(x, scale=2.0), net(x, scale=2.0))
+    assert torch.nn.parallel.DataParallel is torch.nn.DataParallel and isinstance(m, torch.nn.DataParallel)
+    assert list(m.state_dict()) == ["module." + n for n in net.state_dict()]
+    with pytest.raises(FlowError, match="(?s)DataParallel.*not a module"):
+        torch.nn.DataParallel(3)
+
+
+# of PyTorch's documentation: programs ask isinstance of these, and derive from them
+CLASSES = {
+    "": "Tensor Generator device dtype Size autocast no_grad enable_grad set_grad_enabled inference_mode finfo iinfo",
+    "nn": "Module Parameter Sequential ModuleList ModuleDict ParameterList ParameterDict Linear Bilinear Identity "
+          "Conv1d Conv2d Conv3d ConvTranspose2d BatchNorm1d BatchNorm2d SyncBatchNorm LayerNorm GroupNorm RMSNorm "
+          "Embedding LSTM GRU RNN LSTMCell GRUCell Transformer TransformerEncoder TransformerEncoderLayer "
+          "MultiheadAttention Dropout ReLU GELU SiLU Softmax Sigmoid Tanh LeakyReLU Flatten MaxPool2d AvgPool2d "
+          "AdaptiveAvgPool2d Upsample PixelShuffle CrossEntropyLoss NLLLoss MSELoss L1Loss SmoothL1Loss HuberLoss "
+          "BCELoss BCEWithLogitsLoss KLDivLoss CTCLoss CosineSimilarity DataParallel",
+    "nn.parallel": "DistributedDataParallel DataParallel",
+    "nn.utils.rnn": "PackedSequence",
+    "optim": "Optimizer SGD Adam AdamW RMSprop Adagrad Adadelta",
+    "optim.lr_scheduler": "LRScheduler _LRScheduler StepLR MultiStepLR OneCycleLR CyclicLR ReduceLROnPlateau LambdaLR "
+                          "SequentialLR ChainedScheduler CosineAnnealingLR CosineAnnealingWarmRestarts",
+    "utils.data": "Dataset IterableDataset TensorDataset ConcatDataset Subset DataLoader Sampler RandomSampler "
+                  "BatchSampler SequentialSampler WeightedRandomSampler SubsetRandomSampler DistributedSampler",
+    "utils.tensorboard": "SummaryWriter",
+    "autograd": "Function Variable set_detect_anomaly detect_anomaly",
+    "amp": "autocast GradScaler",
+    "cuda.amp": "autocast GradScaler",
+    "cuda": "Stream Event CUDAGraph",
+    "jit": "ScriptModule",
+    "onnx": "TrainingMode",
+    "distributed": "ReduceOp",
+}
+
+
+@pytest.mark.parametrize("path", CLASSES)
+def test_what_is_a_class_in_pytorch_is_a_class(torch, path):
+    module = importlib.import_module(f"torch.{path}" if path else "torch")
+    other = [n for n in CLASSES[path].split() if not isinstance(getattr(module, n), type)]
+    assert not other
+
+
 # --- schedules -------------------------------------------------------------------------------------------------------
 
 def rates(make, steps=14, lr=0.5):
@@ -189,8 +233,8 @@ def test_a_warm_up_before_a_schedule_that_begins_after_it(torch):
 # PyTorch's documentation: what stands before last_epoch
 SCHEDULES = {"ConstantLR": (0.5, 3), "CosineAnnealingLR": (5, 0.1), "CosineAnnealingWarmRestarts": (3, 2, 0.1),
              "ExponentialLR": (0.9,), "LambdaLR": (lambda n: 0.9 ** n,), "LinearLR": (0.5, 1.0, 3),
-             "MultiStepLR": ([2], 0.5), "MultiplicativeLR": (lambda n: 0.9,), "StepLR": (2, 0.5), "PolynomialLR": (5, 2.0), "OneCycleLR": (0.1, 20),
-             "CyclicLR": (0.1, 0.2, 5)}
+             "MultiStepLR": ([2], 0.5), "MultiplicativeLR": (lambda n: 0.9,), "StepLR": (2, 0.5),
+             "PolynomialLR": (5, 2.0), "OneCycleLR": (0.1, 20), "CyclicLR": (0.1, 0.2, 5)}
 
 
 @pytest.mark.parametrize("kind", SCHEDULES)
@@ -290,3 +334,22 @@ def test_wrong_calls_of_export(torch, tmp_path):
         pytest.importorskip("onnx")
         torch.onnx.export(Two(), torch.ones(2, 3), tmp_path / "m.onnx", opset_version=11)
     assert told[0].filename == __file__
+
+
+# --- torchvision -----------------------------------------------------------------------------------------------------
+
+def test_the_recipes_of_transforms_v2_are_those_of_transforms(torch):
+    from torchvision.transforms import v2
+
+    image = pytest.importorskip("PIL.Image")
+    a = np.random.default_rng(0).integers(0, 256, (6, 5, 3), np.uint8)
+    T = flow.vision.transforms
+    old = T.Compose([T.ToTensor(), T.Normalize((0.5,), (0.2,))])
+    new = v2.Compose([v2.ToImage(), v2.RandomHorizontalFlip(p=0.0), v2.ToDtype(torch.float32, scale=True),
+                      v2.Normalize(mean=(0.5,), std=(0.2,))])
+    for picture in (a, image.fromarray(a)):
+        assert torch.equal(new(picture), old(picture))
+        x = v2.ToImage()(picture)
+        assert x.dtype is torch.uint8 and (x.numpy() == a.transpose(2, 0, 1)).all() and v2.ToImage()(x) is x
+        assert (v2.ToDtype(torch.float32)(x).numpy() == a.transpose(2, 0, 1)).all() and v2.ToDtype(torch.float32)(a) is a
+    assert v2.Resize is T.Resize and v2.functional.hflip(x).shape == x.shape
