@@ -312,8 +312,8 @@ def test_export_writes_what_the_model_computes(torch, tmp_path, how, training):
 
 
 @pytest.mark.parametrize("options", [
-    {"dynamic_axes": {"x": {0: "batch"}}}, {"dynamic_axes": {"x": [0]}}, {"dynamic_shapes": {"x": {0: "batch"}}},
-    {"export_params": False}, {"training": 2}, {"custom_opsets": {"mine": 1}}], ids=str)
+    {"dynamic_shapes": {"x": {0: "batch"}}}, {"export_params": False}, {"training": 2}, {"custom_opsets": {"mine": 1}}],
+    ids=str)
 def test_what_export_cannot_follow_says_so_and_the_advice_works(torch, tmp_path, options):
     pytest.importorskip("onnx")
     model, name = Two().eval(), next(iter(options))
@@ -323,6 +323,81 @@ def test_what_export_cannot_follow_says_so_and_the_advice_works(torch, tmp_path,
     for size in (2, 5):
         torch.onnx.export(model, torch.randn(size, 3), tmp_path / f"{size}.onnx")
         assert (tmp_path / f"{size}.onnx").is_file()
+
+
+class Tokens(nn.Module):
+    """Embeddings, positions, attention, an LSTM: shapes and the state's zeros have the size of the batch in them."""
+
+    def __init__(self):
+        super().__init__()
+        self.word, self.place, self.last = nn.Embedding(11, 8), nn.Embedding(6, 8), nn.Linear(4, 2)
+        self.attention, self.lstm = nn.MultiheadAttention(8, 2, batch_first=True), nn.LSTM(8, 4, batch_first=True)
+
+    def forward(self, i, scale):
+        b, t = i.shape
+        x = self.word(i) + self.place(flow.arange(t))
+        return self.last(self.lstm(x + self.attention(x, x, x)[0])[0].reshape(b * t, 4)).view(b, -1) * scale
+
+
+def words(*size):
+    return flow.tensor(np.random.default_rng(sum(size)).integers(0, 11, size))
+
+
+BATCH = {"x": {0: "batch"}, "y": {0: "batch"}}
+# model, what makes its inputs of a size, the size to begin with and others, axes
+FREE = {
+    "mlp": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(12, 4), nn.ReLU()), lambda n: (flow.randn(n, 3, 4),),
+            [(1,), (4,), (2,), (9,)], BATCH),
+    "convolutions": (lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)),
+                     lambda n, h, w: (flow.randn(n, 3, h, w),), [(2, 8, 8), (1, 8, 6), (3, 4, 12)],
+                     {"x": [0, 2, 3], "y": [0, 2, 3]}),
+    "mobilenet": (lambda: flow.vision.models.mobilenet_v2(num_classes=3, width_mult=0.25),
+                  lambda n: (flow.randn(n, 3, 32, 32),), [(2,), (1,), (3,)], BATCH),
+    "transformer": (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
+                    lambda n: (flow.randn(n, 5, 8),), [(3,), (1,), (6,)], BATCH),
+    "tokens": (Tokens, lambda n: (words(n, 6), flow.randn(n, 1)), [(4,), (1,), (7,)],
+               {"x": {0: "batch"}, "scale": {0: "batch"}, "y": {0: "batch"}}),
+}
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", FREE)
+def test_sizes_that_are_free_are_free(torch, tmp_path, name):
+    """The file takes what dynamic_axes names in other sizes, and computes there what the model does."""
+    ort = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    make, inputs, (first, *others), axes = FREE[name]
+    model, names = make().eval(), [n for n in axes if n != "y"]
+    torch.onnx.export(model, inputs(*first), tmp_path / "m.onnx", input_names=names, output_names=["y"],
+                      dynamic_axes=axes)
+    session = ort.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    for n, x in zip(names, session.get_inputs()):
+        assert {i for i, size in enumerate(x.shape) if isinstance(size, str)} == {*axes[n]}
+    assert session.get_outputs()[0].shape[0] == ("batch" if axes is not FREE["convolutions"][3] else "y_dynamic_axes_0")
+    for size in (first, *others):
+        xs = inputs(*size)
+        got, = session.run(None, {n: x.numpy() for n, x in zip(names, xs)})
+        np.testing.assert_allclose(got, model(*xs).detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
+class Mean(nn.Module):
+    def forward(self, x):
+        return x.mean(0)
+
+
+@pytest.mark.parametrize(("model", "axes", "said"), [
+    (Mean, {"x": {0: "batch"}}, "(?s)its numbers depend on the size.*mul.*fix: *leave dynamic_axes out"),
+    (lambda: nn.Sequential(nn.AdaptiveAvgPool2d(1)), {"x": {1: "h"}}, "(?s)depend on the size.*fix"),
+    (nn.ReLU, {"z": {0: "batch"}}, "(?s)'z', which is no input and no output.*input_names"),
+    (nn.ReLU, {"x": {3: "batch"}}, "(?s)an axis that is not there.*0 to 2")])
+def test_sizes_that_cannot_be_free_say_so(torch, tmp_path, model, axes, said):
+    pytest.importorskip("onnx")
+    call = dict(input_names=["x"], output_names=["y"])
+    with pytest.raises(FlowError, match=said):
+        torch.onnx.export(model(), torch.randn(3, 4, 5), tmp_path / "m.onnx", dynamic_axes=axes, **call)
+    assert not (tmp_path / "m.onnx").exists()
+    torch.onnx.export(model(), torch.randn(3, 4, 5), tmp_path / "m.onnx", **call)          # what the advice says
+    assert (tmp_path / "m.onnx").is_file()
 
 
 def test_wrong_calls_of_export(torch, tmp_path):
