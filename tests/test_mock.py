@@ -104,6 +104,8 @@ def test_what_is_not_there_is_told():
             import torch.fft
         with pytest.raises(ImportError):
             from torch.nn import Nothing  # noqa: F401
+        for part in sorted(HOUSE):
+            assert not hasattr(torch, part), part
         for part in sorted(HOUSE - {"core"}):
             with pytest.raises(ImportError):
                 importlib.import_module(f"torch.{part}")

@@ -160,6 +160,50 @@ def own_gradients(r: int, micro: int):
     return out
 
 
+def test_data_parallel_is_a_module_around_the_module(torch):
+    net, x = Net().eval(), torch.randn(2, 3)
+    m = torch.nn.DataParallel(net, device_ids=[0, 1])
+    assert m.module is net and torch.equal(m(x, scale=2.0), net(x, scale=2.0))
+    assert torch.nn.parallel.DataParallel is torch.nn.DataParallel and isinstance(m, torch.nn.DataParallel)
+    assert list(m.state_dict()) == ["module." + n for n in net.state_dict()]
+    with pytest.raises(FlowError, match="(?s)DataParallel.*not a module"):
+        torch.nn.DataParallel(3)
+
+
+# of PyTorch's documentation: programs ask isinstance of these, and derive from them
+CLASSES = {
+    "": "Tensor Generator device dtype Size autocast no_grad enable_grad set_grad_enabled inference_mode finfo iinfo",
+    "nn": "Module Parameter Sequential ModuleList ModuleDict ParameterList ParameterDict Linear Bilinear Identity "
+          "Conv1d Conv2d Conv3d ConvTranspose2d BatchNorm1d BatchNorm2d SyncBatchNorm LayerNorm GroupNorm RMSNorm "
+          "Embedding LSTM GRU RNN LSTMCell GRUCell Transformer TransformerEncoder TransformerEncoderLayer "
+          "MultiheadAttention Dropout ReLU GELU SiLU Softmax Sigmoid Tanh LeakyReLU Flatten MaxPool2d AvgPool2d "
+          "AdaptiveAvgPool2d Upsample PixelShuffle CrossEntropyLoss NLLLoss MSELoss L1Loss SmoothL1Loss HuberLoss "
+          "BCELoss BCEWithLogitsLoss KLDivLoss CTCLoss CosineSimilarity DataParallel",
+    "nn.parallel": "DistributedDataParallel DataParallel",
+    "nn.utils.rnn": "PackedSequence",
+    "optim": "Optimizer SGD Adam AdamW RMSprop Adagrad Adadelta",
+    "optim.lr_scheduler": "LRScheduler _LRScheduler StepLR MultiStepLR OneCycleLR CyclicLR ReduceLROnPlateau LambdaLR "
+                          "SequentialLR ChainedScheduler CosineAnnealingLR CosineAnnealingWarmRestarts",
+    "utils.data": "Dataset IterableDataset TensorDataset ConcatDataset Subset DataLoader Sampler RandomSampler "
+                  "BatchSampler SequentialSampler WeightedRandomSampler SubsetRandomSampler DistributedSampler",
+    "utils.tensorboard": "SummaryWriter",
+    "autograd": "Function Variable set_detect_anomaly detect_anomaly",
+    "amp": "autocast GradScaler",
+    "cuda.amp": "autocast GradScaler",
+    "cuda": "Stream Event CUDAGraph",
+    "jit": "ScriptModule",
+    "onnx": "TrainingMode",
+    "distributed": "ReduceOp",
+}
+
+
+@pytest.mark.parametrize("path", CLASSES)
+def test_what_is_a_class_in_pytorch_is_a_class(torch, path):
+    module = importlib.import_module(f"torch.{path}" if path else "torch")
+    other = [n for n in CLASSES[path].split() if not isinstance(getattr(module, n), type)]
+    assert not other
+
+
 # --- schedules -------------------------------------------------------------------------------------------------------
 
 def rates(make, steps=14, lr=0.5):
@@ -189,8 +233,8 @@ def test_a_warm_up_before_a_schedule_that_begins_after_it(torch):
 # PyTorch's documentation: what stands before last_epoch
 SCHEDULES = {"ConstantLR": (0.5, 3), "CosineAnnealingLR": (5, 0.1), "CosineAnnealingWarmRestarts": (3, 2, 0.1),
              "ExponentialLR": (0.9,), "LambdaLR": (lambda n: 0.9 ** n,), "LinearLR": (0.5, 1.0, 3),
-             "MultiStepLR": ([2], 0.5), "MultiplicativeLR": (lambda n: 0.9,), "StepLR": (2, 0.5), "PolynomialLR": (5, 2.0),
-             "OneCycleLR": (0.1, 20), "CyclicLR": (0.1, 0.2, 5)}
+             "MultiStepLR": ([2], 0.5), "MultiplicativeLR": (lambda n: 0.9,), "StepLR": (2, 0.5),
+             "PolynomialLR": (5, 2.0), "OneCycleLR": (0.1, 20), "CyclicLR": (0.1, 0.2, 5)}
 
 
 @pytest.mark.parametrize("kind", SCHEDULES)
@@ -268,8 +312,8 @@ def test_export_writes_what_the_model_computes(torch, tmp_path, how, training):
 
 
 @pytest.mark.parametrize("options", [
-    {"dynamic_axes": {"x": {0: "batch"}}}, {"dynamic_axes": {"x": [0]}}, {"dynamic_shapes": {"x": {0: "batch"}}},
-    {"export_params": False}, {"training": 2}, {"custom_opsets": {"mine": 1}}], ids=" ".join)
+    {"dynamic_shapes": {"x": {0: "batch"}}}, {"export_params": False}, {"training": 2}, {"custom_opsets": {"mine": 1}}],
+    ids=str)
 def test_what_export_cannot_follow_says_so_and_the_advice_works(torch, tmp_path, options):
     pytest.importorskip("onnx")
     model, name = Two().eval(), next(iter(options))
@@ -281,6 +325,81 @@ def test_what_export_cannot_follow_says_so_and_the_advice_works(torch, tmp_path,
         assert (tmp_path / f"{size}.onnx").is_file()
 
 
+class Tokens(nn.Module):
+    """Embeddings, positions, attention, an LSTM: shapes and the state's zeros have the size of the batch in them."""
+
+    def __init__(self):
+        super().__init__()
+        self.word, self.place, self.last = nn.Embedding(11, 8), nn.Embedding(6, 8), nn.Linear(4, 2)
+        self.attention, self.lstm = nn.MultiheadAttention(8, 2, batch_first=True), nn.LSTM(8, 4, batch_first=True)
+
+    def forward(self, i, scale):
+        b, t = i.shape
+        x = self.word(i) + self.place(flow.arange(t))
+        return self.last(self.lstm(x + self.attention(x, x, x)[0])[0].reshape(b * t, 4)).view(b, -1) * scale
+
+
+def words(*size):
+    return flow.tensor(np.random.default_rng(sum(size)).integers(0, 11, size))
+
+
+BATCH = {"x": {0: "batch"}, "y": {0: "batch"}}
+# model, what makes its inputs of a size, the size to begin with and others, axes
+FREE = {
+    "mlp": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(12, 4), nn.ReLU()), lambda n: (flow.randn(n, 3, 4),),
+            [(1,), (4,), (2,), (9,)], BATCH),
+    "convolutions": (lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)),
+                     lambda n, h, w: (flow.randn(n, 3, h, w),), [(2, 8, 8), (1, 8, 6), (3, 4, 12)],
+                     {"x": [0, 2, 3], "y": [0, 2, 3]}),
+    "mobilenet": (lambda: flow.vision.models.mobilenet_v2(num_classes=3, width_mult=0.25),
+                  lambda n: (flow.randn(n, 3, 32, 32),), [(2,), (1,), (3,)], BATCH),
+    "transformer": (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
+                    lambda n: (flow.randn(n, 5, 8),), [(3,), (1,), (6,)], BATCH),
+    "tokens": (Tokens, lambda n: (words(n, 6), flow.randn(n, 1)), [(4,), (1,), (7,)],
+               {"x": {0: "batch"}, "scale": {0: "batch"}, "y": {0: "batch"}}),
+}
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", FREE)
+def test_sizes_that_are_free_are_free(torch, tmp_path, name):
+    """The file takes what dynamic_axes names in other sizes, and computes there what the model does."""
+    ort = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    make, inputs, (first, *others), axes = FREE[name]
+    model, names = make().eval(), [n for n in axes if n != "y"]
+    torch.onnx.export(model, inputs(*first), tmp_path / "m.onnx", input_names=names, output_names=["y"],
+                      dynamic_axes=axes)
+    session = ort.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    for n, x in zip(names, session.get_inputs()):
+        assert {i for i, size in enumerate(x.shape) if isinstance(size, str)} == {*axes[n]}
+    assert session.get_outputs()[0].shape[0] == ("batch" if axes is not FREE["convolutions"][3] else "y_dynamic_axes_0")
+    for size in (first, *others):
+        xs = inputs(*size)
+        got, = session.run(None, {n: x.numpy() for n, x in zip(names, xs)})
+        np.testing.assert_allclose(got, model(*xs).detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
+class Mean(nn.Module):
+    def forward(self, x):
+        return x.mean(0)
+
+
+@pytest.mark.parametrize(("model", "axes", "said"), [
+    (Mean, {"x": {0: "batch"}}, "(?s)its numbers depend on the size.*mul.*fix: *leave dynamic_axes out"),
+    (lambda: nn.Sequential(nn.AdaptiveAvgPool2d(1)), {"x": {1: "h"}}, "(?s)depend on the size.*fix"),
+    (nn.ReLU, {"z": {0: "batch"}}, "(?s)'z', which is no input and no output.*input_names"),
+    (nn.ReLU, {"x": {3: "batch"}}, "(?s)an axis that is not there.*0 to 2")])
+def test_sizes_that_cannot_be_free_say_so(torch, tmp_path, model, axes, said):
+    pytest.importorskip("onnx")
+    call = dict(input_names=["x"], output_names=["y"])
+    with pytest.raises(FlowError, match=said):
+        torch.onnx.export(model(), torch.randn(3, 4, 5), tmp_path / "m.onnx", dynamic_axes=axes, **call)
+    assert not (tmp_path / "m.onnx").exists()
+    torch.onnx.export(model(), torch.randn(3, 4, 5), tmp_path / "m.onnx", **call)          # what the advice says
+    assert (tmp_path / "m.onnx").is_file()
+
+
 def test_wrong_calls_of_export(torch, tmp_path):
     for call in (lambda: torch.onnx.export(3, torch.ones(1), "m.onnx"), lambda: torch.onnx.export(Two(), torch.ones(2, 3)),
                  lambda: torch.onnx.export(Two(), torch.ones(2, 3), tmp_path / "m.onnx", input_name=["x"])):
@@ -290,3 +409,22 @@ def test_wrong_calls_of_export(torch, tmp_path):
         pytest.importorskip("onnx")
         torch.onnx.export(Two(), torch.ones(2, 3), tmp_path / "m.onnx", opset_version=11)
     assert told[0].filename == __file__
+
+
+# --- torchvision -----------------------------------------------------------------------------------------------------
+
+def test_the_recipes_of_transforms_v2_are_those_of_transforms(torch):
+    from torchvision.transforms import v2
+
+    image = pytest.importorskip("PIL.Image")
+    a = np.random.default_rng(0).integers(0, 256, (6, 5, 3), np.uint8)
+    T = flow.vision.transforms
+    old = T.Compose([T.ToTensor(), T.Normalize((0.5,), (0.2,))])
+    new = v2.Compose([v2.ToImage(), v2.RandomHorizontalFlip(p=0.0), v2.ToDtype(torch.float32, scale=True),
+                      v2.Normalize(mean=(0.5,), std=(0.2,))])
+    for picture in (a, image.fromarray(a)):
+        assert torch.equal(new(picture), old(picture))
+        x = v2.ToImage()(picture)
+        assert x.dtype is torch.uint8 and (x.numpy() == a.transpose(2, 0, 1)).all() and v2.ToImage()(x) is x
+        assert (v2.ToDtype(torch.float32)(x).numpy() == a.transpose(2, 0, 1)).all() and v2.ToDtype(torch.float32)(a) is a
+    assert v2.Resize is T.Resize and v2.functional.hflip(x).shape == x.shape

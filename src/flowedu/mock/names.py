@@ -19,6 +19,8 @@ _LAYERS = "flowedu.nn.modules"
 INSIDES = {
     "": f"{_HERE}.top",
     "vision.transforms.transforms": "flowedu.vision.transforms",
+    "vision.transforms.v2": f"{_HERE}.transforms_v2",
+    "vision.transforms.v2.functional": "flowedu.vision.transforms.functional",
     "_C": f"{_HERE}.functionals",
     "_oneflow_internal": f"{_HERE}.top",
     "accelerator": f"{_HERE}.accelerator",
@@ -57,7 +59,9 @@ INSIDES = {
 # the same for torch alone, before those above: names that flowedu has as OneFlow has them, with other arguments
 TORCHS = {
     "": f"{_HERE}.torch_top",
+    "nn": f"{_HERE}.torch_nn",
     "nn.parallel": f"{_HERE}.torch_parallel",
+    "nn.parallel.data_parallel": f"{_HERE}.torch_nn",
     "nn.parallel.distributed": f"{_HERE}.torch_parallel",
     "onnx": f"{_HERE}.torch_onnx",
     "optim.lr_scheduler": f"{_HERE}.torch_schedules",

@@ -11,13 +11,14 @@ import flowedu as flow
 from flowedu import Tensor
 from flowedu.errors import CallError, UnsupportedError, user_place
 from flowedu.nn import Module
+from flowedu.onnx.export import _write as write_whole
 
 # of what else export takes: what changes nothing, and what would change the file (its name, and the value that is fine)
 WITHOUT_EFFECT = {"verbose", "do_constant_folding", "keep_initializers_as_inputs", "dynamo", "external_data", "report",
                   "optimize", "verify", "profile", "dump_exported_program", "artifacts_dir", "fallback",
                   "autograd_inlining", "export_modules_as_functions"}
 REFUSED = {"export_params": True, "operator_export_type": 0, "custom_opsets": None, "custom_translators": None,
-           "training": 0}
+           "training": 0, "dynamic_shapes": None}
 
 
 class TrainingMode(IntEnum):
@@ -45,12 +46,14 @@ def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | N
            kwargs: Mapping[str, Any] | None = None, input_names: Sequence[str] | None = None,
            output_names: Sequence[str] | None = None, opset_version: int | None = None,
            dynamic_axes: Any = None, dynamic_shapes: Any = None, **options) -> None:
-    """Write `model`, as it is in eval(), as an ONNX model at f. Shapes in it are those of args.
+    """Write `model`, as it is in eval(), as an ONNX model at f. Shapes in it are those of args, where dynamic_axes do
+    not say otherwise.
 
     args: a tensor, or a tuple of what the model is called with; a dict at its end is its keywords, as kwargs are.
 
-    opset_version: the file's is flowedu's own, whatever is asked for (with a warning). dynamic_axes and dynamic_shapes are
-    refused: a file is of one size. Needs the package onnx. Errors: CallError, UnsupportedError.
+    dynamic_axes: {name: {axis: what it is called}} of input_names and output_names: sizes that may be other ones when the
+    file is used, where the model allows it (onnx_axes.py). opset_version: the file's is flowedu's own, whatever is asked
+    for (with a warning). Needs the package onnx. Errors: CallError, ArgumentError, UnsupportedError.
     """
     if not isinstance(model, Module):
         raise CallError("onnx.export: this is not a module", expected="an nn.Module", got=type(model).__name__,
@@ -58,7 +61,7 @@ def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | N
     if not isinstance(f, (str, os.PathLike)):
         raise CallError("onnx.export: no path to write to", expected="a path", got=type(f).__name__,
                         fix='export(model, args, "model.onnx")')
-    _checked({"dynamic_axes": dynamic_axes, "dynamic_shapes": dynamic_shapes, **options}, opset_version)
+    _checked({"dynamic_shapes": dynamic_shapes, **options}, opset_version)
     args = (args,) if isinstance(args, Tensor) else tuple(args)
     kwargs = dict(kwargs or {})
     if args and isinstance(args[-1], dict):
@@ -66,25 +69,46 @@ def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | N
     training = {m: m.training for m in model.modules()}
     try:
         model.eval()
-        graph = _Exported(model)
-        with flow.no_grad():
-            graph(*args, **kwargs)
-        flow.onnx.export(graph, f, input_names=input_names, output_names=output_names)
+        if dynamic_axes:
+            _with_axes(model, (args, kwargs), f, (input_names, output_names), dynamic_axes)
+        else:
+            _write(model, (args, kwargs), f, (input_names, output_names))
     finally:
         for module, mode in training.items():
             module.training = mode
 
 
+def _write(model: Module, call: tuple, path: str | os.PathLike, names: tuple) -> None:
+    graph = _Exported(model)
+    with flow.no_grad():
+        graph(*call[0], **call[1])
+    flow.onnx.export(graph, path, input_names=names[0], output_names=names[1])
+
+
+def _with_axes(model: Module, call: tuple, path: str | os.PathLike, names: tuple, axes: Mapping[str, Any]) -> None:
+    from flowedu.mock.insides import onnx_axes
+
+    args, kwargs = call
+    given = [*args, *kwargs.values()]
+    if not all(x is None or isinstance(x, (Tensor, bool, int, float, str)) for x in given):
+        raise UnsupportedError("onnx.export: dynamic_axes cannot be followed: tensors lie in lists or dicts",
+                               expected="tensors as arguments", got=", ".join(type(x).__name__ for x in given),
+                               fix="leave dynamic_axes out, and export once for each size, each to its own file")
+    inputs = names[0] or [f"INPUT_{i}" for i in range(sum(isinstance(x, Tensor) for x in given))]
+    found = onnx_axes.symbols(axes, [*inputs, *(names[1] or [])])
+    made = onnx_axes.exported(lambda args, kwargs, path: _write(model, (args, kwargs), path, names), args, kwargs, inputs,
+                              found)
+    write_whole(os.fspath(path), made.SerializeToString())
+
+
 def _checked(options: dict[str, Any], opset: int | None) -> None:
     for name, given in options.items():
-        if name.startswith("dynamic_") and given:
-            raise UnsupportedError(f"onnx.export: {name} cannot be followed: shapes in the file are those of args",
-                                   expected=f"{name}=None", got=repr(given)[:80], fix=f"leave {name} out, and export "
-                                   "once for each size, each to its own file")
         if name in REFUSED and given not in (None, REFUSED[name]):
             raise UnsupportedError(f"onnx.export: {name} cannot be followed", expected=f"{name}={REFUSED[name]!r}",
-                                   got=repr(given)[:80], fix=f"leave {name} out")
-        if name not in REFUSED and name not in WITHOUT_EFFECT and not name.startswith("dynamic_"):
+                                   got=repr(given)[:80], fix=f"leave {name} out" + (
+                                       ': dynamic_axes={"x": {0: "batch"}} of input_names=["x"] is followed'
+                                       if name == "dynamic_shapes" else ""))
+        if name not in REFUSED and name not in WITHOUT_EFFECT:
             raise CallError(f"onnx.export: there is no argument {name!r}", expected="an argument of torch.onnx.export",
                             got=f"{name}={given!r}"[:80], fix="leave it out")
     from flowedu.onnx.ops import OPSET

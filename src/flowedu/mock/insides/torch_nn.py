@@ -1,0 +1,20 @@
+"""nn.DataParallel: asked for by programs that save `model.module`, wherever they run."""
+from __future__ import annotations
+
+from flowedu.errors import ArgumentError
+from flowedu.nn import Module
+
+
+class DataParallel(Module):
+    """A module that computes what `module` does, where its parameters are: no batch is divided among GPUs, which would give
+    the same numbers. Attributes: module (state_dict's names begin with "module.")."""
+
+    def __init__(self, module: Module, device_ids=None, output_device=None, dim: int = 0):
+        super().__init__()
+        if not isinstance(module, Module):
+            raise ArgumentError("DataParallel: this is not a module", expected="an nn.Module", got=type(module).__name__,
+                                fix="DataParallel(model)")
+        self.module, self.device_ids, self.output_device, self.dim = module, device_ids, output_device, dim
+
+    def forward(self, *inputs, **kwargs):
+        return self.module(*inputs, **kwargs)
