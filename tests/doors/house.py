@@ -45,7 +45,8 @@ def documented() -> dict[str, str]:
         text = (ROOT / page).read_text(encoding="utf-8")
         blocks = re.findall(r"(?ms)^```(?:sh|bash|console|)\n(.*?)^```$", text)
         prose = re.sub(r"(?ms)^```.*?^```$", "", text)
-        lines = [*"\n".join(blocks).splitlines(), *re.findall(r"(?m)^ {4}(\S.*)$", prose), *re.findall(r"`([^`\n]+)`", prose)]
+        lines = "\n".join(blocks).splitlines()
+        lines += [*re.findall(r"(?m)^ {4}(\S.*)$", prose), *re.findall(r"`([^`\n]+)`", prose)]
         for line in lines:
             if re.match(WORDS, line.removeprefix("$ ")):
                 found.setdefault(re.sub(r"\s+#.*|  +.*", "", line.removeprefix("$ ")).strip(" \\"), page)
