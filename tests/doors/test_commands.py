@@ -43,7 +43,7 @@ STUDENT = [
     ("cp answer.py work/1.1_strides.py && make check EX=1.1", 0, r"1\.1 strides +right"),
     ("make check", 2, r"1\.2 broadcasting: not begun"),
     ("make solution EX=1.1", 0, r"def row_major"),
-    ("make list", 0, r"\[x\] 1\.1 "),
+    ("make list", 0, r"\[\*\] 1\.1 "),
     ("make chapter-1 YOURS=1 LESSON=1", 0, r"code blocks ran"),
     ("make chapter-9", 2, r"There is no chapter 9 yet"),
     ("make watch", 0, r"1\.2"),
