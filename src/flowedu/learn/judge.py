@@ -58,7 +58,7 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | Non
         which = str(error).partition(": your turn")[0]
         if which == str(error):
             made |= said(error, file)
-        elif which != hole.id:                     # in a student's tree, where it is a stub
+        elif which != hole.id and swap.begun(file):          # in a student's tree, where it is a stub
             made |= {"state": "wrong", "lines": [f"  {which} comes first: this law runs the library's, which is open"]}
         else:
             made |= {"state": "open", "stars": 0}
