@@ -10,10 +10,12 @@ import numpy as np
 
 import flowedu as flow
 from flowedu import nn
+from flowedu.learn import course
 from flowedu.learn.exercises import load
 from flowedu.vision import models
 
 WANTED, STEPS, WIDTH = 2.2, 100, 0.35              # loss (guessing: 2.3); batches of 64, of 156 in an epoch
+WHAT = "a step", "cut in 4, nothing kept", "inference"
 demo = load(Path(__file__).with_name("demo.py"))
 
 
@@ -52,6 +54,8 @@ def sizes() -> list[str]:
 
 def library() -> list[str]:
     """The same by the library's own lines: in a process without answers."""
+    if course.student(course.HOME):
+        return ["not in this tree"] * len(WHAT)
     env = {k: v for k, v in os.environ.items() if k != "FLOWEDU_HOLES"}
     done = subprocess.run([sys.executable, __file__, "--sizes"], env=env, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
@@ -73,7 +77,7 @@ def train() -> float:
 
 
 def main() -> None:
-    for what, mine, theirs in zip(("a step", "cut in 4, nothing kept", "inference"), sizes(), library()):
+    for what, mine, theirs in zip(WHAT, sizes(), library()):
         print(f"{what:24}here: {mine:45}library: {theirs}", flush=True)
     start = time.perf_counter()
     loss = train()

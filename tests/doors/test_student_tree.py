@@ -248,6 +248,23 @@ def test_what_it_says_it_needs_is_all_it_needs(whole, hole):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("chapter", [c for c in course.chapters() if c.milestone], ids=lambda c: c.folder.name)
+def test_a_milestone_runs_on_what_is_right(whole, chapter):
+    """On the holes it names, and on those of earlier chapters; without the latter it says which is open."""
+    needs = [course.find(i) for i in chapter.milestone.needs]
+    if any(kernels.missing(h) for h in needs):
+        pytest.skip("no simulator here")
+    before = [h for h in HOLES if h.chapter < chapter.number]
+    for some in ([], before) if before else ([],):
+        right = [h.id for h in {*some, *(course.find(i) for h in needs for i in h.needs)}]
+        there = answered(whole, [*needs, *map(course.find, right)], right=right, folder=f"milestone-{chapter.number}")
+        done = inside(whole, "-m", "flowedu.learn", "milestone", str(chapter.number), *there.split())
+        told = not some and re.search(r"it runs exercise \d\.\d+, too, which is open", done.stdout)
+        assert done.returncode == 0 or told, done
+    assert done.returncode == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("upto", range(1, LAST + 1))
 def test_a_tree_is_worked_through(tmp_path, upto):
     """All exercises begun, none right; all answered, all right."""

@@ -12,6 +12,7 @@ import faulthandler
 import importlib
 import inspect
 import json
+import re
 import sys
 import textwrap
 import threading
@@ -57,7 +58,7 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | Non
         which = str(error).partition(": your turn")[0]
         if which == str(error):
             made |= said(error, file)
-        elif which != hole.id:                     # in a student's tree, where it is a stub
+        elif which != hole.id and swap.begun(file):          # in a student's tree, where it is a stub
             made |= {"state": "wrong", "lines": [f"  {which} comes first: this law runs the library's, which is open"]}
         else:
             made |= {"state": "open", "stars": 0}
@@ -144,7 +145,8 @@ def measured(hole, yours: Any, seed: int = 0) -> dict[str, Any]:
 
 def said(error: BaseException, file: Path) -> dict[str, Any]:
     """Class, message, the student's line; nothing else. Of what another answer raised, its file and line, too."""
-    frames = [f for f in _frames(error) if Path(f.filename).parent == file.parent]
+    frames = [f for f in _frames(error) if f.filename == str(file) or
+              Path(f.filename).parent == file.parent and re.match(r"\d+\.\d+_", Path(f.filename).name)]
     own = [f for f in frames if f.filename == str(file)]
     others = [f"  in your {Path(f.filename).name}, line {f.lineno:<6} {f.line}" for f in frames[-1:] if f not in own]
     if file.suffix != ".py":

@@ -21,9 +21,10 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from flowedu.errors import FlowError
 
@@ -178,7 +179,7 @@ def _students() -> bool:
     return bool(os.environ.get("FLOWEDU_HOLES") and course.student(course.HOME))
 
 
-def _open(error: BaseException | None, unmade: dict[str, str]) -> str:
+def opened(error: BaseException | None, unmade: Mapping[str, str] = MappingProxyType({})) -> str:
     """The open exercise that an error comes from, or ""."""
     while error is not None:
         which = _turn(f"{type(error).__name__}: {error}\n{getattr(error, 'stderr', '')}")          # of another process
@@ -209,7 +210,7 @@ def _run(block: Block, path: Path, scope: dict, unmade: dict[str, str]) -> str:
             # `from __future__ import annotations`, which would turn the lesson's annotations into strings.
             exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec", dont_inherit=True), scope)
     except Exception as error:
-        if hole := _open(error, unmade):
+        if hole := opened(error, unmade):
             for name in _made(block.text):         # what an earlier block called so is not what the lesson means
                 unmade[name] = hole
                 scope.pop(name, None)

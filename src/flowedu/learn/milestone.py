@@ -18,6 +18,7 @@ from pathlib import Path
 
 from flowedu.errors import ArgumentError
 from flowedu.learn import course
+from flowedu.learn.lesson import opened
 
 PATIENCE = 20                                      # times as long as it says: then it will not end
 
@@ -47,6 +48,13 @@ def missing(runner, milestone: course.Milestone) -> list[str]:
     return lines
 
 
+def _used(runner, milestone: course.Milestone) -> list[str]:
+    """What runs of the student's: what it needs; where the library has stubs, all that is right as well."""
+    rows = runner.progress.rows
+    more = [h.id for h in runner.holes if h.withheld and h.kind != "kernel" and rows.get(h.id, {}).get("state") == "right"]
+    return list(dict.fromkeys([*milestone.needs, *more]))
+
+
 def run(runner, chapter: course.Chapter, library: bool = False) -> int:
     """The exit status of the program. It runs in a process of its own, in the folder that the command was given in."""
     wanted = chapter.milestone
@@ -57,7 +65,7 @@ def run(runner, chapter: course.Chapter, library: bool = False) -> int:
             print(f"milestone {chapter.number}, {wanted.title}: it runs on holes of yours that are not filled yet")
             print("\n".join(open_ones))
             return 1
-        env |= {"FLOWEDU_HOLES": str(runner.work.resolve()), "FLOWEDU_HOLES_ONLY": " ".join(wanted.needs)}
+        env |= {"FLOWEDU_HOLES": str(runner.work.resolve()), "FLOWEDU_HOLES_ONLY": " ".join(_used(runner, wanted))}
     print(f"milestone {chapter.number}: {wanted.title}   about {wanted.seconds} s", flush=True)
     command = [sys.executable, "-m", "flowedu.learn.milestone", str(chapter.folder / "milestone.py")]
     limit = PATIENCE * wanted.seconds
@@ -86,6 +94,9 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
+        if which := opened(error):
+            print(f"it runs exercise {which}, too, which is open in this tree: `make start CH={which.partition('.')[0]}`")
+            return 1
         files = [f.filename for f in traceback.extract_tb(error.__traceback__)]
         work = Path(os.environ.get("FLOWEDU_HOLES", "/nowhere"))
         yours = [f for f in files if Path(f).parent == work]
