@@ -44,7 +44,7 @@ def test_arguments_are_pytorchs_under_torch_and_flowedus_under_oneflow(path):
         assert [n for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD][:len(places)] == places
         assert all(parameters[n].kind is inspect.Parameter.KEYWORD_ONLY for n in keywords)
         with pytest.raises(CallError):
-            there(**{"no_such_thing": 1})
+            there(no_such_thing=1)
 
 
 # --- checkpoints -----------------------------------------------------------------------------------------------------
@@ -72,7 +72,8 @@ def test_a_checkpoint_comes_back(torch, tmp_path, options):
 def test_the_second_argument_of_load_is_where_to(torch, tmp_path):
     torch.save({"x": torch.ones(2)}, tmp_path / "x.pt")
     for place in ("cpu", torch.device("cpu")):
-        assert torch.load(tmp_path / "x.pt", place)["x"].device == torch.device("cpu")
+        x = torch.load(tmp_path / "x.pt", place)["x"]
+        assert x.device == torch.device("cpu") and x.is_local
 
 
 # --- DistributedDataParallel -----------------------------------------------------------------------------------------

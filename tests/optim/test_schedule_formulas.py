@@ -38,7 +38,8 @@ def one_cycle(n, knots, cos=True):
     for (start, a), (end, b) in zip(knots, knots[1:]):
         if n <= end or end == knots[-1][0]:
             part = (n - start) / (end - start)
-            return b + (a - b) * cosine(part) if cos else a + (b - a) * part
+            break
+    return b + (a - b) * cosine(part) if cos else a + (b - a) * part
 
 
 def triangle(n, up, down):
