@@ -72,7 +72,8 @@ def test_a_checkpoint_comes_back(torch, tmp_path, options):
 def test_the_second_argument_of_load_is_where_to(torch, tmp_path):
     torch.save({"x": torch.ones(2)}, tmp_path / "x.pt")
     for place in ("cpu", torch.device("cpu")):
-        assert torch.load(tmp_path / "x.pt", place)["x"].device == torch.device("cpu")
+        x = torch.load(tmp_path / "x.pt", place)["x"]
+        assert x.device == torch.device("cpu") and x.is_local
 
 
 # --- DistributedDataParallel -----------------------------------------------------------------------------------------
@@ -311,6 +312,7 @@ def test_export_writes_what_the_model_computes(torch, tmp_path, how, training):
         np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.peer
 @pytest.mark.parametrize("options", [
     {"dynamic_shapes": {"x": {0: "batch"}}}, {"export_params": False}, {"training": 2}, {"custom_opsets": {"mine": 1}}],
     ids=str)
@@ -385,6 +387,7 @@ class Mean(nn.Module):
         return x.mean(0)
 
 
+@pytest.mark.peer
 @pytest.mark.parametrize(("model", "axes", "said"), [
     (Mean, {"x": {0: "batch"}}, "(?s)its numbers depend on the size.*mul.*fix: *leave dynamic_axes out"),
     (lambda: nn.Sequential(nn.AdaptiveAvgPool2d(1)), {"x": {1: "h"}}, "(?s)depend on the size.*fix"),
@@ -405,8 +408,12 @@ def test_wrong_calls_of_export(torch, tmp_path):
                  lambda: torch.onnx.export(Two(), torch.ones(2, 3), tmp_path / "m.onnx", input_name=["x"])):
         with pytest.raises(CallError, match="(?s)onnx.export.*fix"):
             call()
+
+
+@pytest.mark.peer
+def test_the_opset_is_flowedus_own(torch, tmp_path):
+    pytest.importorskip("onnx")
     with pytest.warns(UserWarning, match="written in opset 18, not 11") as told:
-        pytest.importorskip("onnx")
         torch.onnx.export(Two(), torch.ones(2, 3), tmp_path / "m.onnx", opset_version=11)
     assert told[0].filename == __file__
 
@@ -414,15 +421,14 @@ def test_wrong_calls_of_export(torch, tmp_path):
 # --- torchvision -----------------------------------------------------------------------------------------------------
 
 def test_the_recipes_of_transforms_v2_are_those_of_transforms(torch):
+    from PIL import Image
     from torchvision.transforms import v2
-
-    image = pytest.importorskip("PIL.Image")
     a = np.random.default_rng(0).integers(0, 256, (6, 5, 3), np.uint8)
     T = flow.vision.transforms
     old = T.Compose([T.ToTensor(), T.Normalize((0.5,), (0.2,))])
     new = v2.Compose([v2.ToImage(), v2.RandomHorizontalFlip(p=0.0), v2.ToDtype(torch.float32, scale=True),
                       v2.Normalize(mean=(0.5,), std=(0.2,))])
-    for picture in (a, image.fromarray(a)):
+    for picture in (a, Image.fromarray(a)):
         assert torch.equal(new(picture), old(picture))
         x = v2.ToImage()(picture)
         assert x.dtype is torch.uint8 and (x.numpy() == a.transpose(2, 0, 1)).all() and v2.ToImage()(x) is x

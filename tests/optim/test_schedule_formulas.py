@@ -35,7 +35,7 @@ def stretched(n, steps):
 
 def one_cycle(n, knots, cos=True):
     """By the list of [(step, rate)] that the curve goes through."""
-    (start, a), (end, b) = next((pair for pair in zip(knots, knots[1:]) if n <= pair[1][0]), knots[-2:])
+    (start, a), (end, b) = next(two for two in zip(knots, knots[1:]) if n <= two[1][0] or two[1] is knots[-1])
     part = (n - start) / (end - start)
     return b + (a - b) * cosine(part) if cos else a + (b - a) * part
 

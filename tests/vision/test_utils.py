@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 import flowedu as flow
 from flowedu.errors import ArgumentError, FlowError, ShapeError
 from flowedu.vision import utils
-
-PIL = pytest.importorskip("PIL.Image")
 
 
 def picture(*shape, seed=0):
@@ -58,7 +57,7 @@ def test_a_file_has_the_nearest_bytes(c):
     x = picture(4, c, 3, 2)
     file = io.BytesIO()
     utils.save_image(flow.tensor(x), file, format="png", nrow=2, padding=0)
-    got = np.asarray(PIL.open(file)).transpose(2, 0, 1)
+    got = np.asarray(Image.open(file)).transpose(2, 0, 1)
     want = np.floor(np.clip(utils.make_grid(flow.tensor(x), 2, 0).numpy() * 255.0 + 0.5, 0, 255))
     np.testing.assert_array_equal(got, want)
 
@@ -66,7 +65,7 @@ def test_a_file_has_the_nearest_bytes(c):
 def test_the_ending_says_the_format(tmp_path):
     for name in ("x.png", "x.jpg", "x.bmp"):
         utils.save_image(flow.rand(3, 8, 8), tmp_path / name)
-        assert PIL.open(tmp_path / name).size == (8, 8)
+        assert Image.open(tmp_path / name).size == (8, 8)
 
 
 @pytest.mark.parametrize(("kind", "call"), [
