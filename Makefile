@@ -98,17 +98,15 @@ book: $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  #
 	@$(PY) -m sphinx -q -W --keep-going -b html -d build/book/doctrees -c book . build/book/html
 	@echo "the book is in build/book/html/index.html"
 
-# Without arguments the CUDA kernels, too, in the simulator, where that can be set up. Tests that are marked slow repeat a
-# law over many alike, or take long by nature: they run in test-all, and where somebody chooses tests.
-test: CHOSEN = $(or $(ARGS),-m "not slow")
-test: WHICH = test-cuda ARGS='-m "not slow"'
-test-all: WHICH = test-cuda
-test: $(ALL) $(READY) $(STAMPS)/test  ## run the tests that take minutes (ARGS="-k conv" runs some of all)
-test-all: $(ALL) $(READY) $(STAMPS)/test  ## run all tests, the slow ones, too: what CI does
-test test-all:
-	@$(PY) -m pytest -n 2 $(or $(CHOSEN),$(ARGS))
-	@if [ -n "$(ARGS)" ]; then :; \
-	elif $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory $(WHICH); \
+# Tests that are marked slow repeat a law over many alike, or take long by nature: they run in test-all, and where somebody
+# chooses tests.
+test: $(ALL) $(READY) $(STAMPS)/test  ## run the tests, in minutes (ARGS="-k conv": some of all there are)
+	@$(PY) -m pytest -n 2 $(or $(ARGS),-m "not slow")
+
+# The CUDA kernels, too, in the simulator, where that can be set up.
+test-all: $(ALL) $(READY) $(STAMPS)/test  ## run all tests, the slow ones and CUDA kernels, too: what CI does
+	@$(PY) -m pytest -n 2
+	@if $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory test-cuda; \
 	elif [ -n "$$CI" ]; then exit 1; \
 	else echo "The tests above passed. Those of CUDA kernels were left out: their simulator could not be set up."; fi
 

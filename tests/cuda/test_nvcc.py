@@ -17,8 +17,8 @@ from flowedu.cuda.toolkit import toolkit
 
 found = toolkit()
 NVCC = found.nvcc if found else shutil.which("nvcc")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not NVCC, reason="there is no nvcc: `make test-cuda` installs one where "
-                                                                       "there is no toolkit")]
+pytestmark = pytest.mark.skipif(not NVCC,
+                                reason="there is no nvcc: `make test-cuda` installs one where there is no toolkit")
 
 FILES = sorted(p.relative_to(HOME / "cuda").as_posix() for p in (HOME / "cuda").rglob("*.cu"))
 OWN = {"cast.cu", "update.cu"}                                        # what T is, is not all there is to say
