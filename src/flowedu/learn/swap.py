@@ -157,7 +157,7 @@ def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True)
                 stack.enter_context(taking(hole, load(file, importlib.import_module(hole.module))))
             except Exception as error:             # whatever it is, nothing else of the library shall run then
                 stack.close()
-                raise SystemExit(f"{file.name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}; "
+                raise SystemExit(f"{file}: {type(error).__name__}: {str(error).partition(chr(10))[0]}; "
                                  f"`make check EX={hole.id}` says where") from None
             _running.update({f"{hole.module}.{path}": file for path in hole.objects})
     install.held = stack.pop_all()                 # never left
