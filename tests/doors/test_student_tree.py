@@ -192,7 +192,7 @@ def test_answers_take_the_place_of_every_stub(whole):
 def lessons(home, folder, *where):
     """What a lesson shows that runs on the answers of this folder; it has come to its end."""
     (home / folder).mkdir(exist_ok=True)
-    done = inside(home, "-m", "flowedu.learn.lesson", *where, FLOWEDU_HOLES=folder)
+    done = inside(home, "-m", "flowedu.learn.lesson", *where, FLOWEDU_HOLES=folder, COLUMNS="200")
     assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-500:]
     return done.stdout
 
