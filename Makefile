@@ -50,8 +50,8 @@ chapter-%:
 	@set -- chapters/$*_* chapters/0$*_*; for d do [ -d "$$d" ] && break; done; \
 	if [ ! -d "$$d" ]; then \
 	    echo "There is no chapter $* yet. Chapters:" $$(ls -d chapters/[0-9]*_* 2>/dev/null | sed 's|.*/||'); exit 1; fi; \
-	gpu=$$(grep -qs 'needs=cuda' "$$d"/*.md && echo $(CUDA)); \
-	$(MAKE) -s --no-print-directory $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record $$gpu && \
+	gpu=$$(grep -qs 'needs=cuda' "$$d"/*.md && echo $(CUDA)); isas=$$(grep -qs 'FLOWEDU_ISA' "$$d"/*.md && echo $(ALL)); \
+	$(MAKE) -s --no-print-directory $$isas $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record $$gpu && \
 	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work}; $(PY) -c "from flowedu.learn.swap import whose; print(whose())"; }; } && \
 	{ [ -z "$$gpu" ] || { FLOWEDU_CUDA=$$($(PY) tools/choose_cuda.py) && export FLOWEDU_CUDA; }; } && \
 	$(PY) -m flowedu.learn.lesson "$$d" && \
@@ -94,7 +94,7 @@ authors-check: $(READY)  ## the exercises are what they claim to be: every wrong
 	@$(PY) -m flowedu.learn.authors $(EX) $(if $(FRONTIER),--frontier)
 
 # Reading it needs no network. Its pages are those of chapters/; what their code prints is kept in build/book/outputs.
-book: $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## the lessons as a book to read offline, exercises and widgets in it
+book: $(ALL) $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## the lessons as a book to read offline, exercises and widgets in it
 	@$(PY) -m sphinx -q -W --keep-going -b html -d build/book/doctrees -c book . build/book/html
 	@echo "the book is in build/book/html/index.html"
 

@@ -86,10 +86,8 @@ NOT_HERE = {
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    h = House(tmp_path_factory.mktemp("door"))
-    for name, text in {**FILES, "answer.py": RIGHT}.items():
-        (h.folder / name).write_text(text)
-    return h
+    """For what needs nothing that was typed before."""
+    return House(tmp_path_factory.mktemp("door"))
 
 
 def test_every_command_of_the_documents_is_tried():
@@ -114,7 +112,10 @@ def test_every_target_of_the_documents_is_there():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [STUDENT, INSTRUCTOR, ENGINEER], ids=["student", "instructor", "engineer"])
-def test_typed_one_after_another(house, rows):
+def test_typed_one_after_another(tmp_path, rows):
+    house = House(tmp_path)
+    for name, text in {**FILES, "answer.py": RIGHT}.items():
+        (house.folder / name).write_text(text)
     for line, rc, words in rows:
         said = house.type(line, rc)
         assert re.search(words, said), (line, said[-3000:])
