@@ -22,7 +22,7 @@ def handout(request, tmp_path_factory):
 
 
 def inside(folder, *arguments, **environment):
-    env = {**os.environ, "PYTHONPATH": str(folder / "src"), "FLOWEDU_NUM_THREADS": "1", **environment}
+    env = {**os.environ, "PYTHONPATH": str(folder / "src"), "FLOWEDU_NUM_THREADS": "1", "COLUMNS": "200", **environment}
     return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=HANGS, env=env)
 
 

@@ -23,6 +23,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+PRINTED = 1 << 20                                  # bytes that an answer may print
+FLOOD = f"  it printed more than {PRINTED:,} bytes: leave the print out, or let it print less"
+
 
 def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | None = None) -> dict[str, Any]:
     """The verdict on the answer in `file`. cases: how many each law draws (0: as many as it says); load(file, module): the
@@ -152,7 +155,6 @@ def said(error: BaseException, file: Path) -> dict[str, Any]:
     if file.suffix != ".py":
         from flowedu.learn import kernels
         return {"state": "wrong", "lines": kernels.said(error, file.read_text()) + others}
-    from flowedu.learn.limits import FLOOD
     lines = [FLOOD if getattr(error, "errno", 0) == errno.EFBIG else
              f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
     if own:

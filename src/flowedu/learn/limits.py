@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from flowedu.learn import kernels
+from flowedu.learn.judge import FLOOD, PRINTED
 
 CPU = 120                                          # seconds that a process may compute
-SECONDS, MEMORY, OUTPUT = 10.0, 2 << 30, 1 << 20   # OpenBLAS and NumPy alone map half a GiB
-FLOOD = f"  it printed more than {OUTPUT:,} bytes: leave the print out, or let it print less"
+SECONDS, MEMORY = 10.0, 2 << 30                    # OpenBLAS and NumPy alone map half a GiB
 SIMULATED = 64 << 30                               # what the simulator reserves for its checks, and never fills
 
 
 def _limits(memory: int = MEMORY) -> None:
     """In the child, before it starts."""
-    for what, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, OUTPUT), (resource.RLIMIT_CORE, 0),
+    for what, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, PRINTED), (resource.RLIMIT_CORE, 0),
                        (resource.RLIMIT_CPU, CPU)):                          # CPU: should nobody be left to end it
         already = resource.getrlimit(what)[1]
         limit = most if already == resource.RLIM_INFINITY else min(most, already)
