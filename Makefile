@@ -107,7 +107,7 @@ test: $(ALL) $(READY) $(STAMPS)/test  ## run the tests, in minutes (ARGS="-k con
 test-all: $(ALL) $(READY) $(STAMPS)/test  ## run all tests, the slow ones and CUDA kernels, too: what CI does
 	@$(PY) -m pytest -n 2
 	@if $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory test-cuda && \
-	    $(PY) -m pytest tests/doors/test_commands.py -k 08_kernels; \
+	    $(PY) -m pytest -n 2 tests/doors -k "test_a_chapter and 08_kernels or needs_is_all and 8."; \
 	elif [ -n "$$CI" ]; then exit 1; \
 	else echo "The tests above passed. Those of CUDA kernels were left out: their simulator could not be set up."; fi
 
