@@ -209,7 +209,7 @@ def test_a_chapter_is_a_folder(tmp_path, capsys):
 
 
 def test_a_reader_that_goes_away_is_no_error():
-    done = subprocess.run(f"{sys.executable} -m flowedu.learn.lesson {CHAPTERS[0]} | head -1", shell=True, text=True,
+    done = subprocess.run(f"'{sys.executable}' -m flowedu.learn.lesson '{CHAPTERS[0]}' | head -1", shell=True, text=True,
                           capture_output=True, timeout=HANGS,
                           env={**os.environ, "PYTHONPATH": str(Path(flow.__file__).parents[1])})
     assert not done.stderr, done.stderr
