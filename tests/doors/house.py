@@ -10,18 +10,23 @@ from common import HANGS
 ROOT = Path(__file__).parents[2]
 
 
+def checkout(folder: Path, copy=shutil.copy2, wanted=lambda name: True) -> None:
+    """The files of this checkout that are wanted, in a folder: those git has or would take."""
+    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                           capture_output=True, text=True, check=True).stdout.split("\0")
+    for name in filter(wanted, {*names} - {""}):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            copy(ROOT / name, folder / name)
+
+
 class House:
     """`with House(folder) as h: h.type("make list")`. What is installed and compiled is copied, so no network is asked."""
 
     def __init__(self, folder: Path):
         self.folder, self.home = folder / "flow edu", folder / "home"
         self.home.mkdir(parents=True)
-        names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                               capture_output=True, text=True, check=True).stdout.split("\0")
-        for name in {*names} - {""}:
-            if (ROOT / name).is_file():
-                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.folder / name)
+        checkout(self.folder)
         shutil.copytree(ROOT / ".venv", self.folder / ".venv", symlinks=True, ignore=shutil.ignore_patterns("linked-*"))
         shutil.copytree(ROOT / "build" / "kernels", self.folder / "build" / "kernels")
 

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from house import ROOT, checkout
 
-ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "build" / "kernels"
 pytestmark = pytest.mark.skipif(not KEPT.is_dir() or os.environ.get("FLOWEDU_DEBUG") == "1",
                                 reason="these kernels were not built by make in this folder")
@@ -32,13 +32,11 @@ BUILD = ("setup.py", "-q", "build_ext", "--inplace")
 def copy(tmp_path_factory) -> Path:
     """This checkout with what is built, in a folder with a space in its name; every file's date is now."""
     folder = tmp_path_factory.mktemp("a copy") / "flow edu"
-    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                           capture_output=True, text=True, check=True).stdout.split("\0")
-    built = [str(p.relative_to(ROOT)) for p in [*(ROOT / "src").rglob("*.so"), *KEPT.rglob("*")]]
-    for name in {*names, *built} - {""}:
-        if (ROOT / name).is_file() and name.startswith(("src/", "tools/", "build/", "setup.py", "pyproject", "README.md")):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, folder / name)
+    checkout(folder, shutil.copyfile, lambda f: f.startswith(("src/", "tools/", "setup.py", "pyproject", "README.md")))
+    for path in [*(ROOT / "src").rglob("*.so"), *filter(Path.is_file, KEPT.rglob("*"))]:
+        at = folder / path.relative_to(ROOT)
+        at.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, at)
     return folder
 
 
