@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from common import HANGS
 from dist.ranks import command, environment, has_mpi, launch, mpi, run
 from flowedu.distributed import launch as launcher
 from flowedu.distributed import watcher
-from flowedu.distributed.watcher import sweep
+from flowedu.distributed.watcher import Deaths, sweep
 from flowedu.errors import ArgumentError
 from flowedu.errors.extras import install
 
@@ -225,3 +228,38 @@ def test_one_rank_needs_no_mpi(tmp_path, ranks, code):
         assert install("mpi") + ", or launch with --engine threads" in done.stderr
     else:
         assert "rank 0" in done.stdout
+
+
+@pytest.mark.skipif(Deaths().epoll is None, reason="needs Linux")
+@settings(max_examples=10)
+@given(st.permutations(range(4)), st.integers(0, 4))
+def test_who_died_first_is_known_however_late_one_looks(order, n):
+    """mpiexec ends the others when one dies, and under load it names one of those."""
+    deaths, processes = Deaths(), [subprocess.Popen(["sleep", "100"]) for _ in order]
+    try:
+        for p in processes:
+            deaths.expect(p.pid, deaths.host)
+        deaths.expect(processes[0].pid, b"another machine")
+        for i in order[:n]:
+            processes[i].kill()
+            os.waitid(os.P_PID, processes[i].pid, os.WEXITED | os.WNOWAIT)
+        assert deaths.order() == [processes[i].pid for i in order[:n]]
+    finally:
+        for p in processes:
+            p.kill()
+            p.wait()
+
+
+@mpi
+def test_the_death_of_a_process_shows_first_where_mpi_looks(tmp_path):
+    """Files of a dead process close from the highest number down: MPI's socket is above the pipes of stdout and stderr."""
+    said = launch(tmp_path, """
+        import os
+        files = {}
+        for f in os.listdir("/proc/self/fd"):
+            if os.path.lexists(f"/proc/self/fd/{f}"):
+                files.setdefault(os.readlink(f"/proc/self/fd/{f}"), []).append(int(f))
+        of = lambda f: max(files[os.readlink(f"/proc/self/fd/{f}")])
+        assert of(os.environ["PMI_FD"]) > max(of(1), of(2))
+        """, 3)
+    assert said.code == 0, said.err

@@ -6,7 +6,9 @@ import ctypes
 import math
 import os
 import re
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -21,12 +23,39 @@ _PR_SET_PDEATHSIG = 1
 GRACE = 3.0                                        # seconds
 
 
+class Deaths:
+    """In which order processes of this machine ended. The kernel puts each into the list of an epoll as it ends, so it does
+    not matter when we look. (Elsewhere than on Linux, and of other machines, nothing is known.)"""
+
+    def __init__(self):
+        self.host, self.processes = socket.gethostname().encode(), {}
+        self.epoll = select.epoll() if hasattr(select, "epoll") and hasattr(os, "pidfd_open") else None
+
+    def expect(self, pid: int, host: bytes) -> None:
+        if self.epoll is not None and host == self.host:
+            with contextlib.suppress(OSError):               # it has ended already, or the kernel is old
+                fd = os.pidfd_open(pid)
+                self.processes[fd] = pid
+                self.epoll.register(fd, select.EPOLLIN)
+
+    def order(self) -> list[int]:
+        """The processes that have ended, the first one first. To be asked once."""
+        if not self.processes:
+            return []
+        pids = [self.processes[fd] for fd, _ in self.epoll.poll(0, len(self.processes))]
+        for fd in self.processes:
+            os.close(fd)
+        self.epoll.close()
+        return pids
+
+
 class Filter(threading.Thread):
     """Copies what mpiexec prints, keeps the workers' marks to itself, and remembers the end."""
 
-    def __init__(self, source, target, marks: dict, start: Callable[[str], bool] | None = None):
+    def __init__(self, source, target, marks: dict, deaths: Deaths, start: Callable[[str], bool] | None = None):
         super().__init__(daemon=True)
-        self.source, self.target, self.marks, self.tail, self.start_nodes = source, target, marks, b"", start
+        self.source, self.target, self.marks, self.deaths = source, target, marks, deaths
+        self.tail, self.start_nodes = b"", start
 
     def run(self) -> None:
         carry = b""
@@ -37,6 +66,8 @@ class Filter(threading.Thread):
             text = carry + chunk
             for kind, rank, pid, host in MARK.findall(text):
                 self.marks.setdefault(kind, {})[int(pid), host] = int(rank)
+                if kind == b"start":
+                    self.deaths.expect(int(pid), host)
             text = MARK.sub(b"", text)
             cut = text.rfind(b"\x1e")
             text, carry = (text, b"") if cut < 0 else (text[:cut], text[cut:])
@@ -78,16 +109,20 @@ def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str, Call
     child = apart(cmd, env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, preexec_fn=_with_parent)
     marks: dict[bytes, dict] = {b"start": {}, b"end": {}}
     begin = start and (lambda line: _begin(start, line, lambda: _end(child)))
-    filters = [Filter(child.stdout, sys.stdout.buffer, marks, begin), Filter(child.stderr, sys.stderr.buffer, marks)]
+    deaths = Deaths()
+    filters = [Filter(child.stdout, sys.stdout.buffer, marks, deaths, begin),
+               Filter(child.stderr, sys.stderr.buffer, marks, deaths)]
     with on_signals(child.send_signal):
         for f in filters:
             f.start()
         code = child.wait()
         for f in filters:
             f.join()
+    fallen = [pid for pid in deaths.order() if pid not in {p for p, _ in marks[b"end"]}]
     for f in filters:
         for pid, host, status in DEATH.findall(f.tail):
-            tell(_rank(marks[b"start"], int(pid), host), int(pid), host.decode(), int(status))
+            named, first = int(pid), fallen[0] if fallen and int(status) == signal.SIGKILL else int(pid)
+            tell(_rank(marks[b"start"], first, host), first, host.decode(), int(status), sure=first == named)
     lost = sorted(set(marks[b"start"].values()) - set(marks[b"end"].values()))
     if not code and lost:
         print(f"launch: ranks {', '.join(map(str, lost))} did not come to their end: one left without a word (os._exit?)",
@@ -119,10 +154,14 @@ def _rank(started: Mapping[tuple, int], pid: int, host: bytes) -> int | None:
     return started.get((pid, host), same.pop() if len(same) == 1 else None)
 
 
-def tell(rank: int | None, pid: int, host: str, status: int) -> None:
+def tell(rank: int | None, pid: int, host: str, status: int, sure: bool = True) -> None:
+    """Say who died of what. Not `sure`: mpiexec named a process that it had ended itself, so that the status is not this
+    one's."""
     who = f"rank {rank}" if rank is not None else "a rank"
     names = {getattr(signal, n).value: n for n in FATAL}
-    if status in names:
+    if not sure:
+        why = "died first"
+    elif status in names:
         why = f"was killed by signal {status} ({names[status]})" + (
             ", perhaps for lack of memory" if status == signal.SIGKILL else "")
     else:
