@@ -55,8 +55,8 @@ def main() -> None:
 def die_in_order() -> None:
     """Hold MPICH's socket at the highest number of all, so that its end is the first thing that is seen of this process's
     death: Linux closes a dead process's files from the highest down. hydra's proxy looks for dead processes whenever any
-    file of theirs closes; one that it finds before it sees its socket closed, it does not take for the first to die, and the
-    report then names another rank, which it has ended itself."""
+    file of theirs closes. One that it finds before it sees the socket closed, it does not take for the first to die, and
+    its report then names another rank, which it has ended itself."""
     if name := os.environ.get("PMI_FD"):
         highest = max(int(n) for n in os.listdir("/dev/fd"))
         fcntl.fcntl(int(name), fcntl.F_DUPFD_CLOEXEC, highest + 1)
