@@ -1,4 +1,4 @@
-"""add_optimizer: what each call does, and that optimizer and scheduler objects stay as they were."""
+"""add_optimizer: what each call does, and what optimizer and scheduler objects know of it."""
 import numpy as np
 import pytest
 
@@ -46,11 +46,12 @@ def test_updates_equal_eager_updates(name):
     follow(lambda m: OPTIMIZERS[name](m.parameters()), steps=20)
 
 
-def test_optimizer_object_stays_as_it_was():
+def test_optimizer_and_scheduler_know_of_the_steps():
     optimizer, scheduler = follow(lambda m: flow.optim.Adam(m.parameters(), lr=0.01), lambda o: S.StepLR(o, 2, 0.1))
     state = optimizer.state_dict()
-    assert optimizer.param_groups[0]["lr"] == 0.01 and scheduler.last_step == 0
-    assert state["state"]["step"] == 0 and not any(state["state"][i] for i in range(4))
+    assert scheduler.last_step == 6 and scheduler.get_last_lr() == [optimizer.param_groups[0]["lr"]]
+    assert np.isclose(optimizer.param_groups[0]["lr"], 1e-5)
+    assert state["state"]["step"] == 6 and all(set(state["state"][i]) == {"exp_avg", "exp_avg_sq"} for i in range(4))
 
 
 SCHEDULERS = {

@@ -42,8 +42,8 @@ class Optimizer(BaseOptimizer):
         self.defaults = dict(defaults)
         self.state: dict[Tensor, dict[str, Tensor]] = {}
         self.param_groups: list[ParamGroup] = []
-        self._count = tensor([0], dtype=dt.int64)
-        self._steps = self._count.numpy()
+        self.count_ = tensor([0], dtype=dt.int64)
+        self._steps = self.count_.numpy()
         for group in self._as_groups(params):
             self.add_param_group(group)
 
@@ -171,7 +171,7 @@ class Optimizer(BaseOptimizer):
         lr = group["lr"]
         if number[0] != lr:
             number[0] = lr
-        operands = [rate, self._count]
+        operands = [rate, self.count_]
         if not keys:
             for p in group["params"]:
                 g = p.grad_
@@ -202,16 +202,22 @@ class Optimizer(BaseOptimizer):
         self.check(group)
         rule = self.update_of(group)
         for p in group["params"]:                # an option may have been changed that asks for one more state
-            own = self.state.get(p)
-            if own:
-                own.update({s.key: _filled(p, s) for s in rule.states if s.key not in own})
+            if self.state.get(p):
+                self.state_of(p, group)
         rate = tensor([0.0], dtype=dt.float64)
         group.ready = rule.op, rule.op.complete(rule.attrs), [s.key for s in rule.states], rate, rate.numpy()
         return group.ready
 
     def _new_state(self, p: Tensor, group: ParamGroup) -> Iterator[Tensor]:
-        self.state[p] = {s.key: _filled(p, s) for s in self.update_of(group).states}
-        return self.state[p].values()
+        return self.state_of(p, group).values()
+
+    def state_of(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        """{key: tensor} of what is remembered about `p`, made if it is not there. The tensors themselves: eager steps and
+        graphs write into the same ones."""
+        states = self.update_of(group).states
+        own = self.state.setdefault(p, {}) if states else {}
+        own.update({s.key: _filled(p, s) for s in states if s.key not in own})
+        return own
 
     def _eager_only(self, what: str) -> None:
         if here.tracer is not None:
@@ -245,6 +251,8 @@ class Optimizer(BaseOptimizer):
     def load_state_dict(self, state_dict: Mapping) -> None:
         """Continue where `state_dict` was taken: steps, states (copied) and options, learning rate included.
 
+        States that are there are written into, so that graphs which have them go on with what was loaded.
+
         Raises StateError (a ValueError) when the groups do not fit; then nothing is changed.
         """
         if "param_groups" not in state_dict or "state" not in state_dict:
@@ -256,6 +264,7 @@ class Optimizer(BaseOptimizer):
             raise StateError("loaded state dict has a different number of parameter groups", got=f"{len(saved)}",
                              expected=f"{len(groups)} groups", fix=_SAME)
         states: dict = {}
+        rules: dict = {}
         options = [deepcopy(dict(old["_options"] if "_options" in old else {k: old[k] for k in old if k != "params"}))
                    for old in saved]
         for number, (group, old, new) in enumerate(zip(groups, saved, options)):
@@ -265,26 +274,36 @@ class Optimizer(BaseOptimizer):
                                  got=f"{len(old['params'])}", fix=_SAME)
             new = {**group, **new}
             self.check(new)
-            keys = {s.key for s in self.update_of(new).states}
+            rule = self.update_of(new).states
+            keys = {s.key for s in rule}
             for p, key in zip(group["params"], old["params"]):
                 own = state_dict["state"].get(key, {})
                 if own and set(own) != keys:
                     raise StateError("loaded state dict is another optimizer's", got=", ".join(map(str, own)),
                                      expected=", ".join(sorted(keys)) or "no state", fix=_SAME)
-                states[p] = {k: _copied(v, p, key, k) for k, v in own.items()}
-        self.state = {p: s for p, s in states.items() if s}
+                states[p], rules[p] = {k: _copied(v, p, key, k) for k, v in own.items()}, rule
+        for p in self._parameters():
+            before = self.state.pop(p, {})
+            after = states[p] or {s.key: _filled(p, s) for s in rules[p] if s.key in before}
+            if after:
+                self.state[p] = {k: _into(before.get(k), v) for k, v in after.items()}
         self._steps[0] = state_dict["state"].get("step", 0)
         for group, new in zip(groups, options):
             group.update(new)
 
+    def take_(self, p: Tensor, group: Mapping[str, Any], key: str, value: Tensor) -> None:
+        """Remember `value` about p under a key: nn.Graph.load_state_dict."""
+        own = self.state_of(p, group)
+        own[key] = _into(own[key], _copied(value, p, 0, key))
+
     def __getstate__(self) -> dict:
-        """For copy and pickle: `_steps` is the memory of `_count`, which a copy of both would not be."""
-        return {**{k: v for k, v in vars(self).items() if k != "_steps"}, "_count": int(self._steps[0])}
+        """For copy and pickle: `_steps` is the memory of `count_`, which a copy of both would not be."""
+        return {**{k: v for k, v in vars(self).items() if k != "_steps"}, "count_": int(self._steps[0])}
 
     def __setstate__(self, state: dict) -> None:
         vars(self).update(state)
-        self._count = tensor([state["_count"]], dtype=dt.int64)
-        self._steps = self._count.numpy()
+        self.count_ = tensor([state["count_"]], dtype=dt.int64)
+        self._steps = self.count_.numpy()
 
     def _parameters(self) -> Iterator[Tensor]:
         return (p for g in self.param_groups for p in g["params"])
@@ -318,6 +337,14 @@ def on_parts(op: Op, *tensors: Tensor) -> list[Tensor]:
                             "is split over devices", expected="parameters with sbp broadcast", got=f"{p.sbp}",
                             fix="p.to_global(sbp=flow.sbp.broadcast), or another optimizer")
     return [part for row in shards(tensors) for part in row]
+
+
+def _into(old: Any, new: Any) -> Any:
+    """`new`, in the tensor that is there if it fits: a graph may have that one."""
+    if isinstance(old, Tensor) and isinstance(new, Tensor) and (old.spec, old.place_) == (new.spec, new.place_) \
+            and old.lay is new.lay:
+        return old.copy_(new)
+    return new
 
 
 def _copied(value: Any, p: Tensor, number: int, key: str) -> Any:

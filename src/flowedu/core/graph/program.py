@@ -48,15 +48,16 @@ class Program:
         self.plan: Plan | None = None
         self.executor: Executor | None = None
 
-    def link(self, arrays: Mapping[GraphValue, object], counter=None, before: Sequence[Callable[[], None]] = ()) -> None:
+    def link(self, arrays: Mapping[GraphValue, object], counter=None, before: Sequence[Callable[[], None]] = (),
+             after: Sequence[Callable[[], None]] = ()) -> None:
         """Give the program its memory, and lay it out there.
 
         Args:
             arrays: {variable or host value: its tensor}.
             counter: the variable (int64) that counts the steps made, if there is one.
-            before: called at the start of each run; they write the host values.
+            before: called at the start of each run; they write the host values. after: at its end, also of one that failed.
         """
-        self.arrays, self.counter, self.before = dict(arrays), counter, tuple(before)
+        self.arrays, self.counter, self.before, self.after = dict(arrays), counter, tuple(before), tuple(after)
         written = {node.inputs[k] for node in self.graph.nodes for k in node.mutates}
         self.written = [t for v, t in self.arrays.items() if v in written and v.kind == "variable"]
         self.lay_out()
@@ -92,4 +93,8 @@ class Program:
                 self.lay_out()
             for write in self.before:
                 write()
-            return self.executor.run(arguments)
+            try:
+                return self.executor.run(arguments)
+            finally:                                    # a Ctrl-C that waits comes when the run is over
+                for done in self.after:
+                    done()

@@ -31,10 +31,16 @@ class UpdateRule(NamedTuple):
 class BaseOptimizer:
     """What an nn.Graph asks of an optimizer.
 
-    Attributes: param_groups, the parameters with their options: [{"params": list of parameters, "lr": ...}].
+    Attributes: param_groups, the parameters with their options: [{"params": list of parameters, "lr": ...}]; count_, a
+    tensor (int64) that holds the number of steps made.
     """
 
     param_groups: list[dict]
+    count_: Any
+
+    def state_of(self, p: Any, group: Mapping[str, Any]) -> dict:
+        """{key: tensor} of what is remembered about a parameter: the tensors themselves, made if there are none."""
+        raise NotImplementedError(f"{type(self).__name__}.state_of is not defined")
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         """The update of a group with these options."""

@@ -90,7 +90,7 @@ class Graph:
     def add_optimizer(self, optim: BaseOptimizer, *, lr_sch=None, is_sparse: bool = False) -> None:
         """Let `optim` update its parameters at the end of every call, at the rate of the scheduler `lr_sch` if given.
 
-        The scheduler is asked for its rate at every step, and never stepped; the optimizer's own state stays untouched.
+        Steps of the graph are steps of both: they hold rates, counts and states as if they had been stepped eagerly.
         """
         inert("nn.Graph.add_optimizer(is_sparse)", bool(is_sparse), False, "gradients are dense")
         if optim is None:

@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from flowedu.core.graph import updates
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.updates import Group, Member
@@ -19,26 +17,46 @@ STEP = "System-Train-TrainStep"
 
 
 class Rate:
-    """A learning rate the host writes before every run: of one group of one optimizer.
+    """A learning rate the host writes before every run: of one group of one optimizer."""
 
-    Attributes: scheduler, None or what add_optimizer was told; steps, the array that holds the number of steps made; value,
-    what stands for the rate in the graph.
-    """
-
-    def __init__(self, optimizer, group: int, scheduler, name: str):
-        self.optimizer, self.group, self.scheduler, self.name = optimizer, group, scheduler, name
-        wide = any(p.dtype is dt.float64 for p in optimizer.param_groups[group]["params"])
+    def __init__(self, options: dict):
+        wide = any(p.dtype is dt.float64 for p in options["params"])
         self.tensor = copied([0.0], dt.float64 if wide else dt.float32)
-        self.array, self.now = self.tensor.numpy(), 0.0
-        self.options = optimizer.param_groups[group]
+        self.array, self.now, self.options = self.tensor.numpy(), 0.0, options
 
     def write(self) -> None:
-        """Before a run: the rate of its step."""
-        options = self.options
-        lr = options["lr"] if self.scheduler is None else \
-            self.scheduler.lr_at(options.get("initial_lr", options["lr"]), int(self.steps[0]), self.group)
+        """Before a run: the rate that the group has now."""
+        lr = self.options["lr"]
         if lr != self.now:
             self.array[0] = self.now = lr
+
+
+class Steps:
+    """A graph's steps are those of its optimizers and schedulers: they count them, and go on to the next rates.
+
+    Attributes: hosts, {value: tensor} of what the host writes; before and after: called before and after each run.
+    """
+
+    def __init__(self, entries: Sequence[tuple]):
+        self.counts = [optimizer.count_.numpy() for optimizer, _ in entries]       # the executor counts for the first
+        self.schedulers = [s for _, s in entries if s is not None]
+        self.hosts: dict[GraphValue, Tensor] = {}
+        for scheduler in self.schedulers:                  # one that no graph can follow says so here
+            scheduler.lr_at(0.0, 0)
+        told = self.schedulers or len(entries) > 1
+        self.before, self.after = ([self.begin], [self.end]) if told else ([], [])
+
+    def begin(self) -> None:
+        self.at = self.counts[0].item()
+
+    def end(self) -> None:
+        steps = self.counts[0].item()
+        if steps == self.at:                          # it failed
+            return
+        for count in self.counts[1:]:
+            count += 1
+        for scheduler in self.schedulers:
+            scheduler.follow_(steps)
 
 
 def check_disjoint(entries: Sequence[tuple], paths: dict[int, str]) -> None:
@@ -67,46 +85,56 @@ def check_members(entries: Sequence[tuple], paths: dict[int, str]) -> None:
 
 
 def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue], states: dict[str, Tensor],
-                   scale: float = 1.0, together: bool = True) -> list[Rate]:
-    """Append one update op per optimizer and group; returns their learning rates.
+                   scale: float = 1.0, together: bool = True) -> Steps:
+    """Append one update op per optimizer and group.
 
     Args:
         entries: (optimizer, scheduler or None) pairs.
         grads: {id of a parameter: its gradient}.
-        states: {name: tensor} of what the updates remember; taken from here if there (a loaded state), else made and
-            entered.
+        states: {name: tensor} learns what the updates remember: the optimizers' own tensors.
         scale: gradients are multiplied by this first.
         together: all parameters of a group by one op; else each by one of its own.
     """
-    rates, groups = [], []
+    steps, groups, owned = Steps(entries), [], []
     homes = {tracer.paths[i]: lay for i, lay in tracer.placing.homes.items()}
-    step = _state(tracer, states, STEP, updates.STEP, 0)
-    for optimizer, scheduler in entries:
-        for number, group in enumerate(optimizer.param_groups):
+    for optimizer, _ in entries:
+        if optimizer is entries[0][0]:
+            states[STEP] = optimizer.count_
+            step = _state(tracer, states, STEP, updates.STEP)
+        else:
+            step = tracer.graph.host(f"{STEP}_{len(steps.hosts)}", updates.STEP)
+            steps.hosts[step] = optimizer.count_
+        for group in optimizer.param_groups:
             trained = [p for p in group["params"] if id(p) in grads]
             if not trained:
                 continue
-            rate = Rate(optimizer, number, scheduler, f"System-Train-LearningRate-Scheduler_{len(rates)}")
-            rate.steps, rate.value = states[STEP].numpy(), tracer.graph.host(rate.name, rate.tensor.spec)
-            rates.append(rate)
-            members = [Member(tracer.paths[id(p)], tracer.value_of(p), grads[id(p)], rate.value) for p in trained]
-            rule = optimizer.update_of(group)
+            rate, rule = Rate(group), optimizer.update_of(group)
+            value = tracer.graph.host(f"System-Train-LearningRate-Scheduler_{len(groups)}", rate.tensor.spec)
+            steps.hosts[value] = rate.tensor
+            steps.before.append(rate.write)
+            members = [Member(tracer.paths[id(p)], tracer.value_of(p), grads[id(p)], value) for p in trained]
+            for p in trained:
+                own = optimizer.state_of(p, group)
+                names = {s.key: f"{tracer.paths[id(p)]}-{s.suffix}" for s in rule.states}
+                states.update({name: own[key] for key, name in names.items()})
+                owned.append((own, names))
             groups.append(Group(lambda _, rule=rule: rule, step, members, optimizer.clipping_of(group)))
-    updates.append_updates(groups, lambda name, spec, initial, of: _state(tracer, states, name, spec, initial,
-                                                                          homes.get(of)), scale, together)
-    return rates
+    with tracer.raw():
+        updates.append_updates(groups, lambda name, spec, _, of: _state(tracer, states, name, spec, homes.get(of)), scale,
+                               together)
+    for own, names in owned:                          # as they lie now
+        own.update({key: states[name] for key, name in names.items()})
+    return steps
 
 
-def _state(tracer, states: dict, name: str, spec: Spec, initial: float, lay=None) -> GraphValue:
+def _state(tracer, states: dict, name: str, spec: Spec, lay=None) -> GraphValue:
     """What stands for one of `states`. lay: how it lies, for global parameters."""
     if name in tracer.graph.variables:
         return tracer.graph.variables[name]
-    found = states.get(name)
-    if found is None or found.spec != spec:
-        if found is not None:
-            raise ArgumentError(f"nn.Graph.load_state_dict: {name} does not fit", expected=str(spec), got=str(found.spec),
-                                fix="load the state of a graph with the same model and optimizer")
-        found = copied(np.full(spec.shape, initial, spec.dtype.numpy))
+    found = states[name]
+    if found.spec != spec:
+        raise ArgumentError(f"{name} does not fit its parameter", expected=str(spec), got=str(found.spec),
+                            fix="make the optimizer after model.to(...)")
     place = 0 if name == STEP else tracer.placing.place
     if found.lay is None and found.place_ != place:
         found = carried(found, place)

@@ -12,7 +12,7 @@ from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.compiled import Compiled
 from flowedu.core.trace.names import grad_name
 from flowedu.core.trace.tracer import Tracer, check_seed
-from flowedu.nn.graph.state import load_free_tensors
+from flowedu.nn.graph.state import give_to_optimizers, load_free_tensors
 from flowedu.nn.graph.unroll import Checkpoint, joined, micro_slices, over_micro_batches
 
 
@@ -64,6 +64,10 @@ class RepeatingCompiled(Compiled):
     """
 
     tracer_type = ForgetfulTracer
+
+    def __init__(self, owner, args: tuple, kwargs: dict):
+        give_to_optimizers(owner)                    # of those that were added after the load
+        super().__init__(owner, args, kwargs)
 
     def _enter(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         xs = [x for _, x in io.leaves("", args, kwargs) if isinstance(x, Tensor)]

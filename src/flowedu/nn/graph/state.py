@@ -1,18 +1,27 @@
-"""The state of a graph: that of its modules, what its optimizers remember, and the number of steps."""
+"""The state of a graph: that of its modules, what its optimizers remember, and the number of steps.
+
+What optimizers and schedules remember is theirs: a graph writes into their tensors, and what is said here of them is read
+from them and given to them.
+"""
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
-from flowedu.core.ops.arrays import copy_of, tensor_alias
+from flowedu.core.ops.arrays import copied, copy_of, tensor_alias
 from flowedu.core.ops.dispatch import copy_into
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace.tracer import FREE
+from flowedu.core.trace.update import STEP
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError
+
+SCHEDULE = "System-Train-ScheduleStep"           # of a schedule that counts otherwise than its optimizer, and its number
 
 
 def state_dict(graph, destination: dict | None = None) -> dict:
-    """{name of a module attribute: its state_dict}; once compiled also `<parameter>-momentum` and the like,
-    `System-Train-TrainStep`, and `FreeEagerTensor-n`; before that, what load_state_dict left for the compiler."""
+    """{name of a module attribute: its state_dict}, then what is known so far of `<parameter>-momentum` and the like,
+    `System-Train-TrainStep`, and `FreeEagerTensor-n`."""
     found = OrderedDict() if destination is None else destination
     for name, block in graph._blocks.items():
         found[name] = block.origin.state_dict()
@@ -20,12 +29,37 @@ def state_dict(graph, destination: dict | None = None) -> dict:
     if graph._compiled is not None:
         own = set(graph._paths().values())
         extra.update({n: t for n, t in graph._compiled.tracer.variables.items() if n not in own})
+    extra.update(remembered(graph))
     found.update(sorted(extra.items()))
     return found
 
 
+def remembered(graph) -> dict[str, Tensor]:
+    """What the optimizers and schedules remember, under the names it has in a graph."""
+    found = {name: o.state[p][key] for name, o, p, _, key in _places(graph) if key in o.state.get(p, ())}
+    for i, (optimizer, scheduler) in enumerate(graph._optimizers):
+        n = optimizer.count_.item()
+        if i == 0 and n:
+            found[STEP] = optimizer.count_
+        elif i and n != graph._optimizers[0][0].count_.item():
+            found[f"{STEP}_{i}"] = optimizer.count_
+        if scheduler is not None and scheduler.last_step != n:
+            found[f"{SCHEDULE}_{i}"] = copied([scheduler.last_step], dt.int64)
+    return found
+
+
+def _places(graph) -> Iterator[tuple]:
+    """(name, optimizer, parameter, its group, key) of all that the optimizers may remember."""
+    paths = graph._paths()
+    for optimizer, _ in graph._optimizers:
+        for group in optimizer.param_groups:
+            for s in optimizer.update_of(group).states:
+                yield from ((f"{paths[id(p)]}-{s.suffix}", optimizer, p, group, s.key) for p in group["params"]
+                            if id(p) in paths)
+
+
 def load_state_dict(graph, state: dict, strict: bool = True) -> None:
-    """Modules take their part; the rest waits for the first call, which gives it to the optimizers' states.
+    """Modules and optimizers take their part; tensors from outside wait for the first call, which knows them.
 
     Raises CheckError when the graph has been called, or when a tensor belongs to nothing.
     """
@@ -42,14 +76,36 @@ def load_state_dict(graph, state: dict, strict: bool = True) -> None:
             raise CheckError(f"load_state_dict: graph {graph.name} has no module {name!r}", got=name,
                              expected=", ".join(graph._blocks) or "no modules", fix="load the state of a graph whose "
                              "modules have the same attribute names, or pass strict=False")
+    give_to_optimizers(graph)
+
+
+def give_to_optimizers(graph) -> None:
+    """Of what was loaded, the optimizers and schedules take what is theirs."""
+    states = graph._states
+    for name, optimizer, p, group, key in _places(graph):
+        if name in states:
+            _check(name, states[name].spec, p.spec, "with the same model and optimizer")
+            optimizer.take_(p, group, key, states.pop(name))
+    if STEP not in states:
+        return
+    count = states.pop(STEP)
+    for i, (optimizer, scheduler) in enumerate(graph._optimizers):
+        own = states.pop(f"{STEP}_{i}", count)
+        _check(STEP, own.spec, optimizer.count_.spec, "with the same optimizers")
+        copy_into(optimizer.count_, own)
+        if scheduler is not None:
+            scheduler.go_to_(states.pop(f"{SCHEDULE}_{i}", own).item())
+
+
+def _check(name: str, got, expected, of: str) -> None:
+    if got != expected:
+        raise ArgumentError(f"nn.Graph.load_state_dict: {name} does not fit", expected=str(expected), got=str(got),
+                            fix=f"load the state of a graph {of}")
 
 
 def load_free_tensors(states: dict[str, Tensor], variables: dict[str, Tensor]) -> None:
     """The loaded values of tensors that build took from outside go into those tensors, at the first call."""
     for name in [n for n in states if n.startswith(FREE) and n in variables]:
         value, own = states.pop(name), variables[name]
-        if value.spec != own.spec:
-            raise ArgumentError(f"nn.Graph.load_state_dict: {name} does not fit", expected=str(own.spec),
-                                got=str(value.spec), fix="load the state of a graph whose build uses the same tensors, in "
-                                "the same order")
+        _check(name, value.spec, own.spec, "whose build uses the same tensors, in the same order")
         copy_into(tensor_alias(own), value)

@@ -5,7 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flowedu.errors import ArgumentError, CallError, UnsupportedError
+from flowedu.errors.once import say_once
 from flowedu.optim.base import Optimizer
+
+
+put = dict.__setitem__                   # what a group has worked out does not hang on its rate
 
 
 class LRScheduler:
@@ -18,6 +22,8 @@ class LRScheduler:
 
     Attributes: optimizer, last_step (PyTorch's name for it is there, too: last_epoch), base_lrs, verbose.
     """
+
+    _followed: int | None = None              # the optimizer's number of steps when a graph stepped the schedule last
 
     def __init__(self, optimizer: Optimizer, last_step: int = -1, verbose: bool = False):
         if not isinstance(optimizer, Optimizer):
@@ -51,15 +57,38 @@ class LRScheduler:
         return self.get_lr(base_lr, step)
 
     def step(self) -> None:
-        """Go on by one step and set the rates."""
+        """Go on by one step and set the rates. After a step of an nn.Graph that has the schedule, it is done already: then
+        nothing happens, and a warning says so once."""
+        if self._followed is not None and self._is_made():
+            return
         self.last_step += 1
         self._set([self.lr_at(base, self.last_step, i) for i, base in enumerate(self.base_lrs)])
 
+    def _is_made(self) -> bool:
+        """Whether a graph has made this step of the schedule."""
+        made = self._followed == self.optimizer._steps[0]
+        if made:
+            say_once(f"{type(self).__name__}.step()", "add_optimizer was given the schedule, so the nn.Graph has made this "
+                     "step of it", 4)
+        return made
+
+    def follow_(self, steps: int) -> None:
+        """One step of the schedule, after one of the nn.Graph that has it. steps: those of the optimizer now."""
+        self._followed = None
+        self.step()
+        self._followed = steps
+
+    def go_to_(self, step: int) -> None:
+        """Go to a step, whose number nn.Graph.load_state_dict knows."""
+        self.last_step, self._followed = step - 1, None
+        self.step()
+
     def _set(self, rates: list[float]) -> None:
         self._last_lr = rates
-        for i, (group, lr) in enumerate(zip(self.optimizer.param_groups, rates)):
-            group["lr"] = lr
-            if self.verbose:
+        for group, lr in zip(self.optimizer.param_groups, rates):
+            put(group, "lr", lr)
+        if self.verbose:
+            for i, lr in enumerate(rates):
                 print(f"Last step {self.last_step} adjusting learning rate of param_groups[{i}] to {lr}")
 
     def get_last_lr(self) -> list[float]:
@@ -68,10 +97,11 @@ class LRScheduler:
 
     def state_dict(self) -> dict:
         """Everything but the optimizer."""
-        return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_followed")}
 
     def load_state_dict(self, state_dict: Mapping) -> None:
         """Continue where `state_dict` was taken. The optimizer has the rates in its own state."""
+        self._followed = None
         self.__dict__.update(state_dict)
 
     def __repr__(self) -> str:

@@ -54,6 +54,8 @@ class _Cycle(LRScheduler):
         return self._rate(group, step)
 
     def step(self) -> None:
+        if self._followed is not None and self._is_made():
+            return
         self.last_step += 1
         self._set([self._rate(i, self.last_step) for i in range(len(self.base_lrs))])
         for i, group in enumerate(self.optimizer.param_groups if self.cycle_momentum else ()):
