@@ -48,16 +48,15 @@ class Program:
         self.plan: Plan | None = None
         self.executor: Executor | None = None
 
-    def link(self, arrays: Mapping[GraphValue, object], counter=None, before: Sequence[Callable[[], None]] = (),
-             after: Sequence[Callable[[], None]] = ()) -> None:
+    def link(self, arrays: Mapping[GraphValue, object], counter=None, before: Sequence[Callable[[], None]] = ()) -> None:
         """Give the program its memory, and lay it out there.
 
         Args:
             arrays: {variable or host value: its tensor}.
             counter: the variable (int64) that counts the steps made, if there is one.
-            before: called at the start of each run; they write the host values. after: at its end, also of one that failed.
+            before: called at the start of each run; they write the host values.
         """
-        self.arrays, self.counter, self.before, self.after = dict(arrays), counter, tuple(before), tuple(after)
+        self.arrays, self.counter, self.before = dict(arrays), counter, tuple(before)
         written = {node.inputs[k] for node in self.graph.nodes for k in node.mutates}
         self.written = [t for v, t in self.arrays.items() if v in written and v.kind == "variable"]
         self.lay_out()
@@ -93,8 +92,4 @@ class Program:
                 self.lay_out()
             for write in self.before:
                 write()
-            try:
-                return self.executor.run(arguments)
-            finally:                                    # a Ctrl-C that waits comes when the run is over
-                for done in self.after:
-                    done()
+            return self.executor.run(arguments)

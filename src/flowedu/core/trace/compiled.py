@@ -16,7 +16,7 @@ from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.calls import bound, unpacked
 from flowedu.core.trace.effects import attributes_kept, check_aliases
 from flowedu.core.trace.tracer import Tracer, meta
-from flowedu.core.trace.update import STEP, Steps, append_updates, check_members
+from flowedu.core.trace.update import STEP, append_updates, check_members
 from flowedu.core.values.here import during
 from flowedu.core.values.spec import Spec
 from flowedu.errors import JobBuildAndInferError, told_line
@@ -99,7 +99,7 @@ class Compiled:
         graph, tracer = self.graph, self.tracer
         self._check_goal()
         graph.forward = len(graph.nodes)
-        self.steps, self.watchers = self._train()
+        (self.rates, self.hosts), self.watchers = self._train()
         for target, value in tracer.written.items():
             self._raw("assign", value, target)
         wanted = [*self.fetched, *(v for v, _ in self.watchers)]
@@ -159,8 +159,8 @@ class Compiled:
                                         at=self._build_line(),
                                         fix="add an optimizer, or leave backward out to predict")
 
-    def _train(self) -> tuple[Steps, list[tuple[GraphValue, Callable]]]:
-        """Append the backward pass and updates: what is done before and after a step, and what to hand to whom."""
+    def _train(self) -> tuple[tuple, list[tuple[GraphValue, Callable]]]:
+        """Append the backward pass and updates: what append_updates gives, and what to hand to whom."""
         tracer, entries = self.tracer, self.owner._optimizers
         members = [p for optimizer, _ in entries for g in optimizer.param_groups for p in g["params"] if p.requires_grad]
         leaves = {id(t): self.graph.variables[n] for n, t in tracer.variables.items()}
@@ -171,7 +171,7 @@ class Compiled:
         watched = [(next(diffs) if w.gradient else self.whole(w.value), w.handler) for w in tracer.watches]
         watchers = [(value, handler) for value, handler in watched if value is not None]
         if not entries:
-            return Steps([]), watchers
+            return ([], {}), watchers
         found = {id(p): g for p, g in zip(trained, grads) if g is not None}
         return append_updates(tracer, entries, found, self.owner._states, 1.0 / self.owner.config.accumulation,
                               self.owner.config.one_update), watchers
@@ -197,8 +197,8 @@ class Compiled:
         """Plan the graph over the memory of its variables."""
         tracer = self.tracer
         arrays = {self.graph.variables[n]: t for n, t in tracer.variables.items() if n in self.graph.variables}
-        arrays.update(self.steps.hosts)
-        self.program.link(arrays, tracer.variables.get(STEP), self.steps.before, self.steps.after)
+        arrays.update(self.hosts)
+        self.program.link(arrays, tracer.variables.get(STEP), [rate.write for rate in self.rates])
 
     def given(self, out: list):
         """What the caller gets; watchers get theirs."""

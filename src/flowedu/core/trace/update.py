@@ -31,34 +31,6 @@ class Rate:
             self.array[0] = self.now = lr
 
 
-class Steps:
-    """A graph's steps are those of its optimizers and schedulers: they count them, and go on to the next rates.
-
-    Attributes: hosts, {value: tensor} of what the host writes; before and after: called before and after each run.
-    """
-
-    def __init__(self, entries: Sequence[tuple]):
-        self.counts = [optimizer.count_.numpy() for optimizer, _ in entries]       # the executor counts for the first
-        self.schedulers = [s for _, s in entries if s is not None]
-        self.hosts: dict[GraphValue, Tensor] = {}
-        for scheduler in self.schedulers:                  # one that no graph can follow says so here
-            scheduler.lr_at(0.0, 0)
-        told = self.schedulers or len(entries) > 1
-        self.before, self.after = ([self.begin], [self.end]) if told else ([], [])
-
-    def begin(self) -> None:
-        self.at = self.counts[0].item()
-
-    def end(self) -> None:
-        steps = self.counts[0].item()
-        if steps == self.at:                          # it failed
-            return
-        for count in self.counts[1:]:
-            count += 1
-        for scheduler in self.schedulers:
-            scheduler.follow_(steps)
-
-
 def check_disjoint(entries: Sequence[tuple], paths: dict[int, str]) -> None:
     """Every parameter belongs to one optimizer. Raises ArgumentError (a ValueError)."""
     owner: dict[int, int] = {}
@@ -85,8 +57,8 @@ def check_members(entries: Sequence[tuple], paths: dict[int, str]) -> None:
 
 
 def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue], states: dict[str, Tensor],
-                   scale: float = 1.0, together: bool = True) -> Steps:
-    """Append one update op per optimizer and group.
+                   scale: float = 1.0, together: bool = True) -> tuple[list[Rate], dict[GraphValue, Tensor]]:
+    """Append one update op per optimizer and group; returns the learning rates, and what the host writes.
 
     Args:
         entries: (optimizer, scheduler or None) pairs.
@@ -95,36 +67,35 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
         scale: gradients are multiplied by this first.
         together: all parameters of a group by one op; else each by one of its own.
     """
-    steps, groups, owned = Steps(entries), [], []
+    rates, hosts, groups, owned = [], {}, [], {}
     homes = {tracer.paths[i]: lay for i, lay in tracer.placing.homes.items()}
     for optimizer, _ in entries:
-        if optimizer is entries[0][0]:
+        if optimizer is entries[0][0]:                # the executor counts for this one alone
             states[STEP] = optimizer.count_
             step = _state(tracer, states, STEP, updates.STEP)
         else:
-            step = tracer.graph.host(f"{STEP}_{len(steps.hosts)}", updates.STEP)
-            steps.hosts[step] = optimizer.count_
+            step = tracer.graph.host(f"{STEP}_{len(hosts)}", updates.STEP)
+            hosts[step] = optimizer.count_
         for group in optimizer.param_groups:
             trained = [p for p in group["params"] if id(p) in grads]
             if not trained:
                 continue
             rate, rule = Rate(group), optimizer.update_of(group)
-            value = tracer.graph.host(f"System-Train-LearningRate-Scheduler_{len(groups)}", rate.tensor.spec)
-            steps.hosts[value] = rate.tensor
-            steps.before.append(rate.write)
+            value = tracer.graph.host(f"System-Train-LearningRate-Scheduler_{len(rates)}", rate.tensor.spec)
+            hosts[value] = rate.tensor
+            rates.append(rate)
             members = [Member(tracer.paths[id(p)], tracer.value_of(p), grads[id(p)], value) for p in trained]
             for p in trained:
                 own = optimizer.state_of(p, group)
-                names = {s.key: f"{tracer.paths[id(p)]}-{s.suffix}" for s in rule.states}
-                states.update({name: own[key] for key, name in names.items()})
-                owned.append((own, names))
+                owned.update({f"{tracer.paths[id(p)]}-{s.suffix}": (own, s.key) for s in rule.states})
             groups.append(Group(lambda _, rule=rule: rule, step, members, optimizer.clipping_of(group)))
+    states.update({name: own[key] for name, (own, key) in owned.items()})
     with tracer.raw():
         updates.append_updates(groups, lambda name, spec, _, of: _state(tracer, states, name, spec, homes.get(of)), scale,
                                together)
-    for own, names in owned:                          # as they lie now
-        own.update({key: states[name] for key, name in names.items()})
-    return steps
+    for name, (own, key) in owned.items():
+        own[key] = states[name]                       # as it lies now
+    return rates, hosts
 
 
 def _state(tracer, states: dict, name: str, spec: Spec, lay=None) -> GraphValue:

@@ -13,6 +13,7 @@ from flowedu.core.trace.compiled import Compiled
 from flowedu.core.trace.names import grad_name
 from flowedu.core.trace.tracer import Tracer, check_seed
 from flowedu.nn.graph.state import give_to_optimizers, load_free_tensors
+from flowedu.nn.graph.steps import Steps
 from flowedu.nn.graph.unroll import Checkpoint, joined, micro_slices, over_micro_batches
 
 
@@ -67,6 +68,7 @@ class RepeatingCompiled(Compiled):
 
     def __init__(self, owner, args: tuple, kwargs: dict):
         give_to_optimizers(owner)                    # of those that were added after the load
+        self.steps = Steps(owner._optimizers)
         super().__init__(owner, args, kwargs)
 
     def _enter(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -110,3 +112,5 @@ class RepeatingCompiled(Compiled):
     def link(self) -> None:
         load_free_tensors(self.owner._states, self.tracer.variables)
         super().link()
+        if self.owner._optimizers:
+            self.program.run = self.steps.around(self.program)

@@ -8,7 +8,6 @@ from flowedu.errors import ArgumentError, CallError, UnsupportedError
 from flowedu.errors.once import say_once
 from flowedu.optim.base import Optimizer
 
-
 put = dict.__setitem__                   # what a group has worked out does not hang on its rate
 
 
@@ -72,11 +71,11 @@ class LRScheduler:
                      "step of it", 4)
         return made
 
-    def follow_(self, steps: int) -> None:
-        """One step of the schedule, after one of the nn.Graph that has it. steps: those of the optimizer now."""
+    def follow_(self) -> None:
+        """One step of the schedule, after one of the nn.Graph that has it."""
         self._followed = None
         self.step()
-        self._followed = steps
+        self._followed = self.optimizer._steps.item()
 
     def go_to_(self, step: int) -> None:
         """Go to a step, whose number nn.Graph.load_state_dict knows."""

@@ -106,9 +106,9 @@ class GlobalView:
 
     # ---- memory
     def link(self, arrays: Mapping[GraphValue, Tensor], counter: Tensor | None = None,
-             before: Sequence[Callable[[], None]] = (), after: Sequence[Callable[[], None]] = ()) -> None:
+             before: Sequence[Callable[[], None]] = ()) -> None:
         """Plan over the parts of the variables."""
-        self.arrays, self.counter, self.before, self.after = dict(arrays), counter, tuple(before), tuple(after)
+        self.arrays, self.counter, self.before = dict(arrays), counter, tuple(before)
         self.lay_out()
 
     def lay_out(self) -> None:
@@ -125,7 +125,7 @@ class GlobalView:
             for r, part in parts.items():
                 found[r][value.name] = part
         self.programs.link(found, counter)
-        self.counts = [] if self.counter is None else [t.numpy() for t in self.own[counter].values()]
+        self.counts = [t.numpy() for t in self.own[counter].values()] if counter else []
 
     def _parts(self, name: str, t: Tensor, lay, written: bool) -> dict[int, Tensor]:
         """The tensors a variable's ranks work on. What is written, each has for itself."""
@@ -161,11 +161,7 @@ class GlobalView:
                 write()
             for count in self.counts:                # the optimizer may have made steps of its own
                 count[0] = self.counts[0][0]
-            try:
-                found = self.programs.run(self._arguments(xs))
-            finally:
-                for done in self.after:
-                    done()
+            found = self.programs.run(self._arguments(xs))
             return [self._output(i, v, found) for i, v in enumerate(self.graph.outputs)]
 
     def _arguments(self, xs: Sequence[Tensor]) -> dict[int, tuple]:

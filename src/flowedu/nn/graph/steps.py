@@ -1,0 +1,39 @@
+"""A graph's steps are steps of its optimizers and schedulers: counts go on, and rates become those of the next step."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+
+class Steps:
+    """What is done around each run of a graph.
+
+    Args:
+        entries: (optimizer, scheduler or None) pairs. The executor counts for the first optimizer.
+    """
+
+    def __init__(self, entries: Sequence[tuple]):
+        self.counts = [optimizer.count_.numpy() for optimizer, _ in entries]
+        self.schedulers = [s for _, s in entries if s is not None]
+        for scheduler in self.schedulers:                 # one that cannot work in a graph says so here
+            scheduler.lr_at(0.0, 0)
+
+    def around(self, program) -> Callable[[tuple], list]:
+        """What to call instead of program.run."""
+        plain = program.run
+
+        def run(arguments: tuple) -> list:
+            with program.lock:                            # a Ctrl-C that waits comes when the run is over: hence finally
+                before = self.counts[0].item()
+                try:
+                    return plain(arguments)
+                finally:
+                    if self.counts[0].item() != before:   # else it failed
+                        self.end()
+        return run if self.schedulers or len(self.counts) > 1 else plain
+
+    def end(self) -> None:
+        """After a step."""
+        for count in self.counts[1:]:
+            count += 1
+        for scheduler in self.schedulers:
+            scheduler.follow_()
