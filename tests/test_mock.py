@@ -20,7 +20,8 @@ from flowedu.mock.names import HOUSE, INSIDES, TORCHS
 SAME = ["", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim", "optim.lr_scheduler", "utils.data",
         "autograd", "cuda", "linalg"]
 # names that have the arguments of torch under its name: tests/test_mock_torch.py
-OTHER = {("torch", ""): {"load", "save"}, ("torch", "optim.lr_scheduler"): {
+KINDS = tuple(f"{kind}Tensor" for kind in "Float Double Half BFloat16 Int Long Char Byte Bool".split())
+OTHER = {("torch", ""): {"load", "save", *KINDS}, ("torch", "optim.lr_scheduler"): {
     "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LRScheduler", "LambdaLR",
     "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR", "SequentialLR", "StepLR"}}
 

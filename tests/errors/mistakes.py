@@ -40,7 +40,6 @@ CALLS = [
     ("flow.relux(x)", "UnknownNameError", "relux perhaps 'relu' flow.relu"),
     ("nn.Lineer(2, 3)", "UnknownNameError", "Lineer nn.Linear"),
     ("flow.amp", "UnknownNameError", "amp double()"),
-    ("flow.utils.checkpoint", "UnknownNameError", "checkpoint backward"),
     ("net(x, foo=1)", "CallError", "Linear.forward 'foo' forward(input)"),
     ("net(x, imput=x)", "CallError", "Linear.forward 'imput' input"),
     ("net()", "CallError", "Linear.forward 'input' missing"),

@@ -25,7 +25,6 @@ ELSEWHERE = {
     "hub": "models are in flow.vision.models and flow.models; flow.load reads weights",
     "one_embedding": "nn.Embedding, spread over devices by to_global",
     "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
-    "checkpoint": "keep what backward needs, or accumulate gradients over smaller batches",
     "tensorboard": "write the numbers with any logger of your own: loss.item() is one",
     "mps": _DEVICES, "xpu": _DEVICES,
     "complex64": _REAL, "complex128": _REAL,

@@ -59,7 +59,7 @@ class Mocked(types.ModuleType):
                     return vars(source)[name]
             raise AttributeError(f"module {path!r} has no attribute {name!r}")
         below = f"{path}.{name}"
-        if _there(below) and not _plain(self._sources, name):
+        if _there(below) and not _plain(self._sources, name, bool(_insides(below))):
             return importlib.import_module(below)
         for source in self._sources:
             try:
@@ -67,7 +67,7 @@ class Mocked(types.ModuleType):
             except AttributeError:
                 continue
             if isinstance(value, types.ModuleType) and value.__name__.startswith("flowedu"):
-                if not _below(path) and name in HOUSE:
+                if not _below(path) and name in HOUSE or not _there(below):
                     continue
                 value = importlib.import_module(below)
             vars(self)[name] = value
@@ -84,11 +84,14 @@ class Mocked(types.ModuleType):
         return [name for name in dir(self) if not name.startswith("_")]
 
 
-def _plain(sources: Iterable[types.ModuleType], name: str) -> bool:
-    """Whether the first that has the name has something else than a module by it: utils.data.random_split, optim.sgd."""
+def _plain(sources: Iterable[types.ModuleType], name: str, listed: bool) -> bool:
+    """Whether the first that has the name has something else than a module by it: utils.data.random_split, optim.sgd.
+
+    listed: names.py has a module of this path, which is before what flowedu itself has there (backends.cuda).
+    """
     for source in sources:
         found = vars(source).get(name)
-        if found is not None:
+        if found is not None and not (listed and not source.__name__.startswith("flowedu.mock")):
             return not isinstance(found, types.ModuleType)
     return False
 

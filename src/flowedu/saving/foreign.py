@@ -1,6 +1,7 @@
 """Files of other programs: .safetensors and .npz are read; pickles are refused, with a way out."""
 from __future__ import annotations
 
+import io
 import os
 
 import numpy as np
@@ -13,15 +14,18 @@ _WAY_OUT = ("in {}: np.savez('state.npz', **{{k: v{}.numpy() for k, v in model.s
             "here: flow.load('state.npz')")
 
 
-def read_file(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """{name: array} of a .safetensors or .npz file. Raises CheckpointFileError."""
+def read_file(path: str | os.PathLike | io.BytesIO) -> dict[str, np.ndarray]:
+    """{name: array} of a .safetensors or .npz file, or of the bytes of the latter. Raises CheckpointFileError."""
     import zipfile
-    name = os.fspath(path)
+    inside = isinstance(path, io.BytesIO)
+    name, file = ("the BytesIO", path) if inside else (os.fspath(path),) * 2
     try:
         if name.endswith(".safetensors"):
             return _safetensors(name)
-        if zipfile.is_zipfile(name) and not any(n.endswith(".pkl") for n in zipfile.ZipFile(name).namelist()):
-            with np.load(name, allow_pickle=False) as arrays:
+        if zipfile.is_zipfile(file) and not any(n.endswith(".pkl") for n in zipfile.ZipFile(file).namelist()):
+            if inside:
+                file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
                 return {k: arrays[k] for k in arrays.files}
     except CheckpointFileError:
         raise

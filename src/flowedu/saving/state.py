@@ -5,6 +5,8 @@
       tensor_0/out, meta      one directory per tensor, as in every checkpoint (saving/folder.py)
       snapshot_done
 
+In an opened file (io.BytesIO, open(path, "wb")) the same is one zip (saving/packed.py).
+
 OneFlow has a pickle, `pickled_data`, in place of state.json. A pickle runs code when it is read, so there is none here.
 """
 from __future__ import annotations
@@ -18,14 +20,14 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from flowedu.core.layers.parameter import Parameter
 from flowedu.core.values import dtype as dt
 from flowedu.errors import FlowError
-from flowedu.saving import folder
+from flowedu.saving import folder, packed
 from flowedu.saving.folder import CheckpointFileError
 from flowedu.saving.foreign import read_file, refuse_directory
 from flowedu.saving.opened import OpenFolder
@@ -49,8 +51,9 @@ def saver_for(cls: type) -> Callable[[Any, Any], None] | None:
     return next((_SAVERS[c] for c in cls.__mro__ if c in _SAVERS), None)
 
 
-def save(obj: Any, path: str | os.PathLike, global_dst_rank: int | None = None) -> None:
-    """Write a state (nested dicts, lists and tuples of tensors, arrays, numbers and strings) into the directory `path`.
+def save(obj: Any, path: str | os.PathLike | IO[bytes], global_dst_rank: int | None = None) -> None:
+    """Write a state (nested dicts, lists and tuples of tensors, arrays, numbers and strings) into the directory `path`, or
+    into a file that is open for writing bytes.
 
     An old state at `path` is replaced, and stays until the new one is complete; parents are made. A compiled nn.Graph is
     written for deployment. A flat dict of NumPy arrays makes a checkpoint of job functions, as flow.checkpoint.save does.
@@ -63,13 +66,20 @@ def save(obj: Any, path: str | os.PathLike, global_dst_rank: int | None = None) 
         CheckpointFileError (also an AssertionError): an object that is no state, a path that is taken by something else.
     """
     saver = saver_for(type(obj))
+    if packed.is_stream(path) and saver is None:
+        return packed.pack(lambda there: _write(obj, there, global_dst_rank), path)
     if saver is not None:
-        return saver(obj, path)
+        return saver(obj, folder.checked_path("flow.save", path))
     folder.checked_path("flow.save", path)
-    if holds_global(obj):
-        return save_global(obj, path, global_dst_rank)
-    if _is_checkpoint(obj):
+    if not holds_global(obj) and _is_checkpoint(obj):
         return folder.write(path, obj)
+    return _write(obj, path, global_dst_rank, named=True)
+
+
+def _write(obj: Any, path: str | os.PathLike, rank: int | None = None, named: bool = False) -> None:
+    """The directory of a state. named: the path is a user's own, and not to be taken for what is to be saved."""
+    if holds_global(obj):
+        return save_global(obj, path, rank)
     if callable(getattr(obj, "state_dict", None)):
         name = type(obj).__name__
         raise CheckpointFileError(f"flow.save: a {name} is not saved, its state is", expected="what state_dict() gives",
@@ -77,7 +87,7 @@ def save(obj: Any, path: str | os.PathLike, global_dst_rank: int | None = None) 
                                   "load_state_dict(flow.load(path))")
     tensors: dict[str, Any] = {}
     tree = _Encoder(tensors).encode(obj, "state")
-    if not isinstance(obj, Mapping) and not any(isinstance(t, Tensor) for t in tensors.values()):
+    if named and not isinstance(obj, Mapping) and not any(isinstance(t, Tensor) for t in tensors.values()):
         raise CheckpointFileError("flow.save: no tensors in it", expected="a dict, or tensors in lists and tuples",
                                   got=f"{type(obj).__name__} {obj!r}"[:80], fix="flow.save(model.state_dict(), path)")
     return folder.write(path, tensors, {FILE: json.dumps({"format": FORMAT, "data": tree}, indent=1)}, replace=True)
@@ -141,13 +151,14 @@ class _Encoder:
         return name
 
 
-def load(path: str | os.PathLike, global_src_rank: int | None = None, map_location: Any = None, *,
+def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None, map_location: Any = None, *,
          support_pytorch_format: bool = True) -> Any:
     """What is saved at `path`.
 
     | path | result |
     |---|---|
     | a directory of flow.save(state, path) | the state |
+    | an open file of flow.save(state, file), from where it is read, or its path | the state |
     | a checkpoint of job functions | {name: variable on disk}, for flow.load_variables |
     | a directory of one variable, as in both | that variable on disk |
     | a file .safetensors (needs the package safetensors) or .npz | {name: tensor} |
@@ -163,12 +174,18 @@ def load(path: str | os.PathLike, global_src_rank: int | None = None, map_locati
     Raises:
         CheckpointFileError (also an AssertionError): nothing there, damaged, or of another format.
     """
-    folder.checked_path("flow.load", path)
+    stream = packed.is_stream(path)
+    if not stream:
+        folder.checked_path("flow.load", path)
     if global_src_rank is not None:
         return load_global(path, global_src_rank, map_location)
     move = _mover(map_location)
-    if os.path.isfile(path):
-        return {name: move(from_numpy(a)) for name, a in read_file(path).items()}
+    if stream or os.path.isfile(path):
+        file = packed.rest(path) if stream else path
+        if not packed.is_packed(file):
+            return {name: move(from_numpy(a)) for name, a in read_file(file).items()}
+        with packed.unpacked(file) as there:
+            return folder.opened(there, lambda f: _read(packed.name_of(path), f, move))
     return folder.opened(path, lambda f: _read(path, f, move))
 
 

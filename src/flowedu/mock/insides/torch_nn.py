@@ -18,3 +18,8 @@ class DataParallel(Module):
 
     def forward(self, *inputs, **kwargs):
         return self.module(*inputs, **kwargs)
+
+
+def data_parallel(module: Module, inputs, device_ids=None, output_device=None, dim: int = 0, module_kwargs=None):
+    """module(*inputs, **module_kwargs); inputs: a tuple, or the one input."""
+    return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **module_kwargs or {})

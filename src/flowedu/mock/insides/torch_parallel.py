@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from flowedu.errors import ArgumentError, UnsupportedError
-from flowedu.mock.insides.torch_nn import DataParallel  # noqa: F401
+from flowedu.mock.insides.torch_nn import DataParallel, data_parallel  # noqa: F401
 from flowedu.nn import Module
 from flowedu.nn.parallel.distributed import attach
 

@@ -1,20 +1,29 @@
-"""load and save with PyTorch's arguments: the second of load is where to, not which rank reads."""
+"""load and save with PyTorch's arguments: the second of load is where to, not which rank reads.
+Kinds of tensors by their names."""
 from __future__ import annotations
 
 import os
-from typing import Any
+import types
+from typing import IO, Any
 
 import flowedu as flow
+from flowedu.mock.insides.torch_tensors import *  # noqa: F403
+from flowedu.saving import saver_for
+from flowedu.saving.packed import pack_file
 
 
-def save(obj: Any, f: str | os.PathLike, pickle_module=None, pickle_protocol: int = 2,
+def save(obj: Any, f: str | os.PathLike | IO[bytes], pickle_module=None, pickle_protocol: int = 2,
          _use_new_zipfile_serialization: bool = True) -> None:
-    """flow.save(obj, f). Nothing is pickled: f becomes a folder; what pickles would need has no effect."""
-    flow.save(obj, f)
+    """flow.save(obj, f), where f becomes one file, of flowedu's own format; also one that is open for writing bytes.
+    Nothing is pickled: what pickles would need has no effect."""
+    if not isinstance(f, (str, os.PathLike)) or saver_for(type(obj)) is not None:
+        flow.save(obj, f)
+    else:
+        pack_file(lambda stream: flow.save(obj, stream), f)
 
 
-def load(f: str | os.PathLike, map_location: Any = None, pickle_module=None, *, weights_only: bool | None = None,
-         mmap: bool | None = None, **pickle_load_args) -> Any:
+def load(f: str | os.PathLike | IO[bytes], map_location: Any = None, pickle_module=None, *,
+         weights_only: bool | None = None, mmap: bool | None = None, **pickle_load_args) -> Any:
     """flow.load(f, map_location=map_location).
 
     weights_only: nothing that is loaded is executed, whatever it says. map_location: a device; {device: device} and
@@ -26,3 +35,11 @@ def load(f: str | os.PathLike, map_location: Any = None, pickle_module=None, *, 
         place = map_location(None, "cpu")                 # lambda storage, location: storage, or a storage elsewhere
         map_location = place if isinstance(place, (str, flow.device)) else None
     return flow.load(f, map_location=map_location)
+
+
+def _shown() -> str:
+    """What flowedu's kernels were built with."""
+    return f"flowedu {flow.__version__}, {flow.get_num_threads()} threads"
+
+
+__config__ = types.SimpleNamespace(show=_shown, parallel_info=_shown)

@@ -1,0 +1,52 @@
+"""hub: nothing is fetched from a network."""
+from __future__ import annotations
+
+import os
+from typing import NoReturn
+
+from flowedu.errors import ArgumentError
+
+
+def _refused(what: str, wanted: object) -> NoReturn:
+    raise ArgumentError(f"hub.{what}: flowedu fetches nothing from a network", expected="a file on this machine",
+                        got=repr(wanted)[:80], fix="fetch the weights by hand, store them as .safetensors or .npz, and "
+                        "give that path to torch.load; models are in torchvision.models")
+
+
+def load(repo_or_dir, model=None, *args, **kwargs) -> NoReturn:
+    """ArgumentError: flowedu opens no connections, and runs nobody's hubconf.py."""
+    _refused("load", repo_or_dir)
+
+
+def help(github, model=None, *args, **kwargs) -> NoReturn:  # noqa: A001
+    """ArgumentError, as `load`."""
+    _refused("help", github)
+
+
+def list(github, *args, **kwargs) -> NoReturn:  # noqa: A001
+    """ArgumentError, as `load`."""
+    _refused("list", github)
+
+
+def load_state_dict_from_url(url: str, model_dir=None, map_location=None, **options) -> NoReturn:
+    """ArgumentError, as `load`."""
+    _refused("load_state_dict_from_url", url)
+
+
+def download_url_to_file(url: str, dst: str, hash_prefix=None, progress: bool = True) -> NoReturn:
+    """ArgumentError, as `load`."""
+    _refused("download_url_to_file", url)
+
+
+_folder = os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", "~/.cache/torch")), "hub")
+
+
+def get_dir() -> str:
+    """Where PyTorch would keep what it fetched."""
+    return _folder
+
+
+def set_dir(d: str) -> None:
+    """Kept, without effect."""
+    global _folder
+    _folder = d

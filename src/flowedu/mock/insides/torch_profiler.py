@@ -1,0 +1,200 @@
+"""profiler: how long the ranges that a program names took, on the wall's clock. Single ops are not told apart: what a
+compiled step spends where, an nn.Graph's profile(x) prints."""
+from __future__ import annotations
+
+import functools
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any
+
+from flowedu.errors import ArgumentError
+
+_running: list[Any] = []
+_open: dict[int, list[float]] = {}                       # of each thread: seconds in the ranges inside those that are open
+
+
+class ProfilerActivity(Enum):
+    """What PyTorch can watch."""
+
+    CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
+
+
+class ProfilerAction(Enum):
+    """What a profiler does during a step."""
+
+    NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
+
+
+_MEASURED = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+class record_function:  # noqa: N801
+    """A context, or a decorator: what runs inside is a range of this name, while a `profile` is on."""
+
+    def __init__(self, name: str, args: str | None = None):
+        self.name, self.args = name, args
+
+    def __enter__(self) -> record_function:
+        _open.setdefault(threading.get_ident(), []).append(0.0)
+        self._at = time.perf_counter()
+        return self
+
+    def __exit__(self, *error) -> None:
+        took, mine = time.perf_counter() - self._at, _open[threading.get_ident()]
+        inside = mine.pop()
+        if mine:
+            mine[-1] += took
+        else:
+            del _open[threading.get_ident()]
+        for p in _running:
+            p._seen(self.name, self._at, took, took - inside)
+
+    def __call__(self, func: Callable) -> Callable:
+        @functools.wraps(func)
+        def ranged(*args, **kwargs):
+            with record_function(self.name):
+                return func(*args, **kwargs)
+        return ranged
+
+
+class Event:
+    """A name's ranges together: key, count, cpu_time_total and self_cpu_time_total in microseconds."""
+
+    def __init__(self, key: str):
+        self.key, self.count, self.cpu_time_total, self.self_cpu_time_total = key, 0, 0.0, 0.0
+        self.device_time_total = self.self_device_time_total = self.cuda_time_total = 0.0
+
+    @property
+    def cpu_time(self) -> float:
+        """Microseconds of one range, on average."""
+        return self.cpu_time_total / max(self.count, 1)
+
+
+class EventList(list):
+    """The events that key_averages() gives."""
+
+    def total_average(self) -> Event:
+        """All of them as one."""
+        total = Event("Total")
+        for e in self:
+            total.count += e.count
+            total.cpu_time_total += e.self_cpu_time_total
+            total.self_cpu_time_total += e.self_cpu_time_total
+        return total
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **options) -> str:
+        """Text: a row for each name. sort_by: an attribute of events, the largest first."""
+        rows = list(self)
+        if sort_by:
+            rows.sort(key=lambda e: -getattr(e, sort_by, 0.0))
+        whole = sum(e.self_cpu_time_total for e in self) or 1.0
+        form = "{:<32}  {:>10}  {:>12}  {:>12}  {:>12}  {:>10}"
+        head = form.format("Name", "Self CPU %", "Self CPU", "CPU total", "CPU time avg", "# of Calls")
+        lines = [form.format(e.key[:32], f"{100 * e.self_cpu_time_total / whole:.2f}%", *(
+            f"{us / 1000:.3f}ms" for us in (e.self_cpu_time_total, e.cpu_time_total, e.cpu_time)), e.count)
+            for e in rows[:row_limit if row_limit >= 0 else None]]
+        bar = "-" * len(head)
+        return "\n".join([bar, head, bar, *lines, bar, f"Self CPU time total: {whole / 1000:.3f}ms"])
+
+
+class profile:  # noqa: N801
+    """A context that measures the ranges of `record_function` inside. activities, record_shapes and what else PyTorch has:
+    without effect. schedule: which steps are measured; on_trace_ready(self): called where a cycle ends, or at the end.
+    """
+
+    def __init__(self, *, activities: Iterable[ProfilerActivity] | None = None,
+                 schedule: Callable[[int], ProfilerAction] | None = None, on_trace_ready: Callable | None = None,
+                 record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False,
+                 with_flops: bool = False, with_modules: bool = False, experimental_config=None,
+                 execution_trace_observer=None, acc_events: bool = False, use_cuda: bool | None = None, **options):
+        self._schedule, self.on_trace_ready = schedule, on_trace_ready
+        self.step_num, self._spans = 0, []
+
+    def _action(self) -> ProfilerAction:
+        return self._schedule(self.step_num) if self._schedule else ProfilerAction.RECORD
+
+    def _seen(self, name: str, at: float, took: float, own: float) -> None:
+        if self._action() in _MEASURED:
+            self._spans.append((name, at, took, own))
+
+    def start(self) -> None:
+        """As entering the context does."""
+        self._began = time.perf_counter()
+        _running.append(self)
+
+    def stop(self) -> None:
+        """As leaving the context does."""
+        _running.remove(self)
+        if self.on_trace_ready and self._action() in _MEASURED:
+            self.on_trace_ready(self)
+
+    def step(self) -> None:
+        """A step of the program ends, as the schedule counts them."""
+        now, ended = time.perf_counter(), self._action()
+        self._seen(f"ProfilerStep#{self.step_num}", self._began, now - self._began, now - self._began)
+        self._began, self.step_num = now, self.step_num + 1
+        if ended is ProfilerAction.RECORD_AND_SAVE:
+            if self.on_trace_ready:
+                self.on_trace_ready(self)
+            self._spans = []
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.stop()
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **options) -> EventList:
+        """An event for each name."""
+        found: dict[str, Event] = {}
+        for name, _, took, own in self._spans:
+            e = found.setdefault(name, Event(name))
+            e.count, e.cpu_time_total, e.self_cpu_time_total = (
+                e.count + 1, e.cpu_time_total + took * 1e6, e.self_cpu_time_total + own * 1e6)
+        return EventList(found.values())
+
+    def table(self, **options) -> str:
+        """key_averages().table(**options)."""
+        return self.key_averages().table(**options)
+
+    def export_chrome_trace(self, path: str | os.PathLike) -> None:
+        """The ranges as chrome://tracing and Perfetto read them."""
+        events = [{"name": name, "ph": "X", "ts": at * 1e6, "dur": took * 1e6, "pid": os.getpid(), "tid": 0}
+                  for name, at, took, _ in self._spans]
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, f)
+
+
+def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
+             skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
+    """What is done in each step: after skip_first steps, cycles of `wait` and `warmup` steps that are not measured and
+    `active` ones that are; `repeat` cycles, 0: without end."""
+    if active < 1 or min(wait, warmup, repeat, skip_first) < 0:
+        raise ArgumentError("profiler.schedule: no such numbers of steps", expected="active 1 or more, others not negative",
+                            got=f"wait={wait}, warmup={warmup}, active={active}, repeat={repeat}", fix="active=3")
+    cycle = wait + warmup + active
+
+    def action(step: int) -> ProfilerAction:
+        n = step - skip_first + (wait if skip_first_wait else 0)
+        if step < skip_first or repeat and n >= repeat * cycle:
+            return ProfilerAction.NONE
+        n %= cycle
+        return (ProfilerAction.NONE if n < wait else ProfilerAction.WARMUP if n < wait + warmup else
+                ProfilerAction.RECORD if n < cycle - 1 else ProfilerAction.RECORD_AND_SAVE)
+    return action
+
+
+def tensorboard_trace_handler(dir_name: str | os.PathLike, worker_name: str | None = None,
+                              use_gzip: bool = False) -> Callable[[profile], None]:
+    """For on_trace_ready: writes dir_name/worker.time.pt.trace.json."""
+    def handler(p: profile) -> None:
+        os.makedirs(dir_name, exist_ok=True)
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        p.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json"))
+    return handler

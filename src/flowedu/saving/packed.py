@@ -1,0 +1,117 @@
+"""A checkpoint directory in one file: a zip of what flow.save writes, for io.BytesIO, open(path, "wb"), and torch.save.
+
+    pack(lambda folder: flow.save(state, folder), stream)
+    pack_file(lambda stream: flow.save(state, stream), path)
+    with unpacked(stream or path) as folder: ...             # the directory again, for as long as that takes
+
+Nothing in it is compressed, so that what is read is never larger than the file; the same state gives the same bytes.
+"""
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from flowedu.saving.folder import CheckpointFileError
+
+MARK = "state.json"
+
+
+def is_stream(f: Any) -> bool:
+    """Whether this is a file that somebody opened, and not a path."""
+    return not isinstance(f, (str, bytes, os.PathLike)) and callable(getattr(f, "write", None) or getattr(f, "read", None))
+
+
+def pack(write: Callable[[Path], None], f: IO[bytes]) -> None:
+    """What write(directory) leaves in a new directory, as one zip, at the end of the stream f. Nothing where it leaves
+    nothing (a rank that does not write). CheckpointFileError: f takes text."""
+    with tempfile.TemporaryDirectory() as place, tempfile.TemporaryFile() as whole:
+        folder = Path(place, "state")
+        write(folder)
+        if not folder.exists():
+            return
+        with zipfile.ZipFile(whole, "w") as z:
+            for file in sorted(p for p in folder.rglob("*") if p.is_file()):
+                entry = zipfile.ZipInfo(file.relative_to(folder).as_posix(), (1980, 1, 1, 0, 0, 0))
+                with file.open("rb") as source, z.open(entry, "w", force_zip64=True) as target:
+                    shutil.copyfileobj(source, target)
+        whole.seek(0)
+        try:
+            shutil.copyfileobj(whole, f)
+        except TypeError:
+            raise CheckpointFileError("flow.save: the file takes text", expected="a file of bytes", got=repr(f)[:80],
+                                      fix='open(path, "wb"), or io.BytesIO()') from None
+
+
+def pack_file(write: Callable[[IO[bytes]], None], path: str | os.PathLike) -> None:
+    """The file at `path` that write(stream) fills; until it is whole what was there stays. Parents are made. Where
+    nothing is written nothing is changed."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise CheckpointFileError(f"torch.save: {path} is a directory", expected="the path of a file", got="a directory",
+                                  fix="another path, or remove it")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with open(made, "wb") as f:
+            write(f)
+            size = f.tell()
+        if size:
+            os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+            os.replace(name, target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(name)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def rest(f: IO[bytes]) -> io.BytesIO:
+    """What can still be read of the stream. CheckpointFileError: nothing, or text."""
+    data = f.read()
+    if not data or not isinstance(data, bytes):
+        raise CheckpointFileError(f"flow.load: {name_of(f)} has nothing to read", expected="the bytes of flow.save",
+                                  got="text" if data else "its end", fix='f.seek(0) before, of a file opened with "rb"')
+    return io.BytesIO(data)
+
+
+def is_packed(f: Any) -> bool:
+    """Whether the file at this path, or in these bytes, is what `pack` writes."""
+    try:
+        with zipfile.ZipFile(f) as z:
+            return MARK in z.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return False
+
+
+@contextlib.contextmanager
+def unpacked(f: Any) -> Iterator[Path]:
+    """A directory with what is in the file; it goes away at the end. CheckpointFileError: it is damaged."""
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            with zipfile.ZipFile(f) as z:
+                entries = z.infolist()
+                for e in entries:
+                    if e.compress_type != zipfile.ZIP_STORED or e.header_offset and e is entries[0] or e.is_dir():
+                        raise ValueError(f"entry {e.filename!r} is not as flow.save writes it")
+                z.extractall(place)
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as e:
+            raise CheckpointFileError(f"flow.load: {name_of(f)} cannot be read", expected="one whole file of flow.save",
+                                      got=f"{type(e).__name__}: {e}"[:200],
+                                      fix="it is damaged: take another copy; several states go into one dict") from None
+        yield Path(place)
+
+
+def name_of(f: Any) -> str:
+    """What to call it in a message."""
+    return f"the {type(f).__name__}" if is_stream(f) else os.fspath(f)
