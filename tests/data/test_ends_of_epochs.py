@@ -1,5 +1,5 @@
-"""Law: an epoch ends where its sampler or iterable data set ends, and nowhere else. StopIteration, GeneratorExit and
-the like that come out of a user's function are errors, with and without workers: as an end they would drop batches silently."""
+"""Law: an epoch ends where its sampler or iterable data set ends, and nowhere else. StopIteration, GeneratorExit and the
+like that come out of a user's function are errors, with and without workers: as an end they would drop batches silently."""
 import numpy as np
 import pytest
 
