@@ -272,4 +272,4 @@ def cdist(x1, x2, p: float = 2.0, compute_mode: str | None = None):
     if compute_mode not in (None, *_CDIST_MODES):
         raise ArgumentError("cdist: compute_mode", expected=" or ".join(map(repr, _CDIST_MODES)), got=repr(compute_mode),
                             fix="leave it out")
-    return R.vector_norm(S.unsqueeze(x1, -2) - S.unsqueeze(x2, -3), p, -1)
+    return R.vector_norm(S.unsqueeze(x1, -2) - S.unsqueeze(x2, -3), p if x1.shape[-1] else 2, -1)

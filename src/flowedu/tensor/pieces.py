@@ -106,7 +106,7 @@ def tensor_split(input, indices_or_sections, dim: int = 0) -> tuple:
                                 got=str(indices_or_sections), fix="x.unbind(dim) gives all slices")
         k, more = divmod(n, indices_or_sections)
         return _cut(input, a, [k + 1] * more + [k] * (indices_or_sections - more))
-    marks = [0, *[builtins.range(n + 1)[slice(None, i)].stop for i in indices_or_sections], n]
+    marks = [0, *[builtins.range(n)[slice(None, i)].stop for i in indices_or_sections], n]
     return tuple(part(input, a, p, builtins.max(p, q)) for p, q in zip(marks, marks[1:]))
 
 

@@ -189,8 +189,8 @@ def var(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: fl
 
 @wide
 def std(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
-    """The standard deviation: the root of var."""
-    return E.sqrt(var(input, dim, unbiased, keepdim, correction=correction))
+    """The standard deviation: the root of var. Of equal numbers it is 0, and so is its gradient, as PyTorch's."""
+    return _root(var(input, dim, unbiased, keepdim, correction=correction), E.sqrt)
 
 
 @wide
@@ -204,7 +204,7 @@ def var_mean(input, dim=None, unbiased=None, keepdim: bool = False, *, correctio
 def std_mean(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
     """(standard deviation, mean)."""
     v, m = var_mean(input, dim, unbiased, keepdim, correction=correction)
-    return E.sqrt(v), m
+    return _root(v, E.sqrt), m
 
 
 @wide

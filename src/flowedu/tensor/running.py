@@ -62,7 +62,7 @@ cummax, cummin = _running("cummax", False), _running("cummin", True)
 def logcumsumexp(input, dim: int):
     """log(cumsum(exp(x))), shifted by the largest element."""
     axis = _along("logcumsumexp", input, dim)
-    if not input.ndim:
+    if not input.ndim or not input.size_:
         return input * 1
     top = amax(input.detach() if hasattr(input, "detach") else input, axis, True)
     top = E.where(E.isfinite(top), top, 0.0)

@@ -32,7 +32,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
 
     Args:
         query: (*, L, E). key: (*, S, E). value: (*, S, V). Leading axes broadcast.
-        attn_mask: broadcasts to (*, L, S): bools, True where a position may look; or numbers that are added.
+        attn_mask: broadcasts to (*, L, S): bools, True where a position may look; or numbers that are added. A position
+            that may look nowhere gets zeros, as PyTorch's.
         dropout_p: share of the weights that are dropped (call it with 0.0 in eval()).
         is_causal: position i looks at 0 ... i only. scale: 1 / sqrt(E) unless given.
         enable_gqa: query has more heads (axis -3) than key and value, which are repeated.
@@ -51,20 +52,33 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if enable_gqa:
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     scale = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else float(scale)
-    scores = times(_product(query, key, True), scale)
+    first = attn_mask is not None and key.shape[-2] > query.shape[-1]      # the query is smaller than the scores
+    scores = _product(times(query, scale), key, True) if first else times(_product(query, key, True), scale)
+    looks = None
     if is_causal:
         mask = beside(causal_mask(query.shape[-2], key.shape[-2]), scores)
         scores = E.where(mask, scalar(-math.inf, scores.dtype), scores)
     elif attn_mask is not None:
-        scores = _masked(scores, attn_mask)
+        scores, looks = _masked(scores, attn_mask)
     weights = softmax(scores, -1)
-    return _product(dropout(weights, dropout_p, dropout_p > 0.0), value, False)
+    return _only(looks, _product(dropout(weights, dropout_p, dropout_p > 0.0), value, False))
 
 
 def _masked(scores, mask):
+    """(scores and mask, which rows look anywhere): a softmax over nothing would make each gradient NaN, so a row that looks
+    nowhere is left finite here and made 0 by `_only`."""
+    nothing, low = scalar(0.0, scores.dtype), scalar(-math.inf, scores.dtype)
     if mask.dtype is dt.bool_:
-        return E.where(mask, scores, scalar(-math.inf, scores.dtype))
-    return scores + cast(mask, scores.dtype)
+        looks = E.any(mask, -1, True)
+        return E.where(mask, scores, E.where(looks, low, nothing)), looks
+    mask = cast(mask, scores.dtype)
+    looks = E.any(E.ne(mask, low), -1, True)
+    return scores + E.where(looks, mask, nothing), looks
+
+
+def _only(looks, x):
+    """x, 0 in the rows (axis -2) that look nowhere."""
+    return x if looks is None else E.where(looks, x, scalar(0.0, x.dtype))
 
 
 def _product(a, b, transpose: bool):
@@ -115,9 +129,10 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
         more += 1
     mask = _joint_mask(attn_mask, key_padding_mask, batch, num_heads, q.dtype, more, is_causal)
     scores = times(_product(q, k, True), 1.0 / math.sqrt(size // num_heads))
-    scores = scores if mask is None else scores + mask
+    scores, looks = (scores, None) if mask is None else _masked(scores, mask)
     weights = dropout(softmax(scores, -1), dropout_p, training and dropout_p > 0.0)
-    out = _r["transpose"](_product(weights, v, False), perm=(2, 0, 1, 3))
+    weights = _only(looks, weights) if need_weights else weights
+    out = _r["transpose"](_only(looks, _product(weights, v, False)), perm=(2, 0, 1, 3))
     out = linear(_r["reshape"](out, shape=(length, batch, size)), out_proj_weight, out_proj_bias)
     shown = None
     if need_weights:

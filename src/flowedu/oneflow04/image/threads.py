@@ -14,10 +14,10 @@ def each(f: Callable, items: Sequence, worth: bool) -> Iterable:
     """
     count = min(get_num_threads(), len(items)) if worth else 1
     if count < 2:
-        return map(f, items)
+        return (f(x) for x in items)     # not map, which a StopIteration of f would end silently
     try:
         from concurrent.futures import ThreadPoolExecutor
         with ThreadPoolExecutor(count, "flowedu-pictures") as pool:
             return list(pool.map(f, items))
     except Exception:
-        return list(map(f, items))       # again in this thread, from which an error can name the line it comes from
+        return [f(x) for x in items]     # again in this thread, from which an error can name the line it comes from

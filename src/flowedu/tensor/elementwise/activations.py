@@ -5,8 +5,8 @@ import math
 
 from flowedu.core.ops.define import REGISTRY
 from flowedu.tensor.elementwise.arithmetic import clamp, minimum_number
-from flowedu.tensor.elementwise.conditions import eq, floated, gt, where
-from flowedu.tensor.elementwise.unary import exp, log, sin
+from flowedu.tensor.elementwise.conditions import floated, gt, le, where
+from flowedu.tensor.elementwise.unary import abs, exp, log, sin, square
 from flowedu.tensor.promotion import in_float
 
 _op = REGISTRY.__getitem__
@@ -41,13 +41,16 @@ def logit(input, eps: float | None = None):
     """log(x / (1 - x)); with eps, x is first kept inside [eps, 1 - eps]."""
     x = floated(input)                                   # 1 - x would wrap
     x = x if eps is None else clamp(x, eps, 1 - eps)
-    return log(x / (1 - x))
+    return log(x) - log(1 - x)                           # of x / (1 - x) the slope at 0 and 1 would be inf * 0
 
 
 def sinc(input):
     """sin(pi x) / (pi x); 1 at 0."""
     x = input * math.pi
-    return where(eq(x, 0), 1.0, sin(x) / where(eq(x, 0), 1.0, x))
+    near = le(abs(x), 0.1)                               # there sin(x) / x has no exact slope, at 1e-42 none at all
+    s = square(where(near, x, 0.0))
+    series = 1 - s * (1 - s * (1 - s * (1 - s / 72) / 42) / 20) / 6
+    return where(near, series, sin(x) / where(near, 1.0, x))
 
 
 def relu6(input):

@@ -82,8 +82,17 @@ def div(input, other, *, rounding_mode: str | None = None):
         raise ArgumentError("div: unknown rounding_mode", expected='None, "floor" or "trunc"', got=repr(rounding_mode),
                             fix="leave it out for the exact quotient")
     if result_type(input, other).is_floating_point:
-        return trunc(true_divide(input, other))
+        none = eq(other, 0) if isinstance(other, TensorBase) else None
+        if none is None:
+            return trunc(true_divide(input, other))
+        there = true_divide(input, where(none, 1.0, other))                 # its slope is finite, and 0 times it is 0
+        return trunc(where(none, true_divide(_fixed(input), _fixed(other)), there))
     return floor_divide(input - fmod(input, other), other)
+
+
+def _fixed(x):
+    """x without a gradient."""
+    return x.detach() if hasattr(x, "detach") else x
 
 
 divide = div
@@ -161,9 +170,9 @@ def logaddexp2(input, other):
 
 
 def _logadd(a, b, power, log_):
-    top = maximum(a, b)
-    gap = where(eq(a, b), 0.0, neg(abs(a - b)))                             # inf - inf is nan
-    return top + log_(power(gap))
+    second, gap = gt(b, a), b - a
+    gap = where(eq(a, b), where(eq(abs(a), math.inf), 0.0, gap), gap)       # inf - inf is nan
+    return where(second, b, a) + log_(power(where(second, neg(gap), gap)))  # smooth where a = b, too
 
 
 def heaviside(input, values):

@@ -12,7 +12,7 @@ from flowedu.tensor.generator import Generator
 from flowedu.utils.data.collate import default_collate, default_convert, pinned
 from flowedu.utils.data.dataset import Dataset, IterableDataset
 from flowedu.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, drawn_seed
-from flowedu.utils.data.worker import BATCH, END, Fetch, raised
+from flowedu.utils.data.worker import BATCH, END, ENDS, ERROR, Ended, Fetch, no_end, raised
 
 if TYPE_CHECKING:
     from flowedu.utils.data.pool import Pool
@@ -100,15 +100,21 @@ class DataLoader:
 
     def _here(self) -> Iterator:
         fetch = self._fetch()
-        items = fetch.start()
-        for indices in self._orders():
+        try:
+            items, orders = fetch.start(), self._orders()
+        except ENDS as e:
+            raise no_end(e) from e
+        while True:
             try:
-                batch = fetch.batch(items, indices)
-            except StopIteration:
-                if self._iterable:
+                indices = next(orders, Ended)
+                if indices is Ended:
                     return
-                raise
-            yield self._given(batch)
+                batch = self._given(fetch.batch(items, indices))
+            except Ended:
+                return
+            except ENDS as e:
+                raise no_end(e) from e
+            yield batch
 
     def _given(self, batch: Any) -> Any:
         """A batch as it is given out."""
@@ -137,16 +143,16 @@ class _Batches:
     def __init__(self, loader: DataLoader, pool: Pool):
         self.loader, self.pool, self.owns = loader, pool, not loader.persistent_workers
         self.epoch = pool.begin(drawn_seed(loader.generator))
-        self.orders = loader._orders()
         self.asked = self.given = self.turn = 0
         self.results: dict[int, tuple[str, Any]] = {}
         self.ended: set[int] = set()
         self.done = False
         try:
+            self.orders = loader._orders()
             for _ in range(loader.prefetch_factor * pool.count):
                 self._ask()
-        except BaseException:
-            self._finish(broken=True)
+        except BaseException as e:
+            self._broken(e)
             raise
 
     def __iter__(self) -> _Batches:
@@ -172,28 +178,31 @@ class _Batches:
             raise ArgumentError("DataLoader: another iteration has begun since", expected="one iteration at a time with "
                                 "persistent_workers=True", got="next() on the older one", fix="persistent_workers=False")
         try:
-            while True:
-                if self.given == self.asked:
-                    self._finish()
-                    raise StopIteration
-                while self.given not in self.results:
-                    number, task, kind, content = self.pool.receive()
-                    self.results[task] = kind, content
-                    if kind == END:
-                        self.ended.add(number)
-                kind, content = self.results.pop(self.given)
-                self.given += 1
-                self._ask()
-                if kind == BATCH:
-                    return self.loader._given(content)
-                if kind != END:
-                    break
-        except StopIteration:
+            kind, content = self._turn()
+            if kind == BATCH:
+                return self.loader._given(content)
+        except BaseException as e:                   # Ctrl-C too: no process stays behind
+            self._broken(e)
             raise
-        except BaseException:                        # Ctrl-C too: no process stays behind
-            self._finish(broken=True)
-            raise
-        raise raised(*content)
+        if kind == ERROR:
+            raise raised(*content)
+        self._finish()
+        raise StopIteration
+
+    def _turn(self) -> tuple[str, Any]:
+        """(kind, content) of the next task in order that gave a batch or an error; END after the last one."""
+        while self.given < self.asked:
+            while self.given not in self.results:
+                number, task, kind, content = self.pool.receive()
+                self.results[task] = kind, content
+                if kind == END:
+                    self.ended.add(number)
+            kind, content = self.results.pop(self.given)
+            self.given += 1
+            self._ask()
+            if kind != END:
+                return kind, content
+        return END, None
 
     next = __next__
 
@@ -204,6 +213,11 @@ class _Batches:
         self.done = True
         if self.owns or broken:
             self.pool.close()
+
+    def _broken(self, error: BaseException) -> None:
+        self._finish(broken=True)
+        if isinstance(error, ENDS):
+            raise no_end(error) from error
 
     def __del__(self):
         if getattr(self, "owns", False):

@@ -22,6 +22,8 @@ from flowedu.tensor.generator import manual_seed
 from flowedu.utils.data.transfer import Outbox
 
 BATCH, END, ERROR = "batch", "end", "error"
+# They mean something to the loops and generators they pass, and would end an epoch as if it were whole.
+ENDS = StopIteration, StopAsyncIteration, GeneratorExit
 _info: WorkerInfo | None = None
 
 
@@ -38,6 +40,10 @@ class WorkerInfo:
 def get_worker_info() -> WorkerInfo | None:
     """Which worker process this is; None in the main process. For an IterableDataset that splits its items."""
     return _info
+
+
+class Ended(Exception):
+    """An iterable data set has no more items."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +66,13 @@ class Fetch:
         return iter(self.dataset) if self.iterable else None
 
     def batch(self, items: Iterator | None, indices: Any) -> Any:
-        """The batch of these indices. Raises StopIteration when an iterable data set has no more."""
+        """The batch of these indices. Raises Ended when an iterable data set has no more."""
         if not self.iterable:
             return self._by_number(indices)
-        if not self.batched:
-            return self.collate(next(items))
-        found = list(islice(items, indices))
-        if not found or len(found) < indices and self.drop_last:
-            raise StopIteration
-        return self.collate(found)
+        found = list(islice(items, indices if self.batched else 1))
+        if not found or self.batched and len(found) < indices and self.drop_last:
+            raise Ended
+        return self.collate(found if self.batched else found[0])
 
     def _by_number(self, indices: Any) -> Any:
         if not self.batched:
@@ -105,7 +109,7 @@ def run(pipe, others: Sequence, place: str, number: int, count: int, fetch: Fetc
                     init(number)
                 begun = True
                 items = fetch.start()
-            except Exception as e:
+            except (Exception, GeneratorExit) as e:
                 error = described(e, number)
             continue
         _, which, indices, freed = task
@@ -114,9 +118,9 @@ def run(pipe, others: Sequence, place: str, number: int, count: int, fetch: Fetc
         if error is None:
             try:
                 kind, content = BATCH, outbox.pack(fetch.batch(items, indices))
-            except StopIteration as e:
-                kind, content = (END, None) if fetch.iterable else (ERROR, described(e, number))
-            except Exception as e:
+            except Ended:
+                kind, content = END, None
+            except (Exception, GeneratorExit) as e:
                 kind, content = ERROR, described(e, number)
         try:
             pipe.send((epoch, which, kind, content))
@@ -148,7 +152,7 @@ def _seed(seed: int, base: int, number: int) -> None:
     np.random.seed(np.random.SeedSequence([base, number]).generate_state(8))       # noqa: NPY002
 
 
-def described(error: Exception, number: int) -> tuple[bytes | None, str]:
+def described(error: BaseException, number: int) -> tuple[bytes | None, str]:
     """(the exception as a pickle that can be read, or None; where it came from, as text)"""
     text = "".join(traceback.format_exception(error)).rstrip()
     text = f"Caught {type(error).__name__} in DataLoader worker process {number}.\nOriginal {text}"
@@ -161,7 +165,8 @@ def described(error: Exception, number: int) -> tuple[bytes | None, str]:
 
 
 def raised(data: bytes | None, text: str) -> Exception:
-    """The exception of `described`, with that text as a note; DataError (a RuntimeError) where it could not travel."""
+    """The exception of `described`, with that text as a note; DataError (a RuntimeError) where it could not travel, or
+    would end the loop over the batches."""
     try:
         error = None if data is None else pickle.loads(data)
     except Exception:
@@ -170,4 +175,15 @@ def raised(data: bytes | None, text: str) -> Exception:
         return DataError(text, expected="a data set that gives items", got="an exception in a worker process",
                          fix="num_workers=0 raises it in this process")
     error.add_note(text)
-    return error
+    return no_end(error) if isinstance(error, ENDS) else error
+
+
+def no_end(error: BaseException) -> DataError:
+    """What a loop must not take for its end, as an error, with `error` as its cause."""
+    name = type(error).__name__
+    wrong = DataError(f"DataLoader: {name} came out of the data set, collate_fn, sampler, pin_memory or worker_init_fn"
+                      + "".join("\n" + note for note in getattr(error, "__notes__", ())), expected="batches to the end: "
+                      "only the iterator of an IterableDataset or sampler says where that is", got=repr(error),
+                      fix="next(it, None) does not raise at the end of `it`; or catch it where it is raised")
+    wrong.__cause__ = error
+    return wrong

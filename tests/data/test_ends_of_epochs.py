@@ -1,0 +1,165 @@
+"""Law: an epoch ends where its sampler or iterable data set ends, and nowhere else. StopIteration, GeneratorExit and the
+like that come out of a user's function are errors, with and without workers: as an end they would drop batches silently."""
+import numpy as np
+import pytest
+
+from flowedu.errors import DataError
+from flowedu.utils.data import DataLoader, Dataset, IterableDataset
+
+SIGNALS = StopIteration, StopAsyncIteration, GeneratorExit
+
+
+class Items(Dataset):
+    """0 to 5; at 3 it calls `f`."""
+
+    def __init__(self, f=None):
+        self.f = f
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        if i == 3 and self.f is not None:
+            self.f()
+        return i
+
+
+class Many(Items):
+    def __getitems__(self, indices):
+        return [self[i] for i in indices]
+
+
+class Stream(IterableDataset):
+    def __init__(self, begin=None):
+        self.begin = begin
+
+    def __iter__(self):
+        return self.begin() if self.begin else iter(range(6))
+
+
+class Pinned:
+    def pin_memory(self):
+        dry()
+
+
+class Travelling:
+    """Unpickled in the main process it calls `dry`."""
+
+    def __reduce__(self):
+        return dry, ()
+
+
+class Order:
+    def __init__(self, f):
+        self.f = f
+
+    def __iter__(self):
+        return self.f()
+
+    def __len__(self):
+        return 6
+
+
+def dry():
+    return next(iter([]))
+
+
+def raiser(kind):
+    def f(*args):
+        raise kind("planted")
+    return f
+
+
+def late(f):
+    """A collate_fn that calls f at the batch of item 2."""
+    return lambda items: f() if 2 in (items if isinstance(items, list) else [items]) else items
+
+
+PLACES = {
+    "an item": lambda f, n: DataLoader(Items(f), 2, num_workers=n),
+    "an item without batches": lambda f, n: DataLoader(Items(f), None, num_workers=n),
+    "items": lambda f, n: DataLoader(Many(f), 2, num_workers=n),
+    "collate_fn": lambda f, n: DataLoader(Items(), 2, collate_fn=late(f), num_workers=n),
+    "collate_fn without batches": lambda f, n: DataLoader(Items(), None, collate_fn=late(f), num_workers=n),
+    "collate_fn of a stream": lambda f, n: DataLoader(Stream(), 2, collate_fn=late(f), num_workers=n),
+    "collate_fn of a stream without batches": lambda f, n: DataLoader(Stream(), None, collate_fn=late(f), num_workers=n),
+    "the beginning of a stream": lambda f, n: DataLoader(Stream(f), 2, num_workers=n),
+    "the beginning of a sampler": lambda f, n: DataLoader(Items(), None, sampler=Order(f), num_workers=n),
+}
+
+
+def told(call, kind):
+    """The call raises a RuntimeError (flowedu's own) that has the kind's name and the error as its cause."""
+    with pytest.raises(DataError, match=kind.__name__) as e:
+        call()
+    assert isinstance(e.value, RuntimeError) and isinstance(e.value.__cause__, kind) and e.value.fix
+    return str(e.value)
+
+
+@pytest.mark.parametrize("kind", SIGNALS)
+@pytest.mark.parametrize("place", PLACES)
+def test_without_workers(place, kind):
+    told(lambda: list(PLACES[place](raiser(kind), 0)), kind)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_with_workers(place):
+    for kind in {StopIteration, SIGNALS[len(place) % 3]}:
+        text = told(lambda kind=kind: list(PLACES[place](raiser(kind), 2)), kind)
+        if place != "the beginning of a sampler":                # that runs here
+            assert "worker process" in text and "planted" in text and "raiser" in text, "the worker's traceback"
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_dry_iterator(workers):
+    """next() on an iterator that has no more: the report this law comes from."""
+    told(lambda: list(DataLoader(Items(dry), 2, num_workers=workers)), StopIteration)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", SIGNALS)
+def test_a_sampler_behind_batches(kind, workers):
+    """BatchSampler is a generator, out of which Python lets no StopIteration."""
+    with pytest.raises(RuntimeError, match=kind.__name__) as e:
+        list(DataLoader(Items(), 2, sampler=Order(raiser(kind)), num_workers=workers))
+    assert isinstance(e.value.__cause__, kind)
+
+
+@pytest.mark.parametrize("kind", SIGNALS)
+def test_worker_init_fn(kind):
+    assert "worker process" in told(lambda: list(DataLoader(Items(), 2, num_workers=2, worker_init_fn=raiser(kind))), kind)
+
+
+def test_what_the_main_process_calls():
+    """pin_memory of a batch's objects, and what a pickle calls."""
+    loader = DataLoader(Items(), 2, num_workers=1, collate_fn=lambda items: Pinned())
+    loader.pin_memory = True                                     # without a GPU it is not asked for
+    told(lambda: list(loader), StopIteration)
+    loader = DataLoader(Items(), 2, num_workers=1, collate_fn=lambda items: Travelling())
+    told(lambda: list(loader), StopIteration)
+
+
+def test_the_other_batches_can_still_be_had():
+    it = iter(DataLoader(Items(raiser(StopIteration)), 1, num_workers=2))
+    assert [next(it).item() for _ in range(3)] == [0, 1, 2]
+    told(lambda: next(it), StopIteration)
+    assert [x.item() for x in it] == [4, 5]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_what_ends_a_program_does(kind):
+    """As itself; a worker that it ends is reported."""
+    with pytest.raises(kind):
+        list(DataLoader(Items(raiser(kind)), 2))
+    with pytest.raises(RuntimeError, match="worker"):
+        list(DataLoader(Items(raiser(kind)), 2, num_workers=2))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("size", [None, 1, 4])
+def test_real_ends_stay_ends(workers, size):
+    def batches(dataset):
+        return sorted(np.concatenate([np.ravel(b) for b in DataLoader(dataset, size, num_workers=workers)]))
+    assert batches(Items()) == list(range(6))
+    assert batches(Stream()) == sorted(list(range(6)) * max(workers, 1))
+    assert list(DataLoader(Stream(lambda: iter([])), size, num_workers=workers)) == []
