@@ -179,6 +179,7 @@ OURS += ["(p + 1).arccosh()", "u.arccos()", "(a * 4).relu6()", "m.log_sigmoid(a)
     "m.equal(i, 1 * i)", "a.equal(c)", "m.concatenate([a, b], 1)", "m.row_stack([a, b])", "m.divide(a, p)",
     "m.multiply(a, b)", "m.subtract(a, b)", "m.ger(c, v)", "m.vdot(c, c)", "m.swapdims(B, 0, 2) # view",
     "m.arctan2(a, b)", "k.bitwise_right_shift(1)", "m.bitwise_xor(i, k)", "m.ge(a, b)", "m.gt(i, k)", "m.le(a, 0.5)",
-    "m.lt(a, b)", "m.less(i, k)", "m.greater_equal(i, k)", "m.not_equal(i, k)", "m.broadcast_shapes((3, 1), (4,))"]
+    "m.lt(a, b)", "m.less(i, k)", "m.greater_equal(i, k)", "m.not_equal(i, k)", "m.broadcast_shapes((3, 1), (4,))",
+    "i8 < 1000", "u8 > -1", "i32 != 2 ** 40"]
 
 EVERY = UNARY + BINARY + REDUCE + SHAPE + LINEAR + SEARCH + INDEX + ADVANCED + MASKS + OPTIONS

@@ -104,7 +104,6 @@ m.where(q, a, h)
 m.clamp(i, 0.5, 2)
 m.clamp(a, p, p + 1)
 m.clamp(i, k)
-m.clamp(u8, -1, 4)
 m.isin(i, m.tensor([1, 2]), invert=True)
 m.isin(3, i)
 m.searchsorted(c.sort().values, 0.3)
@@ -278,7 +277,6 @@ a == c
 i == 2.0
 u8 == -1
 u8 > 300
-i8 < 1000
 m.quantile(n1, 0.5, dim=1) # values
 m.quantile(a, 0.25, 0, True)
 m.quantile(m.tensor([1.0, 2.0, float('inf')], dtype=m.float64), 0.5)

@@ -46,6 +46,8 @@ def test_a_tensor_and_a_number(name, number):
                     theirs = g(of(torch, name, shape), number)
                 except (RuntimeError, TypeError, NotImplementedError):
                     continue                          # PyTorch has no kernel for it
+                if (name, number) == ("uint8", -1) and f in (operator.floordiv, operator.mod):
+                    continue                          # where PyTorch counts with 255: test_numbers.py
                 ours = g(of(flow, name, shape), number)
                 same_dtype(ours, theirs)
 

@@ -101,7 +101,20 @@ def _made(data, kind, copy):
     elif a.dtype.kind not in "biuf":
         raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type", got=repr(data)[:60],
                          expected="numbers", fix="pass numbers")
+    if not isinstance(data, np.ndarray):                 # an array is converted, as x.to(kind) is
+        check_range("tensor", kind, *(() if not a.size else (a.min().item(), a.max().item())))
     return copied(a, kind)
+
+
+def check_range(what: str, kind, *numbers) -> None:
+    """Raise DTypeError for numbers whose whole part a whole-number dtype does not hold: 300 for uint8, NaN for int64."""
+    if kind.is_floating_point or kind is dt.bool_ or kind.code < 0:
+        return
+    low, high = kind.limits
+    for x in numbers:
+        if not (low <= x if isinstance(x, int) else low - 1 < x) or not x < high + 1:
+            raise DTypeError(f"{what}: value cannot be converted to type {kind.name} without overflow", got=repr(x)[:40],
+                             expected=f"numbers in [{low}, {high}]", fix="dtype=flow.int64, say, or a floating one")
 
 
 def _holds_tensors(data, depth: int = 0) -> bool:
@@ -234,6 +247,8 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad: b
         if kind is dt.int64 and stride:
             n = builtins.max(-(-(int(end) - begin) // stride), 0)
         start, step, whole = begin, stride, True
+    if n:
+        check_range("arange", kind, start, start + (n - 1) * step)
     if whole and kind.code in (0, 1, 2, 3):
         t = _RANGE.call((), (start, step, n, kind))
     else:
@@ -250,6 +265,7 @@ def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, r
                             fix="steps=100, say")
     kind, places = _kind(dtype) or default_float(), _RANGE.call((), (0, 1, steps, dt.float64))
     if not kind.is_floating_point:
+        check_range("linspace", kind, start, end, float(start), float(end))
         start, end = int(start), int(end)
     width = (end - start) / builtins.max(steps - 1, 1)
     from flowedu.tensor.elementwise import where

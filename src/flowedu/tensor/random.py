@@ -15,7 +15,7 @@ from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedErr
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
-from flowedu.tensor.creation import finished, from_numpy, home, sizes, where
+from flowedu.tensor.creation import check_range, finished, from_numpy, home, sizes, where
 from flowedu.tensor.device import place_of
 from flowedu.tensor.devices import beside, made_on
 from flowedu.tensor.generator import default_generator, draw
@@ -83,6 +83,8 @@ def randint(low, high=None, size=None, *, generator=None, dtype=None, device=Non
     if size is None:
         raise ShapeError("randint: size is missing", expected="a tuple of sizes", got="None",
                          fix="flow.randint(0, 10, (2, 3))")
+    if dtype is not None and low < high:
+        check_range("randint", dt.as_dtype(dtype), low, high - 1)
     with made_on(place_of(device)):
         shape = sizes((size,) if isinstance(size, int) else (tuple(size),))
         y = integers_of(shape, low, high, _shared(placement, generator))
@@ -225,6 +227,8 @@ def random(self, low: int = 0, high: int | None = None, *, generator=None) -> Te
     if high is None:
         low, high = (0, low) if low else (0, {"bool": 2, "int8": 128, "uint8": 256, "float16": 2049, "bfloat16": 257,
                                               "float32": 1 << 24}.get(self.dtype.name, (1 << 31) - 1))
+    elif low < high:
+        check_range("random_", self.dtype, low, high - 1)
     return cast(integers_of(tuple(self.shape), low, high, generator), self.dtype)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import TensorBase
-from flowedu.core.ops.promote import REDUCING, cast, result_type, scalar
+from flowedu.core.ops.promote import REDUCING, cast, is_number, result_type, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, AxisError, DTypeError, LazyTensorError, ShapeError
@@ -168,9 +168,19 @@ def searchsorted(sorted_sequence, input, *, out_int32: bool = False, right: bool
     sorter: places (argsort's) that put an unsorted sequence in order."""
     if sorter is not None:
         sorted_sequence = _DIM_GATHER.call((sorted_sequence, sorter), (sorted_sequence.ndim - 1,))
+    right = right or side == "right"
+    if is_number(input) and not sorted_sequence.dtype.is_floating_point:
+        input, right = _whole(input, right, *sorted_sequence.dtype.limits)
     x = input if isinstance(input, TensorBase) else scalar(input, result_type(sorted_sequence, input))
-    y = _op("searchsorted")(sorted_sequence, x, right=right or side == "right")
+    y = _op("searchsorted")(sorted_sequence, x, right=right)
     return cast(y, dt.int32) if out_int32 else y
+
+
+def _whole(x, right: bool, low: int, high: int) -> tuple[int, bool]:
+    """(a whole number in [low, high], right) with the place of x, any number, among whole numbers; of NaN the end."""
+    if low <= x <= high:
+        return (math.floor if right else math.ceil)(x), right
+    return (low, False) if x < low else (high, True)
 
 
 def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False):

@@ -81,7 +81,15 @@ def of_test(f):
 
 
 def of_compare(f):
-    return lambda x, y: operate(f, x, y, out="bool")
+    """Of whole numbers and a Python number: as numbers are compared, whatever the dtype holds."""
+    def compare(x, y):
+        whole = all(category(z.kind) < 2 for z in (x, y) if isinstance(z, T))
+        if not whole or isinstance(x, T) and isinstance(y, T):
+            return operate(f, x, y, out="bool")
+        a, b = (z.a.astype(object) if isinstance(z, T) else z for z in (x, y))
+        return T(np.asarray(f(a, b), bool))
+
+    return compare
 
 
 def of_two(f):

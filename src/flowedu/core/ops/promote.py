@@ -11,6 +11,7 @@ wider one, their carrier, and come back: whole numbers wrap as in C, halves are 
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 
@@ -28,8 +29,9 @@ ELEMENTWISE = {**HALVES, "bool": dt.uint8}          # carriers of elementwise op
 COMPARING = HALVES                                  # of comparisons, which give bools
 REDUCING = {**HALVES, **_SMALL}                     # of everything else
 
-
 DIVIDING: set = set()                                # ops that have no answer for whole numbers divided by 0
+_WRAPPING = {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"}       # the same, wrapped before or after
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}        # a < b is b > a
 
 
 def default_float() -> dt.dtype:
@@ -93,28 +95,31 @@ def result_type(*operands) -> dt.dtype:
 
 
 # ---- numbers and other operands as tensors
-def scalar(value, dtype: dt.dtype):
-    """A 0-dim tensor of this dtype; a constant node while a graph is being built."""
+def _beyond(value: int, low: int, high: int, what: str) -> int:
+    """What stands for a number beyond the dtype in the op `what`: sums wrap anyway, a bound below all binds none."""
+    if what in _WRAPPING and -2 ** 63 <= value < 2 ** 64:
+        return (value - low) % (high - low + 1) + low
+    if what != ("maximum" if value < low else "minimum"):
+        raise OverflowError
+    return low if value < low else high
+
+
+def scalar(value, dtype: dt.dtype, what: str = "scalar"):
+    """A 0-dim tensor of this dtype, an operand of the op `what`; in a graph a constant node. Raises DTypeError for a number
+    that the dtype does not hold. (Of a fraction, whole numbers hold the whole part.)"""
     try:
-        if dtype in FLOATS:
-            if current_interpreter() is None:
-                return scalar_tensor(value, dtype)
-            value = float(value)
-        elif dtype.is_floating_point:
-            value = float(value)
-        elif dtype is dt.bool_:
-            value = bool(value)
-        else:
-            bits = 8 * dtype.bytes                       # whole numbers wrap as in C
-            value = int(value) & ((1 << bits) - 1)
-            if dtype.is_signed and value >> (bits - 1):
-                value -= 1 << bits
+        if dtype in FLOATS and current_interpreter() is None:
+            return scalar_tensor(value, dtype)
+        value = (float if dtype.is_floating_point else bool if dtype is dt.bool_ else int)(value)
+        low, high = dtype.limits
+        if not (low <= value <= high or dtype.is_floating_point):
+            value = _beyond(value, low, high, what)
         if current_interpreter() is None:
             return scalar_tensor(value, dtype)
         return REGISTRY["constant"].call((), ((), value, dtype))
     except (OverflowError, ValueError) as e:
-        raise DTypeError(f"value cannot be converted to type {dtype.name} without overflow", got=f"{value!r}"[:40],
-                         expected=f"a number of {dtype.name}", fix="convert the tensor: x.double()") from e
+        raise DTypeError(f"{what}: value cannot be converted to type {dtype.name} without overflow", got=f"{value!r}"[:40],
+                         expected=f"a number of {dtype.name}", fix="convert the tensor: x.double() or x.long()") from e
 
 
 def cast(x, dtype: dt.dtype):
@@ -137,7 +142,9 @@ def as_tensors(what: str, a, b, dtype: dt.dtype | None = None):
             return None
     if dtype is None:
         dtype = a.dtype if one and two and a.dtype is b.dtype else result_type(a, b)
-    return cast(a, dtype) if one else scalar(a, dtype), cast(b, dtype) if two else scalar(b, dtype)
+        dtype = default_float() if what == "div" and not dtype.is_floating_point else dtype
+    return (cast(a, dtype) if one else scalar(a, dtype, "mul" if what == "pow" else what),     # a base wraps as products do
+            cast(b, dtype) if two else scalar(b, dtype, what))
 
 
 def with_scalars(inputs: tuple) -> tuple:
@@ -176,14 +183,12 @@ def operate(op, a, b):
         dtype = a.dtype
         if dtype in FLOATS or (dtype in NUMBERS and kind is int and op is not REGISTRY["div"] and (
                 b or op not in DIVIDING)):
-            return op.call((a, scalar(b, dtype)), ())
+            return op.call((a, scalar(b, dtype, op.name)), ())
     elif isinstance(b, TensorBase) and (type(a) is float or type(a) is int) and b.dtype in FLOATS:
         return op.call((scalar(a, b.dtype), b), ())
     pair = as_tensors(op.name, a, b)
     if pair is None:
         return foreign(op.name, a, b)
-    if not pair[0].dtype.is_floating_point and op is REGISTRY["div"]:
-        pair = as_tensors(op.name, a, b, default_float())      # from the operands: 256 as a uint8 would be 0
     a, b = pair
     if not a.dtype.is_floating_point and op in DIVIDING:
         _no_zeros(op, b)
@@ -201,15 +206,34 @@ def _no_zeros(op, divisor) -> None:
 
 
 def compare(op, a, b):
-    """A comparison: bools. NotImplemented for foreign types."""
+    """A comparison, as of numbers without bounds: bools. NotImplemented for foreign types."""
     if isinstance(a, TensorBase):
         if isinstance(b, TensorBase):
             if a.dtype is b.dtype:
                 return run(op, (a, b), (), COMPARING)
         elif (type(b) is float or type(b) is int) and a.dtype in FLOATS:
             return op.call((a, scalar(b, a.dtype)), ())
-    pair = as_tensors(op.name, a, b)
+    a, b = (x.item() if isinstance(x, np.generic) or isinstance(x, np.ndarray) and not x.ndim else x for x in (a, b))
+    if is_value(b) and is_number(a):
+        return compare(REGISTRY[_MIRRORED.get(op.name, op.name)], b, a)
+    whole = is_value(a) and not a.dtype.is_floating_point
+    if whole and is_number(b):
+        return _against(op, a, b)
+    whole = whole and is_value(b) and not b.dtype.is_floating_point                         # a 0-dim tensor counts here
+    pair = as_tensors(op.name, a, b, promote(a.dtype, b.dtype) if whole else None)
     return NotImplemented if pair is None else run(op, pair, (), COMPARING)
+
+
+def _against(op, a, number):
+    """A comparison of whole numbers with one that may be a fraction, or beyond their dtype."""
+    name, (low, high) = op.name, a.dtype.limits
+    number = number if name in _MIRRORED else bool(number)                 # else of truths
+    if low <= number <= high:
+        n = math.ceil(number) if name in ("lt", "ge") else math.floor(number)
+        if n == number or name not in ("eq", "ne"):
+            return run(op, (a, scalar(n, a.dtype)), (), COMPARING)
+    holds = name == "ne" or number > high and name in ("lt", "le") or number < low and name in ("gt", "ge")
+    return run(REGISTRY["eq" if holds else "ne"], (a, a), (), COMPARING)
 
 
 def order(op, a, b):

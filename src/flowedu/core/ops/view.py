@@ -147,12 +147,11 @@ cast = define(
     grad={"x": lambda dy, x_dtype: cast(dy, dtype=x_dtype)})
 def check_number(what: str, value, dtype) -> None:
     """Raise unless an integer dtype has this number: 1.5 is not silently 1, nor 300 an int8."""
-    bits = 8 * dtype.bytes - dtype.is_signed
-    if not dtype.is_floating_point and bits > 0 and not (
-            -2 ** bits * dtype.is_signed <= value < 2 ** bits and value == int(value)):
+    low, high = dtype.limits
+    if not dtype.is_floating_point and low < high and not (low <= value <= high and value == int(value)):
         whole = isfinite(value) and value == int(value)
-        raise DTypeError(f"{what}: {value!r} is not a number of {dtype.name}", got=repr(value), expected=
-                         f"integers in [{-2 ** bits * dtype.is_signed}, {2 ** bits - 1}]",
+        raise DTypeError(f"{what}: {value!r} is not a number of {dtype.name}", got=repr(value),
+                         expected=f"integers in [{low}, {high}]",
                          fix=f"use flow.{'int64' if whole else 'float32'}: flow.cast converts a blob")
 
 

@@ -14,10 +14,10 @@ class dtype:
     """One element type.
 
     Attributes: name; code, as in _kernels/core/abi.h (-1: no kernels); numpy, or None where NumPy has no such type
-    (bfloat16, record and tensor_buffer); bytes; is_floating_point; is_signed; is_complex, which is False.
+    (bfloat16, record and tensor_buffer); bytes; is_floating_point; is_signed; is_complex, False; limits: of whole numbers.
     """
 
-    __slots__ = ("bytes", "code", "is_complex", "is_floating_point", "is_signed", "name", "numpy")
+    __slots__ = ("bytes", "code", "is_complex", "is_floating_point", "is_signed", "limits", "name", "numpy")
 
     def __init__(self, name: str, code: int, numpy: type | None, bytes: int = 0):
         self.name, self.code = name, code
@@ -25,6 +25,8 @@ class dtype:
         self.bytes = bytes if self.numpy is None else self.numpy.itemsize
         self.is_floating_point, self.is_complex = "float" in name, False
         self.is_signed = self.is_floating_point or name in ("int8", "int32", "int64", "char")
+        bits = 1 if name == "bool" else 8 * self.bytes - self.is_signed
+        self.limits = -2 ** bits * self.is_signed, 2 ** bits - 1
 
     def __repr__(self) -> str:
         return f"flowedu.{self.name}"

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import cast, scalar
+from flowedu.core.ops.promote import cast
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total
 from flowedu.tensor import Tensor
+from flowedu.tensor import elementwise as E
 from flowedu.tensor.devices import made_with
 
 _r = REGISTRY
@@ -87,7 +88,7 @@ def _labels(what: str, target, shape: tuple, input):
 
 def _counted(labels, ignore_index: int, dtype):
     """1 for each label that counts, 0 for each that does not."""
-    return cast(_r["not_equal"].call((labels, scalar(ignore_index, labels.dtype)), ()), dtype)
+    return cast(E.ne(labels, ignore_index), dtype)         # of uint8 labels -100 names none
 
 
 def _no_such_class(what: str, e: KernelError, input, classes: int, ignore_index: int) -> OutOfRangeError:

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import cast, operate, scalar
+from flowedu.core.ops.promote import cast, operate
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.errors.once import inert
 from flowedu.nn.functional.common import check_tensor, reshaped
 from flowedu.tensor import Tensor, no_grad
+from flowedu.tensor import elementwise as E
 from flowedu.tensor.devices import made_with
 
 _r = REGISTRY
@@ -132,7 +133,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
                           got=f"weight {tuple(weight.shape)}", fix="a table with more rows, or other indices") from None
     if padding_idx is None or not y.requires_grad:
         return y
-    padding = _r["equal"].call((input, scalar(padding_idx % rows, input.dtype)), ())
+    padding = E.eq(input, padding_idx % rows)
     return _r["where"].call((reshaped(padding, (*input.shape, 1)), y.detach(), y), ())
 
 

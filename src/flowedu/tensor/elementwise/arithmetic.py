@@ -102,6 +102,7 @@ div.quick = true_divide.quick
 def pow(input, exponent):
     """input ** exponent. Whole numbers to a whole power stay whole; a negative whole exponent gives 0 (1 and -1 apart),
     and is an error as a Python number."""
+    exponent = exponent.item() if isinstance(exponent, np.generic) else exponent
     if type(exponent) in (int, float) and isinstance(input, TensorBase):
         whole = not input.dtype.is_floating_point
         if whole and type(exponent) is int and exponent < 0:
