@@ -59,7 +59,9 @@ INSIDES = {
 # the same for torch alone, before those above: names that flowedu has as OneFlow has them, with other arguments
 TORCHS = {
     "": f"{_HERE}.torch_top",
+    "linalg": f"{_HERE}.torch_linalg",
     "nn": f"{_HERE}.torch_nn",
+    "nn.functional": f"{_HERE}.torch_functional",
     "nn.parallel": f"{_HERE}.torch_parallel",
     "nn.parallel.data_parallel": f"{_HERE}.torch_nn",
     "nn.parallel.distributed": f"{_HERE}.torch_parallel",
