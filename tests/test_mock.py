@@ -21,7 +21,15 @@ SAME = ["", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim
         "autograd", "cuda", "linalg"]
 # names that have the arguments of torch under its name: tests/test_mock_torch.py
 KINDS = tuple(f"{kind}Tensor" for kind in "Float Double Half BFloat16 Int Long Char Byte Bool".split())
-OTHER = {("torch", ""): {"load", "save", *KINDS}, ("torch", "optim.lr_scheduler"): {
+OTHER = {("torch", ""): {
+    *KINDS, "load", "save", "range", "argsort", "argwhere", "clamp", "clip", "concat", "diag", "eye", "flatten", "gather",
+    "masked_fill", "matmul", "nonzero", "ones", "ones_like", "reshape", "sort", "squeeze", "stack", "swapaxes", "transpose",
+    "tril", "triu", "where", "zeros", "zeros_like"},
+    ("torch", "linalg"): {"cross", "diagonal", "matmul"}, ("torch", "nn.functional"): {
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
+    "hinge_embedding_loss", "kl_div", "l1_loss", "log_softmax", "margin_ranking_loss", "mse_loss",
+    "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "softmax",
+    "softmin"}, ("torch", "optim.lr_scheduler"): {
     "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LRScheduler", "LambdaLR",
     "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR", "SequentialLR", "StepLR"}}
 

@@ -23,9 +23,13 @@ _UNEXPECTED = re.compile(r"(?:([\w.<>]+)\(\) )?got an unexpected keyword argumen
 
 def explained(function, args: list, kwargs: dict, error: Exception) -> FlowError | None:
     """What to raise instead of `error`, raised by function(*args, **kwargs); None: `error` itself."""
-    caller = sys._getframe(1)
-    if ours(caller):                                     # the function that the user called will say it
+    if ours(sys._getframe(1)):                           # the function that the user called will say it
         return None
+    return reworded(function, args, kwargs, error)
+
+
+def reworded(function, args: list, kwargs: dict, error: Exception) -> FlowError | None:
+    """`explained`, whoever called the function."""
     name = _name(function, args)
     good = isinstance(error, FlowError) and error.expected and not isinstance(error, NotATensorError)
     if good or not _inside(error):

@@ -8,7 +8,7 @@ A name may have an older meaning, too. Then the skin has a `choice` (oneflow04/n
 a call means, unless a tensor in front and nothing unusual behind it say that already.
 """
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_XDECREF
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 
 from flowedu.core.ops.dispatch cimport OpBase, TensorBase
 
@@ -37,6 +37,7 @@ cdef extern from "Python.h":
     int PyException_SetTraceback(PyObject *, PyObject *) noexcept
 
 cdef object explain = None           # explain(function, args, kwargs, error): what to raise instead, or None
+cdef object translate = None         # translate(function, args, kwargs): (the answer,) of a call that did not fit, or None
 
 
 cdef class PublicFunction:
@@ -102,6 +103,13 @@ def register_explainer(f) -> None:
     explain = f
 
 
+def register_translator(f) -> None:
+    """f(function, args, kwargs): a tuple of what a call is answered that does not fit the function's signature; None: it is
+    an error. None instead of f: every such call is (mock/translate.py has one for programs of another library)."""
+    global translate
+    translate = f
+
+
 cdef object answer(PublicFunction self, PyObject **args):
     return self.op.call((<object>args[0],) if self.inputs == 1 else (<object>args[0], <object>args[1]), self.op.defaults)
 
@@ -132,7 +140,7 @@ cdef PyObject *call(PyObject *callable, PyObject **args, size_t nargsf, PyObject
     else:
         result = PyObject_Vectorcall(<PyObject *>self.function, args, nargsf, names)
     if result == NULL and (PyErr_ExceptionMatches(TypeError) or PyErr_ExceptionMatches(AttributeError)):
-        reword(self, args, n, names)
+        result = reword(self, args, n, names)
     return result
 
 
@@ -166,26 +174,33 @@ cdef inline bint no_odd_items(x) noexcept:
     return len(x) > 0
 
 
-cdef void reword(PublicFunction self, PyObject **args, size_t n, PyObject *names) noexcept:
-    """Put what `explain` says in place of the error that is set."""
+cdef PyObject *reword(PublicFunction self, PyObject **args, size_t n, PyObject *names) noexcept:
+    """Put what `explain` says in place of the error that is set; NULL. Or the answer, where the call can be translated."""
     cdef PyObject *kind
     cdef PyObject *error
     cdef PyObject *trace
-    better = None
+    better = answered = None
     PyErr_Fetch(&kind, &error, &trace)
     PyErr_NormalizeException(&kind, &error, &trace)
     if trace != NULL:
         PyException_SetTraceback(error, trace)
     try:
         given, keywords = told(args, n, names)
-        better = explain(self, list(given), keywords, <object>error)
+        if translate is not None and isinstance(<object>error, TypeError):
+            answered = translate(self, given, keywords)
+        if answered is None:
+            better = explain(self, list(given), keywords, <object>error)
     except Exception as worse:
         worse.__context__ = <object>error
         better = worse
-    if better is None:
+    if better is None and answered is None:
         PyErr_Restore(kind, error, trace)
-    else:
+        return NULL
+    Py_XDECREF(kind)
+    Py_XDECREF(error)
+    Py_XDECREF(trace)
+    if better is not None:
         PyErr_SetObject(type(better), better)
-        Py_XDECREF(kind)
-        Py_XDECREF(error)
-        Py_XDECREF(trace)
+        return NULL
+    Py_INCREF(answered[0])
+    return <PyObject *>answered[0]

@@ -20,9 +20,11 @@ import atexit
 import sys
 import types
 
+from flowedu.calls.function import register_translator
 from flowedu.errors import ArgumentError
 from flowedu.mock.modules import MISSING, Finder, wanted
 from flowedu.mock.names import WITH
+from flowedu.mock.translate import translated
 
 NAMES = tuple(WITH)
 _enabled: list[Mocking] = []
@@ -41,6 +43,7 @@ class Mocking:
         self.before = {path: sys.modules.pop(path) for path in _below(self.names)}
         sys.meta_path.insert(0, self.finder)
         self.on = True
+        _translate()
         return self
 
     def stop(self) -> None:
@@ -53,6 +56,7 @@ class Mocking:
         for path in _below(self.names):
             del sys.modules[path]
         sys.modules.update(self.before)
+        _translate()
 
     def __enter__(self) -> Mocking:
         return self
@@ -63,6 +67,11 @@ class Mocking:
 
 def _below(names: tuple[str, ...]) -> list[str]:
     return [path for path in sys.modules if path.partition(".")[0] in names]
+
+
+def _translate() -> None:
+    """While torch is stood in for, a call that does not fit may be one of PyTorch's (mock/translate.py)."""
+    register_translator(translated if any(m.on and "torch" in m.names for m in _enabled) else None)
 
 
 def enable(*names: str) -> Mocking:

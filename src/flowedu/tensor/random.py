@@ -78,8 +78,10 @@ def randn(*size, generator=None, dtype=None, device=None, requires_grad: bool = 
 def randint(low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
             placement=None, sbp=None) -> Tensor:
     """Whole numbers in [low, high), int64 unless dtype says otherwise: randint(10, (2, 3)), randint(1, 7, (2, 3))."""
-    if size is None:                                      # randint(high, size)
-        low, high, size = (0, low, high) if isinstance(high, (tuple, list)) else (low, high, None)
+    if size is None and isinstance(high, (tuple, list)):  # randint(high, size)
+        low, high, size = 0, low, high
+    elif high is None:                                    # randint(high, size=size)
+        low, high = 0, low
     if size is None:
         raise ShapeError("randint: size is missing", expected="a tuple of sizes", got="None",
                          fix="flow.randint(0, 10, (2, 3))")

@@ -7,12 +7,17 @@ def script(obj, *args, **kwargs):
     return obj
 
 
-def ignore(obj=None, drop: bool = False, **kwargs):
-    """obj; without one, a decorator that returns it."""
-    return obj if obj is not None and not isinstance(obj, bool) else lambda f: f
+def ignore(drop=False, **kwargs):
+    """What is decorated; without it (drop is no function), a decorator that returns it."""
+    return drop if callable(drop) else lambda f: f
 
 
-unused = export = _script_if_tracing = script_if_tracing = _overload = _overload_method = script
+def unused(fn):
+    """fn."""
+    return fn
+
+
+export = _script_if_tracing = script_if_tracing = _overload = _overload_method = unused
 
 
 def is_scripting() -> bool:
@@ -23,7 +28,7 @@ def is_scripting() -> bool:
 is_tracing = is_scripting
 
 
-def trace(func, example_inputs=None, **kwargs):
+def trace(func, example_inputs=None, *args, **kwargs):
     """func: nothing is recorded. flow.nn.Graph records a network."""
     return func
 
@@ -43,4 +48,11 @@ class ScriptFunction:
     """Nothing is an instance of it."""
 
 
-Attribute = annotate = lambda value, kind=None: value
+def annotate(the_type, the_value):
+    """the_value."""
+    return the_value
+
+
+def Attribute(value, type):  # noqa: N802
+    """value."""
+    return value

@@ -1,7 +1,10 @@
-"""load and save with PyTorch's arguments: the second of load is where to, not which rank reads.
-Kinds of tensors by their names."""
+"""What is PyTorch's at the top of torch: load and save with its arguments (the second of load is where to, not which
+rank reads), range with its end, and of the names that OneFlow 0.4 had for blobs with other arguments (oneflow04/names.py)
+the tensors' function alone. Kinds of tensors by their names.
+"""
 from __future__ import annotations
 
+import math
 import os
 import types
 from typing import IO, Any
@@ -10,6 +13,32 @@ import flowedu as flow
 from flowedu.mock.insides.torch_tensors import *  # noqa: F403
 from flowedu.saving import saver_for
 from flowedu.saving.packed import pack_file
+from flowedu.tensor.creation import eye, ones, ones_like, zeros, zeros_like  # noqa: F401
+from flowedu.tensor.elementwise import clamp, clip, where  # noqa: F401
+from flowedu.tensor.joining import cat as concat  # noqa: F401
+from flowedu.tensor.joining import diag, stack, tril, triu  # noqa: F401
+from flowedu.tensor.linear import matmul  # noqa: F401
+from flowedu.tensor.scatters import gather, masked_fill  # noqa: F401
+from flowedu.tensor.search import argsort, argwhere, nonzero, sort  # noqa: F401
+from flowedu.tensor.shapes import flatten, reshape, squeeze, swapaxes, transpose  # noqa: F401
+
+
+def range(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> flow.Tensor:  # noqa: A001
+    """start, start + step ... up to end, which is among them: float32 unless dtype says otherwise. range(end): from 0."""
+    start, end = (0, start) if end is None else (start, end)
+    count = math.floor((end - start) / step) + 1
+    y = flow.arange(max(count, 0), dtype=flow.float64, device=device) * step + start
+    return y.to(flow.get_default_dtype() if dtype is None else dtype).requires_grad_(requires_grad)
+
+
+class layout:  # noqa: N801
+    """How a tensor's elements lie: there is `strided` alone."""
+
+    def __repr__(self) -> str:
+        return "torch.strided"
+
+
+strided = layout()
 
 
 def save(obj: Any, f: str | os.PathLike | IO[bytes], pickle_module=None, pickle_protocol: int = 2,

@@ -1,0 +1,181 @@
+"""Where a name of flowedu's has other arguments than PyTorch's of the same name: data for mock/translate.py, which lets a
+program's call mean what it means in PyTorch; for tests/test_mock_signatures.py, which compares every name with PyTorch's
+own signature and finds in these tables what differs; and for the page "From PyTorch" of the book.
+
+Names are those below `torch`; "Tensor.x" is a method. Of a name's last part only is known who was called (`linalg.norm` is
+"norm"), so that no two names of one last part may have different rows.
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+ANY: Any = "any"
+
+
+class Idle(NamedTuple):
+    """An argument of PyTorch's that flowedu's function lacks.
+
+    values: with which it changes no number and is left out (ANY: with all); fix: what to write where it has another value.
+    """
+
+    names: str                       # "*": of whatever has no argument of that name
+    argument: str
+    values: Any
+    why: str
+    fix: str = ""
+
+
+class Other(NamedTuple):
+    """What stays different: who reads the page knows it. silent: whether a program can get other numbers without a word."""
+
+    names: str
+    argument: str
+    ours: str
+    theirs: str
+    why: str
+    silent: bool = False
+
+
+# {names: {PyTorch's argument: flowedu's}}; "*" for a name: all that have flowedu's argument and not PyTorch's; for an
+# argument: by its place
+RENAMED: dict[str, dict[str, str]] = {
+    "*": {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"},   # NumPy's words
+    "max min Tensor.max Tensor.min": {"other": "dim"},
+    "atleast_1d atleast_2d atleast_3d": {"input": "*"},
+    "swapaxes Tensor.swapaxes": {"axis0": "dim0", "axis1": "dim1"},
+    "det inverse": {"input": "A"},
+    "linalg.norm linalg.matrix_norm": {"input": "A"},
+    "linalg.vector_norm": {"input": "x"},
+    "isin": {"test_element": "test_elements", "element": "elements"},
+    "scatter Tensor.scatter": {"value": "src"},
+    "split": {"tensor": "input"},
+    "Tensor.split": {"split_size": "split_size_or_sections"},
+    "tensor_split Tensor.tensor_split": {"sections": "indices_or_sections", "indices": "indices_or_sections",
+                                         "tensor_indices_or_sections": "indices_or_sections"},
+    "vdot Tensor.vdot": {"other": "tensor"},
+    "result_type": {"scalar": "*", "tensor": "*", "other": "*", "scalar1": "*", "scalar2": "*"},
+    "zeros ones empty rand randn Tensor.new_empty Tensor.new_ones Tensor.new_zeros": {"size": "*"},
+    "Tensor.view": {"size": "*", "dtype": "*"},
+    "arange": {"end": "start"},                          # one number only: where it ends
+    "randint randint_like": {"high": "low"},
+    "repeat_interleave": {"repeats": "input"},
+    "from_numpy": {"ndarray": "a"},
+    "from_dlpack": {"ext_tensor": "x"},
+    "set_num_threads": {"int": "n"},
+    "Generator.set_state": {"new_state": "state"},
+    "nn.Hardtanh": {"min_value": "min_val", "max_value": "max_val"},
+    "nn.ModuleList.pop": {"key": "index"},
+    "nn.Sequential.extend": {"sequential": "modules"},
+    "autograd.backward": {"grad_variables": "grad_tensors"},
+    "cuda.StreamContext cuda.set_stream cuda.stream": {"stream": "s"},
+}
+
+_SAME = "how it is computed, not what"
+_CASTS = "bfloat16 bool byte char cpu cuda double float half int long"
+IDLE = (
+    Idle("*", "layout", (None, "torch.strided"), "tensors are dense", "leave layout out"),
+    Idle("*", "pin_memory", ANY, "where memory lies"),
+    Idle("*", "foreach", ANY, _SAME),
+    Idle(" ".join(f"Tensor.{n}" for n in _CASTS.split()), "memory_format",
+         (None, "torch.preserve_format", "torch.contiguous_format"), "an order of memory that there is anyway",
+         ".contiguous(memory_format=...) behind it"),
+    Idle("Tensor.expand", "implicit", ANY, _SAME),
+    Idle("mm bmm addmm baddbmm Tensor.mm Tensor.bmm Tensor.addmm Tensor.baddbmm", "out_dtype", (None,),
+         "the result has the type of the inputs", "convert: torch.mm(a.to(dtype), b.to(dtype))"),
+    Idle("from_dlpack", "device", (None, "cpu"), "the memory of the other library is used where it lies",
+         "torch.from_dlpack(x).to(device)"),
+    Idle("from_dlpack", "copy", (None, False), "the memory of the other library is used", "torch.from_dlpack(x).clone()"),
+    Idle("linalg.matrix_norm", "dtype", (None,), "the type is the input's", "convert: A.to(dtype)"),
+    Idle("linalg.solve", "left", (True,), "A @ X = B", "torch.linalg.solve(A.mT, B.mT).mT"),
+    Idle("Tensor.numpy", "force", (False,), "a tensor that needs a gradient is refused", "x.detach().cpu().numpy()"),
+    Idle("save", "_disable_byteorder_record", ANY, "nothing is pickled"),
+    Idle("nn.Module.modules", "remove_duplicate", (True,), "each module is named once",
+         "[m for _, m in net.named_modules(remove_duplicate=False)]"),
+    Idle("nn.Embedding", "_freeze", (False,), "the weight is trained", "nn.Embedding.from_pretrained(weight, freeze=True)"),
+    Idle("nn.SyncBatchNorm", "process_group", (None,), "statistics are those of all ranks", "leave process_group out"),
+    Idle("nn.TransformerEncoder", "enable_nested_tensor", ANY, _SAME),
+    Idle("nn.TransformerEncoder", "mask_check", ANY, _SAME),
+    Idle("nn.functional.multi_head_attention_forward", "static_k", (None,), "keys are computed", "give them as key"),
+    Idle("nn.functional.multi_head_attention_forward", "static_v", (None,), "values are computed", "give them as value"),
+    Idle("nn.utils.rnn.pad_sequence", "padding_side", ("right",), "what is short is filled behind",
+         "turn them: torch.nn.utils.rnn.pad_sequence([x.flip(0) for x in xs]).flip(0), batch_first or not as before"),
+    *(Idle(" ".join(f"autograd.{n}" for n in names.split()), argument, values, "PyTorch's insides, or how it is checked",
+           f"leave {argument} out") for names, argument, values in (
+        ("gradcheck gradgradcheck", "check_undefined_grad", ANY), ("gradcheck gradgradcheck", "check_grad_dtypes", ANY),
+        ("gradcheck gradgradcheck", "check_batched_grad", ANY), ("gradcheck gradgradcheck", "fast_mode", ANY),
+        ("gradcheck gradgradcheck", "masked", (None, False)), ("gradcheck", "check_batched_forward_grad", ANY),
+        ("gradcheck", "check_forward_ad", (False,)), ("gradcheck", "check_backward_ad", (True,)),
+        ("gradgradcheck", "check_fwd_over_rev", (False,)), ("gradgradcheck", "check_rev_over_rev", (True,)),
+        ("gradgradcheck", "gen_non_contig_grad_outputs", ANY), ("gradgradcheck", "nondet_tol", ANY))),
+    Idle("autograd.functional.jacobian autograd.functional.hessian", "vectorize", ANY, _SAME),
+    Idle("autograd.functional.jacobian", "strategy", ANY, _SAME),
+    Idle("autograd.functional.hessian", "outer_jacobian_strategy", ANY, _SAME),
+    Idle("autograd.functional.hessian autograd.functional.jvp autograd.functional.vjp", "strict", (False,),
+         "what does not depend has gradient 0", "leave strict out"),
+    Idle("cuda.CUDAGraph", "keep_graph", ANY, _SAME),
+    Idle("cuda.CUDAGraph.capture_begin", "pool", (None,), "each graph has its own memory", "leave pool out"),
+    Idle("cuda.CUDAGraph.capture_begin cuda.graph", "capture_error_mode", ANY, _SAME),
+    Idle("cuda.CUDAGraph.capture_begin cuda.graph", "check_input_liveness", ANY, _SAME),
+    Idle("cuda.graph", "enable_annotations", ANY, _SAME),
+    Idle("cuda.Event", "external", ANY, _SAME),
+    Idle("distributed.barrier", "timeout", ANY, "a rank that is missing is noticed"),
+    Idle("distributed.broadcast", "group_src", (None,), "src counts among all ranks", "src=..."),
+    Idle("distributed.reduce", "group_dst", (None,), "dst counts among all ranks", "dst=..."),
+)
+
+# {names: PyTorch's arguments in their places}, where flowedu takes fewer by place
+PLACES: dict[str, str] = {
+    "norm": "input p dim keepdim out dtype",
+    "tensordot": "a b dims out",
+    "nn.functional.normalize": "input p dim eps out",
+    "nn.Embedding": "num_embeddings embedding_dim padding_idx max_norm norm_type scale_grad_by_freq sparse _weight _freeze "
+                    "device dtype",
+    "nn.Embedding.from_pretrained": "embeddings freeze padding_idx max_norm norm_type scale_grad_by_freq sparse",
+    "nn.SyncBatchNorm": "num_features eps momentum affine track_running_stats process_group device dtype",
+    "nn.Hardtanh": "min_val max_val inplace min_value max_value",
+    "nn.TransformerEncoder": "encoder_layer num_layers norm enable_nested_tensor mask_check",
+    "nn.init.kaiming_normal_ nn.init.kaiming_uniform_": "tensor a mode nonlinearity generator",
+    "nn.init.xavier_normal_ nn.init.xavier_uniform_": "tensor gain generator",
+    "nn.utils.clip_grad_norm_": "parameters max_norm norm_type error_if_nonfinite foreach",
+    "nn.utils.clip_grad_value_": "parameters clip_value foreach",
+    "nn.utils.get_total_norm": "tensors norm_type error_if_nonfinite foreach",
+    "nn.utils.rnn.pad_sequence": "sequences batch_first padding_value padding_side",
+    "autograd.backward": "tensors grad_tensors retain_graph create_graph grad_variables inputs",
+    "autograd.functional.jacobian": "func inputs create_graph strict vectorize strategy",
+    "autograd.functional.hessian": "func inputs create_graph strict vectorize outer_jacobian_strategy",
+    "autograd.functional.jvp autograd.functional.vjp": "func inputs v create_graph strict",
+}
+
+# names that are PyTorch's under its name, beside those of mock/names.py that come whole: what flowedu's has instead
+FACES = (
+    Other("argsort argwhere clamp clip concat diag eye flatten gather masked_fill matmul linalg.matmul nonzero ones "
+          "ones_like reshape sort squeeze stack swapaxes transpose tril triu where zeros zeros_like", "all",
+          "OneFlow 0.4's function of blobs too, where the arguments are its", "tensors only", "one name, two meanings"),
+    Other("nn.functional losses", "size_average, reduce", "not there: reduction comes at once",
+          "before reduction, the old words for it", "OneFlow 0.9 has left them out"),
+    Other("nn.functional.softmax log_softmax softmin", "_stacklevel", "not there", "before dtype", "by place only"),
+    Other("linalg.diagonal", "dim1, dim2", "0, 1", "-2, -1", "in flowedu it is torch.diagonal", True),
+    Other("linalg.cross", "dim", "None: the first axis of size 3", "-1", "in flowedu it is torch.cross", True),
+    Other("optim, optim.lr_scheduler", "defaults, places, clocks", "OneFlow's", "PyTorch's", "both are taught", True),
+    Other("load save onnx.export nn.parallel.DistributedDataParallel", "all", "OneFlow's", "PyTorch's", "other things"),
+)
+
+OTHERS = (
+    Other("nn.Module.state_dict", "keep_vars", "True: the parameters themselves", "False: detached tensors",
+          "OneFlow's; `+=` into one of them is an error until it is detached"),
+    Other("nn.PoissonNLLLoss.forward", "log_input, places", "input", "log_input", "by place they are the same"),
+    Other("nn.RMSNorm.forward", "x", "input", "x", "by place they are the same"),
+    Other("std var std_mean var_mean Tensor.std Tensor.var", "places", "dim, unbiased; a bool in dim's place is unbiased",
+          "two signatures", "each call means the same"),
+    Other("randint", "places", "(low, high, size), or (high, size)", "two signatures", "each call means the same"),
+    Other("nn.utils.rnn.PackedSequence", "batch_sizes", "must be given", "may be a pair's second",
+          "pack_padded_sequence makes it"),
+    Other("nn.functional.multi_head_attention_forward", "places", "no static_k, static_v before the last two",
+          "static_k, static_v", "give the last two by name"),
+    Other("backends.cudnn.flags", "places", "by name only", "by place", "settings of a library that is not used"),
+    Other("distributed.init_process_group", "places", "store and what follows by name, not read", "by place",
+          "ranks find each other as the launcher says"),
+    Other("nn.parallel.DistributedDataParallel",
+          "skip_all_reduce_unused_params, bucket_cap_mb_list, batched_grad_copy, forward_sync_buffers, places", "not there",
+          "options of 2.13", "how it is computed, not what"),
+)

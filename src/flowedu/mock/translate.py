@@ -1,0 +1,154 @@
+"""A call of a program for PyTorch that does not fit flowedu's function, and can mean something: the argument has another
+name here, changes nothing, comes by its place, or is `out=`. Only calls that would be errors come here; what fits is not
+looked at, and costs nothing. The tables are those of mock/differences.py.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+
+import flowedu as flow
+from flowedu.calls.explain import reworded
+from flowedu.errors import CallError, UnsupportedError, told_value
+from flowedu.mock.differences import ANY, IDLE, PLACES, RENAMED, Idle
+
+
+def _by_name(table: Mapping[str, object]) -> dict[str, object]:
+    return {_short(name): value for names, value in table.items() for name in names.split()}
+
+
+def _short(name: str) -> str:
+    """nn.functional.normalize -> normalize, nn.Embedding.from_pretrained -> Embedding.from_pretrained."""
+    parts = name.split(".")
+    return ".".join(parts[-2:] if len(parts) > 1 and parts[-2][0].isupper() else parts[-1:])
+
+
+_RENAMED, _PLACES = _by_name(RENAMED), _by_name(PLACES)
+_IDLE: dict[tuple[str, str], Idle] = {(_short(n), row.argument): row for row in IDLE for n in row.names.split()}
+
+
+def translated(function, args: tuple, kwargs: dict) -> tuple[object] | None:
+    """(what function(*args, **kwargs) is in PyTorch,); None: nothing is known of such a call.
+
+    function: the PublicFunction that was called and failed with a TypeError. UnsupportedError for an argument that changes
+    something and cannot be followed.
+    """
+    try:
+        signature = inspect.signature(function.function)
+    except (TypeError, ValueError):
+        return None
+    if _fits(signature, args, kwargs):                   # the error came from within
+        return None
+    parameters = signature.parameters
+    names, hidden = _names(function, args), int(function.owner is not None)
+    own, given = list(args), dict(kwargs)
+    _by_place(names, own, given, parameters, hidden)
+    _rename(names, own, given, parameters)
+    for argument in [k for k in given if k not in parameters]:
+        row = next((_IDLE[n, argument] for n in (*names, "*") if (n, argument) in _IDLE), None)
+        if row is not None:
+            _leave(names[0], row, given.pop(argument))
+    if "out" in given and "out" not in parameters and function.owner is None:
+        out = given.pop("out")
+        return (_call(function, own, given) if out is None else _into(out, function, own, given, parameters),)
+    return None if given.keys() == kwargs.keys() and len(own) == len(args) else (_call(function, own, given),)
+
+
+def _call(function, args: list, kwargs: dict):
+    try:
+        return function(*args, **kwargs)
+    except (TypeError, AttributeError) as e:
+        better = reworded(function, args, kwargs, e.with_traceback(e.__traceback__.tb_next))
+        if better is None:
+            raise
+    raise better
+
+
+def _fits(signature: inspect.Signature, args: tuple, kwargs: dict) -> bool:
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _names(function, args: tuple) -> list[str]:
+    """How the tables may call a function: of a method the class where it is written, too."""
+    if function.owner is None:
+        return [function.name]
+    kinds = type(args[0]).__mro__ if args and isinstance(args[0], function.owner) else (function.owner,)
+    last = "" if function.name in ("__init__", "__new__") else f".{function.name}"
+    return list(dict.fromkeys(("Tensor" if k.__name__ == "TensorBase" else k.__name__) + last for k in kinds))
+
+
+def _by_place(names: list[str], own: list, given: dict, parameters: Mapping, hidden: int) -> None:
+    """Arguments behind those that have a place here get PyTorch's names for their places."""
+    places = next((_PLACES[n].split() for n in names if n in _PLACES), None)
+    most = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
+    if places is not None and len(own) > most and len(own) - hidden <= len(places):
+        first = next(i for i, n in enumerate([*places, None]) if n != ([*parameters][hidden:] + [None] * 20)[i])
+        for name, value in zip(places[first:], own[hidden + first:]):
+            given.setdefault(name, value)
+        del own[hidden + first:]
+
+
+def _rename(names: list[str], own: list, given: dict, parameters: Mapping) -> None:
+    for name in (*names, "*"):
+        for theirs, ours in _RENAMED.get(name, {}).items():
+            taken = ours in given or ours in [*parameters][:len(own)]
+            known = name != "*" or ours in parameters and theirs not in parameters
+            if theirs in given and known and not taken:
+                value = given.pop(theirs)
+                if ours != "*":
+                    given[ours] = value
+                elif value is not None:
+                    own.append(value)
+
+
+def _leave(name: str, row: Idle, value) -> None:
+    """Nothing, where the argument changes nothing with this value."""
+    if row.values is not ANY and not any(value is v or type(value) is type(v) and value == v or repr(value) == v or
+                                         str(value).replace("flowedu.", "torch.") == v for v in row.values):
+        known = " or ".join(str(v) for v in row.values)
+        raise UnsupportedError(f"{name}: {row.argument} cannot be followed", expected=f"{row.argument}={known}: {row.why}",
+                               got=told_value(value), fix=row.fix)
+
+
+def _into(out, function: Callable, args: list, kwargs: dict, parameters: Mapping):
+    """out with the result in it. out: a tensor, or a tuple or list of as many as the function gives."""
+    values = [*args, *kwargs.values()]
+    values += [y for x in values if isinstance(x, (tuple, list)) for y in x]
+    tensors = [x for x in values if isinstance(x, flow.Tensor)]
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    for x in outs:
+        if not isinstance(x, flow.Tensor):
+            raise CallError(f"{function.name}: out is not a tensor", expected="a tensor", got=told_value(x),
+                            fix="out=torch.empty_like(...)")
+    if flow.is_grad_enabled() and any(x.requires_grad for x in (*tensors, *outs)):
+        raise UnsupportedError(f"{function.name}: with out= there is no gradient, and an argument requires one",
+                               expected="tensors that require none", got="requires_grad=True",
+                               fix="leave out= out, or call it under torch.no_grad()")
+    if not tensors and "dtype" in parameters:
+        kwargs.setdefault("dtype", outs[0].dtype)
+    result = _call(function, args, kwargs)
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    if len(results) != len(outs):
+        raise CallError(f"{function.name}: out must have as many tensors as the result", expected=str(len(results)),
+                        got=str(len(outs)), fix="out=(values, indices)" if len(results) == 2 else "out=tensor")
+    for x, y in zip(outs, results):
+        _put(function.name, x, y)
+    return out if len(outs) == 1 or not hasattr(result, "_fields") else type(result)(*outs)
+
+
+def _put(name: str, out, y) -> None:
+    if not flow.can_cast(y.dtype, out.dtype):
+        raise CallError(f"{name}: the result does not fit the type of out", expected=f"out of {y.dtype}",
+                        got=str(out.dtype), fix=f"out.to({y.dtype}) before")
+    if out.shape != y.shape:
+        if out.numel():
+            raise CallError(f"{name}: the result does not fit the shape of out", expected=f"out of shape {tuple(y.shape)}",
+                            got=str(tuple(out.shape)), fix=f"out=torch.empty{tuple(y.shape)}")
+        out.data = y.to(out.dtype)
+        return
+    with flow.no_grad():
+        out.copy_(y)
