@@ -208,6 +208,6 @@ def test_the_state_of_a_graph(make, states):
     assert list(state)[:2] == ["model", "loss_fn"] and not state["loss_fn"]
     assert list(state["model"]) == ["scale", "fc1.weight", "fc1.bias", "bn.weight", "bn.bias", "bn.running_mean",
                                     "bn.running_var", "bn.num_batches_tracked"]
-    assert state["model"]["bn.num_batches_tracked"].item() == 0           # does not advance in graphs
+    assert state["model"]["bn.num_batches_tracked"].item() == 1
     assert set(list(state)[2:]) == {"System-Train-TrainStep", *(f"model.{p}-{s}" for s in states for p in (
         "fc1.weight", "fc1.bias", "bn.weight", "bn.bias"))}

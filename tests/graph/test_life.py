@@ -175,14 +175,16 @@ def test_parameters_that_are_not_contiguous():
     same(a, b)
 
 
-def test_modes_are_frozen_when_build_runs():
+def test_a_new_mode_is_a_new_trace(capsys):
     model, x = nn.Dropout(0.5), flow.ones(200)
     g = graph(lambda self, x: self.model(x), model=model)
-    first = g(x).numpy()
-    model.eval()
-    second = g(x).numpy()
+    first, second = g(x).numpy(), g(x).numpy()
     assert set(np.unique(first)) == set(np.unique(second)) == {0.0, 2.0} and (first != second).any()
-    assert np.array_equal(graph(lambda self, x: self.model(x), model=model)(x).numpy(), x.numpy())
+    assert not capsys.readouterr().err
+    model.eval()
+    assert np.array_equal(g(x).numpy(), x.numpy())
+    why = "build is traced again, for model.training was True and is False"
+    assert capsys.readouterr().err == f"nn.Graph {g.name}: {why}\n"
 
 
 def test_graph_in_graph_is_told():

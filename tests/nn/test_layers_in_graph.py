@@ -52,8 +52,7 @@ def test_forward(case, train):
     for a, b in zip(flat(got), flat(want), strict=True):
         np.testing.assert_allclose(a.numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-10)
     for key, value in state(module).items():
-        if not key.endswith("num_batches_tracked"):      # advances eagerly only, as in OneFlow
-            np.testing.assert_allclose(after[key], value, rtol=1e-9, atol=1e-12, err_msg=key)
+        np.testing.assert_allclose(after[key], value, rtol=1e-9, atol=1e-12, err_msg=key)
 
 
 NETWORKS = {
@@ -100,5 +99,4 @@ def test_training(name, loss):
         optimizer.step()
         np.testing.assert_allclose(got.numpy(), value.detach().numpy(), rtol=1e-8)
     for key, value in state(eager).items():
-        if not key.endswith("num_batches_tracked"):
-            np.testing.assert_allclose(state(traced)[key], value, rtol=1e-7, atol=1e-10, err_msg=key)
+        np.testing.assert_allclose(state(traced)[key], value, rtol=1e-7, atol=1e-10, err_msg=key)

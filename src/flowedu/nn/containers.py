@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 
 from flowedu.core.layers.module import Module
+from flowedu.core.values import here as ambient
 from flowedu.errors import AxisError, CallError, DTypeError
 
 
@@ -23,6 +24,7 @@ class _Numbered(Module):
     def _renumber(self, modules: Iterable[Module]) -> None:
         modules = list(modules)
         self._modules.clear()
+        ambient.changes += 1
         for i, m in enumerate(modules):
             self.add_module(str(i), m)
 
@@ -38,6 +40,7 @@ class _Numbered(Module):
         keys = list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]
         for key in keys:
             del self._modules[key]
+            ambient.changes += 1
         if all(k.isdigit() for k in self._modules):
             self._renumber(list(self._modules.values()))
 
@@ -145,6 +148,7 @@ class ModuleDict(Module):
 
     def __delitem__(self, key: str) -> None:
         del self._modules[key]
+        ambient.changes += 1
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -171,11 +175,13 @@ class ModuleDict(Module):
         """Take a module out."""
         module = self._modules[key]
         del self._modules[key]
+        ambient.changes += 1
         return module
 
     def clear(self) -> None:
         """Take all out."""
         self._modules.clear()
+        ambient.changes += 1
 
     def update(self, modules: Mapping[str, Module] | Iterable) -> None:
         """Add the modules of a dict, or of (name, module) pairs."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from flowedu.core.layers.module import Module
 from flowedu.core.layers.parameter import Parameter
+from flowedu.core.values import here as ambient
 from flowedu.errors import AxisError, CallError, DTypeError
 from flowedu.tensor import Tensor
 
@@ -89,6 +90,7 @@ class ParameterDict(_Parameters):
 
     def __delitem__(self, key: str) -> None:
         del self._parameters[key]
+        ambient.changes += 1
 
     def __len__(self) -> int:
         return len(self._parameters)
@@ -117,11 +119,13 @@ class ParameterDict(_Parameters):
 
     def pop(self, key: str) -> Parameter:
         """Take a parameter out."""
+        ambient.changes += 1
         return self._parameters.pop(key)
 
     def clear(self) -> None:
         """Take all out."""
         self._parameters.clear()
+        ambient.changes += 1
 
     def update(self, parameters: Mapping | Iterable) -> None:
         """Add those of a dict, or of (name, parameter) pairs."""

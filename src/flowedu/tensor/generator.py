@@ -11,6 +11,7 @@ import numpy as np
 
 from flowedu.core.ops.dispatch import call_seeded, current_interpreter, slots
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values import here as ambient
 from flowedu.core.values.here import during, here
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.errors.once import inert
@@ -22,6 +23,8 @@ _MASK63 = 0x7FFFFFFFFFFFFFFF
 
 class Generator:
     """A row of random numbers of its own: `flow.Generator().manual_seed(1)`; pass it as `generator=`."""
+
+    seedings = 0                         # how often it was given a seed
 
     def __init__(self, device="cpu"):
         self.device = device
@@ -38,6 +41,8 @@ class Generator:
             raise ArgumentError("manual_seed: the seed has more than 64 bits", expected="-2**63 to 2**64-1", got=str(seed),
                                 fix="seed % 2**64")
         self._seed, self._draws = int(seed) & 0xFFFFFFFFFFFFFFFF, 0
+        self.seedings += 1
+        ambient.changes += 1
         return self
 
     def seed(self) -> int:
@@ -98,7 +103,7 @@ class _Default(Generator):
     process has: else the numbers would depend on which rank draws first."""
 
     def __init__(self):
-        self.device, self._shared = "cpu", [_fresh_seed(), 0]
+        self.device, self._shared = "cpu", [_fresh_seed(), 0, 0]
 
     def _row(self) -> list[int]:
         return here.draws or self._shared
@@ -118,6 +123,14 @@ class _Default(Generator):
     @_draws.setter
     def _draws(self, draws: int) -> None:
         self._row()[1] = draws
+
+    @property
+    def seedings(self) -> int:
+        return self._row()[2]
+
+    @seedings.setter
+    def seedings(self, count: int) -> None:
+        self._row()[2] = count
 
 
 default_generator = _Default()

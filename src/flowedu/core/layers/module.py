@@ -89,6 +89,7 @@ class Module:
             own["_buffers"][name] = value
         else:
             _set(self, name, value)
+        ambient.changes += 1
 
     def __getattr__(self, name: str):
         own = self.__dict__                              # only asked for what is no ordinary attribute
@@ -99,6 +100,7 @@ class Module:
         raise UnknownNameError(f"'{type(self).__name__}' object", name, lambda: dir(self), "x.")
 
     def __delattr__(self, name: str) -> None:
+        ambient.changes += 1
         for table in ("_parameters", "_buffers", "_modules"):
             if name in self.__dict__.get(table, ()):
                 del self.__dict__[table][name]
@@ -184,7 +186,7 @@ class Module:
         if not isinstance(mode, bool):
             raise CallError("train: mode is not a bool", expected="True or False", got=repr(mode),
                             fix="model.train() or model.eval()")
-        _set(self, "training", mode)
+        self.training = mode
         for child in self.children():
             child.train(mode)
         return self

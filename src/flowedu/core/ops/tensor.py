@@ -13,6 +13,7 @@ from flowedu.core.ops.promote import compare, operate, order
 from flowedu.core.ops.value import matmul
 from flowedu.core.shelves import shelf
 from flowedu.core.values import dtype as dt
+from flowedu.core.values import here as ambient
 from flowedu.core.values.size import Size
 from flowedu.errors import DTypeError, GradientError, LazyTensorError, ShapeError
 
@@ -76,6 +77,7 @@ class Tensor(TensorBase, metaclass=TensorType):
             raise GradientError("only Tensors of floating point can require gradients", got=repr(self.dtype),
                                 fix="make it of a floating dtype: x.float()")
         self.tracked = builtins.bool(on)
+        ambient.changes += type(self) is not Tensor       # a parameter
 
     @property
     def is_leaf(self) -> bool:

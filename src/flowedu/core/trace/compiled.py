@@ -17,6 +17,7 @@ from flowedu.core.trace.calls import bound, unpacked
 from flowedu.core.trace.effects import attributes_kept, check_aliases
 from flowedu.core.trace.tracer import Tracer, meta
 from flowedu.core.trace.update import STEP, append_updates, check_members
+from flowedu.core.values import here as ambient
 from flowedu.core.values.here import during
 from flowedu.core.values.spec import Spec
 from flowedu.errors import JobBuildAndInferError, told_line
@@ -35,13 +36,14 @@ class Compiled:
 
     Attributes: tracer; inputs and outputs, [(name, repr or None)] of the leaves; operators, the graph as it was traced;
     program, which runs it; spread: where global tensors take part the same object (core/sbp/graph/view.py), else None;
-    plain: the arguments of a call are the program's; alone: its one output is what a call gives.
+    plain: the arguments of a call are the program's; alone: its one output is what a call gives; stamp: here.changes
+    when it was last known to be what build would make.
     """
 
     tracer_type = Tracer
 
     def __init__(self, owner, args: tuple, kwargs: dict):
-        self.owner = owner
+        self.owner, self.stamp = owner, ambient.changes
         check_members(owner._optimizers, owner._paths())
         for part in (p for block in owner._blocks.values() for p in block.walk()):
             part.inputs, part.outputs, part.nodes = [], [], []        # of a build that failed
@@ -200,8 +202,8 @@ class Compiled:
         arrays.update(self.hosts)
         self.program.link(arrays, tracer.variables.get(STEP), [rate.write for rate in self.rates])
 
-    def given(self, out: list):
-        """What the caller gets; watchers get theirs."""
+    def given(self, out: list, args: tuple, kwargs: dict):
+        """What the caller, who gave `args` and `kwargs`, gets; watchers get theirs."""
         for i, (_, handler) in enumerate(self.watchers, len(self.fetched)):
             handler([out[self.where[i]].host_().numpy()])
         return unpacked(self, out)

@@ -19,6 +19,7 @@ from flowedu.core.trace.blocks import Block, make_block
 from flowedu.core.trace.compiled import Compiled
 from flowedu.core.trace.options import Options
 from flowedu.core.trace.update import check_disjoint
+from flowedu.core.values import here as ambient
 from flowedu.core.values.here import here
 from flowedu.errors import CheckError, GraphAttributeError, GraphError, UnsupportedError
 from flowedu.errors.once import inert
@@ -64,6 +65,7 @@ class Graph:
                                       got="an optimizer", expected="modules", fix="Please use add_optimizer(...) instead")
         else:
             object.__setattr__(self, name, value)
+        ambient.changes += 1
 
     def handle(self, block: Block):
         """What the attribute is that a module was assigned to."""
@@ -140,14 +142,15 @@ class Graph:
         compiled = self._compiled
         if compiled is None:
             compiled = self._compile(*args, **kwargs)
+        elif compiled.stamp != ambient.changes:
+            compiled = self._checked(compiled, args, kwargs)
         try:                                        # written out: a call of a small graph takes a few us
-            if not (compiled.plain and not kwargs and compiled.program.executor.takes(args)):
-                args = compiled.bind(args, kwargs)
-            out = compiled.program.run(args)
+            plain = compiled.plain and not kwargs and compiled.program.executor.takes(args)
+            out = compiled.program.run(args if plain else compiled.bind(args, kwargs))
         except Exception as e:
             print(f"[ERROR](GRAPH:{self.name}:{self.class_name}) run got error: {type(e).__name__}")
             raise
-        return out[0] if compiled.alone else compiled.given(out)
+        return out[0] if compiled.alone else compiled.given(out, args, kwargs)
 
     def _compile(self, *args, **kwargs) -> Compiled:
         """Trace build on inputs like these, and compile. Once."""
@@ -171,6 +174,10 @@ class Graph:
         compiled.link()
         self._say(0, f"building plan Done! Cost time: {perf_counter() - start:.2f}s.")
         object.__setattr__(self, "_compiled", compiled)
+        return compiled
+
+    def _checked(self, compiled: Compiled, args: tuple, kwargs: dict) -> Compiled:
+        """Something was written since: what build read, and is to be traced again? nn.Graph knows (nn/graph/changes.py)."""
         return compiled
 
     def _outside(self, args: tuple, kwargs: dict) -> None:

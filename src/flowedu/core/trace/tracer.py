@@ -158,7 +158,7 @@ class Tracer:
                 warnings.warn(f"{module._shallow_repr()} is called in a nn.Graph, but not registered into a nn.Graph: "
                               "assign it to an attribute in __init__", stacklevel=3)
             self.called.add(id(module))
-            return _forward(module, args, kwargs)
+            return self.stranger(module, args, kwargs)
         if block.placement is not None and self.placing.active:
             args, kwargs = io.map_leaves("", args, kwargs, lambda _, x: self.placing.on_stage(x, block.placement))
         first = id(module) not in self.called
@@ -185,6 +185,10 @@ class Tracer:
     def forward(self, block: Block, args: tuple, kwargs: dict):
         """forward of the module, in its scope."""
         return _forward(block.origin, args, kwargs)
+
+    def stranger(self, module, args: tuple, kwargs: dict):
+        """forward of a module that is not registered."""
+        return _forward(module, args, kwargs)
 
     def seen(self, kind: str, prefix: str, args: tuple, kwargs: dict, block) -> list[str]:
         """A line on each of the arguments, said aloud at debug level 1."""

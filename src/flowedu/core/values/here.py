@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 building = 0                         # how many threads have a tracer: while it is 0, no call of a module looks for one
+changes = 0                          # advances where what a build may have read is written: an attribute, a mode, a seed
 
 
 class Here(threading.local):

@@ -4,12 +4,17 @@ from __future__ import annotations
 from flowedu.core.graph.passes import NAMES as PASSES
 from flowedu.core.trace.options import Options
 from flowedu.core.values import dtype as dt
+from flowedu.core.values import here as ambient
 from flowedu.errors import ArgumentError
 from flowedu.errors.once import say_once
 
 
 class GraphConfig(Options):
-    """Switches of a graph; set them before the first call."""
+    """Switches of a graph. Set later, they hold from the next call on, which traces build again."""
+
+    def __setattr__(self, name: str, value) -> None:
+        super().__setattr__(name, value)
+        ambient.changes += 1
 
     # ---- what flowedu acts on
     def set_gradient_accumulation_steps(self, value: int) -> None:
@@ -32,10 +37,10 @@ class GraphConfig(Options):
         for name in names:
             if name not in PASSES:
                 raise ArgumentError("disable_pass: there is no such pass", expected=", ".join(PASSES), got=repr(name))
-            self.off.add(name)
+            self.off = self.off | {name}
 
     def enable_pass(self, *names: str) -> None:
-        self.off.difference_update(names)
+        self.off = self.off.difference(names)
 
     def _switch(self, name: str, mode: bool) -> None:
         self.off = self.off - {name} if mode else self.off | {name}

@@ -4,18 +4,22 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import sys
 from pathlib import Path
 
 from flowedu.core.trace import graph as core
 from flowedu.core.trace.compiled import Compiled
+from flowedu.core.values import here as ambient
 from flowedu.errors import ArgumentError, CallError, CheckError, GraphError
 from flowedu.errors.once import say_once
 from flowedu.nn.graph import state
+from flowedu.nn.graph.changes import refresh
 from flowedu.nn.graph.config import GraphConfig
 from flowedu.nn.graph.proxies import GraphModule, ProxyModule
-from flowedu.nn.graph.repeat import RepeatingCompiled
+from flowedu.nn.graph.written import WritingCompiled
 from flowedu.show.modules import describe, profile, report
 
+OFTEN = 10                                     # so many new traces of one graph are said
 DEBUG_OPTIONS = ("max_py_stack_depth", "only_user_py_stack", "op_repr_with_py_stack")
 
 
@@ -50,12 +54,13 @@ class Graph(core.Graph):
     Attributes: name; config (GraphConfig); training, is_compiled.
     """
 
-    options_type, block_type, compiled_type = GraphConfig, GraphModule, RepeatingCompiled
-    _level = -1
+    options_type, block_type, compiled_type = GraphConfig, GraphModule, WritingCompiled
+    _level, _retraced = -1, 0
 
     def __init__(self, *, debug_v_level: int = -1, debug_ranks=None, **options):
         check_debug_options(options)
         super().__init__()
+        object.__setattr__(self, "_rebound", set())      # attributes that build gives another tensor (written.py)
         if debug_v_level >= 0:
             self.debug(debug_v_level, ranks=debug_ranks)
 
@@ -70,6 +75,34 @@ class Graph(core.Graph):
         if self._level >= 2:
             print(f"{self.name} with operators:", describe(self, stacks=self._level >= 3), sep="\n")
         return compiled
+
+    def _checked(self, compiled: Compiled, args: tuple, kwargs: dict) -> Compiled:
+        """The compiled graph, or where what build read is not as it was, that of a new trace: optimizers go on with what
+        they remember, and the reason is said in a line on stderr."""
+        now = ambient.changes
+        seen = compiled.seen
+        why = compiled.once or (seen.loosely() if compiled.at == now else seen.change(self, compiled.random))
+        if why is None:
+            compiled.current(now)
+            return compiled
+        compiled.bind(args, kwargs)                      # the inputs are those of the first call in any case
+        self._traced_again(why)
+        object.__setattr__(self, "_compiled", None)
+        try:
+            for block in self._blocks.values():
+                refresh(block)
+            return self._compile(*args, **kwargs)
+        except BaseException:
+            object.__setattr__(self, "_compiled", compiled)
+            raise
+
+    def _traced_again(self, why: str) -> None:
+        """Say why, in a line on stderr; of a graph that is traced again and again not every time."""
+        object.__setattr__(self, "_retraced", self._retraced + 1)
+        if self._retraced <= OFTEN:
+            end = "; what follows is not said (a number that changes often: a tensor, or a buffer)"
+            print(f"nn.Graph {self.name}: build is traced again, for {why}{end if self._retraced == OFTEN else ''}",
+                  file=sys.stderr)
 
     # ---- looking
     def debug(self, v_level: int = 0, *, ranks=None, mode: bool = True, **options) -> None:
@@ -149,6 +182,8 @@ class Graph(core.Graph):
     # ---- state
     def state_dict(self, destination=None) -> dict:
         """The state of the modules, one dict each, then what the optimizers remember and the number of steps."""
+        for attribute in self._compiled.rebound if self._compiled is not None else ():
+            attribute.enter()
         return state.state_dict(self, destination)
 
     def load_state_dict(self, state_dict: dict, strict: bool = True) -> None:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from flowedu.core.layers.module import say_misfit
+from flowedu.core.values import here as ambient
 from flowedu.errors import CallError
 from flowedu.nn.backward_hooks import Watch
 
@@ -21,6 +22,7 @@ class RemovableHandle:
     def remove(self) -> None:
         for table in self.tables:
             table.pop(self.id, None)
+        ambient.changes += 1
 
     def __enter__(self):
         return self
@@ -48,6 +50,7 @@ class Hooks:
         table = getattr(self, kind)
         handle = RemovableHandle(table, self.with_kwargs, self.always)
         table[handle.id] = hook
+        ambient.changes += 1
         if with_kwargs:
             self.with_kwargs[handle.id] = True
         if always:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from flowedu.core.layers.module import Module, name_of
 from flowedu.core.layers.parameter import Parameter
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values import here as ambient
 from flowedu.errors import DTypeError, MissingAttributeError, NameKeyError
 
 
@@ -40,6 +41,7 @@ class Registering:
                              "explicitly", expected="a leaf", fix=f"compute '{name}' in forward from another parameter",
                              got=f"a result of {param.grad_fn}")
         self._parameters[name] = param
+        ambient.changes += 1
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but not learnt. persistent: whether state_dict has it."""
@@ -48,6 +50,7 @@ class Registering:
             raise DTypeError(f"cannot assign '{name_of(tensor)}' object to buffer '{name}' (flowedu.Tensor or None "
                              "required)", expected="a tensor or None", got=name_of(tensor), fix="flow.tensor(value)")
         self._buffers[name] = tensor
+        ambient.changes += 1
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -57,6 +60,7 @@ class Registering:
                              got=repr(module)[:60], fix="pass an instance, such as nn.ReLU()")
         self._check_name("module", "module", name, self.__dict__.get("_modules", {}))
         self._modules[name] = module
+        ambient.changes += 1
 
     register_module = add_module
 

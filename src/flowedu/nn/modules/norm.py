@@ -81,12 +81,14 @@ class _BatchNorm(_Norm):
         own = self._buffers
         if self.training and self.track_running_stats:
             counter = own["num_batches_tracked"]
-            if here.tracer is None and counter is not None:      # nn.Graph leaves the counter alone, as in OneFlow
+            if counter is not None and here.tracer is None:
                 n = count_up(counter)
                 momentum = 1.0 / n if momentum is None else momentum
             elif momentum is None:
-                raise ArgumentError(f"{type(self).__name__}: momentum=None needs the number of batches, which nn.Graph "
-                                    "does not count", expected="a number", got="None", fix="momentum=0.1")
+                raise ArgumentError(f"{type(self).__name__}: momentum=None needs the number of batches as a number, which "
+                                    "nn.Graph does not have", expected="a number", got="None", fix="momentum=0.1")
+            elif counter is not None:
+                counter.add_(1)
         batch = self.training or own["running_mean"] is None and own["running_var"] is None
         track = not self.training or self.track_running_stats
         return F.batch_norm(input, own["running_mean"] if track else None, own["running_var"] if track else None,
@@ -98,7 +100,7 @@ class BatchNorm1d(_BatchNorm):
 
     Training: with the mean and biased variance of the batch, each channel by itself; running_mean and running_var move
     towards them (the variance unbiased) by the share `momentum` (None: the average over all batches). eval(): with the
-    running ones. num_batches_tracked counts eager training batches. affine: weight (ones) and bias (zeros) are learnt.
+    running ones. num_batches_tracked counts training batches. affine: weight (ones) and bias (zeros) are learnt.
     """
 
     ranks = (2, 3)

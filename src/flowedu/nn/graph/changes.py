@@ -1,0 +1,187 @@
+"""What build could read of the program around it, as it was before build ran, and whether it still is so.
+
+A trace holds what Python decided: numbers, modes, which tensor an attribute is. Writes of attributes, of requires_grad, of
+hooks, seeds and options advance one counter (core/values/here.py, changes). A call of a graph compares that counter with
+the one it has seen; only where they differ are the modules compared, and only where these differ is build traced again.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from types import SimpleNamespace
+
+import numpy as np
+
+from flowedu.core.layers.module import Module
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.trace.blocks import Block, make_block
+from flowedu.core.values import dtype as dt
+from flowedu.tensor.generator import default_generator
+
+TABLES = ("_parameters", "_buffers", "_modules")
+OWN = {*TABLES, "_non_persistent_buffers_set", "_hooks", "_state_hooks"}       # attributes of modules, not of their users
+OF_GRAPH = {"class_name", "_name", "_blocks", "config", "_optimizers", "_compiled", "_states", "_is_building", "_level",
+            "_rebound", "_retraced"}
+MANY = 200                                   # of longer lists only the length is compared, and which list it is
+CONTAINERS = (list, tuple, set, frozenset, dict)
+MISSING = object()
+
+
+class Same:
+    """An object that equals itself alone, kept alive so that no other takes its place."""
+
+    __slots__ = ("it",)
+
+    def __init__(self, it):
+        self.it = it
+
+    def __eq__(self, other) -> bool:
+        return type(other) is Same and self.it is other.it
+
+    __hash__ = None
+
+
+def frozen(x, depth: int = 4):
+    """What stands for x in comparisons: the value of numbers, texts and containers of them, else which object it is."""
+    kind = type(x)
+    if kind in (bool, int, str, bytes, type(None)):
+        return kind, x
+    if kind in (float, complex) or isinstance(x, np.generic):
+        return kind, repr(x)                                   # tells 0.0 from -0.0, and nan is nan
+    if isinstance(x, Tensor):
+        return Same(x), x.requires_grad
+    if (kind in CONTAINERS or isinstance(x, tuple)) and depth:
+        if len(x) > MANY:
+            return Same(x), len(x)
+        if kind is dict:
+            return kind, [(frozen(k, depth - 1), frozen(v, depth - 1)) for k, v in x.items()]
+        return kind, [frozen(v, depth - 1) for v in (sorted(x, key=repr) if kind in (set, frozenset) else x)]
+    if kind is np.ndarray and x.size <= MANY and x.dtype != object:
+        return kind, (x.shape, x.dtype.str, x.tobytes())
+    if is_record(x) and depth:
+        return Same(x), frozen(vars(x), depth - 1)
+    return Same(x)
+
+
+def is_record(x) -> bool:
+    """An object that only holds values, such as a model's configuration."""
+    return type(x) is SimpleNamespace or is_dataclass(x) and not isinstance(x, type) and hasattr(x, "__dict__")
+
+
+def loose(x) -> bool:
+    """Whether x can change and no counter tells."""
+    return type(x) in (list, dict, set, np.ndarray) or is_record(x) or type(x) is tuple and any(map(loose, x))
+
+
+def attributes(module) -> dict:
+    """{name: value} of a module's ordinary attributes, of those of a graph that are the user's."""
+    hidden = OWN if isinstance(module, Module) else OF_GRAPH
+    return {name: x for name, x in vars(module).items() if name not in hidden}
+
+
+def contents(module, rebound: set) -> dict:
+    """{name: what stands for it} of all that a module, or a graph, holds. rebound: attributes read at every call."""
+    found = {name: (Tensor, x.spec) if isinstance(x, Tensor) and (id(module), name) in rebound else frozen(x)
+             for name, x in attributes(module).items()}
+    if isinstance(module, Module):
+        for table in TABLES:
+            found.update({name: frozen(x) for name, x in module.__dict__[table].items()})
+        found["hooks"] = module._hooks is not None and module._hooks.any
+    return found
+
+
+def strangers(x, depth: int = 3) -> Iterator[Module]:
+    """The modules in a container."""
+    if isinstance(x, Module):
+        yield x
+    elif is_record(x) and depth:
+        yield from strangers(vars(x), depth - 1)
+    elif type(x) in (list, tuple, dict) and depth and len(x) <= MANY:
+        for v in x.values() if type(x) is dict else x:
+            yield from strangers(v, depth - 1)
+
+
+class Seen:
+    """What the build of a graph can read, as it is now.
+
+    Attributes: parts, {id of a module: (its path, the module, its ordinary attributes, contents)}; loose, (path, attribute,
+    what stands for it) of those that can change without a write of an attribute: lists, dicts, arrays, records.
+    """
+
+    def __init__(self, graph):
+        self.rebound = set(graph._rebound)
+        self.parts: dict[int, tuple[str, object, dict, dict]] = {}
+        self.loose: dict[int, tuple[str, object, object]] = {}
+        self.around = self._around(graph)
+        self.seed = default_generator._seed, default_generator.seedings
+        self.add(graph, graph.name)
+        for block in graph._blocks.values():
+            for part in block.walk():
+                self.add(part.origin, part.path)
+
+    def _around(self, graph) -> dict:
+        return {"the default dtype": dt.get_default_dtype(), **{
+            f"config.{name}": frozen(x) for name, x in vars(graph.config).items()}}
+
+    def add(self, module, path: str) -> None:
+        """Remember a module, and those that its attributes hold without registering them."""
+        if id(module) in self.parts:
+            return
+        own = attributes(module)
+        self.parts[id(module)] = path, module, own, contents(module, self.rebound)
+        for name, x in own.items():
+            if loose(x):
+                self.loose.setdefault(id(x), (f"{path}.{name}", x, frozen(x)))
+            for found in strangers(x):
+                self.add(found, f"{path}.{name}: {type(found).__name__}")
+
+    def loosely(self) -> str | None:
+        """Which of the loose ones is not as it was, in words; None: none. Asked at every call."""
+        return next((f"{path} is another" for path, x, before in self.loose.values() if frozen(x) != before), None)
+
+    def change(self, graph, random: bool) -> str | None:
+        """What is not as it was, in words; None: nothing. random: whether the graph draws random numbers."""
+        if (now := self._around(graph)) != self.around:
+            return next(f"{name} is another" for name, x in now.items() if x != self.around.get(name, MISSING))
+        if random and self.seed != (default_generator._seed, default_generator.seedings):
+            return "there is a new seed"
+        return next((f"{path} {said(*values)}" for path, *values in self.differences()), None)
+
+    def differences(self) -> Iterator[tuple[str, object, object]]:
+        """(path, what stood for it before, what stands for it now) of what the modules hold and is not as it was."""
+        for path, module, _, before in self.parts.values():
+            now = contents(module, self.rebound)
+            for name in {**now, **before} if now != before else ():
+                if now.get(name, MISSING) != before.get(name, MISSING):
+                    yield f"{path}.{name}", before.get(name, MISSING), now.get(name, MISSING)
+
+    def settle(self, module, name: str, x: Tensor) -> None:
+        """This attribute is only read: from here on it is to be the same tensor."""
+        self.rebound.discard((id(module), name))
+        self.parts[id(module)][3][name] = frozen(x)
+
+
+def said(before, now) -> str:
+    """How a part of `contents` changed, in words."""
+    if now is MISSING or before is MISSING:
+        return "is gone" if now is MISSING else "is new"
+    if type(now) is bool:
+        return "were added" if now else "were taken away"
+    values = [x[1] for x in (before, now) if type(x) is tuple and isinstance(x[0], type) and x[0] is not Tensor]
+    if len(values) == 2 and all(type(v) in (bool, int, str, type(None)) for v in values):
+        return f"was {values[0]!r} and is {values[1]!r}"
+    if type(now) is type(before) is tuple and isinstance(now[0], Same) and now[0] == before[0]:
+        return "requires a gradient" if now[1] else "requires no gradient any more"
+    return "is another"
+
+
+def refresh(block: Block) -> None:
+    """Let a block have those children that its module has now; what the graph was told of the others stays."""
+    for name in [n for n, child in block.children.items() if block.origin._modules.get(n) is not child.origin]:
+        del block.children[name]
+    for name, module in block.origin._modules.items():
+        if module is not None and name not in block.children:
+            block.children[name] = make_block(type(block), name, f"{block.path}.", module)
+    block.children = {n: block.children[n] for n in block.origin._modules if n in block.children}
+    for child in block.children.values():
+        refresh(child)

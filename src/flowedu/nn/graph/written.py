@@ -1,0 +1,216 @@
+"""What build writes outside the graph: its inputs, in place, and attributes that it gives another tensor.
+
+Inputs: what build made of one is copied into the caller's tensor after the run. Attributes (`self.cache = self.cache + x`,
+`self.seen = x.mean()`): after every run the module has a fresh tensor with the new value, as if forward had run. From the
+second trace on the graph reads a tensor of its own in place of such an attribute, into which every run first copies what
+the attribute then is.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from flowedu.core.layers.module import Module
+from flowedu.core.ops.arrays import copied, copy_of, tensor_alias
+from flowedu.core.ops.dispatch import carried, interpreter
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.trace import io
+from flowedu.core.trace.effects import check_aliases
+from flowedu.core.values import here as ambient
+from flowedu.core.values.here import during
+from flowedu.errors import GradientError, UnsupportedError
+from flowedu.nn.graph.changes import Seen, attributes
+from flowedu.nn.graph.repeat import ForgetfulTracer, RepeatingCompiled
+from flowedu.tensor.modes import no_grad
+
+
+class WatchfulTracer(ForgetfulTracer):
+    """A tracer that also tells `known` of modules that are called and not registered."""
+
+    known: Seen
+
+    def stranger(self, module, args: tuple, kwargs: dict):
+        self.known.add(module, type(module).__name__)
+        return super().stranger(module, args, kwargs)
+
+
+class Attribute:
+    """An attribute that build gives another tensor, or whose tensor it reads by a stand-in.
+
+    Attributes: own, what the graph reads in its place (None: the attribute itself, of which build did not know yet that it
+    changes); out, what a run writes; in_place: own was written instead, and so is the attribute's tensor.
+    """
+
+    def __init__(self, module: Module, name: str, own: Tensor | None, out: Tensor | None, in_place: bool = False):
+        self.module, self.name, self.own, self.out, self.in_place = module, name, own, out, in_place
+
+    def enter(self) -> None:
+        """Before a run."""
+        if self.own is not None:
+            put(self.own, self.module.__dict__[self.name])
+
+    def leave(self) -> None:
+        """After a run."""
+        if self.in_place:
+            put(self.module.__dict__[self.name], self.own)
+        elif self.out is not None:
+            self.module.__dict__[self.name] = copy_of(self.out)
+
+
+class WritingCompiled(RepeatingCompiled):
+    """A Compiled that knows what build writes outside.
+
+    Attributes: seen, what was there before build ran; exits, (number of the input, where in `fetched` its new value is);
+    rebound, the attributes; random, whether it draws random numbers that do not follow
+    from the number of steps; at, the stamp; stamp itself is None where a call must
+    ask `seen` in any case; once, why this serves one call only, or None.
+    """
+
+    tracer_type = WatchfulTracer
+
+    def __init__(self, owner, args: tuple, kwargs: dict):
+        self.seen = Seen(owner)
+        self.entrances: list[tuple[str, Tensor | None, object]] = []
+        self.exits: list[tuple[int, int]] = []
+        self.rebound: list[Attribute] = []
+        super().__init__(owner, args, kwargs)
+        self.current(self.stamp)
+        self.random = not owner._optimizers and any(op.node.op.random for op in self.operators)
+        self.plain = self.plain and not self.exits
+        self.alone = self.alone and not self.exits and not self.rebound
+
+    def _input(self, name: str, x):
+        lazy = super()._input(name, x)
+        self.entrances.append((name, lazy, None if lazy is None else lazy.symbol))
+        return lazy
+
+    def _trace(self, args: tuple, kwargs: dict) -> None:
+        self.tracer.known = self.seen
+        stand_ins = {}
+        for _, module, own, _ in self.seen.parts.values():
+            for name, x in own.items():
+                if (id(module), name) in self.seen.rebound and isinstance(x, Tensor):
+                    stand_ins[id(module), name] = module.__dict__[name] = copy_of(x.detach())
+        with self._attributes_kept(stand_ins):
+            super()._trace(args, kwargs)
+            with during(tracer=self.tracer), interpreter(self.tracer):
+                self._inputs_written()
+                self._attributes_written(stand_ins)
+        check_aliases(self.tracer)
+        self.once = next((f"build itself changes {path}" for path, *_ in self.seen.differences()), None)
+
+    def link(self) -> None:
+        super().link()
+        if self.rebound:
+            self.program.before += tuple(a.enter for a in self.rebound)
+
+    def bind(self, args: tuple, kwargs: dict) -> tuple:
+        bound = super().bind(args, kwargs)
+        self._check_exits(args, kwargs)
+        return bound
+
+    def given(self, out: list, args: tuple, kwargs: dict):
+        result = super().given(out, args, kwargs)
+        if self.exits:
+            xs = [x for _, x in io.leaves("", args, kwargs)]
+            for number, position in self.exits:
+                put(xs[number], out[self.where[position]])
+        if self.rebound:
+            current = self.at == ambient.changes
+            for a in self.rebound:
+                a.leave()
+            ambient.changes += 1                         # other graphs may read these attributes
+            if current and all(a.own is not None for a in self.rebound):
+                self.current(ambient.changes)
+        return result
+
+    def current(self, changes: int) -> None:
+        """What was there before build ran still is, at this count of changes."""
+        self.at = changes
+        self.stamp = None if self.seen.loose or self.once else changes
+
+    # ---- inputs
+    def _inputs_written(self) -> None:
+        for number, (name, lazy, before) in enumerate(self.entrances):
+            if lazy is not None and lazy.symbol is not before:
+                self._need_local(f"writes {name} in place")
+                self.exits.append((number, len(self.fetched)))
+                self.fetched.append(self.tracer.value_of(lazy))
+
+    def _check_exits(self, args: tuple, kwargs: dict) -> None:
+        """Before a run: a tensor that build writes in place has no history, and shares its memory with nothing the graph
+        reads. Raises GradientError, UnsupportedError."""
+        xs = [x for _, x in io.leaves("", args, kwargs)] if self.exits else []
+        for number, _ in self.exits:
+            name, x = self.entrances[number][0], xs[number]
+            if x.requires_grad:
+                raise GradientError(f"nn.Graph {self.owner.name}: build writes {name} in place, and it requires a gradient",
+                                    expected="a tensor without a history", got="one that requires a gradient",
+                                    fix="pass x.detach(), or x.clone().detach() to keep x as it is")
+            others = [y for i, y in enumerate(xs) if i != number and isinstance(y, Tensor)]
+            if any(overlap(x, y) for y in (*others, *self.tracer.variables.values())):
+                raise UnsupportedError(f"nn.Graph {self.owner.name}: build writes {name} in place, and another tensor that "
+                                       "the graph uses lies in the same memory", expected="a tensor with memory of its own",
+                                       got="two tensors over the same", fix="pass x.clone()")
+
+    # ---- attributes
+    @contextmanager
+    def _attributes_kept(self, stand_ins: dict) -> Iterator[None]:
+        """After build no attribute of a module is lazy: it is what it was, until a run gives it a value."""
+        try:
+            yield
+        finally:
+            for module, name, x, own in self._attributes():
+                if isinstance(x, Tensor) and (x.is_lazy or x is stand_ins.get((id(module), name))):
+                    if name in own:
+                        module.__dict__[name] = own[name]
+                    else:
+                        del module.__dict__[name]
+
+    def _attributes(self) -> list[tuple[Module, str, object, dict]]:
+        """(module, name, what it is now, {name: what was there before build ran}) of all attributes of modules."""
+        return [(module, name, x, own) for _, module, own, _ in self.seen.parts.values() if isinstance(module, Module)
+                for name, x in attributes(module).items()]
+
+    def _attributes_written(self, stand_ins: dict) -> None:
+        tracer, owner = self.tracer, self.owner
+        written = {id(tracer.variables[v.name]) for v in tracer.written}
+        for module, name, new, own in self._attributes():
+            path, stand_in = f"{self.seen.parts[id(module)][0]}.{name}", stand_ins.get((id(module), name))
+            if isinstance(new, Tensor) and new.is_lazy:
+                self._need_local(f"gives {path} another tensor")
+                if owner.config.accumulation > 1:
+                    raise UnsupportedError(f"nn.Graph: build gives {path} another tensor, in micro-batches", at="",
+                                           expected="a buffer", got="an attribute", fix="self.register_buffer in __init__")
+                out = carried(copied(np.zeros(new.shape, np.float32), new.dtype), tracer.placing.place)
+                tracer.write(out, new)
+                self.rebound.append(Attribute(module, name, stand_in, out))
+                owner._rebound.add((id(module), name))
+            elif stand_in is not None and new is stand_in and id(stand_in) in written:
+                self.rebound.append(Attribute(module, name, stand_in, None, True))
+            elif stand_in is not None and new is stand_in:                     # only read: by itself, then
+                tracer.variables.update({n: own[name] for n, t in tracer.variables.items() if t is stand_in})
+                self.seen.settle(module, name, own[name])
+                owner._rebound.discard((id(module), name))
+            elif any(isinstance(x, Tensor) and x.is_lazy for _, x in io.leaves("", (new,), {})):
+                raise UnsupportedError(f"nn.Graph: build leaves a value of the graph in {path}", at="",
+                                       expected="attributes that are tensors", got=f"a {type(new).__name__} of them",
+                                       fix="return it from build, or empty the container in build")
+
+    def _need_local(self, what: str) -> None:
+        if self.tracer.placing.active:
+            raise UnsupportedError(f"nn.Graph: build {what}, in a graph of global tensors", expected="local tensors",
+                                   got="global ones", fix="register_buffer in __init__, or return it from build", at="")
+
+
+def put(x: Tensor, value: Tensor) -> None:
+    """Write into x's memory."""
+    with no_grad():
+        tensor_alias(x).copy_(value.detach())
+
+
+def overlap(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors have memory in common."""
+    return x.shares_block(y) and (bool(x.place_) or np.may_share_memory(x.peek(), y.peek()))

@@ -1,0 +1,285 @@
+"""The law: whatever a program changes between two calls of a graph, and whatever build writes outside, a call does what the
+modules would do without a graph, or raises an error; and a module that a graph has traced stays an ordinary module."""
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu import nn
+from flowedu.errors import FlowError, GradientError
+from flowedu.nn import functional as F
+
+from .making import graph
+
+
+# ---- a module that has, reads and writes state of the kinds it is told
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.k, self.shift = 1.5, flow.ones(3)
+
+    def forward(self, x):
+        return x * self.k + self.shift
+
+
+class Net(nn.Module):
+    """What stands in the table below happens in forward where `kinds` says so; h is what goes on to the next line."""
+
+    def __init__(self, kinds=()):
+        super().__init__()
+        self.kinds = frozenset(kinds)
+        self.fc, self.bn, self.inner, self.drop = nn.Linear(3, 3), nn.BatchNorm1d(3), Inner(), nn.Dropout(1.0)
+        self.body = nn.Sequential(nn.Tanh(), nn.Identity())
+        self.register_buffer("count", flow.zeros(3))
+        self.register_buffer("total", flow.zeros(3))
+        self.cache, self.seen, self.grown = flow.zeros(3), flow.zeros(3), flow.zeros(1, 3)
+        self.n, self.first, self.weights, self.last = 2, True, [1.0, 2.0], None
+
+    def forward(self, x):
+        h = self.inner(self.body(self.fc(x)))
+        for kind, line in LINES.items():
+            if kind in self.kinds:
+                h = line(self, h)
+        return h
+
+
+def buffer_rebound(m, h):
+    m.count = m.count * 0.5 + h.detach().mean(0)
+    return h + m.count
+
+
+def buffer_in_place(m, h):
+    m.total.add_(h.detach().mean(0))
+    return h - m.total
+
+
+def attribute_rebound(m, h):
+    m.cache = m.cache * 0.5 + h.detach().mean(0)
+    return h + m.cache
+
+
+def attribute_in_place(m, h):
+    m.seen[1:].add_(1)
+    return h + m.seen
+
+
+def attribute_grown(m, h):
+    m.grown = flow.cat([m.grown[-3:], h.detach().mean(0, keepdim=True)])
+    return h + m.grown.sum(0)
+
+
+def first_value(m, h):
+    if m.last is not None:
+        h = h + m.last
+    m.last = h.detach().sum()
+    return h
+
+
+def number(m, h):
+    m.n += 1
+    return h * m.n
+
+
+def flag(m, h):
+    if m.first:
+        h, m.first = h * 3, False
+    return h
+
+
+def listed(m, h):
+    return h * sum(m.weights)
+
+
+LINES = {"norm": lambda m, h: m.bn(h), "dropout": lambda m, h: h + m.drop(h), "buffer_rebound": buffer_rebound,
+         "buffer_in_place": buffer_in_place, "attribute_rebound": attribute_rebound, "listed": listed,
+         "attribute_in_place": attribute_in_place, "attribute_grown": attribute_grown, "first_value": first_value,
+         "number": number, "flag": flag}
+
+
+# ---- changes from outside: {name: what is done to the module, with a number drawn}
+def parameter(m, v):
+    m.fc.bias = nn.Parameter(flow.full((3,), v))
+
+
+def by_data(m, v):
+    m.fc.weight.data = flow.full((3, 3), v)
+
+
+def in_place(m, v):
+    with flow.no_grad():
+        m.fc.weight.mul_(v)
+        m.total.fill_(v)
+        m.bn.running_var.fill_(v * v)
+
+
+def attributes(**values):
+    def change(m, v):
+        for name, make in values.items():
+            setattr(m, name, make(v))
+    return change
+
+
+def child(m, v):
+    m.body[0] = nn.ReLU() if v > 0 else nn.Sigmoid()
+
+
+def grow(m, v):
+    m.body.append(nn.Hardtanh(-1.0, abs(v)))
+
+
+def shrink(m, v):
+    if len(m.body) > 1:
+        del m.body[-1]
+
+
+def table(m, v):
+    m._buffers["total"].sub_(v)
+    m.weights[0] = v
+
+
+OUTSIDE = {
+    "nothing": lambda m, v: None,
+    "eval": lambda m, v: m.eval(),
+    "train": lambda m, v: m.train(),
+    "eval of a part": lambda m, v: m.bn.eval(),
+    "a parameter": parameter,
+    "its data": by_data,
+    "written in place": in_place,
+    "no parameter": lambda m, v: setattr(m.fc, "bias", None),
+    "a buffer": attributes(count=lambda v: flow.full((3,), v)),
+    "a running variance": lambda m, v: setattr(m.bn, "running_var", flow.full((3,), abs(v))),
+    "an attribute": attributes(cache=lambda v: flow.full((3,), v), last=lambda v: flow.tensor(v)),
+    "an attribute in place": lambda m, v: (m.cache.mul_(v), m.seen.zero_()),
+    "an attribute of a part": lambda m, v: setattr(m.inner, "shift", flow.full((3,), v)),
+    "a number": attributes(n=lambda v: v),
+    "a number of a part": lambda m, v: setattr(m.inner, "k", v),
+    "an element": table,
+    "a flag": attributes(first=lambda v: True),
+    "a child": child, "a new child": grow, "a child less": shrink,
+    "no attribute": attributes(last=lambda v: None),
+    "no gradient": lambda m, v: m.fc.weight.requires_grad_(False),
+    "a gradient": lambda m, v: m.fc.requires_grad_(True),
+}
+REFUSED = {"a parameter", "no parameter"}              # of a graph with an optimizer over the old one
+
+INPUTS = {"nothing": lambda x: x, "add_": lambda x: x.add_(1), "a view": lambda x: (x[:, 1].mul_(2), x)[1],
+          "a view of a view": lambda x: (x.t()[0, 1:].sub_(3), x)[1], "set": lambda x: (x.__setitem__(0, 7.0), x)[1],
+          "dropout": lambda x: F.dropout(x, 1.0, True, inplace=True), "relu": lambda x: F.relu(x, inplace=True)}
+
+
+def state(m):
+    """All that a module holds, as arrays, numbers and lists."""
+    found = {}
+    for path, part in m.named_modules():
+        for name, x in {**vars(part), **part._parameters, **part._buffers}.items():
+            if isinstance(x, flow.Tensor):
+                assert x.is_eager, f"{path}.{name} is lazy"
+                x = x.detach().numpy().copy(), x.requires_grad
+            elif name.startswith("_") or isinstance(x, nn.Module):
+                continue
+            found[f"{path}.{name}"] = copy.copy(x)
+    return found
+
+
+def agree(a, b):
+    a, b = state(a), state(b)
+    assert a.keys() == b.keys()
+    for name, x in a.items():
+        if isinstance(x, tuple) and isinstance(x[0], np.ndarray):
+            np.testing.assert_allclose(x[0], b[name][0], rtol=1e-4, atol=1e-5, err_msg=name)
+            assert x[1] == b[name][1], name
+        else:
+            assert x == b[name], name
+
+
+def twins(kinds, trained):
+    flow.manual_seed(1)
+    a = Net(kinds)
+    b = copy.deepcopy(a)
+    optimizers = [flow.optim.SGD(m.parameters(), lr=0.01, momentum=0.5) for m in (a, b)] if trained else []
+    return a, b, optimizers
+
+
+def step(m, x, written, optimizer):
+    """Eager: what build below does."""
+    y = m(written(x))
+    if optimizer is None:
+        return y
+    loss = (y * y).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def build_of(written, trained):
+    def build(self, x):
+        y = self.m(written(x))
+        if trained:
+            y = (y * y).mean()
+            y.backward()
+        return y
+    return build
+
+
+def follow(kinds, changes, written="nothing", trained=False):
+    """Ten calls, or until one is refused as it may be; whether all were made."""
+    a, b, optimizers = twins(kinds, trained)
+    write = INPUTS[written]
+    g = graph(build_of(write, trained), *optimizers[1:], m=b)
+    rng = np.random.default_rng(0)
+    for number, value in changes:
+        for m in (a, b):
+            OUTSIDE[number](m, value)
+        x = flow.tensor(rng.standard_normal((4, 3)).astype(np.float32))
+        z = x.clone()
+        try:
+            want = step(a, x, write, optimizers[0] if trained else None)
+        except GradientError:                            # all parameters are frozen
+            with pytest.raises(FlowError):
+                g(z)
+            return False
+        try:
+            got = g(z)
+        except FlowError:
+            assert trained and number in REFUSED, number
+            return False
+        np.testing.assert_allclose(got.numpy(), want.detach().numpy(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(z.numpy(), x.numpy(), rtol=1e-6)
+        agree(a, b)
+    x = flow.ones(4, 3)
+    np.testing.assert_allclose(b(x).detach().numpy(), a(x).detach().numpy(), rtol=1e-4, atol=1e-5)    # no graph at all
+    agree(a, b)
+    return True
+
+
+STEADY = [("nothing", 1.0)] * 4
+
+
+@pytest.mark.parametrize("trained", [False, True], ids=["predict", "train"])
+@pytest.mark.parametrize("kind", LINES)
+def test_what_forward_writes_is_written(kind, trained):
+    assert follow({kind}, STEADY, trained=trained)
+
+
+@pytest.mark.parametrize("trained", [False, True], ids=["predict", "train"])
+@pytest.mark.parametrize("change", OUTSIDE)
+def test_what_is_changed_between_calls_is_seen(change, trained):
+    changes = [*STEADY[:2], (change, 0.5), *STEADY[:2], (change, -2.0), ("nothing", 1.0)]
+    assert follow(set(LINES) - {"number", "flag"}, changes, trained=trained) != (trained and change in REFUSED)
+
+
+@pytest.mark.parametrize("trained", [False, True], ids=["predict", "train"])
+@pytest.mark.parametrize("written", INPUTS)
+def test_writes_into_inputs_come_out(written, trained):
+    assert follow({"norm"}, STEADY, written, trained)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sets(st.sampled_from([*LINES])), st.lists(st.tuples(st.sampled_from([*OUTSIDE]), st.sampled_from(
+    [0.5, -0.5, 1.25, -2.0])), min_size=10, max_size=10), st.sampled_from([*INPUTS]), st.booleans())
+def test_whatever_is_changed_is_seen(kinds, changes, written, trained):
+    follow(kinds, changes, written, trained)
