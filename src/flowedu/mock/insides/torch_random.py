@@ -1,2 +1,8 @@
 """random as PyTorch has it: the default generator of random numbers."""
-from flowedu import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401
+import flowedu as flow
+from flowedu import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401
+
+
+def fork_rng(devices=None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices", device_type=None):
+    """flow.fork_rng(devices, enabled). device_type: which generators of devices are kept; the CPU's always is."""
+    return flow.fork_rng(devices, enabled)
