@@ -43,6 +43,9 @@ LOSSES = {f"{name}-{how}": f for how in ("mean", "sum") for name, f in {
 }.items()}
 LOSSES.update({f"by_hand-{how}": by_hand(how) for how in ("mean", "sum", "rows", "weighted")})
 LOSSES.update({
+    "times": lambda a, y, z, m: F.cross_entropy(flow.stack([a, a * 2]).reshape(-1, CLASSES), flow.stack([y, y]).flatten()),
+    "other axes": lambda a, y, z, m: F.mse_loss(flow.stack([a, a * 2], dim=1).transpose(0, 2).reshape(2 * CLASSES, -1),
+                                                flow.stack([z, z], dim=1).transpose(0, 2).reshape(2 * CLASSES, -1)),
     "kl": lambda a, y, z, m: F.kl_div(F.log_softmax(a, 1), F.softmax(z, 1), reduction="batchmean"),
     "masked": masked, "twice": lambda a, y, z, m: a.mean(1).mean(), "half": lambda a, y, z, m: 0.3 * (a ** 2).sum(),
     "decay": lambda a, y, z, m: F.mse_loss(a, z, reduction="sum") + 0.1 * (m.weight ** 2).sum() - 1,
@@ -103,7 +106,12 @@ def test_any_labels_ignored(name, ignored, k):
     (lambda a, y, z, m: flow.sqrt(F.mse_loss(a, z)), "goes through sqrt"),
     (lambda a, y, z, m: (a.mean(0) ** 2).sum(), "goes through square"),
     (lambda a, y, z, m: a.sum() / a.abs().sum(), "goes through div"),
-    (lambda a, y, z, m: a.sum() * 0.25, "may stand for the 4 rows")], ids=["root", "of means", "ratio", "rows"])
+    (lambda a, y, z, m: a.sum() * 0.25, "may stand for the 4 rows"),
+    (lambda a, y, z, m: (a * z / z.abs().sum()).sum(), "hangs on other rows"),
+    (lambda a, y, z, m: ((a - a.mean(0)) ** 2).mean(), "hangs on other rows"),
+    (lambda a, y, z, m: F.cross_entropy(a @ a.T, y.clamp(min=0)), "hangs on other rows"),
+    (lambda a, y, z, m: (a[:, :1] - a[:, 0]).abs().sum(), "hangs on other rows")],
+    ids=["root", "of means", "ratio", "rows", "shares", "centred", "pairs", "differences"])
 def test_what_does_not_follow_from_micro_batches_is_refused(loss, word):
     with pytest.raises(UnsupportedError, match=word) as e:
         stepped(loss, LABELS, 2)

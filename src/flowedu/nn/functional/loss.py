@@ -10,7 +10,7 @@ import warnings
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast, run, scalar
 from flowedu.errors import ArgumentError, ShapeError
-from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, times, total
+from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total
 from flowedu.tensor import Tensor
 
 _r = REGISTRY

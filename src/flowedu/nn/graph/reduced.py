@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isclose, prod
 
+import numpy as np
+
 from flowedu.core.graph.ir import GraphValue
 from flowedu.errors import UnsupportedError
 
@@ -25,15 +27,29 @@ class Reduced:
         self.axes: dict[GraphValue, int | None] = {slices[0]: 0 for slices in cuts}      # None: no rows, but of the batch
         self.rows = cuts[0][0].shape[0]
         self.what = f"set_gradient_accumulation_steps({self.k})"
-        self.trained, self.sums = set(targets), set()
+        self.trained, self.sums, self.mixed = set(targets), set(), set()
         self.wholes: dict[GraphValue, GraphValue] = {}
         self.copies: list[dict] = [{s[0]: s[i] for s in cuts} for i in range(self.k)]
         for node in nodes:
             known = [x for x in node.inputs if x in self.axes]
             for y in node.outputs if known else ():
                 self.axes[y] = self._axis(node, known, y)
+                if any(x in self.mixed for x in known) or self._mixes(node, known, y):
+                    self.mixed.add(y)
             if any(x in self.trained for x in node.inputs):
                 self.trained.update(node.outputs)
+
+    def _mixes(self, node, known: Sequence[GraphValue], y: GraphValue) -> bool:
+        """Whether a row of `y` is made of several rows of the batch. Layers may do so: they see micro-batches."""
+        layer = self.tracer.owner.get(node)
+        if layer is not None and next(layer.origin.parameters(), None) is not None or len(known) == 1:
+            return False
+        axes = [self.axes[x] for x in known]
+        if node.op.name == "matmul":
+            return y.ndim < 3
+        if self.axes[y] is None or None in axes:
+            return self.axes[y] is not None
+        return len({a - x.ndim for a, x in zip(axes, known)}) > 1 and _broadcast(known) == y.shape
 
     def _axis(self, node, known: Sequence[GraphValue], y: GraphValue) -> int | None:
         """Along which axis of an output the rows lie."""
@@ -50,8 +66,10 @@ class Reduced:
             if node.op.name == "transpose":
                 return node.attrs[0].index(a)
             if node.op.name == "reshape":
-                found = [j for j, n in enumerate(y.shape) if prod(y.shape[:j]) == prod(x.shape[:a])
-                         and n % x.shape[a] == 0]
+                start, end = prod(x.shape[:a]), prod(x.shape[:a + 1])
+                fits = [[prod(y.shape[:j]) == start, prod(y.shape[:j]) <= start and prod(y.shape[:j + 1]) >= end, True]
+                        for j in range(y.ndim)]
+                found = [j for how in range(3) for j, n in enumerate(y.shape) if n % self.rows == 0 and fits[j][how]]
                 return found[0] if found else None
             fitting = [j for j in (a + y.ndim - x.ndim, a, *range(y.ndim)) if 0 <= j < y.ndim and y.shape[j] == x.shape[a]]
             if fitting:
@@ -63,6 +81,11 @@ class Reduced:
         """SUM: of all rows it is the sum of the micro-batches' values; MEAN: their mean; CONST: the same; OWN: see made."""
         if v not in self.axes:
             return CONST
+        if v in self.mixed:
+            raise UnsupportedError(f"{self.what}: the loss of a row hangs on other rows of the batch, of which a "
+                                   "micro-batch has some", expected="rows that are added up or averaged last", got=v.name,
+                                   fix="divide or subtract after the sum, do it in a module with parameters if it is to be "
+                                   "done for each micro-batch, or leave accumulation out")
         if v in self.sums or self.axes[v] is not None:
             return SUM
         name, inputs = v.node.op.name, v.node.inputs
@@ -157,6 +180,13 @@ class Reduced:
 
     def _call(self, node, inputs: Sequence[GraphValue]) -> GraphValue:
         return self.tracer.append(node.op, tuple(inputs), node.attrs)[0]
+
+
+def _broadcast(values: Sequence[GraphValue]) -> tuple[int, ...] | None:
+    try:
+        return np.broadcast_shapes(*(v.shape for v in values))
+    except ValueError:
+        return None
 
 
 def seed_kind(loss: GraphValue, gradient: GraphValue | None, rows: int) -> str:
