@@ -41,6 +41,7 @@ class Compiled:
     """
 
     tracer_type = Tracer
+    scale = 1.0                                           # what gradients are multiplied by
 
     def __init__(self, owner, args: tuple, kwargs: dict):
         self.owner, self.stamp = owner, ambient.changes
@@ -175,7 +176,7 @@ class Compiled:
         if not entries:
             return ([], {}), watchers
         found = {id(p): g for p, g in zip(trained, grads) if g is not None}
-        return append_updates(tracer, entries, found, self.owner._states, 1.0 / self.owner.config.accumulation,
+        return append_updates(tracer, entries, found, self.owner._states, self.scale,
                               self.owner.config.one_update), watchers
 
     def differentiated(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:

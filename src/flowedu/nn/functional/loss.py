@@ -10,7 +10,7 @@ import warnings
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast, run, scalar
 from flowedu.errors import ArgumentError, ShapeError
-from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, times, total
+from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total
 from flowedu.tensor import Tensor
 
 _r = REGISTRY
@@ -124,7 +124,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     else:
         loss = _r["xlogy"](target, target) - target * input
     if reduction == "batchmean":
-        return times(total(loss), 1.0 / input.shape[0]) if input.ndim else total(loss)
+        return total(loss) / input.shape[0] if input.ndim else total(loss)
     if reduction == "mean":
         warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' "
                       "divides only by the batch size, and aligns with the KL div math definition.", stacklevel=2)

@@ -18,7 +18,9 @@ class GraphConfig(Options):
 
     # ---- what flowedu acts on
     def set_gradient_accumulation_steps(self, value: int) -> None:
-        """Cut each input along axis 0 into `value` micro-batches; one update for all of them."""
+        """Cut each input along axis 0 into `value` micro-batches; one update for all of them, that of the whole batch.
+
+        A loss that does not follow from those of micro-batches is refused (UnsupportedError) at the first call."""
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ArgumentError("set_gradient_accumulation_steps: value", expected="1, 2, 3, ...", got=repr(value))
         self.accumulation = value

@@ -1,7 +1,8 @@
 """A compiled nn.Graph parts of which run again: micro-batches, and modules whose activations are not kept (unroll.py)."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import prod
 
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.ops.define import REGISTRY
@@ -12,6 +13,7 @@ from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.compiled import Compiled
 from flowedu.core.trace.names import grad_name
 from flowedu.core.trace.tracer import Tracer, check_seed
+from flowedu.nn.graph.reduced import CONST, MEAN, OWN, Reduced, seed_kind
 from flowedu.nn.graph.state import give_to_optimizers, load_free_tensors
 from flowedu.nn.graph.steps import Steps
 from flowedu.nn.graph.unroll import Checkpoint, joined, micro_slices, over_micro_batches
@@ -88,15 +90,45 @@ class RepeatingCompiled(Compiled):
         """A backward pass for every micro-batch; the parameters' gradients are sums."""
         wanted = [*targets, *watched]
         k = self.owner.config.accumulation
-        self.parts = over_micro_batches(self.tracer, self.cuts, lambda nodes, table: self.backward(nodes, table, wanted),
-                                        k) if k > 1 else [({}, self._once(wanted))]
-        self.fetched = [self.whole(v) for v in self.fetched]
+        self.made: list[GraphValue] = []
+        self.parts = over_micro_batches(self.tracer, self.cuts, self._part_of_loss(targets, wanted), k) if k > 1 else [
+            ({}, self._once(wanted))]
+        self.fetched = [self._shown() if self.made and v is self.tracer.goal[0] else self.whole(v) for v in self.fetched]
         with self.tracer.raw():
             total = self.parts[0][1][:len(targets)]
             for _, grads in self.parts[1:]:
                 total = [a if b is None else b if a is None else a + b for a, b in zip(total, grads)]
         diffs = [[grads[i] for _, grads in self.parts] for i in range(len(targets), len(wanted))]
         return total, [None if None in values else joined(self.tracer, values, self.batch_parts) for values in diffs]
+
+    def _part_of_loss(self, targets: Sequence[GraphValue], wanted: Sequence[GraphValue]) -> Callable[..., list]:
+        """The backward pass of a micro-batch: (nodes, table) -> gradients, which self.scale brings to those of the loss of
+        the whole batch (reduced.py)."""
+        loss, gradient = self.tracer.goal or (None, None)
+
+        def plain(nodes, table):
+            return self.backward(nodes, table, wanted)
+
+        def anew(nodes, table):
+            before = len(self.graph.nodes)
+            with self.tracer.raw():
+                self.made.append(reduced.made(loss, table))
+            return self.tracer.gradients([*nodes, *self.graph.nodes[before:]], self.made[-1], gradient,
+                                         [table.get(v, v) for v in wanted])
+
+        if loss is None or not self.cuts:
+            self.scale = 1.0 / self.owner.config.accumulation
+            return plain
+        last_cut = max(self.graph.nodes.index(v.node) for slices in self.cuts for v in slices)
+        reduced = Reduced(self.tracer, self.graph.nodes[last_cut + 1:], self.cuts, targets)
+        kind = reduced.kind(loss) if prod(loss.shape) == 1 else seed_kind(loss, gradient, reduced.rows)
+        self.scale = 1.0 / self.owner.config.accumulation if kind in (MEAN, CONST) else 1.0
+        return anew if kind == OWN else plain
+
+    def _shown(self) -> GraphValue:
+        """The loss of each micro-batch as what its mean over them is that of the batch."""
+        with self.tracer.raw():
+            return joined(self.tracer, [y * float(len(self.made)) for y in self.made], self.batch_parts)
 
     def _once(self, wanted: Sequence[GraphValue]) -> list:
         """The gradients where the batch is not cut."""
