@@ -20,9 +20,11 @@ from flowedu.mock.names import HOUSE, INSIDES, TORCHS
 SAME = ["", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim", "optim.lr_scheduler", "utils.data",
         "autograd", "cuda", "linalg"]
 # names that have the arguments of torch under its name: tests/test_mock_torch.py
-OTHER = {("torch", ""): {"load", "save"}, ("torch", "optim.lr_scheduler"): {
-    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LRScheduler", "LambdaLR",
-    "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR", "SequentialLR", "StepLR"}}
+OTHER = {("torch", ""): {"load", "save"}, ("torch", "optim"): {
+    "Adadelta", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "SGD"}, ("torch", "optim.lr_scheduler"): {
+    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR",
+    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR",
+    "SequentialLR", "StepLR"}}
 
 
 @pytest.fixture(autouse=True)
