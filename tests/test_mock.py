@@ -22,9 +22,9 @@ SAME = ["", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim
 # names that have the arguments of torch under its name: tests/test_mock_torch.py
 OTHER = {("torch", ""): {"load", "save"}, ("torch", "optim"): {
     "Adadelta", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "SGD"}, ("torch", "optim.lr_scheduler"): {
-    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR",
-    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR",
-    "SequentialLR", "StepLR"}}
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
+    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
+    "ReduceLROnPlateau", "SequentialLR", "StepLR"}}
 
 
 @pytest.fixture(autouse=True)

@@ -59,6 +59,9 @@ class Optimizer(base.Optimizer, metaclass=_Any):
             if named:
                 param_group["param_names"] = [m[0] for m in members]
         super().add_param_group(param_group)
+        lr = param_group.get("lr", self.defaults.get("lr"))
+        if isinstance(lr, Tensor):                        # not a copy: the program may change it
+            self.param_groups[-1]["lr"] = lr
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         rule = super().update_of(group)
