@@ -1,7 +1,9 @@
 """torch.optim under flowedu.mock against PyTorch's: what a call means, and what is trained, in all that is drawn: settings,
 groups that come late, gradients that are None for a while, rates set by hand, states loaded from the other one."""
+import copy
 import importlib
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -10,12 +12,14 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu import mock
+from flowedu.errors import FlowError, UnsupportedError
 from flowedu.mock.differs_optim import DIFFERS
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 with mock.enable("torch"):
     OURS = importlib.import_module("torch.optim")
+    SCHEDULES = importlib.import_module("torch.optim.lr_scheduler")
 
 NAMES = ["ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SGD"]
 RATE = st.sampled_from([0.5, 0.05, 1e-3])
@@ -187,3 +191,141 @@ def test_the_same_numbers_are_trained(name, data):
             two.exchange()
         two.step(absent.get(step, ()))
     two.same()
+
+
+def trained(optimizer, p, steps=3):
+    for i in range(steps):
+        p.grad = flow.full((2,), 1.0 + i)
+        optimizer.step()
+    return p.numpy()
+
+
+def one(seed=0):
+    return flow.tensor(np.random.default_rng(seed).standard_normal(2), dtype=flow.float32, requires_grad=True)
+
+
+def test_a_first_gradient_in_the_fourth_step_is_a_first_step():
+    """PyTorch's recipe of a frozen layer that is thawed: its bias correction is that of step 1, 2, ..."""
+    w, late = one(), flow.ones(1, requires_grad=True)
+    optimizer = OURS.Adam([w, late], lr=0.1)
+    trained(optimizer, w)
+    for _ in range(2):
+        late.grad = flow.ones(1)
+        trained(optimizer, w, 1)
+    np.testing.assert_allclose(late.numpy(), [0.8], atol=1e-6)
+    assert [float(optimizer.state[p]["step"]) for p in (w, late)] == [5, 2]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_copy_and_what_was_pickled_go_on_as_it(name):
+    p = one()
+    optimizer = getattr(OURS, name)([p])
+    trained(optimizer, p)
+    for other in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
+        q, = other.param_groups[0]["params"]
+        r = one()
+        fresh = getattr(OURS, name)([r])
+        trained(fresh, r)
+        np.testing.assert_array_equal(trained(other, q), trained(fresh, r))
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta"])
+def test_what_flow_optim_saved_goes_on(name):
+    options = {"momentum": 0.9} if name == "SGD" else {}
+    p, q = one(), one()
+    before = getattr(flow.optim, name)([p], **options)
+    trained(before, p)
+    after = getattr(OURS, name)([q], **options)
+    q.data.copy_(p.data)
+    after.load_state_dict(before.state_dict())
+    np.testing.assert_allclose(trained(after, q), trained(before, p), rtol=1e-6)
+
+
+def test_an_optimizer_of_ones_own():
+    """PyTorch's way: state[p] is empty at first; defaults need no lr."""
+    class Own(OURS.Optimizer):
+        def __init__(self, params, rate):
+            super().__init__(params, {"rate": rate})
+
+        def step(self, closure=None):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    state = self.state[p]
+                    if not state:
+                        state["step"] = 0
+                    state["step"] += 1
+                    p.data.add_(p.grad, alpha=-group["rate"] / state["step"])
+
+    p = one()
+    optimizer = Own([("w", p)], 0.5)
+    start = p.numpy().copy()
+    np.testing.assert_allclose(trained(optimizer, p), start - 0.5 * (1 + 2 / 2 + 3 / 3), rtol=1e-6)
+    saved = optimizer.state_dict()
+    assert saved == {"state": {0: {"step": 3}}, "param_groups": [{"rate": 0.5, "params": [0], "param_names": ["w"]}]}
+    other = Own([p], 0.1)
+    other.load_state_dict(saved)
+    assert other.state[p] == {"step": 3} and other.param_groups[0]["rate"] == 0.5
+    assert isinstance(optimizer, flow.optim.Optimizer) and not isinstance(OURS.SGD([one()]), Own)
+    assert isinstance(flow.optim.SGD([one()]), OURS.Optimizer) and not isinstance(3, OURS.Optimizer)
+
+
+def in_a_graph(make, steps=3):
+    layer = flow.nn.Linear(2, 1, bias=False)
+    layer.weight.data.fill_(0.5)
+    optimizer, x = make(layer.parameters()), flow.tensor([[1.0, 2.0]])
+
+    class Train(flow.nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+            self.add_optimizer(*optimizer[:1], **({"lr_sch": optimizer[1]} if optimizer[1:] else {}))
+
+        def build(self, x):
+            loss = self.layer(x).square().sum()
+            loss.backward()
+            return loss
+
+    graph = Train()
+    for _ in range(steps):
+        graph(x)
+    return layer.weight.numpy().copy()
+
+
+def by_hand(make, steps=3):
+    layer = flow.nn.Linear(2, 1, bias=False)
+    layer.weight.data.fill_(0.5)
+    optimizer, x = make(layer.parameters()), flow.tensor([[1.0, 2.0]])
+    for _ in range(steps):
+        optimizer[0].zero_grad()
+        layer(x).square().sum().backward()
+        for o in optimizer:
+            o.step()
+    return layer.weight.numpy().copy()
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta"])
+def test_a_graph_trains_the_same(name):
+    def make(params):
+        optimizer = getattr(OURS, name)(params, lr=0.01)
+        return optimizer, SCHEDULES.StepLR(optimizer, 2)
+
+    np.testing.assert_allclose(in_a_graph(make), by_hand(make), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "options"), [("RMSprop", {}), ("Adamax", {}), ("NAdam", {}), ("RAdam", {}), ("Rprop", {}),
+                                               ("ASGD", {}), ("SGD", {"momentum": 0.9, "dampening": 0.1})])
+def test_a_graph_refuses_what_it_has_no_rule_for(name, options):
+    with pytest.raises(UnsupportedError, match=f"(?s)optim.{name}.*not in an nn.Graph.*fix:"):
+        in_a_graph(lambda params: (getattr(OURS, name)(params, lr=0.01, **options),))
+
+
+def test_a_state_that_does_not_fit_changes_nothing():
+    p = one()
+    optimizer = OURS.Adam([p])
+    trained(optimizer, p)
+    for wrong in ({}, {"state": {}, "param_groups": []}, {"state": {}, "param_groups": [{"params": [0, 1]}]},
+                  {"state": {0: {"sum": flow.ones(2)}}, "param_groups": [{"params": [0], "lr": 3.0}]},
+                  {"state": {}, "param_groups": [{"params": [0], "lr": -1.0}]}):
+        with pytest.raises(FlowError, match="fix:"):
+            optimizer.load_state_dict(wrong)
+        assert optimizer.param_groups[0]["lr"] == 0.001 and float(optimizer.state[p]["step"]) == 3

@@ -17,9 +17,9 @@ class Difference(NamedTuple):
 _STATE = Difference("", 'state_dict(): one "step", "_options" of a group', "PyTorch's keys and form; PyTorch can load it")
 _CLOCK = Difference("", "t counts all steps of the optimizer", "t counts the steps in which the parameter had a gradient")
 _ROOT = Difference("", "g / sqrt(v + eps); no momentum", "g / (sqrt(v) + eps); momentum")
-_CHAIN = Difference("", "a rate follows from the first rate and the step: one set by hand is overwritten, a group that came "
-                    "later stays as it is", "a rate follows from the one before: one set by hand is kept and scaled, a group "
-                    "that came later is scheduled, or refused where there is only a formula")
+_CHAIN = Difference("", "a rate follows from the first rate and the step: one set by hand is overwritten, a group that "
+                    "came later stays as it is", "a rate follows from the one before: one set by hand is kept and scaled, "
+                    "a group that came later is scheduled, or refused where there is only a formula")
 _EPOCH = Difference("", "get_lr(base_lr, step); step()", "get_lr(), of all groups; step(epoch)")
 _FIRST = Difference("", "dampening holds from the first step on", "dampening holds from a parameter's second step on")
 

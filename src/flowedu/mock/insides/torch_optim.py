@@ -11,7 +11,6 @@ import numpy as np
 
 from flowedu.core.layers.group import UpdateRule
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.here import here
 from flowedu.errors import StateError, UnsupportedError
 from flowedu.optim import base
 from flowedu.optim.group import ParamGroup
@@ -164,9 +163,8 @@ def single(value: float) -> Tensor:
     return tensor(float(value), dtype=dt.float32)
 
 
-def eager_only(what: str) -> None:
-    """UnsupportedError while an nn.Graph is traced."""
-    if here.tracer is not None:
-        raise UnsupportedError(f"optim.{what}: not in an nn.Graph", got=what,
-                               expected="an optimizer of flow.optim, whose rule a graph knows",
-                               fix="optimizer.step() after loss.backward(), outside a graph")
+def no_rule(what: str) -> UnsupportedError:
+    """For an nn.Graph that asks."""
+    return UnsupportedError(f"optim.{what}: not in an nn.Graph", got=what,
+                            expected="an optimizer of flow.optim, whose rule a graph knows",
+                            fix="optimizer.step() after loss.backward(), outside a graph")

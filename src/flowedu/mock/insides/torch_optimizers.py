@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flowedu import optim
-from flowedu.core.layers.group import UpdateRule
 from flowedu.mock.insides.torch_formulas import ASGD, Adamax, NAdam, RAdam, RMSprop, Rprop
-from flowedu.mock.insides.torch_optim import Counting, Optimizer, eager_only
+from flowedu.mock.insides.torch_optim import Counting, Optimizer, no_rule
+from flowedu.optim.clipping import ByNorm
 from flowedu.optim.group import ParamGroup
 from flowedu.tensor import Tensor
 
@@ -42,10 +42,11 @@ class SGD(Optimizer, optim.SGD):
     def keys(self, group: Mapping[str, Any]) -> set[str]:
         return {s.key for s in self.update_of(group).states}
 
-    def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
+    def clipping_of(self, group: Mapping[str, Any]) -> ByNorm | None:
+        """A graph asks, whose steps are all of one rule."""
         if group["momentum"] and group["dampening"]:
-            eager_only("SGD(dampening), which is not of a parameter's first step")
-        return super().update_of(group)
+            raise no_rule("SGD(dampening), which is not of a parameter's first step,")
+        return super().clipping_of(group)
 
     def _update(self, group: ParamGroup) -> None:
         first: list[Tensor] = []
