@@ -85,6 +85,10 @@ TORCHS = {
     "nn.parallel.data_parallel": f"{_HERE}.torch_nn",
     "nn.parallel.distributed": f"{_HERE}.torch_parallel",
     "onnx": f"{_HERE}.torch_onnx",
+    "optim": f"{_HERE}.torch_optimizers",
+    **{f"optim.{n}": f"{_HERE}.torch_optimizers" for n in (
+        "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "optimizer", "radam", "rmsprop", "rprop",
+        "sgd")},
     "optim.lr_scheduler": f"{_HERE}.torch_schedules",
     "serialization": f"{_HERE}.torch_top",
 }

@@ -166,6 +166,11 @@ class Optimizer(BaseOptimizer):
         return loss
 
     def _update(self, group: ParamGroup) -> None:
+        """A step of this group."""
+        self._updated(group, group["params"])
+
+    def _updated(self, group: ParamGroup, members: Sequence[Tensor]) -> None:
+        """One call for those of the group's `members` that have a gradient."""
         ready = group.ready or self._ready(group)
         op, attrs, keys, rate, number = ready
         lr = group["lr"]
@@ -173,12 +178,12 @@ class Optimizer(BaseOptimizer):
             number[0] = lr
         operands = [rate, self.count_]
         if not keys:
-            for p in group["params"]:
+            for p in members:
                 g = p.grad_
                 if g is not None:
                     operands += (p, g) if p.lay is None else on_parts(op, p, g)
         else:
-            for p in group["params"]:
+            for p in members:
                 g = p.grad_
                 if g is not None and p.lay is not None:
                     own = self.state.get(p)

@@ -1,70 +1,201 @@
-"""optim.lr_scheduler as PyTorch has it: last_epoch for last_step; a SequentialLR whose parts count from their milestones;
-a PolynomialLR to 0; schedules of a program's own whose get_lr() gives the rates of all groups."""
+"""optim.lr_scheduler as PyTorch has it. A schedule with a formula (flowedu/optim/lr_scheduler/decay.py) goes by the factor
+from one step to the next, so that others may set or scale the rate, too."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
+from flowedu.mock.insides.torch_cycles import ChainedScheduler, CyclicLR, OneCycleLR, ReduceLROnPlateau, SequentialLR
+from flowedu.mock.insides.torch_schedule import LRScheduler, _LRScheduler
 from flowedu.optim import lr_scheduler as ours
+from flowedu.optim import rates
 from flowedu.optim.base import Optimizer
 from flowedu.optim.checks import count, number
 
-
-class _Any(type):
-    """isinstance(x, LRScheduler) holds for all schedules."""
-
-    def __instancecheck__(cls, x) -> bool:
-        return isinstance(x, ours.LRScheduler) if cls is LRScheduler else super().__instancecheck__(x)
+__all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR",
+           "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR",
+           "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR", "_LRScheduler"]
 
 
-class LRScheduler(ours.LRScheduler, metaclass=_Any):
-    """Base of a program's own schedules: write `get_lr()`, which gives a list of the groups' rates at self.last_epoch, of
-    self.base_lrs or of the rates that self.optimizer.param_groups have."""
+class LambdaLR(ours.LambdaLR, LRScheduler):
+    """base_lr * lr_lambda(step). lr_lambda: a function, or a list with one per group."""
 
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1, verbose: bool = False):
+    def __init__(self, optimizer: Optimizer, lr_lambda: Callable | Sequence[Callable], last_epoch: int = -1,
+                 verbose: bool = False):
+        super().__init__(optimizer, lr_lambda, last_epoch, verbose)
+
+    def get_lr(self) -> list[float]:
+        return [b * f(self.last_epoch) for b, f in zip(self.base_lrs, self.lr_lambdas)]
+
+
+class MultiplicativeLR(ours.MultiplicativeLR, LRScheduler):
+    """In every step times lr_lambda(step). lr_lambda: a function, or a list with one per group."""
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Callable | Sequence[Callable], last_epoch: int = -1,
+                 verbose: bool = False):
+        super().__init__(optimizer, lr_lambda, last_epoch, verbose)
+
+    def get_lr(self) -> list[float]:
+        return self.same() if self._is_initial else [lr * f(self.last_epoch) for lr, f in zip(self.same(), self.lr_lambdas)]
+
+
+class StepLR(LRScheduler):
+    """Multiply the rate by gamma every step_size steps."""
+
+    formula = ours.StepLR
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1,
+                 verbose: bool = False):
+        self.step_size, self.gamma = count("StepLR", "step_size", step_size, 1), number("StepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch, verbose)
 
+    def get_lr(self) -> list[float]:
+        return self.same() if self.last_epoch == 0 or self.last_epoch % self.step_size else self.times(self.gamma)
+
+
+class MultiStepLR(LRScheduler):
+    """Multiply the rate by gamma at each of the steps `milestones`."""
+
+    formula = ours.MultiStepLR
+
+    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1,
+                 verbose: bool = False):
+        self.milestones, self.gamma = Counter(milestones), number("MultiStepLR", "gamma", gamma)
+        super().__init__(optimizer, last_epoch, verbose)
+
+    def get_lr(self) -> list[float]:
+        return self.times(self.gamma ** self.milestones.get(self.last_epoch, 0))
+
     def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
-        before, self.last_step = self.last_step, step
-        try:
-            return self.get_lr()[group]
-        finally:
-            self.last_step = before
+        return rates.exponential(base_lr, self.gamma, sum(n for at, n in self.milestones.items() if at <= step))
 
 
-_LRScheduler = LRScheduler
+class ConstantLR(LRScheduler):
+    """`factor` times the rate for the first total_iters steps."""
+
+    formula = ours.ConstantLR
+
+    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1,
+                 verbose: bool = False):
+        self.factor = number("ConstantLR", "factor", factor, least=0, below=math.nextafter(1, 2))
+        self.total_iters = count("ConstantLR", "total_iters", total_iters, 0)
+        super().__init__(optimizer, last_epoch, verbose)
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0:
+            return self.times(self.factor)
+        if self.last_epoch != self.total_iters:
+            return self.same()
+        return self.times(1.0 / self.factor) if self.factor else list(self.base_lrs)
 
 
-def _with_last_epoch(cls: type) -> type:
-    """The class, where last_step is called last_epoch, too."""
-    def __init__(self, *args, last_epoch: int | None = None, **options):
-        if last_epoch is not None:
-            options["last_step"] = last_epoch
-        cls.__init__(self, *args, **options)
+class LinearLR(LRScheduler):
+    """A straight line from start_factor to end_factor times the rate, in total_iters steps."""
 
-    return type(cls.__name__, (cls,), {"__init__": __init__, "__doc__": cls.__doc__, "__module__": __name__})
+    formula = ours.LinearLR
 
-
-for _name in ("ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LambdaLR", "LinearLR",
-              "MultiStepLR", "MultiplicativeLR", "StepLR"):
-    globals()[_name] = _with_last_epoch(getattr(ours, _name))
-
-
-class SequentialLR(ours.SequentialLR):
-    """schedulers[0] until step milestones[0], then schedulers[1], and so on; each counts from its own beginning."""
-
-    def __init__(self, optimizer: Optimizer, schedulers: Sequence[ours.LRScheduler], milestones: Sequence[int],
+    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
                  last_epoch: int = -1, verbose: bool = False):
-        super().__init__(optimizer, schedulers, milestones, True, last_epoch, verbose)
+        self.start_factor = number("LinearLR", "start_factor", start_factor, above=0, below=math.nextafter(1, 2))
+        self.end_factor = number("LinearLR", "end_factor", end_factor, least=0, below=math.nextafter(1, 2))
+        self.total_iters = count("LinearLR", "total_iters", total_iters, 1)
+        super().__init__(optimizer, last_epoch, verbose)
+
+    def get_lr(self) -> list[float]:
+        n, rise = self.last_epoch, self.end_factor - self.start_factor
+        if n == 0:
+            return self.times(self.start_factor)
+        if self._is_initial or n > self.total_iters:
+            return self.same()
+        return self.times(1.0 + rise / (self.total_iters * self.start_factor + (n - 1) * rise))
 
 
-class PolynomialLR(ours.LRScheduler):
+class ExponentialLR(LRScheduler):
+    """Multiply the rate by gamma at every step."""
+
+    formula = ours.ExponentialLR
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1, verbose: bool = False):
+        self.gamma = number("ExponentialLR", "gamma", gamma)
+        super().__init__(optimizer, last_epoch, verbose)
+
+    def get_lr(self) -> list[float]:
+        return self.same() if self._is_initial else self.times(self.gamma)
+
+
+class PolynomialLR(LRScheduler):
     """b * (1 - n/total_iters)^power, n at most total_iters."""
+
+    formula = ours.PolynomialLR
+    end_learning_rate, cycle = 0.0, False                 # what OneFlow's formula has besides
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1,
                  verbose: bool = False):
         self.total_iters = count("PolynomialLR", "total_iters", total_iters, 1)
-        self.power = number("PolynomialLR", "power", power, least=0)
+        self.power = number("PolynomialLR", "power", power)
         super().__init__(optimizer, last_epoch, verbose)
 
-    def get_lr(self, base_lr: float, step: int) -> float:
-        return base_lr * (1 - min(step, self.total_iters) / self.total_iters) ** self.power
+    max_decay_steps = property(lambda self: self.total_iters)
+
+    def get_lr(self) -> list[float]:
+        n, steps = self.last_epoch, self.total_iters
+        if self._is_initial or n > steps:
+            return self.same()
+        return self.times(((1.0 - n / steps) / (1.0 - (n - 1) / steps)) ** self.power)
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Half a cosine down to eta_min at step T_max, half a cosine up again to step 2 T_max, and so on."""
+
+    formula = ours.CosineAnnealingLR
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1, verbose: bool = False):
+        self.T_max = count("CosineAnnealingLR", "T_max", T_max, 1)
+        self.eta_min = number("CosineAnnealingLR", "eta_min", eta_min)
+        super().__init__(optimizer, last_epoch, verbose)
+
+    def get_lr(self) -> list[float]:
+        n, low, part = self.last_epoch, self.eta_min, math.pi / self.T_max
+        if self._is_initial:
+            return self.same()
+        if self._step_count == 1 and n > 0:
+            return [rates.half_cosine(b, n, self.T_max, low) for b in self.base_lrs]
+        if (n - 1 - self.T_max) % (2 * self.T_max) == 0:  # the step before was at the bottom
+            return [lr + (b - low) * (1 - math.cos(part)) / 2 for b, lr in zip(self.base_lrs, self.same())]
+        factor = (1 + math.cos(part * n)) / (1 + math.cos(part * (n - 1)))
+        return [factor * (lr - low) + low for lr in self.same()]
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half a cosine down to eta_min in T_0 steps, then the next from above, T_mult times as long, and so on. step(epoch)
+    may go to a part of a step."""
+
+    decay_rate, restart_limit = 1.0, 0                    # what OneFlow's formula has besides
+
+    def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1,
+                 verbose: bool = False):
+        what = "CosineAnnealingWarmRestarts"
+        self.T_0, self.T_mult = count(what, "T_0", T_0, 1), count(what, "T_mult", T_mult, 1)
+        self.T_i, self.T_cur, self.eta_min = self.T_0, last_epoch, number(what, "eta_min", eta_min)
+        super().__init__(optimizer, last_epoch, verbose)
+
+    def get_lr(self) -> list[float]:
+        return [rates.half_cosine(b, self.T_cur, self.T_i, self.eta_min) for b in self.base_lrs]
+
+    def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
+        return ours.CosineAnnealingWarmRestarts.get_lr(self, base_lr, step)
+
+    def step(self, epoch: float | None = None) -> None:
+        """Go on by one step, or to `epoch`, and set the rates."""
+        if epoch is None and self.last_epoch >= 0:
+            epoch, self.T_cur = self.last_epoch + 1, self.T_cur + 1
+            if self.T_cur >= self.T_i:
+                self.T_cur, self.T_i = self.T_cur % self.T_i, self.T_i * self.T_mult
+        else:
+            epoch = number("CosineAnnealingWarmRestarts.step", "epoch", 0 if epoch is None else epoch, least=0)
+            self.T_cur, self.T_i = epoch, self.T_0
+            while self.T_cur >= self.T_i:
+                self.T_cur, self.T_i = self.T_cur - self.T_i, self.T_i * self.T_mult
+        self.last_epoch = math.floor(epoch)
+        self._set(self.get_lr())

@@ -1,0 +1,271 @@
+"""torch.optim's optimizers that OneFlow has not, or has with another formula (RMSprop), written in tensors, not as one
+kernel: RMSprop, Adamax, NAdam, RAdam, Rprop, ASGD. They work eagerly; an nn.Graph refuses them.
+
+In the formulas w is a parameter, g its gradient (with weight decay in it), t = 1, ... the parameter's own step.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from flowedu import full, maximum, zeros_like
+from flowedu.core.layers.group import UpdateRule
+from flowedu.mock.insides.torch_optim import Counting, Optimizer, no_rule, single
+from flowedu.optim import adam
+from flowedu.optim.group import ParamGroup
+from flowedu.tensor import Tensor
+
+
+class ByFormula(Counting):
+    """A subclass says what is remembered at first, `first(p, group)`, and what a step is, `move(w, g, ...)`."""
+
+    def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        raise NotImplementedError
+
+    def move(self, w: Tensor, g: Tensor, t: int, lr: float, own: dict, group: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
+        raise no_rule(type(self).__name__)
+
+    def keys(self, group: Mapping[str, Any]) -> set[str]:
+        some = next(iter(group["params"]), None)
+        return {"step", *self.first(full((1,), 0.0) if some is None else some, group)}
+
+    def _update(self, group: ParamGroup) -> None:
+        if not group.ready:
+            self.check(group)
+            group.ready = True
+        lr, decay = float(group["lr"]), float(group.get("weight_decay", 0))
+        for p in group["params"]:
+            g = p.grad_
+            if g is None:
+                continue
+            own = self.state.get(p) or self._remembered(p, group)
+            steps = own["step"].numpy()
+            steps += 1
+            if group["maximize"]:
+                g = -g
+            if decay and group.get("decoupled_weight_decay"):
+                p.mul_(1 - lr * decay)
+            elif decay:
+                g = g + decay * p
+            self.move(p, g, int(steps), lr, own, group)
+
+    def _remembered(self, p: Tensor, group: ParamGroup) -> dict:
+        self.state[p] = {"step": single(0.0), **self.first(p, group)}
+        return self.state[p]
+
+
+class RMSprop(ByFormula):
+    """v = alpha v + (1 - alpha) g^2; w -= lr * g / (sqrt(v) + eps), or with momentum of a running sum of these.
+
+    Args:
+        params: parameters, or dicts of them with options of their own (see Optimizer).
+        lr: learning rate.
+        weight_decay: pulls parameters towards 0, through the gradient.
+        momentum: b = momentum * b + g / (sqrt(v) + eps); w -= lr * b. 0: none.
+        centered: v - a^2, the variance, instead of v, where a is the running average of g.
+        maximize: climb instead.
+        capturable, foreach: nothing to do, said once. differentiable: True is refused.
+
+    State: "step", "square_avg", with momentum "momentum_buffer", centered "grad_avg".
+    """
+
+    def __init__(self, params: Iterable, lr: float = 0.01, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
+                 momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
+                 maximize: bool = False, differentiable: bool = False):
+        Optimizer.__init__(self, params, {
+            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
+            "capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable})
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        for name in ("alpha", "eps", "momentum"):
+            self.need(group[name] >= 0, f"{name} value", group[name])
+
+    def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        names = ["square_avg", *["momentum_buffer"] * (group["momentum"] > 0), *["grad_avg"] * bool(group["centered"])]
+        return {name: zeros_like(p) for name in names}
+
+    def move(self, w, g, t, lr, own, group):
+        alpha = group["alpha"]
+        v = own["square_avg"].mul_(alpha).addcmul_(g, g, value=1 - alpha)
+        if group["centered"]:
+            v = v - own["grad_avg"].lerp_(g, 1 - alpha).square()
+        root = v.sqrt().add_(group["eps"])
+        if group["momentum"] > 0:
+            w.sub_(own["momentum_buffer"].mul_(group["momentum"]).addcdiv_(g, root), alpha=lr)
+        else:
+            w.addcdiv_(g, root, value=-lr)
+
+
+class _Moments(ByFormula, adam._Moments):
+    """Those with a running average m of g, and another of its size."""
+
+    sizes = "exp_avg_sq"
+
+    def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        return {"exp_avg": zeros_like(p), self.sizes: zeros_like(p)}
+
+    def averages(self, g: Tensor, own: dict, group: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+        """m and v, one step on."""
+        beta1, beta2 = group["betas"]
+        return own["exp_avg"].lerp_(g, 1 - beta1), own["exp_avg_sq"].mul_(beta2).addcmul_(g, g, value=1 - beta2)
+
+
+class Adamax(_Moments):
+    """m = beta1 m + (1 - beta1) g; u = the larger of beta2 u and |g| + eps; w -= lr / (1 - beta1^t) * m / u.
+
+    Args: as Adam. State: "step", "exp_avg" (m), "exp_inf" (u).
+    """
+
+    sizes = "exp_inf"
+
+    def __init__(self, params: Iterable, lr: float = 0.002, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False,
+                 differentiable: bool = False, capturable: bool = False):
+        Optimizer.__init__(self, params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "capturable": capturable})
+
+    def move(self, w, g, t, lr, own, group):
+        beta1, beta2 = group["betas"]
+        m, u = own["exp_avg"].lerp_(g, 1 - beta1), own["exp_inf"]
+        u.copy_(maximum(u * beta2, g.abs() + group["eps"]))
+        w.addcdiv_(m, u, value=-lr / (1 - beta1 ** t))
+
+
+class NAdam(_Moments):
+    """Adam with Nesterov's momentum: w -= lr * (a g + b m) / (sqrt(v / (1 - beta2^t)) + eps), where
+    mu(t) = beta1 (1 - 0.96^(t momentum_decay) / 2), a = (1 - mu(t)) / (1 - mu(1) ... mu(t)),
+    b = mu(t + 1) / (1 - mu(1) ... mu(t + 1)).
+
+    Args: as Adam. momentum_decay: see above. decoupled_weight_decay: weight decay as AdamW has it.
+
+    State: "step", "mu_product", "exp_avg" (m), "exp_avg_sq" (v).
+    """
+
+    def __init__(self, params: Iterable, lr: float = 0.002, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0, momentum_decay: float = 0.004, decoupled_weight_decay: bool = False, *,
+                 foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+                 differentiable: bool = False):
+        Optimizer.__init__(self, params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
+            "capturable": capturable, "differentiable": differentiable})
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        self.need(group["momentum_decay"] >= 0, "momentum_decay value", group["momentum_decay"])
+
+    def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        return {"mu_product": single(1.0), **super().first(p, group)}
+
+    def move(self, w, g, t, lr, own, group):
+        beta1, beta2 = group["betas"]
+        mu, after = (beta1 * (1 - 0.5 * 0.96 ** (n * group["momentum_decay"])) for n in (t, t + 1))
+        product = own["mu_product"].mul_(mu).item()
+        m, v = self.averages(g, own, group)
+        root = (v / (1 - beta2 ** t)).sqrt().add_(group["eps"])
+        w.addcdiv_(g, root, value=-lr * (1 - mu) / (1 - product))
+        w.addcdiv_(m, root, value=-lr * after / (1 - product * after))
+
+
+class RAdam(_Moments):
+    """Adam, where the first steps, in which v is not to be trusted, are w -= lr * m / (1 - beta1^t), and the others are
+    shorter by the spread that v has: r = sqrt((n - 4)(n - 2) N / ((N - 4)(N - 2) n)), N = 2 / (1 - beta2) - 1,
+    n = N - 2 t beta2^t / (1 - beta2^t) > 5.
+
+    Args: as Adam. decoupled_weight_decay: weight decay as AdamW has it. State: "step", "exp_avg" (m), "exp_avg_sq" (v).
+    """
+
+    def __init__(self, params: Iterable, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
+                 maximize: bool = False, capturable: bool = False, differentiable: bool = False):
+        Optimizer.__init__(self, params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "foreach": foreach,
+            "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable})
+
+    def move(self, w, g, t, lr, own, group):
+        beta1, beta2 = group["betas"]
+        m, v = self.averages(g, own, group)
+        rest, most = 1 - beta2 ** t, 2 / (1 - beta2) - 1
+        n = most - 2 * t * beta2 ** t / rest
+        if n <= 5:
+            w.sub_(m, alpha=lr / (1 - beta1 ** t))
+        else:
+            r = ((n - 4) * (n - 2) * most / ((most - 4) * (most - 2) * n)) ** 0.5
+            w.addcdiv_(m, v.sqrt().add_(group["eps"]), value=-lr * r * rest ** 0.5 / (1 - beta1 ** t))
+
+
+class Rprop(ByFormula):
+    """w -= s * sign(g): every element has a step s of its own, longer (times etas[1]) where g keeps its sign, shorter
+    (times etas[0]) where it changes; there the element rests for a step.
+
+    Args:
+        params: parameters, or dicts of them with options of their own (see Optimizer).
+        lr: the first s.
+        etas: see above. step_sizes: the shortest and the longest s.
+        maximize: climb instead.
+        capturable, foreach: nothing to do, said once. differentiable: True is refused.
+
+    State: "step", "prev" (the g before), "step_size" (s).
+    """
+
+    def __init__(self, params: Iterable, lr: float = 0.01, etas: tuple[float, float] = (0.5, 1.2),
+                 step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False, foreach: bool | None = None,
+                 maximize: bool = False, differentiable: bool = False):
+        Optimizer.__init__(self, params, {
+            "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "capturable": capturable})
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        self.need(0 < group["etas"][0] < 1 < group["etas"][1], "eta values", group["etas"], "below 1, above 1")
+
+    def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        return {"prev": zeros_like(p), "step_size": zeros_like(p) + float(group["lr"])}
+
+    def move(self, w, g, t, lr, own, group):
+        shorter, longer = group["etas"]
+        sign, s = (g * own["prev"]).sign(), own["step_size"]
+        kept, changed = (sign > 0).to(s.dtype), (sign < 0).to(s.dtype)
+        s.mul_(1 + (longer - 1) * kept + (shorter - 1) * changed).clamp_(*group["step_sizes"])
+        g = g.masked_fill(sign < 0, 0.0)
+        w.sub_(g.sign() * s)
+        own["prev"].copy_(g)
+
+
+class ASGD(ByFormula):
+    """w = (1 - lambd * e) w - e g, where e = lr / (1 + lambd lr t)^alpha; "ax" is the average of w from step t0 on.
+
+    Args:
+        params: parameters, or dicts of them with options of their own (see Optimizer).
+        lr: learning rate at first. lambd, alpha: how fast it falls. t0: when the average begins.
+        weight_decay: pulls parameters towards 0, through the gradient.
+        maximize: climb instead.
+        foreach, capturable: nothing to do, said once. differentiable: True is refused.
+
+    State: "step", "eta" (e), "mu" (the weight of w in the average), "ax".
+    """
+
+    def __init__(self, params: Iterable, lr: float = 0.01, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
+                 weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,
+                 differentiable: bool = False, capturable: bool = False):
+        Optimizer.__init__(self, params, {
+            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
+            "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
+
+    def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        return {"eta": single(group["lr"]), "mu": single(1.0), "ax": zeros_like(p)}
+
+    def move(self, w, g, t, lr, own, group):
+        e, mu, lambd = own["eta"].item(), own["mu"].item(), group["lambd"]
+        w.mul_(1 - lambd * e).sub_(g, alpha=e)
+        if mu == 1:
+            own["ax"].copy_(w)
+        else:
+            own["ax"].add_((w - own["ax"]) * mu)
+        own["eta"].fill_(lr / (1 + lambd * lr * t) ** group["alpha"])
+        own["mu"].fill_(1 / max(1, t - group["t0"]))

@@ -1,0 +1,170 @@
+"""torch.optim.Optimizer: flowedu's, with PyTorch's keys of what is remembered, PyTorch's form of what is saved, and for
+every parameter its own number of steps."""
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from flowedu.core.layers.group import UpdateRule
+from flowedu.core.values import dtype as dt
+from flowedu.errors import StateError, UnsupportedError
+from flowedu.optim import base
+from flowedu.optim.group import ParamGroup
+from flowedu.tensor import Tensor, tensor
+
+# what flowedu calls by OneFlow's name
+KEYS = {"momentum_buf": "momentum_buffer", "square_avgs": "square_avg", "acc_deltas": "acc_delta"}
+HINTS = ("foreach", "fused", "capturable", "differentiable")
+_SAME = "make the optimizer as it was made when it was saved"
+
+
+class _Any(type):
+    """isinstance(x, Optimizer) holds for flowedu's own optimizers, too."""
+
+    def __instancecheck__(cls, x) -> bool:
+        return isinstance(x, base.Optimizer) if cls is Optimizer else super().__instancecheck__(x)
+
+
+class Optimizer(base.Optimizer, metaclass=_Any):
+    """Base of PyTorch's optimizers, and of a program's own that write `step()`.
+
+    Args:
+        params: parameters, (name, parameter) pairs, or dicts with "params" and options of their own.
+        defaults: {option: value} of groups that do not say otherwise.
+
+    Attributes: param_groups. state: {parameter: {key: what is remembered}}, empty for a new parameter. defaults.
+    """
+
+    def __init__(self, params: Iterable, defaults: Mapping[str, Any]):
+        self.hints(**{name: defaults[name] for name in HINTS if name in defaults})
+        base.Optimizer.__init__(self, params, defaults)
+        self.state = defaultdict(dict)
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        if "lr" in group:                                 # a program's own optimizer may have none
+            super().check(group)
+
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Train more parameters: {"params": ..., option: value, ...}."""
+        if isinstance(param_group, Mapping) and "params" in param_group:
+            members = param_group["params"]
+            members = [members] if isinstance(members, Tensor) else list(members)
+            named = bool(members) and all(isinstance(m, tuple) and len(m) == 2 for m in members)
+            param_group = {**param_group, "params": [m[1] for m in members] if named else members}
+            if named:
+                param_group["param_names"] = [m[0] for m in members]
+        super().add_param_group(param_group)
+        lr = param_group.get("lr", self.defaults.get("lr"))
+        if isinstance(lr, Tensor):                        # not a copy: the program may change it
+            self.param_groups[-1]["lr"] = lr
+
+    def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
+        rule = super().update_of(group)
+        return rule._replace(states=tuple(s._replace(key=KEYS.get(s.key, s.key)) for s in rule.states))
+
+    # ---- what is saved
+    def keys(self, group: Mapping[str, Any]) -> set[str] | None:
+        """What is remembered of a parameter of a group with these options; None: that is the program's affair."""
+        return None
+
+    def state_dict(self) -> dict:
+        """{"state": {0: {key: tensor}, ...}, "param_groups": [{option: value, "params": numbers}]}: parameters are numbered
+        in the order of the groups; those of which nothing is remembered are left out. The tensors are the live ones."""
+        numbers = {id(p): i for i, p in enumerate(self._parameters())}
+        return {"state": {numbers[id(p)]: own for p, own in self.state.items() if own and id(p) in numbers},
+                "param_groups": [{**{k: v for k, v in g.items() if k != "params"},
+                                  "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]}
+
+    def load_state_dict(self, state_dict: Mapping) -> None:
+        """Continue where `state_dict` was taken, by PyTorch or here: what is remembered (copied), and the options.
+
+        Raises StateError (a ValueError) when the groups do not fit; then nothing is changed.
+        """
+        what = f"optim.{type(self).__name__}.load_state_dict"
+        if "param_groups" not in state_dict or "state" not in state_dict:
+            raise StateError(f"{what}: this is no state of an optimizer", expected="a dict with 'state' and 'param_groups'",
+                             got=f"keys {list(state_dict)[:5]}", fix="load what optimizer.state_dict() gave")
+        groups, saved, found = self.param_groups, state_dict["param_groups"], state_dict["state"]
+        sizes, theirs = ([len(g["params"]) for g in some] for some in (groups, saved))
+        if len(groups) != len(saved):
+            raise StateError("loaded state dict has a different number of parameter groups", got=f"{len(saved)}",
+                             expected=f"{len(groups)} groups", fix=_SAME)
+        if sizes != theirs:
+            raise StateError("loaded state dict contains a parameter group that doesn't match the size of optimizer's "
+                             "group", expected=f"{sizes} parameters", got=f"{theirs}", fix=_SAME)
+        states, options = defaultdict(dict), []
+        for group, old in zip(groups, saved):
+            new = deepcopy(dict(old.get("_options", {k: v for k, v in old.items() if k != "params"})))
+            options.append(new)
+            self.check({**group, **new})
+            keys = self.keys({**group, **new})
+            for p, number in zip(group["params"], old["params"]):
+                own = {KEYS.get(k, k): v for k, v in found.get(number, {}).items() if v is not None}
+                if own and "step" in found and keys and "step" in keys:        # flowedu's own: one number for all
+                    own = {"step": float(found["step"]), **own}
+                if own and keys is not None and {*own} != keys:
+                    raise StateError("loaded state dict is another optimizer's", got=", ".join(map(str, own)),
+                                     expected=", ".join(sorted(keys)) or "no state", fix=_SAME)
+                if own:
+                    states[p] = {k: self._taken(v, p, number, k) for k, v in own.items()}
+        self.state = states
+        for group, new in zip(groups, options):
+            group.update(new)
+
+    def _taken(self, value: Any, p: Tensor, number: int, key: str) -> Any:
+        """A copy of a saved value: a number where it was one, a tensor as its parameter lies."""
+        if not hasattr(value, "numpy"):
+            return deepcopy(value)
+        shape = tuple(value.shape)
+        if key == "step" or shape == () != tuple(p.shape):
+            return tensor(np.array((value.host_() if isinstance(value, Tensor) else value).numpy()))
+        return base._copied(value, p, number, key)
+
+
+class Counting(Optimizer):
+    """An optimizer that counts the steps of every parameter: those in which it had a gradient. State: "step"."""
+
+    def keys(self, group: Mapping[str, Any]) -> set[str]:
+        return {"step", *(s.key for s in self.update_of(group).states)}
+
+    def _new_state(self, p: Tensor, group: ParamGroup) -> Iterator[Tensor]:
+        values = list(super()._new_state(p, group))
+        self.state[p] = {"step": single(0.0), **self.state[p]}
+        return iter(values)
+
+    def load_state_dict(self, state_dict: Mapping) -> None:
+        super().load_state_dict(state_dict)
+        for own in self.state.values():
+            if not isinstance(own["step"], Tensor):       # PyTorch before 1.12
+                own["step"] = single(own["step"])
+
+    def _update(self, group: ParamGroup) -> None:
+        """One call for all parameters that made the same number of steps."""
+        alike: dict[int, list[tuple[Tensor, np.ndarray]]] = {}
+        for p in group["params"]:
+            if p.grad_ is not None:
+                if not self.state.get(p):
+                    self._new_state(p, group)
+                steps = self.state[p]["step"].numpy()
+                alike.setdefault(int(steps), []).append((p, steps))
+        for before, some in alike.items():
+            self._steps[0] = before
+            self._updated(group, [p for p, _ in some])
+            for _, steps in some:
+                steps += 1
+
+
+def single(value: float) -> Tensor:
+    """A number as PyTorch remembers it: float32, 0-dim, on the CPU."""
+    return tensor(float(value), dtype=dt.float32)
+
+
+def no_rule(what: str) -> UnsupportedError:
+    """For an nn.Graph that asks."""
+    return UnsupportedError(f"optim.{what}: not in an nn.Graph", got=what,
+                            expected="an optimizer of flow.optim, whose rule a graph knows",
+                            fix="optimizer.step() after loss.backward(), outside a graph")
