@@ -170,6 +170,7 @@ m.round(i)
 m.round(a * 100, decimals=-1)
 m.round(a * 4 / 2)
 m.logit(u, 0.1)
+m.index_fill(a, 0, -1 - k3[0, :2], 3.0)
 m.softmax(a, -1, dtype=m.float32) # values
 m.log_softmax(i.double(), 0)
 m.addmm(b, a, sq, beta=0) # values

@@ -66,6 +66,7 @@ VALUES = {
     "take_along_dim from the end": (lambda: flow.take_along_dim(t([[1.0, 2.0, 3.0]]), t([[-1, 0]]), 1), "float32",
                                     [[3, 1]]),
     "take_along_dim of all": (lambda: flow.take_along_dim(M, t([-1, 0])), "float32", [4, 1]),
+    "index_fill from the end": (lambda: flow.index_fill(M, 1, t([-1]), 9.0), "float32", [[1, 9], [3, 9]]),
     "a split at a tensor": (lambda: flow.tensor_split(flow.arange(7), t([2, 3]))[1], "int64", [2]),
     "a split by a tensor": (lambda: flow.tensor_split(flow.arange(7), t(3))[0], "int64", [0, 1, 2]),
     "full of bools": (lambda: flow.full_like(t([True]), -1), "bool", [1]),

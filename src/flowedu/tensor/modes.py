@@ -47,14 +47,18 @@ class _Mode:
         if inspect.isgeneratorfunction(f):
             @functools.wraps(f)
             def steps(*args, **kwargs):
-                generator, value = f(*args, **kwargs), None
-                try:
-                    while True:
+                generator = f(*args, **kwargs)
+                resume, value = generator.send, None
+                while True:
+                    try:
                         with self.clone():
-                            item = generator.send(value)
-                        value = yield item
-                except StopIteration as end:
-                    return end.value
+                            item = resume(value)
+                    except StopIteration as end:
+                        return end.value
+                    try:
+                        resume, value = generator.send, (yield item)
+                    except BaseException as e:           # thrown in by the caller; GeneratorExit: it is closed
+                        resume, value = generator.throw, e
             return steps
 
         @functools.wraps(f)

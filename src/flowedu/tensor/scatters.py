@@ -89,14 +89,14 @@ def _checked(what, input, dim, index, src):
     return axis, input, index, src
 
 
-def _in_range(what, index, n):
+def _in_range(what, index, n, low=0):
     """Eager indices are looked at: a flattened place would hide one that is out of range."""
     if not getattr(index, "is_lazy", False) and index.size_:
         a = index.peek()
-        if a.min() < 0 or a.max() >= n:
-            bad = a.min() if a.min() < 0 else a.max()
+        if a.min() < low or a.max() >= n:
+            bad = a.min() if a.min() < low else a.max()
             raise AxisError(f"{what}: index {bad} is out of bounds for dimension with size {n}", got=str(bad),
-                            expected=f"indices in [0, {n})", fix="check the indices before the call")
+                            expected=f"indices in [{low}, {n})", fix="check the indices before the call")
 
 
 def _source(src, index, dtype):
@@ -206,12 +206,13 @@ def take(input, index):
     return _GATHER.call((S.ravel(input), E.where(E.lt(index, 0), index + n, index)), (0,))
 
 
-def _rows(what, input, dim, index):
+def _rows(what, input, dim, index, from_the_end: bool = False):
     _indices(what, index)
     axis = one_dim(dim, input.ndim, what)
     x = moved(input, axis, 0) if input.ndim else S.ravel(input)
     at = S.ravel(index)
-    _in_range(what, at, x.shape[0])
+    _in_range(what, at, x.shape[0], -x.shape[0] if from_the_end else 0)
+    at = E.where(E.lt(at, 0), at + x.shape[0], at) if from_the_end else at
     return axis, x, reshaped(at, (at.shape[0], 1))
 
 
@@ -241,8 +242,8 @@ def index_copy(input, dim: int, index, source):
 
 
 def index_fill(input, dim: int, index, value):
-    """x with a number in the parts along `dim` that the index names."""
-    axis, x, at = _rows("index_fill", input, dim, index)
+    """x with a number in the parts along `dim` that the index names; -1 is the last."""
+    axis, x, at = _rows("index_fill", input, dim, index, from_the_end=True)
     value = cast(value, x.dtype) if isinstance(value, TensorBase) else scalar(value, x.dtype)
     part = S.expand(beside(value, x), at.shape[0], *x.shape[1:])
     y = _UPDATE.call((S.contiguous(x), at, S.contiguous(part)), ()) if at.shape[0] else E.clone(x)

@@ -1,6 +1,8 @@
 """Losses of classes: cross_entropy, nll_loss, and the margins that make cosines harder to tell apart."""
 from __future__ import annotations
 
+import math
+
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast
 from flowedu.core.values import dtype as dt
@@ -64,7 +66,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, i
         logs = logs if weight is None else logs * cast(weight, logs.dtype)
         even = _r["neg"](_r["sum"](logs, axis=(logs.ndim - 1,))) * _counted(labels, ignore_index, loss.dtype)
         loss = loss * (1 - label_smoothing) + even * (label_smoothing / classes)
-    return total(loss) / total(counts) if reduction == "mean" else reduced("cross_entropy", loss, reduction)
+    return _mean(loss, counts) if reduction == "mean" else reduced("cross_entropy", loss, reduction)
 
 
 def _classes_last(x, axis: int):
@@ -89,6 +91,13 @@ def _labels(what: str, target, shape: tuple, input):
 def _counted(labels, ignore_index: int, dtype):
     """1 for each label that counts, 0 for each that does not."""
     return cast(E.ne(labels, ignore_index), dtype)         # of uint8 labels -100 names none
+
+
+def _mean(loss, counts):
+    """sum(loss) / sum(counts). Where nothing counts it is NaN, but no gradient is: 0 of it, not 0 / 0, reaches a sample."""
+    n = total(counts)
+    nothing = E.eq(n, 0.0)
+    return E.where(nothing, scalar(math.nan, loss.dtype), total(loss) / E.where(nothing, scalar(1.0, loss.dtype), n))
 
 
 def _no_such_class(what: str, e: KernelError, input, classes: int, ignore_index: int) -> OutOfRangeError:
@@ -141,7 +150,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
     except KernelError as e:
         raise _no_such_class("nll_loss", e, input, classes, ignore_index) from None
     loss = _r["neg"](reshaped(picked, tuple(safe.shape))) * counts
-    return total(loss) / total(counts) if reduction == "mean" else reduced("nll_loss", loss, reduction)
+    return _mean(loss, counts) if reduction == "mean" else reduced("nll_loss", loss, reduction)
 
 
 # ---- margins
