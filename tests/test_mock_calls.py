@@ -227,3 +227,23 @@ def test_weighted_losses(name, reduction):
         np.testing.assert_allclose(got, want, 1e-5)
         with pytest.raises(FlowError, match="a weight for each element"):
             own(flow.tensor(x), flow.tensor(y), weight=flow.tensor(w[0]))
+
+
+# --- what the numbers of a list are ----------------------------------------------------------------------------------
+
+LISTS = [[np.float64(1.5)], [1.5, np.float64(1.5)], [[np.float64(1.5)], [1]], [1, np.float64(2)], (np.float64(1.5),),
+         [np.float16(1), 1.5], [np.float32(1), 1], [np.int32(1), 1.5], [np.int32(1), 1], [1.5], [True, np.float64(1)], [],
+         [np.float16(1), np.float64(1)], np.float64(1.5), [np.uint8(1), 2]]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("data", LISTS, ids=str)
+@pytest.mark.parametrize("name", ["tensor", "as_tensor"])
+def test_the_type_of_a_list_is_pytorchs(name, data):
+    real = getattr(pytest.importorskip("torch"), name)(data)
+    with mock.enable("torch"):
+        got = getattr(importlib.import_module("torch"), name)(data)
+        assert str(got.dtype).partition(".")[2] == str(real.dtype).partition(".")[2]
+        np.testing.assert_array_equal(got, real.tolist())
+        half = getattr(importlib.import_module("torch"), name)(data, dtype=flow.float16)
+        assert half.dtype is flow.float16

@@ -89,14 +89,14 @@ def _checked(what, input, dim, index, src):
     return axis, input, index, src
 
 
-def _in_range(what, index, n):
+def _in_range(what, index, n, least=0):
     """Eager indices are looked at: a flattened place would hide one that is out of range."""
     if not getattr(index, "is_lazy", False) and index.size_:
         a = index.peek()
-        if a.min() < 0 or a.max() >= n:
-            bad = a.min() if a.min() < 0 else a.max()
+        if a.min() < least or a.max() >= n:
+            bad = a.min() if a.min() < least else a.max()
             raise AxisError(f"{what}: index {bad} is out of bounds for dimension with size {n}", got=str(bad),
-                            expected=f"indices in [0, {n})", fix="check the indices before the call")
+                            expected=f"indices in [{least}, {n})", fix="check the indices before the call")
 
 
 def _source(src, index, dtype):
@@ -242,7 +242,10 @@ def index_copy(input, dim: int, index, source):
 
 def index_fill(input, dim: int, index, value):
     """x with a number in the parts along `dim` that the index names."""
-    axis, x, at = _rows("index_fill", input, dim, index)
+    count = input.shape[one_dim(dim, input.ndim, "index_fill")] if input.ndim else 1
+    _indices("index_fill", index)
+    _in_range("index_fill", index, count, -count)                        # from the end, too, as PyTorch takes them here
+    axis, x, at = _rows("index_fill", input, dim, E.where(E.lt(index, 0), index + count, index))
     value = cast(value, x.dtype) if isinstance(value, TensorBase) else scalar(value, x.dtype)
     part = S.expand(beside(value, x), at.shape[0], *x.shape[1:])
     y = _UPDATE.call((S.contiguous(x), at, S.contiguous(part)), ()) if at.shape[0] else E.clone(x)
