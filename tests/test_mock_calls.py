@@ -1,5 +1,6 @@
 """Calls of programs for PyTorch whose arguments flowedu calls otherwise, leaves out or has at other places;
 mock/translate.py and the faces in mock/insides answer them. tests/test_mock_signatures.py asks whether these are all."""
+import copy
 import importlib
 import inspect
 
@@ -227,6 +228,41 @@ def test_weighted_losses(name, reduction):
         np.testing.assert_allclose(got, want, 1e-5)
         with pytest.raises(FlowError, match="a weight for each element"):
             own(flow.tensor(x), flow.tensor(y), weight=flow.tensor(w[0]))
+
+
+# --- state_dict ------------------------------------------------------------------------------------------------------
+
+def test_a_state_is_detached_under_torch_and_live_elsewhere(torch):
+    """Averaging models as federated learning does: += into a copy of a state."""
+    class Mine(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.line, self.norm = torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3)
+
+        def state_dict(self, *args, **kwargs):
+            return super().state_dict(*args, **kwargs)
+
+    net = torch.nn.Sequential(Mine(), torch.nn.Linear(3, 1))
+    state = net.state_dict()
+    assert not any(t.requires_grad for t in state.values())
+    assert net.state_dict(keep_vars=True)["1.bias"] is net[1].bias
+    mean = copy.deepcopy(state)
+    for name in mean:
+        mean[name] += state[name]
+        mean[name] = torch.div(mean[name], 2)
+        assert torch.equal(mean[name].float(), state[name].float())
+    state["1.bias"].fill_(7.0)                                            # over the same memory
+    assert net[1].bias.item() == 7.0
+    with mock.enable("oneflow"):
+        assert not net.state_dict()["1.bias"].requires_grad               # torch is still stood in for
+
+
+def test_a_state_is_the_parameters_where_torch_is_not_stood_in_for():
+    net = flow.nn.Linear(2, 3)
+    for name in ("oneflow", "torch", "oneflow"):
+        with mock.enable(name):
+            assert (net.state_dict()["bias"] is net.bias) == (name == "oneflow")
+    assert net.state_dict()["bias"] is net.bias
 
 
 # --- what the numbers of a list are ----------------------------------------------------------------------------------

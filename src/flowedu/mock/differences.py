@@ -158,13 +158,13 @@ FACES = (
     Other("nn.functional.softmax log_softmax softmin", "_stacklevel", "not there", "before dtype", "by place only"),
     Other("linalg.diagonal", "dim1, dim2", "0, 1", "-2, -1", "in flowedu it is torch.diagonal", True),
     Other("linalg.cross", "dim", "None: the first axis of size 3", "-1", "in flowedu it is torch.cross", True),
+    Other("nn.Module.state_dict", "keep_vars", "True: the parameters themselves",
+          "False: detached tensors over their memory", "OneFlow's; `+=` into a parameter is an error"),
     Other("optim, optim.lr_scheduler", "defaults, places, clocks", "OneFlow's", "PyTorch's", "both are taught", True),
     Other("load save onnx.export nn.parallel.DistributedDataParallel", "all", "OneFlow's", "PyTorch's", "other things"),
 )
 
 OTHERS = (
-    Other("nn.Module.state_dict", "keep_vars", "True: the parameters themselves", "False: detached tensors",
-          "OneFlow's; `+=` into one of them is an error until it is detached"),
     Other("nn.PoissonNLLLoss.forward", "log_input, places", "input", "log_input", "by place they are the same"),
     Other("nn.RMSNorm.forward", "x", "input", "x", "by place they are the same"),
     Other("std var std_mean var_mean Tensor.std Tensor.var", "places", "dim, unbiased; a bool in dim's place is unbiased",
