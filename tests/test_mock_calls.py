@@ -9,6 +9,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import mock
+from flowedu.calls.function import PublicFunction
 from flowedu.errors import CallError, FlowError, UnsupportedError
 
 
@@ -150,6 +151,42 @@ def test_out_has_the_result_and_is_what_comes_back(torch, call):
         eval("torch." + call.format("out"), values)
 
 
+@pytest.mark.torch
+def test_every_name_that_has_out_in_pytorch_takes_it():
+    real = pytest.importorskip("torch")
+    with mock.enable("torch"):
+        compared = 0
+        for place, prefix in (("torch", ""), ("torch.linalg", "linalg_")):
+            module = importlib.import_module(place)
+            for name in dir(real.linalg if prefix else real):
+                schemas = real._C._jit_get_schemas_for_operator(f"aten::{prefix}{name}")
+                if any(a.is_out for s in schemas for a in s.arguments) and name in dir(module) and name != "random":
+                    f = getattr(module, name)
+                    parameters = inspect.signature(f.function).parameters.values()
+                    assert isinstance(f, PublicFunction) and f.owner is None, name
+                    assert not any(p.kind is p.VAR_KEYWORD or p.name == "out" for p in parameters), name
+                    compared += 1
+        assert compared > 200
+
+
+def test_out_in_a_graph(torch):
+    class Two(torch.nn.Graph):
+        def __init__(self, n):
+            super().__init__()
+            self.n = n
+
+        def build(self, x):
+            y, z = torch.empty(2, 3), torch.empty(self.n)
+            torch.add(x, 1, out=y)
+            torch.sum(y, axis=1, out=z)
+            return y, z
+
+    y, z = Two(2)(torch.ones(2, 3))
+    assert y.tolist() == [[2.0] * 3] * 2 and z.tolist() == [6.0, 6.0]
+    with pytest.raises(CallError, match="shape of out"):
+        Two(0)(torch.ones(2, 3))
+
+
 def test_out_of_two(torch):
     x, v, i = torch.tensor(A), torch.empty(3), torch.empty(3, dtype=torch.int64)
     got = torch.max(x, 1, out=(v, i))
@@ -176,58 +213,6 @@ def test_what_out_cannot_be(torch):
         torch.sin(x.detach(), out=torch.empty(3, 4, dtype=torch.int64))
     with pytest.raises(CallError, match="out is not a tensor"):
         torch.sin(x.detach(), out=A)
-
-
-# --- losses ------------------------------------------------------------------------------------------------------------
-
-WORDS = [{}, {"size_average": True}, {"size_average": False}, {"reduce": False}, {"reduce": True, "size_average": False},
-         {"reduction": "sum"}, {"reduction": "none"}]
-LOSSES = {"mse_loss": "xx", "l1_loss": "xx", "smooth_l1_loss": "xx", "soft_margin_loss": "xs", "kl_div": "xx",
-          "hinge_embedding_loss": "xs", "margin_ranking_loss": "xxs", "cosine_embedding_loss": "xxr",
-          "binary_cross_entropy": "pp", "binary_cross_entropy_with_logits": "xp", "multilabel_soft_margin_loss": "xp",
-          "nll_loss": "xc", "cross_entropy": "xc", "poisson_nll_loss": "xp"}
-
-
-def _inputs(kinds: str) -> list[np.ndarray]:
-    rng = np.random.default_rng(0)
-    make = {"x": lambda: rng.normal(size=(3, 4)).astype("f4"), "p": lambda: rng.uniform(0.1, 0.9, (3, 4)).astype("f4"),
-            "s": lambda: rng.choice([-1.0, 1.0], (3, 4)).astype("f4"), "r": lambda: np.array([1, -1, 1]),
-            "c": lambda: np.array([0, 3, 1])}
-    return [make[k]() for k in kinds]
-
-
-@pytest.mark.torch
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", LOSSES)
-def test_losses_take_all_arguments_by_their_places(name):
-    real = pytest.importorskip("torch")
-    f, arrays = getattr(real.nn.functional, name), _inputs(LOSSES[name])
-    parameters = list(inspect.signature(f).parameters.values())[len(arrays):]
-    places = [[words.get(p.name, p.default) for p in parameters] for words in WORDS]
-    wanted = [f(*map(real.tensor, arrays), *given).numpy() for given in places]
-    with mock.enable("torch"):
-        own = importlib.import_module("torch.nn.functional")
-        for words, given, want in zip(WORDS, places, wanted):
-            for got in (getattr(own, name)(*map(flow.tensor, arrays), *given),
-                        getattr(own, name)(*map(flow.tensor, arrays), **words)):
-                np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
-        with pytest.raises(FlowError, match="(?s)size_average.*reduction='sum'"):
-            getattr(own, name)(*map(flow.tensor, arrays), size_average="sum")
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("name", ["mse_loss", "l1_loss"])
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_weighted_losses(name, reduction):
-    real = pytest.importorskip("torch")
-    x, y, w = _inputs("xxp")
-    want = getattr(real.nn.functional, name)(*map(real.tensor, (x, y)), weight=real.tensor(w), reduction=reduction)
-    with mock.enable("torch"):
-        own = getattr(importlib.import_module("torch.nn.functional"), name)
-        got = own(flow.tensor(x), flow.tensor(y), weight=flow.tensor(w), reduction=reduction)
-        np.testing.assert_allclose(got, want, 1e-5)
-        with pytest.raises(FlowError, match="a weight for each element"):
-            own(flow.tensor(x), flow.tensor(y), weight=flow.tensor(w[0]))
 
 
 # --- state_dict ------------------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def _put(name: str, out, y) -> None:
         raise CallError(f"{name}: the result does not fit the type of out", expected=f"out of {y.dtype}",
                         got=str(out.dtype), fix=f"out.to({y.dtype}) before")
     if out.shape != y.shape:
-        if out.numel():
+        if out.numel() or getattr(out, "is_lazy", False):       # in a graph its memory cannot be exchanged
             raise CallError(f"{name}: the result does not fit the shape of out", expected=f"out of shape {tuple(y.shape)}",
                             got=str(tuple(out.shape)), fix=f"out=torch.empty{tuple(y.shape)}")
         out.data = y.to(out.dtype)
