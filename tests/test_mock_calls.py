@@ -135,7 +135,9 @@ def test_without_the_mock_words_are_flowedus(call):
 OUT = ["sin(x, out={})", "add(x, x, alpha=2, out={})", "sum(x, 0, out={})", "matmul(x, x.t(), out={})",
        "cat([x, x], out={})", "stack([x, x], 1, out={})", "arange(5, out={})", "linspace(0, 1, 4, out={})",
        "where(x > 0, x, -x, out={})",
-       "cumsum(x, 1, out={})", "clamp(x, min=0, out={})", "linalg.det(e, out={})", "zeros(2, 3, out={})"]
+       "cumsum(x, 1, out={})", "clamp(x, min=0, out={})", "linalg.det(e, out={})", "zeros(2, 3, out={})",
+       "norm(input=x, dim=0, out={})", "linalg.norm(input=x, dim=0, out={})", "sum(axis=0, x=x, keepdims=True, out={})",
+       "arange(end=4, out={})"]
 
 
 @pytest.mark.parametrize("call", OUT)

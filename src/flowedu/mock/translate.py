@@ -96,7 +96,7 @@ def _rename(names: list[str], own: list, given: dict, parameters: Mapping) -> No
     for name in (*names, "*"):
         for theirs, ours in _RENAMED.get(name, {}).items():
             taken = ours in given or ours in [*parameters][:len(own)]
-            known = name != "*" or ours in parameters and theirs not in parameters
+            known = (ours == "*" or ours in parameters) and (name != "*" or theirs not in parameters)
             if theirs in given and known and not taken:
                 value = given.pop(theirs)
                 if ours != "*":
