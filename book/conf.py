@@ -6,6 +6,7 @@ BOOK = Path(__file__).resolve().parent
 ROOT = BOOK.parent
 sys.path.insert(0, str(BOOK))
 
+import compare  # noqa: E402
 import outputs  # noqa: E402
 import pages  # noqa: E402
 import tables  # noqa: E402
@@ -31,12 +32,14 @@ html_theme_options = {"navigation_with_keys": True}
 (ROOT / "build/book/tables").mkdir(parents=True, exist_ok=True)
 
 LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))
+FROM = BOOK / "from_pytorch.md"
 _printed: dict[Path, list] = {}
 
 
 def run(app) -> None:
     """Before pages are read: what their code prints, and the widgets' tables."""
-    _printed.update(outputs.all_outputs([p for p in LESSONS if not pages.language(p)], ROOT / "build/book/outputs"))
+    english = [p for p in (*LESSONS, FROM) if not pages.language(p)]
+    _printed.update(outputs.all_outputs(english, ROOT / "build/book/outputs"))
     tables.write_all(ROOT / "build/book/tables")
 
 
@@ -44,11 +47,13 @@ def show(app, docname: str, source: list[str]) -> None:
     path = ROOT / f"{docname}.md"
     if path in LESSONS:
         source[0] = pages.page(path, _printed[pages.original(path)])
+    elif path == FROM:
+        source[0] = compare.filled(pages.page(path, _printed[path]))
 
 
 def again(app, *_) -> list[str]:
     """Lessons are read again in every run: what they print, or an exercise, may have changed."""
-    return [str(p.relative_to(ROOT).with_suffix("")) for p in LESSONS]
+    return [str(p.relative_to(ROOT).with_suffix("")) for p in (*LESSONS, FROM)]
 
 
 def setup(app) -> dict:

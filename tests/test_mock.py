@@ -22,7 +22,8 @@ SAME = ["", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim
 # names that have the arguments of torch under its name: tests/test_mock_torch.py
 KINDS = tuple(f"{kind}Tensor" for kind in "Float Double Half BFloat16 Int Long Char Byte Bool".split())
 OTHER = {("torch", ""): {
-    *KINDS, "load", "save", "range", "argsort", "argwhere", "clamp", "clip", "concat", "diag", "eye", "flatten", "gather",
+    *KINDS, "load", "save", "range", "tensor", "as_tensor", "argsort",
+    "argwhere", "clamp", "clip", "concat", "diag", "eye", "flatten", "gather",
     "masked_fill", "matmul", "nonzero", "ones", "ones_like", "reshape", "sort", "squeeze", "stack", "swapaxes", "transpose",
     "tril", "triu", "where", "zeros", "zeros_like"},
     ("torch", "linalg"): {"cross", "diagonal", "matmul"}, ("torch", "nn.functional"): {

@@ -1,5 +1,6 @@
 """Calls of programs for PyTorch whose arguments flowedu calls otherwise, leaves out or has at other places;
 mock/translate.py and the faces in mock/insides answer them. tests/test_mock_signatures.py asks whether these are all."""
+import copy
 import importlib
 import inspect
 
@@ -8,6 +9,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import mock
+from flowedu.calls.function import PublicFunction
 from flowedu.errors import CallError, FlowError, UnsupportedError
 
 
@@ -133,7 +135,9 @@ def test_without_the_mock_words_are_flowedus(call):
 OUT = ["sin(x, out={})", "add(x, x, alpha=2, out={})", "sum(x, 0, out={})", "matmul(x, x.t(), out={})",
        "cat([x, x], out={})", "stack([x, x], 1, out={})", "arange(5, out={})", "linspace(0, 1, 4, out={})",
        "where(x > 0, x, -x, out={})",
-       "cumsum(x, 1, out={})", "clamp(x, min=0, out={})", "linalg.det(e, out={})", "zeros(2, 3, out={})"]
+       "cumsum(x, 1, out={})", "clamp(x, min=0, out={})", "linalg.det(e, out={})", "zeros(2, 3, out={})",
+       "norm(input=x, dim=0, out={})", "linalg.norm(input=x, dim=0, out={})", "sum(axis=0, x=x, keepdims=True, out={})",
+       "arange(end=4, out={})"]
 
 
 @pytest.mark.parametrize("call", OUT)
@@ -147,6 +151,42 @@ def test_out_has_the_result_and_is_what_comes_back(torch, call):
     values["out"] = torch.empty(want.numel() + 1)
     with pytest.raises(CallError, match="(?s)shape of out.*fix"):
         eval("torch." + call.format("out"), values)
+
+
+@pytest.mark.torch
+def test_every_name_that_has_out_in_pytorch_takes_it():
+    real = pytest.importorskip("torch")
+    with mock.enable("torch"):
+        compared = 0
+        for place, prefix in (("torch", ""), ("torch.linalg", "linalg_")):
+            module = importlib.import_module(place)
+            for name in dir(real.linalg if prefix else real):
+                schemas = real._C._jit_get_schemas_for_operator(f"aten::{prefix}{name}")
+                if any(a.is_out for s in schemas for a in s.arguments) and name in dir(module) and name != "random":
+                    f = getattr(module, name)
+                    parameters = inspect.signature(f.function).parameters.values()
+                    assert isinstance(f, PublicFunction) and f.owner is None, name
+                    assert not any(p.kind is p.VAR_KEYWORD or p.name == "out" for p in parameters), name
+                    compared += 1
+        assert compared > 200
+
+
+def test_out_in_a_graph(torch):
+    class Two(torch.nn.Graph):
+        def __init__(self, n):
+            super().__init__()
+            self.n = n
+
+        def build(self, x):
+            y, z = torch.empty(2, 3), torch.empty(self.n)
+            torch.add(x, 1, out=y)
+            torch.sum(y, axis=1, out=z)
+            return y, z
+
+    y, z = Two(2)(torch.ones(2, 3))
+    assert y.tolist() == [[2.0] * 3] * 2 and z.tolist() == [6.0, 6.0]
+    with pytest.raises(CallError, match="shape of out"):
+        Two(0)(torch.ones(2, 3))
 
 
 def test_out_of_two(torch):
@@ -177,53 +217,56 @@ def test_what_out_cannot_be(torch):
         torch.sin(x.detach(), out=A)
 
 
-# --- losses ------------------------------------------------------------------------------------------------------------
+# --- state_dict ------------------------------------------------------------------------------------------------------
 
-WORDS = [{}, {"size_average": True}, {"size_average": False}, {"reduce": False}, {"reduce": True, "size_average": False},
-         {"reduction": "sum"}, {"reduction": "none"}]
-LOSSES = {"mse_loss": "xx", "l1_loss": "xx", "smooth_l1_loss": "xx", "soft_margin_loss": "xs", "kl_div": "xx",
-          "hinge_embedding_loss": "xs", "margin_ranking_loss": "xxs", "cosine_embedding_loss": "xxr",
-          "binary_cross_entropy": "pp", "binary_cross_entropy_with_logits": "xp", "multilabel_soft_margin_loss": "xp",
-          "nll_loss": "xc", "cross_entropy": "xc", "poisson_nll_loss": "xp"}
+def test_a_state_is_detached_under_torch_and_live_elsewhere(torch):
+    """Averaging models as federated learning does: += into a copy of a state."""
+    class Mine(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.line, self.norm = torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3)
+
+        def state_dict(self, *args, **kwargs):
+            return super().state_dict(*args, **kwargs)
+
+    net = torch.nn.Sequential(Mine(), torch.nn.Linear(3, 1))
+    state = net.state_dict()
+    assert not any(t.requires_grad for t in state.values())
+    assert net.state_dict(keep_vars=True)["1.bias"] is net[1].bias
+    mean = copy.deepcopy(state)
+    for name in mean:
+        mean[name] += state[name]
+        mean[name] = torch.div(mean[name], 2)
+        assert torch.equal(mean[name].float(), state[name].float())
+    state["1.bias"].fill_(7.0)                                            # over the same memory
+    assert net[1].bias.item() == 7.0
+    with mock.enable("oneflow"):
+        assert not net.state_dict()["1.bias"].requires_grad               # torch is still stood in for
 
 
-def _inputs(kinds: str) -> list[np.ndarray]:
-    rng = np.random.default_rng(0)
-    make = {"x": lambda: rng.normal(size=(3, 4)).astype("f4"), "p": lambda: rng.uniform(0.1, 0.9, (3, 4)).astype("f4"),
-            "s": lambda: rng.choice([-1.0, 1.0], (3, 4)).astype("f4"), "r": lambda: np.array([1, -1, 1]),
-            "c": lambda: np.array([0, 3, 1])}
-    return [make[k]() for k in kinds]
+def test_a_state_is_the_parameters_where_torch_is_not_stood_in_for():
+    net = flow.nn.Linear(2, 3)
+    for name in ("oneflow", "torch", "oneflow"):
+        with mock.enable(name):
+            assert (net.state_dict()["bias"] is net.bias) == (name == "oneflow")
+    assert net.state_dict()["bias"] is net.bias
+
+
+# --- what the numbers of a list are ----------------------------------------------------------------------------------
+
+LISTS = [[np.float64(1.5)], [1.5, np.float64(1.5)], [[np.float64(1.5)], [1]], [1, np.float64(2)], (np.float64(1.5),),
+         [np.float16(1), 1.5], [np.float32(1), 1], [np.int32(1), 1.5], [np.int32(1), 1], [1.5], [True, np.float64(1)], [],
+         [np.float16(1), np.float64(1)], np.float64(1.5), [np.uint8(1), 2]]
 
 
 @pytest.mark.torch
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", LOSSES)
-def test_losses_take_all_arguments_by_their_places(name):
-    real = pytest.importorskip("torch")
-    f, arrays = getattr(real.nn.functional, name), _inputs(LOSSES[name])
-    parameters = list(inspect.signature(f).parameters.values())[len(arrays):]
-    places = [[words.get(p.name, p.default) for p in parameters] for words in WORDS]
-    wanted = [f(*map(real.tensor, arrays), *given).numpy() for given in places]
+@pytest.mark.parametrize("data", LISTS, ids=str)
+@pytest.mark.parametrize("name", ["tensor", "as_tensor"])
+def test_the_type_of_a_list_is_pytorchs(name, data):
+    real = getattr(pytest.importorskip("torch"), name)(data)
     with mock.enable("torch"):
-        own = importlib.import_module("torch.nn.functional")
-        for words, given, want in zip(WORDS, places, wanted):
-            for got in (getattr(own, name)(*map(flow.tensor, arrays), *given),
-                        getattr(own, name)(*map(flow.tensor, arrays), **words)):
-                np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
-        with pytest.raises(FlowError, match="(?s)size_average.*reduction='sum'"):
-            getattr(own, name)(*map(flow.tensor, arrays), size_average="sum")
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("name", ["mse_loss", "l1_loss"])
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_weighted_losses(name, reduction):
-    real = pytest.importorskip("torch")
-    x, y, w = _inputs("xxp")
-    want = getattr(real.nn.functional, name)(*map(real.tensor, (x, y)), weight=real.tensor(w), reduction=reduction)
-    with mock.enable("torch"):
-        own = getattr(importlib.import_module("torch.nn.functional"), name)
-        got = own(flow.tensor(x), flow.tensor(y), weight=flow.tensor(w), reduction=reduction)
-        np.testing.assert_allclose(got, want, 1e-5)
-        with pytest.raises(FlowError, match="a weight for each element"):
-            own(flow.tensor(x), flow.tensor(y), weight=flow.tensor(w[0]))
+        got = getattr(importlib.import_module("torch"), name)(data)
+        assert str(got.dtype).partition(".")[2] == str(real.dtype).partition(".")[2]
+        np.testing.assert_array_equal(got, real.tolist())
+        half = getattr(importlib.import_module("torch"), name)(data, dtype=flow.float16)
+        assert half.dtype is flow.float16

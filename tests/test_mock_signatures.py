@@ -20,7 +20,7 @@ PLACES = ["", "accelerator", "amp", "autograd", "autograd.functional", "backends
 ALIKE = {"memory_format": "None preserve_format contiguous_format", "layout": "None strided", "correction": "None 1",
          "unbiased": "None True", "compute_mode": "None 'use_mm_for_euclid_dist_if_necessary'", "indexing": "None 'ij'",
          "nan": "None 0.0", "src": "None 0", "dst": "None 0", "dx": "None 1.0", "broadcast_buffers": "None True",
-         "reduction": "'mean' 1", "generator": "None default"}
+         "reduction": "'mean' 1", "generator": "None default", "keep_vars": "None False"}
 NUMBERED = {"stride", "padding", "dilation", "output_padding", "dims", "shifts"}              # 1 stands for (1, 1)
 NO_FUNCTIONS = {"Tensor", "Variable", "device", "dtype", "finfo", "iinfo", "Size", "memory_format", "layout"}
 

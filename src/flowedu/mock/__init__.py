@@ -25,6 +25,7 @@ from flowedu.errors import ArgumentError
 from flowedu.mock.modules import MISSING, Finder, wanted
 from flowedu.mock.names import WITH
 from flowedu.mock.translate import translated
+from flowedu.nn.methods import state
 
 NAMES = tuple(WITH)
 _enabled: list[Mocking] = []
@@ -70,8 +71,11 @@ def _below(names: tuple[str, ...]) -> list[str]:
 
 
 def _translate() -> None:
-    """While torch is stood in for, a call that does not fit may be one of PyTorch's (mock/translate.py)."""
-    register_translator(translated if any(m.on and "torch" in m.names for m in _enabled) else None)
+    """While torch is stood in for, a call that does not fit may be one of PyTorch's (mock/translate.py), and state_dict()
+    is, which is called on modules that know of no face."""
+    on = any(m.on and "torch" in m.names for m in _enabled)
+    register_translator(translated if on else None)
+    state.defaults.live = not on
 
 
 def enable(*names: str) -> Mocking:

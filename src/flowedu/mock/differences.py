@@ -73,7 +73,7 @@ RENAMED: dict[str, dict[str, str]] = {
 _SAME = "how it is computed, not what"
 _CASTS = "bfloat16 bool byte char cpu cuda double float half int long"
 IDLE = (
-    Idle("*", "layout", (None, "torch.strided"), "tensors are dense", "leave layout out"),
+    Idle("*", "layout", (None, "torch.strided"), "tensors are dense", "leave it out"),
     Idle("*", "pin_memory", ANY, "where memory lies"),
     Idle("*", "foreach", ANY, _SAME),
     Idle(" ".join(f"Tensor.{n}" for n in _CASTS.split()), "memory_format",
@@ -92,15 +92,15 @@ IDLE = (
     Idle("nn.Module.modules", "remove_duplicate", (True,), "each module is named once",
          "[m for _, m in net.named_modules(remove_duplicate=False)]"),
     Idle("nn.Embedding", "_freeze", (False,), "the weight is trained", "nn.Embedding.from_pretrained(weight, freeze=True)"),
-    Idle("nn.SyncBatchNorm", "process_group", (None,), "statistics are those of all ranks", "leave process_group out"),
+    Idle("nn.SyncBatchNorm", "process_group", (None,), "statistics are those of all ranks", "leave it out"),
     Idle("nn.TransformerEncoder", "enable_nested_tensor", ANY, _SAME),
     Idle("nn.TransformerEncoder", "mask_check", ANY, _SAME),
     Idle("nn.functional.multi_head_attention_forward", "static_k", (None,), "keys are computed", "give them as key"),
     Idle("nn.functional.multi_head_attention_forward", "static_v", (None,), "values are computed", "give them as value"),
     Idle("nn.utils.rnn.pad_sequence", "padding_side", ("right",), "what is short is filled behind",
-         "turn them: torch.nn.utils.rnn.pad_sequence([x.flip(0) for x in xs]).flip(0), batch_first or not as before"),
+         "torch.nn.utils.rnn.pad_sequence([x.flip(0) for x in xs]).flip(0)"),
     *(Idle(" ".join(f"autograd.{n}" for n in names.split()), argument, values, "PyTorch's insides, or how it is checked",
-           f"leave {argument} out") for names, argument, values in (
+           "leave it out") for names, argument, values in (
         ("gradcheck gradgradcheck", "check_undefined_grad", ANY), ("gradcheck gradgradcheck", "check_grad_dtypes", ANY),
         ("gradcheck gradgradcheck", "check_batched_grad", ANY), ("gradcheck gradgradcheck", "fast_mode", ANY),
         ("gradcheck gradgradcheck", "masked", (None, False)), ("gradcheck", "check_batched_forward_grad", ANY),
@@ -111,9 +111,9 @@ IDLE = (
     Idle("autograd.functional.jacobian", "strategy", ANY, _SAME),
     Idle("autograd.functional.hessian", "outer_jacobian_strategy", ANY, _SAME),
     Idle("autograd.functional.hessian autograd.functional.jvp autograd.functional.vjp", "strict", (False,),
-         "what does not depend has gradient 0", "leave strict out"),
+         "what does not depend has gradient 0", "leave it out"),
     Idle("cuda.CUDAGraph", "keep_graph", ANY, _SAME),
-    Idle("cuda.CUDAGraph.capture_begin", "pool", (None,), "each graph has its own memory", "leave pool out"),
+    Idle("cuda.CUDAGraph.capture_begin", "pool", (None,), "each graph has its own memory", "leave it out"),
     Idle("cuda.CUDAGraph.capture_begin cuda.graph", "capture_error_mode", ANY, _SAME),
     Idle("cuda.CUDAGraph.capture_begin cuda.graph", "check_input_liveness", ANY, _SAME),
     Idle("cuda.graph", "enable_annotations", ANY, _SAME),
@@ -151,18 +151,20 @@ FACES = (
     Other("argsort argwhere clamp clip concat diag eye flatten gather masked_fill matmul linalg.matmul nonzero ones "
           "ones_like reshape sort squeeze stack swapaxes transpose tril triu where zeros zeros_like", "all",
           "OneFlow 0.4's function of blobs too, where the arguments are its", "tensors only", "one name, two meanings"),
+    Other("tensor as_tensor", "dtype", "float32 of a list with NumPy's float64 in it", "float64", "OneFlow's", True),
+    Other("range", "all", "OneFlow 0.4's, of blobs, without its end", "with its end, float32", "one name, two meanings"),
     Other("nn.functional losses", "size_average, reduce", "not there: reduction comes at once",
           "before reduction, the old words for it", "OneFlow 0.9 has left them out"),
     Other("nn.functional.softmax log_softmax softmin", "_stacklevel", "not there", "before dtype", "by place only"),
     Other("linalg.diagonal", "dim1, dim2", "0, 1", "-2, -1", "in flowedu it is torch.diagonal", True),
     Other("linalg.cross", "dim", "None: the first axis of size 3", "-1", "in flowedu it is torch.cross", True),
+    Other("nn.Module.state_dict", "keep_vars", "True: the parameters themselves",
+          "False: detached tensors over their memory", "OneFlow's; `+=` into a parameter is an error"),
     Other("optim, optim.lr_scheduler", "defaults, places, clocks", "OneFlow's", "PyTorch's", "both are taught", True),
     Other("load save onnx.export nn.parallel.DistributedDataParallel", "all", "OneFlow's", "PyTorch's", "other things"),
 )
 
 OTHERS = (
-    Other("nn.Module.state_dict", "keep_vars", "True: the parameters themselves", "False: detached tensors",
-          "OneFlow's; `+=` into one of them is an error until it is detached"),
     Other("nn.PoissonNLLLoss.forward", "log_input, places", "input", "log_input", "by place they are the same"),
     Other("nn.RMSNorm.forward", "x", "input", "x", "by place they are the same"),
     Other("std var std_mean var_mean Tensor.std Tensor.var", "places", "dim, unbiased; a bool in dim's place is unbiased",

@@ -96,7 +96,7 @@ def _rename(names: list[str], own: list, given: dict, parameters: Mapping) -> No
     for name in (*names, "*"):
         for theirs, ours in _RENAMED.get(name, {}).items():
             taken = ours in given or ours in [*parameters][:len(own)]
-            known = name != "*" or ours in parameters and theirs not in parameters
+            known = (ours == "*" or ours in parameters) and (name != "*" or theirs not in parameters)
             if theirs in given and known and not taken:
                 value = given.pop(theirs)
                 if ours != "*":
@@ -145,7 +145,7 @@ def _put(name: str, out, y) -> None:
         raise CallError(f"{name}: the result does not fit the type of out", expected=f"out of {y.dtype}",
                         got=str(out.dtype), fix=f"out.to({y.dtype}) before")
     if out.shape != y.shape:
-        if out.numel():
+        if out.numel() or getattr(out, "is_lazy", False):       # in a graph its memory cannot be exchanged
             raise CallError(f"{name}: the result does not fit the shape of out", expected=f"out of shape {tuple(y.shape)}",
                             got=str(tuple(out.shape)), fix=f"out=torch.empty{tuple(y.shape)}")
         out.data = y.to(out.dtype)

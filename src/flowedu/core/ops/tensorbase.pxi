@@ -52,6 +52,9 @@ cdef class TensorBase(Array):
         if value is not None and value.shape_() != self.shape_():
             raise ShapeError("grad: the gradient has another shape than the tensor", expected=str(self.shape_()),
                              got=str(value.shape_()), fix="give a gradient of the tensor's shape: flow.zeros_like(x)")
+        if value is not None and value.dtype is not self.dtype:
+            raise DTypeError("grad: the gradient has another dtype than the tensor", expected=self.dtype.name,
+                             got=value.dtype.name, fix=f"give it as the tensor is: g.to(flow.{self.dtype.name})")
         self.grad_ = value
 
     @property

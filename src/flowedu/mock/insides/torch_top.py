@@ -9,6 +9,8 @@ import os
 import types
 from typing import IO, Any
 
+import numpy as np
+
 import flowedu as flow
 from flowedu.mock.insides.torch_tensors import *  # noqa: F403
 from flowedu.saving import saver_for
@@ -29,6 +31,24 @@ def range(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad: 
     count = math.floor((end - start) / step) + 1
     y = flow.arange(max(count, 0), dtype=flow.float64, device=device) * step + start
     return y.to(flow.get_default_dtype() if dtype is None else dtype).requires_grad_(requires_grad)
+
+
+def _wide(data: Any, dtype: flow.dtype | None) -> flow.dtype | None:
+    """dtype; where none is given, float64 for a list that has numbers of NumPy's of that type."""
+    def found(x) -> bool:
+        return any(map(found, x)) if isinstance(x, (list, tuple)) else type(x) is np.float64
+
+    return flow.float64 if dtype is None and isinstance(data, (list, tuple)) and found(data) else dtype
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> flow.Tensor:
+    """A tensor with a copy of data. Of a list with NumPy's float64 in it, float64 unless dtype says otherwise."""
+    return flow.tensor(data, dtype=_wide(data, dtype), device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+
+
+def as_tensor(data, dtype=None, device=None) -> flow.Tensor:
+    """The tensor itself, one over the array's memory, or a new one from numbers and lists, as `tensor` makes it."""
+    return flow.as_tensor(data, _wide(data, dtype), device)
 
 
 class layout:  # noqa: N801

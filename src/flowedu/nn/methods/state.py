@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import types
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterator, Mapping
 
@@ -15,6 +16,8 @@ from flowedu.errors import CallError, CheckpointError
 from flowedu.nn.methods.hooks import RemovableHandle
 from flowedu.tensor.globals import from_logical
 from flowedu.tensor.interop import from_dlpack
+
+defaults = types.SimpleNamespace(live=True)             # whether state_dict() gives the parameters themselves
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -49,13 +52,14 @@ class Stateful:
     _state_hooks = None                                  # {kind: {id: function}}
 
     # ---- saving
-    def state_dict(self, destination: dict | None = None, prefix: str = "", keep_vars: bool = True) -> dict:
+    def state_dict(self, destination: dict | None = None, prefix: str = "", keep_vars: bool | None = None) -> dict:
         """{name: tensor} of the parameters and persistent buffers: own ones, then those of the submodules.
 
         The tensors are the live parameters and buffers, as in OneFlow: they change as training goes on; clone() what must
-        not. keep_vars=False gives detached tensors over the same memory instead, as PyTorch's default does. The result's
-        `_metadata` has the versions of the modules.
+        not. keep_vars=False gives detached tensors over the same memory instead, as PyTorch does, and a program for PyTorch
+        gets unless it says True (flowedu.mock). The result's `_metadata` has the versions of the modules.
         """
+        keep_vars = defaults.live if keep_vars is None else keep_vars
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
