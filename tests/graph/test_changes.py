@@ -314,8 +314,10 @@ def test_nothing_is_traced_again_where_nothing_changed(monkeypatch):
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("make", [lambda p: flow.optim.Adam(p, lr=0.05), lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9)],
-                         ids=["adam", "sgd"])
+MAKERS = {"adam": lambda p: flow.optim.Adam(p, lr=0.05), "sgd": lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9)}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_new_trace_goes_on_with_what_the_optimizer_remembers(make):
     """The moments, the number of the step, and with it the rate of a schedule."""
     a, b, _ = twins({"norm"}, False)
@@ -331,6 +333,30 @@ def test_a_new_trace_goes_on_with_what_the_optimizer_remembers(make):
         np.testing.assert_allclose(g(x).item(), want.item(), rtol=1e-4)
         agree(a, b)
     assert g.state_dict()["System-Train-TrainStep"].tolist() == [8]
+
+
+@pytest.mark.parametrize("option, value", [("lr", 0.5), ("weight_decay", 0.3), ("momentum", 0.1), ("nesterov", True),
+                                           ("maximize", True), ("betas", (0.5, 0.6)), ("eps", 0.1), ("clip", 0.01),
+                                           ("params", None)])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_options_of_optimizers_are_seen(make, option, value):
+    a, b, _ = twins((), False)
+    oa, ob = (make([m.fc.weight]) for m in (a, b))
+    g = graph(build_of(lambda x: x, True), ob, m=b)
+    for number in range(5):
+        if number == 2:
+            for m, o in (a, oa), (b, ob):
+                if option == "params":
+                    o.add_param_group({"params": [m.fc.bias]})
+                elif option == "clip":
+                    o.param_groups[0].update(clip_grad_max_norm=value, clip_grad_norm_type=2.0)
+                    oa.step = lambda: (oa.clip_grad(), type(oa).step(oa))            # a graph clips by itself
+                elif option in o.param_groups[0]:
+                    o.param_groups[0][option] = value
+        x = flow.ones(4, 3)
+        want = step(a, x, lambda x: x, oa)
+        np.testing.assert_allclose(g(x).item(), want.item(), rtol=1e-4)
+        agree(a, b)
 
 
 def test_the_default_dtype_is_seen():
