@@ -1,6 +1,7 @@
 """The law: whatever a program changes between two calls of a graph, and whatever build writes outside, a call does what the
 modules would do without a graph, or raises an error; and a module that a graph has traced stays an ordinary module."""
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.errors import FlowError, GradientError
+from flowedu.errors import FlowError, GradientError, UnsupportedError
 from flowedu.nn import functional as F
 
 from .making import graph
@@ -283,3 +284,205 @@ def test_writes_into_inputs_come_out(written, trained):
     [0.5, -0.5, 1.25, -2.0])), min_size=10, max_size=10), st.sampled_from([*INPUTS]), st.booleans())
 def test_whatever_is_changed_is_seen(kinds, changes, written, trained):
     follow(kinds, changes, written, trained)
+
+
+# ---- what is not of a module, and what is to be said
+def forward(self, x):
+    return self.m(x)
+
+
+def traces(monkeypatch):
+    """A list that grows with every trace."""
+    found = []
+    made = nn.Graph._compile
+    monkeypatch.setattr(nn.Graph, "_compile", lambda self, *a, **k: (found.append(self.name), made(self, *a, **k))[1])
+    return found
+
+
+def test_nothing_is_traced_again_where_nothing_changed(monkeypatch):
+    """Other modules, eager steps of this one, and changes that were taken back are no reason."""
+    found, m, x = traces(monkeypatch), Net({"norm", "listed"}), flow.ones(2, 3)
+    g = graph(forward, m=m)
+    for _ in range(3):
+        g(x)
+        m(x), Net(), m.train(), m.requires_grad_(True)
+        m.n, m.inner.k, m.cache = 3, 9.0, m.cache
+        m.n, m.inner.k = 2, 1.5
+        m.load_state_dict(m.state_dict())
+        with flow.no_grad():
+            m.fc.weight.mul_(2)
+    assert len(found) == 1
+
+
+MAKERS = {"adam": lambda p: flow.optim.Adam(p, lr=0.05), "sgd": lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9)}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_new_trace_goes_on_with_what_the_optimizer_remembers(make):
+    """The moments, the number of the step, and with it the rate of a schedule."""
+    a, b, _ = twins({"norm"}, False)
+    oa, ob = make(a.parameters()), make(b.parameters())
+    sa, sb = (flow.optim.lr_scheduler.ExponentialLR(o, 0.7) for o in (oa, ob))
+    g = graph(build_of(lambda x: x, True), (ob, sb), m=b)
+    for number in range(8):
+        x = flow.tensor(np.random.default_rng(number).standard_normal((4, 3)).astype(np.float32))
+        for m in (a, b):
+            m.train(number % 3 != 1)
+        want = step(a, x, lambda x: x, oa)
+        sa.step()
+        np.testing.assert_allclose(g(x).item(), want.item(), rtol=1e-4)
+        agree(a, b)
+    assert g.state_dict()["System-Train-TrainStep"].tolist() == [8]
+
+
+@pytest.mark.parametrize("option, value", [("lr", 0.5), ("weight_decay", 0.3), ("momentum", 0.1), ("nesterov", True),
+                                           ("maximize", True), ("betas", (0.5, 0.6)), ("eps", 0.1), ("clip", 0.01),
+                                           ("params", None)])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_options_of_optimizers_are_seen(make, option, value):
+    a, b, _ = twins((), False)
+    oa, ob = (make([m.fc.weight]) for m in (a, b))
+    g = graph(build_of(lambda x: x, True), ob, m=b)
+    for number in range(5):
+        if number == 2:
+            for m, o in (a, oa), (b, ob):
+                if option == "params":
+                    o.add_param_group({"params": [m.fc.bias]})
+                elif option == "clip":
+                    o.param_groups[0].update(clip_grad_max_norm=value, clip_grad_norm_type=2.0)
+                    oa.step = lambda: (oa.clip_grad(), type(oa).step(oa))            # a graph clips by itself
+                elif option in o.param_groups[0]:
+                    o.param_groups[0][option] = value
+        x = flow.ones(4, 3)
+        want = step(a, x, lambda x: x, oa)
+        np.testing.assert_allclose(g(x).item(), want.item(), rtol=1e-4)
+        agree(a, b)
+
+
+def test_the_default_dtype_is_seen():
+    g, x = graph(lambda self, x: flow.full((2,), 0.5)), flow.ones(2)
+    assert g(x).dtype is flow.float32
+    flow.set_default_dtype(flow.float64)
+    try:
+        assert g(x).dtype is flow.float64
+    finally:
+        flow.set_default_dtype(flow.float32)
+    assert g(x).dtype is flow.float32
+
+
+def test_a_new_seed_begins_the_random_numbers_again():
+    g, x = graph(forward, m=nn.Dropout(0.5)), flow.ones(100)
+    found = []
+    for seed in (1, 2, 1):
+        flow.manual_seed(seed)
+        found.append([g(x).tolist() for _ in range(2)])
+    assert found[0] == found[2] != found[1] and found[0][0] != found[0][1]
+
+
+def test_a_hook_that_comes_later_is_told_of():
+    m, x = nn.Linear(2, 2), flow.ones(1, 2)
+    g = graph(forward, m=m)
+    g(x)
+    handle = m.register_forward_hook(lambda m, x, y: y * 0)
+    with pytest.warns(UserWarning, match="the hooks of m are not run in a nn.Graph"):
+        g(x)
+    handle.remove()
+    assert np.array_equal(g(x).numpy(), m(x).detach().numpy())
+
+
+def test_what_a_graph_and_modules_without_a_name_hold_is_seen():
+    """Attributes of the graph itself, a module in a list, a list, an array, a configuration."""
+    class Plain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts, self.sizes, self.array = [Inner()], {"a": [1.0, 2]}, np.ones(2)
+            self.config = SimpleNamespace(p=2.0)
+
+        def forward(self, x):
+            return self.parts[0](x) * self.sizes["a"][0] * self.array[0] * self.config.p
+
+    a, b = Plain(), Plain()
+    g = graph(lambda self, x: self.m(x) * self.scale, m=b)
+    g.scale, x = 2.0, flow.ones(1, 3)
+    with pytest.warns(UserWarning, match="not registered"):
+        g(x)
+    changes = [lambda m: setattr(m.parts[0], "k", 3.0), lambda m: m.sizes["a"].__setitem__(0, 5.0),
+               lambda m: m.array.fill(2), lambda m: setattr(m.config, "p", 0.5), lambda m: m.parts.__setitem__(0, Inner())]
+    for change in changes:
+        change(a), change(b)
+        with pytest.warns(UserWarning, match="not registered"):
+            assert g(x).tolist() == (a(x) * 2).tolist()
+    g.scale = 3.0
+    with pytest.warns(UserWarning, match="not registered"):
+        assert g(x).tolist() == (a(x) * 3).tolist()
+
+
+def test_options_and_modules_of_the_graph_are_seen():
+    a, b, (oa, ob) = twins({"norm"}, True)
+    g, x = graph(build_of(lambda x: x, True), ob, m=b), flow.ones(4, 3)
+    assert g(x).shape == ()
+    g.config.set_gradient_accumulation_steps(2)
+    assert g(x).shape == (2,)
+    h = graph(forward, m=nn.Identity())
+    h(x)
+    h.m = nn.Sequential(nn.Hardtanh(0.0, 0.25))
+    assert h(x).tolist() == [[0.25] * 3] * 4
+
+
+def test_two_graphs_of_one_module_see_each_other():
+    a, b, _ = twins({"attribute_rebound", "first_value", "buffer_rebound"}, False)
+    g, h, x = graph(forward, m=b), graph(lambda self, x: self.m(x) + self.m.cache, m=b), flow.ones(2, 3)
+    for _ in range(3):
+        for call, want in (g, lambda x: a(x)), (h, lambda x: a(x) + a.cache):
+            np.testing.assert_allclose(call(x).numpy(), want(x).detach().numpy(), rtol=1e-5)
+            agree(a, b)
+
+
+def test_tensors_of_the_program_stay_as_they_are():
+    """An attribute gets another tensor, and the tensor it was is the program's."""
+    m, zero, x = Net({"attribute_rebound"}), flow.zeros(3), flow.ones(2, 3)
+    m.cache = zero
+    g = graph(forward, m=m)
+    first = [g(x).tolist(), g(x).tolist(), g(x).tolist()]
+    kept, value = m.cache, m.cache.tolist()
+    g(x)
+    assert kept.tolist() == value and zero.tolist() == [0] * 3
+    m.cache = zero
+    np.testing.assert_allclose([g(x).tolist(), g(x).tolist(), g(x).tolist()], first, rtol=1e-6)
+
+
+def test_attributes_are_state_of_the_graph():
+    """state_dict has what an attribute is now, and a graph that loads it goes on from there."""
+    a, b, _ = twins({"attribute_rebound"}, False)
+    g, h, x = graph(forward, m=a), graph(forward, m=b), flow.ones(2, 3)
+    for _ in range(3):
+        g(x)
+    h.load_state_dict({k: v if isinstance(v, dict) else v.clone() for k, v in g.state_dict().items()})
+    for _ in range(3):
+        assert g(x).tolist() == h(x).tolist()
+
+
+def test_values_of_a_graph_that_would_stay_in_a_module_are_refused():
+    class Keeps(nn.Module):
+        def forward(self, x):
+            self.all = [x * 2]
+            return x
+
+    m, x = Keeps(), flow.ones(2)
+    with pytest.raises(UnsupportedError, match=r"leaves a value of the graph in m.all"):
+        graph(forward, m=m)(x)
+    a, _, (optimizer, _) = twins({"attribute_rebound"}, True)
+    g = graph(build_of(lambda x: x, True), optimizer, m=a, config={"set_gradient_accumulation_steps": 2})
+    with pytest.raises(UnsupportedError, match=r"gives m.cache another tensor, in micro-batches"):
+        g(flow.ones(4, 3))
+    assert a.cache.tolist() == [0] * 3
+
+
+def test_a_graph_that_is_traced_again_and_again_says_so_ten_times(capsys):
+    m, x = Net({"number"}), flow.ones(2, 3)
+    g = graph(forward, m=m)
+    for _ in range(15):
+        g(x)
+    said = capsys.readouterr().err.splitlines()
+    assert m.n == 17 and len(said) == 10 and "what follows is not said" in said[-1]
+    assert all(line.startswith(f"nn.Graph {g.name}: build is traced again, for build itself changes m.n") for line in said)

@@ -3,11 +3,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flowedu.core.values import here as ambient
+
 
 class ParamGroup(dict):
     """{"params": list of parameters, "lr": ..., ...}. Options may be changed between steps."""
 
     ready = None                    # what `step` worked out from the options; None: to be done (again)
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        ambient.changes += 1        # for graphs: an optimizer has one group more
 
     def __reduce__(self):
         return ParamGroup, (dict(self),)
@@ -18,6 +24,7 @@ def _forgetting(name: str) -> Callable:
 
     def method(self, *args, **kwargs):
         self.ready = None
+        ambient.changes += 1
         return plain(self, *args, **kwargs)
 
     method.__name__, method.__doc__ = name, plain.__doc__
@@ -31,6 +38,7 @@ for _name in ("__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault",
 def _set(self, key, value):
     if key != "lr":                 # a schedule sets it at every step; `step` reads it itself
         self.ready = None
+        ambient.changes += 1
     dict.__setitem__(self, key, value)
 
 

@@ -128,6 +128,7 @@ def save_graph(graph, path) -> None:
     if graph._compiled is None:
         raise GraphError("flow.save: graph must be compiled first", expected="a graph that was called once", got="a new "
                          "graph", fix="call it on a batch, or on zeros of the batch's shape, then save it")
+    graph._compiled.sync()
     (text, names), tensors = to_text(graph._compiled), graph._compiled.tracer.variables
     write(path, {n: tensors[n] for n in names}, texts={TEXT: text}, replace=True)
 

@@ -22,6 +22,7 @@ TABLES = ("_parameters", "_buffers", "_modules")
 OWN = {*TABLES, "_non_persistent_buffers_set", "_hooks", "_state_hooks"}       # attributes of modules, not of their users
 OF_GRAPH = {"class_name", "_name", "_blocks", "config", "_optimizers", "_compiled", "_states", "_is_building", "_level",
             "_rebound", "_retraced"}
+RATES = {"lr", "initial_lr"}                 # of an optimizer: read at every call in any case
 MANY = 200                                   # of longer lists only the length is compared, and which list it is
 CONTAINERS = (list, tuple, set, frozenset, dict)
 MISSING = object()
@@ -121,7 +122,10 @@ class Seen:
 
     def _around(self, graph) -> dict:
         return {"the default dtype": dt.get_default_dtype(), **{
-            f"config.{name}": frozen(x) for name, x in vars(graph.config).items()}}
+            f"config.{name}": frozen(x) for name, x in vars(graph.config).items()}, **{
+            f"{type(optimizer).__name__}.param_groups[{i}][{name!r}]": [*map(Same, x)] if name == "params" else frozen(x)
+            for optimizer, _ in graph._optimizers for i, group in enumerate(optimizer.param_groups)
+            for name, x in group.items() if name not in RATES}}
 
     def add(self, module, path: str) -> None:
         """Remember a module, and those that its attributes hold without registering them."""
@@ -142,7 +146,8 @@ class Seen:
     def change(self, graph, random: bool) -> str | None:
         """What is not as it was, in words; None: nothing. random: whether the graph draws random numbers."""
         if (now := self._around(graph)) != self.around:
-            return next(f"{name} is another" for name, x in now.items() if x != self.around.get(name, MISSING))
+            return next(f"{name} is another" for name in {**now, **self.around}
+                        if now.get(name, MISSING) != self.around.get(name, MISSING))
         if random and self.seed != (default_generator._seed, default_generator.seedings):
             return "there is a new seed"
         return next((f"{path} {said(*values)}" for path, *values in self.differences()), None)

@@ -182,8 +182,8 @@ class Graph(core.Graph):
     # ---- state
     def state_dict(self, destination=None) -> dict:
         """The state of the modules, one dict each, then what the optimizers remember and the number of steps."""
-        for attribute in self._compiled.rebound if self._compiled is not None else ():
-            attribute.enter()
+        if self._compiled is not None:
+            self._compiled.sync()
         return state.state_dict(self, destination)
 
     def load_state_dict(self, state_dict: dict, strict: bool = True) -> None:

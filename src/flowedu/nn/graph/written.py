@@ -104,7 +104,12 @@ class WritingCompiled(RepeatingCompiled):
     def link(self) -> None:
         super().link()
         if self.rebound:
-            self.program.before += tuple(a.enter for a in self.rebound)
+            self.program.before += (self.sync,)
+
+    def sync(self) -> None:
+        """Let what stands for attributes have the values that they have now."""
+        for a in self.rebound:
+            a.enter()
 
     def bind(self, args: tuple, kwargs: dict) -> tuple:
         bound = super().bind(args, kwargs)
