@@ -177,20 +177,26 @@ def _correction(what, unbiased, correction) -> float:
 @wide
 def var(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
     """The variance over `dim` (None: all): squares divided by n - correction; correction 1 unless unbiased=False."""
+    return _spread("var", input, dim, unbiased, keepdim, correction)
+
+
+def _spread(what, input, dim, unbiased, keepdim, correction):
+    """var or std, by way of float64: a square of float32 may be too large or too small for it where the result is not."""
     if isinstance(dim, bool):                            # var(x, False)
         dim, unbiased = None, dim
-    _floats_only("var", input)
-    axes = dims(dim, input.ndim, "var")
-    n = _count(input.shape, axes) - _correction("var", unbiased, correction)
-    gap = input - mean(input, axes if axes else None, True)
-    return sum(E.square(gap), axes if axes else None, keepdim) * (1.0 / n if n > 0 else math.nan if not _count(
+    _floats_only(what, input)
+    axes = dims(dim, input.ndim, what)
+    n = _count(input.shape, axes) - _correction(what, unbiased, correction)
+    gap = cast(input - mean(input, axes if axes else None, True), dt.float64)
+    y = sum(E.square(gap), axes if axes else None, keepdim) * (1.0 / n if n > 0 else math.nan if not _count(
         input.shape, axes) or n == 0 else math.inf)
+    return cast(_root(y, E.sqrt) if what == "std" else y, input.dtype)
 
 
 @wide
 def std(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
     """The standard deviation: the root of var. Of equal numbers it is 0, and so is its gradient, as PyTorch's."""
-    return _root(var(input, dim, unbiased, keepdim, correction=correction), E.sqrt)
+    return _spread("std", input, dim, unbiased, keepdim, correction)
 
 
 @wide
@@ -203,8 +209,8 @@ def var_mean(input, dim=None, unbiased=None, keepdim: bool = False, *, correctio
 @wide
 def std_mean(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
     """(standard deviation, mean)."""
-    v, m = var_mean(input, dim, unbiased, keepdim, correction=correction)
-    return _root(v, E.sqrt), m
+    axes = None if isinstance(dim, bool) else dim
+    return std(input, dim, unbiased, keepdim, correction=correction), mean(input, axes, keepdim)
 
 
 @wide
@@ -230,6 +236,8 @@ def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
         raise DTypeError("linalg.vector_norm: a floating dtype is needed", expected="floats", got=x.dtype.name,
                          fix="x.float()")
     axes = dims(dim, x.ndim, "norm")
+    if ord not in (0, 1, math.inf, -math.inf) and x.dtype is not dt.float64:       # as in _spread
+        return cast(vector_norm(cast(x, dt.float64), ord, dim, keepdim), x.dtype)
     if ord == 2:
         return _root(sum(E.square(x), axes, keepdim), E.sqrt)
     if ord in (math.inf, -math.inf):

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import cast
+from flowedu.core.ops.promote import cast, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total

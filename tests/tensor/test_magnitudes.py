@@ -1,0 +1,68 @@
+"""Law: what fits comes out, from 1e-30 to 1e19 (float32 ends at 3.4e38): no square, power or sum on the way is too large or
+too small for its type. Against the same formulas in float64, results and slopes."""
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowedu as flow
+
+ROOMY = {                                                # f(x, y): flowedu's, of float32; the slope that is compared is x's
+    "std": lambda x, y: x.std(), "std of rows": lambda x, y: x.reshape(-1, 2).std(1), "mean": lambda x, y: x.mean(),
+    "std, biased": lambda x, y: x.std(unbiased=False), "std_mean": lambda x, y: flow.std_mean(x)[0],
+    "norm": lambda x, y: x.norm(), "norm of rows": lambda x, y: x.reshape(-1, 2).norm(dim=1),
+    "norm 1": lambda x, y: x.norm(1),
+    "norm 3": lambda x, y: x.norm(3), "vector_norm": lambda x, y: flow.linalg.vector_norm(x, float("inf")),
+    "hypot": lambda x, y: flow.hypot(x, y), "logsumexp": lambda x, y: x.logsumexp(0), "softmax": lambda x, y: x.softmax(0),
+    "log_softmax": lambda x, y: x.log_softmax(0), "logaddexp": lambda x, y: flow.logaddexp(x, y)}
+SQUARED = {"var": lambda x, y: x.var(), "var of rows": lambda x, y: x.reshape(-1, 2).var(1),
+           "var_mean": lambda x, y: flow.var_mean(x)[0]}
+
+
+def answers(f, a, b, kind):
+    x, y = (flow.tensor(t, dtype=kind) for t in (a, b))
+    x.requires_grad = True
+    z = f(x, y)
+    z.backward(flow.ones_like(z) * flow.arange(1, z.numel() + 1, dtype=kind).reshape(z.shape))
+    return z.detach().double().numpy(), x.grad.double().numpy()
+
+
+def check(f, a, b, least=1e-37):
+    a, b = (np.asarray(t, np.float32) for t in (a, b))
+    (got, slope), (want, right) = answers(f, a, b, flow.float32), answers(f, a, b, flow.float64)
+    for p, q in ((got, want), (slope, right)):
+        fits = np.abs(q) < 3.4e38
+        near = np.maximum(1e-5 * np.abs(q), 1e-6 * np.abs(q).max(initial=0))
+        assert (np.abs(p - q) <= np.maximum(near, least))[fits].all(), (p, q)
+        assert np.isinf(p[~fits]).all()
+
+
+@st.composite
+def some(draw):
+    """16 numbers of one magnitude, with neighbours apart: where std has a slope that rounding leaves."""
+    rng = np.random.default_rng(draw(st.integers(0, 2 ** 32 - 1)))
+    a = rng.uniform(0.1, 1, 16) * rng.choice([-1, 1], 16)
+    return np.where(np.abs(a - np.roll(a, 1)) < 0.01, 0.5 * a, a)
+
+
+@pytest.mark.parametrize("name", ROOMY)
+@settings(max_examples=25)
+@given(a=some(), b=some(), power=st.integers(-30, 19))
+def test_what_fits_comes_out(name, a, b, power):
+    check(ROOMY[name], a * 10.0 ** power, b * 10.0 ** power, 1e-4 if name == "softmax" else 1e-37)     # between 0 and 1
+
+
+@pytest.mark.parametrize("name", SQUARED)
+@settings(max_examples=25)
+@given(a=some(), power=st.integers(-15, 19))
+def test_variances_that_fit_come_out(name, a, power):
+    check(SQUARED[name], a * 10.0 ** power, a)
+
+
+def test_a_variance_near_the_end_of_float32():
+    x = flow.tensor([1e19, -1e19] * 8, requires_grad=True)
+    assert x.var().item() == pytest.approx(16 / 15 * 1e38, rel=1e-6)
+    x.std().backward()
+    want = 1 / 15 / np.sqrt(16 / 15)
+    np.testing.assert_allclose(x.grad.numpy(), [want, -want] * 8, rtol=1e-5)
+    assert flow.tensor([1e-30, -1e-30] * 8).std().item() == pytest.approx(np.sqrt(16 / 15) * 1e-30, rel=1e-6)
