@@ -2,6 +2,7 @@
 DistributedDataParallel. Under oneflow's name they are OneFlow's."""
 import importlib
 import inspect
+import io
 import warnings
 from collections import OrderedDict
 
@@ -401,6 +402,22 @@ def test_sizes_that_cannot_be_free_say_so(torch, tmp_path, model, axes, said):
     assert not (tmp_path / "m.onnx").exists()
     torch.onnx.export(model(), torch.randn(3, 4, 5), tmp_path / "m.onnx", **call)          # what the advice says
     assert (tmp_path / "m.onnx").is_file()
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("axes", [None, {"x": {0: "batch"}}])
+def test_export_writes_into_an_open_file_what_it_writes_at_a_path(torch, tmp_path, axes):
+    pytest.importorskip("onnx")
+    model, x = nn.Linear(3, 2), torch.ones(2, 3)
+    for options in ({}, {"dynamo": False}):
+        f = io.BytesIO()
+        torch.onnx.export(model, x, f, input_names=["x"], dynamic_axes=axes, **options)
+        torch.onnx.export(model, x, tmp_path / "m.onnx", input_names=["x"], dynamic_axes=axes, **options)
+        assert len(f.getvalue()) > 100
+        import onnx
+        a, b = onnx.load_from_string(f.getvalue()), onnx.load(tmp_path / "m.onnx")
+        assert [n.op_type for n in a.graph.node] == [n.op_type for n in b.graph.node]
+        assert a.graph.input == b.graph.input
 
 
 def test_wrong_calls_of_export(torch, tmp_path):

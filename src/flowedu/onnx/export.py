@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import IO
 
 import numpy as np
 
@@ -104,9 +105,10 @@ class Builder:
         self.names.update(zip(node.outputs, found))
 
 
-def export(graph: Graph, path: str | os.PathLike, *, input_names: Sequence[str] | None = None,
+def export(graph: Graph, path: str | os.PathLike | IO[bytes], *, input_names: Sequence[str] | None = None,
            output_names: Sequence[str] | None = None) -> None:
-    """Write a called nn.Graph as an ONNX model (opset 18), checked by onnx before it takes its place at `path`.
+    """Write a called nn.Graph as an ONNX model (opset 18), checked by onnx before it takes its place at `path`,
+    or is written into a file that is open for bytes.
 
     Of a training graph only the forward part is written, in the mode it was traced in: eval() on the modules first.
 
@@ -158,7 +160,7 @@ def export(graph: Graph, path: str | os.PathLike, *, input_names: Sequence[str] 
         helper.make_graph(b.nodes, graph.name, make(ins, fed), make(outs, compiled.fetched), b.numbers),
         opset_imports=[helper.make_opsetid("", OPSET)], producer_name="flowedu", ir_version=8)
     onnx.checker.check_model(model, full_check=True)
-    _write(os.fspath(path), model.SerializeToString())
+    _write(path, model.SerializeToString())
 
 
 def _instead(refused: set[str]) -> str:
@@ -177,8 +179,12 @@ def _names(what: str, given: Sequence[str] | None, kind: str, n: int) -> list[st
     return names
 
 
-def _write(path: str, data: bytes) -> None:
+def _write(path: str | os.PathLike | IO[bytes], data: bytes) -> None:
     """All or nothing: under another name first."""
+    if callable(getattr(path, "write", None)):
+        path.write(data)
+        return
+    path = os.fspath(path)
     partial = f"{path}.partial-{os.getpid()}"
     try:
         with open(partial, "wb") as f:

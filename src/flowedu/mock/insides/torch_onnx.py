@@ -5,7 +5,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import IO, Any
 
 import flowedu as flow
 from flowedu import Tensor
@@ -42,7 +42,7 @@ class _Exported(flow.nn.Graph):
         return self.model(*args, **kwargs)
 
 
-def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | None = None, *,
+def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | IO[bytes] | None = None, *,
            kwargs: Mapping[str, Any] | None = None, input_names: Sequence[str] | None = None,
            output_names: Sequence[str] | None = None, opset_version: int | None = None,
            dynamic_axes: Any = None, dynamic_shapes: Any = None, **options) -> None:
@@ -58,9 +58,9 @@ def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | N
     if not isinstance(model, Module):
         raise CallError("onnx.export: this is not a module", expected="an nn.Module", got=type(model).__name__,
                         fix="export(model, args, path)")
-    if not isinstance(f, (str, os.PathLike)):
-        raise CallError("onnx.export: no path to write to", expected="a path", got=type(f).__name__,
-                        fix='export(model, args, "model.onnx")')
+    if not isinstance(f, (str, os.PathLike)) and not callable(getattr(f, "write", None)):
+        raise CallError("onnx.export: no path to write to", expected="a path, or a file that is open for bytes",
+                        got=type(f).__name__, fix='export(model, args, "model.onnx")')
     _checked({"dynamic_shapes": dynamic_shapes, **options}, opset_version)
     args = (args,) if isinstance(args, Tensor) else tuple(args)
     kwargs = dict(kwargs or {})
@@ -78,14 +78,15 @@ def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | N
             module.training = mode
 
 
-def _write(model: Module, call: tuple, path: str | os.PathLike, names: tuple) -> None:
+def _write(model: Module, call: tuple, path: str | os.PathLike | IO[bytes], names: tuple) -> None:
     graph = _Exported(model)
     with flow.no_grad():
         graph(*call[0], **call[1])
     flow.onnx.export(graph, path, input_names=names[0], output_names=names[1])
 
 
-def _with_axes(model: Module, call: tuple, path: str | os.PathLike, names: tuple, axes: Mapping[str, Any]) -> None:
+def _with_axes(model: Module, call: tuple, path: str | os.PathLike | IO[bytes], names: tuple,
+               axes: Mapping[str, Any]) -> None:
     from flowedu.mock.insides import onnx_axes
 
     args, kwargs = call
@@ -98,7 +99,7 @@ def _with_axes(model: Module, call: tuple, path: str | os.PathLike, names: tuple
     found = onnx_axes.symbols(axes, [*inputs, *(names[1] or [])])
     made = onnx_axes.exported(lambda args, kwargs, path: _write(model, (args, kwargs), path, names), args, kwargs, inputs,
                               found)
-    write_whole(os.fspath(path), made.SerializeToString())
+    write_whole(path, made.SerializeToString())
 
 
 def _checked(options: dict[str, Any], opset: int | None) -> None:
