@@ -13,9 +13,13 @@ from math import isclose, prod
 import numpy as np
 
 from flowedu.core.graph.ir import GraphValue
+from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import UnsupportedError
+from flowedu.nn.graph import unroll  # noqa: F401  (defines recompute)
 
-TERMS = ("add", "sub", "neg", "cast", "reshape", "sum", "concat", "recompute", "transpose")        # linear ones
+_SUM, _TRANSPOSE, _RESHAPE, _MATMUL, _CONSTANT, _MUL, _DIV = (REGISTRY[n] for n in (
+    "sum", "transpose", "reshape", "matmul", "constant", "mul", "div"))
+TERMS = [REGISTRY[n] for n in ("add", "sub", "neg", "cast", "reshape", "sum", "concat", "recompute", "transpose")]  # linear
 CONST, SUM, MEAN, OWN = "constant", "sum", "mean", "own"         # OWN: each part of the loss is to be looked at by itself
 
 
@@ -45,7 +49,7 @@ class Reduced:
         if layer is not None and next(layer.origin.parameters(), None) is not None or len(known) == 1:
             return False
         axes = [self.axes[x] for x in known]
-        if node.op.name == "matmul":
+        if node.op is _MATMUL:
             return y.ndim < 3
         if self.axes[y] is None or None in axes:
             return self.axes[y] is not None
@@ -57,15 +61,15 @@ class Reduced:
             a = self.axes[x]
             if a is None:
                 continue
-            if node.op.name == "sum":
+            if node.op is _SUM:
                 axes, keep = node.attrs
                 if a in axes:
                     self.sums.add(y)
                     return None
                 return a if keep else a - sum(b < a for b in axes)
-            if node.op.name == "transpose":
+            if node.op is _TRANSPOSE:
                 return node.attrs[0].index(a)
-            if node.op.name == "reshape":
+            if node.op is _RESHAPE:
                 start, end = prod(x.shape[:a]), prod(x.shape[:a + 1])
                 fits = [[prod(y.shape[:j]) == start, prod(y.shape[:j]) <= start and prod(y.shape[:j + 1]) >= end, True]
                         for j in range(y.ndim)]
@@ -88,18 +92,18 @@ class Reduced:
                                    "done for each micro-batch, or leave accumulation out")
         if v in self.sums or self.axes[v] is not None:
             return SUM
-        name, inputs = v.node.op.name, v.node.inputs
+        op, inputs = v.node.op, v.node.inputs
         if v not in self.trained:
             return OWN
-        if name in TERMS:
+        if op in TERMS:
             found = {self.kind(x) for x in inputs}
             return found.pop() if len(found) == 1 else MEAN if found == {MEAN, CONST} else OWN
-        a, b = inputs if name in ("mul", "div") else (v, v)
+        a, b = inputs if op in (_MUL, _DIV) else (v, v)
         if b not in self.axes:
             return MEAN if self._is_mean(v) else self.kind(a)
-        if name == "mul" and a not in self.axes:
+        if op is _MUL and a not in self.axes:
             return self.kind(b)
-        if b in self.trained and (name != "mul" or a in self.trained):
+        if b in self.trained and (op is not _MUL or a in self.trained):
             raise self._refusal(v)
         return OWN
 
@@ -108,10 +112,10 @@ class Reduced:
         total, number = v.node.inputs
         while total not in self.sums and total.node is not None and len(total.node.inputs) == 1:
             total = total.node.inputs[0]
-        if number.node is None or number.node.op.name != "constant" or total not in self.sums:
+        if number.node is None or number.node.op is not _CONSTANT or total not in self.sums:
             return False
         n, c = prod(total.node.inputs[0].shape) // max(1, prod(total.shape)), float(number.node.attrs[1])
-        if v.node.op.name == "div":
+        if v.node.op is _DIV:
             return c in (n, self.rows)
         if n != self.rows and isclose(c * self.rows, 1):
             raise UnsupportedError(f"{self.what}: the loss is a sum, times {c:g}, which may stand for the {self.rows} rows "
@@ -138,10 +142,10 @@ class Reduced:
         node = v.node
         if v not in self.trained:
             return self.whole(v, table) * (1 / self.k)
-        if node.op.name in TERMS:
+        if node.op in TERMS:
             return self._call(node, [self.made(x, table) for x in node.inputs])
         a, b = node.inputs
-        first = node.op.name == "mul" and (a not in self.axes or a not in self.trained)
+        first = node.op is _MUL and (a not in self.axes or a not in self.trained)
         if first:
             return self._call(node, [self.whole(a, table), self.made(b, table)])
         y = self._call(node, [self.made(a, table), self.whole(b, table)])
@@ -163,7 +167,7 @@ class Reduced:
                 y = sum(parts[1:], parts[0])
             else:
                 y = self._call(v.node, [self.whole(x, {}) for x in v.node.inputs])
-                if v.node.op.name in ("mul", "div") and self._is_mean(v):
+                if v.node.op in (_MUL, _DIV) and self._is_mean(v):
                     y = y * (1 / self.k)
             self.wholes[v] = y
         return self.wholes[v]
@@ -192,9 +196,9 @@ def _broadcast(values: Sequence[GraphValue]) -> tuple[int, ...] | None:
 def seed_kind(loss: GraphValue, gradient: GraphValue | None, rows: int) -> str:
     """Of a loss that is a number for each row, and backward(gradient): whether the gradient has 1 / rows in it."""
     node = None if gradient is None else gradient.node
-    while node is not None and node.inputs and node.op.name in ("reshape", "expand", "broadcast_to", "cast"):
+    while node is not None and node.inputs and node.op in TERMS[3:5]:              # cast, reshape
         node = node.inputs[0].node
-    if node is None or node.op.name != "constant" or rows == 1:
+    if node is None or node.op is not _CONSTANT or rows == 1:
         return SUM
     return MEAN if any(isclose(float(node.attrs[1]) * n, 1) for n in (rows, prod(loss.shape))) else SUM
 
