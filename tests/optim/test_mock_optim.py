@@ -193,6 +193,20 @@ def test_the_same_numbers_are_trained(name, data):
     two.same()
 
 
+@pytest.mark.parametrize(("name", "options"), [
+    ("SGD", {"momentum": 0.9, "dampening": 0.3}), ("RMSprop", {"momentum": 0.9, "centered": True, "weight_decay": 0.1}),
+    ("Adam", {"amsgrad": True, "decoupled_weight_decay": True, "weight_decay": 0.1}), ("ASGD", {"t0": 3, "lambd": 0.1}),
+    ("NAdam", {"momentum_decay": 0.1, "decoupled_weight_decay": True, "weight_decay": 0.1})])
+def test_the_same_numbers_of_what_is_seldom_drawn(name, options):
+    """Settings that matter together; a parameter that begins in step 3, a group that comes in step 5."""
+    two = Two(name, options, 1, late=True)
+    for step in range(10):
+        if step == 5:
+            two.add()
+        two.step({1} if step < 3 else {2} if step == 7 else ())
+        two.same()
+
+
 def trained(optimizer, p, steps=3):
     for i in range(steps):
         p.grad = flow.full((2,), 1.0 + i)

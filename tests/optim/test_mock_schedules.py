@@ -144,6 +144,21 @@ def test_the_same_rates(name, data):
         both.same()
 
 
+@pytest.mark.parametrize("name", [*PARTS, *CYCLES])
+@given(data=st.data())
+def test_last_epoch_goes_on_where_a_program_stopped(name, data):
+    """A scheduler made anew over an optimizer that was trained so far, at whatever rate."""
+    both = Both(name, data.draw(st.fixed_dictionaries({**PARTS, **CYCLES}[name]), "options"))
+    steps, last = data.draw(st.integers(0, 12), "steps"), data.draw(st.integers(0, 12), "last_epoch")
+    for _ in range(steps):
+        both.each(lambda s, o: s.step())
+    both.options = {**both.options, "last_epoch": last}
+    both.make()
+    for _ in range(10):
+        both.same()
+        both.each(lambda s, o: s.step())
+
+
 @given(data=st.data())
 def test_the_same_rates_by_a_metric(data):
     options = data.draw(st.fixed_dictionaries({

@@ -106,5 +106,4 @@ class LRScheduler(ours.LRScheduler, metaclass=_Any):
         super().load_state_dict(state)
 
 
-class _LRScheduler(LRScheduler):
-    """LRScheduler's older name."""
+_LRScheduler = LRScheduler                               # its older name
