@@ -12,10 +12,10 @@ from flowedu.core.ops.elementwise import abs, add, equal, mul, neg, sub
 from flowedu.core.ops.matmul import matmul
 from flowedu.core.ops.record import Laws, Meaning, Split
 from flowedu.core.ops.reduce import max
-from flowedu.core.ops.view import cast, reshape, transpose
+from flowedu.core.ops.view import cast, expand, reshape, transpose
 from flowedu.core.values.dtype import float32, float64, int64
 from flowedu.errors import DTypeError, KernelError, ShapeError
-from flowedu.ops.order import range as steps
+from flowedu.ops.strided import _diagonal_grad as on_diagonal
 
 
 def _check_square(name):
@@ -60,11 +60,11 @@ _STEP = {float32: 2.0 ** -8, float64: 2.0 ** -17}      # about eps^(1/3): roundi
 
 def _det_grad(dy, x, y):
     """dy times the cofactors, det(x) inverse(x).T. Of a singular x: the mean of those of x + h and x - h, off by h^2."""
-    n, column = x.shape[-1], (*y.shape, 1, 1)
-    place = steps(size=n, dtype=int64)
-    here = mul(reshape(equal(y, 0.0), shape=column), equal(place, reshape(place, shape=(n, 1))))
-    size = max(abs(x), axis=(x.ndim - 2, x.ndim - 1), keepdims=True) if n else reshape(y, shape=column)
-    h = mul(cast(here, dtype=x.dtype), mul(add(size, cast(equal(size, 0.0), dtype=x.dtype)), _STEP[x.dtype]))
+    column, last = (*y.shape, 1, 1), (x.ndim - 2, x.ndim - 1)
+    size = max(abs(x), axis=last, keepdims=True) if x.shape[-1] else reshape(y, shape=column)
+    step = mul(add(size, cast(equal(size, 0.0), dtype=x.dtype)), _STEP[x.dtype])
+    step = mul(step, cast(reshape(equal(y, 0.0), shape=column), dtype=x.dtype))
+    h = on_diagonal(expand(reshape(step, shape=(*y.shape, 1)), shape=x.shape[:-1]), x.shape, 0, *last)
     total = add(*(mul(reshape(det(near), shape=column), turned(inverse(near))) for near in (add(x, h), sub(x, h))))
     return mul(reshape(dy, shape=column), mul(total, 0.5))
 
