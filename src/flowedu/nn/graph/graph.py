@@ -71,6 +71,8 @@ class Graph(core.Graph):
         return ProxyModule(block)
 
     def _compile(self, *args, **kwargs) -> Compiled:
+        for block in self._blocks.values():
+            refresh(block)
         compiled = super()._compile(*args, **kwargs)
         if self._level >= 2:
             print(f"{self.name} with operators:", describe(self, stacks=self._level >= 3), sep="\n")
@@ -89,8 +91,6 @@ class Graph(core.Graph):
         self._traced_again(why)
         object.__setattr__(self, "_compiled", None)
         try:
-            for block in self._blocks.values():
-                refresh(block)
             return self._compile(*args, **kwargs)
         except BaseException:
             object.__setattr__(self, "_compiled", compiled)
