@@ -49,7 +49,8 @@ class Graph(core.Graph):
         loss = Train()(x, y)
 
     The first call traces build and compiles; every call runs the whole step, updates included. Parameters stay those of
-    the module: what a step writes, the module sees. (OneFlow 0.9.)
+    the module: what a step writes, the module sees. (OneFlow 0.9.) Where a mode, an attribute, a parameter, an option, a
+    seed is another than before, the next call traces build again, and says so on stderr (OneFlow does not).
 
     Attributes: name; config (GraphConfig); training, is_compiled.
     """
