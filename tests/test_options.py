@@ -38,6 +38,8 @@ REASONS = {
     "mock/insides/functionals.layer_norm_affine(begin_params_axis)": "likewise",
     "tensor/modes.set_grad_enabled.__new__(mode)": "its __init__ reads it",
     "autograd/graph.save_on_cpu.__init__(device_type)": "whatever the device, tensors are in main memory",
+    "core/trace/compiled.Compiled.given(args)": "read by nn.Graph, whose build may write into them (nn/graph/written.py)",
+    "core/trace/compiled.Compiled.given(kwargs)": "see args",
     "nn/graph/proxies.GraphModule.debug(options)": "checked by Graph.debug, which calls it",
     "tensor/global_creation.global_to_global(check_meta)": "the ranks agree on a global tensor already",
     "nn/modules/linear.Identity.__init__(args)": "its meaning is to take anything",

@@ -36,6 +36,8 @@ class Net(nn.Module):
         self.body = nn.Sequential(nn.Tanh(), nn.Identity())
         self.register_buffer("count", flow.zeros(3))
         self.register_buffer("total", flow.zeros(3))
+        self.register_buffer("square", flow.arange(9.0).reshape(3, 3) * 0.1)
+        self.turned = flow.arange(9.0).reshape(3, 3) * 0.1
         self.cache, self.seen, self.grown = flow.zeros(3), flow.zeros(3), flow.zeros(1, 3)
         self.n, self.first, self.weights, self.last = 2, True, [1.0, 2.0], None
 
@@ -72,6 +74,13 @@ def attribute_grown(m, h):
     return h + m.grown.sum(0)
 
 
+def views(m, h):
+    """What was there before is still to be seen, and the new value lies in the memory of the old."""
+    before, m.square = m.square, m.square.t()
+    old, m.turned = m.turned, m.turned.t()
+    return h @ m.square + before[0] + old.t()[1] @ m.turned
+
+
 def first_value(m, h):
     if m.last is not None:
         h = h + m.last
@@ -96,8 +105,8 @@ def listed(m, h):
 
 LINES = {"norm": lambda m, h: m.bn(h), "dropout": lambda m, h: h + m.drop(h), "buffer_rebound": buffer_rebound,
          "buffer_in_place": buffer_in_place, "attribute_rebound": attribute_rebound, "listed": listed,
-         "attribute_in_place": attribute_in_place, "attribute_grown": attribute_grown, "first_value": first_value,
-         "number": number, "flag": flag}
+         "attribute_in_place": attribute_in_place, "views": views, "attribute_grown": attribute_grown,
+         "first_value": first_value, "number": number, "flag": flag}
 
 
 # ---- changes from outside: {name: what is done to the module, with a number drawn}

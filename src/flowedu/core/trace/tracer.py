@@ -145,7 +145,7 @@ class Tracer:
         if value.spec != target.spec:
             raise JobBuildAndInferError("nn.Graph: an in-place write does not fit", expected=str(target.spec),
                                         got=str(value.spec), fix="cast or reshape the value")
-        if value is target or value in self.written.values() or value.kind == "variable":
+        if value is target or value in self.written.values() or value.node is None or value.node.op.view is not None:
             value = self.append(REGISTRY["contiguous"], [value], ())[0]
         self.values[id(x)], self.written[target] = value, value
 

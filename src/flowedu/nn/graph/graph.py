@@ -49,7 +49,8 @@ class Graph(core.Graph):
         loss = Train()(x, y)
 
     The first call traces build and compiles; every call runs the whole step, updates included. Parameters stay those of
-    the module: what a step writes, the module sees. (OneFlow 0.9.)
+    the module: what a step writes, the module sees. (OneFlow 0.9.) Where a mode, an attribute, a parameter, an option, a
+    seed is another than before, the next call traces build again, and says so on stderr (OneFlow does not).
 
     Attributes: name; config (GraphConfig); training, is_compiled.
     """
@@ -71,6 +72,8 @@ class Graph(core.Graph):
         return ProxyModule(block)
 
     def _compile(self, *args, **kwargs) -> Compiled:
+        for block in self._blocks.values():
+            refresh(block)
         compiled = super()._compile(*args, **kwargs)
         if self._level >= 2:
             print(f"{self.name} with operators:", describe(self, stacks=self._level >= 3), sep="\n")
@@ -89,8 +92,6 @@ class Graph(core.Graph):
         self._traced_again(why)
         object.__setattr__(self, "_compiled", None)
         try:
-            for block in self._blocks.values():
-                refresh(block)
             return self._compile(*args, **kwargs)
         except BaseException:
             object.__setattr__(self, "_compiled", compiled)
