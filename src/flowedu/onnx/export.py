@@ -139,8 +139,11 @@ def export(graph: Graph, path: str | os.PathLike, *, input_names: Sequence[str] 
         if value.dtype.name == "bool":
             b.booleans.add(value.name)
     refused: dict[str, str] = {}
+    kept, consumers = {o.node for o in operators}, compiled.graph.consumers()
     for o in operators:
         try:
+            if o.node.op.name == "batch_norm" and not all(n in kept for y in o.node.outputs for n in consumers.get(y, ())):
+                raise UnsupportedError("onnx.export: batch_norm in training", at="")       # running statistics
             b.node(o)
         except UnsupportedError as e:
             told = f"{e.problem.removeprefix('onnx.export: ')} ({o.node.name}, {o.node.line})"
