@@ -179,6 +179,23 @@ def test_integers(dtype, tmp_path):
     agrees(lambda x, y: (x % y, x // y, x & y, x | y, x ^ y), tmp_path / "m.onnx", x, y)
 
 
+@pytest.mark.parametrize("mode", [True, False])
+def test_batch_norm_without_running_statistics(mode, tmp_path):
+    for layer, x in ((nn.BatchNorm2d(3, track_running_stats=False), flow.randn(4, 3, 5, 5) * 3 + 1),
+                     (nn.BatchNorm1d(3, affine=False, track_running_stats=False), flow.randn(8, 3))):
+        agrees(layer.train(mode), tmp_path / "m.onnx", x)
+
+
+def test_circular_padding(tmp_path):
+    agrees(nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular"), tmp_path / "m.onnx", flow.randn(2, 3, 5, 5))
+
+
+def test_comparisons_with_any_number(tmp_path):
+    for kind in (flow.uint8, flow.int8, flow.int64):
+        x = flow.tensor([0, 1, 100, 127], dtype=kind)
+        agrees(lambda x: (x < 256, x > -1, x <= 0.5, x == 300, (x > 1) < 1, (x > 1) == 1), tmp_path / "m.onnx", x)
+
+
 def test_misuse(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="the graph is not compiled"):
         flow.onnx.export(graph(lambda self, x: x), tmp_path / "m.onnx")

@@ -11,6 +11,7 @@ from typing import IO
 import numpy as np
 
 from flowedu.core.graph.ir import GraphValue
+from flowedu.core.ops.define import REGISTRY
 from flowedu.core.trace.graph import Graph
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CallError, GraphError, UnsupportedError
@@ -141,8 +142,12 @@ def export(graph: Graph, path: str | os.PathLike | IO[bytes], *, input_names: Se
         if value.dtype.name == "bool":
             b.booleans.add(value.name)
     refused: dict[str, str] = {}
+    kept, consumers = {o.node for o in operators}, compiled.graph.consumers()
     for o in operators:
         try:
+            if o.node.op is REGISTRY["batch_norm"] and any(
+                    n not in kept for y in o.node.outputs for n in consumers.get(y, ())):      # it moves running statistics
+                raise UnsupportedError("onnx.export: batch_norm in training", at="")
             b.node(o)
         except UnsupportedError as e:
             told = f"{e.problem.removeprefix('onnx.export: ')} ({o.node.name}, {o.node.line})"

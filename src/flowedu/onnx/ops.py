@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.values import dtype as dt
 from flowedu.errors import UnsupportedError
 from flowedu.nn.graph import unroll  # noqa: F401  (its record, recompute, has a rule below)
 
@@ -40,6 +41,8 @@ def tile(b, name: str, x: list[str], spec) -> str:
     one = lambda value: b.number(value, spec.dtype)
     if name in PLAIN:
         return b.add(PLAIN[name], [b.as_number(v, spec.dtype) for v in x])
+    if name in TESTS and TESTS[name] != "Equal" and spec.dtype.name == "bool":       # which have no order there
+        x = [b.cast(v, dt.int32) for v in x]
     if name in TESTS:
         return b.add(TESTS[name], x, boolean=True)
     if name in ("not_equal", "ne"):
@@ -285,6 +288,21 @@ def batch_norm(b, a, s, x):
     gamma, beta, mean, var = (b.reshaped(v, shape) for v in x[1:])
     deviation = b.add("Sqrt", [b.add("Add", [var, b.number(a["epsilon"], s[0].dtype)])])
     return b.add("Add", [b.add("Mul", [b.add("Div", [b.add("Sub", [x[0], mean]), deviation]), gamma]), beta])
+
+
+@rule("batch_norm")
+def batch_statistics(b, a, s, x):
+    """Of a layer without running statistics. One that keeps them is in training: export() refuses it."""
+    rest, shape = [i for i in range(s[0].ndim) if i != a["axis"] % s[0].ndim], list(s[0].shape)
+    for i in rest:
+        shape[i] = 1
+    mean = b.add("ReduceMean", [x[0], b.ints(rest)], keepdims=1)
+    gap = b.add("Sub", [x[0], mean])
+    var = b.add("ReduceMean", [b.add("Mul", [gap, gap]), b.ints(rest)], keepdims=1)
+    deviation = b.add("Sqrt", [b.add("Add", [var, b.number(a["epsilon"], s[0].dtype)])])
+    gamma, beta = (b.reshaped(v, shape) for v in x[1:])
+    y = b.add("Add", [b.add("Mul", [b.add("Div", [gap, deviation]), gamma]), beta])
+    return [y, b.reshaped(mean, s[1].shape), b.reshaped(var, s[1].shape)]
 
 
 @rule("layer_norm")
