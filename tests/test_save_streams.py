@@ -112,11 +112,14 @@ def with_entry(name: str, **kind) -> bytes:
     return f.getvalue()
 
 
-@pytest.mark.parametrize(("data", "said"), {
+NO_STATE = {
     "at its end": (b"", "(?s)nothing to read.*seek"), "two": (WHOLE + WHOLE, "(?s)cannot be read.*one dict"),
     "a pickle": (b"\x80\x04K\x01.", "pickle"), "half": (WHOLE[:len(WHOLE) // 2], "no file that is read"),
     "compressed": (with_entry("a", compression=zipfile.ZIP_DEFLATED), "cannot be read"),
-    "changed": (WHOLE.replace(b"kInt64", b"kFloat"), "cannot be read")}.values(), ids=str)
+    "changed": (WHOLE.replace(b"kInt64", b"kFloat"), "cannot be read")}
+
+
+@pytest.mark.parametrize(("data", "said"), NO_STATE.values(), ids=NO_STATE)
 def test_bytes_that_are_no_state(data, said):
     with pytest.raises(CheckpointFileError, match=said):
         flow.load(io.BytesIO(data))

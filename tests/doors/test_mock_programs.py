@@ -6,13 +6,14 @@ programs/torch_*.py are what people write for PyTorch.
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from common import HANGS
+from common import HANGS, few
 from vision import files
 
 ROOT = Path(__file__).parents[2]
@@ -20,11 +21,20 @@ PROGRAMS = Path(__file__).parent / "programs"
 # what these print; the others print losses, which fall (1000 classes: ln(1000) = 6.9)
 PAGE = r"Using \w+ device\nEpoch 1\n-+\nloss: [67]\.\d+ \[    0/  400\]\nloss: [67]\.\d+ \[  320/  400\]"
 PRINTS = {"oneflow_eager_mobilenet": PAGE, "oneflow_graph_mobilenet": PAGE, "oneflow_layer": r"\(1, 128, 64, 64\)",
-          "oneflow_deploy": r"\(1, 3, 64, 64\)", "oneflow_watch": r"in:  \[.*\]\nout: \[.*\]"}
+          "oneflow_deploy": r"\(1, 3, 64, 64\)", "oneflow_watch": r"in:  \[.*\]\nout: \[.*\]",
+          "torch_mnist": r"(?s)(.*\nTest set: Average loss: 2\.\d+, Accuracy: \d+/78 \(\d+%\)\s*){3}",
+          "torch_dcgan": r"(?s)(\[\d/2\]\[\d/4\] Loss_D: .*\n){8}grid \(3, 36, 274\)"}
 WRITES = {"torch_classifier": ["checkpoints/best.pt", "runs/classifier/scalars.csv"], "torch_ddp": ["ddp.pt"],
           "torch_vae": ["sample.png", "reconstruction.png"], "torch_dqn": ["dqn.pth"],
           "torch_diffusion": ["samples.png", "diffusion.pt"], "oneflow_deploy": ["1/model/model.mlir"],
+          "torch_cifar": ["checkpoint/ckpt.pth"], "torch_chargpt": ["out-char/ckpt.pt"],
+          "torch_toy_ddp": ["model.checkpoint"],
+          "torch_dcgan": ["out/netG_epoch_1.pth", "out/fake_samples_epoch_001.png"],
           "oneflow_graph_mobilenet": ["GraphMobileNetV2"]}
+# what is printed with weights, noise and order from NumPy is what PyTorch prints: program, its arguments, call after call
+ALIKE = {"mnist": ["--numpy"], "cifar": ["--numpy --epochs 1 --lr 0.002", "--numpy --resume --epochs 1 --lr 0.002"],
+         "dcgan": ["--numpy", "--numpy --niter 1 --netG out/netG_epoch_1.pth"],
+         "chargpt": ["--numpy", "--numpy --resume --max_iters 45"], "toy_ddp": ["2", "1"]}
 
 
 @pytest.fixture
@@ -46,8 +56,7 @@ def typed(folder: Path, *words: str, **env) -> str:
 def test_a_program_runs_as_typed(folder, program):
     name = program.partition("_")[0]
     shutil.copy(PROGRAMS / f"{program}.py", folder)
-    if "mobilenet" in program:
-        files.write(folder / "data" / "cifar-10-batches-py", files.cifar10_python(n=80))
+    pictures(folder)
     out = typed(folder, "-m", "flowedu.mock", "--as", name, f"{program}.py")
     if program in PRINTS:
         assert re.fullmatch(PRINTS[program], out.strip()), out
@@ -57,8 +66,43 @@ def test_a_program_runs_as_typed(folder, program):
         assert (folder / path).exists(), path
 
 
+def pictures(folder: Path, n: int = 80) -> None:
+    files.write(folder / "data" / "cifar-10-batches-py", files.cifar10_python(n=n))
+    files.write(folder / "data" / "MNIST" / "raw", files.mnist(n=n))
+
+
+NUMBER = r"-?\d+\.?\d*(?:e[-+]?\d+)?"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("program", few(ALIKE, lambda name: name in ("mnist", "chargpt")))
+def test_a_program_prints_what_it_prints_under_pytorch(folder, program):
+    """The same words, and numbers that float32's rounding alone tells apart; checkpoints of each are read by it again."""
+    pytest.importorskip("torch")
+    printed = []
+    for how in (["-m", "flowedu.mock", "--as", "torch"], []):
+        there = folder / ("mock" if how else "torch")
+        there.mkdir()
+        pictures(there, 32)
+        shutil.copy(PROGRAMS / f"torch_{program}.py", there)
+        if not how:
+            shutil.copy(Path(__file__).with_name("torchvision_stand_in.py"), there / "torchvision.py")
+        printed.append([typed(there, *how, f"torch_{program}.py", *words.split(), MASTER_PORT=str(free_port()),
+                              OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore") for words in ALIKE[program]])
+    for mine, theirs in zip(*printed):
+        assert re.sub(NUMBER, "#", mine) == re.sub(NUMBER, "#", theirs)
+        a, b = ([float(x) for x in re.findall(NUMBER, out)] for out in (mine, theirs))
+        assert len(a) > 5 and a == pytest.approx(b, rel=2e-3, abs=2e-4), mine + theirs
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("localhost", 0))
+        return s.getsockname()[1]
+
+
 def falls(out: str) -> bool:
-    losses = [float(x) for x in re.findall(r"loss:? *([-+.\de]+)", out)]
+    losses = [float(x) for x in re.findall(r"loss:? *([-+.\de]+)", out, re.IGNORECASE)]
     return len(losses) > 1 and losses[-1] < losses[0]
 
 
