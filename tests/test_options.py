@@ -32,6 +32,10 @@ REASONS = {
     "learn/teach/cell.judge(hole)": "what judge.judged calls when it has read an answer",
     "learn/teach/far.Far.load(file)": "in the place of swap.load: the answer is in another process",
     "learn/teach/far.Far.load(module)": "likewise",
+    **{f"utils/checkpoint.{f}": "as PyTorch has them: there is one way to compute again, and it is looked at" for f in (
+        "checkpoint(use_reentrant)", "checkpoint(determinism_check)", "checkpoint(debug)", "checkpoint(early_stop)",
+        "checkpoint_sequential(use_reentrant)")},
+    "utils/checkpoint._Again.pack(x)": "only its place in line is kept",
     "autograd/variable.Variable.__new__(volatile)": "PyTorch's does nothing either, since 0.4",
     "mock/insides/functionals.cast(pin_memory)": "what is cast is in main memory, or on the GPU it was on",
     "mock/insides/functionals.layer_norm(begin_params_axis)": "parameters have the shape of what is normalised",

@@ -138,11 +138,19 @@ def taken(a, index):
     """(view, rest of the index): numbers are taken out first, so that only lists and masks beside them move axes."""
     if not isinstance(index, tuple) or not any(isinstance(i, (np.ndarray, builtins.bool)) for i in index):
         return a, index
+    index = spelled_out(index, a.ndim)
     numbers = tuple(i if isinstance(i, int) and not isinstance(i, builtins.bool) else slice(None) if i is not Ellipsis
                     else i for i in index if i is not None)
     if any(isinstance(i, np.ndarray) and i.dtype == np.bool_ and i.ndim > 1 for i in index):
         return a, index                                # a mask of several axes: none of the lines needs more
     return a[numbers], tuple(i for i in index if not isinstance(i, int) or isinstance(i, builtins.bool))
+
+
+def spelled_out(index, ndim):
+    """With slices for the dots: NumPy takes dots that stand for no axis for something between two lists, PyTorch does not."""
+    took = [0 if i is None or i is Ellipsis or isinstance(i, builtins.bool) else i.ndim if isinstance(i, np.ndarray) and
+            i.dtype == np.bool_ else 1 for i in index]
+    return tuple(j for i in index for j in ([slice(None)] * (ndim - builtins.sum(took)) if i is Ellipsis else [i]))
 
 
 def plain(index):

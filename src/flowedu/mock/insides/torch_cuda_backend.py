@@ -1,7 +1,7 @@
 """backends.cuda as a module: which kernel computes attention may be chosen, and there is one."""
 from __future__ import annotations
 
-from flowedu.backends import cuda as _ours
+from flowedu.cuda.backends import cuda as _ours
 from flowedu.mock.insides.attention import sdpa_kernel  # noqa: F401
 
 matmul, preferred_blas_library, is_built = _ours.matmul, _ours.preferred_blas_library, _ours.is_built

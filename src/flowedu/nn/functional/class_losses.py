@@ -96,8 +96,8 @@ def _counted(labels, ignore_index: int, dtype):
 def _mean(loss, counts):
     """sum(loss) / sum(counts). Where nothing counts it is NaN, but no gradient is: 0 of it, not 0 / 0, reaches a sample."""
     n = total(counts)
-    nothing = E.eq(n, 0.0)
-    return E.where(nothing, scalar(math.nan, loss.dtype), total(loss) / E.where(nothing, scalar(1.0, loss.dtype), n))
+    nothing, zero, one = E.eq(n, 0.0), scalar(0.0, loss.dtype), scalar(1.0, loss.dtype)
+    return total(loss) / E.where(nothing, one, n) + E.where(nothing, scalar(math.nan, loss.dtype), zero)
 
 
 def _no_such_class(what: str, e: KernelError, input, classes: int, ignore_index: int) -> OutOfRangeError:
