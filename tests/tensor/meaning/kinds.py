@@ -147,7 +147,7 @@ def taken(a, index):
 
 
 def spelled_out(index, ndim):
-    """With slices for the dots: NumPy takes dots that stand for no axis for something between two lists, PyTorch does not."""
+    """With slices for the dots: NumPy takes dots for no axis for something between two lists, PyTorch does not."""
     took = [0 if i is None or i is Ellipsis or isinstance(i, builtins.bool) else i.ndim if isinstance(i, np.ndarray) and
             i.dtype == np.bool_ else 1 for i in index]
     return tuple(j for i in index for j in ([slice(None)] * (ndim - builtins.sum(took)) if i is Ellipsis else [i]))
