@@ -1,9 +1,11 @@
-"""The tables of the page "From PyTorch", from the data that answers a program's calls (flowedu/mock/differences.py)."""
+"""The tables of the page "From PyTorch", from the data that answers a program's calls (flowedu/mock/differences.py), and
+from that of optimizers and schedules (flowedu/mock/differs_optim.py)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from flowedu.mock.differences import ANY, FACES, IDLE, OTHERS, PLACES, RENAMED, Other
+from flowedu.mock.differs_optim import DIFFERS
 
 EVERY = "every name that has it"
 
@@ -49,8 +51,19 @@ def _others(rows: Sequence[Other], silent: bool) -> str:
          *(("yes" if r.silent else "no",) if silent else ())) for r in rows))
 
 
+def _optim() -> str:
+    """A row for each difference: many optimizers and schedules share one."""
+    rows: dict[tuple, list[str]] = {}
+    for name, differences in DIFFERS.items():
+        for row in differences:
+            rows.setdefault(tuple(row), []).append(name)
+    return _table(("in", "argument", "`flow`", "`torch`"), (
+        (", ".join(map(_code, names)), _code(parameter) if parameter else "", ours or "not there", theirs or "not there")
+        for (parameter, ours, theirs), names in rows.items()))
+
+
 TABLES = {"renamed": _renamed, "idle": _idle, "places": _places, "faces": lambda: _others(FACES, True),
-          "others": lambda: _others(OTHERS, False)}
+          "optim": _optim, "others": lambda: _others(OTHERS, False)}
 
 
 def _names(text: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from flowedu.learn.lesson import run_lesson
 from flowedu.mock import differences as table
+from flowedu.mock.differs_optim import DIFFERS
 
 BOOK = Path(__file__).parents[2] / "book"
 sys.path.insert(0, str(BOOK))
@@ -29,6 +30,8 @@ def test_every_difference_has_a_row(text):
         assert found(*(f"`{n}`" for n in row.names.split() if n != "*"), f"`{row.argument}`", row.why, row.fix), row
     for row in (*table.FACES, *table.OTHERS):
         assert found(row.argument, row.ours, row.theirs, row.why), row
+    for name, differences in DIFFERS.items():
+        assert all(found(f"`{name}`", d.parameter, d.oneflow, d.torch) for d in differences), name
     for names, places in table.PLACES.items():
         assert found(*(f"`{n}`" for n in names.split()), ", ".join(places.split()))
 

@@ -160,7 +160,7 @@ FACES = (
     Other("linalg.cross", "dim", "None: the first axis of size 3", "-1", "in flowedu it is torch.cross", True),
     Other("nn.Module.state_dict", "keep_vars", "True: the parameters themselves",
           "False: detached tensors over their memory", "OneFlow's; `+=` into a parameter is an error"),
-    Other("optim, optim.lr_scheduler", "defaults, places, clocks", "OneFlow's", "PyTorch's", "both are taught", True),
+    Other("optim, optim.lr_scheduler", "defaults, places, clocks", "OneFlow's", "PyTorch's", "see the table below", True),
     Other("load save onnx.export nn.parallel.DistributedDataParallel", "all", "OneFlow's", "PyTorch's", "other things"),
 )
 
