@@ -175,6 +175,13 @@ def test_what_does_not_fit_is_not_written(name, kind):
             assert got in (None, [whole(v)]), v
 
 
+@pytest.mark.parametrize("name", WRITES)
+def test_the_refusal_names_the_function(name):
+    with pytest.raises(FlowError) as e:
+        WRITES[name](made("uint8"), 300)
+    assert not str(e.value).startswith("scalar:"), str(e.value)
+
+
 @pytest.mark.parametrize("kind", KINDS[:4])
 def test_where(kind):
     """Of a float the result is a float; a whole number has to fit."""

@@ -23,7 +23,7 @@ _RANGE = _op("range")
 def _value(x, value, shape):
     """What is written, in x's dtype and broadcast to `shape`."""
     if is_number(value):
-        value = scalar(value.item() if isinstance(value, np.generic) else value, x.dtype)
+        value = scalar(value.item() if isinstance(value, np.generic) else value, x.dtype, "setitem")
     elif not isinstance(value, Tensor):
         raise DTypeError(f"setitem: can't assign a {type(value).__name__} to a tensor", expected="a tensor or a number",
                          got=type(value).__name__, fix="x[index] = flow.tensor(value)")

@@ -138,7 +138,7 @@ def _as_tensor(value, like: Tensor, what: str) -> Tensor:
     if isinstance(value, np.ndarray):
         return from_numpy(value)
     if isinstance(value, (bool, int, float, np.generic)):
-        return scalar(value.item() if isinstance(value, np.generic) else value, like.dtype)
+        return scalar(value.item() if isinstance(value, np.generic) else value, like.dtype, what)
     raise CallError(f"{what}: the value is not a tensor or a number", expected="a tensor or a number",
                     got=type(value).__name__)
 

@@ -175,7 +175,7 @@ def _constant_pad(x, pairs, value):
         return y
     with made_with(x):
         inside = _op("slice_grad")(_op("constant")(shape=x.shape, value=1, dtype=bool_), **place)
-    return E.where(inside, y, scalar(value, x.dtype))
+    return E.where(inside, y, scalar(value, x.dtype, "pad"))
 
 
 def _mirrored(x, axis, a, b, mode):

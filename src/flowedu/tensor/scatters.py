@@ -102,7 +102,7 @@ def _in_range(what, index, n, low=0):
 def _source(src, index, dtype):
     """The elements of src that belong to the index, as a vector."""
     if not isinstance(src, TensorBase):
-        return S.expand(beside(scalar(src, dtype), index), index.size_)
+        return S.expand(beside(scalar(src, dtype, "scatter"), index), index.size_)
     for d, m in enumerate(index.shape):
         if src.shape[d] != m:
             src = P.part(src, d, 0, m)
@@ -113,11 +113,11 @@ def scatter(input, dim: int, index, src, *, reduce: str | None = None):
     """x with x[index[i, j], j] = src[i, j] for dim 0, and so on; src: a tensor or a number. reduce: "add" or "multiply"."""
     if reduce == "add":
         if not isinstance(src, TensorBase):
-            src = S.expand(beside(scalar(src, input.dtype), input), *index.shape)
+            src = S.expand(beside(scalar(src, input.dtype, "scatter"), input), *index.shape)
         return scatter_add(input, dim, index, src)
     if reduce == "multiply":
         return scatter_reduce(input, dim, index, src if isinstance(src, TensorBase) else S.expand(
-            beside(scalar(src, input.dtype), input), *index.shape), "prod")
+            beside(scalar(src, input.dtype, "scatter"), input), *index.shape), "prod")
     if reduce is not None:
         raise ArgumentError("scatter: reduce argument must be either add or multiply", expected='None, "add", "multiply"',
                             got=repr(reduce), fix="flow.scatter_reduce has more")
@@ -244,7 +244,7 @@ def index_copy(input, dim: int, index, source):
 def index_fill(input, dim: int, index, value):
     """x with a number in the parts along `dim` that the index names; -1 is the last."""
     axis, x, at = _rows("index_fill", input, dim, index, from_the_end=True)
-    value = cast(value, x.dtype) if isinstance(value, TensorBase) else scalar(value, x.dtype)
+    value = cast(value, x.dtype) if isinstance(value, TensorBase) else scalar(value, x.dtype, "index_fill")
     part = S.expand(beside(value, x), at.shape[0], *x.shape[1:])
     y = _UPDATE.call((S.contiguous(x), at, S.contiguous(part)), ()) if at.shape[0] else E.clone(x)
     return moved(y, 0, axis) if input.ndim else reshaped(y, ())
@@ -271,7 +271,7 @@ def masked_fill(input, mask, value):
         raise DTypeError("masked_fill: value is not a number", expected="a number or a 0-dim tensor",
                          got=type(value).__name__, fix="flow.where(mask, value, x) takes tensors")
     else:
-        value = scalar(value, input.dtype)
+        value = scalar(value, input.dtype, "masked_fill")
     return _op("where").call((mask, value, input), ())
 
 
