@@ -29,6 +29,7 @@ ALLOWED = {
     **{(f"mock/insides/torch_{file}.py", name): "the parameters that PyTorch has" for file, name in (
         ("parallel", "__init__"), ("onnx", "export"), ("testing", "assert_close"), ("profiler", "__init__"),
         ("formulas", "__init__"))},
+    ("vision/ops/blocks.py", "__init__"): "the parameters that torchvision has",
     ("core/ops/entry.pxi", "__cinit__"): "what C keeps of a call, handed over once",
 }
 

@@ -148,8 +148,8 @@ print({satellite}.__version__, {satellite}.models.resnet18(weights=None, num_cla
 
 
 MISSING = {
-    "import {v}.ops": "of {v}: datasets, models, transforms, utils",
-    "from {v} import io": "of {v}: datasets, models, transforms, utils",
+    "import {v}.tv_tensors": "of {v}: datasets, io, models, ops, transforms, utils",
+    "from {v} import prototype": "of {v}: datasets, io, models, ops, transforms, utils",
     "from {v}.models import resnet_18": "fix:      {v}.models.resnet18",
     "from {n}.nn import Lineer": "fix:      {n}.nn.Linear",
     "from {n} import distributions": "fix:      draw with flow.randn",

@@ -35,7 +35,8 @@ class NoSuchModule(ModuleNotFoundError):
         owner, _, last = path.rpartition(".")
         module = sys.modules.get(owner)
         sources = module._sources if isinstance(module, Mocked) else ()
-        names = sorted({n for s in sources for n in vars(s).get("__all__", dir(s)) if not n.startswith("_")} - HOUSE)
+        shown = {n for s in sources for n in vars(s).get("__all__", dir(s)) if not n.startswith("_")}
+        names = sorted(shown - _hidden(owner))
         error = UnknownNameError(owner, last, lambda: names, owner + ".")
         said = [f"No module named {path!r} in flowedu, which stands in for {path.partition('.')[0]}; {OUT}",
                 f"  at:       {error.at}", f"  fix:      {error.fix}"]
@@ -77,11 +78,16 @@ class Mocked(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         names = {name for source in self._sources for name in dir(source)} | set(vars(self))
-        return sorted(name for name in names if name != "_sources" and (self.__name__.count(".") or name not in HOUSE))
+        return sorted(names - _hidden(self.__name__) - {"_sources"})
 
     @property
     def __all__(self) -> list[str]:                      # from torch import *
         return [name for name in dir(self) if not name.startswith("_")]
+
+
+def _hidden(path: str) -> set[str]:
+    """Names that a module does not show: of flowedu's own top."""
+    return set() if _below(path) else HOUSE
 
 
 def _plain(sources: Iterable[types.ModuleType], name: str, listed: bool) -> bool:

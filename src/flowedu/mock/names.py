@@ -19,6 +19,8 @@ _LAYERS = "flowedu.nn.modules"
 INSIDES = {
     "": f"{_HERE}.top",
     "vision.transforms.transforms": "flowedu.vision.transforms",
+    **dict.fromkeys(("vision.ops.boxes", "vision.ops.misc"), "flowedu.vision.ops"),
+    "vision.io.image": "flowedu.vision.io",
     "vision.transforms.v2": f"{_HERE}.transforms_v2",
     "vision.transforms.v2.functional": "flowedu.vision.transforms.functional",
     "_C": f"{_HERE}.functionals",

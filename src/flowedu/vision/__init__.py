@@ -1,10 +1,10 @@
-"""Chapter 5: pictures. flow.vision.datasets, .transforms, .models and .utils: what flowvision is to OneFlow and
+"""Chapter 5: pictures. flow.vision.datasets, .transforms, .models, .ops, .io and .utils: what flowvision is to OneFlow and
 torchvision to PyTorch, small. A program for flowvision runs with `import flowedu.vision as flowvision`."""
 from __future__ import annotations
 
 from flowedu.calls.later import later
 
-__all__ = ["datasets", "models", "transforms", "utils"]
+__all__ = ["datasets", "io", "models", "ops", "transforms", "utils"]
 
 # The parts are imported when they are asked for: most programs have no pictures.
 __getattr__, __dir__ = later(__name__, {name: f"{__name__}.{name}" for name in __all__})

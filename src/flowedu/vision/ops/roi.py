@@ -1,0 +1,107 @@
+"""RoIAlign (He et al., 2017): the part of a feature map below a box, at a size of one's own, by bilinear samples.
+
+A sample's weights in y and in x are apart, and so are the means over samples: the part is Y @ features @ X^T, with a matrix
+for the rows and one for the columns of each box.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+import flowedu as flow
+from flowedu import nn
+from flowedu.errors import ArgumentError, NotATensorError, ShapeError
+from flowedu.tensor import Tensor, from_numpy
+from flowedu.vision.ops.boxes import checked
+
+
+def roi_align(input: Tensor, boxes: Tensor | Sequence[Tensor], output_size: int | tuple[int, int],
+              spatial_scale: float = 1.0, sampling_ratio: int = -1, aligned: bool = False) -> Tensor:
+    """(K, C, *output_size): of each of K boxes the features below it. The gradient goes to the features, not to the boxes.
+
+    Args:
+        input: (N, C, H, W).
+        boxes: (K, 5), the number of the picture and x1, y1, x2, y2; or a list of N tensors (L, 4).
+        spatial_scale: from the boxes' coordinates to those of the features: 1/16 of features 16 times smaller.
+        sampling_ratio: samples in y and in x for each element; 0 or less: as many as pixels lie below it.
+        aligned: pixels are points in the middle of squares, so boxes are moved by half a pixel.
+
+    Errors: NotATensorError, ShapeError, ArgumentError.
+    """
+    if not isinstance(input, Tensor):
+        raise NotATensorError("roi_align", input, "input")
+    if input.ndim != 4:
+        raise ShapeError("roi_align: these are no feature maps", expected="(N, C, H, W)", got=str(tuple(input.shape)),
+                         fix="input.unsqueeze(0)")
+    rows = _rows(boxes, input.shape[0])
+    size = (output_size, output_size) if isinstance(output_size, int) else tuple(output_size)
+    parts: dict[int, Tensor] = {}
+    for image in np.unique(rows[:, 0]).astype(int):
+        mine = np.flatnonzero(rows[:, 0] == image)
+        y, x = (_weights(rows[mine], axis, input.shape[3 - axis], size[1 - axis], spatial_scale, sampling_ratio, aligned)
+                for axis in (1, 0))
+        y, x = (from_numpy(w[:, None]).to(device=input.device, dtype=input.dtype) for w in (y, x))
+        found = y.matmul(input[int(image)].unsqueeze(0)).matmul(x.transpose(2, 3))
+        parts.update(zip(mine.tolist(), found.unbind(0)))
+    if not parts:
+        return input.new_zeros((0, input.shape[1], *size))
+    return flow.stack([parts[k] for k in range(len(rows))])
+
+
+def _rows(boxes, pictures: int) -> np.ndarray:
+    """(K, 5) in float64: the number of the picture, and the box."""
+    if isinstance(boxes, (list, tuple)):
+        if len(boxes) != pictures:
+            raise ShapeError("roi_align: not as many lists of boxes as pictures", expected=f"{pictures} tensors (L, 4)",
+                             got=f"{len(boxes)}", fix="an empty tensor (0, 4) for a picture without boxes")
+        arrays = [checked("roi_align", b).detach().cpu().numpy().astype(np.float64) for b in boxes]
+        return np.concatenate([np.c_[np.full(len(a), float(i)), a] for i, a in enumerate(arrays)]) if arrays else \
+            np.zeros((0, 5))
+    if not isinstance(boxes, Tensor):
+        raise NotATensorError("roi_align", boxes, "boxes")
+    if boxes.ndim != 2 or boxes.shape[1] != 5:
+        raise ShapeError("roi_align: boxes", expected="(K, 5): the picture's number, x1, y1, x2, y2; or a list of (L, 4)",
+                         got=str(tuple(boxes.shape)))
+    a = boxes.detach().cpu().numpy().astype(np.float64)
+    if len(a) and not ((a[:, 0] >= 0) & (a[:, 0] < pictures)).all():
+        raise ArgumentError("roi_align: a box of a picture that is not there", expected=f"numbers 0 to {pictures - 1}",
+                            got=str(a[:, 0].tolist())[:60])
+    return a
+
+
+def _weights(rows, axis: int, extent: int, bins: int, scale: float, ratio: int, aligned: bool) -> np.ndarray:
+    """(K, bins, extent) for one axis (0: x, 1: y): what each pixel counts in each element, of all samples' mean."""
+    shift = 0.5 if aligned else 0.0
+    start, end = rows[:, 1 + axis] * scale - shift, rows[:, 3 + axis] * scale - shift
+    found = np.zeros((len(rows), bins, extent))
+    for k, (low, length) in enumerate(zip(start, end - start)):
+        step = (length if aligned else max(length, 1.0)) / bins
+        count = ratio if ratio > 0 else max(math.ceil(step), 0)
+        for b, i in np.ndindex(bins, count):
+            at = low + (b + (i + 0.5) / count) * step
+            if -1.0 <= at <= extent:                     # others are 0
+                at = min(max(at, 0.0), extent - 1.0)
+                left = int(at)
+                found[k, b, left] += (1 - (at - left)) / count
+                if at > left:
+                    found[k, b, left + 1] += (at - left) / count
+    return found
+
+
+class RoIAlign(nn.Module):
+    """roi_align as a module: (input, rois) -> (K, C, *output_size)."""
+
+    def __init__(self, output_size: int | tuple[int, int], spatial_scale: float, sampling_ratio: int,
+                 aligned: bool = False):
+        super().__init__()
+        self.output_size, self.spatial_scale = output_size, spatial_scale
+        self.sampling_ratio, self.aligned = sampling_ratio, aligned
+
+    def forward(self, input: Tensor, rois: Tensor | Sequence[Tensor]) -> Tensor:
+        return roi_align(input, rois, self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned)
+
+    def extra_repr(self) -> str:
+        return (f"output_size={self.output_size}, spatial_scale={self.spatial_scale}, "
+                f"sampling_ratio={self.sampling_ratio}, aligned={self.aligned}")
