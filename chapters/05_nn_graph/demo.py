@@ -126,6 +126,7 @@ def run(options) -> None:
               f"{BATCH / np.median(seconds):,.0f} pictures/s")
         static += losses
 
+    compiled.eval()                                      # what is saved predicts
     state = options.out / "state"
     shutil.rmtree(state, ignore_errors=True)
     flow.save(graph.state_dict(), state)

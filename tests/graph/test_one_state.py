@@ -174,8 +174,7 @@ def test_going_on_any_way(tmp_path_factory, how, modes, way, k):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer, schedule", [*((o, "step") for o in OPTIMIZERS), *(("momentum", s) for s in SCHEDULES)])
 def test_all_of_them(optimizer, schedule, way, tmp_path):
     for first, then in MODES:
         law((optimizer, schedule), first, then, way, 3, tmp_path)

@@ -217,5 +217,17 @@ def put(x: Tensor, value: Tensor) -> None:
 
 
 def overlap(x: Tensor, y: Tensor) -> bool:
-    """Whether two tensors have memory in common."""
-    return x.shares_block(y) and (bool(x.place_) or np.may_share_memory(x.peek(), y.peek()))
+    """Whether two tensors may have memory in common."""
+    if not x.shares_block(y):
+        return False
+    if not x.place_:
+        return np.may_share_memory(x.peek(), y.peek())
+    (start, end), (first, last) = _extent(x), _extent(y)
+    return start < last and first < end
+
+
+def _extent(x: Tensor) -> tuple[int, int]:
+    """The addresses from the first byte to behind the last."""
+    if not x.size_:
+        return x.data_ptr(), x.data_ptr()
+    return x.data_ptr(), x.data_ptr() + (1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride()))) * x.element_size()
