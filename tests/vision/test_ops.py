@@ -73,7 +73,7 @@ def test_what_nms_keeps(a, data):
         assert got == sorted(got, key=lambda i: -scores[i])
         for i in range(n):
             rivals = [j for j in got if scores[j] > scores[i] and (classes is None or kind[i] == kind[j])]
-            assert (i in got) == all(iou[i, j] <= threshold for j in rivals)
+            assert (i in got) == all(float(iou[i, j]) <= threshold for j in rivals)
 
 
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(1, 5), st.integers(0, 9))

@@ -121,7 +121,7 @@ def _kept(what: str, boxes: Tensor, scores: Tensor, classes: Tensor | None, thre
         if x is not None and (not isinstance(x, Tensor) or tuple(x.shape) != (len(boxes),)):
             raise ShapeError(f"{what}: {name} do not fit the boxes", expected=f"a tensor ({len(boxes)},)",
                              got=str(tuple(x.shape)) if isinstance(x, Tensor) else type(x).__name__)
-    a = boxes.detach().cpu().numpy().astype(np.float64)
+    a = _wide(boxes).detach().cpu().numpy()
     order = np.argsort(-scores.detach().cpu().numpy().astype(np.float64), kind="stable")
     kind = np.zeros(len(a)) if classes is None else classes.cpu().numpy()
     area = (a[:, 2] - a[:, 0]) * (a[:, 3] - a[:, 1])
@@ -131,6 +131,7 @@ def _kept(what: str, boxes: Tensor, scores: Tensor, classes: Tensor | None, thre
         kept.append(best)
         size = np.minimum(a[best, 2:], a[order, 2:]) - np.maximum(a[best, :2], a[order, :2])
         inter = np.clip(size, 0, None).prod(1)
-        over = inter > threshold * (area[best] + area[order] - inter)
+        with np.errstate(invalid="ignore"):              # of two without area
+            over = (inter / (area[best] + area[order] - inter)).astype(np.float64) > threshold
         order = order[~(over & (kind[best] == kind[order]))]
     return from_numpy(np.array(kept, np.int64))
