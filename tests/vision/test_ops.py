@@ -1,10 +1,12 @@
 """vision.ops against their definitions, element by element; vision.io: what is written is read."""
 import math
+from io import BytesIO
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 import flowedu
 import flowedu as flow
@@ -184,6 +186,23 @@ def test_a_png_is_what_was_written(tmp_path_factory, channels, h, w, seed):
     assert flow.equal(io.decode_image(flow.tensor(np.frombuffer(path.read_bytes(), np.uint8).copy())), x)
     assert tuple(io.read_image(path, io.ImageReadMode.RGB).shape) == (3, h, w)
     assert tuple(io.read_image(path, "GRAY").shape) == (1, h, w)
+
+
+def test_16_bits_become_8():
+    a = np.arange(0, 65536, 4097, dtype=np.uint16).reshape(4, 4)
+    data = BytesIO()
+    Image.fromarray(a).save(data, "PNG")
+    assert io.decode_image(flow.tensor(np.frombuffer(data.getvalue(), np.uint8).copy()))[0].tolist() == (a >> 8).tolist()
+
+
+@given(st.data())
+def test_any_part_of_a_file_is_refused_as_one(data):
+    whole = BytesIO()
+    kind = data.draw(st.sampled_from(["PNG", "BMP", "GIF"]))
+    Image.fromarray(np.arange(192, dtype=np.uint8).reshape(8, 8, 3)).save(whole, kind)
+    part = whole.getvalue()[:data.draw(st.integers(0, len(whole.getvalue()) // 2))]
+    with pytest.raises(DataError):
+        io.decode_image(flow.tensor(np.frombuffer(part, np.uint8).copy()))
 
 
 def test_files_that_are_no_pictures(tmp_path):

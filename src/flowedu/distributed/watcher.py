@@ -118,7 +118,8 @@ def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str, Call
         code = child.wait()
         for f in filters:
             f.join()
-    fallen = [pid for pid in deaths.order() if pid not in {p for p, _ in marks[b"end"]}]
+    ended = {pid for pid, _ in marks[b"end"]}
+    fallen = [pid for pid in deaths.order() if pid not in ended]
     for f in filters:
         for pid, host, status in DEATH.findall(f.tail):
             named, first = int(pid), fallen[0] if fallen and int(status) == signal.SIGKILL else int(pid)

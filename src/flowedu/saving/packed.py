@@ -54,7 +54,7 @@ def pack_file(write: Callable[[IO[bytes]], None], path: str | os.PathLike) -> No
     nothing is written nothing is changed."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise CheckpointFileError(f"torch.save: {path} is a directory", expected="the path of a file", got="a directory",
+        raise CheckpointFileError(f"{path} is a directory", expected="the path of a file", got="a directory",
                                   fix="another path, or remove it")
     target.parent.mkdir(parents=True, exist_ok=True)
     made, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -4,13 +4,13 @@ Names and arguments are torchvision's.
 """
 from __future__ import annotations
 
-import io
 import os
 from enum import Enum
 
 import numpy as np
 
 from flowedu.errors import ArgumentError, DataError, NotATensorError, ShapeError
+from flowedu.oneflow04.image.decode import opened
 from flowedu.saving.packed import pack_file
 from flowedu.tensor import Tensor, from_numpy
 from flowedu.vision.transforms.functional import pillow
@@ -48,18 +48,14 @@ def _decoded(data: bytes, mode, turned: bool, what: str) -> Tensor:
         if mode.upper() not in ImageReadMode.__members__:
             raise ArgumentError(f"{what}: no such mode", expected=", ".join(ImageReadMode.__members__), got=repr(mode))
         mode = ImageReadMode[mode.upper()]
-    module = pillow()[0]
+    pillow()
     try:
-        with module.open(io.BytesIO(data)) as image:
-            image.load()
-    except (OSError, SyntaxError, ValueError) as e:
+        image = opened(data, turned)
+    except Exception as e:                               # damaged bytes make Pillow raise many kinds
         raise DataError(f"{what} is no picture", expected="PNG, JPEG, GIF, WebP or another format of Pillow",
                         got=f"{len(data)} bytes", fix="look whether the file is whole") from e
-    if turned:
-        from PIL import ImageOps
-        image = ImageOps.exif_transpose(image)
     want = _MODES.get(mode, image.mode if image.mode in _MODES.values() else "RGBA" if image.mode in ("P", "PA") and
-                      "transparency" in image.info else "L" if image.mode in ("1", "I;16", "I") else "RGB")
+                      "transparency" in image.info else "L" if image.mode == "1" else "RGB")
     a = np.asarray(image if image.mode == want else image.convert(want))
     return from_numpy(np.ascontiguousarray(a.reshape(*a.shape[:2], -1).transpose(2, 0, 1)))
 

@@ -109,18 +109,12 @@ class ChainedScheduler(_Made):
 
 
 class _Cycling:
-    """Rates by the formula of flowedu's; the momentum goes along."""
+    """Rates by the formula of flowedu's, whose _set lets the momentum go along."""
 
     step = LRScheduler.step
 
     def get_lr(self) -> list[float]:
-        for i, group in enumerate(self.optimizer.param_groups[:len(self.base_lrs)] if self.cycle_momentum else ()):
-            m = self._momentum(i, self.last_epoch)
-            if "betas" in group:
-                group["betas"] = (m, *group["betas"][1:])
-            else:
-                group["momentum"] = m
-        return [self._rate(i, self.last_epoch) for i in range(len(self.base_lrs))]
+        return self._rates()
 
     def _noted(self) -> None:
         """PyTorch keeps the ends of the momentum in the groups."""

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from flowedu.errors import ArgumentError
+from flowedu.saving.packed import pack_file
 
 _running: list[Any] = []
 _open: dict[int, list[float]] = {}                       # of each thread: seconds in the ranges inside those that are open
@@ -167,8 +168,8 @@ class profile:  # noqa: N801
         """The ranges as chrome://tracing and Perfetto read them."""
         events = [{"name": name, "ph": "X", "ts": at * 1e6, "dur": took * 1e6, "pid": os.getpid(), "tid": 0}
                   for name, at, took, _ in self._spans]
-        with open(path, "w", encoding="utf-8") as f:
-            json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, f)
+        text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
+        pack_file(lambda f: f.write(text.encode()), path)
 
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,

@@ -63,9 +63,8 @@ class WritingCompiled(RepeatingCompiled):
     """A Compiled that knows what build writes outside.
 
     Attributes: seen, what was there before build ran; exits, (number of the input, where in `fetched` its new value is);
-    rebound, the attributes; random, whether it draws random numbers that do not follow
-    from the number of steps; at, the stamp; stamp itself is None where a call must
-    ask `seen` in any case; once, why this serves one call only, or None.
+    rebound, the attributes; random, whether it draws random numbers that do not follow from the number of steps; at, the
+    stamp; stamp itself is None where a call must ask `seen` in any case; once, why this serves one call only, or None.
     """
 
     tracer_type = WatchfulTracer

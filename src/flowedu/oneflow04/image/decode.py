@@ -58,8 +58,9 @@ _SEGMENT = struct.Struct(">BHBHHB")
 _SMALL = 1 << 16                                                # pixels
 
 
-def _opened(raw: bytes):
-    """The picture as a Pillow image: decoded if it is a plain small JPEG file, else upright and of at most 8 bits."""
+def opened(raw: bytes, upright: bool = True):
+    """The picture as a Pillow image: decoded if it is a plain small JPEG file, else of at most 8 bits, and `upright` as its
+    Exif says. Whatever is wrong with the bytes is one of Pillow's many exceptions."""
     image_module, ops = pillow()
     plain = _plain_jpeg(raw)
     if plain is not None:
@@ -68,7 +69,7 @@ def _opened(raw: bytes):
         except (OSError, ValueError):                           # damaged: what follows says how
             pass
     with image_module.open(io.BytesIO(raw)) as image:
-        if "exif" in image.info:
+        if upright and "exif" in image.info:
             image = ops.exif_transpose(image)
         image.load()
         if image.mode.startswith("I"):
@@ -86,7 +87,7 @@ def decode_image(data: bytes | np.ndarray, color_space: str = "BGR", where: str 
     pillow()
     raw = data.tobytes() if isinstance(data, np.ndarray) else bytes(data)
     try:
-        image = _opened(raw)
+        image = opened(raw)
         mode = "L" if channels == 1 else "RGB"
         image = image if image.mode == mode else image.convert(mode)
         pixels = image.tobytes("raw", "BGR" if color_space.upper() == "BGR" else mode)

@@ -61,7 +61,11 @@ class LRScheduler:
         if self._followed is not None and self._is_made():
             return
         self.last_step += 1
-        self._set([self.lr_at(base, self.last_step, i) for i, base in enumerate(self.base_lrs)])
+        self._set(self._rates())
+
+    def _rates(self) -> list[float]:
+        """Those of the groups at self.last_step."""
+        return [self.lr_at(base, self.last_step, i) for i, base in enumerate(self.base_lrs)]
 
     def _is_made(self) -> bool:
         """Whether a graph has made this step of the schedule."""

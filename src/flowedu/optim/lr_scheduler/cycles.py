@@ -53,12 +53,12 @@ class _Cycle(LRScheduler):
                                    "eager optimizer.step()")
         return self._rate(group, step)
 
-    def step(self) -> None:
-        if self._followed is not None and self._is_made():
-            return
-        self.last_step += 1
-        self._set([self._rate(i, self.last_step) for i in range(len(self.base_lrs))])
-        for i, group in enumerate(self.optimizer.param_groups if self.cycle_momentum else ()):
+    def _rates(self) -> list[float]:
+        return [self._rate(i, self.last_step) for i in range(len(self.base_lrs))]
+
+    def _set(self, rates: list[float]) -> None:
+        super()._set(rates)
+        for i, group in enumerate(self.optimizer.param_groups[:len(rates)] if self.cycle_momentum else ()):
             m = self._momentum(i, self.last_step)
             if "betas" in group:
                 group["betas"] = (m, *group["betas"][1:])

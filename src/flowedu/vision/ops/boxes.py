@@ -124,7 +124,7 @@ def _kept(what: str, boxes: Tensor, scores: Tensor, classes: Tensor | None, thre
     a = _wide(boxes).detach().cpu().numpy()
     order = np.argsort(-scores.detach().cpu().numpy().astype(np.float64), kind="stable")
     kind = np.zeros(len(a)) if classes is None else classes.cpu().numpy()
-    area = (a[:, 2] - a[:, 0]) * (a[:, 3] - a[:, 1])
+    area = box_area(boxes).detach().cpu().numpy()
     kept = []
     while order.size:
         best, order = order[0], order[1:]
