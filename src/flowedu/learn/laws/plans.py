@@ -121,14 +121,22 @@ def _bound_judged(case, yours):
 
 
 def _fast_judged(case, yours):
-    import time
-    buffers = _made([(64, i, i + 3, "temp") for i in range(case)])
-    start = time.process_time()
-    yours(buffers, case + 4)
-    if time.process_time() - start < 0.5:          # one walk takes 10 ms, a walk for each step some seconds
-        return None
+    """Against as many buffers over four steps: what is spent on bringing them there is spent on both. The best of two tries:
+    others use this machine, too."""
+    for _ in range(2):
+        if _spent(yours, case, case) < 2 * _spent(yours, case, 4) + 0.2:       # a walk for each step takes seconds
+            return None
     return [f"  case            {case:,} buffers",
             "  yours           takes seconds: it looks at every buffer at every step"]
+
+
+def _spent(yours, many, steps):
+    """Seconds of the processor for `many` buffers whose first steps are below `steps`."""
+    import time
+    buffers = _made([(64, i % steps, i % steps + 3, "temp") for i in range(many)])
+    start = time.process_time()
+    yours(buffers, steps + 4)
+    return time.process_time() - start
 
 
 bound = Law("the most bytes alive at one step", _buffers, _bound_judged, _smaller_buffers, cases=100, told=_words)
