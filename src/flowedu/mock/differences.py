@@ -125,6 +125,11 @@ IDLE = (
 
 # {names: PyTorch's arguments in their places}, where flowedu takes fewer by place
 PLACES: dict[str, str] = {
+    "allclose isclose": "input other rtol atol equal_nan",                    # OneFlow's: atol first
+    "Tensor.allclose Tensor.isclose": "other rtol atol equal_nan",
+    "nn.functional.gumbel_softmax": "logits tau hard eps dim",                # dim first
+    "nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.max_pool3d":                # return_indices first
+        "input kernel_size stride padding dilation ceil_mode return_indices",
     "norm": "input p dim keepdim out dtype",
     "tensordot": "a b dims out",
     "nn.functional.normalize": "input p dim eps out",
@@ -156,8 +161,7 @@ FACES = (
     Other("nn.functional losses", "size_average, reduce", "not there: reduction comes at once",
           "before reduction, the old words for it", "OneFlow 0.9 has left them out"),
     Other("nn.functional.softmax log_softmax softmin", "_stacklevel", "not there", "before dtype", "by place only"),
-    Other("linalg.diagonal", "dim1, dim2", "0, 1", "-2, -1", "in flowedu it is torch.diagonal", True),
-    Other("linalg.cross", "dim", "None: the first axis of size 3", "-1", "in flowedu it is torch.cross", True),
+    Other("nn.RMSNorm", "eps", "1e-5", "None: the dtype's own", "OneFlow's", True),
     Other("nn.Module.state_dict", "keep_vars", "True: the parameters themselves",
           "False: detached tensors over their memory", "OneFlow's; `+=` into a parameter is an error"),
     Other("optim, optim.lr_scheduler", "defaults, places, clocks", "OneFlow's", "PyTorch's", "see the table below", True),

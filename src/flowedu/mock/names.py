@@ -80,7 +80,7 @@ TORCHS = {
     "testing": f"{_HERE}.torch_testing",
     "types": f"{_HERE}.torch_types",
     "utils.data": f"{_HERE}.torch_data",
-    "linalg": f"{_HERE}.torch_linalg",
+    "linalg": "flowedu.tensor.linalg",
     "nn": f"{_HERE}.torch_nn",
     "nn.functional": f"{_HERE}.torch_functional",
     "nn.parallel": f"{_HERE}.torch_parallel",

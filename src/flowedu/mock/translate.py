@@ -86,7 +86,8 @@ def _by_place(names: list[str], own: list, given: dict, parameters: Mapping, hid
     places = next((_PLACES[n].split() for n in names if n in _PLACES), None)
     most = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
     if places is not None and len(own) > most and len(own) - hidden <= len(places):
-        first = next(i for i, n in enumerate([*places, None]) if n != ([*parameters][hidden:] + [None] * 20)[i])
+        both = zip(places, [*parameters][hidden:most])
+        first = next((i for i, (theirs, here) in enumerate(both) if theirs != here), most - hidden)
         for name, value in zip(places[first:], own[hidden + first:]):
             given.setdefault(name, value)
         del own[hidden + first:]

@@ -1,15 +1,15 @@
-"""flow.linalg for tensors: inv, det, solve and norms. (LAPACK by way of NumPy, one matrix after the other.)"""
+"""flow.linalg for tensors: inv, det, solve, norms, cross and diagonal. (LAPACK by way of NumPy, one matrix after the other.)"""
 from __future__ import annotations
 
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast
 from flowedu.errors import ArgumentError
 from flowedu.tensor import elementwise as E
+from flowedu.tensor import linear, pieces
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
 from flowedu.tensor.dims import one_dim
-from flowedu.tensor.linear import cross, matmul, matrix_power
-from flowedu.tensor.pieces import diagonal
+from flowedu.tensor.linear import matmul, matrix_power
 from flowedu.tensor.reductions import vector_norm
 
 _op = REGISTRY.__getitem__
@@ -56,6 +56,16 @@ def norm(A, ord=None, dim=None, keepdim: bool = False, *, dtype=None):
     if ord is not None and ((dim is None and A.ndim == 2) or (isinstance(dim, (tuple, list)) and len(dim) == 2)):
         return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim)
     return R.vector_norm(A, 2 if ord in (None, "fro") else ord, dim, keepdim)
+
+
+def cross(input, other, dim: int = -1):
+    """The cross product of vectors of size 3 along dim. (`flow.cross` looks for the first axis of size 3.)"""
+    return linear.cross(input, other, dim)
+
+
+def diagonal(A, offset: int = 0, dim1: int = -2, dim2: int = -1):
+    """The diagonals of the last two axes, a view: A[..., i, i + offset]. (`flow.diagonal` takes the first two.)"""
+    return pieces.diagonal(A, offset, dim1, dim2)
 
 
 __all__ = ["cross", "det", "diagonal", "inv", "inverse", "matmul", "matrix_norm", "matrix_power", "norm", "solve",

@@ -1,6 +1,7 @@
-"""nn.DataParallel: asked for by programs that save `model.module`, wherever they run."""
+"""nn as PyTorch has it: DataParallel, asked for by programs that save `model.module`, wherever they run; RMSNorm."""
 from __future__ import annotations
 
+from flowedu import nn
 from flowedu.errors import ArgumentError
 from flowedu.nn import Module
 
@@ -23,3 +24,10 @@ class DataParallel(Module):
 def data_parallel(module: Module, inputs, device_ids=None, output_device=None, dim: int = 0, module_kwargs=None):
     """module(*inputs, **module_kwargs); inputs: a tuple, or the one input."""
     return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **module_kwargs or {})
+
+
+class RMSNorm(nn.RMSNorm):
+    """The last axes divided by the root of (the mean of their squares + eps). eps: None is the dtype's own."""
+
+    def __init__(self, normalized_shape, eps: float | None = None, elementwise_affine: bool = True, device=None, dtype=None):
+        super().__init__(normalized_shape, eps, elementwise_affine, device, dtype)

@@ -234,7 +234,7 @@ def softmin(input: Tensor, dim: int | None = None, dtype=None) -> Tensor:
     return softmax(E.neg(input), dim, dtype)
 
 
-def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, *, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A random sample of the classes: softmax((logits + noise) / tau). hard: one-hot, with the gradient of the soft one."""
     inert("nn.functional.gumbel_softmax(eps)", eps, 1e-10, "the noise is finite without it")
     check_floats("gumbel_softmax", logits)

@@ -57,7 +57,7 @@ def _last_first(pads) -> list[int]:
 def _max_pool(n: int):
     what = f"max_pool{n}d"
 
-    def pool(input: Tensor, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False,
+    def pool(input: Tensor, kernel_size, stride=None, padding=0, dilation=1, *, ceil_mode: bool = False,
              return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         x, single = batched(what, input, n)
         kernel = ints(kernel_size, n, what, "kernel_size", 1)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
+from flowedu.errors import ArgumentError
 from flowedu.nn import functional as F
 from flowedu.tensor import Tensor
 
@@ -9,6 +10,12 @@ from flowedu.tensor import Tensor
 class _Loss(Module):
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__()
+        if isinstance(size_average, str) and reduce is None and reduction == "mean":       # reduction's place in OneFlow
+            size_average, reduction = None, size_average
+        for name, given in (("size_average", size_average), ("reduce", reduce)):
+            if given is not None and not isinstance(given, bool):
+                raise ArgumentError(f"{type(self).__name__}: {name}", expected="True, False or None", got=repr(given)[:60],
+                                    fix="name what comes here: PyTorch has size_average and reduce, OneFlow has not")
         if size_average is not None or reduce is not None:       # the names before reduction
             one, all_ = size_average is None or size_average, reduce is None or reduce
             reduction = "none" if not all_ else "mean" if one else "sum"

@@ -234,9 +234,10 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """The last axes, of shape normalized_shape, divided by the root of the mean of their squares; then a weight."""
+    """The last axes, of shape normalized_shape, divided by the root of (the mean of their squares + eps); then a weight.
+    eps: None is the dtype's own, PyTorch's default; 1e-5 is OneFlow's."""
 
-    def __init__(self, normalized_shape, eps: float | None = None, elementwise_affine: bool = True, device=None,
+    def __init__(self, normalized_shape, eps: float | None = 1e-5, elementwise_affine: bool = True, device=None,
                  dtype=None):
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)

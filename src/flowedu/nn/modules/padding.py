@@ -50,7 +50,7 @@ class ConstantPad1d(_Pad):
 
     axes = 1
 
-    def __init__(self, padding, value: float):
+    def __init__(self, padding, value: float = 0.0):
         super().__init__(padding)
         self.value = value
 

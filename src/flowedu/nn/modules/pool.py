@@ -31,8 +31,8 @@ class MaxPool1d(_Pool):
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
     def forward(self, input: Tensor):
-        return _F("max_pool", self)(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
-                                    self.return_indices)
+        return _F("max_pool", self)(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                                    ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
     def extra_repr(self) -> str:
         s = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}"

@@ -104,7 +104,7 @@ def floated(x):
     return cast(x, default_float()) if isinstance(x, TensorBase) and not x.dtype.is_floating_point else x
 
 
-def isclose(input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False):
+def isclose(input, other, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False):
     """|input - other| <= atol + rtol * |other|; infinities are close to themselves."""
     if input.dtype is not other.dtype:
         raise DTypeError("isclose: the dtypes differ", expected="equal dtypes", got=f"{input.dtype.name} and "
@@ -168,6 +168,6 @@ def equal(input, other) -> bool:
     return input.shape == other.shape and bool(all(eq(input, other)))
 
 
-def allclose(input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(input, other, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close: see isclose."""
-    return bool(all(isclose(input, other, rtol, atol, equal_nan)))
+    return bool(all(isclose(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan)))
