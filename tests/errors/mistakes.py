@@ -36,7 +36,7 @@ CALLS = [
     ("nn.Linear(2)", "CallError", "Linear 'out_features' missing"),
     ("nn.ReLU(True, 1, 2)", "CallError", "ReLU 3 arguments leave"),
     ("flow.add(x, input=x)", "CallError", "add 'input' twice"),
-    ("flow.onnx.export(net, x, 'm.onnx', opset=3)", "CallError", "export 'opset' output_names"),
+    ("flow.onnx.export(net, x, 'm.onnx', opset=3)", "CallError", "export 3 arguments by name"),
     ("flow.relux(x)", "UnknownNameError", "relux perhaps 'relu' flow.relu"),
     ("nn.Lineer(2, 3)", "UnknownNameError", "Lineer nn.Linear"),
     ("flow.amp", "UnknownNameError", "amp double()"),

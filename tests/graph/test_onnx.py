@@ -120,6 +120,43 @@ def test_names_and_shapes(tmp_path):
             flow.onnx.export(g, tmp_path / "m.onnx", input_names=names)
 
 
+class Scaled(nn.Module):
+    """What two inputs, one of them by name, and a mode make of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Dropout(0.5), nn.Softmax(1))
+
+    def forward(self, x, scale=None):
+        y = self.net(x).mean(1, keepdim=True)
+        return y if scale is None else y * scale
+
+
+@pytest.mark.parametrize("opset", [None, 17, 18, 19, 21])
+@pytest.mark.parametrize("axes", [None, {"x": {0: "n"}, "by": {0: "n"}, "y": {0: "n"}}], ids=["fixed", "free"])
+@pytest.mark.parametrize("training", [True, False])
+def test_modules_with_sizes_that_are_free(tmp_path, axes, opset, training):
+    model, path = Scaled().train(training), tmp_path / "m.onnx"
+    model.net[2].eval()
+    modes = [m.training for m in model.modules()]
+    call = dict(input_names=["x", "by"], output_names=["y"], dynamic_axes=axes, opset=opset)
+    flow.onnx.export(model, path, args=[flow.randn(5, 4)], kwargs={"scale": flow.randn(5, 1)}, **call)
+    assert [m.training for m in model.modules()] == modes and onnx.load(path).opset_import[0].version == (opset or 18)
+    session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    assert [isinstance(x.shape[0], str) for x in session.get_inputs()] == [axes is not None] * 2
+    for n in (5, 1, 9) if axes else (5,):
+        x, by = flow.randn(n, 4), flow.randn(n, 1)
+        got, = session.run(None, {"x": x.numpy(), "by": by.numpy()})
+        np.testing.assert_allclose(got, model.eval()(x, by).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_an_opset_that_cannot_be_had_is_refused_and_no_file_is_left(tmp_path):
+    for opset in (3, 999, -1):
+        with pytest.raises(NotImplementedError, match=f"(?s)opset {opset}.*leave opset out") as e:
+            flow.onnx.export(Scaled(), tmp_path / "m.onnx", args=flow.randn(2, 4), opset=opset)
+        assert not list(tmp_path.iterdir()), e
+
+
 def test_training_graphs_are_exported_as_what_they_predict(tmp_path):
     model, (x, y) = mlp(), batch()
     g = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1))
@@ -199,10 +236,15 @@ def test_comparisons_with_any_number(tmp_path):
 def test_misuse(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="the graph is not compiled"):
         flow.onnx.export(graph(lambda self, x: x), tmp_path / "m.onnx")
-    with pytest.raises(TypeError, match="not an nn.Graph"):
+    with pytest.raises(TypeError, match="not an nn.Graph and no module"):
+        flow.onnx.export(3, tmp_path / "m.onnx")
+    with pytest.raises(TypeError, match="(?s)at the sizes of a call.*args="):
         flow.onnx.export(mlp(), tmp_path / "m.onnx")
     g = graph(lambda self, x: x)
     g(flow.ones(1))
+    for more in ({"args": flow.ones(1)}, {"args": [3]}, {"kwargs": {"x": 1}}, {"dynamic_axes": {"INPUT_0": [0]}}):
+        with pytest.raises(TypeError, match="(?s)of one size.*give the module"):
+            flow.onnx.export(g, tmp_path / "m.onnx", **more)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(NotImplementedError, match="needs the package onnx") as e:
         flow.onnx.export(g, tmp_path / "m.onnx")

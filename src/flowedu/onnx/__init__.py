@@ -1,4 +1,4 @@
-"""flow.onnx.export(graph, path): a graph for other runtimes."""
+"""flow.onnx.export(model, path): a module or a graph for other runtimes."""
 from flowedu.calls.later import imported
 from flowedu.onnx.export import export
 

@@ -1,16 +1,17 @@
-"""flow.onnx.export(graph, path): the forward part of a called nn.Graph as an ONNX model, for other runtimes.
+"""flow.onnx.export(model, path): a module, or the forward part of a called nn.Graph, as an ONNX model for other runtimes.
 
 Needs the package onnx. The rules of the single ops are in ops.py.
 """
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import IO
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
 
 import numpy as np
 
 from flowedu.core.graph.ir import GraphValue
+from flowedu.core.layers.module import Module
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.trace.graph import Graph
 from flowedu.core.values import dtype as dt
@@ -18,6 +19,7 @@ from flowedu.errors import ArgumentError, CallError, GraphError, UnsupportedErro
 from flowedu.errors.extras import install
 from flowedu.onnx.ops import OPSET, RULES, elementwise
 from flowedu.saving.graph import forward_part
+from flowedu.tensor import Tensor
 
 TYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "FLOAT16", "int8": "INT8", "uint8": "UINT8", "int32": "INT32",
          "int64": "INT64", "bool": "BOOL", "char": "INT8"}
@@ -106,26 +108,60 @@ class Builder:
         self.names.update(zip(node.outputs, found))
 
 
-def export(graph: Graph, path: str | os.PathLike | IO[bytes], *, input_names: Sequence[str] | None = None,
-           output_names: Sequence[str] | None = None) -> None:
-    """Write a called nn.Graph as an ONNX model (opset 18), checked by onnx before it takes its place at `path`,
-    or is written into a file that is open for bytes.
+def export(model: Graph | Module, path: str | os.PathLike | IO[bytes], *, args: Tensor | Sequence = (),
+           kwargs: Mapping[str, Any] | None = None, input_names: Sequence[str] | None = None,
+           output_names: Sequence[str] | None = None, dynamic_axes: Mapping[str, Any] | None = None,
+           opset: int | None = None) -> None:
+    """Write a module, as it is in eval(), or a called nn.Graph as an ONNX model, checked by onnx before it takes its place
+    at `path`, or is written into a file that is open for bytes.
 
     Of a training graph only the forward part is written, in the mode it was traced in: eval() on the modules first.
 
     Args:
+        args, kwargs: what a module is called with, once; a tensor, or a sequence of arguments. The sizes in the file are
+            theirs. (A graph has been called.)
         input_names, output_names: names in the model, in the order in which the tensors go in and come out; default
             INPUT_0, INPUT_1, ... and OUTPUT_0, ...
+        dynamic_axes: of a module: {name: {axis: what it is called}} or {name: [axis]}: sizes that may be other ones when
+            the file is used, where the model allows it (axes.py).
+        opset: the version of ONNX's ops, 18 by default; onnx's converter writes another one, where it can.
 
     Numbers drawn at random are drawn anew by each run of the model, by the generator of what runs it.
 
-    Raises UnsupportedError where the rules of onnx/ops.py do not write an op yet: it lists them all. GraphError when the
-    graph has not been called yet.
+    Raises UnsupportedError where the rules of onnx/ops.py do not write an op yet: it lists them all; or where a size cannot
+    be free, or the opset not be had. CallError, ArgumentError: not such arguments. GraphError: the graph was not called yet.
     """
     onnx = _onnx()
-    if not isinstance(graph, Graph):
-        raise CallError("onnx.export: not an nn.Graph", expected="an nn.Graph that was called once",
-                        got=type(graph).__name__, fix="wrap the module: class G(nn.Graph), build returns self.model(x)")
+    names = input_names, output_names
+    if isinstance(model, Module):
+        from flowedu.onnx import module
+        made = module.model_of(model, args, kwargs, names, dynamic_axes)
+    elif not isinstance(model, Graph):
+        raise CallError("onnx.export: not an nn.Graph and no module", expected="an nn.Module, or an nn.Graph that was called "
+                        "once", got=type(model).__name__, fix='export(model, "model.onnx", args=batch)')
+    elif dynamic_axes or kwargs or isinstance(args, Tensor) or len(args):
+        raise CallError("onnx.export: a graph is of one size, that of its first call", expected="a graph alone",
+                        got="dynamic_axes" if dynamic_axes else "args", fix="give the module, with args=")
+    else:
+        made = model_of(model, names)
+    write(path, (made if opset in (None, OPSET) else _converted(onnx, made, opset)).SerializeToString())
+
+
+def _converted(onnx, model, opset: int):
+    """The model in another version of the ops."""
+    try:
+        made = onnx.version_converter.convert_version(model, opset)
+        onnx.checker.check_model(made, full_check=True)
+        return made
+    except Exception as e:                         # of onnx's converter, in C++: whatever it raises
+        raise UnsupportedError(f"onnx.export: the model cannot be written in opset {opset}", expected=f"{OPSET}, or one that "
+                               "onnx's converter reaches", got=" ".join(str(e).split())[:200],
+                               fix=f"leave opset out: the file has opset {OPSET}") from None
+
+
+def model_of(graph: Graph, names: tuple[Sequence[str] | None, Sequence[str] | None]):
+    """A called graph as a checked onnx.ModelProto. names: of inputs, of outputs. Raises as export does."""
+    onnx = _onnx()
     if graph._compiled is None:
         raise GraphError("onnx.export: the graph is not compiled", expected="a graph that was called once",
                          got="a new graph", fix="call it on a batch, then export it")
@@ -133,8 +169,8 @@ def export(graph: Graph, path: str | os.PathLike | IO[bytes], *, input_names: Se
     operators, variables = forward_part(compiled)
     b, helper = Builder(onnx), onnx.helper
     fed = list(compiled.graph.inputs.values())
-    ins = _names("input_names", input_names, "INPUT", len(fed))
-    outs = _names("output_names", output_names, "OUTPUT", len(compiled.fetched))
+    ins = _names("input_names", names[0], "INPUT", len(fed))
+    outs = _names("output_names", names[1], "OUTPUT", len(compiled.fetched))
     b.names.update(zip(fed, ins))
     b.booleans.update(n for n, v in zip(ins, fed) if v.dtype.name == "bool")
     for value in variables:
@@ -165,7 +201,7 @@ def export(graph: Graph, path: str | os.PathLike | IO[bytes], *, input_names: Se
         helper.make_graph(b.nodes, graph.name, make(ins, fed), make(outs, compiled.fetched), b.numbers),
         opset_imports=[helper.make_opsetid("", OPSET)], producer_name="flowedu", ir_version=8)
     onnx.checker.check_model(model, full_check=True)
-    _write(path, model.SerializeToString())
+    return model
 
 
 def _instead(refused: set[str]) -> str:
@@ -184,7 +220,7 @@ def _names(what: str, given: Sequence[str] | None, kind: str, n: int) -> list[st
     return names
 
 
-def _write(path: str | os.PathLike | IO[bytes], data: bytes) -> None:
+def write(path: str | os.PathLike | IO[bytes], data: bytes) -> None:
     """All or nothing: under another name first."""
     if callable(getattr(path, "write", None)):
         path.write(data)

@@ -1,4 +1,4 @@
-"""onnx as PyTorch has it: export(model, args, path). What flow.onnx.export does, of an nn.Graph made for it."""
+"""onnx as PyTorch has it: export(model, args, path). What flow.onnx.export does, with PyTorch's words."""
 from __future__ import annotations
 
 import os
@@ -11,7 +11,7 @@ import flowedu as flow
 from flowedu import Tensor
 from flowedu.errors import CallError, UnsupportedError, user_place
 from flowedu.nn import Module
-from flowedu.onnx.export import _write as write_whole
+from flowedu.onnx.ops import OPSET
 
 # of what else export takes: what changes nothing, and what would change the file (its name, and the value that is fine)
 WITHOUT_EFFECT = {"verbose", "do_constant_folding", "keep_initializers_as_inputs", "dynamo", "external_data", "report",
@@ -33,15 +33,6 @@ class OperatorExportTypes(IntEnum):
     ONNX, ONNX_ATEN, ONNX_ATEN_FALLBACK = range(3)
 
 
-class _Exported(flow.nn.Graph):
-    def __init__(self, model: Module):
-        super().__init__()
-        self.model = model
-
-    def build(self, *args, **kwargs):
-        return self.model(*args, **kwargs)
-
-
 def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | IO[bytes] | None = None, *,
            kwargs: Mapping[str, Any] | None = None, input_names: Sequence[str] | None = None,
            output_names: Sequence[str] | None = None, opset_version: int | None = None,
@@ -52,8 +43,8 @@ def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | I
     args: a tensor, or a tuple of what the model is called with; a dict at its end is its keywords, as kwargs are.
 
     dynamic_axes: {name: {axis: what it is called}} of input_names and output_names: sizes that may be other ones when the
-    file is used, where the model allows it (onnx_axes.py). opset_version: the file's is flowedu's own, whatever is asked
-    for (with a warning). Needs the package onnx. Errors: CallError, ArgumentError, UnsupportedError.
+    file is used, where the model allows it (onnx/axes.py). opset_version: 18, or another one where onnx's converter
+    writes it; else 18, with a warning. Needs the package onnx. Errors: CallError, ArgumentError, UnsupportedError.
     """
     if not isinstance(model, Module):
         raise CallError("onnx.export: this is not a module", expected="an nn.Module", got=type(model).__name__,
@@ -61,48 +52,24 @@ def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | I
     if not isinstance(f, (str, os.PathLike)) and not callable(getattr(f, "write", None)):
         raise CallError("onnx.export: no path to write to", expected="a path, or a file that is open for bytes",
                         got=type(f).__name__, fix='export(model, args, "model.onnx")')
-    _checked({"dynamic_shapes": dynamic_shapes, **options}, opset_version)
+    _checked({"dynamic_shapes": dynamic_shapes, **options})
     args = (args,) if isinstance(args, Tensor) else tuple(args)
     kwargs = dict(kwargs or {})
     if args and isinstance(args[-1], dict):
         args, kwargs = args[:-1], {**args[-1], **kwargs}
-    training = {m: m.training for m in model.modules()}
+    call = dict(args=args, kwargs=kwargs, input_names=input_names, output_names=output_names, dynamic_axes=dynamic_axes)
     try:
-        model.eval()
-        if dynamic_axes:
-            _with_axes(model, (args, kwargs), f, (input_names, output_names), dynamic_axes)
-        else:
-            _write(model, (args, kwargs), f, (input_names, output_names))
-    finally:
-        for module, mode in training.items():
-            module.training = mode
+        flow.onnx.export(model, f, opset=opset_version, **call)
+    except UnsupportedError as e:
+        if "in opset" not in e.problem:
+            raise
+        file, line = user_place() or (__file__, 1)
+        warnings.warn_explicit(f"onnx.export: the model is written in opset {OPSET}, not {opset_version}", UserWarning, file,
+                               line)
+        flow.onnx.export(model, f, **call)
 
 
-def _write(model: Module, call: tuple, path: str | os.PathLike | IO[bytes], names: tuple) -> None:
-    graph = _Exported(model)
-    with flow.no_grad():
-        graph(*call[0], **call[1])
-    flow.onnx.export(graph, path, input_names=names[0], output_names=names[1])
-
-
-def _with_axes(model: Module, call: tuple, path: str | os.PathLike | IO[bytes], names: tuple,
-               axes: Mapping[str, Any]) -> None:
-    from flowedu.mock.insides import onnx_axes
-
-    args, kwargs = call
-    given = [*args, *kwargs.values()]
-    if not all(x is None or isinstance(x, (Tensor, bool, int, float, str)) for x in given):
-        raise UnsupportedError("onnx.export: dynamic_axes cannot be followed: tensors lie in lists or dicts",
-                               expected="tensors as arguments", got=", ".join(type(x).__name__ for x in given),
-                               fix="leave dynamic_axes out, and export once for each size, each to its own file")
-    inputs = names[0] or [f"INPUT_{i}" for i in range(sum(isinstance(x, Tensor) for x in given))]
-    found = onnx_axes.symbols(axes, [*inputs, *(names[1] or [])])
-    made = onnx_axes.exported(lambda args, kwargs, path: _write(model, (args, kwargs), path, names), args, kwargs, inputs,
-                              found)
-    write_whole(path, made.SerializeToString())
-
-
-def _checked(options: dict[str, Any], opset: int | None) -> None:
+def _checked(options: dict[str, Any]) -> None:
     for name, given in options.items():
         if name in REFUSED and given not in (None, REFUSED[name]):
             raise UnsupportedError(f"onnx.export: {name} cannot be followed", expected=f"{name}={REFUSED[name]!r}",
@@ -112,7 +79,3 @@ def _checked(options: dict[str, Any], opset: int | None) -> None:
         if name not in REFUSED and name not in WITHOUT_EFFECT:
             raise CallError(f"onnx.export: there is no argument {name!r}", expected="an argument of torch.onnx.export",
                             got=f"{name}={given!r}"[:80], fix="leave it out")
-    from flowedu.onnx.ops import OPSET
-    if opset not in (None, OPSET):
-        file, line = user_place() or (__file__, 1)
-        warnings.warn_explicit(f"onnx.export: the model is written in opset {OPSET}, not {opset}", UserWarning, file, line)

@@ -8,6 +8,7 @@ from flowedu.errors import ArgumentError, UnsupportedError
 from flowedu.mock.insides.torch_nn import DataParallel, data_parallel  # noqa: F401
 from flowedu.nn import Module
 from flowedu.nn.parallel.distributed import attach
+from flowedu.nn.parallel.join import joined
 
 
 class DistributedDataParallel(Module):
@@ -60,3 +61,15 @@ class DistributedDataParallel(Module):
             yield
         finally:
             self._buckets.sync = before
+
+    @contextmanager
+    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True,
+             throw_on_early_termination: bool = False) -> Iterator[None]:
+        """For ranks with unequally many batches: a rank that is through plays along, with zeros for its gradients, until
+        all are, and has then the parameters of a rank that worked to the last.
+
+        divide_by_initial_world_size: gradients are divided by the number of all ranks; False: by that of those at work.
+        throw_on_early_termination: CommError on every rank once one has no batch left. A rank that raises waits for nobody.
+        """
+        with joined(self._buckets, divide_by_initial_world_size, enable, throw_on_early_termination):
+            yield

@@ -19,6 +19,7 @@ from flowedu.core.ops.dispatch import is_grad_enabled
 from flowedu.core.sbp.ranks import current
 from flowedu.distributed.ranks.base import Comm
 from flowedu.errors import ArgumentError, CommError, DTypeError
+from flowedu.nn.parallel.join import Joining
 from flowedu.tensor import Tensor, full
 from flowedu.tensor.devices import put
 
@@ -59,8 +60,8 @@ class Bucket:
 class Buckets:
     """All gradients of a module, and the state of one backward."""
 
-    def __init__(self, comm: Comm, params: Sequence[Tensor], bucket_size: int):
-        self.comm, self.buckets = comm, []
+    def __init__(self, comm: Comm, module: Module, params: Sequence[Tensor], bucket_size: int):
+        self.comm, self.module, self.buckets = comm, module, []
         todo: list[Tensor] = []
         for p in reversed(params):
             if todo and (len(todo) == bucket_size or p.dtype is not todo[0].dtype):
@@ -72,6 +73,7 @@ class Buckets:
         self.home = {id(p): b for b in self.buckets for p in b.params}
         self.next: int | None = None                         # the first bucket that has not started; None: no backward
         self.sync = True                                     # False: what is computed now leaves gradients as they are
+        self.joining: Joining | None = None                  # inside join()
 
     def begin(self, params: Sequence[Tensor]) -> None:
         """Backward begins, and will reach `params`."""
@@ -100,7 +102,7 @@ class Buckets:
             if p.grad is None:
                 part[...] = 0
             else:
-                np.multiply(p.grad.peek(), 1 / self.comm.size, out=part)
+                np.multiply(p.grad.peek(), self.joining.share if self.joining else 1 / self.comm.size, out=part)
         b.arrive = self.comm.start_all_reduce(b.flat, "DistributedDataParallel")
 
     def _finish(self) -> None:
@@ -111,6 +113,13 @@ class Buckets:
                 if p.grad is not None:
                     put(p.grad, part)
         self.next = None
+
+    def send_buffers(self) -> None:
+        _broadcast(self.comm, list(self.module.buffers()))
+
+    def share_all(self, source: int) -> None:
+        """All ranks take the parameters and buffers of one."""
+        _broadcast(self.comm, [*self.module.parameters(), *self.module.buffers()], source)
 
 
 def DistributedDataParallel(module: Module, *, broadcast_buffers: bool = True, broadcast_parameters: bool = True,  # noqa: N802
@@ -150,14 +159,18 @@ def attach(module: Module, broadcast_buffers: bool, broadcast_parameters: bool, 
     _check_same(comm, module)
     if broadcast_parameters:
         _broadcast(comm, [*module.parameters(), *module.buffers()])
-    buckets = Buckets(comm, params, bucket_size)
+    buckets = Buckets(comm, module, params, bucket_size)
     for p in params:
         p.register_post_accumulate_grad_hook(buckets.arrived)
 
     def before(module, args):
         buckets.reset()
-        if broadcast_buffers and module.training and buckets.sync:
-            _broadcast(comm, list(module.buffers()))
+        sends = broadcast_buffers and module.training and buckets.sync
+        if buckets.joining:
+            reduces = buckets.sync and is_grad_enabled() and any(p.requires_grad for p in params)
+            buckets.joining.tell(True, reduces, sends)
+        if sends:
+            buckets.send_buffers()
 
     def after(module, args, out):
         found = [x for x in _leaves(out) if x.requires_grad]
@@ -202,8 +215,8 @@ def _check_same(comm: Comm, module: Module) -> None:
                             got=f"{other} on rank {rank}", fix="build the same module on every rank")
 
 
-def _broadcast(comm: Comm, tensors: Sequence[Tensor]) -> None:
-    """Rank 0's numbers, in one message for each dtype."""
+def _broadcast(comm: Comm, tensors: Sequence[Tensor], source: int = 0) -> None:
+    """The numbers of one rank, in one message for each dtype."""
     kinds: dict = {}
     for x in tensors:
         kinds.setdefault(x.dtype, []).append(x)
@@ -212,10 +225,10 @@ def _broadcast(comm: Comm, tensors: Sequence[Tensor]) -> None:
             raise DTypeError("DistributedDataParallel: NumPy lacks a buffer's dtype", expected="another", got=repr(dtype),
                              fix="broadcast_buffers=False, broadcast_parameters=False")
         arrays = [x.peek() for x in xs]
-        flat = np.concatenate([a.reshape(-1) for a in arrays]) if comm.rank == 0 else None
-        flat = comm.broadcast(flat, 0, what="DistributedDataParallel")
+        flat = np.concatenate([a.reshape(-1) for a in arrays]) if comm.rank == source else None
+        flat = comm.broadcast(flat, source, what="DistributedDataParallel")
         at = 0
         for x, a in zip(xs, arrays):
-            if comm.rank:
+            if comm.rank != source:
                 put(x, flat[at:at + a.size].reshape(a.shape))
             at += a.size

@@ -1,4 +1,4 @@
-"""A model whose inputs may have other sizes: dynamic_axes of torch.onnx.export.
+"""A model whose inputs may have other sizes: dynamic_axes of onnx.export.
 
 A graph is of one size. So the model is exported twice, at two sizes, and the files are compared. Where they are the same,
 the size does not matter. Where a Reshape differs in one number, that is -1, "the rest"; where a shape or the end of a slice
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-import flowedu as flow
-from flowedu import Tensor
 from flowedu.errors import ArgumentError, UnsupportedError
+from flowedu.tensor import Tensor
+from flowedu.tensor.creation import arange
 
 SHAPES = {"Reshape": (1,), "Expand": (1,), "Slice": (1, 2)}           # which inputs of an op are sizes
 
@@ -68,7 +68,7 @@ def resized(args: tuple, kwargs: dict, names: Sequence[str], axes: dict[str, dic
                 raise ArgumentError("onnx.export: dynamic_axes has an axis that is not there", got=str(axis),
                                     expected=f"0 to {x.ndim - 1}", fix="count axes from 0")
             size = sizes.pair(symbol, x.shape[axis], (name, axis))[which]
-            x = x.index_select(axis, flow.arange(size) % x.shape[axis])
+            x = x.index_select(axis, arange(size) % x.shape[axis])
         return x
 
     return tuple(map(of, args)), {k: of(x) for k, x in kwargs.items()}
@@ -144,18 +144,8 @@ def _rest(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     return np.where(a == b, a, -1)
 
 
-def exported(write: Callable[[tuple, dict, str], None], args: tuple, kwargs: dict, names: Sequence[str],
+def exported(made: Callable[[tuple, dict], Any], args: tuple, kwargs: dict, names: Sequence[str],
              axes: dict[str, dict[int, str]]):
-    """The model. write(args, kwargs, path) exports one of a size."""
-    import tempfile
-    from pathlib import Path
-
-    import onnx
-
-    with tempfile.TemporaryDirectory() as folder:
-        models, sizes = [], Sizes()
-        for which in range(2):
-            path = str(Path(folder, f"{which}.onnx"))
-            write(*resized(args, kwargs, names, axes, sizes, which), path)
-            models.append(onnx.load(path))
-    return merged(models, axes, sizes)
+    """The model. made(args, kwargs): the one of a size."""
+    sizes = Sizes()
+    return merged([made(*resized(args, kwargs, names, axes, sizes, which)) for which in range(2)], axes, sizes)

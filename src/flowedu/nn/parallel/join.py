@@ -1,0 +1,68 @@
+"""Ranks with unequally many batches: who is through plays along until all are (PyTorch's DistributedDataParallel.join).
+
+Before each forward the ranks tell each other what they are about to do. A rank that has no batch left does what the others
+do around it, with zeros for its gradients; at the end all take the parameters of a rank that worked to the last.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flowedu.errors import CommError
+
+if TYPE_CHECKING:
+    from flowedu.nn.parallel.distributed import Buckets
+
+WHAT = "DistributedDataParallel.join"
+
+
+class Joining:
+    """What of a module's buckets is different inside join(). Attributes: share, what each gradient is multiplied with."""
+
+    def __init__(self, buckets: Buckets, by_all: bool, throw: bool):
+        self.buckets, self.by_all, self.throw = buckets, by_all, throw
+        self.share = 1 / buckets.comm.size
+
+    def tell(self, works: bool, reduces: bool = False, sends: bool = False) -> np.ndarray:
+        """How many ranks work; will reduce gradients; send buffers. Raises CommError: one is through, and that is an end."""
+        told = self.buckets.comm.all_reduce(np.array([works, reduces, sends], np.int64), what=WHAT)
+        if self.throw and 0 < told[0] < self.buckets.comm.size:
+            raise CommError(f"{WHAT}: a rank has no batch left", expected="equally many batches on every rank",
+                            got=f"{told[0]} of {self.buckets.comm.size} ranks with one more",
+                            fix="throw_on_early_termination=False lets those that are through play along")
+        if not self.by_all and told[0]:
+            self.share = 1 / int(told[0])
+        return told
+
+    def play_along(self) -> None:
+        """Until all are through; then everybody has the parameters and buffers of one of the last."""
+        comm, last = self.buckets.comm, True
+        while (told := self.tell(False))[0]:
+            last = False
+            if told[2]:
+                self.buckets.send_buffers()
+            if told[1]:
+                for b in self.buckets.buckets:
+                    b.flat[...] = 0
+                    b.arrive = comm.start_all_reduce(b.flat, "DistributedDataParallel")
+                for b in self.buckets.buckets:
+                    b.arrive()
+                    b.arrive = None
+        self.buckets.share_all(int(comm.all_reduce(np.array([comm.rank if last else -1]), op="max", what=WHAT)[0]))
+
+
+@contextmanager
+def joined(buckets: Buckets | None, by_all: bool, enable: bool, throw: bool) -> Iterator[None]:
+    """The context of join(). Where the block raises, nobody is waited for."""
+    if buckets is None or not enable:
+        yield
+        return
+    before, buckets.joining = buckets.joining, Joining(buckets, by_all, throw)
+    try:
+        yield
+        buckets.joining.play_along()
+    finally:
+        buckets.joining = before

@@ -1,0 +1,59 @@
+"""A module as an ONNX model: that of a graph of it, at the sizes of one call, or of two where sizes may be others."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flowedu.core.layers.module import Module
+from flowedu.errors import CallError, UnsupportedError
+from flowedu.nn.graph.graph import Graph
+from flowedu.onnx import axes as free
+from flowedu.onnx.export import model_of as of_graph
+from flowedu.tensor import Tensor, no_grad
+
+Names = tuple[Sequence[str] | None, Sequence[str] | None]
+
+
+class _Exported(Graph):
+    def __init__(self, model: Module):
+        super().__init__()
+        self.model = model
+
+    def build(self, *args, **kwargs):
+        return self.model(*args, **kwargs)
+
+
+def model_of(module: Module, args: Tensor | Sequence, kwargs: Mapping[str, Any] | None, names: Names,
+             dynamic_axes: Mapping[str, Any] | None = None):
+    """A checked onnx.ModelProto of what `module` computes in eval(); its modes come back as they were. See export()."""
+    args, kwargs = (args,) if isinstance(args, Tensor) else tuple(args), dict(kwargs or {})
+    if not args and not kwargs:
+        raise CallError("onnx.export: a module is written at the sizes of a call", expected="args=, what it is called with",
+                        got="no arguments", fix='export(model, "model.onnx", args=batch)')
+    training = {m: m.training for m in module.modules()}
+    try:
+        module.eval()
+        if dynamic_axes:
+            return _with_axes(module, args, kwargs, names, dynamic_axes)
+        return _of_call(module, args, kwargs, names)
+    finally:
+        for m, mode in training.items():
+            m.training = mode
+
+
+def _of_call(module: Module, args: tuple, kwargs: dict, names: Names):
+    graph = _Exported(module)
+    with no_grad():
+        graph(*args, **kwargs)
+    return of_graph(graph, names)
+
+
+def _with_axes(module: Module, args: tuple, kwargs: dict, names: Names, axes: Mapping[str, Any]):
+    given = [*args, *kwargs.values()]
+    if not all(x is None or isinstance(x, (Tensor, bool, int, float, str)) for x in given):
+        raise UnsupportedError("onnx.export: dynamic_axes cannot be followed: tensors lie in lists or dicts",
+                               expected="tensors as arguments", got=", ".join(type(x).__name__ for x in given),
+                               fix="leave dynamic_axes out, and export once for each size, each to its own file")
+    inputs = names[0] or [f"INPUT_{i}" for i in range(sum(isinstance(x, Tensor) for x in given))]
+    found = free.symbols(axes, [*inputs, *(names[1] or [])])
+    return free.exported(lambda args, kwargs: _of_call(module, args, kwargs, names), args, kwargs, inputs, found)
