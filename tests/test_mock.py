@@ -26,7 +26,7 @@ OTHER = {("torch", ""): {
     "argwhere", "clamp", "clip", "concat", "diag", "eye", "flatten", "gather",
     "masked_fill", "matmul", "nonzero", "ones", "ones_like", "reshape", "sort", "squeeze", "stack", "swapaxes", "transpose",
     "tril", "triu", "where", "zeros", "zeros_like"},
-    ("torch", "linalg"): {"cross", "diagonal", "matmul"}, ("torch", "nn.functional"): {
+    ("torch", "linalg"): {"matmul"}, ("torch", "nn"): {"RMSNorm"}, ("torch", "nn.functional"): {
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
     "hinge_embedding_loss", "kl_div", "l1_loss", "log_softmax", "margin_ranking_loss", "mse_loss",
     "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "softmax",

@@ -5,7 +5,6 @@ error, may differ: both OneFlow's and PyTorch's words are taken where a name bel
 """
 import ast
 import importlib
-import inspect
 from pathlib import Path
 
 import pytest
@@ -24,15 +23,16 @@ WORDS = {"x": "input x1 a values tensors like params condition logits A", "input
          "update": "updates", "values": "input", "is_train": "mode", "state": "new_state", "tensor": "x params",
          "target": "other", "out_shapes": "out_shape", "out_dtypes": "out_dtype"}
 # defaults in two spellings of one meaning
-ALIKE = {("None", "()"), ("None", "0"), ("None", "False"), ("None", "[]"), ("None", "''"), ("None", "0.0"), ("None", "-1"),
-         ("'fro'", "None"), ("None", "'fro'"), ("'cpu'", "None"), ("()", "None"), ("False", "None"), ("0", "None"),
-         ("-1", "None"), ("None", "2"), ("None", "default_generator"), ("None", "flowedu.float32")}
+ALIKE = {("None", "()"), ("None", "0"), ("None", "False"), ("None", "[]"), ("None", "''"), ("None", "0.0"),
+         ("None", "-1"), ("'fro'", "None"), ("None", "'fro'"), ("'cpu'", "None"), ("()", "None"), ("False", "None"),
+         ("0", "None"), ("-1", "None"), ("None", "2"), ("None", "default_generator"), ("None", "flowedu.float32")}
 # names whose places or defaults differ: why
 DIFFERS = {
     "max min": "a tensor in dim's place is taken for other", "pow": "the second way's names stand in the wrong order there",
     "randint randint_like": "one number is the upper end", "transpose": "flow.transpose takes both",
     "slice cast pad": "OneFlow 0.4's words too: what comes by place is told by its type",
-    "nn.CrossEntropyLoss nn.NLLLoss nn.SmoothL1Loss": "a number or a word in size_average's place is refused, or is reduction",
+    "nn.CrossEntropyLoss nn.NLLLoss nn.SmoothL1Loss":
+        "in size_average's place a number is refused, a word is reduction",
     "nn.functional.binary_cross_entropy_with_logits nn.functional.kl_div nn.functional.smooth_l1_loss":
         "a reduction is a word, and what comes in its place is none",
     "unique": "a dtype in dim's place is refused", "optim.Adam optim.AdamW optim.SGD": "fused changes no number",
@@ -43,8 +43,8 @@ _ROWS = {n: why for names, why in DIFFERS.items() for n in names.split()}
 # each of these is an error that says what to write
 REFUSED = ["isclose(x, x, 1e-3)", "allclose(x, x, 1e-3)", "nn.functional.max_pool1d(x, 2, 1, 0, 1, True)",
            "nn.functional.gumbel_softmax(x, 1.0, 1)", "nn.CrossEntropyLoss(None, 0)", "nn.SmoothL1Loss('sum', 0.5)",
-           "nn.functional.kl_div(x, x, True)", "nn.functional.smooth_l1_loss(x, x, 0.5)", "unique(x, True, False, False, int)",
-           "nn.functional.binary_cross_entropy_with_logits(x, x, x, x)", "sum(x=x)", "relu(x, inplace=True)"]
+           "nn.functional.kl_div(x, x, True)", "nn.functional.smooth_l1_loss(x, x, 0.5)",
+           "unique(x, True, False, False, int)", "nn.functional.binary_cross_entropy_with_logits(x, x, x, x)", "sum(x=x)", "relu(x, inplace=True)"]
 
 
 def _functions() -> dict:
@@ -68,9 +68,8 @@ def _theirs(line: str) -> list[tuple[str, bool, str | None]]:
     given = ast.parse(f"def f{line[line.index('('):]}: pass").body[0].args
     by_place = [*given.posonlyargs, *given.args]
     defaults = [None] * (len(by_place) - len(given.defaults)) + given.defaults
-    return [(a.arg, place, d) for arguments, ds, place in ((by_place, defaults, True),
-                                                           (given.kwonlyargs, given.kw_defaults, False))
-            for a, d in zip(arguments, ds)]
+    kinds = (by_place, defaults, True), (given.kwonlyargs, given.kw_defaults, False)
+    return [(a.arg, place, d) for arguments, ds, place in kinds for a, d in zip(arguments, ds)]
 
 
 def _value(node: ast.expr) -> object:
@@ -114,7 +113,8 @@ def test_no_call_of_oneflow_means_something_else():
 def test_the_law_can_fail():
     place = pytorch_signatures.Argument
     ours = [place("input", "place"), place("rtol", "place", 1e-5), place("atol", "place", 1e-8)]
-    assert misfits(ours, _theirs("f(input, atol=1e-08, rtol=1e-05)")) == ["atol's place is rtol's", "rtol's place is atol's"]
+    turned = _theirs("f(input, atol=1e-08, rtol=1e-05)")
+    assert misfits(ours, turned) == ["atol's place is rtol's", "rtol's place is atol's"]
     assert misfits(ours, _theirs("f(x, *, rtol=1e-04)")) == ["rtol=1e-05, there 0.0001"]
     assert misfits(ours[:1], _theirs("f(input, atol=1e-08)")) == []           # one too many is an error
 

@@ -129,7 +129,7 @@ def export(model: Graph | Module, path: str | os.PathLike | IO[bytes], *, args: 
     Numbers drawn at random are drawn anew by each run of the model, by the generator of what runs it.
 
     Raises UnsupportedError where the rules of onnx/ops.py do not write an op yet: it lists them all; or where a size cannot
-    be free, or the opset not be had. CallError, ArgumentError: not such arguments. GraphError: the graph was not called yet.
+    be free, or the opset not be had. CallError, ArgumentError: not such arguments. GraphError: a graph that was not called.
     """
     onnx = _onnx()
     names = input_names, output_names
@@ -137,8 +137,8 @@ def export(model: Graph | Module, path: str | os.PathLike | IO[bytes], *, args: 
         from flowedu.onnx import module
         made = module.model_of(model, args, kwargs, names, dynamic_axes)
     elif not isinstance(model, Graph):
-        raise CallError("onnx.export: not an nn.Graph and no module", expected="an nn.Module, or an nn.Graph that was called "
-                        "once", got=type(model).__name__, fix='export(model, "model.onnx", args=batch)')
+        raise CallError("onnx.export: not an nn.Graph and no module", expected="an nn.Module, or an nn.Graph that was "
+                        "called once", got=type(model).__name__, fix='export(model, "model.onnx", args=batch)')
     elif dynamic_axes or kwargs or isinstance(args, Tensor) or len(args):
         raise CallError("onnx.export: a graph is of one size, that of its first call", expected="a graph alone",
                         got="dynamic_axes" if dynamic_axes else "args", fix="give the module, with args=")
@@ -154,8 +154,8 @@ def _converted(onnx, model, opset: int):
         onnx.checker.check_model(made, full_check=True)
         return made
     except Exception as e:                         # of onnx's converter, in C++: whatever it raises
-        raise UnsupportedError(f"onnx.export: the model cannot be written in opset {opset}", expected=f"{OPSET}, or one that "
-                               "onnx's converter reaches", got=" ".join(str(e).split())[:200],
+        raise UnsupportedError(f"onnx.export: the model cannot be written in opset {opset}", expected=f"{OPSET}, or one "
+                               "that onnx's converter reaches", got=" ".join(str(e).split())[:200],
                                fix=f"leave opset out: the file has opset {OPSET}") from None
 
 

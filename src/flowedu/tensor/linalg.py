@@ -1,4 +1,4 @@
-"""flow.linalg for tensors: inv, det, solve, norms, cross and diagonal. (LAPACK by way of NumPy, one matrix after the other.)"""
+"""flow.linalg for tensors: inv, det, solve, norms, cross, diagonal. (LAPACK by way of NumPy, a matrix after the other.)"""
 from __future__ import annotations
 
 from flowedu.core.ops.define import REGISTRY

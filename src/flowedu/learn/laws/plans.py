@@ -121,8 +121,8 @@ def _bound_judged(case, yours):
 
 
 def _fast_judged(case, yours):
-    """Against as many buffers over four steps: what is spent on bringing them there is spent on both. The best of two tries:
-    others use this machine, too."""
+    """Against as many buffers over four steps: what is spent on bringing them there is spent on both. The best of two
+    tries: others use this machine, too."""
     for _ in range(2):
         if _spent(yours, case, case) < 2 * _spent(yours, case, 4) + 0.2:       # a walk for each step takes seconds
             return None

@@ -29,5 +29,6 @@ def data_parallel(module: Module, inputs, device_ids=None, output_device=None, d
 class RMSNorm(nn.RMSNorm):
     """The last axes divided by the root of (the mean of their squares + eps). eps: None is the dtype's own."""
 
-    def __init__(self, normalized_shape, eps: float | None = None, elementwise_affine: bool = True, device=None, dtype=None):
+    def __init__(self, normalized_shape, eps: float | None = None, elementwise_affine: bool = True, device=None,
+                 dtype=None):
         super().__init__(normalized_shape, eps, elementwise_affine, device, dtype)

@@ -64,8 +64,8 @@ def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | I
         if "in opset" not in e.problem:
             raise
         file, line = user_place() or (__file__, 1)
-        warnings.warn_explicit(f"onnx.export: the model is written in opset {OPSET}, not {opset_version}", UserWarning, file,
-                               line)
+        told = f"onnx.export: the model is written in opset {OPSET}, not {opset_version}"
+        warnings.warn_explicit(told, UserWarning, file, line)
         flow.onnx.export(model, f, **call)
 
 

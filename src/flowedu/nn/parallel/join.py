@@ -27,7 +27,7 @@ class Joining:
         self.share = 1 / buckets.comm.size
 
     def tell(self, works: bool, reduces: bool = False, sends: bool = False) -> np.ndarray:
-        """How many ranks work; will reduce gradients; send buffers. Raises CommError: one is through, and that is an end."""
+        """How many ranks work; will reduce gradients; send buffers. Raises CommError: one is through (throw)."""
         told = self.buckets.comm.all_reduce(np.array([works, reduces, sends], np.int64), what=WHAT)
         if self.throw and 0 < told[0] < self.buckets.comm.size:
             raise CommError(f"{WHAT}: a rank has no batch left", expected="equally many batches on every rank",
