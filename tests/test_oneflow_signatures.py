@@ -44,7 +44,8 @@ _ROWS = {n: why for names, why in DIFFERS.items() for n in names.split()}
 REFUSED = ["isclose(x, x, 1e-3)", "allclose(x, x, 1e-3)", "nn.functional.max_pool1d(x, 2, 1, 0, 1, True)",
            "nn.functional.gumbel_softmax(x, 1.0, 1)", "nn.CrossEntropyLoss(None, 0)", "nn.SmoothL1Loss('sum', 0.5)",
            "nn.functional.kl_div(x, x, True)", "nn.functional.smooth_l1_loss(x, x, 0.5)",
-           "unique(x, True, False, False, int)", "nn.functional.binary_cross_entropy_with_logits(x, x, x, x)", "sum(x=x)", "relu(x, inplace=True)"]
+           "unique(x, True, False, False, int)",
+           "nn.functional.binary_cross_entropy_with_logits(x, x, x, x)", "sum(x=x)", "relu(x, inplace=True)"]
 
 
 def _functions() -> dict:
