@@ -49,7 +49,7 @@ def test_what_ranks_find(tmp_path, engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("error", ["ValueError", "StopIteration", "GeneratorExit"])      # the latter two mean an end elsewhere
+@pytest.mark.parametrize("error", ["ValueError", "StopIteration", "GeneratorExit"])   # two are ends elsewhere
 def test_one_raises(tmp_path, engine, error):
     said = launch(tmp_path, f"""
         import flowedu as flow
