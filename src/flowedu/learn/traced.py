@@ -1,5 +1,5 @@
-"""Key d of `make watch`: all that is known of an answer: the whole traceback of what it raises, all it prints, every line of
-its judge.
+"""Key d of `make watch`: all that is known of an answer: the whole traceback of what it raises, what it prints, every
+line of its judge.
 
     python -m flowedu.learn.traced HOME 4.3 work/4.3_place.py SEED
 """

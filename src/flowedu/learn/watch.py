@@ -1,7 +1,7 @@
 """`make watch`: whatever work file is saved is checked, and keys ask for hints, the next exercise, or another.
 
-Every screen names the exercise at hand and the next one. Without a terminal it is plain text, and keys come from what is piped
-in; where that ends, so does watching.
+Every screen names the exercise at hand and the next one. Without a terminal it is plain text, and keys come from what is
+piped in; where that ends, so does watching.
 """
 from __future__ import annotations
 
