@@ -64,7 +64,7 @@ start: $(READY)  ## exercises: make the work files of a chapter (CH=4; else the 
 check: $(READY)  ## exercises: check one (EX=4.3; else the next)
 	@$(PY) -m flowedu.learn check $(EX)
 
-watch: $(READY)  ## exercises: check whatever work file is saved (EX=4.3 to begin with); keys for hints and the next one
+watch: $(READY)  ## exercises: check whatever work file is saved (EX=4.3 to begin with); keys: next, hint, list, debug
 	@$(PY) -m flowedu.learn watch $(EX)
 
 hint: $(READY)  ## exercises: the next hint (EX=4.3)
