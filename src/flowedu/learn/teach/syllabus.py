@@ -137,8 +137,8 @@ def written(chapters: Sequence[course.Chapter], many: int, folder: Path) -> str:
     weekly = [sum(map(minutes, w)) for w in plan]
     out = [f"# {len(holes)} exercises in {many} week{'s' if many > 1 else ''}", "",
            f"Written by `make syllabus WEEKS={many}`: {clock(total)} in all, {clock(min(weekly))} to {clock(max(weekly))}"
-           " a week,", "as `make list` counts: reading, trying and the exercises, for a second-year student who knows Python "
-           "and NumPy.", "An exercise stands after what it runs.", "",
+           " a week,", "as `make list` counts: reading, trying and the exercises, for a second-year student who knows Python"
+           " and NumPy.", "An exercise stands after what it runs.", "",
            "| week | chapters | hours | exercises due | points |", "|---|---|---|---|---|"]
     for n, week in enumerate(plan, 1):
         due = [i for i in week if isinstance(i, course.Hole)]
