@@ -2,9 +2,9 @@
 
     python -m flowedu.learn.teach.syllabus 7 1-4 --out build/syllabus.md
 
-A chapter's hours are those of `make list`: the minutes of its exercises, and what is left for its pages, shared by their length.
-Sections come in the order of the pages, each exercise after its section and after what it runs; the weeks are cut so that
-they are about equally long.
+A chapter's hours are those of `make list`: the minutes of its exercises, and what is left for its pages, shared by their
+length. Sections come in the order of the pages, each exercise after its section and after what it runs; the weeks are cut so
+that they are about equally long.
 """
 from __future__ import annotations
 
@@ -137,8 +137,8 @@ def written(chapters: Sequence[course.Chapter], many: int, folder: Path) -> str:
     weekly = [sum(map(minutes, w)) for w in plan]
     out = [f"# {len(holes)} exercises in {many} week{'s' if many > 1 else ''}", "",
            f"Written by `make syllabus WEEKS={many}`: {clock(total)} in all, {clock(min(weekly))} to {clock(max(weekly))}"
-           " a week,", "as `make list` counts: reading, trying and the exercises, for a second-year student who knows Python"
-           " and NumPy.", "An exercise stands after what it runs.", "",
+           " a week,", "as `make list` counts: reading, trying and the exercises, for a second-year student who knows",
+           "Python and NumPy. An exercise stands after what it runs.", "",
            "| week | chapters | hours | exercises due | points |", "|---|---|---|---|---|"]
     for n, week in enumerate(plan, 1):
         due = [i for i in week if isinstance(i, course.Hole)]
