@@ -3,8 +3,8 @@
     python -m flowedu.learn.teach.syllabus 7 1-4 --out build/syllabus.md
 
 A chapter's hours are those of `make list`: the minutes of its exercises, and what is left for its pages, shared by their
-length. Sections come in the order of the pages, each exercise after its section and after what it runs; the weeks are cut so
-that they are about equally long.
+length. Sections come in the order of the pages, each exercise after its section and after what it runs; the weeks are cut
+so that they are about equally long.
 """
 from __future__ import annotations
 
