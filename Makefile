@@ -31,7 +31,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help doors start check watch hint list solution student-tree grade grade-all syllabus authors-check book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help doors start check watch hint list solution student-tree grade grade-all leaderboard syllabus authors-check book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -89,6 +89,9 @@ grade: $(READY)  ## instructors: grade a submission into build/grade (WORK=submi
 
 grade-all: $(READY)  ## instructors: grade a class, a folder for each student (DIR=submissions CH=4 SEED=2027)
 	@$(PY) -m flowedu.learn.teach.grade $(or $(DIR),submissions) $(or $(CH),all) --all --seed $(or $(SEED),0) $(ARGS)
+
+leaderboard: $(READY)  ## instructors: of what grade-all wrote: stars, points, sizes, never times (DIR=build/grade)
+	@$(PY) -m flowedu.learn.teach.leaderboard $(or $(DIR),build/grade)
 
 syllabus: $(READY)  ## instructors: what is read and due in each week, into OUT or build/syllabus.md (WEEKS=7 [CH=1-4])
 	@$(PY) -m flowedu.learn.teach.syllabus $(or $(WEEKS),7) $(or $(CH),all) $(if $(OUT),--out $(OUT))
