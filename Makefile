@@ -31,7 +31,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help doors start check watch hint list solution student-tree grade grade-all leaderboard syllabus authors-check book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help doors start check watch hint list solution from-scratch student-tree grade grade-all leaderboard syllabus authors-check book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -79,6 +79,8 @@ solution: $(READY)  ## exercises: the library's own lines, after passing (EX=4.3
 milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exercises: a chapter's program on your answers, milestone-4 say (LIBRARY=1: on the library's lines)
 	@$(PY) -m flowedu.learn milestone $* $(if $(LIBRARY),--library)
 
+from-scratch: $(READY)  ## exercises: LeNet on all your answers of chapters 1 to 4, and how much of it was yours (LIBRARY=1)
+	@$(PY) -m flowedu.learn.scratch $(if $(LIBRARY),--library)
 
 # For instructors: what is handed out, and what comes back.
 student-tree: $(READY)  ## instructors: a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1] [ONLY="4.3 8"])

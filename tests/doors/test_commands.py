@@ -40,6 +40,8 @@ STUDENT = [
     ("make solution EX=1.1", 0, r"FORCE=1"),
     ("make milestone-1", 2, r"not filled yet"),
     ("make milestone-1 LIBRARY=1", 0, r"milestone 1 reached"),
+    ("make from-scratch", 2, r"0 of 29 exercises of chapters 1 to 4 are yours; still open: 1\.1, 1\.2"),
+    ("make from-scratch LIBRARY=1", 0, r"from scratch: reached"),
     ("cp answer.py work/1.1_strides.py && make check EX=1.1", 0, r"1\.1 strides +right"),
     ("make check", 2, r"1\.2 broadcasting: not begun"),
     ("make solution EX=1.1", 0, r"def row_major"),
