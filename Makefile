@@ -31,7 +31,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help doors start check watch hint list solution from-scratch student-tree grade grade-all leaderboard syllabus authors-check book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help doors start check watch hint list solution from-scratch student-tree grade grade-all leaderboard syllabus authors-check frontier book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -100,6 +100,10 @@ syllabus: $(READY)  ## instructors: what is read and due in each week, into OUT 
 
 authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by its law (FRONTIER=1: more)
 	@$(PY) -m flowedu.learn.authors $(EX) $(if $(FRONTIER),--frontier)
+
+# At another commit another chapter; all of them: make authors-check FRONTIER=1.
+frontier: $(READY) $(STAMPS)/test  ## lessons and tests to a chapter (K=4; else chosen by the commit) while later exercises are stubs
+	@$(PY) -m flowedu.learn.teach.frontier $(or $(K),--sample)
 
 # Reading it needs no network. Its pages are those of chapters/; what their code prints is kept in build/book/outputs.
 book: $(ALL) $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## the lessons as a book to read offline, exercises and widgets in it

@@ -39,8 +39,8 @@ def run(runner: Runner, library: bool = False) -> int:
         lines = milestone.missing(runner, wanted)
         names = [line.split()[0] + (" (no star yet)" if " no star yet " in line else "") for line in lines]
         if names:
-            print(f"from scratch: {len(needed) - len(names)} of {len(needed)} exercises of chapters 1 to {needed[-1].chapter} are yours; "
-                  f"still open: {', '.join(names)}; `make list`")
+            print(f"from scratch: {len(needed) - len(names)} of {len(needed)} exercises of chapters 1 to "
+                  f"{needed[-1].chapter} are yours; still open: {', '.join(names)}; `make list`")
             return 1
     command = [sys.executable, "-m", "flowedu.learn.scratch", "--here", "--home", str(runner.home)]
     return milestone.started(runner, "from scratch", wanted, command, library)
