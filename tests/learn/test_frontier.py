@@ -43,6 +43,16 @@ def test_the_command_runs_what_was_chosen(monkeypatch, capsys):
     assert ran == [(frontier.sampled("2" * 40), True)] and f"after chapter {ran[0][0]}" in capsys.readouterr().out
 
 
+def test_a_tree_is_tried_alike_wherever_it_is(monkeypatch, tmp_path):
+    """The same examples on each run; and what CI asks of this checkout is not asked of a tree."""
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("FLOWEDU_HOLES", str(tmp_path))
+    monkeypatch.delenv("HYPOTHESIS_PROFILE", raising=False)
+    done = frontier._run(tmp_path, "-c", "import os; print(sorted(os.environ.keys() & {'CI', 'FLOWEDU_HOLES'}), "
+                                         "os.environ['HYPOTHESIS_PROFILE'])")
+    assert done.stdout.strip() == "[] debug", done
+
+
 @pytest.mark.parametrize("test", sorted(marks.TESTS))
 def test_a_single_test_that_is_marked_is_there(test):
     file, _, name = test.partition("::")

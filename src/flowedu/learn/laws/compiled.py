@@ -157,9 +157,9 @@ def fold_norm_stars(yours, seed=0):
 
 # ---- the update inside the product. A case: the gradients, who else reads them, how the updates are written
 def _updates(rng, size):
-    """[(left, right factor of the gradient of weight i, transposed?, "read" or "fetched" elsewhere, weight decay, the gradient
-    before again?)], one update or many, whether the step may be left out, whether w0 is read afterwards. Factors: "x", "t",
-    "w0", "w1" ..., "w0 as a view"."""
+    """[(left, right factor of the gradient of weight i, transposed?, "read" or "fetched" elsewhere, weight decay, the
+    gradient before again?)], one update or many, whether the step may be left out, whether w0 is read afterwards. Factors:
+    "x", "t", "w0", "w1" ..., "w0 as a view"."""
     count = rng.randint(1, 1 + size)
     factors = ["x", "t", *(f"w{i}" for i in range(count)), "w0 as a view"]
     rows = tuple((rng.choice(factors[:2]) if rng.random() < 0.6 else rng.choice(factors), rng.choice(factors[:2]),
