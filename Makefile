@@ -31,7 +31,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help doors start check watch hint list solution student-tree grade grade-all authors-check book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help doors start check watch hint list solution from-scratch student-tree grade grade-all leaderboard syllabus authors-check frontier book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -64,7 +64,7 @@ start: $(READY)  ## exercises: make the work files of a chapter (CH=4; else the 
 check: $(READY)  ## exercises: check one (EX=4.3; else the next)
 	@$(PY) -m flowedu.learn check $(EX)
 
-watch: $(READY)  ## exercises: check whatever work file is saved (EX=4.3 to begin with); keys for hints and the next one
+watch: $(READY)  ## exercises: check whatever work file is saved (EX=4.3 to begin with); keys: next, hint, list, debug
 	@$(PY) -m flowedu.learn watch $(EX)
 
 hint: $(READY)  ## exercises: the next hint (EX=4.3)
@@ -79,6 +79,8 @@ solution: $(READY)  ## exercises: the library's own lines, after passing (EX=4.3
 milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exercises: a chapter's program on your answers, milestone-4 say (LIBRARY=1: on the library's lines)
 	@$(PY) -m flowedu.learn milestone $* $(if $(LIBRARY),--library)
 
+from-scratch: $(READY)  ## exercises: LeNet on all your answers of chapters 1 to 4, and how much of it was yours (LIBRARY=1)
+	@$(PY) -m flowedu.learn.scratch $(if $(LIBRARY),--library)
 
 # For instructors: what is handed out, and what comes back.
 student-tree: $(READY)  ## instructors: a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1] [ONLY="4.3 8"])
@@ -90,8 +92,18 @@ grade: $(READY)  ## instructors: grade a submission into build/grade (WORK=submi
 grade-all: $(READY)  ## instructors: grade a class, a folder for each student (DIR=submissions CH=4 SEED=2027)
 	@$(PY) -m flowedu.learn.teach.grade $(or $(DIR),submissions) $(or $(CH),all) --all --seed $(or $(SEED),0) $(ARGS)
 
+leaderboard: $(READY)  ## instructors: of what grade-all wrote: stars, points, sizes, never times (DIR=build/grade)
+	@$(PY) -m flowedu.learn.teach.leaderboard $(or $(DIR),build/grade)
+
+syllabus: $(READY)  ## instructors: what is read and due in each week, into OUT or build/syllabus.md (WEEKS=7 [CH=1-4])
+	@$(PY) -m flowedu.learn.teach.syllabus $(or $(WEEKS),7) $(or $(CH),all) $(if $(OUT),--out $(OUT))
+
 authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by its law (FRONTIER=1: more)
 	@$(PY) -m flowedu.learn.authors $(EX) $(if $(FRONTIER),--frontier)
+
+# At another commit another chapter; all of them: make authors-check FRONTIER=1.
+frontier: $(READY) $(STAMPS)/test  ## lessons and tests to a chapter (K=4; else chosen by the commit) while later exercises are stubs
+	@$(PY) -m flowedu.learn.teach.frontier $(or $(K),--sample)
 
 # Reading it needs no network. Its pages are those of chapters/; what their code prints is kept in build/book/outputs.
 book: $(ALL) $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## the lessons as a book to read offline, exercises and widgets in it

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from frontier import chapter_of
+from frontier import chapter_of, first_chapter
 from markers import torch_tests
 
 # FLOWEDU_WITHOUT="torch mpi4py": as on a machine that has not installed these.
@@ -92,7 +92,7 @@ def pytest_ignore_collect(collection_path, config):
     if upto and collection_path.suffix == ".py" and collection_path.name.startswith("test_"):
         file = str(collection_path.relative_to(Path(__file__).parents[1]))
         text = collection_path.read_text()
-        if chapter_of(file, "") > upto and "mark.chapter(" not in text and "def test_chapter_" not in text:
+        if first_chapter(file) > upto and "mark.chapter(" not in text and "def test_chapter_" not in text:
             return True
     return None
 

@@ -40,6 +40,8 @@ STUDENT = [
     ("make solution EX=1.1", 0, r"FORCE=1"),
     ("make milestone-1", 2, r"not filled yet"),
     ("make milestone-1 LIBRARY=1", 0, r"milestone 1 reached"),
+    ("make from-scratch", 2, r"0 of 29 exercises of chapters 1 to 4 are yours; still open: 1\.1, 1\.2"),
+    ("make from-scratch LIBRARY=1", 0, r"from scratch: reached"),
     ("cp answer.py work/1.1_strides.py && make check EX=1.1", 0, r"1\.1 strides +right"),
     ("make check", 2, r"1\.2 broadcasting: not begun"),
     ("make solution EX=1.1", 0, r"def row_major"),
@@ -54,6 +56,8 @@ INSTRUCTOR = [
     ("mkdir -p submission submissions/ann submissions/bob && cp answer.py submission/1.1_strides.py && "
      "cp answer.py submissions/ann/1.1_strides.py && make grade WORK=submission CH=1 SEED=2027", 0, r"15 of 100 points"),
     ("make grade-all DIR=submissions CH=1 SEED=2027", 0, r"2 students in"),
+    ("make leaderboard DIR=build/grade", 0, r"1  \w+ +0 +15"),
+    ("make syllabus WEEKS=7 OUT=build/plan.md && make syllabus WEEKS=10 CH=1-6", 0, r"46 exercises in 10 weeks"),
     ("make authors-check EX=1.1", 0, r"1\.1"),
 ]
 ENGINEER = [
@@ -80,7 +84,7 @@ NOT_HERE = {
     "make annotate": "two minutes of Cython; learn/build.py annotates in tests/learn/test_build.py",
     "make chapter-N": "test_a_chapter below",
     "pip install": "test_a_wheel below installs", "pip wheel": "test_a_wheel below",
-    "bash .ci/run": "runs this",
+    "make frontier": "a step of .ci/run", "bash .ci/run": "runs this",
 }
 
 

@@ -1,4 +1,6 @@
-"""`make watch` in a terminal: whatever work file is saved is judged, and any exercise can be chosen."""
+"""`make watch` in a terminal: whatever work file is saved is judged, any exercise can be chosen, by its number or in the
+list, and each screen says which is at hand and which is next. Without a terminal: plain text, until the input ends."""
+import contextlib
 import os
 import pty
 import re
@@ -6,45 +8,141 @@ import select
 import subprocess
 import sys
 
+import pytest
+
 from common import HANGS
 from flowedu.learn import course
 from flowedu.learn.runner import Runner
+from flowedu.learn.traced import whole
 
 RIGHT = "def row_major(shape):\n    out, step = [], 1\n    for n in reversed(shape):\n        out.append(step)\n" \
         "        step *= max(n, 1)\n    return tuple(reversed(out))\n"
+RAISES = "def helper(shape):\n    return shape[10 ** 6]\n\n\ndef row_major(shape):\n    print('seen', shape)\n" \
+         "    return helper(shape)\n"
 
 
-def test_any_exercise_is_judged_when_it_is_saved(tmp_path):
-    """Another than the one it stands at; one that is asked for by EX=; one by a key, of a chapter that was not begun."""
-    runner = Runner(course.HOME, tmp_path / "work")
-    runner.start(1)
+class Screen:
+    """What `make watch` shows, and keys for it."""
+
+    def __init__(self, child, terminal):
+        self.child, self.terminal, self.seen = child, terminal, ""
+
+    def until(self, pattern):
+        self.seen = ""
+        while not re.search(pattern, self.seen):
+            assert select.select([self.terminal], [], [], HANGS)[0], self.seen
+            self.seen += os.read(self.terminal, 4096).decode().replace("\r", "")
+
+    def press(self, text):
+        os.write(self.terminal, text.encode())
+
+
+@contextlib.contextmanager
+def watching(work, exercise):
     terminal, theirs = pty.openpty()
-    child = subprocess.Popen([sys.executable, "-m", "flowedu.learn", "watch", "1.3", "--work", str(runner.work)],
-                             stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "NO_COLOR": "1"})
+    child = subprocess.Popen([sys.executable, "-m", "flowedu.learn", "watch", exercise, "--work", str(work)], stdin=theirs,
+                             stdout=theirs, stderr=theirs, env={**os.environ, "NO_COLOR": "1", "LINES": "30"})
     os.close(theirs)
-    seen = ""
-
-    def until(pattern):
-        nonlocal seen
-        seen = ""
-        while not re.search(pattern, seen):
-            assert select.select([terminal], [], [], HANGS)[0], seen
-            seen += os.read(terminal, 4096).decode()
-
     try:
-        until(r"1\.3 [^\n]*not begun[^\0]*q quit")
-        runner.file(course.find("1.1")).write_text(RIGHT)
-        until(r"1\.1 strides[^\n]*right\.[^\0]*q quit")
-        os.write(terminal, b"e1.4\n")
-        until(r"1\.4 [^\n]*not begun[^\0]*q quit")
-        os.write(terminal, b"e2.1\n")
-        until(r"\n2\.1 [^\0]*q quit")
-        os.write(terminal, b"e7.7\nl")                 # there is none: it stays where it is
-        until("chapter 1: [^\0]*q quit")
-        assert not re.search(r"\n2\.[2-9] [^\n]*not begun", seen)
-        os.write(terminal, b"q")
-        assert child.wait(HANGS) == 0
+        yield Screen(child, terminal)
     finally:
         child.kill()
         child.wait()
         os.close(terminal)
+
+
+@pytest.fixture
+def runner(tmp_path):
+    r = Runner(course.HOME, tmp_path / "work")
+    r.start(1)
+    return r
+
+
+def test_any_exercise_is_judged_when_it_is_saved(runner):
+    """Another than the one it stands at; one that is asked for by EX=; one by a key, of a chapter that was not begun."""
+    with watching(runner.work, "1.3") as screen:
+        screen.until(r"1\.3 [^\n]*not begun[^\0]*q quit")
+        runner.file(course.find("1.1")).write_text(RIGHT)
+        screen.until(r"1\.1 strides[^\n]*right\.[^\0]*q quit")
+        screen.press("e1.4\n")
+        screen.until(r"1\.4 [^\n]*not begun[^\0]*q quit")
+        screen.press("e2.1\n")
+        screen.until(r"\n2\.1 [^\0]*q quit")
+        screen.press("e7.7\nl")                        # there is none: it stays where it is
+        screen.until("chapter 1: [^\0]*q quit")
+        assert not re.search(r"\n2\.[2-9] [^\n]*not begun", screen.seen)
+        screen.press("q")
+        assert screen.child.wait(HANGS) == 0
+
+
+def test_each_screen_names_the_exercise_at_hand_and_the_next(runner):
+    def stands(at_hand, after):
+        named = r"\n{} +{} [^\n]*min[^\n]*".format
+        screen.until(named("at hand", re.escape(at_hand)) + named("next", re.escape(after)) + r"\n[^\0]*q quit")
+
+    with watching(runner.work, "1.1") as screen:
+        stands("1.1", "1.2")
+        screen.press("h")
+        screen.until(r"hint 1 of 3[^\0]*at hand +1\.1 [^\0]*q quit")
+        runner.file(course.find("1.1")).write_text(RIGHT)
+        stands("1.1", "1.2")                           # right, and stays until n
+        screen.press("n")
+        stands("1.2", "1.3")
+        screen.press("e1.5\n")                         # the last of its chapter
+        stands("1.5", "2.1")
+
+
+def test_an_exercise_is_chosen_in_the_list(runner):
+    with watching(runner.work, "1.2") as screen:
+        screen.until(r"1\.2 [^\n]*not begun[^\0]*q quit")
+        screen.press("l")
+        screen.until(r"> \[ \] 1\.2 [^\0]*Enter: go on with it[^\0]*q quit")
+        screen.press("j")
+        screen.until(r"> \[ \] 1\.3 [^\0]*q quit")
+        screen.press("\x1b[B")                         # an arrow
+        screen.until(r"> \[ \] 1\.4 [^\0]*q quit")
+        screen.press("k\n")
+        screen.until(r"1\.3 [^\n]*not begun[^\0]*at hand +1\.3 [^\0]*q quit")
+        screen.press("l")
+        screen.until(r"> \[ \] 1\.3 [^\0]*q quit")
+        screen.press("kkkkkk")                         # round, to the last: the list is longer than the screen
+        screen.until(r"> \[ \] 8\.\d+ [^\0]*q quit")
+        screen.press("\x1b")
+        screen.until(r"at hand +1\.3 [^\0]*q quit")    # it stays where it was
+        screen.press("lq")
+        assert screen.child.wait(HANGS) == 0
+
+
+def test_debug_shows_the_whole_traceback(runner):
+    file = runner.file(course.find("1.1"))
+    file.write_text(RAISES)
+    with watching(runner.work, "1.1") as screen:
+        screen.until(r"IndexError[^\0]*q quit")
+        screen.press("d")
+        screen.until(r"seen \(\)[^\0]*Traceback[^\0]*in helper[^\0]*\nIndexError[^\0]*breakpoint[^\0]*q quit")
+        file.unlink()
+        screen.press("x")                              # nothing to put aside: the task again
+        screen.until(r"1\.1 [^\n]*not begun[^\0]*q quit")
+        assert file.exists()
+
+
+def test_what_debug_says_where_nothing_is_raised_or_it_does_not_end(runner, monkeypatch):
+    hole = course.find("1.1")
+    runner.file(hole).write_text("def row_major(shape):\n    return ()\n")
+    said = "\n".join(whole(runner, hole))
+    assert "wrong" in said and "nothing was raised" in said and "Traceback" not in said
+    runner.file(hole).write_text("import os\n\n\ndef row_major(shape):\n    print('flood\\n' * 1000)\n    os._exit(3)\n")
+    lines = whole(runner, hole)
+    assert "ended by itself with code 3" in "\n".join(lines[-3:]) and len(lines) < 250 and "lines more" in lines[0]
+    runner.file(hole).write_text(RIGHT)
+    assert "1.1 strides: right" in whole(runner, hole)[0]
+    runner.file(hole).unlink()
+    assert "not begun" in whole(runner, hole)[0]
+
+
+def test_without_a_terminal(runner):
+    runner.file(course.find("1.1")).write_text(RAISES)
+    done = subprocess.run([sys.executable, "-m", "flowedu.learn", "watch", "1.1", "--work", str(runner.work)], text=True,
+                          input="h\nd\nl\n", capture_output=True, timeout=HANGS)
+    assert done.returncode == 0 and "\x1b" not in done.stdout and "Traceback" not in done.stderr
+    assert re.search(r"hint 1 of 3[^\0]*in helper[^\0]*\[ \] 8\.11 [^\0]*at hand +1\.1 ", done.stdout), done.stdout

@@ -68,6 +68,14 @@ def test_every_kernel_hole_is_handed_out(runner):
             assert hole.file.endswith((".pyx", ".cu", ".h")) and kernels.shown(hole)
 
 
+def test_a_function_of_the_contract_that_a_task_names_is_shown_with_its_arguments():
+    """In the task itself, or among its hints: the page that explains it may be one that is read later."""
+    for hole in course.holes():
+        for name in ("fe_split", "fe_wait"):
+            text = " ".join([hole.task, *hole.hints])
+            assert name not in hole.task or f"{name}(" in text, (hole.id, name)
+
+
 def test_from_the_stub_to_the_solution(runner):
     right, lines = runner.check(SUMS)
     assert not right and "not begun" in lines[0] and "30 minutes" in lines[0]

@@ -56,41 +56,52 @@ def _used(runner, milestone: course.Milestone) -> list[str]:
 
 
 def run(runner, chapter: course.Chapter, library: bool = False) -> int:
-    """The exit status of the program. It runs in a process of its own, in the folder that the command was given in."""
+    """The exit status of a chapter's program."""
     wanted = chapter.milestone
+    open_ones = [] if library else missing(runner, wanted)
+    if open_ones:
+        print(f"milestone {chapter.number}, {wanted.title}: it runs on holes of yours that are not filled yet")
+        print("\n".join(open_ones))
+        return 1
+    command = [sys.executable, "-m", "flowedu.learn.milestone", str(chapter.folder / "milestone.py")]
+    return started(runner, f"milestone {chapter.number}", wanted, command, library)
+
+
+def started(runner, name: str, wanted: course.Milestone, command: Sequence[str], library: bool = False) -> int:
+    """The exit status of a program on a student's answers, or on the library's own lines. It runs in a process of its own,
+    in the folder that the command was given in."""
     env = {k: v for k, v in os.environ.items() if k not in ("FLOWEDU_HOLES", "FLOWEDU_HOLES_ONLY")}
     if not library:
-        open_ones = missing(runner, wanted)
-        if open_ones:
-            print(f"milestone {chapter.number}, {wanted.title}: it runs on holes of yours that are not filled yet")
-            print("\n".join(open_ones))
-            return 1
         env |= {"FLOWEDU_HOLES": str(runner.work.resolve()), "FLOWEDU_HOLES_ONLY": " ".join(_used(runner, wanted))}
-    print(f"milestone {chapter.number}: {wanted.title}   about {wanted.seconds} s", flush=True)
-    command = [sys.executable, "-m", "flowedu.learn.milestone", str(chapter.folder / "milestone.py")]
+    print(f"{name}: {wanted.title}   about {wanted.seconds} s", flush=True)
     limit = PATIENCE * wanted.seconds
     try:
         code = subprocess.run(command, env=env, timeout=limit).returncode
     except subprocess.TimeoutExpired:
-        print(f"milestone {chapter.number} missed: it had not ended after {limit} s; about {wanted.seconds} are usual")
+        print(f"{name} missed: it had not ended after {limit} s; about {wanted.seconds} are usual")
         return 1
     except KeyboardInterrupt:
         return 130
     if code < 0:
-        print(f"milestone {chapter.number} missed: the process was ended by {signal.Signals(-code).name}")
+        print(f"{name} missed: the process was ended by {signal.Signals(-code).name}")
     return code
 
 
 def main(arguments: Sequence[str]) -> int:
-    """In the other process: the program in the file `arguments[0]`. What an answer raises there is told in a student's
-    words, without a traceback."""
-    from flowedu.learn.exercises import load
-    from flowedu.learn.judge import said
+    """In the other process: the program in the file `arguments[0]`."""
     from flowedu.learn.swap import whose
 
     print(whose(), flush=True)
+    return ran(Path(arguments[0]))
+
+
+def ran(program: Path) -> int:
+    """The exit status of its main(). What an answer raises there is told in a student's words, without a traceback."""
+    from flowedu.learn.exercises import load
+    from flowedu.learn.judge import said
+
     try:
-        load(Path(arguments[0])).main()
+        load(program).main()
     except KeyboardInterrupt:
         return 130
     except Exception as error:
@@ -100,7 +111,7 @@ def main(arguments: Sequence[str]) -> int:
         files = [f.filename for f in traceback.extract_tb(error.__traceback__)]
         work = Path(os.environ.get("FLOWEDU_HOLES", "/nowhere"))
         yours = [f for f in files if Path(f).parent == work]
-        print("\n".join(said(error, Path((yours or [arguments[0]])[-1]))["lines"]))
+        print("\n".join(said(error, Path((yours or [program])[-1]))["lines"]))
         return 1
     return 0
 

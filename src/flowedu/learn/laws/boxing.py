@@ -219,7 +219,7 @@ def _dual_judged(case, yours):
     slope = 2 * value * weight * factor
     for axis, n in enumerate(times):                                   # every copy of x counts
         slope = slope.reshape(*slope.shape[:axis], n, x.shape[axis], *slope.shape[axis + 1:]).sum(axis)
-    said = f"  smallest case   x {shape} becomes {', '.join(sbp)} on a grid {grid}; the loss is sum(w * y * y)"
+    said = f"  smallest case   {_dual_told(case)}; the loss is sum(w * y * y)"
     copies = " and ".join(f"{n} copies along axis {a}" for a, n in enumerate(times) if n > 1)
     what = f"y is {'x' if factor == 1 else f'{factor} x'}" + (f", {copies}" if copies else "")
     if got is None or tuple(got.shape) != shape or got.is_global:
@@ -230,4 +230,9 @@ def _dual_judged(case, yours):
     return [said, f"  {what}", *pair("d loss / dx is", got.numpy().round(3).tolist(), slope.tolist())]
 
 
-dual = Law("the derivative of the local program", _borders, _dual_judged, _smaller_borders, cases=60)
+def _dual_told(case):
+    sbp, grid, shape = case
+    return f"x {shape} becomes {', '.join(sbp)} on a grid {grid}"
+
+
+dual = Law("the derivative of the local program", _borders, _dual_judged, _smaller_borders, cases=60, told=_dual_told)

@@ -157,14 +157,16 @@ def fold_norm_stars(yours, seed=0):
 
 # ---- the update inside the product. A case: the gradients, who else reads them, how the updates are written
 def _updates(rng, size):
-    """[(left, right factor of the gradient of weight i, transposed?, read elsewhere?, weight decay)], one update or many,
-    whether the step may be left out. Factors: "x", "t", "w0", "w1" ..., "w0 as a view"; "again": the gradient before."""
+    """[(left, right factor of the gradient of weight i, transposed?, "read" or "fetched" elsewhere, weight decay, the
+    gradient before again?)], one update or many, whether the step may be left out, whether w0 is read afterwards. Factors:
+    "x", "t", "w0", "w1" ..., "w0 as a view"."""
     count = rng.randint(1, 1 + size)
     factors = ["x", "t", *(f"w{i}" for i in range(count)), "w0 as a view"]
     rows = tuple((rng.choice(factors[:2]) if rng.random() < 0.6 else rng.choice(factors), rng.choice(factors[:2]),
-                  rng.random() < 0.4, rng.random() < 0.2, rng.choice((0.0, 0.0, 0.0, 0.1)), rng.random() < 0.1)
+                  rng.random() < 0.4, rng.choice(("",) * 8 + ("read", "fetched")), rng.choice((0.0, 0.0, 0.0, 0.1)),
+                  rng.random() < 0.1)
                  for _ in range(count))
-    return rows, rng.random() < 0.5, rng.random() < 0.15
+    return rows, rng.random() < 0.5, rng.random() < 0.15, rng.random() < 0.15
 
 
 def _update_graph(case):
@@ -172,7 +174,7 @@ def _update_graph(case):
     from flowedu.core.ops.define import REGISTRY
     from flowedu.core.values.dtype import float32, int64
     from flowedu.core.values.spec import Spec
-    rows, together, may_stop = case
+    rows, together, may_stop, afterwards = case
     g = Graph("drawn")
     square = Spec((3, 3), float32)
     known = {n: g.input(n, square) for n in ("x", "t")}
@@ -189,11 +191,13 @@ def _update_graph(case):
             grads.append(grads[-1] if again and grads else REGISTRY["matmul"](known_left, known[right],
                                                                               transpose_a=transposed))
             if elsewhere:
-                g.outputs.append(REGISTRY["neg"](grads[-1]))
+                g.outputs.append(REGISTRY["neg"](grads[-1]) if elsewhere == "read" else grads[-1])
         pairs = [(known[f"w{i}"], grad) for i, grad in enumerate(grads)]
         for at in [range(len(rows))] if together else [[i] for i in range(len(rows))]:
             REGISTRY["sgd_update"](rate, step, *[v for i in at for v in pairs[i]], scale=0.5,
                                    weight_decay=tuple(rows[i][4] for i in at))
+        if afterwards:
+            g.outputs.append(REGISTRY["neg"](known["w0"]))
     rng, sets = np.random.default_rng(6), []
     for stopped in ([0, -1] if may_stop else [0]):
         sets.append({n: rng.standard_normal((3, 3)).astype(np.float32) for n in known if " " not in n})
@@ -202,18 +206,22 @@ def _update_graph(case):
 
 
 def _smaller_updates(case):
-    rows, together, may_stop = case
+    rows, *how = case
     if len(rows) > 1:
-        yield from ((rows[:i] + rows[i + 1:], together, may_stop) for i in range(len(rows)))
-    if may_stop:
-        yield rows, together, False
+        yield from ((rows[:i] + rows[i + 1:], *how) for i in range(len(rows)))
+    yield from ((rows, *how[:i], False, *how[i + 1:]) for i in (1, 2) if how[i])
     for i, row in enumerate(rows):
-        for j, plain in ((5, False), (4, 0.0), (3, False), (2, False), (0, "x")):
+        for j, plain in ((5, False), (4, 0.0), (3, ""), (2, False), (0, "x")):
             if row[j] != plain:
-                yield (*rows[:i], (*row[:j], plain, *row[j + 1:]), *rows[i + 1:]), together, may_stop
+                yield ((*rows[:i], (*row[:j], plain, *row[j + 1:]), *rows[i + 1:]), *how)
 
 
-updated = Law("weights and outputs as before", _updates, _judged(_update_graph), _smaller_updates, cases=300)
+def _update_told(case):
+    return _program("", _update_graph(case)[0], {}, 1)[0].strip()
+
+
+updated = Law("weights and outputs as before", _updates, _judged(_update_graph), _smaller_updates, cases=300,
+              told=_update_told)
 _UPDATE = _own("update", "flowedu.fast.passes.update")
 
 

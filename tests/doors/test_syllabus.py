@@ -1,0 +1,85 @@
+"""`make syllabus`: whatever the number of weeks, links and headings are there, hours are those of `make list`, and nothing
+is due before what it runs, or before its section is read."""
+import dataclasses
+import re
+
+import pytest
+from test_links import broken
+
+from common import few
+from flowedu.errors import ArgumentError
+from flowedu.learn import course
+from flowedu.learn.teach import syllabus
+
+CHAPTERS = course.chapters()
+WEEKS = few(range(1, syllabus.MOST + 1), lambda n: n in (1, 7, 14, 16))
+
+
+def in_minutes(text: str) -> int:
+    hours, minutes = re.fullmatch(r"(?:(\d+) h )?(\d+) min", text).groups()
+    return 60 * int(hours or 0) + int(minutes)
+
+
+@pytest.mark.parametrize("many", WEEKS)
+def test_links_hours_and_points(many, tmp_path):
+    page = tmp_path / "some where" / "syllabus.md"
+    page.parent.mkdir()
+    page.write_text(text := syllabus.written(CHAPTERS, many, page.parent))
+    assert text.count("](") > 60 and broken(page) == []
+    total = 60 * sum(c.hours for c in CHAPTERS)
+    weekly = [in_minutes(t) for t in re.findall(r"^## Week \d+: (.*)$", text, re.MULTILINE)]
+    assert len(weekly) == many and sum(weekly) == total
+    rows = [line.split(" | ") for line in text.splitlines() if re.match(r"\| \d+\.\d+ ", line)]
+    assert sorted(row[0].split()[1] for row in rows) == sorted(h.id for c in CHAPTERS for h in c.holes)
+    reading = sum(in_minutes(t) for t in re.findall(r"^- read .*\(([^()]*)\)$", text, re.MULTILINE))
+    assert reading + sum(int(row[1]) for row in rows) == total and sum(int(row[2]) for row in rows) == 100 * len(CHAPTERS)
+    assert all(abs(n - total / many) <= 90 for n in weekly)
+    assert all(f"`make milestone-{c.number}`" in text for c in CHAPTERS)
+
+
+@pytest.mark.parametrize("many", WEEKS)
+def test_nothing_is_due_before_what_it_runs(many):
+    rows = [item for week in syllabus.weeks(CHAPTERS, many) for item in week]
+    done, read = set(), set()
+    for item in rows:
+        if isinstance(item, course.Hole):
+            assert set(item.needs) <= done and syllabus._read(item) in read, item.id
+            done.add(item.id)
+        elif isinstance(item, course.Chapter):
+            assert set(item.milestone.needs) <= done
+        else:
+            read.add((item.page.name, syllabus.slug(item.title)))
+
+
+def test_each_chapter_takes_the_hours_of_the_list():
+    for c in CHAPTERS:
+        rows = list(syllabus.items(c))
+        assert sum(map(syllabus.minutes, rows)) == 60 * c.hours and min(map(syllabus.minutes, rows)) >= 0
+        pages, further = syllabus.pages(c)
+        assert pages[0].name == "README.md" and not {*pages} & {*further}
+        assert {*pages, *further} == {p for p in c.folder.glob("*.md") if ".zh." not in p.name}
+
+
+def test_what_cannot_be_taught_is_refused():
+    first = CHAPTERS[0]
+    for many in (0, 17):
+        with pytest.raises(ArgumentError, match=f"{many} weeks"):
+            syllabus.weeks(CHAPTERS, many)
+    short = dataclasses.replace(first, hours=1)
+    with pytest.raises(ArgumentError, match="take longer"):
+        list(syllabus.items(short))
+    circle = [dataclasses.replace(first.holes[0], needs=("1.2",)), dataclasses.replace(first.holes[1], needs=("1.1",))]
+    with pytest.raises(ArgumentError, match="never comes"):
+        list(syllabus.items(dataclasses.replace(first, holes=circle)))
+
+
+def test_the_command(tmp_path, capsys):
+    out = tmp_path / "deep" / "plan.md"
+    assert syllabus.main(["3", "1-2", "--out", str(out)]) == 0
+    text = out.read_text()
+    assert capsys.readouterr().out == text and "14 exercises in 3 weeks" in text and "4.3" not in text
+    assert syllabus.main(["2", "4", "--out", str(out)]) == 0 and "(1.1)" in out.read_text()       # not asked for, and run
+    capsys.readouterr()
+    for arguments, said in ((["x"], "WEEKS"), (["17"], "1 to 16"), (["7", "99"], "no chapter 99"),
+                            (["7", "--out", str(tmp_path)], "OUT=")):
+        assert syllabus.main(arguments) == 2 and said in capsys.readouterr().err
