@@ -1,13 +1,14 @@
 """What a law says of a wrong answer has names: the case in words, a value of yours, what should be there; never a tuple
 that only the law's author can read, never a label with nothing behind it."""
+import ast
 import random
 import re
 
 import pytest
 
 from common import few
-from flowedu.learn import course
-from flowedu.learn.judge import judged, said
+from flowedu.learn import course, limits
+from flowedu.learn.judge import judged, said, stub
 from flowedu.learn.laws import Law, Words, law, pair
 
 HOLES = course.holes()
@@ -63,3 +64,36 @@ def test_a_law_of_one_case_has_no_empty_line(tmp_path):
         with pytest.raises(ValueError) as raised:
             one.broken(yours)
         assert said(raised.value, tmp_path / "1.1_strides.py")["lines"][0] == f"  {first}"
+
+
+# ---- what an answer raises
+def raising(hole, folder, body="raise ValueError('planted')"):
+    """An answer whose functions do nothing else."""
+    defs = [n for n in ast.parse(stub(hole)).body if isinstance(n, ast.FunctionDef) and n.name in hole.functions]
+    file = folder / hole.file
+    file.write_text("\n".join(f"def {n.name}({ast.unparse(n.args)}):\n    {body}\n" for n in defs))
+    return file
+
+
+@pytest.mark.parametrize("hole", few(PYTHON, lambda h: h.chapter in (1, 4, 6)), ids=lambda h: h.id)
+def test_an_error_has_the_line_of_the_answer(hole, tmp_path):
+    """Whatever of the library stands between: jobs, passes, threads that play ranks."""
+    lines = judged(hole, raising(hole, tmp_path))["lines"]
+    assert "ValueError: planted" in "\n".join(lines) and not raw(lines), lines
+    assert any(re.fullmatch(r"  line \d+ +raise ValueError\('planted'\)", t) for t in lines), lines
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_so_it_has_in_a_process_of_its_own_and_with_debug(tmp_path, monkeypatch, debug):
+    monkeypatch.setenv("DEBUG", debug)
+    hole = course.find("4.6")
+    lines = limits.judged(hole, raising(hole, tmp_path), course.HOME)["lines"]
+    assert lines[0].startswith("  smallest case   v0 = ") and lines[-1].endswith("raise ValueError('planted')"), lines
+
+
+def test_an_error_in_a_thread_of_the_answer_has_its_line(tmp_path):
+    hole = course.find("1.1")
+    body = "import threading; t = threading.Thread(target=int, args=('x',)); t.start(); t.join()"
+    file = raising(hole, tmp_path, body.replace("target=int, args=('x',)", "target=lambda: int('x')"))
+    printed = limits.judged(hole, file, course.HOME)["output"]
+    assert "a thread of yours:\n  ValueError: invalid literal" in printed and "line 2 " in printed, printed

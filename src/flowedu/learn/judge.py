@@ -157,7 +157,7 @@ def said(error: BaseException, file: Path) -> dict[str, Any]:
     if file.suffix != ".py":
         from flowedu.learn import kernels
         return {"state": "wrong", "lines": case + kernels.said(error, file.read_text()) + others}
-    lines = [FLOOD if getattr(error, "errno", 0) == errno.EFBIG else
+    lines = [FLOOD if getattr(error, "errno", 0) == errno.EFBIG or "File too large" in str(error) else
              f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
     if own:
         lines.append(f"  line {own[-1].lineno:<6} {own[-1].line}")
@@ -233,7 +233,8 @@ def main(arguments: list[str]) -> None:
     from flowedu.learn import course, laws
     home, id, file, result, seed = arguments[:5]
     laws.NOTE = Path(f"{result}.case")
-    threading.excepthook = lambda e: print(f"a thread of yours: {e.exc_type.__name__}: {e.exc_value}", flush=True)
+    threading.excepthook = lambda e: print("a thread of yours:", *(
+        t.strip() for t in said(e.exc_value, Path(file))["lines"]), sep="\n  ", flush=True)
     with open(f"{result}.where", "w") as where:
         if len(arguments) > 5:                     # when the time is up, it says at which line
             faulthandler.dump_traceback_later(max(0.1, float(arguments[5]) - time.time()), file=where)

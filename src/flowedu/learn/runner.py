@@ -106,23 +106,24 @@ class Runner:
             return [f"  this could not be written down: {error.strerror}: {self.progress.file.name}"]
         return []
 
-    def told(self, hole, verdict: dict[str, Any], file: Path) -> list[str]:
-        """A verdict in at most 12 lines of 100 columns, after what the answer itself printed."""
+    def told(self, hole, verdict: dict[str, Any], file: Path, keys: bool = True) -> list[str]:
+        """A verdict in at most 12 lines of 100 columns, after what the answer itself printed, which is marked as such.
+        keys: whether somebody is there to press them."""
         row = self.progress.row(hole.id)
         if verdict["state"] == "open":
             return [f"{hole.short}: not begun   {hole.about}   {file}"]
-        said = [line[:100] for line in verdict.get("output", "").splitlines()]
+        said = [f"  | {line}"[:100] for line in verdict.get("output", "").splitlines()]
+        said = [f"printed by {file.name}:", *said] if said else []
         if verdict["state"] == "right":
             lines = [self._headline(hole, "right." + self._stars(hole, verdict["stars"])), *verdict["lines"]]
-            if verdict["lines"]:
-                lines.append("  h: hint")
+            lines += ["  h: hint"] * (keys and bool(verdict["lines"]))
         else:
             taken = row["hints"]
             unmet = self.unmet(hole)
             before = [f"  before it   {', '.join(unmet)}: what its laws run is open in this tree"] if unmet else []
             lines = [self._headline(hole, verdict.get("title", "")), *verdict["lines"][:8 - len(before)], *before,
                      f"  why   {hole.page}",
-                     f"  h: hint {min(taken + 1, len(hole.hints))} of {len(hole.hints)}"]
+                     *[f"  h: hint {min(taken + 1, len(hole.hints))} of {len(hole.hints)}"] * keys]
         return said + [line[:100].rstrip() for line in lines]
 
     @staticmethod

@@ -173,6 +173,12 @@ def elsewhere(error: BaseException) -> bool:
     return bool(frames) and frames[-1].filename in map(str, _running.values())
 
 
+def inside(error: BaseException, yours: Callable) -> bool:
+    """Whether it was raised by this answer, or by what that called."""
+    file = plain(yours).__code__.co_filename
+    return any(f.filename == file for f in traceback.extract_tb(error.__traceback__))
+
+
 def whose(name: str = "") -> str:
     """Whose code runs: one line for demos, or of one object."""
     if name:
