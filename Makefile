@@ -52,7 +52,7 @@ chapter-%:
 	    echo "There is no chapter $* yet. Chapters:" $$(ls -d chapters/[0-9]*_* 2>/dev/null | sed 's|.*/||'); exit 1; fi; \
 	gpu=$$(grep -qs 'needs=cuda' "$$d"/*.md && echo $(CUDA)); isas=$$(grep -qs 'FLOWEDU_ISA' "$$d"/*.md && echo $(ALL)); \
 	$(MAKE) -s --no-print-directory $$isas $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record $$gpu && \
-	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work}; $(PY) -c "from flowedu.learn.swap import whose; print(whose())"; }; } && \
+	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work} FLOWEDU_HOLES_SKIP=1; $(PY) -c "from flowedu.learn.swap import whose; print(whose())"; }; } && \
 	{ [ -z "$$gpu" ] || { FLOWEDU_CUDA=$$($(PY) tools/choose_cuda.py) && export FLOWEDU_CUDA; }; } && \
 	$(PY) -m flowedu.learn.lesson "$$d" && \
 	{ [ -n "$(LESSON)" ] || $(PY) "$$d/demo.py" $(ARGS); }

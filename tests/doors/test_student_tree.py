@@ -1,62 +1,17 @@
-"""Round trips through a tree that is handed out: in it every exercise can be begun, asked about, checked and passed, and
-lessons run whatever is open. What is typed there runs as a student types it, in processes of its own."""
+"""Round trips through a tree that is handed out: in it every exercise can be begun, asked about, checked and passed. What
+is typed there runs as a student types it, in processes of its own."""
 import json
-import os
 import re
-import subprocess
-import sys
 
 import pytest
+from student import HOLES, LAST, answered, handed_out, inside, learn
 
-from common import HANGS
-from flowedu.learn import authors, course, kernels, progress
+from flowedu.learn import course, kernels
 from flowedu.learn.judge import stub
 from flowedu.learn.runner import Runner
-from flowedu.learn.teach import blanks, tree
 
-HOLES = course.holes()
-LAST = course.chapters()[-1].number
 # A law, one with a stand-in, one that the library cannot do without, a kernel of the library's, one of the course's own.
 SOME = ["1.1", "4.4", "1.2", "8.3", "8.5"]
-
-
-def handed_out(folder, upto=LAST):
-    """A tree with what was compiled, so that nothing is compiled again."""
-    return tree.export(folder / "handout", upto, built=True).folder
-
-
-def inside(home, *arguments, **more):
-    env = {**os.environ, "PYTHONPATH": str(home / "src"), "FLOWEDU_NUM_THREADS": "1"}
-    env.pop("FLOWEDU_HOLES", None)
-    env |= more
-    done = subprocess.run([sys.executable, *arguments], cwd=home, capture_output=True, text=True, timeout=HANGS, env=env)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
-
-
-def learn(home, *lines):
-    """[(exit status, what was said)] of `python -m flowedu.learn LINE`, one after the other in one process."""
-    code = ("import sys; from flowedu.learn import runner\n"
-            "for line in sys.argv[1:]: print('====', runner.main(line.split()), flush=True)")
-    done = inside(home, "-c", code.replace("'====',", "'\\n====',"), *lines)
-    assert not done.stderr, done.stderr
-    said = re.split(r"^==== (\d)\n", done.stdout, flags=re.MULTILINE)
-    return [(int(code), text) for text, code in zip(said[::2], said[1::2])]
-
-
-def answer_of(hole):
-    """What an instructor would write into the work file."""
-    return authors.library(hole) if hole.kind == "kernel" else blanks.answer_text(hole)
-
-
-def answered(home, holes, right=(), folder="work"):
-    """A folder of answers; those of `right` are noted as such, all others as not begun."""
-    (home / folder).mkdir(exist_ok=True)
-    for hole in holes:
-        (home / folder / hole.file).write_text(answer_of(hole))
-    rows = {i: {**progress.EMPTY, "state": "right"} for i in right}
-    (home / folder / ".course.json").write_text(json.dumps({"version": progress.VERSION, "holes": rows}))
-    return f"--work {folder}"
 
 
 def judged(home, ids, folder="work"):
@@ -188,44 +143,6 @@ def test_answers_take_the_place_of_every_stub(whole):
     (whole / "empty").mkdir(exist_ok=True)
     assert "your turn" in inside(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="empty").stdout
     assert inside(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="answers").stdout == ""
-
-
-def lessons(home, folder, *where):
-    """What a lesson shows that runs on the answers of this folder; it has come to its end."""
-    (home / folder).mkdir(exist_ok=True)
-    done = inside(home, "-m", "flowedu.learn.lesson", *where, FLOWEDU_HOLES=folder, COLUMNS="200")
-    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-500:]
-    return done.stdout
-
-
-def test_lessons_leave_out_what_other_processes_need(whole):
-    """A process that a block starts comes to an open exercise: by its exit status, or by what it prints."""
-    said = lessons(whole, "empty", "chapters/06_sbp/processes.md", "chapters/08_kernels/inside.md")
-    assert "processes.md:20: left out: it needs exercise" in said and "inside.md:254: left out: it needs exercise" in said
-
-
-def test_lessons_say_where_an_answer_makes_other_numbers(whole):
-    """An arena that shares nothing is right; the page's numbers are another's."""
-    answered(whole, [h for h in HOLES if h.chapter <= 4], folder="mine")
-    place = course.find("4.3")
-    (whole / "mine" / place.file).write_text(stub(place).replace("    end = 0\n", "    end = start = 0\n"))
-    assert "on the library's own lines, without open exercises, this is printed: " in lessons(
-        whole, "mine", "chapters/04_job_functions/plan.md")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("which", ["none", "laws", "before", "all"])
-@pytest.mark.parametrize("chapter", course.chapters(), ids=lambda c: c.folder.name)
-def test_lessons_come_to_their_end_whatever_is_open(whole, chapter, which):
-    """Nothing answered; all but the targets; all of earlier chapters; everything, and then no block is left out."""
-    some = {"none": [], "laws": [h for h in HOLES if h.kind == "law"], "all": [h for h in HOLES if h.kind != "kernel"],
-            "before": [h for h in HOLES if h.chapter < chapter.number]}[which]
-    folder = f"{which}-{chapter.number}"
-    answered(whole, some, folder=folder)
-    said = lessons(whole, folder, f"chapters/{chapter.folder.name}")
-    assert which != "all" or "left out: it needs exercise" not in said and "is printed: " not in said
-    if which == "before":                             # of its own exercises only
-        assert set(re.findall(r"it needs exercise (\d)", said)) <= {str(n) for n in range(chapter.number, LAST + 1)}
 
 
 @pytest.mark.parametrize("id", SOME)
