@@ -31,16 +31,16 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help doors start check watch hint list solution student-tree grade grade-all authors-check book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help doors start check watch hint list solution student-tree solutions-tree grade grade-all authors-check book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
 	@echo
 	@for d in chapters/[0-9]*_*/; do [ -d "$$d" ] || continue; n=$$(basename $$d); \
-	    printf '  %-14s%s\n' "chapter-$$(echo $$n | sed 's/^0*\([0-9]*\)_.*/\1/')" \
+	    printf '  %-15s%s\n' "chapter-$$(echo $$n | sed 's/^0*\([0-9]*\)_.*/\1/')" \
 	        "the lesson and the demo of chapter $$(echo $$n | sed 's/^0*\([0-9]*\)_/\1: /; s/_/ /g')"; done
-	@echo "                (PACE=1 asks before outputs are shown, LESSON=1 leaves the demo out, YOURS=1 runs your answers)"
-	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "                 (PACE=1 asks before outputs are shown, LESSON=1 leaves the demo out, YOURS=1 runs your answers)"
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  %-15s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- what people ask for ---------------------------------------------------------------------------------------
 
@@ -83,6 +83,9 @@ milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exerci
 # For instructors: what is handed out, and what comes back.
 student-tree: $(READY)  ## instructors: a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1] [ONLY="4.3 8"])
 	@$(PY) -m flowedu.learn.teach.tree $(UPTO) $(OUT) $(if $(CLOSED),--closed) $(if $(ONLY),--only $(ONLY))
+
+solutions-tree: $(READY)  ## instructors: answers of chapters 1 to UPTO, to be put into a student's tree as solutions/ (UPTO=3 OUT=../solutions)
+	@$(PY) -m flowedu.learn.teach.solutions $(UPTO) $(OUT) $(if $(ONLY),--only $(ONLY))
 
 grade: $(READY)  ## instructors: grade a submission into build/grade (WORK=submission CH=4 SEED=2027)
 	@$(PY) -m flowedu.learn.teach.grade $(or $(WORK),work) $(or $(CH),all) --seed $(or $(SEED),0) $(ARGS)

@@ -2,6 +2,7 @@
 is typed there runs as a student types it, in processes of its own."""
 import json
 import re
+import shutil
 
 import pytest
 from student import HOLES, LAST, answered, handed_out, inside, learn
@@ -9,6 +10,7 @@ from student import HOLES, LAST, answered, handed_out, inside, learn
 from flowedu.learn import course, kernels
 from flowedu.learn.judge import stub
 from flowedu.learn.runner import Runner
+from flowedu.learn.teach import solutions
 
 # A law, one with a stand-in, one that the library cannot do without, a kernel of the library's, one of the course's own.
 SOME = ["1.1", "4.4", "1.2", "8.3", "8.5"]
@@ -71,6 +73,34 @@ def test_no_stub_is_shown_as_the_librarys_lines(whole):
             assert said.strip().splitlines() == runner.solution(hole, force=True), hole.id
             shown.add(hole.language)
     assert shown == {"kernel", "cuda"}                # the library is built from these
+
+
+def test_answers_are_handed_out_by_chapter(whole, capsys):
+    """Put into the tree they are shown after passing, offered, and right; those of later chapters stay away."""
+    out = whole / course.SOLUTIONS
+    try:
+        assert solutions.main(["3", str(out)]) == 0 and "answers of chapters 1 to 3" in capsys.readouterr().out
+        assert {f.name for f in out.iterdir()} == {h.file for h in HOLES if h.chapter <= 3}
+        assert solutions.main(["3", str(out)]) == 2 and "not empty" in capsys.readouterr().err
+        there = answered(whole, [course.find("1.1")], folder="shown")
+        before, passed, shown, later = learn(whole, f"solution 1.1 {there}", f"check 1.1 {there}", f"solution 1.1 {there}",
+                                             f"solution 4.3 --force {there}")
+        assert "FORCE=1" in before[1] and "`make solution EX=1.1`" in passed[1] and "handed out without" in later[1]
+        assert shown[1].startswith("# solutions/1.1_strides.py") and "def row_major" in shown[1]
+        assert "your turn" not in shown[1]
+        right = judged(whole, ["1.1", "2.3", "3.5"], course.SOLUTIONS)
+        assert {v["state"] for v in right.values()} == {"right"}, right
+    finally:
+        shutil.rmtree(out)
+
+
+def test_answers_of_some_exercises(tmp_path, capsys):
+    """Kernels among them; a chapter or an exercise that is not there is refused."""
+    assert solutions.main(["8", str(tmp_path / "a"), "--only", "4.3", "8.3", "8.7"]) == 0
+    assert sorted(f.suffix for f in (tmp_path / "a").iterdir()) == [".cu", ".py", ".pyx"]
+    for wrong, words in ((["99", "b"], "no chapter 99"), (["2", "b", "--only", "4.3"], "exercise or chapter 4.3")):
+        assert solutions.main([wrong[0], str(tmp_path / wrong[1]), *wrong[2:]]) == 2 and words in capsys.readouterr().err
+        assert not (tmp_path / "b").exists()
 
 
 def planted(home, hole, into):

@@ -162,11 +162,13 @@ class Runner:
 
     def solution(self, hole, force: bool = False) -> list[str]:
         """The library's own lines, after passing."""
-        if hole.withheld:
+        if hole.withheld and not hole.solution:
             return [f"{hole.short}: the library's own lines are not in this tree, which was handed out without them;",
-                    "  whoever handed it out has them"]
+                    f"  whoever handed it out has them: what is put into {course.SOLUTIONS}/ is shown here"]
         if not self._right(hole.id) and not force:
             return [f"{hole.short}: not right yet; FORCE=1 shows the library's lines all the same"]
+        if hole.withheld:
+            return [f"# {hole.solution.relative_to(self.home)}", *hole.solution.read_text().splitlines()]
         if hole.kind == "kernel":
             return [f"# {source.file_of(hole.module).relative_to(self.home)}", *kernels.shown(hole)]
         out = []
@@ -251,7 +253,7 @@ def _number(name: str, text: str) -> int:
 
 def _afterwards(runner: Runner, hole) -> list[str]:
     """What to do when one is right."""
-    said = [] if hole.withheld else [f"  the library's own lines: `make solution EX={hole.id}`"]
+    said = [] if hole.withheld and not hole.solution else [f"  the library's own lines: `make solution EX={hole.id}`"]
     h = runner.after(hole)
     if h is None:
         return [*said, "  that was the last one"]
