@@ -9,6 +9,7 @@ from student import HOLES, LAST, answered, handed_out, inside, lessons
 from common import few
 from flowedu.learn import course
 from flowedu.learn.judge import stub
+from flowedu.learn.lesson import promised
 from flowedu.learn.teach import blanks
 
 
@@ -22,6 +23,15 @@ def test_lessons_leave_out_what_other_processes_need(whole):
     """A process that a block starts comes to an open exercise: by its exit status, or by what it prints."""
     said = lessons(whole, "empty", "chapters/06_sbp/processes.md", "chapters/08_kernels/inside.md")
     assert "processes.md:20: left out: it needs exercise" in said and "inside.md:254: left out: it needs exercise" in said
+
+
+def test_what_a_block_would_print_is_shown_all_the_same(whole):
+    """One that is left out: a page can be read before its exercises are done."""
+    said = lessons(whole, "empty", "chapters/04_job_functions/plan.md")
+    page = (whole / "chapters/04_job_functions/plan.md").read_text()
+    (line, output), *_ = promised(page).items()
+    at = said.index(f"plan.md:{line}: left out: it needs exercise")
+    assert "  > (the page has it:)\n" + "".join(f"  > {t}\n" for t in output.text.splitlines()[:2]) in said[at:at + 500]
 
 
 def test_lessons_say_where_an_answer_makes_other_numbers(whole):

@@ -10,7 +10,8 @@ A block starts with three backticks and `python`. In it, the output promised by 
 appear: lessons do not lie. A block marked `python error=ShapeError` must raise that error. One marked `python needs=cuda`
 runs where CUDA kernels do: on a GPU, or with FLOWEDU_CUDA=sim in the simulator; `python needs=sim` in the simulator alone,
 which counts and reports what a GPU does not. In a student's tree a block that needs an open exercise, or that an answer
-spoils, is left out, and so is what needs a name it would have made: a line says why, and the rest goes on.
+spoils, is left out, and so is what needs a name it would have made: a line says why, what the page promises of it is
+shown, and the rest goes on.
 """
 from __future__ import annotations
 
@@ -123,7 +124,7 @@ def run_lesson(path: Path, say=lambda text: None, before=lambda text, block: Non
 def _run_blocks(path: Path, say, before) -> int:
     source = path.read_text(encoding="utf-8")
     scope = {"__name__": "__lesson__"}
-    count, printed, read = 0, "", 0
+    count, printed, left_out, read = 0, "", False, 0
     unmade: dict[str, str] = {}                    # {name that a block would have made: why it did not}
     for match in BLOCK.finditer(source):
         b = _block(match)
@@ -134,10 +135,13 @@ def _run_blocks(path: Path, say, before) -> int:
             why = f"it needs {NEEDS[b.word('needs')]}" if _lacks(b.word("needs")) else ""
             try:
                 printed = None if why else _run(b, path, scope, unmade)
+                left_out = False
             except LeftOut as error:
-                printed, why = None, str(error)
+                printed, why, left_out = None, str(error), True
             count += printed is not None
             say(f"{where}: left out: {why}\n" if printed is None else printed)
+        elif b.language == "text" and b.words == "output" and left_out:
+            say(f"(the page has it:)\n{b.text}")
         elif b.language == "text" and b.words == "output" and printed is not None:
             missing = [line for line in b.text.splitlines() if not _promised(line, printed)]
             if missing and (hole := turn(printed)):
