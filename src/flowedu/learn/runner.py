@@ -110,8 +110,10 @@ class Runner:
         """A verdict in at most 12 lines of 100 columns, after what the answer itself printed, which is marked as such.
         keys: whether somebody is there to press them."""
         row = self.progress.row(hole.id)
+        unmet = self.unmet(hole)
+        before = [f"  before it   {', '.join(unmet)}: what its laws run is open in this tree"] if unmet else []
         if verdict["state"] == "open":
-            return [f"{hole.short}: not begun   {hole.about}   {file}"]
+            return [f"{hole.short}: not begun   {hole.about}   {file}", *before]
         said = [f"  | {line}"[:100] for line in verdict.get("output", "").splitlines()]
         said = [f"printed by {file.name}:", *said] if said else []
         if verdict["state"] == "right":
@@ -119,8 +121,6 @@ class Runner:
             lines += ["  h: hint"] * (keys and bool(verdict["lines"]))
         else:
             taken = row["hints"]
-            unmet = self.unmet(hole)
-            before = [f"  before it   {', '.join(unmet)}: what its laws run is open in this tree"] if unmet else []
             lines = [self._headline(hole, verdict.get("title", "")), *verdict["lines"][:8 - len(before)], *before,
                      f"  why   {hole.page}",
                      *[f"  h: hint {min(taken + 1, len(hole.hints))} of {len(hole.hints)}"] * keys]
