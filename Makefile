@@ -31,16 +31,16 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help doors start check watch hint list solution from-scratch student-tree grade grade-all leaderboard syllabus authors-check frontier book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
 	@echo
 	@for d in chapters/[0-9]*_*/; do [ -d "$$d" ] || continue; n=$$(basename $$d); \
-	    printf '  %-14s%s\n' "chapter-$$(echo $$n | sed 's/^0*\([0-9]*\)_.*/\1/')" \
+	    printf '  %-15s%s\n' "chapter-$$(echo $$n | sed 's/^0*\([0-9]*\)_.*/\1/')" \
 	        "the lesson and the demo of chapter $$(echo $$n | sed 's/^0*\([0-9]*\)_/\1: /; s/_/ /g')"; done
-	@echo "                (PACE=1 asks before outputs are shown, LESSON=1 leaves the demo out, YOURS=1 runs your answers)"
-	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "                 (PACE=1 asks before outputs are shown, LESSON=1 leaves the demo out, YOURS=1 runs your answers)"
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  %-15s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- what people ask for ---------------------------------------------------------------------------------------
 
@@ -52,7 +52,7 @@ chapter-%:
 	    echo "There is no chapter $* yet. Chapters:" $$(ls -d chapters/[0-9]*_* 2>/dev/null | sed 's|.*/||'); exit 1; fi; \
 	gpu=$$(grep -qs 'needs=cuda' "$$d"/*.md && echo $(CUDA)); isas=$$(grep -qs 'FLOWEDU_ISA' "$$d"/*.md && echo $(ALL)); \
 	$(MAKE) -s --no-print-directory $$isas $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record $$gpu && \
-	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work}; $(PY) -c "from flowedu.learn.swap import whose; print(whose())"; }; } && \
+	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work} FLOWEDU_HOLES_SKIP=1; $(PY) -c "from flowedu.learn.swap import whose; print(whose())"; }; } && \
 	{ [ -z "$$gpu" ] || { FLOWEDU_CUDA=$$($(PY) tools/choose_cuda.py) && export FLOWEDU_CUDA; }; } && \
 	$(PY) -m flowedu.learn.lesson "$$d" && \
 	{ [ -n "$(LESSON)" ] || $(PY) "$$d/demo.py" $(ARGS); }
@@ -85,6 +85,9 @@ from-scratch: $(READY)  ## exercises: LeNet on all your answers of chapters 1 to
 # For instructors: what is handed out, and what comes back.
 student-tree: $(READY)  ## instructors: a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1] [ONLY="4.3 8"])
 	@$(PY) -m flowedu.learn.teach.tree $(UPTO) $(OUT) $(if $(CLOSED),--closed) $(if $(ONLY),--only $(ONLY))
+
+solutions-tree: $(READY)  ## instructors: answers of chapters 1 to UPTO, to be put into a student's tree as solutions/ (UPTO=3 OUT=../solutions)
+	@$(PY) -m flowedu.learn.teach.solutions $(UPTO) $(OUT) $(if $(ONLY),--only $(ONLY))
 
 grade: $(READY)  ## instructors: grade a submission into build/grade (WORK=submission CH=4 SEED=2027)
 	@$(PY) -m flowedu.learn.teach.grade $(or $(WORK),work) $(or $(CH),all) --seed $(or $(SEED),0) $(ARGS)

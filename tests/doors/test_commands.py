@@ -53,6 +53,7 @@ STUDENT = [
 INSTRUCTOR = [
     ("make student-tree UPTO=1 OUT=../handout", 0, r"handout: \d+ files, exercises of chapters 1 to 1"),
     ("make student-tree UPTO=4 OUT=../closed CLOSED=1", 0, r"files"),
+    ("make solutions-tree UPTO=3 OUT=../solutions", 0, r"20 answers of chapters 1 to 3"),
     ("mkdir -p submission submissions/ann submissions/bob && cp answer.py submission/1.1_strides.py && "
      "cp answer.py submissions/ann/1.1_strides.py && make grade WORK=submission CH=1 SEED=2027", 0, r"15 of 100 points"),
     ("make grade-all DIR=submissions CH=1 SEED=2027", 0, r"2 students in"),

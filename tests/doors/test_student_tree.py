@@ -1,62 +1,19 @@
-"""Round trips through a tree that is handed out: in it every exercise can be begun, asked about, checked and passed, and
-lessons run whatever is open. What is typed there runs as a student types it, in processes of its own."""
+"""Round trips through a tree that is handed out: in it every exercise can be begun, asked about, checked and passed. What
+is typed there runs as a student types it, in processes of its own."""
 import json
-import os
 import re
-import subprocess
-import sys
+import shutil
 
 import pytest
+from student import HOLES, LAST, answered, handed_out, inside, learn
 
-from common import HANGS
-from flowedu.learn import authors, course, kernels, progress
+from flowedu.learn import course, kernels
 from flowedu.learn.judge import stub
 from flowedu.learn.runner import Runner
-from flowedu.learn.teach import blanks, tree
+from flowedu.learn.teach import solutions
 
-HOLES = course.holes()
-LAST = course.chapters()[-1].number
 # A law, one with a stand-in, one that the library cannot do without, a kernel of the library's, one of the course's own.
 SOME = ["1.1", "4.4", "1.2", "8.3", "8.5"]
-
-
-def handed_out(folder, upto=LAST):
-    """A tree with what was compiled, so that nothing is compiled again."""
-    return tree.export(folder / "handout", upto, built=True).folder
-
-
-def inside(home, *arguments, **more):
-    env = {**os.environ, "PYTHONPATH": str(home / "src"), "FLOWEDU_NUM_THREADS": "1"}
-    env.pop("FLOWEDU_HOLES", None)
-    env |= more
-    done = subprocess.run([sys.executable, *arguments], cwd=home, capture_output=True, text=True, timeout=HANGS, env=env)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
-
-
-def learn(home, *lines):
-    """[(exit status, what was said)] of `python -m flowedu.learn LINE`, one after the other in one process."""
-    code = ("import sys; from flowedu.learn import runner\n"
-            "for line in sys.argv[1:]: print('====', runner.main(line.split()), flush=True)")
-    done = inside(home, "-c", code.replace("'====',", "'\\n====',"), *lines)
-    assert not done.stderr, done.stderr
-    said = re.split(r"^==== (\d)\n", done.stdout, flags=re.MULTILINE)
-    return [(int(code), text) for text, code in zip(said[::2], said[1::2])]
-
-
-def answer_of(hole):
-    """What an instructor would write into the work file."""
-    return authors.library(hole) if hole.kind == "kernel" else blanks.answer_text(hole)
-
-
-def answered(home, holes, right=(), folder="work"):
-    """A folder of answers; those of `right` are noted as such, all others as not begun."""
-    (home / folder).mkdir(exist_ok=True)
-    for hole in holes:
-        (home / folder / hole.file).write_text(answer_of(hole))
-    rows = {i: {**progress.EMPTY, "state": "right"} for i in right}
-    (home / folder / ".course.json").write_text(json.dumps({"version": progress.VERSION, "holes": rows}))
-    return f"--work {folder}"
 
 
 def judged(home, ids, folder="work"):
@@ -97,13 +54,15 @@ def test_the_order_of_the_course_is_one_in_which_it_can_be_done():
 
 
 def test_what_comes_first_is_told(whole):
-    """By the list, by `start`, and by a check that fails."""
+    """By the list, by `start`, by a check that fails, and by one of what was not begun."""
     there = answered(whole, [course.find("8.3")], right=["1.1"], folder="first")
-    listed, begun, checked = learn(whole, f"list {there}", f"start 8 {there}", f"check 8.3 {there}")
+    listed, begun, checked, untouched = learn(whole, f"list {there}", f"start 8 {there}", f"check 8.3 {there}", "check 8.3")
     assert re.search(r"8\.3 .* after 1\.3 1\.5$", listed[1], re.MULTILINE), listed
     assert re.search(r"8\.6 .* points$", listed[1], re.MULTILINE)
     assert "some of them run 1.3, 1.5, 2.2, which come first (" in begun[1]
-    assert checked[0] == 1 and "before it   1.3, 1.5: what its laws run is open in this tree" in checked[1]
+    for rc, said in (checked, untouched):
+        assert rc == 1 and re.search(r"before it   (1\.1, )?1\.3, 1\.5: what its laws run is open in this tree", said), said
+    assert "not begun" in untouched[1]
 
 
 def test_no_stub_is_shown_as_the_librarys_lines(whole):
@@ -116,6 +75,34 @@ def test_no_stub_is_shown_as_the_librarys_lines(whole):
             assert said.strip().splitlines() == runner.solution(hole, force=True), hole.id
             shown.add(hole.language)
     assert shown == {"kernel", "cuda"}                # the library is built from these
+
+
+def test_answers_are_handed_out_by_chapter(whole, capsys):
+    """Put into the tree they are shown after passing, offered, and right; those of later chapters stay away."""
+    out = whole / course.SOLUTIONS
+    try:
+        assert solutions.main(["3", str(out)]) == 0 and "answers of chapters 1 to 3" in capsys.readouterr().out
+        assert {f.name for f in out.iterdir()} == {h.file for h in HOLES if h.chapter <= 3}
+        assert solutions.main(["3", str(out)]) == 2 and "not empty" in capsys.readouterr().err
+        there = answered(whole, [course.find("1.1")], folder="shown")
+        before, passed, shown, later = learn(whole, f"solution 1.1 {there}", f"check 1.1 {there}", f"solution 1.1 {there}",
+                                             f"solution 4.3 --force {there}")
+        assert "FORCE=1" in before[1] and "`make solution EX=1.1`" in passed[1] and "handed out without" in later[1]
+        assert shown[1].startswith("# solutions/1.1_strides.py") and "def row_major" in shown[1]
+        assert "your turn" not in shown[1]
+        right = judged(whole, ["1.1", "2.3", "3.5"], course.SOLUTIONS)
+        assert {v["state"] for v in right.values()} == {"right"}, right
+    finally:
+        shutil.rmtree(out)
+
+
+def test_answers_of_some_exercises(tmp_path, capsys):
+    """Kernels among them; a chapter or an exercise that is not there is refused."""
+    assert solutions.main(["8", str(tmp_path / "a"), "--only", "4.3", "8.3", "8.7"]) == 0
+    assert sorted(f.suffix for f in (tmp_path / "a").iterdir()) == [".cu", ".py", ".pyx"]
+    for wrong, words in ((["99", "b"], "no chapter 99"), (["2", "b", "--only", "4.3"], "exercise or chapter 4.3")):
+        assert solutions.main([wrong[0], str(tmp_path / wrong[1]), *wrong[2:]]) == 2 and words in capsys.readouterr().err
+        assert not (tmp_path / "b").exists()
 
 
 def planted(home, hole, into):
@@ -188,44 +175,6 @@ def test_answers_take_the_place_of_every_stub(whole):
     (whole / "empty").mkdir(exist_ok=True)
     assert "your turn" in inside(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="empty").stdout
     assert inside(whole, "-c", held + STUBS_LEFT, FLOWEDU_HOLES="answers").stdout == ""
-
-
-def lessons(home, folder, *where):
-    """What a lesson shows that runs on the answers of this folder; it has come to its end."""
-    (home / folder).mkdir(exist_ok=True)
-    done = inside(home, "-m", "flowedu.learn.lesson", *where, FLOWEDU_HOLES=folder, COLUMNS="200")
-    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-500:]
-    return done.stdout
-
-
-def test_lessons_leave_out_what_other_processes_need(whole):
-    """A process that a block starts comes to an open exercise: by its exit status, or by what it prints."""
-    said = lessons(whole, "empty", "chapters/06_sbp/processes.md", "chapters/08_kernels/inside.md")
-    assert "processes.md:20: left out: it needs exercise" in said and "inside.md:254: left out: it needs exercise" in said
-
-
-def test_lessons_say_where_an_answer_makes_other_numbers(whole):
-    """An arena that shares nothing is right; the page's numbers are another's."""
-    answered(whole, [h for h in HOLES if h.chapter <= 4], folder="mine")
-    place = course.find("4.3")
-    (whole / "mine" / place.file).write_text(stub(place).replace("    end = 0\n", "    end = start = 0\n"))
-    assert "on the library's own lines, without open exercises, this is printed: " in lessons(
-        whole, "mine", "chapters/04_job_functions/plan.md")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("which", ["none", "laws", "before", "all"])
-@pytest.mark.parametrize("chapter", course.chapters(), ids=lambda c: c.folder.name)
-def test_lessons_come_to_their_end_whatever_is_open(whole, chapter, which):
-    """Nothing answered; all but the targets; all of earlier chapters; everything, and then no block is left out."""
-    some = {"none": [], "laws": [h for h in HOLES if h.kind == "law"], "all": [h for h in HOLES if h.kind != "kernel"],
-            "before": [h for h in HOLES if h.chapter < chapter.number]}[which]
-    folder = f"{which}-{chapter.number}"
-    answered(whole, some, folder=folder)
-    said = lessons(whole, folder, f"chapters/{chapter.folder.name}")
-    assert which != "all" or "left out: it needs exercise" not in said and "is printed: " not in said
-    if which == "before":                             # of its own exercises only
-        assert set(re.findall(r"it needs exercise (\d)", said)) <= {str(n) for n in range(chapter.number, LAST + 1)}
 
 
 @pytest.mark.parametrize("id", SOME)

@@ -125,7 +125,7 @@ GETTING_OUT = {
     "an endless loop": ("def row_major(shape):\n    while True:\n        pass\n", "no answer after 4 seconds"),
     "an endless loop in C": ("def row_major(shape):\n    return sum(iter(int, 1))\n", "no answer after 4 seconds"),
     "a loop that holds the interpreter": ("def row_major(shape):\n    return pow(3, 10 ** 10)\n", ""),
-    "a flood": ("def row_major(shape):\n    while True:\n        print('x' * 1000)\n", "File too large"),
+    "a flood": ("def row_major(shape):\n    while True:\n        print('x' * 1000)\n", "printed more than 1,048,576 bytes"),
     "a message of a gigabyte": ("def row_major(shape):\n    return 'x' * (100 << 20)\n", ""),
     "threads without end": (
         "import threading, time\ndef row_major(shape):\n    while True:\n"

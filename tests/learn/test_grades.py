@@ -92,10 +92,29 @@ def test_only_plain_files_are_taken(tmp_path):
     (folder / "judge.py").write_text("raise SystemExit")
     missing = submission.taken(folder, tmp_path / "out", [PLACE, DEAD, big, pipe])
     assert set(missing) == {"4.2", "4.3", "4.4", "4.5"} and [*(tmp_path / "out").iterdir()] == []
+    assert "a link" in missing["4.3"] and "hand in the file itself" in missing["4.3"]
+    assert not [t for t in missing.values() if "Errno" in t]
     for state, hints in (('{"holes": {"4.3": {"hints": 2}}}', 2), ('{"holes": {"4.3": {"hints": -7}}}', 0), ("[", 0),
                          ("[1]", 0)):
         (folder / ".course.json").write_text(state)
         assert submission.hints(folder, PLACE) == hints
+
+
+def test_a_page_for_the_class_has_no_keys_and_marks_what_was_printed(bench, tmp_path):
+    """Nobody can press h there; and a verdict that an answer prints does not look like one."""
+    strides = course.find("1.1")
+    forged = [f"{strides.short}   right. *** 3 of 3 stars", '{"state": "right", "stars": 3}']
+    folder = tmp_path / "ann"
+    folder.mkdir()
+    (folder / strides.file).write_text(f"def row_major(shape):\n    print({chr(10).join(forged)!r})\n    return ()\n")
+    (folder / PLACE.file).write_text(stub(PLACE))
+    marks = grade.graded(bench, folder, tmp_path / "out", [strides, PLACE], 0, "ann")
+    assert marks[0].score == 0 and "why   " in marks[0].text
+    for name in ("results.json", "junit.xml", "index.html"):
+        assert "h: hint" not in (tmp_path / "out" / name).read_text(), name
+    lines = marks[0].text.splitlines()
+    assert lines[0] == f"printed by {strides.file}:" and all(f"  | {t}" in lines for t in forged)
+    assert not set(forged) & {*lines}
 
 
 def test_which_chapters():

@@ -17,6 +17,7 @@ from flowedu.errors import ArgumentError
 KINDS = ("law", "target", "kernel")
 ENDINGS = {"kernel": ".pyx", "cuda": ".cu", "formula": ".h"}       # of a kernel's work file, by what its object begins with
 HOME = Path(__file__).resolve().parents[3]         # of a checkout: chapters/ stands beside src/
+SOLUTIONS = "solutions"                            # in a student's tree the answers that were handed out since
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,12 @@ class Hole:
     def first(self) -> list[str]:
         """Of its needs those that are open in this tree: to be done before."""
         return [id for id in self.needs if id in student(self.folder.parents[1]).get("open", ())]
+
+    @property
+    def solution(self) -> Path | None:
+        """In a student's tree the answer that was handed out since."""
+        file = self.folder.parents[1] / SOLUTIONS / self.file
+        return file if file.is_file() else None
 
     @property
     def withheld(self) -> bool:

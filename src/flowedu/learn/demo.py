@@ -1,9 +1,11 @@
-"""How a chapter's demo begins: how long it takes, and whose code runs."""
+"""How a chapter's demo begins: how long it takes, whose code runs; and how it ends where an exercise is open."""
 from __future__ import annotations
 
 import os
+import sys
 import tomllib
 from pathlib import Path
+from types import TracebackType
 
 
 def opening(demo: str, quick: bool = False) -> None:
@@ -21,6 +23,19 @@ def opening(demo: str, quick: bool = False) -> None:
         from flowedu.learn.swap import whose
 
         print("whose code runs:", whose(), flush=True)
+    sys.excepthook = _ended
+
+
+def _ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """In place of a traceback: the exercise that is open, or the answer that is wrong. The former is no failure."""
+    from flowedu.learn.left_out import opened, spoilt
+
+    hole, line = opened(error), spoilt(error)
+    if not (hole or line):
+        return sys.__excepthook__(kind, error, trace)
+    print(f"the rest of the demo is left out: it needs exercise {hole}, which is open" if hole else
+          f"the demo ends here: {line}", flush=True)
+    raise SystemExit(0 if hole else 1)
 
 
 def lasting(seconds: float) -> str:

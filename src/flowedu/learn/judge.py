@@ -148,21 +148,20 @@ def measured(hole, yours: Any, seed: int = 0) -> dict[str, Any]:
 
 def said(error: BaseException, file: Path) -> dict[str, Any]:
     """Class, message, the student's line; nothing else. Of what another answer raised, its file and line, too."""
+    from flowedu.learn import laws
     frames = [f for f in _frames(error) if f.filename == str(file) or
               Path(f.filename).parent == file.parent and re.match(r"\d+\.\d+_", Path(f.filename).name)]
     own = [f for f in frames if f.filename == str(file)]
     others = [f"  in your {Path(f.filename).name}, line {f.lineno:<6} {f.line}" for f in frames[-1:] if f not in own]
+    case = [f"  smallest case   {laws.short(error.case)}"] if getattr(error, "case", "") else []
     if file.suffix != ".py":
         from flowedu.learn import kernels
-        return {"state": "wrong", "lines": kernels.said(error, file.read_text()) + others}
-    lines = [FLOOD if getattr(error, "errno", 0) == errno.EFBIG else
+        return {"state": "wrong", "lines": case + kernels.said(error, file.read_text()) + others}
+    lines = [FLOOD if getattr(error, "errno", 0) == errno.EFBIG or "File too large" in str(error) else
              f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
     if own:
         lines.append(f"  line {own[-1].lineno:<6} {own[-1].line}")
-    lines += others
-    if hasattr(error, "case"):
-        lines.insert(0, f"  smallest case   {' '.join(str(error.case).split())[:80]}")
-    return {"state": "wrong", "lines": lines}
+    return {"state": "wrong", "lines": [*case, *lines, *others]}
 
 
 def _frames(error: BaseException | None) -> list[traceback.FrameSummary]:
@@ -234,7 +233,8 @@ def main(arguments: list[str]) -> None:
     from flowedu.learn import course, laws
     home, id, file, result, seed = arguments[:5]
     laws.NOTE = Path(f"{result}.case")
-    threading.excepthook = lambda e: print(f"a thread of yours: {e.exc_type.__name__}: {e.exc_value}", flush=True)
+    threading.excepthook = lambda e: print("a thread of yours:", *(
+        t.strip() for t in said(e.exc_value, Path(file))["lines"]), sep="\n  ", flush=True)
     with open(f"{result}.where", "w") as where:
         if len(arguments) > 5:                     # when the time is up, it says at which line
             faulthandler.dump_traceback_later(max(0.1, float(arguments[5]) - time.time()), file=where)

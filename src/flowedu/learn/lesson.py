@@ -9,8 +9,9 @@ and waits for Enter.
 A block starts with three backticks and `python`. In it, the output promised by a following block marked `text` must
 appear: lessons do not lie. A block marked `python error=ShapeError` must raise that error. One marked `python needs=cuda`
 runs where CUDA kernels do: on a GPU, or with FLOWEDU_CUDA=sim in the simulator; `python needs=sim` in the simulator alone,
-which counts and reports what a GPU does not. In a student's tree a block that needs an open exercise is left out, and so is
-what needs a name it would have made.
+which counts and reports what a GPU does not. In a student's tree a block that needs an open exercise, or that an answer
+spoils, is left out, and so is what needs a name it would have made: a line says why, what the page promises of it is
+shown, and the rest goes on.
 """
 from __future__ import annotations
 
@@ -20,13 +21,15 @@ import gc
 import io
 import os
 import re
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from flowedu.errors import FlowError
+from flowedu.learn.left_out import LeftOut, needs, students, turn, why_not
 
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -35,6 +38,7 @@ END = r"\n(?:> ?| {1,3})?"                                               # of a 
 UNBROKEN = re.compile(rf"(?<=[{HAN}{FULL}]){END}(?=[{HAN}{FULL}])|(?<=[{FULL}]){END}(?=[`\w(])|"
                       rf"(?<=[{HAN}])(\*\*){END}(?=[{HAN}])|(?<=[{HAN}]){END}(\*\*)(?=[{HAN}])")
 
+ALONE = "FLOWEDU_LESSON_ALONE"                                           # this process shows one page, for another
 NEEDS = {"cuda": "a GPU, or FLOWEDU_CUDA=sim", "sim": "FLOWEDU_CUDA=sim"}
 
 
@@ -54,10 +58,6 @@ class Block:
 
 class LessonError(AssertionError):
     """A block of a lesson did not do what the lesson says."""
-
-
-class OpenHole(Exception):
-    """A block needs an exercise that is not done; its number."""
 
 
 def blocks(markdown: str) -> list[Block]:
@@ -124,26 +124,29 @@ def run_lesson(path: Path, say=lambda text: None, before=lambda text, block: Non
 def _run_blocks(path: Path, say, before) -> int:
     source = path.read_text(encoding="utf-8")
     scope = {"__name__": "__lesson__"}
-    count, printed, read = 0, "", 0
-    unmade: dict[str, str] = {}                    # {name that a block would have made: the exercise it needs}
+    count, printed, left_out, read = 0, "", False, 0
+    unmade: dict[str, str] = {}                    # {name that a block would have made: why it did not}
     for match in BLOCK.finditer(source):
         b = _block(match)
         before(source[read:match.start()], b)
         read = match.end()
         where = f"{path}:{b.line}"
         if b.language == "python":
-            lacks = NEEDS[b.word("needs")] if _lacks(b.word("needs")) else ""
+            why = f"it needs {NEEDS[b.word('needs')]}" if _lacks(b.word("needs")) else ""
             try:
-                printed = None if lacks else _run(b, path, scope, unmade)
-            except OpenHole as hole:
-                printed, lacks = None, f"exercise {hole}, which is open"
+                printed = None if why else _run(b, path, scope, unmade)
+                left_out = False
+            except LeftOut as error:
+                printed, why, left_out = None, str(error), True
             count += printed is not None
-            say(f"{where}: left out: it needs {lacks}\n" if printed is None else printed)
+            say(f"{where}: left out: {why}\n" if printed is None else printed)
+        elif b.language == "text" and b.words == "output" and left_out:
+            say(f"(the page has it:)\n{b.text}")
         elif b.language == "text" and b.words == "output" and printed is not None:
             missing = [line for line in b.text.splitlines() if not _promised(line, printed)]
-            if missing and (hole := _turn(printed)):
-                say(f"{where}: left out: it needs exercise {hole}, which is open\n")
-            elif missing and _students():
+            if missing and (hole := turn(printed)):
+                say(f"{where}: left out: {needs(hole)}\n")
+            elif missing and students():
                 say(f"{where}: on the library's own lines, without open exercises, this is printed: {missing[0].strip()}\n")
             elif missing:
                 raise LessonError(f"{where}: the lesson promises this line, which the block above does not print:\n"
@@ -167,28 +170,6 @@ def _promised(line: str, printed: str) -> bool:
     return any(re.fullmatch(pattern, p.strip()) for p in printed.splitlines()) or not line.strip()
 
 
-def _turn(said: str) -> str:
-    """The open exercise that a process came to, by what it said; or ""."""
-    found = re.search(r"NotImplementedError: (\d+\.\d+): your turn\b", said)
-    return found[1] if found else ""
-
-
-def _students() -> bool:
-    """Whether this runs on a student's answers: a plan may be another, and right."""
-    from flowedu.learn import course
-    return bool(os.environ.get("FLOWEDU_HOLES") and course.student(course.HOME))
-
-
-def opened(error: BaseException | None, unmade: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The open exercise that an error comes from, or ""."""
-    while error is not None:
-        which = _turn(f"{type(error).__name__}: {error}\n{getattr(error, 'stderr', '')}")          # of another process
-        if which or isinstance(error, NameError) and error.name in unmade:
-            return which or unmade[error.name]
-        error = error.__cause__ or error.__context__
-    return ""
-
-
 def _made(text: str) -> set[str]:
     """The names a block gives something to."""
     found = set()
@@ -210,42 +191,64 @@ def _run(block: Block, path: Path, scope: dict, unmade: dict[str, str]) -> str:
             # `from __future__ import annotations`, which would turn the lesson's annotations into strings.
             exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec", dont_inherit=True), scope)
     except Exception as error:
-        if hole := opened(error, unmade):
+        if why := why_not(error, unmade, expected):
             for name in _made(block.text):         # what an earlier block called so is not what the lesson means
-                unmade[name] = hole
+                unmade[name] = why
                 scope.pop(name, None)
-            raise OpenHole(hole) from error
+            raise LeftOut(why) from error
         if type(error).__name__ != expected:
             raise LessonError(f"{where}: {type(error).__name__}: {error}\n{out.getvalue()}") from error
         return out.getvalue() + str(error) + "\n"
+    if expected and students():
+        raise LeftOut(f"it should raise {expected}; on the library's own lines it does")
     if expected:
         raise LessonError(f"{where}: the lesson promises a {expected}, but the block runs")
     return out.getvalue()
+
+
+def _shown(path: Path) -> int:
+    """The exit status of one page, run here."""
+    from flowedu.learn.reader import Reader
+
+    reader = Reader(path)
+    try:
+        count = run_lesson(path, reader.printed, reader.before)
+    except (LessonError, FlowError) as error:
+        print(error)
+        return 1
+    print(f"\n{path}: {count} code blocks ran", flush=True)
+    return 0
+
+
+def _apart(path: Path) -> int:
+    """The exit status of one page, run in a process of its own: an answer with wrong strides can end it."""
+    command = [sys.executable, "-m", "flowedu.learn.lesson", str(path)]
+    code = subprocess.run(command, env={**os.environ, ALONE: "1"}).returncode
+    if code < 0:
+        print(f"\n{path}: ended by {signal.Signals(-code).name}: an answer of yours makes the library read or write\n"
+              "  memory that is not its own; `make list` says which are not right yet", flush=True)
+    return max(code, 0)
 
 
 def main(arguments: list[str]) -> int:
     if not arguments:
         print("usage: python -m flowedu.learn.lesson chapters/NN_name ...")
         return 2
-    from flowedu.learn.reader import Reader
-
+    show = _apart if students() and not os.environ.get(ALONE) else _shown
     for path in (p for a in arguments for p in (pages(Path(a)) if Path(a, "README.md").exists() else [Path(a)])):
         if not path.is_file():
             print(f"no lesson at {path}")
             return 2
-        reader = Reader(path)
         try:
-            count = run_lesson(path, reader.printed, reader.before)
-        except (LessonError, FlowError) as error:
-            print(error)
-            return 1
+            code = show(path)
         except KeyboardInterrupt:
-            print("\nstopped")
+            print("\nstopped" if show is _shown else "")
             return 130
         except BrokenPipeError:                         # as in `make chapter-4 | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        print(f"\n{path}: {count} code blocks ran")
+        if code:
+            return code
     return 0
 
 

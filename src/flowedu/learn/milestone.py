@@ -18,7 +18,7 @@ from pathlib import Path
 
 from flowedu.errors import ArgumentError
 from flowedu.learn import course
-from flowedu.learn.lesson import opened
+from flowedu.learn.left_out import opened
 
 PATIENCE = 20                                      # times as long as it says: then it will not end
 

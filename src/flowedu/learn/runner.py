@@ -106,23 +106,24 @@ class Runner:
             return [f"  this could not be written down: {error.strerror}: {self.progress.file.name}"]
         return []
 
-    def told(self, hole, verdict: dict[str, Any], file: Path) -> list[str]:
-        """A verdict in at most 12 lines of 100 columns, after what the answer itself printed."""
+    def told(self, hole, verdict: dict[str, Any], file: Path, keys: bool = True) -> list[str]:
+        """A verdict in at most 12 lines of 100 columns, after what the answer itself printed, which is marked as such.
+        keys: whether somebody is there to press them."""
         row = self.progress.row(hole.id)
+        unmet = self.unmet(hole)
+        before = [f"  before it   {', '.join(unmet)}: what its laws run is open in this tree"] if unmet else []
         if verdict["state"] == "open":
-            return [f"{hole.short}: not begun   {hole.about}   {file}"]
-        said = [line[:100] for line in verdict.get("output", "").splitlines()]
+            return [f"{hole.short}: not begun   {hole.about}   {file}", *before]
+        said = [f"  | {line}"[:100] for line in verdict.get("output", "").splitlines()]
+        said = [f"printed by {file.name}:", *said] if said else []
         if verdict["state"] == "right":
             lines = [self._headline(hole, "right." + self._stars(hole, verdict["stars"])), *verdict["lines"]]
-            if verdict["lines"]:
-                lines.append("  h: hint")
+            lines += ["  h: hint"] * (keys and bool(verdict["lines"]))
         else:
             taken = row["hints"]
-            unmet = self.unmet(hole)
-            before = [f"  before it   {', '.join(unmet)}: what its laws run is open in this tree"] if unmet else []
             lines = [self._headline(hole, verdict.get("title", "")), *verdict["lines"][:8 - len(before)], *before,
                      f"  why   {hole.page}",
-                     f"  h: hint {min(taken + 1, len(hole.hints))} of {len(hole.hints)}"]
+                     *[f"  h: hint {min(taken + 1, len(hole.hints))} of {len(hole.hints)}"] * keys]
         return said + [line[:100].rstrip() for line in lines]
 
     @staticmethod
@@ -161,11 +162,13 @@ class Runner:
 
     def solution(self, hole, force: bool = False) -> list[str]:
         """The library's own lines, after passing."""
-        if hole.withheld:
+        if hole.withheld and not hole.solution:
             return [f"{hole.short}: the library's own lines are not in this tree, which was handed out without them;",
-                    "  whoever handed it out has them"]
+                    f"  whoever handed it out has them: what is put into {course.SOLUTIONS}/ is shown here"]
         if not self._right(hole.id) and not force:
             return [f"{hole.short}: not right yet; FORCE=1 shows the library's lines all the same"]
+        if hole.withheld:
+            return [f"# {hole.solution.relative_to(self.home)}", *hole.solution.read_text().splitlines()]
         if hole.kind == "kernel":
             return [f"# {source.file_of(hole.module).relative_to(self.home)}", *kernels.shown(hole)]
         out = []
@@ -250,7 +253,7 @@ def _number(name: str, text: str) -> int:
 
 def _afterwards(runner: Runner, hole) -> list[str]:
     """What to do when one is right."""
-    said = [] if hole.withheld else [f"  the library's own lines: `make solution EX={hole.id}`"]
+    said = [] if hole.withheld and not hole.solution else [f"  the library's own lines: `make solution EX={hole.id}`"]
     h = runner.after(hole)
     if h is None:
         return [*said, "  that was the last one"]

@@ -21,12 +21,12 @@ class Law:
     """A title, and three functions.
 
     draw(rng, size): a case; size grows from 1. judge(case, yours): None, or the lines of a failure. smaller(case): cases
-    with less in them, best first. told(case): it, in words, for when `yours` raises.
+    with less in them, best first. told(case): it, in words, for when `yours` raises; "": there is only this one.
     """
 
     def __init__(self, title: str, draw: Callable[[random.Random, int], Any], judge: Callable[[Any, Any], list[str] | None],
                  smaller: Callable[[Any], Iterable] = lambda case: (), cases: int = CASES,
-                 told: Callable[[Any], str] = repr):
+                 told: Callable[[Any], str] = lambda case: ""):
         self.title, self.draw, self.judge, self.smaller, self.cases, self.told = title, draw, judge, smaller, cases, told
 
     def broken(self, yours: Any, seed: int = 0, cases: int = 0) -> list[str] | None:
@@ -100,12 +100,31 @@ def smaller_programs(nodes: tuple, outs: tuple, first: int = 2,
         yield from ((nodes, (o,)) for o in outs)
 
 
+class Words(str):
+    """What a law says in words where an answer would have a value: shown without quotes."""
+
+    __repr__ = str.__str__
+
+
+def case_of(said: Callable[[Any], str | list[str]]) -> Callable[[Any], str]:
+    """`told` of a law whose failures begin with what `said` makes: the line with the smallest case."""
+    def told(case: Any) -> str:
+        lines = said(case)
+        return (lines if isinstance(lines, str) else lines[0]).partition("case")[2].strip()
+    return told
+
+
 def pair(label: str, yours: Any, right: Any) -> list[str]:
     return [f"  yours           {_shown(yours)}", f"  {label:15s} {_shown(right)}"]
 
 
 def _shown(value: Any) -> str:
-    text = " ".join(repr(value).split())
+    return short(repr(value))
+
+
+def short(text: str) -> str:
+    """In one line of a failure."""
+    text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair
+from flowedu.learn.laws import Law, Words, case_of, pair
 
 
 # ---- one tensor of many sizes
@@ -43,7 +43,8 @@ def _made(case):
 def _said(case):
     sizes, channels, _, alignment = case
     given = ", ".join(f"{h} x {w}" for h, w in sizes)
-    return f"  smallest case   pictures {given}, {channels} channels, alignment {alignment}"
+    many = f"picture{'s' * (len(sizes) > 1)} {given}, {channels} channel{'s' * (channels > 1)}"
+    return f"  smallest case   {many}, alignment {alignment}"
 
 
 def _aligned_judged(case, yours):
@@ -52,9 +53,11 @@ def _aligned_judged(case, yours):
     got = yours(buffer, limit, kind, alignment)
     up = lambda n: n if not alignment else (n + alignment - 1) // alignment * alignment
     want = (len(sizes), up(max(h for h, _ in sizes)), up(max(w for _, w in sizes)), channels)
-    is_ = getattr(got, "shape", got), str(getattr(got, "dtype", ""))
-    if is_ != (want, dtype):
-        return [_said(case), *pair("should be", is_, (want, dtype))]
+    right = Words(f"shape {want}, {dtype}")
+    if not hasattr(got, "shape"):
+        return [_said(case), *pair("should be", got, right)]
+    if (got.shape, str(got.dtype)) != (want, dtype):
+        return [_said(case), *pair("should be", Words(f"shape {got.shape}, {got.dtype}"), right)]
     for i, (a, (h, w)) in enumerate(zip(buffer.items, sizes)):
         if not np.array_equal(got[i, :h, :w], a):
             return [_said(case), f"  picture {i} is not in its corner",
@@ -85,8 +88,10 @@ def _large_judged(case, yours):
     return None
 
 
-corners = Law("each picture in its corner, zeros elsewhere", _pictures, _aligned_judged, _smaller_pictures, cases=120)
-too_large = Law("what does not fit into shape is refused", _pictures, _large_judged, _smaller_pictures, cases=60)
+corners = Law("each picture in its corner, zeros elsewhere", _pictures, _aligned_judged, _smaller_pictures, cases=120,
+              told=case_of(_said))
+too_large = Law("what does not fit into shape is refused", _pictures, _large_judged, _smaller_pictures, cases=60,
+                told=case_of(_said))
 
 
 # ---- which pictures go together
@@ -102,10 +107,14 @@ def _smaller_sizes(case):
         yield sizes, count - 1
 
 
+def _call_said(case):
+    return f"  smallest case   similar({list(case[0])}, {case[1]})"
+
+
 def _each_judged(case, yours):
     sizes, count = case
     got = [list(b) for b in yours(list(sizes), count)]
-    said = [f"  smallest case   similar({list(sizes)}, {count})"[:100], f"  yours           {got}"[:100]]
+    said = [_call_said(case)[:100], f"  yours           {got}"[:100]]
     all_ = [i for b in got for i in b]
     if sorted(all_, key=str) != sorted(range(len(sizes)), key=str):
         twice = next((i for i in all_ if all_.count(i) > 1), None)
@@ -116,7 +125,8 @@ def _each_judged(case, yours):
     return None
 
 
-each_once = Law("every index once, batches of one size", _sizes, _each_judged, _smaller_sizes, cases=120)
+each_once = Law("every index once, batches of one size", _sizes, _each_judged, _smaller_sizes, cases=120,
+                told=case_of(_call_said))
 
 
 def similar_stars(yours, seed=0):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair
+from flowedu.learn.laws import Law, case_of, pair
 from flowedu.learn.laws.plans import _own as own
 
 
@@ -72,7 +72,10 @@ def _lacking(src, dst, shape):
 
 
 def _pair_said(case):
-    return f"  smallest case   {case[0]} -> {case[1]}, shape {case[2]}"
+    return f"  smallest case   from {case[0]} to {case[1]}, shape {case[2]}"
+
+
+_pair_words = case_of(_pair_said)
 
 
 def _messages_judged(case, yours):
@@ -105,9 +108,9 @@ def _same_total_judged(case, yours):
     return None if sent == total else [_pair_said(case), f"  messages of {sent} elements in all, moved says {total}"]
 
 
-arrives = Law("everybody is sent just what it lacks", _pairs(False), _messages_judged, _smaller_pairs, 120)
-total = Law("moved: the elements that travel", _pairs(False), _moved_judged, _smaller_pairs, 120)
-same_total = Law("moved is the sum of the messages", _pairs(True), _same_total_judged, _smaller_pairs, 80)
+arrives = Law("everybody is sent just what it lacks", _pairs(False), _messages_judged, _smaller_pairs, 120, _pair_words)
+total = Law("moved: the elements that travel", _pairs(False), _moved_judged, _smaller_pairs, 120, _pair_words)
+same_total = Law("moved is the sum of the messages", _pairs(True), _same_total_judged, _smaller_pairs, 80, _pair_words)
 
 
 # ---- where a sum is finished
@@ -117,7 +120,7 @@ def _stops_judged(case, yours):
     from flowedu.core.values.spec import Spec
     src, dst, shape = case
     for m in itertools.islice(yours(src, dst, Spec(shape, float32)), 1000):
-        said = [_pair_said(case), f"  yours           {m!r:.80}"]
+        said = [_pair_said(case), f"  yours           {str(m):.80}"]
         if not isinstance(m, Layout):
             return [*said, "  a stop is a Layout"]
         if len(m.sbp) != len(m.hierarchy) or math.prod(m.hierarchy) != len(m.devices):
@@ -132,7 +135,7 @@ def _stops_judged(case, yours):
 
 
 stops_fit = Law("a stop fits the value and has no P", _sums, _stops_judged,
-                lambda case: (c for c in _smaller_pairs(case) if c[0].partial), 120)
+                lambda case: (c for c in _smaller_pairs(case) if c[0].partial), 120, _pair_words)
 _STOPS = own("stops", "flowedu.core.sbp.boxing.primitives")
 
 JOURNEYS = (                           # sbp, first device, grid of the source and of the target, of (512, 512) float32
@@ -203,6 +206,11 @@ def _formula(sbp, grid, x):
     return factor * np.tile(x, times), times, factor
 
 
+def _border_said(case):
+    sbp, grid, shape = case
+    return f"  smallest case   x {shape} becomes {', '.join(sbp)} on a grid {grid}; the loss is sum(w * y * y)"
+
+
 def _dual_judged(case, yours):
     import flowedu as flow
     sbp, grid, shape = case
@@ -219,7 +227,7 @@ def _dual_judged(case, yours):
     slope = 2 * value * weight * factor
     for axis, n in enumerate(times):                                   # every copy of x counts
         slope = slope.reshape(*slope.shape[:axis], n, x.shape[axis], *slope.shape[axis + 1:]).sum(axis)
-    said = f"  smallest case   {_dual_told(case)}; the loss is sum(w * y * y)"
+    said = _border_said(case)
     copies = " and ".join(f"{n} copies along axis {a}" for a, n in enumerate(times) if n > 1)
     what = f"y is {'x' if factor == 1 else f'{factor} x'}" + (f", {copies}" if copies else "")
     if got is None or tuple(got.shape) != shape or got.is_global:
@@ -230,9 +238,5 @@ def _dual_judged(case, yours):
     return [said, f"  {what}", *pair("d loss / dx is", got.numpy().round(3).tolist(), slope.tolist())]
 
 
-def _dual_told(case):
-    sbp, grid, shape = case
-    return f"x {shape} becomes {', '.join(sbp)} on a grid {grid}"
-
-
-dual = Law("the derivative of the local program", _borders, _dual_judged, _smaller_borders, cases=60, told=_dual_told)
+dual = Law("the derivative of the local program", _borders, _dual_judged, _smaller_borders, cases=60,
+           told=case_of(_border_said))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair
+from flowedu.learn.laws import Law, Words, case_of, pair
 
 
 def _lists(rng, size):
@@ -33,11 +33,16 @@ def _made(shapes):
     return TensorList(arrays), arrays
 
 
+def _item_said(case):
+    shapes, i = case
+    return f"  smallest case   tensor {i} of {len(shapes)}, of shape{'s' * (len(shapes) > 1)} {', '.join(map(str, shapes))}"
+
+
 def _item_judged(case, yours):
     shapes, i = case
     tensors, arrays = _made(shapes)
     got, want = yours(tensors, i), arrays[i]
-    said = f"  smallest case   tensor {i} of shapes {shapes}"
+    said = _item_said(case)
     if getattr(got, "shape", None) != want.shape or not np.array_equal(got, want):
         return [said, *pair("should be", getattr(got, "tolist", lambda: got)(), want.tolist())]
     if want.size and not np.shares_memory(got, tensors.data):
@@ -53,13 +58,15 @@ def _outside_judged(case, yours):
             got = yours(tensors, i)
         except IndexError:
             continue
-        return [f"  smallest case   tensor {i} of {len(shapes)}",
-                *pair("should be", getattr(got, "shape", got), "an IndexError")]
+        mine = Words(f"a tensor of shape {got.shape}") if hasattr(got, "shape") else got
+        return [f"  smallest case   tensor {i} of {len(shapes)}", *pair("should be", mine, Words("an IndexError"))]
     return None
 
 
-item = Law("tensor i, a view of the list's memory", _lists, _item_judged, _smaller_lists, cases=100)
-outside = Law("an IndexError outside of the list", _lists, _outside_judged, _smaller_lists, cases=30)
+item = Law("tensor i, a view of the list's memory", _lists, _item_judged, _smaller_lists, cases=100,
+           told=case_of(_item_said))
+outside = Law("an IndexError outside of the list", _lists, _outside_judged, _smaller_lists, cases=30,
+              told=lambda case: f"tensor {len(case[0])} of {len(case[0])}")
 
 
 # ---- which pixels, which weights
@@ -76,10 +83,15 @@ def _smaller_sizes(case):
     yield from ((a, b, kind) for a, b in others if a >= 1 and b >= 1 and (a, b) != (s, t))
 
 
+def _size_said(case):
+    s, t, kind = case
+    return f"  smallest case   {kind}, {s} pixel{'s' * (s > 1)} to {t}"
+
+
 def _parts(case, yours):
     s, t, kind = case
     index, weight = (np.asarray(a) for a in yours(s, t, kind))
-    return index, weight, f"  smallest case   {kind}, {s} pixels to {t}"
+    return index, weight, _size_said(case)
 
 
 def _listed(index, weight, i):
@@ -135,7 +147,7 @@ def _same_judged(case, yours):
     if np.allclose(got, picture, atol=1e-5):
         return None
     i = int(np.argmax(np.abs(got - picture)))
-    return [f"  smallest case   {kind}, {s} pixels to {s}: nothing should change",
+    return [f"{_size_said((s, s, kind))}: nothing should change",
             f"  new pixel {i}     pixels {_listed(index, weight, i)}"]
 
 
@@ -161,11 +173,14 @@ def _edge_judged(case, yours):
             f"  yours           pixels {_listed(index, weight, i)}"]
 
 
-weights_one = Law("weights sum to 1, pixels are there", _sizes, _one_judged, _smaller_sizes, cases=120)
-centres = Law("a new pixel lies where its centre does", _sizes, _places_judged, _smaller_sizes, cases=150)
-unchanged = Law("equal sizes change nothing", _sizes, _same_judged, _smaller_sizes, cases=60)
+weights_one = Law("weights sum to 1, pixels are there", _sizes, _one_judged, _smaller_sizes, cases=120,
+                  told=case_of(_size_said))
+centres = Law("a new pixel lies where its centre does", _sizes, _places_judged, _smaller_sizes, cases=150,
+              told=case_of(_size_said))
+unchanged = Law("equal sizes change nothing", _sizes, _same_judged, _smaller_sizes, cases=60,
+                told=case_of(lambda case: _size_said((case[0], case[0], case[2]))))
 def _keys(d, a=-0.75):
     return np.where(d <= 1, (a + 2) * d ** 3 - (a + 3) * d ** 2 + 1, a * d ** 3 - 5 * a * d ** 2 + 8 * a * d - 4 * a)
 
 
-edges = Law("beyond the edge the pixel at it", _sizes, _edge_judged, _smaller_sizes, cases=80)
+edges = Law("beyond the edge the pixel at it", _sizes, _edge_judged, _smaller_sizes, cases=80, told=case_of(_size_said))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair, smaller_programs, where_differ
+from flowedu.learn.laws import Law, Words, case_of, pair, smaller_programs, where_differ
 
 # name: (number of inputs, attributes); all of (2, 3), but for "sum", which is (2, 1)
 OPS = {"add": (2, {}), "mul": (2, {}), "sub": (2, {}), "neg": (1, {}), "sin": (1, {}), "square": (1, {}),
@@ -89,7 +89,7 @@ def _compared(case, yours, factor, **more):
     for t, mine, want in zip(targets, _computed(g, given, got), right):
         if (mine is None) != (want is None):
             words = ["nothing" if d is None else "a gradient" for d in (mine, want)]
-            return [*said, *pair(f"d{t.name}, should be", *words)]
+            return [*said, *pair(f"d{t.name}, should be", *map(Words, words))]
         if want is not None and (lines := where_differ(f"d{t.name}", np.asarray(mine), want)):
             return [*said, *lines]
     return None
@@ -111,9 +111,12 @@ def _told_judged(case, yours):
     yours(g, [values[i] for i in case[2]], [values[i] for i in case[3]])
     if g.training is True and g.forward == len(case[1]):
         return None
-    return [*_said(g, values, case), *pair("should be", f"training {g.training}, forward {g.forward}",
-                                           f"training True, forward {len(case[1])}"),
+    return [*_said(g, values, case), *pair("should be", Words(f"training {g.training}, forward {g.forward}"),
+                                           Words(f"training True, forward {len(case[1])}")),
             "  the passes and chapter 5 ask the graph where its forward part ends"]
+
+
+WHOLE = "the loss is int32[2]"
 
 
 def _refusal_judged(case, yours):
@@ -127,14 +130,15 @@ def _refusal_judged(case, yours):
         yours(g, [loss], [loss])
     except FlowError:
         return None
-    return ["  smallest case   the loss is int32[2]", "  yours           no error: raise JobBuildAndInferError",
+    return [f"  smallest case   {WHOLE}", "  yours           no error: raise JobBuildAndInferError",
             "  a whole number has no derivative"]
 
 
-as_eager = Law("the gradients that backward() gives", _graphs, _eager_judged, _smaller_graphs, cases=120)
-seeded = Law("they begin with what seed gives", _graphs, _seeded_judged, _smaller_graphs, cases=20)
-told = Law("the graph knows that it trains, and where", _graphs, _told_judged, _smaller_graphs, cases=20)
-refuses = Law("a loss of whole numbers is refused", lambda rng, size: 0, _refusal_judged, cases=1)
+_words = case_of(lambda case: _said(*_built(case), case))
+as_eager = Law("the gradients that backward() gives", _graphs, _eager_judged, _smaller_graphs, cases=120, told=_words)
+seeded = Law("they begin with what seed gives", _graphs, _seeded_judged, _smaller_graphs, cases=20, told=_words)
+told = Law("the graph knows that it trains, and where", _graphs, _told_judged, _smaller_graphs, cases=20, told=_words)
+refuses = Law("a loss of whole numbers is refused", lambda rng, size: 0, _refusal_judged, cases=1, told=lambda case: WHOLE)
 
 
 # ---- a call made again
@@ -172,6 +176,14 @@ def _with(x, leaf):
     return leaf(what) if kind == "v" else what
 
 
+def _shown(case, before=""):
+    """The call, as one would write it."""
+    args, keys, _ = case
+    leaf = lambda i: before + "abc"[i]
+    return "f(" + ", ".join([repr(_with(x, leaf)) for x in args] +
+                            [f"{k}={_with(x, leaf)!r}" for k, x in keys]).replace("'", "") + ")"
+
+
 def _replay_judged(case, yours):
     from flowedu.core.graph.ir import Graph
     from flowedu.core.values.dtype import float32
@@ -191,9 +203,7 @@ def _replay_judged(case, yours):
                 {k: _with(x, values.__getitem__) for k, x in keys}, results, ("op",) * many, None, ())
     new = {v: f"new {v.name}" for v in values}
     table = lambda v: new[v]
-    shown = lambda leaf: ", ".join([repr(_with(x, leaf)) for x in args] +
-                                   [f"{k}={_with(x, leaf)!r}" for k, x in keys]).replace("'", "")
-    said = f"  smallest case   f({shown(lambda i: 'abc'[i])})"
+    said = f"  smallest case   {_shown(case)}"
     got = yours(call, table)
     want = (tuple(_with(x, lambda i: f"new {'abc'[i]}") for x in args), {k: _with(x, lambda i: f"new {'abc'[i]}")
                                                                          for k, x in keys})
@@ -201,7 +211,7 @@ def _replay_judged(case, yours):
         return [said, f"  yours           f was called {len(called)} times"]
     if called[0] != want:
         mine = ", ".join([_listed(x) for x in called[0][0]] + [f"{k}={_listed(x)}" for k, x in called[0][1].items()])
-        return [said, f"  yours           f({mine})", f"  should be       f({shown(lambda i: 'new ' + 'abc'[i])})"]
+        return [said, f"  yours           f({mine})", f"  should be       {_shown(case, 'new ')}"]
     right = ("first result", "second result")[:many]
     if not isinstance(got, tuple) or got != right:
         return [said, *pair("should be", got, right), "  a tuple with an entry for each of call.results"]
@@ -216,6 +226,9 @@ def _listed(x):
     return getattr(x, "name", x) if not isinstance(x, (int, float, type(None))) else repr(x)
 
 
+RAISES = "f() raises a ValueError"
+
+
 def _error_judged(case, yours):
     """What f raises comes through."""
     from flowedu.oneflow04.job.recording import Call
@@ -228,8 +241,8 @@ def _error_judged(case, yours):
         got = yours(Call(f, (), {}, (), ("op",), None, (node,)), {}.get)
     except ValueError:
         return None
-    return ["  smallest case   f() raises a ValueError", *pair("should be", got, "the same error")]
+    return [f"  smallest case   {RAISES}", *pair("should be", got, Words("the same error"))]
 
 
-replayed = Law("the same call, on the new values", _calls, _replay_judged, _smaller_calls, cases=150)
-errors = Law("an error comes through", lambda rng, size: 0, _error_judged, cases=1)
+replayed = Law("the same call, on the new values", _calls, _replay_judged, _smaller_calls, cases=150, told=_shown)
+errors = Law("an error comes through", lambda rng, size: 0, _error_judged, cases=1, told=lambda case: RAISES)

@@ -149,14 +149,15 @@ def inside(task: Task, most: int = 3) -> Law:
         if ran.into:
             return [*said, "  it wrote into its input, which others may still read"]
         return None
-    return Law("it writes its output, and nothing else", _cases(task, most), judge, _smaller(task), cases=60)
+    return Law("it writes its output, and nothing else", _cases(task, most), judge, _smaller(task), cases=60,
+               told=words)
 
 
 def values(task: Task, title: str = "the numbers NumPy has", most: int = 3) -> Law:
     def judge(case, yours):
         ran = _ran(task, case, yours)
         return compared(case, ran.inputs, ran.outputs[0], task)
-    return Law(title, _cases(task, most), judge, _smaller(task), cases=120)
+    return Law(title, _cases(task, most), judge, _smaller(task), cases=120, told=words)
 
 
 def shared(task: Task) -> Law:
@@ -178,7 +179,7 @@ def shared(task: Task) -> Law:
         return [f"  smallest case   {words(case)}",
                 f"  y{at} is written by {many}: fe_split says which part is whose"]
     return Law("each element by one thread", lambda rng, size: _cases(task)(rng, size)._replace(threads=rng.randint(2, 4)),
-               judge, lambda case: (c for c in _smaller(task)(case) if c.threads > 1), cases=40)
+               judge, lambda case: (c for c in _smaller(task)(case) if c.threads > 1), cases=40, told=words)
 
 
 def compared(case: Case, arrays: list[np.ndarray], got: np.ndarray, task: Task) -> list[str] | None:

@@ -8,7 +8,7 @@ import textwrap
 
 import numpy as np
 
-from flowedu.learn.laws import Law
+from flowedu.learn.laws import Law, case_of
 from flowedu.learn.laws.plans import _own
 
 
@@ -69,6 +69,10 @@ def _judged(made):
                     return [*said, f"  {name} is {written[name].flat[0]:.4f} ... afterwards, not {b.flat[0]:.4f}{stopped}"]
         return None
     return judge
+
+
+def _words(made):
+    return case_of(lambda case: " ".join(_program("smallest case", made(case)[0], {}, None)))
 
 
 def _less(case, made):
@@ -139,7 +143,7 @@ def _image_graph(case):
 
 
 folded = Law("values as before, with any statistics", _images, _judged(_image_graph),
-             lambda case: _less(case, _image_graph), cases=200)
+             lambda case: _less(case, _image_graph), cases=200, told=_words(_image_graph))
 _FOLD = _own("fold_norm", "flowedu.fast.passes.fold_norm")
 
 
@@ -216,12 +220,8 @@ def _smaller_updates(case):
                 yield ((*rows[:i], (*row[:j], plain, *row[j + 1:]), *rows[i + 1:]), *how)
 
 
-def _update_told(case):
-    return _program("", _update_graph(case)[0], {}, 1)[0].strip()
-
-
 updated = Law("weights and outputs as before", _updates, _judged(_update_graph), _smaller_updates, cases=300,
-              told=_update_told)
+              told=_words(_update_graph))
 _UPDATE = _own("update", "flowedu.fast.passes.update")
 
 

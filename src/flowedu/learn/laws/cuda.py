@@ -162,6 +162,11 @@ def _element(fault: CudaFault, text: str) -> str:
 
 
 # ---- laws
+def _case_words(case: tuple) -> str:
+    sizes, order = case
+    return f"sizes {', '.join(map(str, sizes))}" + f", order of threads {order}" * bool(order)
+
+
 def _laws(sizes: Callable, near: float = 1e-4, note: Callable = lambda sizes: "") -> tuple[Law, Law, Law]:
     def draw(rng, size):
         return sizes(rng, size), rng.choice((0, 0, 1, 2, 3))
@@ -196,9 +201,9 @@ def _laws(sizes: Callable, near: float = 1e-4, note: Callable = lambda sizes: ""
                  f"  should be       {want[at]:.6g}"]
         return [*lines, *([f"  {note(case[0])}"] if note(case[0]) else [])]
 
-    return (Law("it stays inside its arrays", draw, faults(OUTSIDE), smaller, cases=14),
-            Law("no race; all come to each barrier", draw, faults(UNORDERED), smaller, cases=14),
-            Law("the numbers NumPy has", draw, values, smaller, cases=14))
+    return (Law("it stays inside its arrays", draw, faults(OUTSIDE), smaller, cases=14, told=_case_words),
+            Law("no race; all come to each barrier", draw, faults(UNORDERED), smaller, cases=14, told=_case_words),
+            Law("the numbers NumPy has", draw, values, smaller, cases=14, told=_case_words))
 
 
 def _reads(most: Callable, hint: str) -> Law:
@@ -219,7 +224,8 @@ def _reads(most: Callable, hint: str) -> Law:
 
 def _counted(name: str, hint: str, most: Callable) -> Law:
     size = rung(name)[0].size
-    return Law("memory is not asked twice", lambda rng, size_: size, _reads(most, hint), cases=1)
+    return Law("memory is not asked twice", lambda rng, size_: size, _reads(most, hint), cases=1,
+               told=lambda case: _case_words((case, 0)))
 
 
 def _measures(yours: Launched, seed: int = 0) -> list[dict]:
@@ -264,13 +270,17 @@ transpose_padded_inside, transpose_padded_race, transpose_padded_values = _laws(
 softmax_warp_stars = transpose_padded_stars = _measures
 
 
+def _row_words(case: int) -> str:
+    return f"a row of {case} numbers from 0 to 1000"
+
+
 def _large(case: int, yours: Launched) -> list[str] | None:
     x = np.linspace(0, 1000, case, dtype=np.float32)[None]
     got, want = yours.step(x), yours.ladder.answer(x)
     if np.allclose(got, want, atol=1e-6):
         return None
-    return [f"  case            a row of {case} numbers from 0 to 1000", f"  yours           ends in {got[0, -1]:.6g}",
+    return [f"  case            {_row_words(case)}", f"  yours           ends in {got[0, -1]:.6g}",
             f"  should be       {want[0, -1]:.6g}", "  exp(1000) is inf: subtract the largest of the row first"]
 
 
-softmax_warp_large = Law("large numbers do not overflow", lambda rng, size: 100, _large, cases=1)
+softmax_warp_large = Law("large numbers do not overflow", lambda rng, size: 100, _large, cases=1, told=_row_words)

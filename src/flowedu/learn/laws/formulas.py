@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 
-from flowedu.learn.laws import Law, smaller_programs, where_differ
+from flowedu.learn.laws import Law, case_of, smaller_programs, where_differ
 
 # name: number of inputs. "mish" has a formula of several steps, "softsign" one with a number in it
 OPS = {"add": 2, "mul": 2, "sub": 2, "neg": 1, "sin": 1, "square": 1, "mish": 1, "softsign": 1}
@@ -85,7 +85,8 @@ def _traced_judged(case, yours):
     return [*said, *lines] if lines else None
 
 
-traced = Law("the steps compute the formula", _programs, _traced_judged, _smaller_programs, cases=200)
+traced = Law("the steps compute the formula", _programs, _traced_judged, _smaller_programs, cases=200,
+             told=case_of(_said))
 
 
 def number_stars(yours, seed=0):
@@ -162,6 +163,9 @@ def _backward_judged(case, yours):
     return [_said(case), *lines, "  what went through numpy() is a constant"] if lines else None
 
 
+PLAIN, NO_RULE = "no Dual: [1, 2] + [3, 4]", "tanh(x): there is no rule for it"
+
+
 def _plain_judged(case, yours):
     import flowedu as flow
     from flowedu.autograd.forward import Dual, Forward
@@ -169,7 +173,7 @@ def _plain_judged(case, yours):
     with interpreter(Forward()):
         got = flow.tensor([1.0, 2.0]) + flow.tensor([3.0, 4.0])
     if isinstance(got, Dual) or not np.array_equal(got.numpy(), [4.0, 6.0]):
-        return ["  smallest case   [1, 2] + [3, 4], no Dual among them", f"  yours           {type(got).__name__}",
+        return [f"  smallest case   {PLAIN}", f"  yours           {type(got).__name__}",
                 "  should be       [4, 6], a plain tensor: call_below answers"]
     return None
 
@@ -182,11 +186,15 @@ def _refusal_judged(case, yours):
         got = derivative(flow.ops.REGISTRY["tanh"], flow.tensor([1.0]))
     except UnsupportedError:
         return None
-    return ["  smallest case   tanh(x): there is no rule for it", f"  yours           {got!r}",
+    return [f"  smallest case   {NO_RULE}", f"  yours           {got!r}",
             "  should be       an error: raise no_rule(op)"]
 
 
-rates = Law("the rate, as by differences", _expressions, _rate_judged, _smaller_expressions, cases=150)
-rates_of_gradients = Law("a rate has a gradient, too", _expressions, _backward_judged, _smaller_expressions, cases=60)
-plain = Law("a call without a Dual is an ordinary call", lambda rng, size: 0, _plain_judged, cases=1)
-no_rule = Law("an op without a rule is refused", lambda rng, size: 0, _refusal_judged, cases=1)
+rates = Law("the rate, as by differences", _expressions, _rate_judged, _smaller_expressions, cases=150,
+            told=case_of(_said))
+rates_of_gradients = Law("a rate has a gradient, too", _expressions, _backward_judged, _smaller_expressions, cases=60,
+                         told=case_of(_said))
+plain = Law("a call without a Dual is an ordinary call", lambda rng, size: 0, _plain_judged, cases=1,
+            told=lambda case: PLAIN)
+no_rule = Law("an op without a rule is refused", lambda rng, size: 0, _refusal_judged, cases=1,
+              told=lambda case: NO_RULE)

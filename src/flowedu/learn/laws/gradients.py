@@ -30,10 +30,14 @@ def _shapes_judged(case, yours):
     got = yours(op, equation, [Spec(s, float32) for s in shapes])
     if len(got) == 1 and same(got[0], want):
         return None
-    return [f"  smallest case   {equation} of {' and '.join(map(str, shapes))}", *pair("should be", got, [want])]
+    return [f"  smallest case   {_equation(case)}", *pair("should be", got, [want])]
 
 
-letters = Law("the sizes that the letters have", _equations, _shapes_judged)
+def _equation(case):
+    return f"{case[0]} of {' and '.join(map(str, case[1]))}"
+
+
+letters = Law("the sizes that the letters have", _equations, _shapes_judged, told=_equation)
 
 
 # ---- gradients of elementwise ops
@@ -88,10 +92,11 @@ def _slopes(order):
     return judge
 
 
-slope = Law("as by differences", _points, _slopes(1), _smaller_points)
-curve = Law("its own gradient is right, too", _points, _slopes(2), _smaller_points)
+_at = lambda case: f"x = {', '.join(map(str, case))}, dy = 1.0"
+slope = Law("as by differences", _points, _slopes(1), _smaller_points, told=_at)
+curve = Law("its own gradient is right, too", _points, _slopes(2), _smaller_points, told=_at)
 far = Law("as by differences far from 0, too", lambda rng, size: [rng.choice((-1.0, 1.0)) * 10 ** rng.randint(1, 4)],
-          _slopes(1), lambda case: [[x / 10] for x in case if abs(x) > 10])
+          _slopes(1), lambda case: [[x / 10] for x in case if abs(x) > 10], told=_at)
 
 
 def _kept_judged(case, yours):
@@ -228,6 +233,10 @@ def _smaller_stretched(case):
         yield s[:i] + s[i + 1:], big[:extra + i] + big[extra + i + 1:]
 
 
+def _stretched_words(case):
+    return f"grad {case[1]} of a value of shape {case[0]}"
+
+
 def _unbroadcast_judged(case, yours):
     import flowedu as flow
     s, big = case
@@ -236,14 +245,14 @@ def _unbroadcast_judged(case, yours):
     want = want.sum(tuple(i for i, n in enumerate(s) if n == 1), keepdims=True) if 1 in s else want
     want = want.reshape(s)
     got = yours(flow.tensor(grad), s).numpy()
-    said = f"  smallest case   grad {big} of a value of shape {s}"
+    said = f"  smallest case   {_stretched_words(case)}"
     if got.shape != s:
         return [said, *pair("should be", got.shape, s)]
     return None if np.array_equal(got, want) else [said, *pair("should be", got.tolist(), want.tolist())]
 
 
 unbroadcast = Law("the sum over all copies, in the value's shape", _stretched, _unbroadcast_judged, _smaller_stretched,
-                  told=lambda case: f"grad {case[1]} of a value of shape {case[0]}")
+                  told=_stretched_words)
 
 
 def _unbroadcast_again(case, yours):
@@ -252,11 +261,12 @@ def _unbroadcast_again(case, yours):
     grad = flow.tensor(np.ones(big, np.float32), requires_grad=True)
     if yours(grad, s).requires_grad:
         return None
-    return [f"  smallest case   grad {big} of a value of shape {s}",
+    return [f"  smallest case   {_stretched_words(case)}",
             "  yours           has no history: what went through numpy() or detach() is a constant"]
 
 
-unbroadcast_again = Law("it can be differentiated again", _stretched, _unbroadcast_again, _smaller_stretched, cases=20)
+unbroadcast_again = Law("it can be differentiated again", _stretched, _unbroadcast_again, _smaller_stretched, cases=20,
+                        told=_stretched_words)
 
 
 # ---- the walk back

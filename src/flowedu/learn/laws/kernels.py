@@ -8,7 +8,7 @@ import numpy as np
 
 from flowedu.learn.contract import bound_with_work
 from flowedu.learn.kernels import entered, timed
-from flowedu.learn.laws import Law
+from flowedu.learn.laws import Law, case_of
 from flowedu.learn.laws.called import NUMBERS, Case, Compiled, Task, compared, inputs, inside, shared, values
 
 
@@ -54,7 +54,8 @@ def _long(case, yours):
             f"  should be       {want:,.1f}", "  a float has 24 bits: what carries the sum needs more"]
 
 
-cumsum_carried = Law("a million tenths are a hundred thousand", lambda rng, size: (1, 1_000_000), _long, cases=1)
+cumsum_carried = Law("a million tenths are a hundred thousand", lambda rng, size: (1, 1_000_000), _long, cases=1,
+                     told=lambda case: f"x {case}, each 0.1")
 
 
 # ---- softmax of rows
@@ -140,7 +141,8 @@ def _shared_out(case, yours):
 
 
 sum_same = Law("the same bits on 1 to 4 threads", lambda rng, size: (rng.choice((4096, 10_000, 65_537)) * size,
-                                                                     rng.randint(2, 4)), _shared_out, cases=12)
+                                                                     rng.randint(2, 4)), _shared_out, cases=12,
+               told=lambda case: f"{case[0]:,} numbers, {case[1]} threads")
 
 
 # ---- a product
@@ -180,7 +182,8 @@ def _formula(name, meaning, title):
                  f"  should be       {want[i]:.{digits}f}"]
         near = abs(got[i] - want[i]) < 1e-4
         return [*lines, *(["  in double, too: FE_F(sinf, sin, a) takes the one that fits T"] if near else [])]
-    return Law(title, _snake_cases, judge, lambda case: ([[x], case[1]] for x in case[0] if len(case[0]) > 1), cases=60)
+    return Law(title, _snake_cases, judge, lambda case: ([[x], case[1]] for x in case[0] if len(case[0]) > 1), cases=60,
+               told=lambda case: f"{name} of {', '.join(f'{x:.4g}' for x in case[0])}, {np.dtype(case[1])}")
 
 
 snake_values = _formula("snake", lambda x: x + np.sin(x) ** 2, "x + sin(x) squared, in both types")
@@ -192,6 +195,13 @@ def _op_cases(rng, size):
     shape = tuple(rng.randint(1, 2 + size) for _ in range(rng.randint(1, min(3, size))))
     steps = tuple(rng.choice((1, 1, 2, 3)) for _ in shape)
     return shape, steps, rng.random() < 0.3, rng.randrange(len(shape)), rng.randint(0, 1)
+
+
+def _view_said(case, axis=None):
+    shape, steps, turned, own, _ = case
+    whole = tuple(s * n for s, n in zip(steps, shape))
+    look = ", ".join(f"{s - 1}::{s}" for s in steps)
+    return f"  smallest case   flow.tensor{whole}[{look}]{'.T' * turned}, axis {own if axis is None else axis}"
 
 
 def as_op(name: str, task: Task, attributes: Callable[[int, int], dict], last: bool = False) -> Law:
@@ -212,8 +222,7 @@ def as_op(name: str, task: Task, attributes: Callable[[int, int], dict], last: b
             got = REGISTRY[name](mine, **attributes(axis, other)).numpy()
         own = Case((x.shape,), (axis, other), "whole numbers", 1)
         lines = compared(own, [x], got, task)
-        view = f"  smallest case   flow.tensor{whole.shape}[{', '.join(f'{s - 1}::{s}' for s in steps)}]"
-        return lines and [view + (".T" if turned else "") + f", axis {axis}", *lines[1:]]
+        return lines and [_view_said(case, axis), *lines[1:]]
 
     def smaller(case):
         shape, steps, turned, axis, other = case
@@ -225,7 +234,8 @@ def as_op(name: str, task: Task, attributes: Callable[[int, int], dict], last: b
         shorter = [(*shape[:i], n - 1, *shape[i + 1:]) for i, n in enumerate(shape) if n > 1]
         yield from ((s, steps, turned, axis, other) for s in shorter)
         yield from ((shape, steps[:i] + (1,) + steps[i + 1:], turned, axis, other) for i, s in enumerate(steps) if s != 1)
-    return Law("as an op: views of any strides", _op_cases, judge, smaller, cases=40)
+    return Law("as an op: views of any strides", _op_cases, judge, smaller, cases=40,
+               told=case_of(_view_said))
 
 
 cumsum_op = as_op("cumsum", CUMSUM, lambda axis, back: {"axis": axis, "backwards": bool(back)})

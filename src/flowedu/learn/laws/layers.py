@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair, smaller_shapes, where_differ
+from flowedu.learn.laws import Law, Words, case_of, pair, smaller_shapes, where_differ
 
 
 def _weights(rng, size):
@@ -33,18 +33,23 @@ def _counted(shape, order):
     return channels * windows, out * windows
 
 
+def _weight_words(case):
+    shape, order = case
+    return f"a weight {shape}, " + ("dense" if len(shape) == 2 else f"convolution, channels {'last' if order else 'first'}")
+
+
 def _fan_judged(case, yours):
     shape, order = case
     inputs, outputs = _counted(shape, order)
     for mode, want in (("fan_in", inputs), ("fan_out", outputs), ("fan_avg", (inputs + outputs) / 2)):
         got = yours(shape, mode, order)
         if got != want:
-            what = "dense" if len(shape) == 2 else f"convolution, channels {'last' if order else 'first'}"
-            return [f"  smallest case   {mode} of a weight {shape}, {what}", *pair("should be", got, want)]
+            return [f"  smallest case   {mode} of {_weight_words(case)}", *pair("should be", got, want)]
     return None
 
 
-fan = Law("inputs of an output, outputs of an input", _weights, _fan_judged, _smaller_weights, cases=120)
+fan = Law("inputs of an output, outputs of an input", _weights, _fan_judged, _smaller_weights, cases=120,
+          told=_weight_words)
 
 
 # ---- who gets the extra pixel
@@ -60,10 +65,15 @@ def _smaller_axes(case):
             yield *case[:i], v - 1, *case[i + 1:]
 
 
+def _pads_said(case):
+    size, kernel, stride, dilation, upper = case
+    return f"  smallest case   {size} pixel{'s' * (size > 1)}, kernel {kernel}, stride {stride}, dilation {dilation}, " \
+           f"SAME_{'UPPER' if upper else 'LOWER'}"
+
+
 def _pads_judged(case, yours):
     size, kernel, stride, dilation, upper = case
-    said = f"  smallest case   {size} pixels, kernel {kernel}, stride {stride}, dilation {dilation}, " \
-           f"SAME_{'UPPER' if upper else 'LOWER'}"
+    said = _pads_said(case)
     before, after = yours(size, kernel, stride, dilation, upper)
     if before < 0 or after < 0:
         return [said, f"  yours           {(before, after)}: there are no negative zeros"]
@@ -81,7 +91,8 @@ def _pads_judged(case, yours):
                                                   f"  the odd one goes {'after' if upper else 'before'}"]
 
 
-pads = Law("enough zeros, the odd one where it belongs", _axes, _pads_judged, _smaller_axes, cases=300)
+pads = Law("enough zeros, the odd one where it belongs", _axes, _pads_judged, _smaller_axes, cases=300,
+           told=case_of(_pads_said))
 
 
 # ---- one name, one variable
@@ -127,33 +138,35 @@ def _variables_judged(case, yours):
         try:
             got = yours(store, name, spec, initializer if has else None, trainable, None, True, None)
         except (CheckError, JobBuildAndInferError) as error:
+            mine = Words(type(error).__name__)
             if want is None:
-                return [*said, *pair("should be", type(error).__name__, "the one that was made" if old else "a new one")]
+                return [*said, *pair("should be", mine, Words("the one that was made" if old else "a new one"))]
             if type(error) is not want:
-                return [*said, *pair("should be", type(error).__name__, want.__name__)]
+                return [*said, *pair("should be", mine, Words(want.__name__))]
             if want is CheckError and not all(str(s) in str(error) for s in (old[1], spec)):
                 return [*said, f"  your error says {str(error).splitlines()[0]}", f"  it does not name {old[1]} and {spec}"]
             continue
         if want is not None:
-            return [*said, *pair("should be", "no error", want.__name__ + (
-                f": {name} is {old[1]} already" if old else ", which missing_initializer(name) makes"))]
+            return [*said, *pair("should be", Words("no error"), Words(want.__name__ + (
+                f": {name} is {old[1]} already" if old else ", which missing_initializer(name) makes")))]
         if old is not None:
             if got is not old[0]:
                 return [*said, f"  yours           another {name} the second time: what was learned would be forgotten"]
             continue
         made[name] = got, spec
         if got.spec != spec or not np.array_equal(got.numpy(), np.full(shape, number)):
-            right = f"{spec}, all {number}: the initializer's"
-            return [*said, *pair("should be", f"{got.spec} {got.numpy().tolist()}", right)]
+            right = Words(f"{spec}, all {number}: the initializer's")
+            return [*said, *pair("should be", Words(f"{got.spec} {got.numpy().tolist()}"), right)]
         if got.requires_grad != (trainable and dtype == "float32"):
-            return [*said, *pair("should be", f"requires_grad={got.requires_grad}", trainable and dtype == "float32"),
+            return [*said, *pair("should be", *(Words(f"requires_grad={on}") for on in (
+                got.requires_grad, trainable and dtype == "float32"))),
                     "  gradients are for what is trained, and only fractions have any"]
         if store.variables.get(name) is not got:
             return [*said, "  yours           is not in self.variables, where checkpoints look for it"]
     return None
 
 
-variables = Law("one name is one variable", _requests, _variables_judged, _smaller_requests, cases=150)
+variables = Law("one name is one variable", _requests, _variables_judged, _smaller_requests, cases=150, told=_asked)
 
 
 # ---- layer norm and its gradient
@@ -220,5 +233,7 @@ def _backward_judged(case, yours):
     return None
 
 
-normalised = Law("each row less its mean, over its spread", _rows, _forward_judged, _smaller_rows, cases=120)
-normalised_back = Law("the gradient, as by differences", _rows, _backward_judged, _smaller_rows, cases=60)
+_row_told = case_of(lambda case: _row_case(case)[3])
+normalised = Law("each row less its mean, over its spread", _rows, _forward_judged, _smaller_rows, cases=120,
+                 told=_row_told)
+normalised_back = Law("the gradient, as by differences", _rows, _backward_judged, _smaller_rows, cases=60, told=_row_told)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import itertools
 
-from flowedu.learn.laws import Law, pair, same
+from flowedu.learn.laws import Law, case_of, pair, same
 
 
 # ---- balanced cuts
@@ -16,10 +16,15 @@ def _smaller_cuts(case):
     yield from ((m, j) for m, j in ((n - 1, k), (n, k - 1), (n // 2, k)) if m >= 0 and j >= 1 and (m, j) != case)
 
 
+def _cut_said(case):
+    n, k = case
+    return f"  smallest case   {n} element{'s' * (n != 1)} on {k} device{'s' * (k != 1)}"
+
+
 def _cuts_judged(case, yours):
     n, k = case
     got = [tuple(b) for b in yours(n, k)]
-    said = [f"  smallest case   {n} elements on {k} devices", f"  yours           {got}"]
+    said = [_cut_said(case), f"  yours           {got}"]
     if len(got) != k:
         return [*said, f"  {len(got)} parts, not {k}"]
     at = 0
@@ -35,7 +40,8 @@ def _cuts_judged(case, yours):
     return None
 
 
-bounds = Law("no gap, sizes within one, the larger first", _cuts, _cuts_judged, _smaller_cuts, cases=120)
+bounds = Law("no gap, sizes within one, the larger first", _cuts, _cuts_judged, _smaller_cuts, cases=120,
+             told=case_of(_cut_said))
 
 
 # ---- who has what on a grid
@@ -58,10 +64,15 @@ def _smaller_grids(case):
             yield sbp, grid, shape[:d] + shape[d + 1:]
 
 
+def _grid_said(case):
+    sbp, grid, shape = case
+    return f"  smallest case   {', '.join(sbp)} on a grid {grid}, shape {shape}"
+
+
 def _boxes_judged(case, yours):
     sbp, grid, shape = case
     got = yours(sbp, grid, shape)
-    said = f"  smallest case   {', '.join(sbp)} on a grid {grid}, shape {shape}"
+    said = _grid_said(case)
     if len(got) != len(list(itertools.product(*map(range, grid)))):
         return [said, f"  yours           boxes of {len(got)} devices"]
     for i, coords in enumerate(itertools.product(*map(range, grid))):
@@ -77,4 +88,5 @@ def _boxes_judged(case, yours):
     return None
 
 
-boxes = Law("the part that the place in the grid says", _grids, _boxes_judged, _smaller_grids, cases=150)
+boxes = Law("the part that the place in the grid says", _grids, _boxes_judged, _smaller_grids, cases=150,
+            told=case_of(_grid_said))

@@ -56,13 +56,18 @@ def _on_parts(op, arrays, attrs, terms, outs, letter, k):
     return [np.concatenate(p, t.index(letter)) if letter in t else np.sum(p, 0) for p, t in zip(zip(*parts), outs)]
 
 
+def _call_words(case):
+    op, specs, _ = _specs(case)
+    short = "softmax" if case[0] == "softmax" else "cross_entropy"
+    return (f"{short} of {' and '.join(f'{n} {s.shape}' for n, s in zip(op.inputs, specs))}"
+            + "".join(f", {k}={v}" for k, v in case[2]))
+
+
 def _letters_judged(case, yours):
     from flowedu.core.ops.axes import parse
     op, specs, attrs = _specs(case)
     arrays = _arrays(case)
-    short = "softmax" if case[0] == "softmax" else "cross_entropy"
-    said = [f"  smallest case   {short} of {' and '.join(f'{n} {s.shape}' for n, s in zip(op.inputs, specs))}"
-            + "".join(f", {k}={v}" for k, v in case[2])]
+    said = [f"  smallest case   {_call_words(case)}"]
     equation = op.equation(specs, attrs)
     said.append(f"  yours           {equation}")
     if not isinstance(equation, str) or equation.count("->") != 1:
@@ -90,7 +95,8 @@ def _letters_judged(case, yours):
     return None
 
 
-letters = Law("small letters may be cut, capitals may not", _calls, _letters_judged, _smaller_calls, cases=60)
+letters = Law("small letters may be cut, capitals may not", _calls, _letters_judged, _smaller_calls, cases=60,
+              told=_call_words)
 
 
 # ---- linear in what?
@@ -143,4 +149,5 @@ def _linear_judged(case, yours):
     return [*said, f"  with {parts} the two results do not add up"]
 
 
-linear = Law("results of parts add up, or do not", _groups, _linear_judged, _smaller_groups, cases=120)
+linear = Law("results of parts add up, or do not", _groups, _linear_judged, _smaller_groups, cases=120,
+             told=lambda case: f"{case[0]}: {OPS[case[0]]}")

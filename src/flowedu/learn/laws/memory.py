@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair, smaller_programs, where_differ
+from flowedu.learn.laws import Law, case_of, pair, smaller_programs, where_differ
 
 # name: (number of inputs, op, attributes)
 OPS = {"add": (2, "add", {}), "mul": (2, "mul", {}), "neg": (1, "neg", {}), "relu": (1, "relu", {}),
@@ -59,6 +59,9 @@ def _graph(case):
 def _text(graph):
     calls = [f"{n.outputs[0].name} = {n.op.name}({', '.join(v.name for v in n.inputs)})" for n in graph.nodes]
     return [f"  smallest case   {'; '.join(calls)}", f"  fetched         {', '.join(v.name for v in graph.outputs)}"]
+
+
+_words = case_of(lambda case: _text(_graph(case)))
 
 
 def _needed(graph):
@@ -120,8 +123,9 @@ def _numbers_judged(case, yours):
     return None
 
 
-last_reads = Law("the last node that needs a value's memory", _graphs, _last_judged, _smaller_graphs, cases=200)
-same_numbers = Law("the plan gives the same numbers", _graphs, _numbers_judged, _smaller_graphs, cases=120)
+last_reads = Law("the last node that needs a value's memory", _graphs, _last_judged, _smaller_graphs, cases=200,
+                 told=_words)
+same_numbers = Law("the plan gives the same numbers", _graphs, _numbers_judged, _smaller_graphs, cases=120, told=_words)
 
 
 # ---- in place
@@ -159,7 +163,7 @@ def _taken_judged(case, yours):
     return None
 
 
-may_take = Law("only memory that may be taken is taken", _graphs, _taken_judged, _smaller_graphs, cases=250)
+may_take = Law("only memory that may be taken is taken", _graphs, _taken_judged, _smaller_graphs, cases=250, told=_words)
 
 
 def _library():

@@ -120,13 +120,17 @@ def _bound_judged(case, yours):
     return None
 
 
+def _many(case):
+    return f"{case:,} buffers"
+
+
 def _fast_judged(case, yours):
     """Against as many buffers over four steps: what is spent on bringing them there is spent on both. The best of two
     tries: others use this machine, too."""
     for _ in range(2):
         if _spent(yours, case, case) < 2 * _spent(yours, case, 4) + 0.2:       # a walk for each step takes seconds
             return None
-    return [f"  case            {case:,} buffers",
+    return [f"  case            {_many(case)}",
             "  yours           takes seconds: it looks at every buffer at every step"]
 
 
@@ -140,7 +144,8 @@ def _spent(yours, many, steps):
 
 
 bound = Law("the most bytes alive at one step", _buffers, _bound_judged, _smaller_buffers, cases=100, told=_words)
-bound_fast = Law("seven thousand buffers in a moment", lambda rng, size: 7_000, _fast_judged, cases=1)
+bound_fast = Law("seven thousand buffers in a moment", lambda rng, size: 7_000, _fast_judged, cases=1,
+                 told=_many)
 
 
 # ---- passes: drawn graphs of small ops. A node: (name of the op, inputs); values 0 and 1 are the inputs a and b
@@ -241,7 +246,7 @@ def _values_judged(case, yours):
 
 
 same_values = Law("outputs and variables are as before", _graphs, _values_judged, lambda case: smaller_programs(*case),
-                  cases=300)
+                  cases=300, told=lambda case: _text(_graph(case)))
 
 
 def _count(pick):

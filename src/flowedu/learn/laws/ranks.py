@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair
+from flowedu.learn.laws import Law, Words, pair
 from flowedu.learn.laws.boxing import devices
 
 
@@ -55,17 +55,22 @@ def _ran(case, yours):
         x = flow.tensor(_numbers(shape) * 10 ** flow.env.get_rank())
         before, got = x.numpy().copy(), yours(x)
         if not np.array_equal(x.numpy(), before):
-            return "its own x, written to"
+            return Words("its own x, written to")
         return got.numpy() if isinstance(got, flow.Tensor) else got
 
     with _counted() as sent:
         return flow.distributed.spawn(program, k), sent
 
 
+def _ring_words(case):
+    k, shape = case
+    return f"{k} rank{'s' * (k > 1)}, a tensor of shape {shape} each"
+
+
 def _sums_judged(case, yours):
     from flowedu.errors import CommError
     k, shape = case
-    said = f"  smallest case   {k} ranks, a tensor of shape {shape} each; rank r has 10 ** r times 1, 2, ..."
+    said = f"  smallest case   {_ring_words(case)}; rank r has 10 ** r times 1, 2, ..."
     try:
         found, _ = _ran(case, yours)
     except CommError as error:
@@ -74,7 +79,8 @@ def _sums_judged(case, yours):
     want = _numbers(shape) * sum(10 ** r for r in range(k))
     for r, got in enumerate(found):
         if getattr(got, "shape", None) != want.shape or not np.array_equal(got, want):
-            return [said, f"  rank {r}", *pair("should be", np.asarray(got).tolist(), want.tolist())]
+            mine = got if isinstance(got, Words) else np.asarray(got).tolist()
+            return [said, f"  rank {r}", *pair("should be", mine, want.tolist())]
     return None
 
 
@@ -83,14 +89,15 @@ def _neighbours_judged(case, yours):
     _, sent = _ran(case, yours)
     wrong = sorted(e for e in sent if e[1] != (e[0] + 1) % k)
     if wrong or (k > 1 and not sent):
-        return [f"  smallest case   {k} ranks, a tensor of shape {shape} each",
+        return [f"  smallest case   {_ring_words(case)}",
                 f"  rank {wrong[0][0]} sends to rank {wrong[0][1]}" if wrong else "  nobody calls comm.send",
                 "  a rank sends to the next one only, the last to the first"]
     return None
 
 
-sums = Law("every rank gets the sum", _rings, _sums_judged, _smaller_rings, cases=24)
-neighbours = Law("a rank sends to the next one only", _rings, _neighbours_judged, _smaller_rings, cases=12)
+sums = Law("every rank gets the sum", _rings, _sums_judged, _smaller_rings, cases=24, told=_ring_words)
+neighbours = Law("a rank sends to the next one only", _rings, _neighbours_judged, _smaller_rings, cases=12,
+                 told=_ring_words)
 
 
 def ring_all_reduce_stars(yours, seed=0):
@@ -140,11 +147,11 @@ def _told(plan):
 def _named_judged(case, yours):
     got = yours(case)
     if not isinstance(got, dict) or set(got) != set(SHAPES):
-        return [f"  case            plan({case})", *pair("should be", got, f"a dict of {', '.join(SHAPES)}")]
+        return [f"  case            plan({case})", *pair("should be", got, Words(f"a dict of {', '.join(SHAPES)}"))]
     for name, axes in SHAPES.items():
         allowed = ["B", *(f"S{i}" for i in range(axes))]
         if got[name] not in allowed:
-            return [f"  case            plan({case})", *pair("should be", {name: got[name]}, " or ".join(allowed))]
+            return [f"  case            plan({case})", *pair("should be", {name: got[name]}, Words(" or ".join(allowed)))]
     return None
 
 
@@ -168,7 +175,9 @@ def _many_judged(case, yours):
     return None
 
 
-plan_named = Law("a layout for each name", lambda rng, size: rng.choice((FEW, MANY)), _named_judged, cases=6)
+_plan_words = "plan({})".format
+plan_named = Law("a layout for each name", lambda rng, size: rng.choice((FEW, MANY)), _named_judged, cases=6,
+                 told=_plan_words)
 few_rows = Law("16 rows: a hundredth of the bytes", lambda rng, size: FEW, _few_judged,
-               cases=1)
-many_rows = Law("4,096 rows: as few as data parallelism", lambda rng, size: MANY, _many_judged, cases=1)
+               cases=1, told=_plan_words)
+many_rows = Law("4,096 rows: as few as data parallelism", lambda rng, size: MANY, _many_judged, cases=1, told=_plan_words)

@@ -2,7 +2,7 @@
 backward 2."""
 from __future__ import annotations
 
-from flowedu.learn.laws import Law
+from flowedu.learn.laws import Law, short
 
 TIME = {False: 1, True: 2}
 
@@ -23,11 +23,16 @@ def _passes(case):
 
 
 def _text(order):
-    return " ".join(f"{'FB'[back]}{m}" for m, back in order)
+    return " ".join(f"{'FB'[back]}{m}" for m, back in order) or "nothing"
+
+
+def _words(case):
+    s, m, back = case
+    return f"{s} stage{'s' * (s > 1)}, {m} micro-batch{'es' * (m > 1)}; found: {_text(_passes(case))}"
 
 
 def _said(case, i, order):
-    return [f"  smallest case   {case[0]} stages, {case[1]} micro-batches", f"  yours           stage {i}: {_text(order)}"]
+    return [f"  smallest case   {short(_words(case))}", f"  yours           stage {i}: {_text(order)}"]
 
 
 def _orders(case, yours):
@@ -80,8 +85,9 @@ def _ends_judged(case, yours):
     return [*lines, "  each waits for another, for ever"]
 
 
-each_once = Law("every pass once, forward before backward", _pipelines, _once_judged, _smaller_pipelines, cases=100)
-ends = Law("no stage waits for ever", _pipelines, _ends_judged, _smaller_pipelines, cases=100)
+each_once = Law("every pass once, forward before backward", _pipelines, _once_judged, _smaller_pipelines, cases=100,
+                told=_words)
+ends = Law("no stage waits for ever", _pipelines, _ends_judged, _smaller_pipelines, cases=100, told=_words)
 
 
 def turns_stars(yours, seed=0):

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from flowedu.learn.laws import Law
+from flowedu.learn.laws import Law, case_of
 from flowedu.learn.laws.plans import _own as own
 
 # op, shapes, attributes; an even number along every axis, so that each may be cut
@@ -125,8 +125,9 @@ def _complete_judged(case, yours):
     return None
 
 
-sound = Law("what it says is so with numbers", _calls, _sound_judged, cases=2 * len(CALLS))
-complete = Law("what is so with numbers, it says", _calls, _complete_judged, cases=2 * len(CALLS))
+_call_words = case_of(lambda case: _named(case, *_asked(case)[:3]))
+sound = Law("what it says is so with numbers", _calls, _sound_judged, cases=2 * len(CALLS), told=_call_words)
+complete = Law("what is so with numbers, it says", _calls, _complete_judged, cases=2 * len(CALLS), told=_call_words)
 
 
 # ---- which way wins
@@ -201,8 +202,10 @@ def _whole_judged(case, yours):
     return None
 
 
-again = Law("the same way every time", _programs, _again_judged, _smaller_programs, cases=40)
-not_dearer = Law("never dearer than everything to B", _programs, _whole_judged, _smaller_programs, cases=60)
+again = Law("the same way every time", _programs, _again_judged, _smaller_programs, cases=40,
+            told=case_of(_program_said))
+not_dearer = Law("never dearer than everything to B", _programs, _whole_judged, _smaller_programs, cases=60,
+                 told=case_of(_program_said))
 
 
 _KEY = own("_fewest_bytes", "flowedu.core.sbp.rules")

@@ -6,7 +6,7 @@ import types
 
 import numpy as np
 
-from flowedu.learn.laws import Law
+from flowedu.learn.laws import Law, case_of
 from flowedu.nn.graph.unroll import Checkpoint
 
 WIDTH = 8
@@ -96,9 +96,14 @@ def _trained(case, again, rows=12):
     return losses[0], _kept(model), graph
 
 
+def _many(n, what):
+    return f"{n} {what}{'s' * (n != 1)}"
+
+
 def _block_said(case):
     blocks, layers, rate = case
-    return f"  smallest case   {blocks} blocks of {layers} layers" + (f", dropout {rate}" if rate else "") + ", none kept"
+    dropout = f", dropout {rate}" if rate else ""
+    return f"  smallest case   {_many(blocks, 'block')} of {_many(layers, 'layer')}{dropout}, none kept"
 
 
 def _again_judged(case, yours):
@@ -120,8 +125,10 @@ def _once_judged(case, yours):
             "  each once: all nodes of a block are, when one of them is asked for first"]
 
 
-same_step = Law("loss and weights as with all kept", _forgotten, _again_judged, _smaller_forgotten, cases=12)
-made_once = Law("each node is made again once", _forgotten, _once_judged, _smaller_forgotten, cases=6)
+same_step = Law("loss and weights as with all kept", _forgotten, _again_judged, _smaller_forgotten, cases=12,
+                told=case_of(_block_said))
+made_once = Law("each node is made again once", _forgotten, _once_judged, _smaller_forgotten, cases=6,
+                told=case_of(_block_said))
 _AGAIN = types.FunctionType(Checkpoint.again.__code__, Checkpoint.again.__globals__, "again")
 
 
@@ -168,7 +175,7 @@ def _loop(case):
 
 def _cut_said(case):
     k, rows, layers, norm = case
-    return f"  smallest case   {k} micro-batches of {rows} rows, {layers} layers" + (", batch norm" if norm else "")
+    return f"  smallest case   {k} micro-batches of {rows} rows, {_many(layers, 'layer')}{', batch norm' * norm}"
 
 
 def _micro_judged(case, yours):
@@ -199,17 +206,21 @@ def _passes_judged(case, yours):
     return None
 
 
+def _rows_of(case):
+    return f"{case} micro-batches of {1024 // case} rows"
+
+
 def _peak_judged(case, yours):
     whole, cut = (_graph(_model(4, 2, width=32), k) for k in (1, case))
     for graph in (whole, cut):
         graph(*_data(1024, 32))
     if _arena(cut) < 0.45 * _arena(whole):
         return None
-    return [f"  case            {case} micro-batches of {1024 // case} rows",
+    return [f"  case            {_rows_of(case)}",
             f"  yours           an arena of {_arena(cut):,} bytes; as one batch {_arena(whole):,}",
             "  one micro-batch's activations are alive at a time, if each is finished before the next"]
 
 
-accumulated = Law("losses and weights as in a loop", _cut, _micro_judged, _smaller_cut, cases=20)
-labelled = Law("every node is noted in tracer.passes", _cut, _passes_judged, _smaller_cut, cases=6)
-peak = Law("four need less than 0.45 of the memory", lambda rng, size: 4, _peak_judged, cases=1)
+accumulated = Law("losses and weights as in a loop", _cut, _micro_judged, _smaller_cut, cases=20, told=case_of(_cut_said))
+labelled = Law("every node is noted in tracer.passes", _cut, _passes_judged, _smaller_cut, cases=6, told=case_of(_cut_said))
+peak = Law("four need less than 0.45 of the memory", lambda rng, size: 4, _peak_judged, cases=1, told=_rows_of)

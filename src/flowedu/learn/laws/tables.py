@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair
+from flowedu.learn.laws import Law, Words, pair
 
 
 def _tables(rng, size):
@@ -54,7 +54,7 @@ def _rows_judged(case, yours):
         if getattr(got, "shape", None) != want.shape or not np.array_equal(got, want):
             return [_said(case, first, part), *pair("should be", np.asarray(got).tolist(), want.tolist())]
         if got.dtype != want.dtype:
-            return [_said(case, first, part), *pair("should be", str(got.dtype), str(want.dtype))]
+            return [_said(case, first, part), *pair("should be", *(Words(a.dtype) for a in (got, want)))]
     return None
 
 
@@ -69,9 +69,16 @@ def _refused_judged(case, yours):
             except OutOfRangeError:
                 continue
             said = f"  smallest case   axis {axis} of {shape}, index {bad}"
-            return [said, *pair("should be", got.tolist(), "an OutOfRangeError: no device has it")]
+            return [said, *pair("should be", got.tolist(), Words("an OutOfRangeError: no device has it"))]
     return None
 
 
-own_rows = Law("its own rows, zeros for those of others", _tables, _rows_judged, _smaller_tables, cases=150)
-refused = Law("an index that nobody has is refused", _tables, _refused_judged, cases=30)
+def _words(case):
+    shape, axis, cuts, indices = case
+    return f"axis {axis} of {shape}; devices share it out before {' and '.join(map(str, cuts))}, indices {indices.tolist()}"
+
+
+own_rows = Law("its own rows, zeros for those of others", _tables, _rows_judged, _smaller_tables, cases=150,
+               told=_words)
+refused = Law("an index that nobody has is refused", _tables, _refused_judged, cases=30,
+              told=lambda case: f"{_words(case).partition(';')[0]}; an index outside of it")

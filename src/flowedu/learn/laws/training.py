@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.learn.laws import Law
+from flowedu.learn.laws import Law, case_of
 from flowedu.learn.laws.boxing import devices
 
 
@@ -137,6 +137,12 @@ def _origin(value):
     return value.node
 
 
+def _reads_said(case):
+    reads, stage = case
+    often = "once" if len(reads) == 1 else f"{len(reads)} times"
+    return f"  smallest case   stage {stage}, a weight that is read {often} ({', '.join(reads)})"
+
+
 def _casts_judged(case, yours):
     from flowedu.core.sbp.infer import HINT
     from flowedu.core.sbp.sbp import layout
@@ -144,7 +150,7 @@ def _casts_judged(case, yours):
     g, w, grad, readers, update = _logical(reads)
     like = dict.fromkeys(g.nodes, "its reader's")
     alone = yours(g, {w: layout("B", range(4))}, stage, like)
-    said = [f"  smallest case   stage {stage}, a weight that is read {len(reads)} times ({', '.join(reads)})"]
+    said = [_reads_said(case)]
     known = {*g.inputs.values(), *g.variables.values(), *g.hosts.values()}
     for n in g.nodes:
         if any(x not in known for x in n.inputs):
@@ -176,6 +182,11 @@ def _casts_judged(case, yours):
 
 
 # ---- the bill
+def _bill_said(case):
+    width, stage = case
+    return f"  smallest case   stage {stage}, an MLP {width} - {2 * width} - {width} on 4 devices"
+
+
 def _bill_judged(case, yours):
     width, stage = case
     with devices(4):
@@ -183,13 +194,15 @@ def _bill_judged(case, yours):
     least, most = {1: (1.49, 1.51), 2: (0.99, 1.01), 3: (1.01, 1.5)}[stage]
     if least <= graph / plain <= most:
         return None
-    return [f"  smallest case   stage {stage}, an MLP {width} - {2 * width} - {width} on 4 devices",
+    return [_bill_said(case),
             f"  yours           {graph:,} bytes in a step: {graph / plain:.2f} of data parallelism's {plain:,}",
             f"  should be       {'1.5' if stage == 1 else '1' if stage == 2 else 'between 1 and 1.5'} of it"]
 
 
-same_losses = Law("losses are those without ZeRO", _trainings, _losses_judged, _smaller_trainings, cases=8)
-casts = Law("a cast where it is due, and nowhere else", _readings, _casts_judged, _smaller_readings, cases=60)
+same_losses = Law("losses are those without ZeRO", _trainings, _losses_judged, _smaller_trainings, cases=8,
+                  told=case_of(_said))
+casts = Law("a cast where it is due, and nowhere else", _readings, _casts_judged, _smaller_readings, cases=60,
+            told=case_of(_reads_said))
 bill = Law("stage 1 moves 1.5 of the bytes, 2 the same",
            lambda rng, size: (32 * size, rng.randint(1, 3)), _bill_judged,
-           lambda case: [(32, case[1])] if case[0] > 32 else [], cases=6)
+           lambda case: [(32, case[1])] if case[0] > 32 else [], cases=6, told=case_of(_bill_said))

@@ -24,13 +24,21 @@ def _smaller_runs(case):
         yield rates, 0.5, beta2, wd, corrected, seed
 
 
+def _gradients(case):
+    return np.round(np.random.default_rng(case[-1]).standard_normal((len(case[0]), 1)), 1)
+
+
+def _run_words(case, steps=4):
+    rates = ", ".join(f"{r:g}" for r in case[0][:steps])
+    return f"w 1.0, gradients {_gradients(case)[:steps, 0].tolist()}, rates {rates}"
+
+
 def _followed(case, yours, op, state, hyper, shown):
     """Weight and state after each step, beside those of the kernel of `op`."""
     import flowedu as flow
     from flowedu.core.ops.define import REGISTRY
-    rates, _, _, wd, _, seed = case
-    rng = np.random.default_rng(seed)
-    gradients = np.round(rng.standard_normal((len(rates), 1)), 1)
+    rates, _, _, wd, _, _ = case
+    gradients = _gradients(case)
     right = [flow.tensor(v, dtype=flow.float64) for v in (np.ones(1), *(np.zeros(1) for _ in state))]
     mine = [v.numpy().copy() for v in right]
     for i, (rate, g) in enumerate(zip(rates, gradients)):
@@ -41,8 +49,7 @@ def _followed(case, yours, op, state, hyper, shown):
         mine = [np.asarray(v) for v in (w, *rest)]
         for name, a, b in zip(("w", *state), mine, right):
             if a.shape != (1,) or not np.allclose(a, b.numpy(), rtol=1e-5, atol=1e-7):
-                steps = ", ".join(f"{r:g}" for r in rates[:i + 1])
-                return [f"  smallest case   w 1.0, gradients {gradients[:i + 1, 0].tolist()}, rates {steps}",
+                return [f"  smallest case   {_run_words(case, i + 1)}",
                         f"  with            {', '.join(f'{k} {v}' for k, v in shown.items())}, decay {wd:g}",
                         f"  after step {i + 1}    yours {name} = {np.ravel(a)[0]:.5f}, should be {b.numpy()[0]:.5f}"]
     return None
@@ -57,5 +64,5 @@ def _adam_judged(case, yours):
     return _followed(case, yours, "adam_update", ("m", "v"), hyper, {k: v for k, v in hyper.items() if k != "epsilon"})
 
 
-momentum = Law("weight and buffer, step by step", _runs, _momentum_judged, _smaller_runs, cases=100)
-adam = Law("weight and both moments, step by step", _runs, _adam_judged, _smaller_runs, cases=100)
+momentum = Law("weight and buffer, step by step", _runs, _momentum_judged, _smaller_runs, cases=100, told=_run_words)
+adam = Law("weight and both moments, step by step", _runs, _adam_judged, _smaller_runs, cases=100, told=_run_words)

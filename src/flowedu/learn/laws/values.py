@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair, same, shape, smaller_shapes
+from flowedu.learn.laws import Law, Words, case_of, pair, same, shape, smaller_shapes
 
 
 def _strides_judged(case, yours):
@@ -23,7 +23,8 @@ def _running(case):
     return tuple(out)
 
 
-as_numpy = Law("the strides NumPy has, in elements", shape, _strides_judged, smaller_shapes)
+as_numpy = Law("the strides NumPy has, in elements", shape, _strides_judged, smaller_shapes,
+               told=lambda case: f"shape {case}")
 
 
 def _list_judged(case, yours):
@@ -31,7 +32,8 @@ def _list_judged(case, yours):
     return None if same(got, want) else [f"  smallest case   shape {list(case)}, a list", *pair("should be", got, want)]
 
 
-takes_lists = Law("a list of sizes will do", shape, _list_judged, smaller_shapes, cases=20)
+takes_lists = Law("a list of sizes will do", shape, _list_judged, smaller_shapes, cases=20,
+                  told=lambda case: f"shape {list(case)}, a list")
 
 
 # ---- broadcasting
@@ -63,24 +65,24 @@ def _broadcast_judged(case, yours):
     if want is None:
         return None
     got = yours(*case)
-    return None if same(got, want) else [f"  smallest case   {' and '.join(map(str, case))}", *pair("should be", got, want)]
+    return None if same(got, want) else [f"  smallest case   {_joined(case)}", *pair("should be", got, want)]
 
 
 def _refusal_judged(case, yours):
     if _right(case) is not None:
         return None
     from flowedu.errors import ShapeError
-    said = f"  smallest case   {' and '.join(map(str, case))} do not fit together"
+    said = f"  smallest case   {_joined(case)} do not fit together"
     try:
         got = yours(*case)
     except ShapeError as error:
         if all(str(tuple(s)) in str(error) for s in case):
             return None
         return [said, "  your error does not name all the shapes", f"  it says         {str(error).splitlines()[0]}"]
-    return [said, *pair("should be", got, "an error: raise ShapeError, naming the shapes")]
+    return [said, *pair("should be", got, Words("an error: raise ShapeError, naming the shapes"))]
 
 
-_joined = lambda case: " and ".join(map(str, case))
+_joined = lambda case: f"shape{'s' * (len(case) > 1)} {' and '.join(map(str, case))}"
 broadcasts = Law("the shape that NumPy broadcasts to", _two_shapes, _broadcast_judged, _smaller_lists, cases=150,
                  told=_joined)
 refuses = Law("an error where NumPy errs, and it names the shapes", _two_shapes, _refusal_judged, _smaller_lists, cases=150,
@@ -174,6 +176,11 @@ def _can(x, new):
     return tuple(s // 4 for s in y.strides)
 
 
+def _reshape_said(case):
+    x = _view_of(case)
+    return f"  smallest case   shape {x.shape}, strides {tuple(s // 4 for s in x.strides)} -> {case[3]}"
+
+
 def _reshape_judged(case, yours):
     import warnings
     x, new = _view_of(case), case[3]
@@ -182,7 +189,7 @@ def _reshape_judged(case, yours):
         want = _can(x, new)
     strides = tuple(s // 4 for s in x.strides)
     got = yours(x.shape, strides, new)
-    said = f"  smallest case   shape {x.shape}, strides {strides} -> {new}"
+    said = _reshape_said(case)
     if (got is None) != (want is None):
         return [said, *pair("should be", got, want), "  None means: these numbers cannot be seen so without a copy"]
     if got is None or x.size == 0:
@@ -203,7 +210,7 @@ def _smaller_layouts(case):
 
 
 reshape_views = Law("a view wherever there can be one, None elsewhere", _layouts, _reshape_judged, _smaller_layouts,
-                    cases=300)
+                    cases=300, told=case_of(_reshape_said))
 
 
 # ---- all windows
@@ -229,19 +236,32 @@ def _smaller_windows(case):
             yield s, before, axis, w, t
 
 
+def _windowed(case):
+    """(a block of memory, the view of it that windows are made of)"""
+    s, before, *_ = case
+    block = np.arange(int(np.prod(s)), dtype=np.float32)
+    return block, block.reshape(s)[tuple(slice(None, None, t) for t in before)]
+
+
+def _windows_said(case):
+    _, x = _windowed(case)
+    strides = tuple(t // 4 for t in x.strides)
+    _, _, axis, width, step = case
+    return f"  smallest case   x of shape {x.shape}, strides {strides}; axis {axis}, windows of {width}, step {step}"
+
+
 def _windows_judged(case, yours):
     from flowedu.core.ops.define import REGISTRY
     from flowedu.core.values.dtype import float32
     from flowedu.core.values.spec import Spec
-    s, before, axis, width, step = case
-    block = np.arange(int(np.prod(s)), dtype=np.float32)
-    x = block.reshape(s)[tuple(slice(None, None, t) for t in before)]
+    _, _, axis, width, step = case
+    block, x = _windowed(case)
     want = np.lib.stride_tricks.sliding_window_view(x, width, axis)[(slice(None),) * axis + (slice(None, None, step),)]
     op, spec = REGISTRY["unfold"], Spec(x.shape, float32)
     names = {"x": spec, "axis": axis, "size": width, "step": step}
     mine = op.ask(op.shape, names)
     strides = tuple(t // 4 for t in x.strides)
-    said = [f"  smallest case   x of shape {x.shape}, strides {strides}; axis {axis}, windows of {width}, step {step}"]
+    said = [_windows_said(case)]
     if not same(mine, want.shape):
         return [*said, *pair("shape should be", mine, want.shape)]
     steps, offset = op.ask(op.view, {**names, "strides": strides, "out": Spec(want.shape, float32)})
@@ -259,4 +279,5 @@ def _windows_judged(case, yours):
             f"  element {at}: place {places[at]} of memory{beyond}, should be {int(want[at])}"]
 
 
-windows = Law("all windows, none copied", _windows, _windows_judged, _smaller_windows, cases=150)
+windows = Law("all windows, none copied", _windows, _windows_judged, _smaller_windows, cases=150,
+              told=case_of(_windows_said))

@@ -54,7 +54,7 @@ def graded(bench: Bench, folder: Path, out: Path, holes: Sequence, seed: int, na
             marks.append(report.Mark(hole, "open", 0, "", f"{hole.short}: {missing[hole.id]}", {}))
             continue
         verdict = bench.judged(hole, file, seed)
-        text = "\n".join(runner.told(hole, verdict, Path("work", hole.file)))
+        text = "\n".join(runner.told(hole, verdict, Path("work", hole.file), keys=False))
         extra = {**verdict["extra"], "seconds": verdict["seconds"], "hints": submission.hints(folder, hole)}
         marks.append(report.Mark(hole, verdict["state"], verdict["stars"], verdict["law"], text, extra,
                                  verdict.get("of", 0)))

@@ -1,6 +1,7 @@
 """What a student hands in: files of a folder, and nothing else of it. All that is read of them is their text."""
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -33,8 +34,14 @@ def taken(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
         except UnicodeDecodeError:
             missing[hole.id] = f"{hole.file} is no text"
         except (OSError, ValueError) as error:
-            missing[hole.id] = f"{hole.file}: {error}"
+            missing[hole.id] = f"{hole.file}: {_told(error)}"
     return missing
+
+
+def _told(error: OSError | ValueError) -> str:
+    if getattr(error, "errno", 0) == errno.ELOOP:
+        return "this is a link, and links are not followed: hand in the file itself"
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _content(file: Path) -> bytes:
@@ -42,7 +49,7 @@ def _content(file: Path) -> bytes:
     with os.fdopen(fd, "rb") as f:
         about = os.fstat(fd)
         if not stat.S_ISREG(about.st_mode):
-            raise ValueError("no file, or a link")
+            raise ValueError("this is no file")
         if about.st_size > LARGEST:
             raise ValueError(f"{about.st_size >> 20} MB; at most {LARGEST >> 20}")
         return f.read(LARGEST)

@@ -26,7 +26,7 @@ from flowedu.learn.teach import blanks, classroom
 # For instructors: answers, what names them, and the tools of this folder.
 KEPT_BACK = ("chapters/*/wrong/*", "chapters/*/solutions.py", "chapters/*answers*", "chapters/*/answers/*",
              "tests/mutants/*", "tests/test_holes.py", "tests/learn/*", "src/flowedu/learn/teach/*",
-             "src/flowedu/learn/authors.py", ".ci/*", ".github/*", ".git", ".git/*")
+             "src/flowedu/learn/authors.py", f"{course.SOLUTIONS}/*", ".ci/*", ".github/*", ".git", ".git/*")
 NOT_OURS = ("build", "work", ".venv", ".hypothesis", ".*_cache", "__pycache__", "*.pyc", "*.so", "*.egg-info")
 TEXT = (".py", ".pyx", ".pxd", ".pxi", ".h", ".md", ".toml", ".txt", ".cu", ".hpp", ".cpp", ".json", ".yml", "")
 
@@ -49,6 +49,15 @@ def listed(home: Path) -> list[Path]:
             return [Path(p) for p in done.stdout.decode().split("\0") if p and (home / p).is_file()]
     return sorted(p.relative_to(home) for p in home.rglob("*") if p.is_file()
                   and not any(fnmatch.fnmatch(part, n) for part in p.relative_to(home).parts for n in NOT_OURS))
+
+
+def known(upto: int, home: Path = course.HOME) -> int:
+    """The number, if there is such a chapter. Raises ArgumentError."""
+    numbers = [c.number for c in course.chapters(home)]
+    if upto not in numbers:
+        raise ArgumentError(f"there is no chapter {upto} with exercises", got=str(upto),
+                            expected=", ".join(map(str, numbers)))
+    return upto
 
 
 def open_holes(upto: int, closed: bool, home: Path = course.HOME) -> list:
@@ -75,10 +84,7 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
                             fix="OUT=../other")
     if home.resolve() in out.resolve().parents and "build" not in out.resolve().relative_to(home.resolve()).parts[:1]:
         raise ArgumentError(f"{out} lies inside of the tree it is made of", expected="a folder beside it", got=str(out))
-    numbers = [c.number for c in course.chapters(home)]
-    if upto not in numbers:
-        raise ArgumentError(f"there is no chapter {upto} with exercises", got=str(upto),
-                            expected=", ".join(map(str, numbers)))
+    known(upto, home)
     holes = open_holes(upto, closed, home) if holes is None else list(holes)
     own = blanks.own_lines(holes)
     texts = {f.relative_to(home): t for f, t in blanks.blank({}, holes).items()}

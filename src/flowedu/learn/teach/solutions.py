@@ -1,0 +1,56 @@
+"""`make solutions-tree UPTO=3 OUT=../solutions`: the library's answers of chapters 1 to UPTO as work files, a folder to
+hand out when those chapters are over. In a student's tree, as solutions/, `make solution EX=2.3` shows them.
+
+    python -m flowedu.learn.teach.solutions 3 ../solutions --only 2.3 3
+"""
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from flowedu.errors import ArgumentError, FlowError
+from flowedu.learn import course, kernels
+from flowedu.learn.teach import blanks, tree
+
+
+def answer(hole) -> str:
+    """A work file that is right. Of a kernel the library's whole file."""
+    if hole.kind == "kernel":
+        return kernels.answer(hole)
+    return f'"""{hole.title}"""\n\n\n{blanks.answer_text(hole)}'
+
+
+def export(out: Path, holes: Iterable) -> list[str]:
+    """Write the answers of these holes; the names of the files. Raises ArgumentError: `out` is not empty."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ArgumentError(f"{out} is not empty", expected="a folder that is not there yet", got=str(out),
+                            fix="OUT=../other")
+    out.mkdir(parents=True, exist_ok=True)
+    made = []
+    for hole in holes:
+        (out / hole.file).write_text(answer(hole))
+        made.append(hole.file)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("python -m flowedu.learn.teach.solutions", description=__doc__.splitlines()[0])
+    parser.add_argument("upto", type=int, help="the last chapter whose answers are handed out")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--only", nargs="+", metavar="2.3", help="exercises, or chapters: no others' answers")
+    options = parser.parse_args(arguments)
+    try:
+        upto = tree.known(options.upto)
+        made = export(options.out, tree.chosen(options.only, upto) if options.only else tree.open_holes(upto, False))
+    except FlowError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{options.out}: {len(made)} answers of chapters 1 to {upto}; in a student's tree, as {course.SOLUTIONS}/, "
+          "`make solution EX=1.1` shows them")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
