@@ -74,6 +74,8 @@ def _softmax(arrays, ints):
 def _softmax_note(case, got, want):
     if case.numbers == "numbers near 1000":
         return "exp(1000) is inf: subtract the largest of the row first"
+    if case.numbers == "numbers near -1000":
+        return "exp(-1000) is 0, and so is their sum: the largest of the row may be negative, too"
     if len(case.shapes[0]) > 2 or len(case.shapes[0]) == 1:
         return "rows lie along the last axis, whatever the number of axes: fe_numel(&call.args[0]) / n of them"
     return f"your row sums to {np.nansum(got[0]):.4g}" if len(got) else ""
@@ -83,7 +85,7 @@ PLAIN = ("whole numbers", "fractions", "equal numbers", "numbers with a NaN")
 SOFTMAX = Task(_rows, _softmax, lambda shapes, ints: shapes[0], PLAIN, note=_softmax_note)
 softmax_inside, softmax_shared = inside(SOFTMAX), shared(SOFTMAX)
 softmax_values = values(SOFTMAX, "as NumPy's; a row sums to 1")
-softmax_large = values(SOFTMAX._replace(numbers=("numbers near 1000",)), "large numbers do not overflow")
+softmax_large = values(SOFTMAX._replace(numbers=("numbers near 1000", "numbers near -1000")), "large numbers do not overflow")
 
 
 # ---- argmax

@@ -6,17 +6,20 @@ import numpy as np
 from flowedu.learn.laws import Law, pair, smaller_shapes, where_differ
 
 
+LAST = {3: "NWC", 4: "NHWC", 5: "NDHWC"}           # channels last, by the number of axes
+
+
 def _weights(rng, size):
     rank = rng.choice((2, 2, 3, 4, 5))
     shape = tuple(rng.randint(1, 2 + size) for _ in range(rank))
-    return shape, "NHWC" if rank > 2 and rng.random() < 0.4 else ""
+    return shape, LAST[rank] if rank > 2 and rng.random() < 0.4 else ""
 
 
 def _smaller_weights(case):
     shape, order = case
     for s in smaller_shapes(shape):
         if len(s) > 1 and 0 not in s:
-            yield s, order if len(s) > 2 else ""
+            yield s, LAST.get(len(s), "") if order else ""
     if order:
         yield shape, ""
 
@@ -39,7 +42,7 @@ def _fan_judged(case, yours):
     for mode, want in (("fan_in", inputs), ("fan_out", outputs), ("fan_avg", (inputs + outputs) / 2)):
         got = yours(shape, mode, order)
         if got != want:
-            what = "dense" if len(shape) == 2 else f"convolution, channels {'last' if order else 'first'}"
+            what = "dense" if len(shape) == 2 else f"convolution, channels {f'last ({order})' if order else 'first'}"
             return [f"  smallest case   {mode} of a weight {shape}, {what}", *pair("should be", got, want)]
     return None
 
@@ -117,7 +120,7 @@ def _variables_judged(case, yours):
         calls = []
 
         def initializer(s, d, seed, number=number, calls=calls):
-            calls.append(s)
+            calls.append(seed)
             return np.full(s, number)
 
         said = [f"  smallest case   {_asked(case[:number])}"]
@@ -125,7 +128,7 @@ def _variables_judged(case, yours):
         none, other = old is None and not has, old is not None and old[1] != spec
         want = JobBuildAndInferError if none else CheckError if other else None
         try:
-            got = yours(store, name, spec, initializer if has else None, trainable, None, True, None)
+            got = yours(store, name, spec, initializer if has else None, trainable, None, True, 40 + number)
         except (CheckError, JobBuildAndInferError) as error:
             if want is None:
                 return [*said, *pair("should be", type(error).__name__, "the one that was made" if old else "a new one")]
@@ -133,6 +136,8 @@ def _variables_judged(case, yours):
                 return [*said, *pair("should be", type(error).__name__, want.__name__)]
             if want is CheckError and not all(str(s) in str(error) for s in (old[1], spec)):
                 return [*said, f"  your error says {str(error).splitlines()[0]}", f"  it does not name {old[1]} and {spec}"]
+            if set(store.variables) != set(made):
+                return [*said, f"  yours           keeps {name} in self.variables, though it was not made"]
             continue
         if want is not None:
             return [*said, *pair("should be", "no error", want.__name__ + (
@@ -148,12 +153,14 @@ def _variables_judged(case, yours):
         if got.requires_grad != (trainable and dtype == "float32"):
             return [*said, *pair("should be", f"requires_grad={got.requires_grad}", trainable and dtype == "float32"),
                     "  gradients are for what is trained, and only fractions have any"]
+        if calls != [40 + number]:
+            return [*said, *pair("should be", f"the initializer is asked with the seeds {calls}", f"once, with seed={40 + number}")]
         if store.variables.get(name) is not got:
             return [*said, "  yours           is not in self.variables, where checkpoints look for it"]
     return None
 
 
-variables = Law("one name is one variable", _requests, _variables_judged, _smaller_requests, cases=150)
+variables = Law("one name is one variable", _requests, _variables_judged, _smaller_requests, cases=150, told=_asked)
 
 
 # ---- layer norm and its gradient
@@ -161,6 +168,22 @@ def _rows(rng, size):
     """(shape, first axis that is normalised, epsilon, whether all numbers of a row are equal, seed)"""
     shape = tuple(rng.randint(1, 1 + size) for _ in range(rng.randint(1, min(3, 1 + size))))
     return shape, rng.randint(0, len(shape) - 1), rng.choice((1e-5, 0.1, 1.0)), rng.random() < 0.15, rng.randint(0, 99)
+
+
+def _far_judged(case, yours):
+    """Rows in float32 whose mean is a thousand times their spread: the difference of two large squares is noise."""
+    shape, begin, epsilon, _, _ = case
+    x, gamma, beta, said = _row_case((*case[:3], False, case[4]))
+    x, gamma, beta = (a.astype(np.float32) for a in (x + 3000, gamma, beta))
+    if np.prod(shape[begin:]) < 2:
+        return None
+    right = _normalised(x.astype(np.float64), gamma, beta, begin, epsilon)
+    for name, mine, want in zip(("y", "mean", "inv_std"), yours["forward"](x, gamma, beta, begin, epsilon), right):
+        mine = np.asarray(mine)
+        if mine.shape != want.shape or not np.allclose(mine, want, rtol=2e-2, atol=2e-2):
+            return [said, "  with 3000 added to x, in float32", *(where_differ(name, mine, want) or [f"  {name} is far off"]),
+                    "  subtract the mean first, then square: large squares swallow the spread"]
+    return None
 
 
 def _smaller_rows(case):
@@ -221,4 +244,5 @@ def _backward_judged(case, yours):
 
 
 normalised = Law("each row less its mean, over its spread", _rows, _forward_judged, _smaller_rows, cases=120)
+far_from_zero = Law("large numbers keep their spread", _rows, _far_judged, _smaller_rows, cases=40)
 normalised_back = Law("the gradient, as by differences", _rows, _backward_judged, _smaller_rows, cases=60)
