@@ -116,6 +116,23 @@ def _told_judged(case, yours):
             "  the passes and chapter 5 ask the graph where its forward part ends"]
 
 
+def _placed_judged(case, yours):
+    """A gradient is computed where its op is: node number i is on device i."""
+    g, values = _built(case)
+    for i, n in enumerate(g.nodes):
+        n.placement = (i,)
+    loss = values[case[2][-1]]
+    made = next((i for i, n in enumerate(g.nodes) if loss in n.outputs), None)
+    got = yours(g, [loss], [values[i] for i in case[3]])
+    if all(v is None for v in got) or made is None or g.nodes[made].op.name not in ("mul", "square", "sin"):
+        return None
+    where = [n.placement for n in g.nodes[len(case[1]):]]
+    if (made,) in where:
+        return None
+    return [*_said(g, values, case), f"  {loss.name} is made on device {made}, and its gradient on none or another",
+            f"  yours           nodes on {sorted({str(p) for p in where})}: visit(node) sets graph.placement"]
+
+
 def _refusal_judged(case, yours):
     from flowedu.core.graph.ir import Graph
     from flowedu.core.values.dtype import int32
@@ -134,6 +151,7 @@ def _refusal_judged(case, yours):
 as_eager = Law("the gradients that backward() gives", _graphs, _eager_judged, _smaller_graphs, cases=120)
 seeded = Law("they begin with what seed gives", _graphs, _seeded_judged, _smaller_graphs, cases=20)
 told = Law("the graph knows that it trains, and where", _graphs, _told_judged, _smaller_graphs, cases=20)
+placed = Law("a gradient is computed where its op is", _graphs, _placed_judged, _smaller_graphs, cases=40)
 refuses = Law("a loss of whole numbers is refused", lambda rng, size: 0, _refusal_judged, cases=1)
 
 

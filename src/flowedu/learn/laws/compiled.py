@@ -88,12 +88,12 @@ def _images(rng, size):
     rows = []
     for i in range(rng.randint(2, 2 + 3 * size)):
         before = rows[-1][0] if rows else ""
-        if before == "conv" and rng.random() < 0.5:
+        if before.startswith("conv") and rng.random() < 0.5:
             rows.append(("norm", LAST))
         elif before == "norm" and rng.random() < 0.4:
             rows.append((rng.choice(("relu", "relu6")), LAST))
         else:
-            what = rng.choice(("conv", "conv", "norm", "norm 1", "relu", "relu6", "sum", "fetch"))
+            what = rng.choice(("conv", rng.choice(("conv", "conv 3")), "norm", "norm 1", "relu", "relu6", "sum", "fetch"))
             rows.append((what, rng.choice((LAST, LAST, rng.randint(0, i)))))
     return tuple(rows)
 
@@ -115,8 +115,9 @@ def _image_graph(case):
     with g.building():
         for n, (what, i) in enumerate(case):
             y = values[min(i, len(values) - 1)]
-            if what == "conv":
-                y = REGISTRY["conv2d_last"](y, variable(f"w{n}", (3, 3, 1, 1)), strides=(1, 1), pads=(0, 0, 0, 0),
+            if what.startswith("conv"):                                # "conv 3": its attributes are not the defaults
+                k = 3 if what == "conv 3" else 1
+                y = REGISTRY["conv2d_last"](y, variable(f"w{n}", (3, 3, k, k)), strides=(1, 1), pads=(k // 2,) * 4,
                                             dilations=(1, 1), groups=1)
             elif what.startswith("norm"):
                 numbers = [variable(f"{p}{n}", (3,)) for p in ("gamma", "beta", "mean", "var")]
@@ -162,7 +163,8 @@ def _updates(rng, size):
     count = rng.randint(1, 1 + size)
     factors = ["x", "t", *(f"w{i}" for i in range(count)), "w0 as a view"]
     rows = tuple((rng.choice(factors[:2]) if rng.random() < 0.6 else rng.choice(factors), rng.choice(factors[:2]),
-                  rng.random() < 0.4, rng.random() < 0.2, rng.choice((0.0, 0.0, 0.0, 0.1)), rng.random() < 0.1)
+                  rng.random() < 0.4, rng.choice((False,) * 8 + ("read", "fetched")), rng.choice((0.0, 0.0, 0.0, 0.1)),
+                  rng.random() < 0.1)
                  for _ in range(count))
     return rows, rng.random() < 0.5, rng.random() < 0.15
 
@@ -189,7 +191,7 @@ def _update_graph(case):
             grads.append(grads[-1] if again and grads else REGISTRY["matmul"](known_left, known[right],
                                                                               transpose_a=transposed))
             if elsewhere:
-                g.outputs.append(REGISTRY["neg"](grads[-1]))
+                g.outputs.append(grads[-1] if elsewhere == "fetched" else REGISTRY["neg"](grads[-1]))
         pairs = [(known[f"w{i}"], grad) for i, grad in enumerate(grads)]
         for at in [range(len(rows))] if together else [[i] for i in range(len(rows))]:
             REGISTRY["sgd_update"](rate, step, *[v for i in at for v in pairs[i]], scale=0.5,

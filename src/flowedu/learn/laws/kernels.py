@@ -85,7 +85,8 @@ PLAIN = ("whole numbers", "fractions", "equal numbers", "numbers with a NaN")
 SOFTMAX = Task(_rows, _softmax, lambda shapes, ints: shapes[0], PLAIN, note=_softmax_note)
 softmax_inside, softmax_shared = inside(SOFTMAX), shared(SOFTMAX)
 softmax_values = values(SOFTMAX, "as NumPy's; a row sums to 1")
-softmax_large = values(SOFTMAX._replace(numbers=("numbers near 1000", "numbers near -1000")), "large numbers do not overflow")
+softmax_large = values(SOFTMAX._replace(numbers=("numbers near 1000", "numbers near -1000")),
+                       "large numbers do not overflow")
 
 
 # ---- argmax

@@ -5,7 +5,6 @@ import numpy as np
 
 from flowedu.learn.laws import Law, pair, smaller_shapes, where_differ
 
-
 LAST = {3: "NWC", 4: "NHWC", 5: "NDHWC"}           # channels last, by the number of axes
 
 
@@ -154,7 +153,7 @@ def _variables_judged(case, yours):
             return [*said, *pair("should be", f"requires_grad={got.requires_grad}", trainable and dtype == "float32"),
                     "  gradients are for what is trained, and only fractions have any"]
         if calls != [40 + number]:
-            return [*said, *pair("should be", f"the initializer is asked with the seeds {calls}", f"once, with seed={40 + number}")]
+            return [*said, *pair("should be", f"the initializer is asked with seeds {calls}", f"once, with {40 + number}")]
         if store.variables.get(name) is not got:
             return [*said, "  yours           is not in self.variables, where checkpoints look for it"]
     return None
@@ -181,7 +180,7 @@ def _far_judged(case, yours):
     for name, mine, want in zip(("y", "mean", "inv_std"), yours["forward"](x, gamma, beta, begin, epsilon), right):
         mine = np.asarray(mine)
         if mine.shape != want.shape or not np.allclose(mine, want, rtol=2e-2, atol=2e-2):
-            return [said, "  with 3000 added to x, in float32", *(where_differ(name, mine, want) or [f"  {name} is far off"]),
+            return [said, "  with 3000 added to x, in float32", *where_differ(name, mine, want),
                     "  subtract the mean first, then square: large squares swallow the spread"]
     return None
 

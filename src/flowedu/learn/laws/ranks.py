@@ -43,7 +43,10 @@ def _counted():
 
 
 def _numbers(shape):
-    return np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
+    """1, 2, ...; in turn as float32, as doubles with a fraction, and as whole numbers that no float32 holds."""
+    kind = (np.float32, np.float64, np.int64)[shape[-1] % 3]
+    more = {np.float32: 0, np.float64: 2.0 ** -30, np.int64: 2 ** 32}[kind]
+    return (np.arange(1, 1 + np.prod(shape)) + more).astype(kind).reshape(shape)
 
 
 def _ran(case, yours):
@@ -65,7 +68,8 @@ def _ran(case, yours):
 def _sums_judged(case, yours):
     from flowedu.errors import CommError
     k, shape = case
-    said = f"  smallest case   {k} ranks, a tensor of shape {shape} each; rank r has 10 ** r times 1, 2, ..."
+    said = f"  smallest case   {k} ranks, {_numbers(shape).dtype} {shape} each; rank r has 10 ** r times " \
+           f"{_numbers(shape).flat[0]}, ..."
     try:
         found, _ = _ran(case, yours)
     except CommError as error:
@@ -75,6 +79,8 @@ def _sums_judged(case, yours):
     for r, got in enumerate(found):
         if getattr(got, "shape", None) != want.shape or not np.array_equal(got, want):
             return [said, f"  rank {r}", *pair("should be", np.asarray(got).tolist(), want.tolist())]
+        if got.dtype != want.dtype:
+            return [said, f"  rank {r}", *pair("should be", str(got.dtype), str(want.dtype))]
     return None
 
 
