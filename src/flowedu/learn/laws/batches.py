@@ -112,7 +112,8 @@ def _each_judged(case, yours):
     got = [list(b) for b in yours(given, count)]
     if given != list(sizes):
         return [f"  smallest case   similar({list(sizes)}, {count})"[:100],
-                f"  yours           changes sizes to {given}"[:100], "  they are somebody else's, who counts on their order"]
+                f"  yours           changes sizes to {given}"[:100],
+                "  they are somebody else's, who counts on their order"]
     said = [f"  smallest case   similar({list(sizes)}, {count})"[:100], f"  yours           {got}"[:100]]
     all_ = [i for b in got for i in b]
     if sorted(all_, key=str) != sorted(range(len(sizes)), key=str):

@@ -10,6 +10,7 @@ from flowedu.learn.laws import Law, pair, same, shape
 EPS = 1e-5
 
 
+
 # ---- shapes from letters
 def _equations(rng, size):
     letters = "abcdk"[:1 + min(size, 4)]

@@ -65,7 +65,12 @@ def _broadcast_judged(case, yours):
     if want is None:
         return None
     got = yours(*case)
-    return None if same(got, want) else [f"  smallest case   {' and '.join(map(str, case))}", *pair("should be", got, want)]
+    if not same(got, want):
+        return [f"  smallest case   {' and '.join(map(str, case))}", *pair("should be", got, want)]
+    if not isinstance(got, tuple):
+        return [f"  smallest case   {' and '.join(map(str, case))}", *pair("should be", got, want),
+                "  a tuple: the library compares it with shapes, which are tuples"]
+    return None
 
 
 def _refusal_judged(case, yours):
