@@ -1,6 +1,7 @@
 """Chapter 8, the CPU: what each kernel in Cython must do (called.py says how it is called), and how fast it is."""
 from __future__ import annotations
 
+import math
 import timeit
 from collections.abc import Callable
 
@@ -139,6 +140,11 @@ def _shared_out(case, yours):
                     f"  {threads} threads       {found[-1]:.9g}",
                     "  parts of a fixed size, added in order, do not depend on the number of threads" if near else
                     "  does every thread have a sum of its own, and do all meet before these are added?"]
+    want, most = math.fsum(x.tolist()), float(np.abs(x.astype(np.float64)).sum())
+    if abs(found[0] - want) > 1e-6 * abs(want) + 1e-13 * most:
+        return [f"  smallest case   {n:,} numbers, large ones of both signs", f"  yours           {found[0]:.9g}",
+                f"  should be       {want:.9g}",
+                "  add in double: a float loses the small numbers beside large ones"]
     return None
 
 
