@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from flowedu.core.ops.record import parameters
-from flowedu.learn import course, kernels, limits, source
+from flowedu.learn import alternatives, course, kernels, limits, source
 from flowedu.learn.judge import judged, stub
 from flowedu.learn.runner import Runner
 from flowedu.learn.swap import target
@@ -151,7 +151,7 @@ def whole(frontier: bool) -> int:
     from flowedu.learn.teach.bench import Bench
     from flowedu.learn.teach.tree import export
 
-    bad = 0
+    bad = alternatives.main([])
     with tempfile.TemporaryDirectory() as folder:
         last = max(c.number for c in course.chapters())
         for closed in (False, True):

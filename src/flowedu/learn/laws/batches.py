@@ -85,7 +85,11 @@ def _large_judged(case, yours):
             continue
         if not fits:
             return [_said(case), f"  shape {limit}: should be a ShapeError, {up(height)} x {up(width)} does not fit"]
-    return None
+    try:
+        yours(buffer, (99, 99, channels + 1), kind, alignment)
+    except ShapeError:
+        return None
+    return [_said(case), f"  shape (99, 99, {channels + 1}): should be a ShapeError, no picture has so many channels"]
 
 
 corners = Law("each picture in its corner, zeros elsewhere", _pictures, _aligned_judged, _smaller_pictures, cases=120,
@@ -113,7 +117,11 @@ def _call_said(case):
 
 def _each_judged(case, yours):
     sizes, count = case
-    got = [list(b) for b in yours(list(sizes), count)]
+    given = list(sizes)
+    got = [list(b) for b in yours(given, count)]
+    if given != list(sizes):
+        return [_call_said(case)[:100], f"  yours           changes sizes to {given}"[:100],
+                "  they are somebody else's, who counts on their order"]
     said = [_call_said(case)[:100], f"  yours           {got}"[:100]]
     all_ = [i for b in got for i in b]
     if sorted(all_, key=str) != sorted(range(len(sizes)), key=str):

@@ -119,6 +119,23 @@ def _told_judged(case, yours):
 WHOLE = "the loss is int32[2]"
 
 
+def _placed_judged(case, yours):
+    """A gradient is computed where its op is: node number i is on device i."""
+    g, values = _built(case)
+    for i, n in enumerate(g.nodes):
+        n.placement = (i,)
+    loss = values[case[2][-1]]
+    made = next((i for i, n in enumerate(g.nodes) if loss in n.outputs), None)
+    got = yours(g, [loss], [values[i] for i in case[3]])
+    if all(v is None for v in got) or made is None or g.nodes[made].op.name not in ("mul", "square", "sin"):
+        return None
+    where = [n.placement for n in g.nodes[len(case[1]):]]
+    if (made,) in where:
+        return None
+    return [*_said(g, values, case), f"  {loss.name} is made on device {made}, and its gradient on none or another",
+            f"  yours           nodes on {sorted({str(p) for p in where})}: visit(node) sets graph.placement"]
+
+
 def _refusal_judged(case, yours):
     from flowedu.core.graph.ir import Graph
     from flowedu.core.values.dtype import int32
@@ -138,6 +155,7 @@ _words = case_of(lambda case: _said(*_built(case), case))
 as_eager = Law("the gradients that backward() gives", _graphs, _eager_judged, _smaller_graphs, cases=120, told=_words)
 seeded = Law("they begin with what seed gives", _graphs, _seeded_judged, _smaller_graphs, cases=20, told=_words)
 told = Law("the graph knows that it trains, and where", _graphs, _told_judged, _smaller_graphs, cases=20, told=_words)
+placed = Law("a gradient is computed where its op is", _graphs, _placed_judged, _smaller_graphs, cases=40, told=_words)
 refuses = Law("a loss of whole numbers is refused", lambda rng, size: 0, _refusal_judged, cases=1, told=lambda case: WHOLE)
 
 

@@ -91,6 +91,8 @@ def inputs(case: Case) -> list[np.ndarray]:
             x += rng.random(s, np.float32)
         if case.numbers == "numbers near 1000":
             x += 1000
+        if case.numbers == "numbers near -1000":
+            x -= 1000
         if x.size and case.numbers == "numbers with a NaN":
             x.flat[rng.integers(x.size, size=1 + x.size // 8)] = np.nan
         if x.size and case.numbers == "numbers with inf":

@@ -92,12 +92,12 @@ def _images(rng, size):
     rows = []
     for i in range(rng.randint(2, 2 + 3 * size)):
         before = rows[-1][0] if rows else ""
-        if before == "conv" and rng.random() < 0.5:
+        if before.startswith("conv") and rng.random() < 0.5:
             rows.append(("norm", LAST))
         elif before == "norm" and rng.random() < 0.4:
             rows.append((rng.choice(("relu", "relu6")), LAST))
         else:
-            what = rng.choice(("conv", "conv", "norm", "norm 1", "relu", "relu6", "sum", "fetch"))
+            what = rng.choice(("conv", rng.choice(("conv", "conv 3")), "norm", "norm 1", "relu", "relu6", "sum", "fetch"))
             rows.append((what, rng.choice((LAST, LAST, rng.randint(0, i)))))
     return tuple(rows)
 
@@ -119,8 +119,9 @@ def _image_graph(case):
     with g.building():
         for n, (what, i) in enumerate(case):
             y = values[min(i, len(values) - 1)]
-            if what == "conv":
-                y = REGISTRY["conv2d_last"](y, variable(f"w{n}", (3, 3, 1, 1)), strides=(1, 1), pads=(0, 0, 0, 0),
+            if what.startswith("conv"):                                # "conv 3": its attributes are not the defaults
+                k = 3 if what == "conv 3" else 1
+                y = REGISTRY["conv2d_last"](y, variable(f"w{n}", (3, 3, k, k)), strides=(1, 1), pads=(k // 2,) * 4,
                                             dilations=(1, 1), groups=1)
             elif what.startswith("norm"):
                 numbers = [variable(f"{p}{n}", (3,)) for p in ("gamma", "beta", "mean", "var")]

@@ -11,6 +11,7 @@ from flowedu.learn.laws import Law, case_of, smaller_programs, where_differ
 # name: number of inputs. "mish" has a formula of several steps, "softsign" one with a number in it
 OPS = {"add": 2, "mul": 2, "sub": 2, "neg": 1, "sin": 1, "square": 1, "mish": 1, "softsign": 1}
 NUMBERS = (2.0, 0.5, 3.0)
+ZEROS = (2.0, 0.0, -0.0)                           # equal, and yet not the same: x * 0.0 is not x * -0.0
 SIGNS = {"add": operator.add, "mul": operator.mul, "sub": operator.sub, "neg": operator.neg}
 
 
@@ -34,10 +35,15 @@ def _smaller_programs(case):
             yield calls, outs
 
 
+def _numbers(case):
+    """Values 2 to 4: every third formula has zeros of both signs."""
+    return NUMBERS if len(case[0]) % 3 else ZEROS
+
+
 def _formula(case, ops):
     """The program as a Python function of x and y."""
     def f(x, y):
-        values = [x, y, *NUMBERS]
+        values = [x, y, *_numbers(case)]
         for name, ins in case[0]:
             values.append((SIGNS.get(name) or ops[name])(*(values[i] for i in ins)))
         return values[case[1][0]]
@@ -45,7 +51,7 @@ def _formula(case, ops):
 
 
 def _said(case):
-    names = ["x", "y", *map(str, NUMBERS)] + [f"v{i}" for i in range(len(case[0]))]
+    names = ["x", "y", *map(str, _numbers(case))] + [f"v{i}" for i in range(len(case[0]))]
     calls = "; ".join(f"{names[5 + i]} = {name}({', '.join(names[v] for v in ins)})"
                       for i, (name, ins) in enumerate(case[0]))
     return f"  smallest case   {calls}; the result is {names[case[1][0]]}"
@@ -81,7 +87,11 @@ def _traced_judged(case, yours):
     slots = sorted([*range(formula.nin), *formula.consts, *(out for _, out, _ in formula.instrs)])
     if slots != list(range(len(slots))):
         return [*said, f"  slots {slots}: they are numbered from 0 without a gap, and none twice"]
-    lines = where_differ("result", np.broadcast_to(got, right.shape), right)
+    got = np.broadcast_to(got, right.shape)
+    lines = where_differ("result", got, right)
+    signs = (right == 0) & (np.signbit(got) != np.signbit(right))
+    if not lines and signs.any():
+        lines = [f"  the result is {got[signs][0]}, should be {right[signs][0]}: 0.0 and -0.0 are two numbers"]
     return [*said, *lines] if lines else None
 
 
@@ -140,7 +150,7 @@ def _rate_judged(case, yours):
     from flowedu.autograd.forward import derivative
     from flowedu.core.ops.define import REGISTRY
     f = _formula(case, REGISTRY)
-    x, y = np.array([0.3, -0.7]), flow.tensor([0.5, 2.0], dtype=flow.float64)
+    x, y = np.array([0.3, -0.7]), flow.tensor([[0.5, 2.0], [1.5, -1.0]], dtype=flow.float64)
     value = lambda at: f(flow.tensor(at, dtype=flow.float64), y).numpy()
     got = derivative(lambda v: f(v, y), flow.tensor(x, dtype=flow.float64))
     lines = where_differ("rate", np.asarray(got.numpy()), (value(x + 1e-5) - value(x - 1e-5)) / 2e-5)

@@ -87,6 +87,23 @@ def _values_judged(case, yours):
     return None
 
 
+def _alone_judged(case, yours):
+    """Chapter 8's device leaves some ops as they are: `alone` says which."""
+    from flowedu.core.ops.define import REGISTRY
+    before, g = _graph(case), _graph(case)
+    left = [REGISTRY[case[0][len(case[0]) // 2][0]], REGISTRY["relu"]]
+    _pass().fuse(g, left)
+    needed = set(before.outputs)
+    for n in reversed(before.nodes):
+        needed |= set(n.inputs) if n.outputs[0] in needed else set()
+    many = [sum(n.op in left and n.outputs[0] in needed for n in before.nodes), sum(n.op in left for n in g.nodes)]
+    if many[0] <= many[1]:
+        return None
+    names = " and ".join(dict.fromkeys(op.name for op in left))
+    return [f"  smallest case   {_text(before)}", f"  alone           {names}", f"  yours           {_text(g)}",
+            f"  {many[0] - many[1]} of {many[0]} that should stay alone went into a kernel: give `alone` to fusible"]
+
+
 def _work_judged(case, yours):
     """No element is computed for each row of a larger result."""
     from flowedu.fast.ops.fused import fused
@@ -102,10 +119,11 @@ def _work_judged(case, yours):
             f"  {sizes(g)} elements are computed, {sizes(before)} before; shapes: {small}"]
 
 
+_told = lambda case: _text(_graph(case))
 same_values = Law("what is fetched is as before", _graphs, _values_judged, lambda case: smaller_programs(*case), cases=250,
-                  told=lambda case: _text(_graph(case)))
-
-
+                  told=_told)
+left_alone = Law("what is to stay alone stays", _graphs, _alone_judged, lambda case: smaller_programs(*case), cases=100,
+                 told=_told)
 no_more_work = Law("nothing is computed more often than before", _graphs, _work_judged,
                    lambda case: smaller_programs(*case), cases=150, told=lambda case: _text(_graph(case)))
 

@@ -5,9 +5,10 @@ import random
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair, same, shape
+from flowedu.learn.laws import Law, Words, pair, same, shape
 
 EPS = 1e-5
+
 
 
 # ---- shapes from letters
@@ -16,8 +17,8 @@ def _equations(rng, size):
     sizes = {c: rng.randint(1, 2 + size) for c in letters}
     terms = ["".join(rng.sample(letters, rng.randint(1, len(letters)))) for _ in range(rng.randint(1, 2))]
     seen = sorted(set("".join(terms)))
-    out = "".join(rng.sample(seen, rng.randint(0, len(seen))))
-    return ",".join(terms) + "->" + out, tuple(tuple(sizes[c] for c in t) for t in terms)
+    outs = ["".join(rng.sample(seen, rng.randint(0, len(seen)))) for _ in range(rng.choice((1, 1, 2)))]
+    return ",".join(terms) + "->" + ",".join(outs), tuple(tuple(sizes[c] for c in t) for t in terms)
 
 
 def _shapes_judged(case, yours):
@@ -25,12 +26,33 @@ def _shapes_judged(case, yours):
     from flowedu.core.values.spec import Spec
     equation, shapes = case
     table = {c: n for t, s in zip(equation.partition("->")[0].split(","), shapes) for c, n in zip(t, s)}
-    want = tuple(table[c] for c in equation.partition("->")[2])
-    op = type("op", (), {"name": "yours", "inputs": ("x", "y")[:len(shapes)], "variadic": False, "outputs": ("z",)})
+    want = [tuple(table[c] for c in term) for term in equation.partition("->")[2].split(",")]
+    op = type("op", (), {"name": "yours", "inputs": ("x", "y")[:len(shapes)], "variadic": False,
+                         "outputs": "zv"[:len(want)]})
     got = yours(op, equation, [Spec(s, float32) for s in shapes])
-    if len(got) == 1 and same(got[0], want):
+    said = f"  smallest case   {equation} of {' and '.join(map(str, shapes))}"
+    if len(got) != len(want) or not all(map(same, got, want)):
+        return [said, *pair("should be", got, want)]
+    return _two_sizes(op, equation, shapes, yours)
+
+
+def _two_sizes(op, equation, shapes, yours):
+    """One axis longer, of a letter that another input has, too: no shape fits."""
+    from flowedu.core.values.dtype import float32
+    from flowedu.core.values.spec import Spec
+    from flowedu.errors import ShapeError
+    terms = equation.partition("->")[0].split(",")
+    both = [c for c in terms[0] if c in terms[-1]] if len(terms) > 1 else []
+    if not both:
         return None
-    return [f"  smallest case   {_equation(case)}", *pair("should be", got, [want])]
+    at = terms[0].index(both[0])
+    bad = ((*shapes[0][:at], shapes[0][at] + 1, *shapes[0][at + 1:]), shapes[1])
+    try:
+        got = yours(op, equation, [Spec(s, float32) for s in bad])
+    except ShapeError:
+        return None
+    return [f"  smallest case   {equation} of {' and '.join(map(str, bad))}: {both[0]} has two sizes",
+            *pair("should be", got, Words("a ShapeError, as `sizes` raises it"))]
 
 
 def _equation(case):
@@ -271,14 +293,15 @@ unbroadcast_again = Law("it can be differentiated again", _stretched, _unbroadca
 
 # ---- the walk back
 class _Op:
-    """A made-up op y = sum of weights * inputs, so that its gradients are the weights."""
+    """A made-up op y = sum of weights * inputs, so that its gradients are the weights. A weight of 1 hands on the very
+    gradient that came, as add does."""
 
     variadic, outputs, saved = False, ("y",), ()
 
     def __init__(self, weights):
         self.inputs = tuple(f"x{i}" for i in range(len(weights)))
         self.weights = weights
-        self.rules = {n: ((lambda dy, w=w: dy * w), (("grad", 0),)) for n, w in zip(self.inputs, weights)}
+        self.rules = {n: ((lambda dy, w=w: dy if w == 1 else dy * w), (("grad", 0),)) for n, w in zip(self.inputs, weights)}
 
 
 def _graphs(rng: random.Random, size):
@@ -324,16 +347,19 @@ def _walked(case, yours, times=1):
     from flowedu.core.ops.reverse import Call
     leaves, calls, seeds, targets = case
     values = [flow.tensor(1.0) for _ in range(leaves + len(calls))]
-    records, others = ([Call(_Op([k * w for w in ws]), tuple(values[j] for j in ins), (), (values[leaves + i],))
+    more = [(flow.tensor(1.0),) * (i % 3 == 1) for i in range(len(calls))]     # a second result, which nobody reads
+    records, others = ([Call(_Op([k * w for w in ws]), tuple(values[j] for j in ins), (), (values[leaves + i], *more[i]))
                         for i, (ins, ws) in enumerate(calls)] for k in (1, times))
+    begin = [(values[v], flow.tensor(float(g))) for v, g in seeds]
     visited: list = []
 
     def visit(call):
         visited.append(next(i for i, r in enumerate(records) if r is call))
         return None if times == 1 else others[visited[-1]]
 
-    got = yours(records, [(values[v], flow.tensor(float(g))) for v, g in seeds], [values[t] for t in targets], visit)
-    return got, visited
+    got = yours(records, begin, [values[t] for t in targets], visit)
+    changed = [(v, g, float(s.item())) for (v, g), (_, s) in zip(seeds, begin) if s.item() != g]
+    return got, visited, changed
 
 
 def _walk_judged(case, yours, times=1):
@@ -349,11 +375,14 @@ def _walk_judged(case, yours, times=1):
             for j, w in zip(*calls[i]):
                 right[j] += right[y] * w * times
                 touched[j] = True
-    got, visited = _walked(case, yours, times)
+    got, visited, changed = _walked(case, yours, times)
     names, text = _text(leaves, calls)
     said = [f"  smallest case   {text}", f"  seeds           {', '.join(f'd{names[v]} = {g}' for v, g in seeds)}"]
     if times != 1:
         said.append(f"  visit gives     a record whose weights are {times} times as large: its gradients count")
+    for v, g, now in changed:
+        return [*said, f"  the seed d{names[v]} is {now:g} afterwards: it is somebody else's, and so is what a rule gives",
+                f"  add them up in a new value, not in place; it was {g}"]
     for t, g in zip(targets, got):
         mine = None if g is None else float(g.item())
         want = right[t] if touched[t] else None
@@ -366,7 +395,7 @@ def _walk_judged(case, yours, times=1):
 
 def _unwanted_judged(case, yours):
     leaves, calls, _, targets = case
-    _, visited = _walked(case, yours)
+    visited = _walked(case, yours)[1]
     reached = set(targets)
     for i, (ins, _) in enumerate(calls):
         if reached & set(ins):

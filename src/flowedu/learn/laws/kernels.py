@@ -1,6 +1,7 @@
 """Chapter 8, the CPU: what each kernel in Cython must do (called.py says how it is called), and how fast it is."""
 from __future__ import annotations
 
+import math
 import timeit
 from collections.abc import Callable
 
@@ -75,6 +76,8 @@ def _softmax(arrays, ints):
 def _softmax_note(case, got, want):
     if case.numbers == "numbers near 1000":
         return "exp(1000) is inf: subtract the largest of the row first"
+    if case.numbers == "numbers near -1000":
+        return "exp(-1000) is 0, and so is their sum: the largest of the row may be negative, too"
     if len(case.shapes[0]) > 2 or len(case.shapes[0]) == 1:
         return "rows lie along the last axis, whatever the number of axes: fe_numel(&call.args[0]) / n of them"
     return f"your row sums to {np.nansum(got[0]):.4g}" if len(got) else ""
@@ -84,7 +87,8 @@ PLAIN = ("whole numbers", "fractions", "equal numbers", "numbers with a NaN")
 SOFTMAX = Task(_rows, _softmax, lambda shapes, ints: shapes[0], PLAIN, note=_softmax_note)
 softmax_inside, softmax_shared = inside(SOFTMAX), shared(SOFTMAX)
 softmax_values = values(SOFTMAX, "as NumPy's; a row sums to 1")
-softmax_large = values(SOFTMAX._replace(numbers=("numbers near 1000",)), "large numbers do not overflow")
+softmax_large = values(SOFTMAX._replace(numbers=("numbers near 1000", "numbers near -1000")),
+                       "large numbers do not overflow")
 
 
 # ---- argmax
@@ -137,6 +141,11 @@ def _shared_out(case, yours):
                     f"  {threads} threads       {found[-1]:.9g}",
                     "  parts of a fixed size, added in order, do not depend on the number of threads" if near else
                     "  does every thread have a sum of its own, and do all meet before these are added?"]
+    want, most = math.fsum(x.tolist()), float(np.abs(x.astype(np.float64)).sum())
+    if abs(found[0] - want) > 1e-6 * abs(want) + 1e-13 * most:
+        return [f"  smallest case   {n:,} numbers, large ones of both signs", f"  yours           {found[0]:.9g}",
+                f"  should be       {want:.9g}",
+                "  add in double: a float loses the small numbers beside large ones"]
     return None
 
 

@@ -5,18 +5,20 @@ import numpy as np
 
 from flowedu.learn.laws import Law, Words, case_of, pair, smaller_shapes, where_differ
 
+LAST = {3: "NWC", 4: "NHWC", 5: "NDHWC"}           # channels last, by the number of axes
+
 
 def _weights(rng, size):
     rank = rng.choice((2, 2, 3, 4, 5))
     shape = tuple(rng.randint(1, 2 + size) for _ in range(rank))
-    return shape, "NHWC" if rank > 2 and rng.random() < 0.4 else ""
+    return shape, LAST[rank] if rank > 2 and rng.random() < 0.4 else ""
 
 
 def _smaller_weights(case):
     shape, order = case
     for s in smaller_shapes(shape):
         if len(s) > 1 and 0 not in s:
-            yield s, order if len(s) > 2 else ""
+            yield s, LAST.get(len(s), "") if order else ""
     if order:
         yield shape, ""
 
@@ -35,7 +37,8 @@ def _counted(shape, order):
 
 def _weight_words(case):
     shape, order = case
-    return f"a weight {shape}, " + ("dense" if len(shape) == 2 else f"convolution, channels {'last' if order else 'first'}")
+    where = f"last ({order})" if order else "first"
+    return f"a weight {shape}, " + ("dense" if len(shape) == 2 else f"convolution, channels {where}")
 
 
 def _fan_judged(case, yours):
@@ -128,7 +131,7 @@ def _variables_judged(case, yours):
         calls = []
 
         def initializer(s, d, seed, number=number, calls=calls):
-            calls.append(s)
+            calls.append(seed)
             return np.full(s, number)
 
         said = [f"  smallest case   {_asked(case[:number])}"]
@@ -136,7 +139,7 @@ def _variables_judged(case, yours):
         none, other = old is None and not has, old is not None and old[1] != spec
         want = JobBuildAndInferError if none else CheckError if other else None
         try:
-            got = yours(store, name, spec, initializer if has else None, trainable, None, True, None)
+            got = yours(store, name, spec, initializer if has else None, trainable, None, True, 40 + number)
         except (CheckError, JobBuildAndInferError) as error:
             mine = Words(type(error).__name__)
             if want is None:
@@ -145,6 +148,8 @@ def _variables_judged(case, yours):
                 return [*said, *pair("should be", mine, Words(want.__name__))]
             if want is CheckError and not all(str(s) in str(error) for s in (old[1], spec)):
                 return [*said, f"  your error says {str(error).splitlines()[0]}", f"  it does not name {old[1]} and {spec}"]
+            if set(store.variables) != set(made):
+                return [*said, f"  yours           keeps {name} in self.variables, though it was not made"]
             continue
         if want is not None:
             return [*said, *pair("should be", Words("no error"), Words(want.__name__ + (
@@ -161,6 +166,8 @@ def _variables_judged(case, yours):
             return [*said, *pair("should be", *(Words(f"requires_grad={on}") for on in (
                 got.requires_grad, trainable and dtype == "float32"))),
                     "  gradients are for what is trained, and only fractions have any"]
+        if calls != [40 + number]:
+            return [*said, *pair("should be", Words(f"the initializer is asked with seeds {calls}"), Words(f"once, with {40 + number}"))]
         if store.variables.get(name) is not got:
             return [*said, "  yours           is not in self.variables, where checkpoints look for it"]
     return None
@@ -174,6 +181,22 @@ def _rows(rng, size):
     """(shape, first axis that is normalised, epsilon, whether all numbers of a row are equal, seed)"""
     shape = tuple(rng.randint(1, 1 + size) for _ in range(rng.randint(1, min(3, 1 + size))))
     return shape, rng.randint(0, len(shape) - 1), rng.choice((1e-5, 0.1, 1.0)), rng.random() < 0.15, rng.randint(0, 99)
+
+
+def _far_judged(case, yours):
+    """Rows in float32 whose mean is a thousand times their spread: the difference of two large squares is noise."""
+    shape, begin, epsilon, _, _ = case
+    x, gamma, beta, said = _row_case((*case[:3], False, case[4]))
+    x, gamma, beta = (a.astype(np.float32) for a in (x + 3000, gamma, beta))
+    if np.prod(shape[begin:]) < 2:
+        return None
+    right = _normalised(x.astype(np.float64), gamma, beta, begin, epsilon)
+    for name, mine, want in zip(("y", "mean", "inv_std"), yours["forward"](x, gamma, beta, begin, epsilon), right):
+        mine = np.asarray(mine)
+        if mine.shape != want.shape or not np.allclose(mine, want, rtol=2e-2, atol=2e-2):
+            return [said, "  with 3000 added to x, in float32", *where_differ(name, mine, want),
+                    "  subtract the mean first, then square: large squares swallow the spread"]
+    return None
 
 
 def _smaller_rows(case):
@@ -236,4 +259,5 @@ def _backward_judged(case, yours):
 _row_told = case_of(lambda case: _row_case(case)[3])
 normalised = Law("each row less its mean, over its spread", _rows, _forward_judged, _smaller_rows, cases=120,
                  told=_row_told)
+far_from_zero = Law("large numbers keep their spread", _rows, _far_judged, _smaller_rows, cases=40, told=_row_told)
 normalised_back = Law("the gradient, as by differences", _rows, _backward_judged, _smaller_rows, cases=60, told=_row_told)

@@ -1,15 +1,25 @@
 """Chapter 4: who reads a value last, and whose memory a result may take. Graphs of 2 x 2 matrices, some of them views."""
 from __future__ import annotations
 
+import functools
 import types
 
 import numpy as np
 
 from flowedu.learn.laws import Law, case_of, pair, smaller_programs, where_differ
 
+
+@functools.cache
+def _mixed():
+    """An op that lets its first input go, and not the second, which it reads to the end."""
+    from flowedu.core.ops.define import Op
+    from flowedu.core.ops.record import Kernel, Meaning, read
+    return Op(read("mixed(x, y) -> z"), Meaning("ab,ab->ab", lambda x, y: x - 2 * y[::-1]), Kernel(inplace=["x"]))
+
+
 # name: (number of inputs, op, attributes)
 OPS = {"add": (2, "add", {}), "mul": (2, "mul", {}), "neg": (1, "neg", {}), "relu": (1, "relu", {}),
-       "transposed": (1, "transpose", {"perm": (1, 0)}), "product": (2, "matmul", {}),
+       "transposed": (1, "transpose", {"perm": (1, 0)}), "product": (2, "matmul", {}), "mixed": (2, "mixed", {}),
        "to int": (1, "cast", {"dtype": "int32"}), "to float": (1, "cast", {"dtype": "float32"})}
 COMMON = ("add", "neg", "mul", "transposed", "transposed")
 
@@ -49,7 +59,8 @@ def _graph(case):
         for name, ins in case[0]:
             _, op, attrs = OPS[name]
             attrs = {k: as_dtype(v) if k == "dtype" else v for k, v in attrs.items()}
-            values.append(REGISTRY[op].call(tuple(values[i] for i in ins), REGISTRY[op].complete(attrs)))
+            op = _mixed() if op == "mixed" else REGISTRY[op]
+            values.append(op.call(tuple(values[i] for i in ins), op.complete(attrs)))
     for i, v in enumerate(values[2:]):
         v.name = f"v{i}"
     g.outputs = [values[i] for i in case[1]]

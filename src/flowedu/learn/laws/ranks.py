@@ -43,7 +43,10 @@ def _counted():
 
 
 def _numbers(shape):
-    return np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
+    """1, 2, ...; in turn as float32, as doubles with a fraction, and as whole numbers that no float32 holds."""
+    kind = (np.float32, np.float64, np.int64)[shape[-1] % 3]
+    more = {np.float32: 0, np.float64: 2.0 ** -30, np.int64: 2 ** 32}[kind]
+    return (np.arange(1, 1 + np.prod(shape)) + more).astype(kind).reshape(shape)
 
 
 def _ran(case, yours):
@@ -64,13 +67,13 @@ def _ran(case, yours):
 
 def _ring_words(case):
     k, shape = case
-    return f"{k} rank{'s' * (k > 1)}, a tensor of shape {shape} each"
+    return f"{k} rank{'s' * (k > 1)}, {_numbers(shape).dtype} numbers of shape {shape} each"
 
 
 def _sums_judged(case, yours):
     from flowedu.errors import CommError
     k, shape = case
-    said = f"  smallest case   {_ring_words(case)}; rank r has 10 ** r times 1, 2, ..."
+    said = f"  smallest case   {_ring_words(case)}; rank r has 10 ** r times {_numbers(shape).flat[0]}, ..."
     try:
         found, _ = _ran(case, yours)
     except CommError as error:
@@ -81,6 +84,8 @@ def _sums_judged(case, yours):
         if getattr(got, "shape", None) != want.shape or not np.array_equal(got, want):
             mine = got if isinstance(got, Words) else np.asarray(got).tolist()
             return [said, f"  rank {r}", *pair("should be", mine, want.tolist())]
+        if got.dtype != want.dtype:
+            return [said, f"  rank {r}", *pair("should be", Words(got.dtype), Words(want.dtype))]
     return None
 
 

@@ -104,12 +104,16 @@ def _sound_judged(case, yours):
     from flowedu.core.sbp.signature import extra, text
     op, specs, attrs, arrays = _asked(case)
     want, spread = _call(op, arrays, attrs), extra(op, specs, attrs)
-    for s in yours(op, specs, attrs):
+    made = list(yours(op, specs, attrs))
+    for s in made:
         if len(s) != len(arrays) + len(want):
             return [_named(case, op, specs, attrs), f"  yours           {s!r}: one for each input, then for each output"]
         if s not in spread and not _holds(op, arrays, attrs, s, want):
             return [_named(case, op, specs, attrs), f"  yours           {text(op, s)}",
                     "  with numbers on two devices it is not so"]
+    if not made or set(made[-1]) != {"B"} or len(set(made)) < len(made):
+        return [_named(case, op, specs, attrs), f"  yours           {text(op, made[-1]) if made else 'nothing'} comes last",
+                "  all B comes last, and none comes twice: among equals the first is taken"]
     return None
 
 

@@ -6,7 +6,7 @@ import types
 
 import numpy as np
 
-from flowedu.learn.laws import Law, case_of
+from flowedu.learn.laws import Law, case_of, where_differ
 from flowedu.nn.graph.unroll import Checkpoint
 
 WIDTH = 8
@@ -30,8 +30,9 @@ def _optimizer(model):
     return flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
 
-def _graph(model, micro=1, again=0):
-    """A training step of the model; again: the first so many of its parts are not kept."""
+def _graph(model, micro=1, again=0, shown=False):
+    """A training step of the model; again: the first so many of its parts are not kept; shown: what the model gives comes
+    with the loss."""
     from flowedu import nn
 
     class Train(nn.Graph):
@@ -42,9 +43,10 @@ def _graph(model, micro=1, again=0):
             self.config.set_gradient_accumulation_steps(micro)
 
         def build(self, x, y):
-            loss = self.loss_fn(self.model(x), y)
+            found = self.model(x)
+            loss = self.loss_fn(found, y)
             loss.backward()
-            return loss
+            return (loss, found) if shown else loss
 
     graph = Train()
     for _, part in zip(range(again), graph.model):
@@ -156,7 +158,8 @@ def _smaller_cut(case):
 
 
 def _loop(case):
-    """(losses of two steps, weights afterwards) of a loop over micro-batches that adds up gradients."""
+    """(losses of two steps, weights afterwards, what the model gave in the second) of a loop over micro-batches that adds
+    up gradients."""
     from flowedu import nn
     k, rows, layers, norm = case
     model = _model(1, layers, norm=norm)
@@ -165,12 +168,13 @@ def _loop(case):
     losses = []
     for _ in range(2):
         optimizer.zero_grad()
-        of = [loss_fn(model(x[i:i + rows]), y[i:i + rows]) / k for i in range(0, k * rows, rows)]
+        found = [model(x[i:i + rows]) for i in range(0, k * rows, rows)]
+        of = [loss_fn(f, y[i * rows:(i + 1) * rows]) / k for i, f in enumerate(found)]
         for loss in of:
             loss.backward()
         optimizer.step()
         losses.append(sum(loss.item() for loss in of))
-    return losses, _kept(model)
+    return losses, _kept(model), np.concatenate([f.detach().numpy() for f in found])
 
 
 def _cut_said(case):
@@ -181,15 +185,20 @@ def _cut_said(case):
 def _micro_judged(case, yours):
     k, rows, layers, norm = case
     model = _model(1, layers, norm=norm)
-    graph = _graph(model, k)
+    graph = _graph(model, k, shown=True)
     x, y = _data(k * rows)
-    got = [float(graph(x, y).numpy().mean()) for _ in range(2)]
-    losses, weights = _loop(case)
+    ran = [graph(x, y) for _ in range(2)]
+    got = [float(loss.numpy().mean()) for loss, _ in ran]
+    losses, weights, found = _loop(case)
     if not np.allclose(got, losses, rtol=1e-4):
         return [_cut_said(case), f"  yours           losses {got[0]:.6f}, {got[1]:.6f}",
                 f"  a loop has      {losses[0]:.6f}, {losses[1]:.6f}"]
     differ = _differ(_kept(model), weights)
-    return differ and [_cut_said(case), differ]
+    if differ:
+        return [_cut_said(case), differ]
+    if lines := where_differ("model(x)", ran[1][1].numpy(), found):
+        return [_cut_said(case), *lines, "  each micro-batch has a table of its own: which values are this one's"]
+    return None
 
 
 def _passes_judged(case, yours):

@@ -45,6 +45,8 @@ def _two_shapes(rng, size):
         if s and rng.random() < 0.2:
             s[rng.randrange(len(s))] += 1
         made.append(tuple(s))
+    if len(made) > 1 and rng.random() < 0.15:
+        made.insert(1, (1,) * len(made[0]))        # ones between two that may not fit together
     return made
 
 
@@ -65,7 +67,12 @@ def _broadcast_judged(case, yours):
     if want is None:
         return None
     got = yours(*case)
-    return None if same(got, want) else [f"  smallest case   {_joined(case)}", *pair("should be", got, want)]
+    said = f"  smallest case   {_joined(case)}"
+    if not same(got, want):
+        return [said, *pair("should be", got, want)]
+    if not isinstance(got, tuple):
+        return [said, *pair("should be", got, want), "  a tuple: the library compares it with shapes, which are tuples"]
+    return None
 
 
 def _refusal_judged(case, yours):
@@ -83,9 +90,9 @@ def _refusal_judged(case, yours):
 
 
 _joined = lambda case: f"shape{'s' * (len(case) > 1)} {' and '.join(map(str, case))}"
-broadcasts = Law("the shape that NumPy broadcasts to", _two_shapes, _broadcast_judged, _smaller_lists, cases=150,
+broadcasts = Law("the shape that NumPy broadcasts to", _two_shapes, _broadcast_judged, _smaller_lists, cases=300,
                  told=_joined)
-refuses = Law("an error where NumPy errs, and it names the shapes", _two_shapes, _refusal_judged, _smaller_lists, cases=150,
+refuses = Law("an error where NumPy errs, and it names the shapes", _two_shapes, _refusal_judged, _smaller_lists, cases=300,
               told=_joined)
 
 
@@ -143,13 +150,17 @@ slice_places = Law("each element is read from its place", _slices, _slice_judged
 
 # ---- when is a reshape a view?
 def _layouts(rng, size):
-    """(shape, order of axes, step of each, new shape)"""
-    s = tuple(rng.randint(1, 1 + size) for _ in range(rng.randint(1, 3)))
+    """(shape, order of axes, step of each, new shape). A step of 0: one number, seen over and over, as after expand."""
+    s = tuple(0 if rng.random() < 0.04 else rng.randint(1, 1 + size) for _ in range(rng.randint(1, 3)))
     order = list(range(len(s)))
     if rng.random() < 0.5:
         rng.shuffle(order)
-    step = tuple(2 if rng.random() < 0.2 else 1 for _ in s)
-    n = int(np.prod([-(-s[d] // step[d]) for d in order]))
+    step = tuple(rng.choice((2, 2, 0)) if rng.random() < 0.25 else 1 for _ in s)
+    n = int(np.prod([-(-s[d] // (step[d] or 1)) for d in order]))
+    if n == 0:
+        new = [0, *(rng.randint(0, 3) for _ in range(rng.randint(0, 2)))]
+        rng.shuffle(new)
+        return s, tuple(order), step, tuple(new)
     new, left = [], n
     while left > 1 and len(new) < 3:
         d = rng.choice([k for k in range(1, left + 1) if left % k == 0])
@@ -162,8 +173,9 @@ def _layouts(rng, size):
 
 def _view_of(case):
     s, order, step, _ = case
-    x = np.arange(int(np.prod(s)), dtype=np.float32).reshape(s).transpose(order)
-    return x[tuple(slice(None, None, step[d]) for d in order)]
+    there = tuple(min(n, 1) if t == 0 else n for n, t in zip(s, step))
+    x = np.broadcast_to(np.arange(int(np.prod(there)), dtype=np.float32).reshape(there), s).transpose(order)
+    return x[tuple(slice(None, None, step[d] or 1) for d in order)]
 
 
 def _can(x, new):
@@ -192,7 +204,7 @@ def _reshape_judged(case, yours):
     said = _reshape_said(case)
     if (got is None) != (want is None):
         return [said, *pair("should be", got, want), "  None means: these numbers cannot be seen so without a copy"]
-    if got is None or x.size == 0:
+    if got is None or x.size == 0 and len(got) == len(new):
         return None
     far = lambda t: tuple(s for s, n in zip(t, new) if n > 1)                 # an axis of size 1 may have any stride
     return None if len(got) == len(new) and far(got) == far(want) else [said, *pair("should be", got, want)]
