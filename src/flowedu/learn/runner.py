@@ -109,7 +109,7 @@ class Runner:
     def told(self, hole, verdict: dict[str, Any], file: Path) -> list[str]:
         """A verdict in at most 12 lines of 100 columns, after what the answer itself printed."""
         row = self.progress.row(hole.id)
-        if verdict["state"] == "open":
+        if verdict["state"] == "open" and not verdict["lines"]:
             return [f"{hole.short}: not begun   {hole.about}   {file}"]
         said = [line[:100] for line in verdict.get("output", "").splitlines()]
         if verdict["state"] == "right":

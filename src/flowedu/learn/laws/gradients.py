@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair, same, shape
+from flowedu.learn.laws import Law, counted, pair, same, shape
 
 EPS = 1e-5
 
@@ -344,6 +344,8 @@ def _walk_judged(case, yours, times=1):
     said = [f"  smallest case   {text}", f"  seeds           {', '.join(f'd{names[v]} = {g}' for v, g in seeds)}"]
     if times != 1:
         said.append(f"  visit gives     a record whose weights are {times} times as large: its gradients count")
+    if lines := counted(got, [f"d{names[t]}" for t in targets]):
+        return [*said, *lines]
     for t, g in zip(targets, got):
         mine = None if g is None else float(g.item())
         want = right[t] if touched[t] else None

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.learn.laws import Law, pair, smaller_shapes, where_differ
+from flowedu.learn.laws import Law, counted, pair, smaller_shapes, where_differ
 
 
 def _weights(rng, size):
@@ -192,7 +192,10 @@ def _forward_judged(case, yours):
     _, begin, epsilon, _, _ = case
     x, gamma, beta, said = _row_case(case)
     got = yours["forward"](x, gamma, beta, begin, epsilon)
-    for name, mine, right in zip(("y", "mean", "inv_std"), got, _normalised(x, gamma, beta, begin, epsilon)):
+    names = "y", "mean", "inv_std"
+    if lines := counted(got, names):
+        return [said, *lines]
+    for name, mine, right in zip(names, got, _normalised(x, gamma, beta, begin, epsilon)):
         if lines := where_differ(name, np.asarray(mine), right):
             return [said, *lines]
     return None
@@ -205,6 +208,8 @@ def _backward_judged(case, yours):
     dy = np.random.default_rng(seed + 1).standard_normal(x.shape)
     got = yours["backward"](dy, x, gamma, mean, inv_std, begin)
     given = {"x": x, "gamma": gamma, "beta": beta}
+    if lines := counted(got, [f"d{name}" for name in given]):
+        return [said, *lines]
     for (name, v), mine in zip(given.items(), got):
         right = np.zeros_like(v)
         for at in np.ndindex(*v.shape):
