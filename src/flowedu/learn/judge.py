@@ -1,7 +1,7 @@
 """One hole judged, in a process of its own: `python -m flowedu.learn.judge HOME 4.3 work/4.3_place.py RESULT SEED`.
 
 What it finds it writes to RESULT, as JSON: {state, law, stars, lines, seconds}. State is "open" (the stub was not touched,
-or a target's answer is no better than it), "wrong" or "right". Nothing that an answer does can do more than end this process:
+or a target's answer is no better than it), "wrong" or "right"; "unjudged": this machine lacks what a kernel needs. Nothing that an answer does can do more than end this process:
 limits.py looks after it.
 """
 from __future__ import annotations

@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -76,20 +77,25 @@ def environment(hole) -> dict[str, str]:
 
 
 def missing(hole) -> str:
-    """What this machine lacks to judge it; "" where it lacks nothing."""
-    if hole.language != "cuda" or os.environ.get("TEST") == "gpu":
+    """What this machine lacks to judge it, and what to do about it; "" where it lacks nothing."""
+    if hole.kind != "kernel" or hole.language == "cuda" and os.environ.get("TEST") == "gpu":
         return ""
+    if hole.language != "cuda":
+        compiler = (os.environ.get("CC") or "cc").split()[0]
+        if shutil.which(compiler) is None:
+            return f"there is no C compiler {compiler}: install gcc, or say which one to use: CC=/path/to/gcc"
+        return "" if importlib.util.find_spec("Cython") else "Cython is not installed: pip install cython"
     from flowedu.cuda.sim.build import library
 
     if importlib.util.find_spec("pycuda") is None:
-        return "PyCUDA is not installed"
-    return "" if library().exists() else "the simulator of a GPU is not set up"
+        return "PyCUDA is not installed: tools/setup_cuda.py sets it up"
+    return "" if library().exists() else "the simulator of a GPU is not set up: tools/setup_cuda.py does that"
 
 
 def set_up(hole, home: Path) -> str:
     """Sets up what it needs, once, where that is not there yet; says what is still missing."""
     tool = home / "tools" / "setup_cuda.py"
-    if missing(hole) and tool.exists():
+    if hole.language == "cuda" and missing(hole) and tool.exists():
         print(f"{hole.short}: setting up the simulator of a GPU, once; this takes some minutes", flush=True)
         subprocess.run([sys.executable, str(tool)])
         importlib.invalidate_caches()

@@ -90,7 +90,7 @@ class Runner:
             kernels.set_up(hole, self.home)
         verdict = limits.judged(hole, file, self.home, self.seed, speed=os.environ.get("GRADE_SPEED") != "0")
         if verdict["state"] == "unjudged":
-            return False, [self._headline(hole, "cannot be judged here"), *verdict["lines"]]
+            return False, self.told(hole, verdict, file)
         row["checks"] += 1
         row["seconds"] = round(row["seconds"] + verdict.get("seconds", 0), 3)
         row["state"], row["hash"] = verdict["state"], key
@@ -109,6 +109,8 @@ class Runner:
     def told(self, hole, verdict: dict[str, Any], file: Path) -> list[str]:
         """A verdict in at most 12 lines of 100 columns, after what the answer itself printed."""
         row = self.progress.row(hole.id)
+        if verdict["state"] == "unjudged":
+            return [self._headline(hole, "cannot be judged here"), *(line[:100] for line in verdict["lines"])]
         if verdict["state"] == "open" and not verdict["lines"]:
             return [f"{hole.short}: not begun   {hole.about}   {file}"]
         said = [line[:100] for line in verdict.get("output", "").splitlines()]

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from flowedu.errors import FlowError
-from flowedu.learn import course, limits, source
+from flowedu.learn import course, kernels, limits, source
 from flowedu.learn.judge import judged
 from flowedu.learn.teach import blanks
 from flowedu.learn.teach.far import Far
@@ -174,6 +174,10 @@ class Bench:
         if len(text) > 1 << 20:
             return _nothing([f"  {file.name} has {len(text) >> 20} MB"])
         if hole.kind == "kernel":
+            if kernels.untouched(hole, text):
+                return {**_nothing([]), "state": "open"}
+            if lacks := kernels.missing(hole):         # found here: an answer cannot say so
+                return {**_nothing([f"  {lacks}"]), "state": "unjudged"}
             return self._kernel(hole, file, seed)
         return self._judged(hole, file, text, seed, cases, self.together(hole))
 
