@@ -1,8 +1,8 @@
 """One hole judged, in a process of its own: `python -m flowedu.learn.judge HOME 4.3 work/4.3_place.py RESULT SEED`.
 
 What it finds it writes to RESULT, as JSON: {state, law, stars, lines, seconds}. State is "open" (the stub was not touched,
-or a target's answer is no better than it), "wrong" or "right"; "unjudged": this machine lacks what a kernel needs. Nothing that an answer does can do more than end this process:
-limits.py looks after it.
+or a target's answer is no better than it), "wrong", "right", or "unjudged": this machine lacks what a kernel needs. Nothing
+that an answer does can do more than end this process: limits.py looks after it.
 """
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | Non
             _others(hole, file.parent)
         if hole.kind == "kernel":
             from flowedu.learn import kernels
-            made |= _laws(hole, kernels.load(hole, file), seed, cases, file)
+            made |= _laws(hole, kernels.load(hole, file, apart=True), seed, cases, file)
             return {**made, "seconds": round(time.perf_counter() - start, 3)}
         module = importlib.import_module(hole.module)
         space = (load or swap.load)(file, module)

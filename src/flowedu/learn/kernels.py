@@ -102,8 +102,9 @@ def set_up(hole, home: Path) -> str:
     return missing(hole)
 
 
-def load(hole, file: Path) -> Any:
-    """The kernel of a work file, compiled: what the laws call `yours`.
+def load(hole, file: Path, apart: bool = False) -> Any:
+    """The kernel of a work file, compiled: what the laws call `yours`. apart: in a process of its own, unless it is CUDA C,
+    which needs the simulator here.
 
     Raises NotImplementedError: it is as it was handed out; KernelError: it does not compile, or has no such kernel."""
     text = file.read_text()
@@ -112,6 +113,9 @@ def load(hole, file: Path) -> Any:
     if hole.language == "cuda":
         from flowedu.learn.laws.cuda import Launched
         return Launched(hole.functions[0], text)
+    if apart:
+        from flowedu.learn.apart import Apart
+        return Apart(hole.functions[0], wrapped(hole, text))
     from flowedu.learn.laws.called import Compiled
     return Compiled(hole.functions[0], wrapped(hole, text))
 

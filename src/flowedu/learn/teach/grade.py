@@ -158,7 +158,8 @@ def _row(out: Path, name: str) -> dict:
     judged = lambda t: "state:unjudged" not in t["tags"]
     why = {t["output"].splitlines()[-1].strip() for t in said["tests"] if not judged(t)}
     return {"name": name, "score": said["score"], "of": sum(t["max_score"] for t in said["tests"]),
-            **{t["name"]: t["score"] if judged(t) else "unjudged" for t in said["tests"]}, "unjudged": "; ".join(sorted(why)),
+            **{t["name"]: t["score"] if judged(t) else "unjudged" for t in said["tests"]},
+            "unjudged": "; ".join(sorted(why)),
             "seconds": round(sum(t["extra_data"].get("seconds", 0) for t in said["tests"]), 1)}
 
 

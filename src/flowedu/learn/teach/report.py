@@ -65,7 +65,7 @@ def results(marks: list[Mark], note: str = "") -> dict[str, Any]:
 
 def _tags(m: Mark) -> list[str]:
     return [f"state:{m.state}", *([f"law:{m.law.partition('.')[2]}"] if m.law else []),
-            *([f"stars:{m.stars}"] if m.hole.stars else [])]
+            *([f"stars:{m.stars}"] if m.hole.stars else []), *(["together"] if m.extra.get("together") else [])]
 
 
 def _clean(text: str) -> str:
@@ -75,8 +75,9 @@ def _clean(text: str) -> str:
 
 def junit(marks: list[Mark], name: str) -> str:
     e = lambda t: escape(_clean(t))
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuite name="{e(name)}" tests="{len(marks)}" '
-             f'failures="{sum(m.state == "wrong" for m in marks)}" skipped="{sum(m.state in ("open", "unjudged") for m in marks)}">']
+    wrong, skipped = (sum(m.state in states for m in marks) for states in (("wrong",), ("open", "unjudged")))
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>',
+             f'<testsuite name="{e(name)}" tests="{len(marks)}" failures="{wrong}" skipped="{skipped}">']
     for m in marks:
         lines.append(f'<testcase classname="chapter{m.hole.chapter}" name="{e(m.hole.short)}" '
                      f'time="{m.extra.get("seconds", 0)}">')
