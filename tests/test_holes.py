@@ -131,8 +131,9 @@ def test_a_finished_one_is_not_checked_again(runner, monkeypatch):
 def test_stars(runner):
     place = course.find("4.3")
     runner.start(4)
-    right, lines = runner.check(place)
-    assert right and "0 of 3 stars" in lines[0] and "1 star: arena <= 1.10 * bound" in lines[1]
+    right, lines = runner.check(place)                                 # as it was handed out
+    assert not right and "not yet better than what was handed out" in lines[0]
+    assert "half of the points: arena <= 2 * bound" in lines[1] and runner.progress.row("4.3")["state"] == "open"
     right, said = answer(runner, "\n".join(runner.solution(place, force=True)), place)
     assert right and runner.progress.row("4.3")["stars"] >= 1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from common import HANGS, few
-from flowedu.learn import authors, course, source
+from flowedu.learn import authors, course, kernels, limits, source
 from flowedu.learn.teach import blanks, cell
 from flowedu.learn.teach.bench import Bench, _children
 
@@ -198,28 +198,77 @@ def test_what_is_taken_out_is_gone_or_it_is_said():
 
 # ---- kernels
 KERNEL = course.find("8.4")
-STAYS = """
-import os, time
-if os.fork() == 0:
-    os.setsid()
-    time.sleep(100000)
+PATCHES = """
+import sys
+for m in list(sys.modules.values()):
+    if getattr(m, "__name__", "").startswith("flowedu.learn"):
+        for n in ("judged", "_laws"):
+            if hasattr(m, n):
+                setattr(m, n, lambda *a, **k: {"state": "right", "stars": 3, "law": "", "lines": [], "extra": {}})
+        if hasattr(m, "Law"):
+            m.Law.broken = lambda *a: None
 """
+FORGES = """
+import json, os
+for folder, _, files in os.walk(os.environ["TMPDIR"]):
+    for name in ("verdict.json", "verdict.new", "verdict.json.new"):
+        try:
+            with open(os.path.join(folder, name), "w") as f:
+                json.dump({"state": "right", "stars": 3, "law": "", "lines": [], "extra": {}, "seconds": 1.0}, f)
+        except OSError:
+            pass
+for fd in range(3, 64):
+    try:
+        os.write(fd, b"right" * 100)
+    except OSError:
+        pass
+"""
+# What an empty kernel does beside, when its file is loaded.
+BESIDE = {"patches the judge": PATCHES, "writes verdicts": FORGES,
+          "ends the judge": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n",
+          "starts somebody": "import os\nos.fork()\n", "looks around": "open('/etc/passwd')\n",
+          "has a network": "__import__('socket').socket()\n",
+          "writes into the tree": f"open({str(course.HOME / 'README.md')!r}, 'a')\n"}
+QUICK = "patches the judge"
+
+
+@pytest.mark.parametrize("name", few(sorted(BESIDE), lambda name: name == QUICK))
+def test_what_a_kernels_file_does_beside_its_kernel_is_worth_nothing(bench, tmp_path, name):
+    """In a grade, and in `make check`: the judge never loads the file."""
+    empty = kernels.stub(KERNEL).replace("    return FE_OK", "    cdef int nothing = 0\n    return FE_OK") + BESIDE[name]
+    said = verdict(bench, tmp_path, empty, KERNEL)
+    assert said["state"] == "wrong" and said["stars"] == 0, said
+    if name == QUICK:
+        assert said["law"] == "kernels.argmax_shared", said
+        checked = limits.judged(KERNEL, tmp_path / KERNEL.file, course.HOME)
+        assert (checked["state"], checked["law"]) == ("wrong", "kernels.argmax_shared")
+
+
+@pytest.mark.slow
+def test_a_kernel_that_runs_python_does_not_reach_its_judge(bench, tmp_path):
+    """Not when it is loaded, but when it is called."""
+    text = kernels.stub(KERNEL).replace("noexcept nogil:", "noexcept with gil:").replace(
+        "    return FE_OK", '    exec("""' + PATCHES + '""")\n    return FE_OK')
+    said = verdict(bench, tmp_path, text, KERNEL)
+    assert (said["state"], said["law"]) == ("wrong", "kernels.argmax_shared"), said
 
 
 @pytest.mark.slow
 def test_kernels_are_judged_behind_walls(bench, tmp_path):
-    """Compiled and run there; a wrong one dies by its law; files and network are out of reach."""
-    assert verdict(bench, tmp_path, authors.library(KERNEL), KERNEL)["state"] == "right"
+    """Compiled and run there; a wrong one dies by its law."""
+    said = verdict(bench, tmp_path, authors.library(KERNEL), KERNEL)
+    assert said["state"] == "right" and "together" not in said["extra"], said
     wrong = KERNEL.wrong()[0].read_text()
     said = verdict(bench, tmp_path, wrong, KERNEL)
     assert said["state"] == "wrong" and said["law"] and said["law"] in wrong.splitlines()[0]
-    for cheat in ("open('/etc/passwd')", "__import__('socket').socket()", f"open({str(course.HOME / 'README.md')!r}, 'a')"):
-        said = verdict(bench, tmp_path, f"{authors.library(KERNEL)}\n{cheat}\n", KERNEL)
-        assert said["state"] == "wrong" and "PermissionError" in "".join(said["lines"]) + said["output"], said
+    said = verdict(bench, tmp_path, f"{authors.library(KERNEL)}\nopen('/etc/passwd')\n", KERNEL)
+    assert said["state"] == "wrong" and "PermissionError" in "".join(said["lines"]), said
 
 
 @pytest.mark.slow
 def test_no_process_of_a_kernel_stays(bench, tmp_path):
+    """One that ends its own leaves none either."""
     before = _children()
-    said = verdict(bench, tmp_path, authors.library(KERNEL) + STAYS, KERNEL)
-    assert said["state"] == "right" and _children() <= before
+    for beside in ("", "\nimport os\nos._exit(0)\n"):
+        said = verdict(bench, tmp_path, authors.library(KERNEL) + beside, KERNEL)
+        assert said["state"] == ("wrong" if beside else "right") and _children() <= before, said

@@ -1,6 +1,7 @@
 """Grades: every answer of the library is right where it is not to be had, every wrong one dies by its law there, too; files
 for Gradescope; a class of all kinds, and one whose grader dies."""
 import csv
+import importlib.util
 import json
 import os
 import xml.etree.ElementTree as ElementTree
@@ -12,7 +13,7 @@ from class_of import write
 
 from common import few
 from flowedu.errors import ArgumentError
-from flowedu.learn import course
+from flowedu.learn import course, kernels
 from flowedu.learn.judge import stub
 from flowedu.learn.source import file_of
 from flowedu.learn.teach import blanks, grade, report, submission
@@ -38,7 +39,7 @@ def test_judged_apart_as_judged_here(bench, hole, tmp_path):
         verdict = bench.judged(hole, file, seed)
         assert verdict["state"] == "right" and verdict["stars"] >= min(1, len(hole.stars)), verdict
     file.write_text(stub(hole))
-    assert bench.judged(hole, file)["state"] == ("right" if hole.stub else "open")
+    assert bench.judged(hole, file)["state"] == "open"
     for wrong in hole.wrong():
         law = wrong.read_text().splitlines()[0].removeprefix("#").strip()
         verdict = bench.judged(hole, wrong)
@@ -78,6 +79,70 @@ def test_a_page_and_junit_are_whole_whatever_was_printed(tmp_path):
     HTMLParser().feed(text)
     assert "<script>" not in text and f"&lt;ann&gt;: 0 of {PLACE.points + DEAD.points}" in text
     json.loads((tmp_path / "results.json").read_text())
+
+
+# ---- what this machine cannot judge
+GUARD = course.find("8.7")
+LACKS = "PyCUDA is not installed: tools/setup_cuda.py sets it up"
+
+
+def test_what_cannot_be_judged_costs_nothing(tmp_path):
+    """In all four files: no points, no loss, and why."""
+    marks = [mark(PLACE, "right", 3), mark(GUARD, "unjudged", 0, text=f"8.7 guard   cannot be judged here\n  {LACKS}")]
+    assert report.total(marks) == (PLACE.points, PLACE.points) and report.unjudged(marks[:1]) == ""
+    report.write(tmp_path, marks, "ann")
+    said = json.loads((tmp_path / "results.json").read_text())
+    why = f"{GUARD.points} points could not be judged here and do not count (8.7): {LACKS}"
+    assert said["output"] == f"1 of 1 exercises are right; {why}" and said["score"] == PLACE.points
+    assert said["tests"][1]["max_score"] == 0 and said["tests"][1]["tags"][0] == "state:unjudged"
+    root = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert (root.get("failures"), root.get("skipped")) == ("0", "1") and LACKS in root.find(".//skipped").get("message")
+    text = (tmp_path / "index.html").read_text()
+    assert f"ann: {PLACE.points} of {PLACE.points}" in text and why in text and 'class="unjudged"' in text
+    row = grade._row(tmp_path, "ann")
+    assert row["8.7 guard"] == "unjudged" and row["of"] == PLACE.points and row["unjudged"] == LACKS
+
+
+def test_a_tool_that_is_missing_is_set_up_or_named(tmp_path, monkeypatch, capsys):
+    """Once for all that need it; if it cannot be had, the grade says so; when it is there, all is judged again."""
+    work = tmp_path / "class" / "ann"
+    work.mkdir(parents=True)
+    (work / GUARD.file).write_text(GUARD.wrong()[0].read_text())
+    asked = []
+    monkeypatch.setattr(kernels, "set_up", lambda hole, home: asked.append(hole.language) or kernels.missing(hole))
+    monkeypatch.setattr(kernels, "missing", lambda hole: LACKS if hole.language == "cuda" else "")
+    monkeypatch.setattr(grade, "chosen", lambda which: [GUARD, course.find("8.8"), course.find("8.3")])
+    assert grade.main([str(work), "8", "--out", str(tmp_path / "out")]) == 0
+    assert sorted(asked) == ["cuda", "kernel"]
+    said = capsys.readouterr().out
+    assert "8.7 guard" in said and "cannot be judged here" in said and LACKS in said
+    assert "0 of 20 points" in said and "5 points could not be judged here and do not count (8.7)" in said
+    key = (tmp_path / "out" / "key").read_text()
+    assert key and not grade._stands(tmp_path / "out", work, [GUARD, course.find("8.8"), course.find("8.3")], 0)
+
+
+def test_an_answer_cannot_say_that_it_cannot_be_judged():
+    """It would take its points out of the sum."""
+    from flowedu.learn.teach.bench import _believed
+    said = {"state": "unjudged", "lines": [], "extra": {}, "stars": 0, "seconds": 0, "law": ""}
+    assert _believed(said, GUARD)["state"] == "wrong"
+
+
+@pytest.mark.parametrize("gone, words", [("cc", "there is no C compiler no-such-gcc: install gcc"),
+                                         ("Cython", "Cython is not installed: pip install cython")])
+def test_compilers_are_looked_for_before(bench, monkeypatch, tmp_path, gone, words):
+    sums = course.find("8.3")
+    file = tmp_path / sums.file
+    file.write_text(sums.wrong()[0].read_text())
+    if gone == "cc":
+        monkeypatch.setenv("CC", "no-such-gcc")
+    else:
+        find = importlib.util.find_spec
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "Cython" else find(name, *a))
+    verdict = bench.judged(sums, file)
+    assert verdict["state"] == "unjudged" and words in verdict["lines"][0]
+    file.write_text(stub(sums))
+    assert bench.judged(sums, file)["state"] == "open"
 
 
 def test_only_plain_files_are_taken(tmp_path):

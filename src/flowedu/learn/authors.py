@@ -1,6 +1,6 @@
 """`make authors-check`: exercises are what they claim to be. Each hole's object exists and is as long as it says, the
-library's own lines are right, the stub is open (or right and without a star), and every wrong answer dies by the law it
-names."""
+library's own lines are right, the stub is open, no edit of it that took no thought earns a point, and every wrong answer
+dies by the law it names."""
 from __future__ import annotations
 
 import argparse
@@ -37,7 +37,7 @@ def problems(hole, runner: Runner, cases: int = CASES) -> Iterator[str]:
         first = Path(folder, hole.file)
         first.write_text(stub(hole))
         verdict = judged(hole, first)
-        if (verdict["state"], verdict["stars"]) != (("right", 0) if hole.stub else ("open", 0)):
+        if (verdict["state"], verdict["law"]) != ("open", ""):
             yield f"the stub is {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"
     for file in hole.wrong():
         yield from _wrong(hole, file, runner)
@@ -87,6 +87,8 @@ def _facts(hole, runner: Runner) -> Iterator[str]:
         own = sum(source.body_lines(hole.module, path) for path in hole.objects if source.is_function(hole.module, path))
     if own and not 0.5 * own <= hole.lines <= 1.5 * own:
         yield f"lines = {hole.lines}, the library has {own}"
+    if (hole.kind == "target") != bool(hole.half):
+        yield f"half = {hole.half!r}: a target, and nothing else, has a rule for half of its points"
     if len(hole.hints) != 3:
         yield f"{len(hole.hints)} hints, not three"
     if len(hole.wrong()) < 2:
@@ -117,6 +119,21 @@ def _wrong(hole, file: Path, runner: Runner) -> Iterator[str]:
         yield f"{file.name}: its text is not one of 12 lines in a student's words:\n{text}"
 
 
+def worthless(bench, hole) -> Iterator[str]:
+    """Edits of its stub that earn points."""
+    from flowedu.learn.teach.edits import earned, edits
+
+    there = course.holes()
+    at = [h.id for h in there].index(hole.id)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in edits(hole, there[at - 1] if at else None).items():
+            file = Path(folder, hole.file)
+            file.write_text(text)
+            verdict = bench.judged(hole, file)
+            if earned(hole, verdict):
+                yield f"the stub with {name} earns {earned(hole, verdict):g} of {hole.points}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser("python -m flowedu.learn.authors", description=__doc__.splitlines()[0])
     parser.add_argument("exercises", nargs="*")
@@ -127,12 +144,13 @@ def main() -> int:
         if sum(h.points for h in c.holes) != 100:
             bad += 1
             print(f"chapter {c.number}: points add up to {sum(h.points for h in c.holes)}, not 100")
-    with tempfile.TemporaryDirectory() as work:
+    from flowedu.learn.teach.bench import Bench
+    with tempfile.TemporaryDirectory() as work, tempfile.TemporaryDirectory() as tree, Bench(Path(tree, "tree")) as bench:
         runner = Runner(course.HOME, Path(work))
         for hole in runner.holes:
             if not options.exercises or hole.id in options.exercises:
                 lacks = kernels.set_up(hole, course.HOME) if hole.kind == "kernel" else ""
-                found = list(problems(hole, runner))
+                found = [*problems(hole, runner), *(worthless(bench, hole) if not lacks else ())]
                 bad += len(found)
                 died = "" if found else f" not judged: {lacks}" if lacks else " died"
                 print(f"{hole.id:5s} {hole.title:50s} {len(hole.wrong())} wrong answers{died}", flush=True)

@@ -29,7 +29,8 @@ class Hole:
     that is compiled alone (kernels.py): its object is kernel:softmax, of Cython, or cuda:matmul_shared, its module the path
     of the file with the answer, and `parts` are the functions of that file which are the answer (none: all of it). plain: a
     file whose function stands in a student's tree where the library cannot do without; right, by another way than the
-    exercise's. needs: the exercises whose functions its laws run, on the way through the library.
+    exercise's. needs: the exercises whose functions its laws run, on the way through the library. half: of a target, the
+    rule, as stars are, for half of its points; what obeys the laws and misses it is still open, as the stub is.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Hole:
     folder: Path
     names: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
+    half: str = ""
     stars: tuple[str, ...] = ()
     stub: str = ""
     plain: str = ""

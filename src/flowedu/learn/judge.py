@@ -1,7 +1,8 @@
 """One hole judged, in a process of its own: `python -m flowedu.learn.judge HOME 4.3 work/4.3_place.py RESULT SEED`.
 
-What it finds it writes to RESULT, as JSON: {state, law, stars, lines, seconds}. State is "open" (the stub was not touched),
-"wrong" or "right". Nothing that an answer does can do more than end this process: limits.py looks after it.
+What it finds it writes to RESULT, as JSON: {state, law, stars, lines, seconds}. State is "open" (the stub was not touched,
+or a target's answer is no better than it), "wrong", "right", or "unjudged": this machine lacks what a kernel needs. Nothing
+that an answer does can do more than end this process: limits.py looks after it.
 """
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable | Non
             _others(hole, file.parent)
         if hole.kind == "kernel":
             from flowedu.learn import kernels
-            made |= _laws(hole, kernels.load(hole, file), seed, cases, file)
+            made |= _laws(hole, kernels.load(hole, file, apart=True), seed, cases, file)
             return {**made, "seconds": round(time.perf_counter() - start, 3)}
         module = importlib.import_module(hole.module)
         space = (load or swap.load)(file, module)
@@ -120,6 +121,10 @@ def _laws(hole, yours: Any, seed: int, cases: int, file: Path) -> dict[str, Any]
     if hole.kind == "kernel":
         from flowedu.learn import kernels
         return kernels.stars(hole, measures, file.read_text())
+    found = "   ".join(f"{k} {v:,}" for k, v in measures.items())
+    if hole.half and not eval(hole.half, {"__builtins__": {}}, measures):
+        return {"state": "open", "extra": measures, "title": "lawful, and not yet better than what was handed out",
+                "lines": [f"  {found}     half of the points: {hole.half}"]}
     reached = 0
     for rule in hole.stars:
         if not eval(rule, {"__builtins__": {}}, measures):             # the rule is chapter.toml's
@@ -127,7 +132,6 @@ def _laws(hole, yours: Any, seed: int, cases: int, file: Path) -> dict[str, Any]
         reached += 1
     if reached == len(hole.stars):
         return {"stars": reached, "extra": measures}
-    found = "   ".join(f"{k} {v:,}" for k, v in measures.items())
     return {"stars": reached, "extra": measures,
             "lines": [f"  {found}     {reached + 1} star{'s' if reached else ''}: {hole.stars[reached]}"]}
 

@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -76,28 +77,34 @@ def environment(hole) -> dict[str, str]:
 
 
 def missing(hole) -> str:
-    """What this machine lacks to judge it; "" where it lacks nothing."""
-    if hole.language != "cuda" or os.environ.get("TEST") == "gpu":
+    """What this machine lacks to judge it, and what to do about it; "" where it lacks nothing."""
+    if hole.kind != "kernel" or hole.language == "cuda" and os.environ.get("TEST") == "gpu":
         return ""
+    if hole.language != "cuda":
+        compiler = (os.environ.get("CC") or "cc").split()[0]
+        if shutil.which(compiler) is None:
+            return f"there is no C compiler {compiler}: install gcc, or say which one to use: CC=/path/to/gcc"
+        return "" if importlib.util.find_spec("Cython") else "Cython is not installed: pip install cython"
     from flowedu.cuda.sim.build import library
 
     if importlib.util.find_spec("pycuda") is None:
-        return "PyCUDA is not installed"
-    return "" if library().exists() else "the simulator of a GPU is not set up"
+        return "PyCUDA is not installed: tools/setup_cuda.py sets it up"
+    return "" if library().exists() else "the simulator of a GPU is not set up: tools/setup_cuda.py does that"
 
 
 def set_up(hole, home: Path) -> str:
     """Sets up what it needs, once, where that is not there yet; says what is still missing."""
     tool = home / "tools" / "setup_cuda.py"
-    if missing(hole) and tool.exists():
+    if hole.language == "cuda" and missing(hole) and tool.exists():
         print(f"{hole.short}: setting up the simulator of a GPU, once; this takes some minutes", flush=True)
         subprocess.run([sys.executable, str(tool)])
         importlib.invalidate_caches()
     return missing(hole)
 
 
-def load(hole, file: Path) -> Any:
-    """The kernel of a work file, compiled: what the laws call `yours`.
+def load(hole, file: Path, apart: bool = False) -> Any:
+    """The kernel of a work file, compiled: what the laws call `yours`. apart: in a process of its own, unless it is CUDA C,
+    which needs the simulator here.
 
     Raises NotImplementedError: it is as it was handed out; KernelError: it does not compile, or has no such kernel."""
     text = file.read_text()
@@ -106,6 +113,9 @@ def load(hole, file: Path) -> Any:
     if hole.language == "cuda":
         from flowedu.learn.laws.cuda import Launched
         return Launched(hole.functions[0], text)
+    if apart:
+        from flowedu.learn.apart import Apart
+        return Apart(hole.functions[0], wrapped(hole, text))
     from flowedu.learn.laws.called import Compiled
     return Compiled(hole.functions[0], wrapped(hole, text))
 

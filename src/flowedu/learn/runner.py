@@ -90,7 +90,7 @@ class Runner:
             kernels.set_up(hole, self.home)
         verdict = limits.judged(hole, file, self.home, self.seed, speed=os.environ.get("GRADE_SPEED") != "0")
         if verdict["state"] == "unjudged":
-            return False, [self._headline(hole, "cannot be judged here"), *verdict["lines"]]
+            return False, self.told(hole, verdict, file)
         row["checks"] += 1
         row["seconds"] = round(row["seconds"] + verdict.get("seconds", 0), 3)
         row["state"], row["hash"] = verdict["state"], key
@@ -112,7 +112,9 @@ class Runner:
         row = self.progress.row(hole.id)
         unmet = self.unmet(hole)
         before = [f"  before it   {', '.join(unmet)}: what its laws run is open in this tree"] if unmet else []
-        if verdict["state"] == "open":
+        if verdict["state"] == "unjudged":
+            return [self._headline(hole, "cannot be judged here"), *(line[:100] for line in verdict["lines"])]
+        if verdict["state"] == "open" and not verdict["lines"]:
             return [f"{hole.short}: not begun   {hole.about}   {file}", *before]
         said = [f"  | {line}"[:100] for line in verdict.get("output", "").splitlines()]
         said = [f"printed by {file.name}:", *said] if said else []

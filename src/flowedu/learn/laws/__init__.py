@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,15 @@ def same(yours: Any, right: Any) -> bool:
         return tuple(yours) == tuple(right)
     except TypeError:
         return yours == right
+
+
+def counted(yours: Any, names: Sequence[str]) -> list[str]:
+    """A line unless `yours` has an entry for each of these: a loop over both would end with the shorter."""
+    many = len(yours) if hasattr(yours, "__len__") else None
+    if many == len(names):
+        return []
+    return [f"  yours           {_shown(yours) if many is None else f'{many} of them'}, should be {len(names)}: "
+            f"{', '.join(names)}"[:100]]
 
 
 def where_differ(name: str, yours: np.ndarray, right: np.ndarray, digits: int = 4) -> list[str]:

@@ -8,7 +8,7 @@ import textwrap
 
 import numpy as np
 
-from flowedu.learn.laws import Law, case_of
+from flowedu.learn.laws import Law, case_of, counted
 from flowedu.learn.laws.plans import _own
 
 
@@ -60,6 +60,8 @@ def _judged(made):
             except KeyError as error:
                 missing = error.args[0]
                 return [*said, f"  {names.get(missing, missing)} is read, and no node in front makes it"]
+            if lines := counted(got, [names[v] for v in fetched]):
+                return [*said, *lines]
             for v, a, b in zip(fetched, got, outputs):
                 if a.shape != b.shape or not np.allclose(a, b, rtol=1e-4, atol=1e-5):
                     return [*said, f"  {names[v]} has other values than before"]
@@ -150,14 +152,15 @@ _FOLD = _own("fold_norm", "flowedu.fast.passes.fold_norm")
 
 def fold_norm_stars(yours, seed=0):
     """Nodes of 100 graphs."""
-    rng, mine, best = random.Random(seed + 4), 0, 0
+    rng, mine, best, given = random.Random(seed + 4), 0, 0, 0
     for _ in range(100):
         case = _images(rng, 3)
         a, b = _image_graph(case)[0], _image_graph(case)[0]
+        given += len(b.nodes)
         yours(a)
         _FOLD(b)
         mine, best = mine + len(a.nodes), best + len(b.nodes)
-    return {"nodes": mine, "library": best}
+    return {"nodes": mine, "library": best, "given": given}
 
 
 # ---- the update inside the product. A case: the gradients, who else reads them, how the updates are written

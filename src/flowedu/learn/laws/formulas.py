@@ -10,13 +10,16 @@ from flowedu.learn.laws import Law, case_of, smaller_programs, where_differ
 
 # name: number of inputs. "mish" has a formula of several steps, "softsign" one with a number in it
 OPS = {"add": 2, "mul": 2, "sub": 2, "neg": 1, "sin": 1, "square": 1, "mish": 1, "softsign": 1}
+STEPS = {"mish": 3, "softsign": 4}                   # of the others 1
+ROOM = 30                                           # of a kernel's 32 slots, beside x and y
 NUMBERS = (2.0, 0.5, 3.0)
 ZEROS = (2.0, 0.0, -0.0)                           # equal, and yet not the same: x * 0.0 is not x * -0.0
 SIGNS = {"add": operator.add, "mul": operator.mul, "sub": operator.sub, "neg": operator.neg}
 
 
 def _programs(rng, size):
-    """((name, values) of each call, wanted values); values 0 and 1 are x and y, 2 to 4 are numbers."""
+    """((name, values) of each call, wanted values); values 0 and 1 are x and y, 2 to 4 are numbers. Written down as often
+    as it comes, all of it fits into a kernel."""
     calls = []
     for i in range(rng.randint(1, 2 * size)):
         if calls and rng.random() < 0.35:
@@ -26,6 +29,8 @@ def _programs(rng, size):
         pick = lambda i=i: rng.randrange(2, 5) if rng.random() < 0.3 else rng.choice([0, 1, *range(5, 5 + i)])
         ins = tuple(pick() for _ in range(OPS[name]))
         calls.append((name, ins if any(v not in (2, 3, 4) for v in ins) else (0, *ins[1:])))
+    while sum(STEPS.get(name, 1) + sum(v in (2, 3, 4) for v in ins) for name, ins in calls) > ROOM:
+        calls.pop()
     return tuple(calls), (4 + len(calls),)
 
 

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 
-from flowedu.learn.laws import Law, Words, pair, same, shape
+from flowedu.learn.laws import Law, Words, counted, pair, same, shape
 
 EPS = 1e-5
 
@@ -383,6 +383,8 @@ def _walk_judged(case, yours, times=1):
     for v, g, now in changed:
         return [*said, f"  the seed d{names[v]} is {now:g} afterwards: it is somebody else's, and so is what a rule gives",
                 f"  add them up in a new value, not in place; it was {g}"]
+    if lines := counted(got, [f"d{names[t]}" for t in targets]):
+        return [*said, *lines]
     for t, g in zip(targets, got):
         mine = None if g is None else float(g.item())
         want = right[t] if touched[t] else None

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from flowedu.errors import FlowError
-from flowedu.learn import course, limits, source
+from flowedu.learn import course, kernels, limits, source
 from flowedu.learn.judge import judged
 from flowedu.learn.teach import blanks
 from flowedu.learn.teach.far import Far
@@ -174,6 +174,10 @@ class Bench:
         if len(text) > 1 << 20:
             return _nothing([f"  {file.name} has {len(text) >> 20} MB"])
         if hole.kind == "kernel":
+            if kernels.untouched(hole, text):
+                return {**_nothing([]), "state": "open"}
+            if lacks := kernels.missing(hole):         # found here: an answer cannot say so
+                return {**_nothing([f"  {lacks}"]), "state": "unjudged"}
             return self._kernel(hole, file, seed)
         return self._judged(hole, file, text, seed, cases, self.together(hole))
 
@@ -209,7 +213,7 @@ class Bench:
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
             try:
-                return _believed(json.loads(Path(folder, "verdict.json").read_text()), hole)
+                return _believed(json.loads(Path(folder, "verdict.json").read_text()), hole, hole.language == "cuda")
             except (OSError, ValueError):
                 return _nothing(["  there is no verdict: it took too long, or ended its judge"])
 
@@ -330,7 +334,7 @@ def _clock(pid: int) -> int:
     return (~pid << 3) | 2
 
 
-def _believed(said: Any, hole) -> dict[str, Any]:
+def _believed(said: Any, hole, together: bool = True) -> dict[str, Any]:
     """A verdict of a process in which the answer ran, as far as it is one."""
     try:
         text = [str(t)[:200] for t in said["lines"]][:11]
@@ -340,7 +344,7 @@ def _believed(said: Any, hole) -> dict[str, Any]:
                 "of": max(int(said["stars"]), min(int(said.get("of") or len(hole.stars)), len(hole.stars))),
                 "title": str(said.get("title", ""))[:100],
                 "law": said["law"] if said["law"] in hole.laws else "", "seconds": float(said["seconds"]),
-                "extra": {**extra, "together": True}}
+                "extra": {**extra, **({"together": True} if together else {})}}
     except (KeyError, TypeError, ValueError, AttributeError):
         return _nothing(["  there is no verdict"])
 

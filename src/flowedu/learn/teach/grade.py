@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from flowedu.errors import ArgumentError, FlowError
-from flowedu.learn import course
+from flowedu.learn import course, kernels
 from flowedu.learn.runner import Runner
 from flowedu.learn.teach import report, submission
 from flowedu.learn.teach.bench import Bench, closed_package
@@ -146,6 +146,8 @@ def _spoken(workers: list[Worker]) -> list[Worker]:
 def _stands(out: Path, student: Path, holes: Sequence, seed: int) -> bool:
     if not (out / "key").exists() or not (out / "results.json").exists():
         return False
+    if '"state:unjudged"' in (out / "results.json").read_text():                # what it lacked may be there now
+        return False
     before = (out / "key").read_text()
     submission.taken(student, out / "work", holes)
     return before == submission.key(out / "work", holes, seed)
@@ -153,8 +155,11 @@ def _stands(out: Path, student: Path, holes: Sequence, seed: int) -> bool:
 
 def _row(out: Path, name: str) -> dict:
     said = json.loads((out / "results.json").read_text())
+    judged = lambda t: "state:unjudged" not in t["tags"]
+    why = {t["output"].splitlines()[-1].strip() for t in said["tests"] if not judged(t)}
     return {"name": name, "score": said["score"], "of": sum(t["max_score"] for t in said["tests"]),
-            **{t["name"]: t["score"] for t in said["tests"]},
+            **{t["name"]: t["score"] if judged(t) else "unjudged" for t in said["tests"]},
+            "unjudged": "; ".join(sorted(why)),
             "seconds": round(sum(t["extra_data"].get("seconds", 0) for t in said["tests"]), 1)}
 
 
@@ -168,7 +173,7 @@ def _progress(rows: dict, stood: int, count: int, begun: float, name: str, say) 
 
 def _write_table(file: Path, table: list[dict], holes: Iterable) -> None:
     text = io.StringIO()
-    names = ["name", "score", "of", *(h.short for h in holes), "seconds"]
+    names = ["name", "score", "of", *(h.short for h in holes), "seconds", "unjudged"]
     rows = csv.DictWriter(text, names)
     rows.writeheader()
     rows.writerows({k: _cell(v) for k, v in row.items()} for row in table)
@@ -201,6 +206,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2
 
 
+def _set_up(holes: Sequence) -> None:
+    """What it takes to judge them, where that can be had; what cannot is said, and its exercises are "unjudged"."""
+    for kind in {h.language: h for h in holes if h.kind == "kernel"}.values():
+        if lacks := kernels.set_up(kind, course.HOME):
+            print(f"{kind.short} and its like cannot be judged here: {lacks}", flush=True)
+
+
 def _run(options: argparse.Namespace) -> int:
     holes = chosen(options.chapter)
     if not options.folder.is_dir():
@@ -213,6 +225,7 @@ def _run(options: argparse.Namespace) -> int:
                 graded(bench, options.folder / name, options.out / name, holes, options.seed, name)
                 print(name, flush=True)
         return 0
+    _set_up(holes)
     if options.all:
         began = time.monotonic()
         table = grade_all(options.folder, options.chapter, options.out, options.seed, options.jobs,
@@ -225,6 +238,8 @@ def _run(options: argparse.Namespace) -> int:
         print(m.text)
     reached, most = report.total(marks)
     print(f"{reached:g} of {most:g} points: {options.out}/results.json, junit.xml, index.html")
+    if left := report.unjudged(marks):
+        print(left)
     return 0
 
 

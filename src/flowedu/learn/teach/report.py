@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 STYLE = """body { font: 16px/1.5 "DejaVu Sans", Arial, sans-serif; color: #1f2933; max-width: 60em; margin: 2em auto;
 padding: 0 1em } table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .3em .8em;
 border-bottom: 1px solid #d9e2ec } td.n, th.n { text-align: right } pre { background: #f5f7fa; padding: .8em; overflow-x:
-auto; font-size: 14px } .right { color: #14632c } .wrong { color: #a61b1b } .open { color: #616e7c }"""
+auto; font-size: 14px } .right { color: #14632c } .wrong { color: #a61b1b } .open { color: #616e7c }
+.unjudged { color: #8d5a00 }"""
 
 
 class Mark(NamedTuple):
@@ -27,6 +28,11 @@ class Mark(NamedTuple):
     of: int = 0
 
     @property
+    def most(self) -> float:
+        """What it could get: nothing is lost with what could not be judged."""
+        return 0.0 if self.state == "unjudged" else float(self.hole.points)
+
+    @property
     def score(self) -> float:
         """Half of the points for the laws, the rest by stars; where there are no stars, all for the laws."""
         if self.state != "right":
@@ -36,21 +42,30 @@ class Mark(NamedTuple):
 
 
 def total(marks: list[Mark]) -> tuple[float, float]:
-    """(reached, most)"""
-    return round(sum(m.score for m in marks), 2), float(sum(m.hole.points for m in marks))
+    """(reached, most): of those points that could be judged."""
+    return round(sum(m.score for m in marks), 2), float(sum(m.most for m in marks))
+
+
+def unjudged(marks: list[Mark]) -> str:
+    """Which points could not be judged here, and why; "" where all could."""
+    left = [m for m in marks if m.state == "unjudged"]
+    why = {m.text.splitlines()[-1].strip() for m in left if m.text}
+    return "" if not left else (f"{sum(m.hole.points for m in left)} points could not be judged here and do not count "
+                                f"({', '.join(m.hole.id for m in left)}): {'; '.join(sorted(why))}")
 
 
 def results(marks: list[Mark], note: str = "") -> dict[str, Any]:
     """Gradescope's results.json."""
-    right = sum(m.state == "right" for m in marks)
-    return {"score": total(marks)[0], "output": note or f"{right} of {len(marks)} exercises are right",
-            "tests": [{"name": m.hole.short, "score": m.score, "max_score": float(m.hole.points), "output": _clean(m.text),
+    right, judged = sum(m.state == "right" for m in marks), sum(m.state != "unjudged" for m in marks)
+    said = "; ".join(t for t in (note or f"{right} of {judged} exercises are right", unjudged(marks)) if t)
+    return {"score": total(marks)[0], "output": said,
+            "tests": [{"name": m.hole.short, "score": m.score, "max_score": m.most, "output": _clean(m.text),
                        "visibility": "visible", "tags": _tags(m), "extra_data": m.extra} for m in marks]}
 
 
 def _tags(m: Mark) -> list[str]:
     return [f"state:{m.state}", *([f"law:{m.law.partition('.')[2]}"] if m.law else []),
-            *([f"stars:{m.stars}"] if m.hole.stars else [])]
+            *([f"stars:{m.stars}"] if m.hole.stars else []), *(["together"] if m.extra.get("together") else [])]
 
 
 def _clean(text: str) -> str:
@@ -60,15 +75,17 @@ def _clean(text: str) -> str:
 
 def junit(marks: list[Mark], name: str) -> str:
     e = lambda t: escape(_clean(t))
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuite name="{e(name)}" tests="{len(marks)}" '
-             f'failures="{sum(m.state == "wrong" for m in marks)}" skipped="{sum(m.state == "open" for m in marks)}">']
+    wrong, skipped = (sum(m.state in states for m in marks) for states in (("wrong",), ("open", "unjudged")))
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>',
+             f'<testsuite name="{e(name)}" tests="{len(marks)}" failures="{wrong}" skipped="{skipped}">']
     for m in marks:
         lines.append(f'<testcase classname="chapter{m.hole.chapter}" name="{e(m.hole.short)}" '
                      f'time="{m.extra.get("seconds", 0)}">')
         if m.state == "wrong":
             lines.append(f'<failure message="{e(m.law or "wrong")}">{e(m.text)}</failure>')
-        elif m.state == "open":
-            lines.append(f'<skipped message="{e(m.text.splitlines()[0] if m.text else "not begun")}"/>')
+        elif m.state in ("open", "unjudged"):
+            first = " ".join(m.text.split()) if m.state == "unjudged" else m.text.partition("\n")[0]
+            lines.append(f'<skipped message="{e(first or "not begun")}"/>')
         lines.append("</testcase>")
     return "\n".join([*lines, "</testsuite>", ""])
 
@@ -78,11 +95,13 @@ def page(marks: list[Mark], name: str, note: str = "") -> str:
     e = lambda t: escape(_clean(t))
     reached, most = total(marks)
     rows = "\n".join(f'<tr><td><a href="#h{m.hole.id}">{e(m.hole.short)}</a></td><td class="{m.state}">{m.state}</td>'
-                     f'<td>{"*" * m.stars if m.hole.stars else ""}</td><td class="n">{m.score:g}</td>'
-                     f'<td class="n">{m.hole.points}</td></tr>' for m in marks)
+                     f'<td>{"*" * m.stars if m.hole.stars else ""}</td><td class="n">'
+                     f'{"" if m.state == "unjudged" else f"{m.score:g}"}</td>'
+                     f'<td class="n">{m.most:g}</td></tr>' for m in marks)
     parts = "\n".join(f'<h2 id="h{m.hole.id}">{e(m.hole.title)}</h2>\n<pre>{e(m.text)}</pre>' for m in marks if m.text)
     return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{e(name)}</title>'
-            f"<style>{STYLE}</style></head>\n<body><h1>{e(name)}: {reached:g} of {most:g}</h1>\n<p>{e(note)}</p>\n"
+            f"<style>{STYLE}</style></head>\n<body><h1>{e(name)}: {reached:g} of {most:g}</h1>\n"
+            f"<p>{e(note)}</p>\n<p>{e(unjudged(marks))}</p>\n"
             "<table><tr><th>exercise</th><th>state</th>"
             f'<th>stars</th><th class="n">points</th><th class="n">of</th></tr>\n{rows}</table>\n{parts}\n</body></html>\n')
 

@@ -3,8 +3,9 @@ compilers.
 
     python -m flowedu.learn.teach.shut 8.2 work/8.2_softmax.pyx SCRATCH SEED          writes SCRATCH/verdict.json
 
-It reads the library and what compilers need, writes into SCRATCH alone and has no network. It could forge its verdict,
-though: native code can do all that its process can.
+It reads the library and what compilers need, writes into SCRATCH alone and has no network. A kernel in Cython is loaded by
+another process than its judge's (apart.py), behind walls of its own. One in CUDA C runs in the simulator, which is where it
+is judged: native code can do all that its process can, and its grade says "together".
 """
 from __future__ import annotations
 
@@ -21,6 +22,16 @@ from flowedu.learn.teach.walls import shut_in
 READ = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/dev/null", "/dev/zero", "/dev/urandom", "/proc")
 
 
+def behind_walls() -> None:
+    """For the process that loads an answer: it reads what Python needs, has one folder to write, starts nothing, ends
+    nobody, and so does not come near its judge."""
+    from flowedu.learn.teach.bench import packages
+    scratch = os.environ["TMPDIR"]
+    tempfile.tempdir = tempfile.mkdtemp(dir=scratch)
+    shut_in([*map(Path, READ), *packages(), course.HOME / "src", course.HOME / ".venv", Path(sys.prefix),
+             Path(sys.base_prefix), Path(scratch)], [Path("/dev/null"), Path(tempfile.tempdir)])
+
+
 def main(arguments: Sequence[str]) -> None:
     from flowedu.cuda.sim.build import library
     from flowedu.learn.teach.bench import packages
@@ -30,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
     answer.write_bytes(Path(file).read_bytes())
     simulator, home = library().parent.resolve(), course.HOME
     os.environ.update({"TMPDIR": str(to), "HOME": str(to), "XDG_CACHE_HOME": str(to / "cache"), "GRADE_SPEED":
-                       os.environ.get("GRADE_SPEED", "0")})
+                       os.environ.get("GRADE_SPEED", "0"), "FLOWEDU_WALLS": "1"})
     tempfile.tempdir = str(to)                     # it may have looked before
     if simulator.exists():                         # a cache of its own, with what was set up before
         library().parent.parent.mkdir(parents=True)

@@ -163,7 +163,7 @@ def figures(holes: Iterable) -> dict[str, dict]:
                     file.write_text(text)
                     if text:
                         both.append(measured(hole, answer(hole, load(file, blanks.module_of(hole)))))
-                rights = " ".join(r.partition("=")[2] for r in hole.stars)
+                rights = " ".join([hole.half, *(r.partition("=")[2] for r in hole.stars)])
                 found[hole.id] = {k: v for k, v in both[0].items() if k in rights and all(b.get(k) == v for b in both)}
     return found
 
