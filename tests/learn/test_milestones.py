@@ -64,9 +64,9 @@ def test_it_refuses_while_a_hole_is_open(tmp_path, capsys):
     capsys.readouterr()
     place, bound = course.find("4.3"), course.find("4.2")
     Path(work, bound.file).write_text(authors.library(bound))
-    assert main(["milestone", "4", "--work", work]) == 1               # the stub of a target is right, and has no star
+    assert main(["milestone", "4", "--work", work]) == 1               # the stub of a target is right, and open
     said = capsys.readouterr().out
-    assert "4.2" not in said and f"{place.short:40s}   no star yet  make check EX=4.3".split() == next(
+    assert "4.2" not in said and f"{place.short:40s}   open  make check EX=4.3".split() == next(
         line.split() for line in said.splitlines() if "4.3" in line)
 
 

@@ -52,14 +52,14 @@ TEXTS = [("4.3", ENDS_MEET, """
   both are alive at step 0: a kernel would overwrite what it is reading
   why   chapters/04_job_functions/plan.md#the-arena
   h: hint 1 of 3"""), ("2.4", DETACHED, """
-2.4 the gradients of sigmoid, tanh, softplus  law 3 of 4: its own gradient is right, too
+2.4 the gradients of sigmoid, tanh, softplus  law 3 of 5: its own gradient is right, too
   smallest case   sigmoid at x = 0.5, dy = 1.0
   first gradient  yours 0.2350, by differences 0.2350   ok
   second          yours -0.1463, by differences -0.0576
   a factor has no history: what went through numpy() or detach() is a constant
   why   chapters/02_ops/gradients.md#gradients-are-written-in-ops
   h: hint 1 of 3"""), ("2.5", TRANSPOSED, """
-2.5 the gradient of matmul                    law 1 of 2: as by differences
+2.5 the gradient of matmul                    law 1 of 3: as by differences
   smallest case   a (1, 2), b (1, 2), transpose_b
   yours           db has the shape (2, 1), b has (1, 2)
   in letters      mk,kn->mn: dy is mn; which letters have da and db?
