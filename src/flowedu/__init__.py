@@ -73,7 +73,7 @@ from flowedu.tensor import return_types
 from flowedu.tensor.creation import (
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor,
     arange, as_tensor, empty_like, eye, full_like, linspace, logspace, ones, ones_like, zeros, zeros_like)
-from flowedu import autograd, cuda
+from flowedu import amp, autograd, cuda
 from flowedu.core.values.dtype import bfloat16, get_default_dtype, set_default_dtype
 from flowedu.tensor.limits import finfo, iinfo
 from flowedu.tensor.device import device

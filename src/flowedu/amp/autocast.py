@@ -6,15 +6,16 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from flowedu.amp.lists import NARROW, WIDE
+from flowedu.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import OpBase, TensorBase, set_amp
+from flowedu.core.ops.dispatch import OpBase, TensorBase, is_grad_enabled, set_amp
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, DTypeError
 
 KINDS = {"cpu": dt.bfloat16, "cuda": dt.float16}                 # of devices: the type unless one is given
 HALVES = (dt.float16, dt.bfloat16)
+FLOATS = (*HALVES, dt.float32)                   # float64 stays what it is
 
 
 class _Casts:
@@ -27,18 +28,17 @@ class _Casts:
     def __call__(self, op: OpBase, inputs: tuple) -> tuple:
         name = op.name
         if name in NARROW:
-            return tuple([self._narrowed(x) if isinstance(x, TensorBase) and x.dtype is dt.float32 else
-                          self._cast(x, self.dtype) if isinstance(x, TensorBase) and x.dtype in HALVES and
-                          x.dtype is not self.dtype else x for x in inputs])
-        if name in WIDE:
-            return tuple([self._cast(x, dt.float32) if isinstance(x, TensorBase) and x.dtype in HALVES else x
-                          for x in inputs])
+            return tuple([self._narrowed(x) if x.dtype in FLOATS and x.dtype is not self.dtype else x for x in inputs])
+        if name in AS_FIRST:
+            return tuple([self._cast(x, inputs[0].dtype) if x.dtype in FLOATS else x for x in inputs])
+        if name in WIDE or len(inputs) > 1 and name not in MIXED and dt.float32 in (kinds := {x.dtype for x in inputs}) and \
+                not kinds.isdisjoint(HALVES):
+            return tuple([self._cast(x, dt.float32) if x.dtype in HALVES else x for x in inputs])
         return inputs
 
     def _narrowed(self, x: TensorBase) -> TensorBase:
         if not self.keeps or not x.requires_grad or not x.is_leaf:
             return self._cast(x, self.dtype)
-        from flowedu.core.ops.dispatch import is_grad_enabled
         known, records = self.kept.get(id(x)), is_grad_enabled()
         if known is None or known[1:3] != (x._version, records):
             known = self.kept[id(x)] = (x, x._version, records, self._cast(x, self.dtype))
@@ -46,7 +46,7 @@ class _Casts:
 
     @staticmethod
     def _cast(x: TensorBase, dtype: dt.dtype) -> TensorBase:
-        return REGISTRY["cast"].call((x,), (dtype,))
+        return x if x.dtype is dtype else REGISTRY["cast"].call((x,), (dtype,))
 
 
 class autocast:  # noqa: N801
