@@ -77,7 +77,7 @@ def register(*modules: str) -> None:
 
 ISA, BLAS = choose_isa(), openblas()
 TABLE: dict[tuple[str, int], tuple[int, int]] = {}
-# {code of a 16-bit float: what makes a row and the `extra` of a call of it, of a float32 kernel's row and the inputs it changes}
+# {code of a 16-bit float: f(a float32 kernel's row, the inputs it changes), which gives the row and the `extra` of a call}
 NARROW: dict[int, Callable] = {}
 register("elementwise", "matmul", "reduce", "layout", "cast")          # the course's
 TILES = importlib.import_module(f"{__name__}.{ISA}.elementwise").tiles()

@@ -22,7 +22,7 @@ class GradScaler:
         backoff_factor: what the scale is multiplied with after an overflow.
         enabled: False: all methods pass through.
 
-    Source: torch.amp.GradScaler (2.13). Errors: ArgumentError for factors that do not fit, CallError for calls out of order.
+    Source: torch.amp.GradScaler (2.13). Errors: ArgumentError for factors that do not fit, CallError for a wrong order.
     """
 
     def __init__(self, device: str | float = "cpu", init_scale: float = 2.0 ** 16, growth_factor: float = 2.0,
@@ -58,7 +58,7 @@ class GradScaler:
             return
         stage = self._stage(optimizer)
         if stage is not READY:
-            raise CallError("GradScaler.unscale_: called twice, or after step", expected="once for each optimizer and update",
+            raise CallError("GradScaler.unscale_: called twice, or after step", expected="once for an optimizer and update",
                             got=f"its gradients are {stage}", fix="call update() after the step")
         found, inverse = False, 1.0 / self._scale
         with no_grad():
@@ -95,7 +95,7 @@ class GradScaler:
             self._scale = float(new_scale.item() if isinstance(new_scale, Tensor) else new_scale)
         elif not self._states:
             raise CallError("GradScaler.update: nothing was stepped", expected="scaler.step(optimizer) before",
-                            got="update() alone", fix="scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()")
+                            got="update() alone", fix="scaler.step(optimizer), then scaler.update()")
         elif any(found for _, _, found in self._states.values()):
             self._scale, self._tracker = self._scale * self._backoff, 0
         else:

@@ -1,4 +1,4 @@
-"""Every op of float32 takes float16 and bfloat16: their numbers are read into float32, computed with there, and rounded once.
+"""Every op of float32 takes float16 and bfloat16: numbers are read into float32, computed with there, and rounded once.
 
 Elementwise ops do it tile by tile (core/ops/program.pyx). The others, where no kernel loads 16-bit floats itself, by way of
 scratch (_kernels/ops/narrow.pyx).

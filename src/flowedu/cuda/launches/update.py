@@ -88,8 +88,9 @@ def update(call: Call) -> None:
     for k, group in enumerate(_groups(call)):
         code, arrays = group[0].dtype.code, group[:rule.members - rule.single]
         if code > 1:
-            raise UnsupportedError(f"{call.name}: there is no CUDA kernel for {group[0].dtype.name}", got=group[0].dtype.name,
-                                   expected="float32 or float64", fix="keep parameters in float32: flow.amp.autocast casts them")
+            kind = group[0].dtype.name
+            raise UnsupportedError(f"{call.name}: there is no CUDA kernel for {kind}", got=kind,
+                                   expected="float32 or float64", fix="keep parameters in float32")
         flat = all(v.contiguous for v in arrays)
         table = tables.setdefault(code, _table()) if flat else _table()
         _add(table, arrays, group[len(arrays):], call.reals[4 + 3 * k:7 + 3 * k])
