@@ -98,7 +98,8 @@ def test_float16_trains_with_a_scale_and_not_without():
 
 @pytest.mark.parametrize("call", [
     lambda s, o: (s.unscale_(o), s.unscale_(o)), lambda s, o: (s.step(o), s.step(o)),
-    lambda s, o: (s.step(o), s.unscale_(o)), lambda s, o: s.update(), lambda s, o: s.step(o, closure=lambda: 1), lambda s, o: s.scale("loss"),
+    lambda s, o: (s.step(o), s.unscale_(o)), lambda s, o: s.update(),
+    lambda s, o: s.step(o, closure=lambda: 1), lambda s, o: s.scale("loss"),
     lambda s, o: s.load_state_dict({}), lambda s, o: amp.GradScaler(growth_factor=0.5),
     lambda s, o: amp.GradScaler(backoff_factor=2.0), lambda s, o: amp.GradScaler(init_scale=-1.0)])
 def test_calls_out_of_order_say_what_to_do(call):

@@ -31,8 +31,8 @@ class _Casts:
             return tuple([self._narrowed(x) if x.dtype in FLOATS and x.dtype is not self.dtype else x for x in inputs])
         if name in AS_FIRST:
             return tuple([self._cast(x, inputs[0].dtype) if x.dtype in FLOATS else x for x in inputs])
-        if name in WIDE or len(inputs) > 1 and name not in MIXED and dt.float32 in (kinds := {x.dtype for x in inputs}) and \
-                not kinds.isdisjoint(HALVES):
+        kinds = {x.dtype for x in inputs}
+        if name in WIDE or dt.float32 in kinds and name not in MIXED and not kinds.isdisjoint(HALVES):
             return tuple([self._cast(x, dt.float32) if x.dtype in HALVES else x for x in inputs])
         return inputs
 
