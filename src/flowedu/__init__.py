@@ -42,6 +42,7 @@ from flowedu import linalg
 # chapter 3: variables, layers, optimizers
 from flowedu.oneflow04 import layers, losses, optimizer, random, regularizers
 from flowedu import nn
+from flowedu.nn import amp
 from flowedu.oneflow04.initializers import (
     constant_initializer, empty_initializer, glorot_normal_initializer, glorot_uniform_initializer, kaiming_initializer,
     ones_initializer, random_normal_initializer, random_uniform_initializer, truncated_normal, truncated_normal_initializer,
@@ -73,7 +74,7 @@ from flowedu.tensor import return_types
 from flowedu.tensor.creation import (
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor,
     arange, as_tensor, empty_like, eye, full_like, linspace, logspace, ones, ones_like, zeros, zeros_like)
-from flowedu import amp, autograd, cuda
+from flowedu import autograd, cuda
 from flowedu.core.values.dtype import bfloat16, get_default_dtype, set_default_dtype
 from flowedu.tensor.limits import finfo, iinfo
 from flowedu.tensor.device import device

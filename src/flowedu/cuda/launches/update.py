@@ -9,6 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from flowedu.core.values.dtype import FLOATS
 from flowedu.cuda.launch import MOST_BLOCKS, Call, kernel
 from flowedu.cuda.launches.many import Table, pieces
 from flowedu.cuda.modules import TYPES, WIDE, Module, for_type, once, text
@@ -87,7 +88,7 @@ def update(call: Call) -> None:
     rule, tables = RULES[call.name], {}                              # {dtype code: one that has room}
     for k, group in enumerate(_groups(call)):
         code, arrays = group[0].dtype.code, group[:rule.members - rule.single]
-        if code > 1:
+        if group[0].dtype not in FLOATS:
             kind = group[0].dtype.name
             raise UnsupportedError(f"{call.name}: there is no CUDA kernel for {kind}", got=kind,
                                    expected="float32 or float64", fix="keep parameters in float32")

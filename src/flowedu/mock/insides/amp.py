@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Callable
 from functools import wraps
 
-import flowedu.amp as own
 from flowedu import bfloat16, cuda, float16, float32, is_tensor
-from flowedu.amp import get_autocast_dtype, is_autocast_enabled  # noqa: F401
 from flowedu.errors import ArgumentError, UnsupportedError, user_place
+from flowedu.nn import amp as own
+from flowedu.nn.amp import get_autocast_dtype, is_autocast_enabled  # noqa: F401
 
 _KINDS = ("cpu", "cuda", "mps", "xpu")
 

@@ -7,8 +7,8 @@
     scaler.step(optimizer)
     scaler.update()
 """
-from flowedu.amp.autocast import autocast, get_autocast_dtype, is_autocast_enabled
-from flowedu.amp.grad_scaler import GradScaler, StaticGradScaler
+from flowedu.nn.amp.casts import autocast, get_autocast_dtype, is_autocast_enabled
+from flowedu.nn.amp.grad_scaler import GradScaler, StaticGradScaler
 from flowedu.calls.later import imported
 
 __all__ = ["GradScaler", "StaticGradScaler", "autocast", "get_autocast_dtype", "is_autocast_enabled"]

@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from flowedu.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import OpBase, TensorBase, is_grad_enabled, set_amp
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, DTypeError
+from flowedu.nn.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
 
 KINDS = {"cpu": dt.bfloat16, "cuda": dt.float16}                 # of devices: the type unless one is given
 HALVES = (dt.float16, dt.bfloat16)
