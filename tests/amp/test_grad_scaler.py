@@ -22,7 +22,7 @@ def with_gradients(values, lr=1.0):
        backoff=st.sampled_from([0.5, 0.25]))
 def test_the_rule(overflows, interval, growth, backoff):
     """An overflow: no step, the scale falls. `interval` good steps in a row: it grows."""
-    scaler = amp.GradScaler("cpu", 8.0, growth, backoff, interval)
+    scaler = amp.GradScaler(8.0, growth, backoff, interval)
     scale, good = 8.0, 0
     for overflow in overflows:
         p, optimizer = with_gradients([math.inf if overflow else scale, 0.0, -scale])
@@ -135,7 +135,7 @@ def test_a_static_scale_never_changes():
 def test_pytorchs_scaler_goes_the_same_way():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
-    ours, theirs = amp.GradScaler("cpu", 1024.0, 2.0, 0.5, 3), torch.amp.GradScaler("cpu", 1024.0, 2.0, 0.5, 3)
+    ours, theirs = amp.GradScaler(1024.0, 2.0, 0.5, 3), torch.amp.GradScaler("cpu", 1024.0, 2.0, 0.5, 3)
     p, q = nn.Parameter(flow.ones(3)), torch.nn.Parameter(torch.ones(3))
     mine, other = flow.optim.SGD([p], lr=0.1), torch.optim.SGD([q], lr=0.1)
     for step in range(12):

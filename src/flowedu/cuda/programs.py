@@ -112,8 +112,8 @@ def written(name: str, formula: Formula, codes: tuple[int, ...]) -> str:
     for tile, out, operands in formula.instrs:
         of = c[operands[1 if tile == "where" else 0]]
         given = ", ".join(known[o] for o in operands)
-        value = FROM[types[operands[0]].code].format(given) if tile == "widen" else TO[tile].format(given) if tile in TO else \
-            f"Op<{of}>::op_{tile}({given})"
+        value = FROM[types[operands[0]].code].format(given) if tile == "widen" else \
+            TO[tile].format(given) if tile in TO else f"Op<{of}>::op_{tile}({given})"
         lines.append(f"    const {c[out]} t{out} = {value};")
         known[out] = f"t{out}"
     out, ins = c[formula.outs[0]], range(formula.nin)

@@ -45,7 +45,7 @@ class GradScaler(own.GradScaler):
 
     def __init__(self, device: str = "cuda", init_scale: float = 2.0 ** 16, growth_factor: float = 2.0,
                  backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True):
-        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval,
+        super().__init__(init_scale, growth_factor, backoff_factor, growth_interval,
                          _on("GradScaler", device, enabled))
 
 

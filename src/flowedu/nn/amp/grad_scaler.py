@@ -16,7 +16,6 @@ class GradScaler:
     """PyTorch's: scale(loss).backward(); unscale_(optimizer) before clipping, if at all; step(optimizer); update().
 
     Args:
-        device: as PyTorch has it first; a number there is init_scale, as OneFlow has it. Without effect.
         init_scale: what losses are multiplied with at first.
         growth_factor, growth_interval: after so many steps in a row without an overflow the scale grows by the factor.
         backoff_factor: what the scale is multiplied with after an overflow.
@@ -25,10 +24,8 @@ class GradScaler:
     Source: torch.amp.GradScaler (2.13). Errors: ArgumentError for factors that do not fit, CallError for a wrong order.
     """
 
-    def __init__(self, device: str | float = "cpu", init_scale: float = 2.0 ** 16, growth_factor: float = 2.0,
-                 backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True):
-        if isinstance(device, (int, float)) and not isinstance(device, bool):
-            device, init_scale = "cpu", device
+    def __init__(self, init_scale: float = 2.0 ** 16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+                 growth_interval: int = 2000, enabled: bool = True):
         for name, given, fits, expected in (
                 ("init_scale", init_scale, init_scale > 0 and math.isfinite(init_scale), "a number above 0"),
                 ("growth_factor", growth_factor, growth_factor > 1.0, "above 1"),
