@@ -90,18 +90,28 @@ def test_a_scaler_that_is_off_changes_no_bit(name, path, first):
 
 @pytest.mark.parametrize(("path", "first"), [*AUTOCASTS, *SCALERS])
 @pytest.mark.parametrize("gpu", [False, True])
-def test_what_is_on_is_refused_where_it_would_compute_otherwise(name, path, first, gpu, monkeypatch):
-    """On the CPU, and on a GPU that is there. Without a GPU PyTorch warns and goes on, and so does this."""
+def test_what_is_on_computes_on_the_cpu_and_is_refused_on_a_gpu(name, path, first, gpu, monkeypatch):
+    """Without a GPU PyTorch warns and goes on, and so does this."""
     monkeypatch.setattr(flow.cuda, "is_available", lambda: gpu)
     make = found(name, path)
     for options in ({}, {"enabled": True}):
-        if first == ("cpu",) or gpu:
+        if first == ("cpu",):
+            made = make(*first, **options)
+            if "GradScaler" in path:
+                assert made.is_enabled() and made.scale(flow.ones(())).item() == made.get_scale() == 2.0 ** 16
+                continue
+            with made:
+                assert (flow.ones(2, 2) @ flow.ones(2, 2)).dtype is flow.bfloat16
+        elif gpu:
             with pytest.raises(UnsupportedError, match="(?s)no mixed precision.*fix: *enabled=False"):
                 make(*first, **options)
         else:
             with pytest.warns(UserWarning, match="cuda is not available, so it is switched off") as told:
-                make(*first, **options)
+                made = make(*first, **options)
             assert told[0].filename == __file__
+            if "GradScaler" not in path:
+                with made:
+                    assert (flow.ones(2, 2) @ flow.ones(2, 2)).dtype is flow.float32
 
 
 @pytest.mark.parametrize(("path", "first"), [*AUTOCASTS, *SCALERS])
@@ -123,11 +133,18 @@ def test_float32_is_what_is_done_anyway(name):
 def test_questions(name):
     package = importlib.import_module(name)
     assert not package.is_autocast_enabled() and not package.is_autocast_enabled("cpu")
-    assert not package.is_autocast_cpu_enabled() and not package.amp.is_autocast_available("cpu")
+    assert not package.is_autocast_cpu_enabled() and package.amp.is_autocast_available("cpu")
+    assert not package.amp.is_autocast_available("cuda")
+    with package.amp.autocast("cpu", dtype=flow.float16):
+        assert package.is_autocast_enabled() and package.is_autocast_cpu_enabled()
+        assert package.get_autocast_dtype("cpu") is package.get_autocast_cpu_dtype() is flow.float16
     assert package.get_autocast_dtype("cpu") is package.get_autocast_cpu_dtype() is flow.bfloat16
     assert package.get_autocast_dtype("cuda") is package.get_autocast_gpu_dtype() is flow.float16
     f = lambda ctx, x: x
     for amp in (package.amp, package.cuda.amp):
         for wrap in (amp.custom_fwd, amp.custom_bwd):
             assert wrap(f) is f and wrap(device_type="cuda")(f) is f
-        assert amp.custom_fwd(cast_inputs=flow.float16)(f) is f
+        g = amp.custom_fwd(cast_inputs=flow.float64)(f)
+        assert g(None, flow.ones(2)).dtype is flow.float32
+        with package.amp.autocast("cpu"):
+            assert g(None, flow.ones(2)).dtype is flow.float64

@@ -160,11 +160,12 @@ def trained(**calls):
 GRAPH_SWITCHES = {"allow_fuse_model_update_ops": "calls", "allow_fuse_add_to_output": "calls",
                   "allow_fuse_cast_scale": "calls", "enable_multi_tensor_update": "calls",
                   "enable_compress_memory": "memory"}
-GRAPH_WARNS = {"enable_amp": (True,), "enable_fused_model_update_cast": (True,),
+GRAPH_WARNS = {"enable_fused_model_update_cast": (True,),
                "enable_cudnn_conv_heuristic_search_algo": (True,), "enable_straighten_algorithm": ("MemoryFirst",),
                "set_outputs_buffer_size": (3,), "set_auto_parallel_wait_time": (1.0,),
                "enable_auto_parallel_trunk_algo": (True,), "enable_auto_parallel_sbp_collector": (True,)}
 GRAPH_PROBED = {"set_gradient_accumulation_steps",           # graph/test_training.py
+                "enable_amp", "computing",                   # amp/test_autocast.py
                 "disable_pass", "enable_pass",               # below
                 "enable_zero", "enable_auto_parallel", "enable_auto_parallel_ignore_user_sbp_config",
                 "set_auto_parallel_computation_cost_ratio",  # dist/test_graph_zero.py, dist/test_auto.py

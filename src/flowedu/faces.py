@@ -15,6 +15,7 @@ from importlib.machinery import ModuleSpec
 FACES = {
     "__main__": "show.about",
     "advanced": "oneflow04.advanced",
+    "amp": "nn.amp",
     "backends": "cuda.backends",
     "boxing": "distributed.boxing",
     "comm": "distributed.comm",

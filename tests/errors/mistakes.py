@@ -39,7 +39,7 @@ CALLS = [
     ("flow.onnx.export(net, x, 'm.onnx', opset=3)", "CallError", "export 3 arguments by name"),
     ("flow.relux(x)", "UnknownNameError", "relux perhaps 'relu' flow.relu"),
     ("nn.Lineer(2, 3)", "UnknownNameError", "Lineer nn.Linear"),
-    ("flow.amp", "UnknownNameError", "amp double()"),
+    ("flow.GradScaler", "UnknownNameError", "GradScaler flow.amp.GradScaler"),
     ("net(x, foo=1)", "CallError", "Linear.forward 'foo' forward(input)"),
     ("net(x, imput=x)", "CallError", "Linear.forward 'imput' input"),
     ("net()", "CallError", "Linear.forward 'input' missing"),

@@ -145,11 +145,12 @@ def test_switches_of_oneflow():
     a, b = twins(mlp)
     g, h = trainer(a, MAKERS["sgd"](a.parameters())), trainer(b, MAKERS["sgd"](b.parameters()))
     c = h.config
-    for name in ("enable_amp", "allow_fuse_model_update_ops", "allow_fuse_add_to_output", "allow_fuse_cast_scale",
+    for name in ("allow_fuse_model_update_ops", "allow_fuse_add_to_output", "allow_fuse_cast_scale",
                  "enable_multi_tensor_update", "enable_fused_model_update_cast", "enable_cudnn_conv_heuristic_search_algo",
                  "enable_compress_memory", "enable_auto_parallel", "enable_zero"):
         getattr(c, name)(True)
-    c.enable_amp(True, dtype=flow.float16)
+    c.enable_amp(True, dtype=flow.float16)            # computes in 16 bits: tests/amp
+    c.enable_amp(False)
     c.enable_straighten_algorithm("MemoryFirst")
     c.set_outputs_buffer_size(1)
     for call in (lambda: c.enable_amp(dtype=flow.float32), lambda: c.enable_straighten_algorithm("Fast"),

@@ -86,8 +86,8 @@ LAYERS = [
     ("nn.GroupNorm(2, 4)", IMAGE), ("nn.GroupNorm(4, 4, affine=False)", LINE), ("nn.GroupNorm(1, 6)", (5, 6)),
     ("nn.LayerNorm(6)", IMAGE), ("nn.LayerNorm([7, 6], eps=1e-3)", IMAGE),
     ("nn.LayerNorm(6, elementwise_affine=False)", (6,)),
-    ("nn.LayerNorm((4, 9), bias=False)", LINE), ("nn.RMSNorm(6)", IMAGE), ("nn.RMSNorm((7, 6), eps=1e-2)", IMAGE),
-    ("nn.RMSNorm(9, elementwise_affine=False)", LINE), ("nn.LocalResponseNorm(3, alpha=0.1, beta=0.5, k=2.0)", IMAGE),
+    ("nn.LayerNorm((4, 9), bias=False)", LINE), ("nn.RMSNorm(6, 1e-5)", IMAGE), ("nn.RMSNorm((7, 6), eps=1e-2)", IMAGE),
+    ("nn.RMSNorm(9, 1e-5, elementwise_affine=False)", LINE), ("nn.LocalResponseNorm(3, alpha=0.1, beta=0.5, k=2.0)", IMAGE),
     ("nn.LocalResponseNorm(2)", LINE),
     # activations
     *[(f"nn.{name}()", (3, 5)) for name in (

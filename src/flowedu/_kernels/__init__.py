@@ -11,6 +11,7 @@ import ctypes
 import importlib
 import importlib.util
 import os
+from collections.abc import Callable
 
 from .processor import NEEDS, ORDER, best, cpu_flags
 
@@ -76,5 +77,7 @@ def register(*modules: str) -> None:
 
 ISA, BLAS = choose_isa(), openblas()
 TABLE: dict[tuple[str, int], tuple[int, int]] = {}
+# {code of a 16-bit float: f(a float32 kernel's row, the inputs it changes), which gives the row and the `extra` of a call}
+NARROW: dict[int, Callable] = {}
 register("elementwise", "matmul", "reduce", "layout", "cast")          # the course's
 TILES = importlib.import_module(f"{__name__}.{ISA}.elementwise").tiles()

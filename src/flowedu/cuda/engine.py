@@ -15,8 +15,8 @@ from typing import Any
 from flowedu._kernels import TABLE as CPU
 from flowedu.core.ops.arrays import tensor_alias
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import Entry, TensorBase, carried, connect, index_error, unrecorded
-from flowedu.core.values.dtype import BY_CODE
+from flowedu.core.ops.dispatch import Entry, TensorBase, call_seeded, carried, connect, index_error, unrecorded
+from flowedu.core.values.dtype import BY_CODE, bfloat16, float16, float32
 from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
 from flowedu.cuda import again
@@ -72,6 +72,9 @@ class Ready:
             row = None                                       # a user's op that is called as one of our kernels
         if row is None and not entry.python and (op.cpu, key.code) not in CPU:
             raise no_kernel(op, specs, entry.attrs, entry.specs, BY_CODE)                       # nowhere
+        if row is None and key.name in ("float16", "bfloat16") and (op.cpu, 0) in TABLE and not op.mutates:
+            self.row = None                                  # by way of float32
+            return
         if row is None:
             raise UnsupportedError(f"{op.name}: there is no CUDA kernel for {key.name}",
                                    expected="a row of flowedu.cuda.table.TABLE" if not entry.python else
@@ -94,6 +97,9 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
     ready = entry.launched
     if ready is None:
         ready = entry.launched = Ready(entry)
+    if ready.row is None:
+        _by_float32(entry, inputs, outputs, drawn)
+        return
     place = outputs[0].place_ if outputs else max([x.place_ for x in inputs])
     if ready.indexes:
         note_readers(place - 1, {entry.op.name: entry.op})
@@ -103,6 +109,16 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
             _start(entry, ready, inputs, outputs, drawn, place)
     else:
         _start(entry, ready, inputs, outputs, drawn, place)
+
+
+def _by_float32(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], drawn: tuple[int, int] | None) -> None:
+    """A call with 16-bit floats where only float32 has a kernel: cast, computed, and rounded once."""
+    cast, halves = REGISTRY["cast"], (float16, bfloat16)
+    with unrecorded():
+        xs = tuple([cast.call((x,), (float32,)) if x.dtype in halves else x for x in inputs])
+        made = entry.op.call(xs, entry.attrs) if drawn is None else call_seeded(entry.op, xs, entry.attrs, *drawn)
+        for y, z in zip(outputs, made if isinstance(made, tuple) else (made,)):
+            carry(cast.call((z,), (y.dtype,)) if z.dtype is not y.dtype else z, y)
 
 
 def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple[int, int] | None, place: int) -> None:

@@ -28,6 +28,12 @@ _chains: dict[str, Place] = {}                                       # by what t
 _places: WeakKeyDictionary[Formula, dict[tuple[int, ...], Place]] = WeakKeyDictionary()
 
 
+# Between a 16-bit float and float32 (core/ops/program.pyx); there are no formulas of these.
+FROM = {7: "read(Half{{{}}})", 8: "read(Bfloat{{{}}})"}
+TO = {"float16": "Write<Half, float>::of({}).bits", "bfloat16": "Write<Bfloat, float>::of({}).bits"}
+CONVERSIONS = {"widen", *TO}
+
+
 def place(formula: Formula, codes: tuple[int, ...]) -> Place:
     """Where the kernels of this program are. Raises DTypeError: there are none of these element types."""
     known = _places.setdefault(formula, {})
@@ -84,7 +90,7 @@ def _kind(name: str) -> int:
 def group_source(name: str, code: int) -> str:
     """All single formulas of this element type that are compiled together with this one."""
     parts = [text("elementwise.h")]
-    for n in sorted(n for n, c in TILES if c == code and _kind(n) == _kind(name)):
+    for n in sorted(n for n, c in TILES if c == code and _kind(n) == _kind(name) and n not in CONVERSIONS):
         arity = TILES[n, code][2]
         codes = (6, code, code) if n == "where" else (code,) * arity
         parts.append(written(f"{n}_{BY_CODE[code].name}", Formula.single(n, arity), codes))
@@ -105,7 +111,10 @@ def written(name: str, formula: Formula, codes: tuple[int, ...]) -> str:
     lines = []
     for tile, out, operands in formula.instrs:
         of = c[operands[1 if tile == "where" else 0]]
-        lines.append(f"    const {c[out]} t{out} = Op<{of}>::op_{tile}({', '.join(known[o] for o in operands)});")
+        given = ", ".join(known[o] for o in operands)
+        value = FROM[types[operands[0]].code].format(given) if tile == "widen" else \
+            TO[tile].format(given) if tile in TO else f"Op<{of}>::op_{tile}({given})"
+        lines.append(f"    const {c[out]} t{out} = {value};")
         known[out] = f"t{out}"
     out, ins = c[formula.outs[0]], range(formula.nin)
     parameters = ", ".join(f"{c[i]} x{i}" for i in ins)

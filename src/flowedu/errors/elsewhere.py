@@ -1,7 +1,6 @@
 """What is not here, and what there is for it. Each remedy is looked up by tests/errors: what it names exists."""
 from __future__ import annotations
 
-_TYPES = "leave it out: everything is computed in the dtype its tensors have, float32 or, after model.double(), float64"
 _GRAPH = "a compiled network is an nn.Graph: subclass flow.nn.Graph and define build()"
 _DEVICES = "devices are the CPU and CUDA: flow.cuda.is_available() says whether there is one"
 _REAL = "there are no complex dtypes: keep real and imaginary parts as two tensors"
@@ -10,7 +9,8 @@ _DERIVED = "there is flow.autograd.functional: vjp, jvp, jacobian, hessian"
 
 # name, or path where the name alone is not enough ("x.": of a module's object): what to do
 ELSEWHERE = {
-    "amp": _TYPES, "autocast": _TYPES, "autocast_mode": _TYPES, "get_autocast_dtype": _TYPES, "GradScaler": _TYPES,
+    "autocast": "flow.amp.autocast", "autocast_mode": "flow.amp", "get_autocast_dtype": "flow.amp.get_autocast_dtype",
+    "GradScaler": "flow.amp.GradScaler",
     "quantization": "there are no quantized kernels; train and run in float32, or export to ONNX and quantize there",
     "distributions":
         "draw with flow.randn, flow.rand, flow.normal, flow.bernoulli, flow.multinomial and flow.poisson",

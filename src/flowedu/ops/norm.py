@@ -13,18 +13,26 @@ from flowedu._kernels import register
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
 from flowedu.core.ops.elementwise import neg, rsqrt
+from flowedu.core.ops.promote import cast
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.core.ops.reduce import sum
 from flowedu.core.ops.reverse import vjp
 from flowedu.core.ops.view import reshape
+from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError, ShapeError
 
 register("batch_norm", "layer_norm")
 
 
+def _wide(x):
+    """The type of statistics: float32 for 16-bit floats."""
+    return dt.float32 if x.dtype.bytes == 2 else x.dtype
+
+
 def _check_floats(name, x, **others):
+    """All of x's element type; beside 16-bit floats also float32, which parameters and statistics may have."""
     for other, spec in others.items():
-        if spec.dtype is not x.dtype:
+        if spec.dtype is not x.dtype and spec.dtype is not _wide(x):
             raise DTypeError(f"{name}: {other} and x have different element types", expected=x.dtype.name,
                              got=spec.dtype.name, fix=f"cast {other}: flow.cast({other}, flow.{x.dtype.name})")
 
@@ -94,12 +102,13 @@ def _batch_norm_backward(dy, dmean, dvar, x, gamma, mean, var, axis, epsilon):
         parts.append(x * 0 + _spread(dmean, x.shape, axis) * share)
     if dvar is not None:
         parts.append((x - _spread(mean, x.shape, axis)) * (_spread(dvar, x.shape, axis) * (2 * share)))
-    return {"x": _total(parts), "gamma": dgamma, "beta": dbeta}
+    return {"x": _total(parts, x.dtype), "gamma": dgamma, "beta": dbeta}
 
 
-def _total(parts):
+def _total(parts, dtype):
     total = None
     for p in parts:
+        p = None if p is None else cast(p, dtype)
         total = p if total is None else total if p is None else total + p
     return total
 
@@ -114,7 +123,7 @@ def _channel_examples(full, vectors):
 
 batch_norm = define(
     "batch_norm(x, gamma, beta, *, axis=1, epsilon) -> (y, mean, var)",
-    Meaning(_batch_norm_axes, _batch_norm_ref,
+    Meaning(_batch_norm_axes, _batch_norm_ref, dtype=lambda x: (x.dtype, _wide(x), _wide(x)),
             check=lambda x, gamma, beta, axis: _check_channels("batch_norm")(x, axis, gamma=gamma, beta=beta)),
     Kernel("batch_norm", pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,))), Split(linear=["gamma,beta->y"]),
     Laws(_channel_examples(1, 2)), grad=_batch_norm_backward,
@@ -193,7 +202,8 @@ def _batch_norm_grad_backward(ddx, ddgamma, ddbeta, dy, x, gamma, mean, var, axi
 
 batch_norm_grad = define(
     "batch_norm_grad(dy, x, gamma, mean, var, *, axis=1, epsilon) -> (dx, dgamma, dbeta)",
-    Meaning(_batch_norm_grad_axes, _batch_norm_grad_ref, check=_check_batch_norm_grad),
+    Meaning(_batch_norm_grad_axes, _batch_norm_grad_ref, check=_check_batch_norm_grad,
+            dtype=lambda x, gamma: (x.dtype, gamma.dtype, gamma.dtype)),
     Kernel("batch_norm_grad", pack=lambda x, axis, epsilon: ((axis % x.ndim,), (epsilon,)), inplace=["dy", "x"]),
     Split(linear=["dy", "gamma->dx"]), Laws(_channel_examples(2, 3), domain={"var": "positive"}),
     grad=_batch_norm_grad_backward)
@@ -251,14 +261,14 @@ def _layer_norm_backward(dy, dmean, dinv_std, x, gamma, mean, inv_std, begin_nor
     if dinv_std is not None:                      # inv_std = (var + epsilon) ** -0.5
         slope = dinv_std * inv_std * inv_std * inv_std * -share
         parts.append((x - _row(mean, x.ndim)) * _row(slope, x.ndim))
-    return {"x": _total(parts), "gamma": dgamma, "beta": dbeta}
+    return {"x": _total(parts, x.dtype), "gamma": dgamma, "beta": dbeta}
 
 
 _ROWS = [((6, 5), 1), ((6, 6, 2, 3), 2), ((5,), 0)]
 
 layer_norm = define(
     "layer_norm(x, gamma, beta, *, begin_norm_axis, epsilon) -> (y, mean, inv_std)",
-    Meaning(_layer_norm_axes, _layer_norm_ref,
+    Meaning(_layer_norm_axes, _layer_norm_ref, dtype=lambda x: (x.dtype, _wide(x), _wide(x)),
             check=lambda x, gamma, beta, begin_norm_axis: _check_rows("layer_norm")(
                 x, begin_norm_axis, gamma=gamma, beta=beta)),
     Kernel("layer_norm", pack=lambda begin_norm_axis, epsilon: ((begin_norm_axis,), (epsilon,))),
@@ -302,6 +312,7 @@ def _layer_norm_grad_backward(ddx, ddgamma, ddbeta, dy, x, gamma, mean, inv_std,
 
 layer_norm_grad = define(
     "layer_norm_grad(dy, x, gamma, mean, inv_std, *, begin_norm_axis) -> (dx, dgamma, dbeta)",
-    Meaning(_layer_norm_grad_axes, _layer_norm_grad_ref, check=_check_layer_norm_grad),
+    Meaning(_layer_norm_grad_axes, _layer_norm_grad_ref, check=_check_layer_norm_grad,
+            dtype=lambda x, gamma: (x.dtype, gamma.dtype, gamma.dtype)),
     Kernel("layer_norm_grad", pack=lambda begin_norm_axis: ((begin_norm_axis,), ())), Split(linear=["dy", "gamma->dx"]),
     Laws([dict(shapes=[s, s, s[b:], s[:b], s[:b]], begin_norm_axis=b) for s, b in _ROWS]), grad=_layer_norm_grad_backward)

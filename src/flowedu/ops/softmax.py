@@ -13,7 +13,7 @@ from flowedu.core.ops.elementwise import exp, log, maximum, neg, not_equal, soft
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.core.ops.reduce import sum
 from flowedu.core.ops.view import cast, constant, reshape
-from flowedu.core.values.dtype import int8, int32, int64, uint8
+from flowedu.core.values.dtype import float32, int8, int32, int64, uint8
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops.formula import elementwise
 from flowedu.ops.index import one_hot
@@ -181,7 +181,8 @@ def _check_sparse_grad(dloss, labels, prob):
 
 
 def _hot(labels, prob):
-    return one_hot(labels, depth=prob.shape[-1], dtype=prob.dtype)
+    wide = prob.dtype if prob.dtype.bytes > 2 else float32
+    return cast(one_hot(labels, depth=prob.shape[-1], dtype=wide), dtype=prob.dtype)
 
 
 def _sparse_grad_ref(dloss, labels, prob, ignore_index):

@@ -8,7 +8,6 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.elementwise import nothing
 from flowedu.core.ops.promote import cast, result_type
-from flowedu.core.values.dtype import FLOATS
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeError
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
@@ -29,13 +28,12 @@ def _same_types(what: str, *xs) -> None:
             x.dtype.name for x in xs), fix="convert one with flow.cast (or .to)")
 
 
-_CARRIER = {"float16": "float32", "bfloat16": "float32", "int8": "float64", "uint8": "float64", "int32": "float64",
-            "int64": "float64"}
+_CARRIER = {"int8": "float64", "uint8": "float64", "int32": "float64", "int64": "float64"}
 
 
 def _product(a, b):
-    """The op, for whole numbers through float64 (exact below 2^53) and for halves through float32."""
-    if a.dtype in FLOATS or a.dtype is not b.dtype:                      # which the op refuses
+    """The op, for whole numbers through float64 (exact below 2^53)."""
+    if a.dtype.is_floating_point or a.dtype is not b.dtype:                      # which the op refuses
         return _MATMUL.call((a, b), _MATMUL.defaults)
     from flowedu.core.values import dtype as dt
     if a.dtype is dt.bool_:

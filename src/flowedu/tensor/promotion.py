@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from flowedu.core.ops.dispatch import TensorBase
-from flowedu.core.ops.promote import HALVES, cast, category, default_float, promote, run
+from flowedu.core.ops.promote import cast, category, default_float, promote, run
 from flowedu.core.values import dtype as dt
 from flowedu.errors import NotATensorError
 
@@ -33,7 +33,7 @@ def wide(f):
     def g(input, *args, dtype=None, **options):
         kind = dtype or getattr(input, "dtype", None)
         more = {} if dtype is None else {"dtype": dtype}
-        if getattr(kind, "name", None) not in HALVES:
+        if getattr(kind, "name", None) not in ("float16", "bfloat16"):
             return f(input, *args, **options, **more)
         y = f(cast(cast(input, kind), dt.float32), *args, **options)
         return tuple([cast(t, kind) for t in y]) if isinstance(y, tuple) else cast(y, kind)

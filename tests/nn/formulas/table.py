@@ -125,7 +125,9 @@ def call_function(row: Row, given: dict, positions: bool = False):
         return f(**given)
     bound = inspect.signature(row.formula).bind(**given)
     bound.apply_defaults()
-    return f(*bound.args, **bound.kwargs)
+    named = [n for n, p in parameters_of(f).items() if p.kind is p.KEYWORD_ONLY]            # have no place
+    later = {n: bound.arguments.pop(n) for n in named if n in bound.arguments}
+    return f(*bound.args, **bound.kwargs, **later)
 
 
 def parameters_of(f) -> dict:

@@ -4,33 +4,13 @@ from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t, uint16_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.axes cimport *
 
-cdef extern from * nogil:
+cdef extern from *:
     """
     #include <stdbool.h>
-    #include <string.h>
-    #if defined(__FLT16_MAX__)
-    typedef _Float16 fe_half;
-    enum { FE_HAS_F16 = 1 };
-    #else
-    typedef uint16_t fe_half;   /* this compiler has no half type: table() leaves float16 casts out */
-    enum { FE_HAS_F16 = 0 };
-    #endif
-
-    /* bfloat16 is the upper half of a float32: kept as an integer, computed with as a float. */
-    typedef uint16_t fe_bf16;
-    static inline float fe_from_bf16(fe_bf16 x) {
-        uint32_t bits = (uint32_t)x << 16;
-        float y;
-        memcpy(&y, &bits, 4);
-        return y;
-    }
-    static inline fe_bf16 fe_to_bf16(float x) {
-        uint32_t bits;
-        memcpy(&bits, &x, 4);
-        if ((bits & 0x7fffffffu) > 0x7f800000u) return (fe_bf16)(bits >> 16 | 0x40);   /* NaN stays NaN */
-        return (fe_bf16)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);                   /* nearest, ties to even */
-    }
     """
+    pass
+
+cdef extern from "halves.h" nogil:
     # The base types only have to differ from the others for Cython to keep the versions apart; C sees the quoted names.
     ctypedef short cbool "bool"            # converting to it means "!= 0"
     ctypedef long double half "fe_half"

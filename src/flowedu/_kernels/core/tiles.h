@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include "abi.h"
 #include "formulas.h"
+#include "halves.h"
 
 typedef void (*fe_tile)(int64_t n, void *out, const void *a, const void *b, const void *c);
 
@@ -36,6 +37,13 @@ typedef struct {
         FE_LOOP(o[i] = pa[i] ? pb[i] : pc[i])                                                            \
     }
 
+/* Between a 16-bit float and the float32 it is computed in. */
+#define FE_TILE_CONVERT(name, from, to, f)                                                               \
+    static void tile_##name(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) {       \
+        to *o = (to *)o_; const from *pa = (const from *)a_;                                             \
+        FE_LOOP(o[i] = f(pa[i]))                                                                         \
+    }
+
 #define X1F(name, f) FE_TILE1(f32, float, name, f) FE_TILE1(f64, double, name, f)
 #define X1I(name, f) FE_TILE1(i32, int32_t, name, f) FE_TILE1(i64, int64_t, name, f) \
     FE_TILE1(i8, int8_t, name, f) FE_TILE1(u8, uint8_t, name, f)
@@ -60,6 +68,10 @@ FE_TILE_WHERE(i32, int32_t)
 FE_TILE_WHERE(i64, int64_t)
 FE_TILE_WHERE(i8, int8_t)
 FE_TILE_WHERE(i16, int16_t)
+FE_TILE_CONVERT(from_f16, fe_half, float, fe_from_f16)
+FE_TILE_CONVERT(to_f16, float, fe_half, fe_to_f16)
+FE_TILE_CONVERT(from_bf16, fe_bf16, float, fe_from_bf16)
+FE_TILE_CONVERT(to_bf16, float, fe_bf16, fe_to_bf16)
 
 #define E1F(n, f) {#n, FE_F32, FE_F32, 1, tile_##n##_f32}, {#n, FE_F64, FE_F64, 1, tile_##n##_f64},
 #define E1I(n, f) {#n, FE_I32, FE_I32, 1, tile_##n##_i32}, {#n, FE_I64, FE_I64, 1, tile_##n##_i64},  \
@@ -86,6 +98,10 @@ static const fe_tile_entry FE_TILES[] = {
     {"where", FE_I8, FE_I8, 3, tile_where_i8}, {"where", FE_U8, FE_U8, 3, tile_where_i8},
     {"where", FE_BOOL, FE_BOOL, 3, tile_where_i8}, {"where", FE_F16, FE_F16, 3, tile_where_i16},
     {"where", FE_BF16, FE_BF16, 3, tile_where_i16},
+    {"widen", FE_BF16, FE_F32, 1, tile_from_bf16}, {"bfloat16", FE_F32, FE_BF16, 1, tile_to_bf16},
+#if defined(__FLT16_MAX__)
+    {"widen", FE_F16, FE_F32, 1, tile_from_f16}, {"float16", FE_F32, FE_F16, 1, tile_to_f16},
+#endif
 };
 enum { FE_NTILES = sizeof(FE_TILES) / sizeof(FE_TILES[0]) };
 

@@ -2,6 +2,7 @@
  * one, or a chain of them, over whole arrays. The kernels themselves are written by flowedu/cuda/programs.py, one for each
  * program: it knows the operands. */
 #include "view.h"
+#include "narrow.h"
 #include "formulas.h"
 
 template <class T> struct Numbers {                    /* formulas of any type */

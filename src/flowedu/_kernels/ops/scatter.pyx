@@ -177,7 +177,7 @@ def table():
                  <size_t><void *>dim_gather[uint32_t]),
              8: (<size_t><void *>gather_nd[uint64_t], <size_t><void *>scatter_nd_update[uint64_t],
                  <size_t><void *>dim_gather[uint64_t])}
-    sizes = {FE_F32: 4, FE_F64: 8, FE_I32: 4, FE_I64: 8, FE_I8: 1, FE_U8: 1, FE_BOOL: 1, FE_F16: 2}
+    sizes = {FE_F32: 4, FE_F64: 8, FE_I32: 4, FE_I64: 8, FE_I8: 1, FE_U8: 1, FE_BOOL: 1, FE_F16: 2, FE_BF16: 2}
     kernels = {name: {code: (moved[size][i], 0) for code, size in sizes.items()}
                for i, name in enumerate(("gather_nd", "scatter_nd_update", "dim_gather"))}
     kernels["scatter_nd"] = {

@@ -29,6 +29,7 @@
 #define FLOWEDU_UPDATE_H
 #include <math.h>
 #include "abi.h"
+#include "halves.h"
 
 enum { FE_CHUNK = 256, FE_BLOCK = 2048, FE_MAX_ARRAYS = 5 };
 
@@ -107,52 +108,76 @@ static inline int fe_flat(const fe_view *v) {
     return 1;
 }
 
-static inline void *fe_address(const fe_view *v, int64_t i) {
-    return v->data + fe_place(v, i) * (v->dtype == FE_F32 ? 4 : 8);
+static inline int fe_is_half(int dtype) { return dtype == FE_F16 || dtype == FE_BF16; }
+
+static inline int fe_item(int dtype) { return dtype == FE_F32 ? 4 : fe_is_half(dtype) ? 2 : 8; }
+
+static inline void *fe_address(const fe_view *v, int64_t i) { return v->data + fe_place(v, i) * fe_item(v->dtype); }
+
+/* n numbers, `step` elements apart in memory and one after the other in the buffer, which holds 16-bit floats as float32. */
+#define FE_EACH(body) for (int64_t i = 0; i < n; i++) body; break
+static inline void fe_load(void *buffer, const void *at, int64_t step, int64_t n, int dtype) {
+    float *b = (float *)buffer;
+    switch (dtype) {
+    case FE_F32: FE_EACH(b[i] = ((const float *)at)[i * step]);
+    case FE_F16: FE_EACH(b[i] = fe_from_f16(((const fe_half *)at)[i * step]));
+    case FE_BF16: FE_EACH(b[i] = fe_from_bf16(((const fe_bf16 *)at)[i * step]));
+    default: FE_EACH(((double *)buffer)[i] = ((const double *)at)[i * step]);
+    }
 }
 
-/* Copy n numbers that lie `from` and are to lie `to` elements apart. */
-static inline void fe_spread(void *to_, int64_t to, const void *from_, int64_t from, int64_t n, int dtype) {
-    if (dtype == FE_F32)
-        for (int64_t i = 0; i < n; i++) ((float *)to_)[i * to] = ((const float *)from_)[i * from];
-    else
-        for (int64_t i = 0; i < n; i++) ((double *)to_)[i * to] = ((const double *)from_)[i * from];
+static inline void fe_store(void *at, int64_t step, const void *buffer, int64_t n, int dtype) {
+    const float *b = (const float *)buffer;
+    switch (dtype) {
+    case FE_F32: FE_EACH(((float *)at)[i * step] = b[i]);
+    case FE_F16: FE_EACH(((fe_half *)at)[i * step] = fe_to_f16(b[i]));
+    case FE_BF16: FE_EACH(((fe_bf16 *)at)[i * step] = fe_to_bf16(b[i]));
+    default: FE_EACH(((double *)at)[i * step] = ((const double *)buffer)[i]);
+    }
 }
 
-/* Elements [lo, hi) of a group. Strided arrays pass through a small buffer, a piece of a row at a time. */
+/* Elements [lo, hi) of a group. Strided arrays and 16-bit floats pass through a small buffer, a piece of a row at a time. */
 static void fe_part(const fe_loop *loops, int arrays, const fe_view *group, int64_t lo, int64_t hi, fe_numbers *u) {
     double buffer[FE_MAX_ARRAYS][FE_CHUNK];
     void *p[FE_MAX_ARRAYS] = {0}, *at[FE_MAX_ARRAYS];
-    const int dtype = group->dtype, last = group->ndim - 1;
-    const fe_loop loop = loops[dtype];
+    const int dtype = group->dtype, last = group->ndim - 1, half = fe_is_half(dtype);
+    const fe_loop loop = loops[half ? FE_F32 : dtype];
     int flat = 1;
     for (int k = 0; k < arrays; k++) {
-        p[k] = group[k].data + lo * (dtype == FE_F32 ? 4 : 8);
+        p[k] = group[k].data + lo * fe_item(dtype);
         flat = flat && fe_flat(&group[k]);
     }
-    if (flat) {
+    if (flat && !half) {
         loop(p, hi - lo, u);
         return;
     }
     for (int64_t i = lo, n; i < hi; i += n) {
-        const int64_t row = group->shape[last] - i % group->shape[last];
+        const int64_t row = flat ? hi - i : group->shape[last] - i % group->shape[last];
         n = row < hi - i ? row : hi - i;
         n = n < FE_CHUNK ? n : FE_CHUNK;
         for (int k = 0; k < arrays; k++) {
-            const int64_t step = group[k].stride[last];
+            const int64_t step = flat ? 1 : group[k].stride[last];
             at[k] = p[k] = fe_address(&group[k], i);
-            if (step != 1) fe_spread(p[k] = buffer[k], 1, at[k], step, n, dtype);
+            if (half || step != 1) fe_load(p[k] = buffer[k], at[k], step, n, dtype);
         }
         loop(p, n, u);
         for (int k = 0; k < arrays; k++) {
-            const int64_t step = group[k].stride[last];
-            if (step != 1 && k != 1) fe_spread(at[k], step, p[k], 1, n, dtype);
+            const int64_t step = flat ? 1 : group[k].stride[last];
+            if ((half || step != 1) && k != 1) fe_store(at[k], step, p[k], n, dtype);
         }
     }
 }
 
 static inline double fe_number(const fe_view *v) {
-    return v->dtype == FE_F32 ? ((const float *)v->data)[0] : ((const double *)v->data)[0];
+    float f;
+    if (v->dtype == FE_F64) return ((const double *)v->data)[0];
+    fe_load(&f, v->data, 1, 1, v->dtype);
+    return f;
+}
+
+static inline void fe_set_number(const fe_view *v, double x) {
+    const float f = (float)x;
+    fe_store(v->data, 1, v->dtype == FE_F64 ? (const void *)&x : (const void *)&f, 1, v->dtype);
 }
 
 static inline int64_t fe_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }

@@ -62,11 +62,7 @@ static void lamb_each(fe_numbers *u, const fe_view *group, double weight_decay) 
     lamb_rate(u, group, weight_decay);
 }
 static void lamb_end(const fe_numbers *u, const fe_view *group) {
-    for (int k = 4; k < 6; k++) {
-        const double power = fe_number(&group[k]) * (k == 4 ? u->beta1 : u->beta2);
-        if (group[k].dtype == FE_F32) *(float *)group[k].data = (float)power;
-        else *(double *)group[k].data = power;
-    }
+    for (int k = 4; k < 6; k++) fe_set_number(&group[k], fe_number(&group[k]) * (k == 4 ? u->beta1 : u->beta2));
 }
 
 FE_UPDATE_LOOP(lamb_both_norms,

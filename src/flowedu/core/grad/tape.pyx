@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 from flowedu.core.ops.dispatch cimport (
     ADOPTED, GLOBAL, TRACKED, VIEW, Entry, Node, OpBase, Rare, Rule, TensorBase, alias_of, brought, filled, set_output, settle,
-    swap_device, swap_grad, try_into, version_of)
+    swap_amp, swap_device, swap_grad, try_into, version_of)
 from flowedu.core.values.storage cimport ELSEWHERE, view_contiguous
 
 from flowedu.core.ops.define import REGISTRY
@@ -29,7 +29,7 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
     cdef Node n
     cdef Ends ends
     cdef list order = []
-    cdef bint old = swap_grad(True)
+    cdef bint old = swap_grad(True), amp = swap_amp(False)
     cdef int device = swap_device(0)
     try:
         bring_up_to_date(targets)
@@ -52,6 +52,7 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
             n.grads = None
     finally:
         swap_grad(old)
+        swap_amp(amp)
         swap_device(device)
         for n in order:
             n.grads = None

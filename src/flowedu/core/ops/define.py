@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowedu._kernels import TABLE
+from flowedu._kernels import NARROW, TABLE
 from flowedu.core.ops import axes as equations
 from flowedu.core.ops.dispatch import Entry, OpBase
 from flowedu.core.ops.pykernel import KERNEL, PyCall
@@ -22,7 +22,7 @@ from flowedu.core.ops.record import (
     read,
     settled,
 )
-from flowedu.core.values.dtype import BY_CODE
+from flowedu.core.values.dtype import BY_CODE, float32
 from flowedu.core.values.dtype import dtype as dtype_class
 from flowedu.core.values.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError, MissingAttributeError
@@ -138,9 +138,12 @@ class Op(OpBase):
 
     def _kernel(self, specs, outs, names):
         """(the kernel for these dtypes or None, the compiled formula or None)"""
-        program = self.program or names.get("formula")
-        return (TABLE.get((self.cpu, self.leading(specs, outs, names).code)), None if program is None else
-                program.compile(self.name, [s.dtype for s in specs], [s.dtype for s in outs]))
+        program, code = self.program or names.get("formula"), self.leading(specs, outs, names).code
+        row = TABLE.get((self.cpu, code))
+        if row is None and code in NARROW and (self.cpu, float32.code) in TABLE:
+            return NARROW[code](TABLE[self.cpu, float32.code], self.mutates(len(specs)) if self.mutates else ())
+        return row, None if program is None else program.compile(self.name, [s.dtype for s in specs],
+                                                                 [s.dtype for s in outs])
 
     def leading(self, specs: Sequence[Spec], outs: Sequence[Spec], names: dict[str, Any]) -> dtype_class:
         """The element type that picks the kernel."""

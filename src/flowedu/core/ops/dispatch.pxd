@@ -141,6 +141,7 @@ cdef int64_t version_of(TensorBase x)
 cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
 cdef TensorBase new_tensor()
 cdef bint swap_grad(bint on) noexcept
+cdef bint swap_amp(bint on) noexcept
 cdef int swap_device(int device) noexcept
 cdef TensorBase alias_of(TensorBase t)
 cdef TensorBase packed(TensorBase x, int device=*)

@@ -45,10 +45,12 @@ cdef extern from *:
     #endif
     FE_LOCAL int fe_grad_off;        /* whether this thread records: a new thread does */
     FE_LOCAL int fe_inference;
+    FE_LOCAL int fe_amp;             /* whether here.amp chooses the types its calls compute in */
     FE_LOCAL int fe_device;          /* where calls without inputs put what they make: Block.device */
     """
     int fe_grad_off
     int fe_inference
+    int fe_amp
     int fe_device
 
 cdef enum:

@@ -130,6 +130,8 @@ cdef class OpBase:
 
 cdef inline answer(OpBase op, tuple inputs, tuple attrs):
     """`op.call(inputs, attrs)`, from C without the detour a method takes."""
+    if fe_amp:
+        inputs = here.amp(op, inputs)
     if active != 0:
         interpreter = current_interpreter()
         if interpreter is not None:

@@ -74,8 +74,30 @@ class Formula:
         key = tuple(t.code for t in in_types)
         found = self.cache.get(key)
         if found is None:
-            found = self.cache[key] = Program(self, self.types(what, in_types))
+            plain = self.widened(in_types, out_types)
+            found = self.cache[key] = Program(plain, plain.types(what, in_types))
         return found
+
+    def widened(self, in_types, out_types):
+        """The same for inputs of one 16-bit float: read into float32, computed there, rounded once. Itself for others."""
+        key = (*in_types, *out_types)
+        if key in self.cache:
+            return self.cache[key]
+        halves = {t for t in in_types if t.is_floating_point and t.bytes == 2}
+        if len(halves) != 1 or any(t.is_floating_point for t in {*in_types} - halves):
+            return self
+        half, = halves
+        if all((name, half.code) in TILES for name, _, _ in self.instrs):
+            return self                                           # where: bytes are only chosen
+        number = iter(range(self.nslots, 1 << 15))
+        wide = {i: next(number) for i, t in enumerate(in_types) if t is half}
+        ends = {o: next(number) for o, t in zip(self.outs, out_types) if t is half}
+        self.cache[key] = wider = Formula(self.nin, [*[("widen", slot, (i,)) for i, slot in wide.items()],
+                                  *[(name, o, tuple([wide.get(k, k) for k in slots])) for name, o, slots in self.instrs],
+                                  *[(half.name, slot, (o,)) for o, slot in ends.items()]],
+                       [ends.get(o, o) for o in self.outs], self.consts,
+                       {slot: BY_CODE[0] if t is half else t for slot, t in self.dtypes.items()})
+        return wider
 
     def describe(self):
         """`y3 = mul(x0, x1); ...` for plans."""

@@ -5,8 +5,8 @@ Promotion is PyTorch's: bool < uint8, int8 < int32 < int64 < float16, bfloat16 <
 Python number counts only when it is of a higher category (bool < whole < floating) than the tensors with axes.
 uint8 with int8 would need int16, which does not exist here: it gives int32. (PyTorch: int16.)
 
-Kernels exist for float32, float64, int32 and int64; elementwise ones for int8 and uint8 too. The other types travel in a
-wider one, their carrier, and come back: whole numbers wrap as in C, halves are rounded once per op.
+Kernels exist for float32, float64, int32 and int64; elementwise ones for int8 and uint8 too, and those for float32 take
+16-bit floats, which are rounded once per op. Other types travel in a wider one, their carrier, and wrap as in C.
 """
 from __future__ import annotations
 
@@ -23,11 +23,8 @@ from flowedu.errors import DTypeError, KernelError, NotATensorError
 
 _ORDER = ("bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 _RANK = {name: i for i, name in enumerate(_ORDER)}
-HALVES = {"float16": dt.float32, "bfloat16": dt.float32}
-_SMALL = {"bool": dt.int32, "int8": dt.int32, "uint8": dt.int32}
-ELEMENTWISE = {**HALVES, "bool": dt.uint8}          # carriers of elementwise ops
-COMPARING = HALVES                                  # of comparisons, which give bools
-REDUCING = {**HALVES, **_SMALL}                     # of everything else
+ELEMENTWISE = {"bool": dt.uint8}                     # carriers of elementwise ops; comparisons need none
+REDUCING = {"bool": dt.int32, "int8": dt.int32, "uint8": dt.int32}             # of everything else
 
 DIVIDING: set = set()                                # ops that have no answer for whole numbers divided by 0
 _WRAPPING = {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"}       # the same, wrapped before or after
@@ -210,7 +207,7 @@ def compare(op, a, b):
     if isinstance(a, TensorBase):
         if isinstance(b, TensorBase):
             if a.dtype is b.dtype:
-                return run(op, (a, b), (), COMPARING)
+                return op.call((a, b), ())
         elif (type(b) is float or type(b) is int) and a.dtype in FLOATS:
             return op.call((a, scalar(b, a.dtype)), ())
     a, b = (x.item() if isinstance(x, np.generic) or isinstance(x, np.ndarray) and not x.ndim else x for x in (a, b))
@@ -221,7 +218,7 @@ def compare(op, a, b):
         return _against(op, a, b)
     whole = whole and is_value(b) and not b.dtype.is_floating_point                         # a 0-dim tensor counts here
     pair = as_tensors(op.name, a, b, promote(a.dtype, b.dtype) if whole else None)
-    return NotImplemented if pair is None else run(op, pair, (), COMPARING)
+    return NotImplemented if pair is None else op.call(pair, ())
 
 
 def _against(op, a, number):
@@ -231,9 +228,9 @@ def _against(op, a, number):
     if low <= number <= high:
         n = math.ceil(number) if name in ("lt", "ge") else math.floor(number)
         if n == number or name not in ("eq", "ne"):
-            return run(op, (a, scalar(n, a.dtype)), (), COMPARING)
+            return op.call((a, scalar(n, a.dtype)), ())
     holds = name == "ne" or number > high and name in ("lt", "le") or number < low and name in ("gt", "ge")
-    return run(REGISTRY["eq" if holds else "ne"], (a, a), (), COMPARING)
+    return REGISTRY["eq" if holds else "ne"].call((a, a), ())
 
 
 def order(op, a, b):

@@ -64,6 +64,18 @@ class unrecorded:
         swap_grad(self.old)
 
 
+cdef bint swap_amp(bint on) noexcept:
+    cdef bint old = fe_amp
+    global fe_amp
+    fe_amp = on
+    return old
+
+
+def set_amp(bint on):
+    """Whether here.amp(op, inputs) casts the inputs of this thread's calls (flowedu/nn/amp); returns the old value."""
+    return swap_amp(on)
+
+
 cdef int swap_device(int device) noexcept:
     cdef int old = fe_device
     global fe_device

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from flowedu._kernels import register
+from flowedu._kernels import NARROW, register
 from flowedu.core.ops.define import Op, define
 from flowedu.core.ops.record import Effects, Kernel, Meaning, Split
 from flowedu.core.values.dtype import float32, float64, int64
@@ -57,8 +57,8 @@ def _check(name, group, xs, per_parameter):
         raise DTypeError(f"{name}: lr and step do not fit", expected="one float, one int64", got=f"{xs[0]}, {xs[1]}",
                          fix="pass lr as float32[1] and step as int64[1]")
     for i in range(HEAD, len(xs), size):
-        if xs[i].dtype not in (float32, float64):
-            raise DTypeError(f"{name}: no kernel for this element type", expected="float32 or float64",
+        if xs[i].dtype not in (float32, float64) and xs[i].dtype.code not in NARROW:
+            raise DTypeError(f"{name}: no kernel for this element type", expected="a floating type",
                              got=xs[i].dtype.name, fix="keep parameters in float32")
         for member, other in zip(group, xs[i:i + size]):
             shape = (1,) if _is_number(member) else xs[i].shape

@@ -89,7 +89,7 @@ class Compiled:
         self.fetched: list[GraphValue] = []
         self.outputs: list[tuple[str, str | None]] = []
         with during(tracer=tracer), interpreter(tracer), attributes_kept(tracer, owner._blocks.values()):
-            with self._stage("building graph modules"):
+            with self._stage("building graph modules"), owner.config.computing():
                 out = owner.build(*args, **kwargs)
             with self._stage("building graph outputs"):
                 self.single = type(out) is not tuple

@@ -1,6 +1,8 @@
 """Options: what one graph is told about itself."""
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from flowedu.core.values import dtype as dt
 
 
@@ -20,3 +22,7 @@ class Options:
         self.auto_parallel, self.auto_parameters, self.auto_ratio = False, False, 1.0
         self.outputs_buffer_size = 2
         self.one_update = True                     # of all parameters of a group, by one call
+
+    def computing(self) -> AbstractContextManager:
+        """What build runs in."""
+        return nullcontext()

@@ -18,7 +18,8 @@ def elementwise(call: Call) -> None:
         return
     first = tuple(call.ints[1:]) if call.ints and call.ints[0] else tuple([y.ndim - x.ndim for x in xs])
     side_by_side, walk = _steps(tuple([v.shape for v in call.args]), tuple([v.strides for v in call.args]), first)
-    where, name = place(call.formula, tuple([x.dtype.code for x in xs]))
+    formula = call.formula.widened([x.dtype for x in xs], [y.dtype])
+    where, name = place(formula, tuple([x.dtype.code for x in xs]))
     pointers = [v.pointer for v in call.args]
     if side_by_side and not any(p % 16 for p in pointers):
         call.run_of(where, f"{name}_flat", n, *pointers, blocks=blocks(-(-n // 4)))

@@ -9,11 +9,13 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from flowedu.core.values.dtype import FLOATS
 from flowedu.cuda.launch import MOST_BLOCKS, Call, kernel
 from flowedu.cuda.launches.many import Table, pieces
 from flowedu.cuda.modules import TYPES, WIDE, Module, for_type, once, text
 from flowedu.cuda.view import View
 from flowedu.cuda.walk import packed
+from flowedu.errors import UnsupportedError
 
 ROWS = 32                                                            # of update.cu
 _SETTINGS = struct.Struct("=4dq")                                    # struct Settings
@@ -86,6 +88,10 @@ def update(call: Call) -> None:
     rule, tables = RULES[call.name], {}                              # {dtype code: one that has room}
     for k, group in enumerate(_groups(call)):
         code, arrays = group[0].dtype.code, group[:rule.members - rule.single]
+        if group[0].dtype not in FLOATS:
+            kind = group[0].dtype.name
+            raise UnsupportedError(f"{call.name}: there is no CUDA kernel for {kind}", got=kind,
+                                   expected="float32 or float64", fix="keep parameters in float32")
         flat = all(v.contiguous for v in arrays)
         table = tables.setdefault(code, _table()) if flat else _table()
         _add(table, arrays, group[len(arrays):], call.reals[4 + 3 * k:7 + 3 * k])

@@ -29,13 +29,13 @@ def _backward(dy, dmean, dvar, x, gamma, beta, mean, var, axis, epsilon, low, hi
     if dy is not None:
         dx, found["gamma"], found["beta"] = batch_norm_clip_grad(dy, x, gamma, beta, mean, var, axis=axis, epsilon=epsilon,
                                                                  low=low, high=high)
-        found["x"] = norm._total([dx, found["x"]])
+        found["x"] = norm._total([dx, found["x"]], x.dtype)
     return found
 
 
 batch_norm_clip = define(
     "batch_norm_clip(x, gamma, beta, *, axis=1, epsilon, low, high) -> (y, mean, var)",
-    Meaning(norm._batch_norm_axes, _ref,
+    Meaning(norm._batch_norm_axes, _ref, dtype=lambda x: (x.dtype, norm._wide(x), norm._wide(x)),
             check=lambda x, gamma, beta, axis: norm._check_channels("batch_norm_clip")(x, axis, gamma=gamma, beta=beta)),
     Kernel("batch_norm_clip", pack=lambda x, axis, epsilon, low, high: ((axis % x.ndim,), (epsilon, low, high))),
     Laws([dict(e, **LIMITS) for e in norm._channel_examples(1, 2)], domain=FEW), grad=_backward,
@@ -72,7 +72,7 @@ def _grad_backward(ddx, ddgamma, ddbeta, dy, x, gamma, beta, mean, var, axis, ep
 
 batch_norm_clip_grad = define(
     "batch_norm_clip_grad(dy, x, gamma, beta, mean, var, *, axis=1, epsilon, low, high) -> (dx, dgamma, dbeta)",
-    Meaning(_grad_axes, _grad_ref, check=_check_grad),
+    Meaning(_grad_axes, _grad_ref, check=_check_grad, dtype=lambda x, gamma: (x.dtype, gamma.dtype, gamma.dtype)),
     Kernel("batch_norm_clip_grad", pack=lambda x, axis, epsilon, low, high: ((axis % x.ndim,), (epsilon, low, high)),
            inplace=["dy", "x"]),
     Split(linear=["dy"]),

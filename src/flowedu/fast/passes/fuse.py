@@ -33,8 +33,9 @@ def fuse(graph: Graph, alone: Collection[Op] = ()) -> str:
 
 
 def fusible(node: Node | None, alone: Collection[Op] = ()) -> bool:
-    """Whether it is an elementwise node; inputs have none."""
-    return node is not None and node.op.program is not None and node.op not in alone
+    """Whether it is an elementwise node; inputs have none. (16-bit floats are rounded after each op, and so here.)"""
+    return node is not None and node.op.program is not None and node.op not in alone and not any(
+        x.dtype.is_floating_point and x.dtype.bytes == 2 for x in (*node.inputs, *node.outputs))
 
 
 def joins(value: GraphValue, shape: tuple[int, ...], readers: Mapping[GraphValue, Sequence[Node]],

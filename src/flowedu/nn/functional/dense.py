@@ -4,6 +4,7 @@ from __future__ import annotations
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast, operate
 from flowedu.core.values import dtype as dt
+from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.errors.once import inert
 from flowedu.nn.functional.common import check_tensor, reshaped
@@ -34,7 +35,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     except (AttributeError, ShapeError, DTypeError):
         _check_linear(input, weight)
         raise
-    return y if bias is None else _ADD.call((y, bias), ()) if bias.dtype is y.dtype else operate(_ADD, y, bias)
+    return y if bias is None else _ADD.call((y, bias), ()) if bias.dtype is y.dtype else \
+        operate(_ADD, y, bias if here.amp is None else cast(bias, y.dtype))
 
 
 def _check_linear(input, weight) -> None:

@@ -184,7 +184,7 @@ def _check_shape(what, input, normalized_shape, **others):
             raise ShapeError(f"{what}: Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                              f"{list(v.shape)} and normalized_shape = {list(shape)}", expected=str(shape),
                              got=str(tuple(v.shape)), fix="a parameter of that shape")
-        if v is not None and v.dtype is not input.dtype:
+        if v is not None and v.dtype is not input.dtype and not (input.dtype.bytes == 2 and v.dtype.bytes == 4):
             raise DTypeError(f"{what}: {name} and the input have different dtypes", expected=repr(input.dtype),
                              got=repr(v.dtype), fix=f"input.to(flow.{v.dtype.name})")
     if not shape or tuple(input.shape[-len(shape):]) != shape or input.ndim < len(shape):

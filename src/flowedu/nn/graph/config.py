@@ -1,12 +1,15 @@
 """GraphConfig: the switches of one graph (`self.config`). Names as in OneFlow 0.9."""
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from flowedu.core.graph.passes import NAMES as PASSES
 from flowedu.core.trace.options import Options
 from flowedu.core.values import dtype as dt
 from flowedu.core.values import here as ambient
 from flowedu.errors import ArgumentError
 from flowedu.errors.once import say_once
+from flowedu.nn.amp.casts import autocast
 
 
 class GraphConfig(Options):
@@ -26,13 +29,14 @@ class GraphConfig(Options):
         self.accumulation = value
 
     def enable_amp(self, mode: bool = True, *, dtype: dt.dtype = dt.float16) -> None:
-        """Automatic mixed precision. Kept, and says once that nothing is done with it: the CPU computes in float32
-        (OneFlow's CPU build ignores it, too)."""
+        """Automatic mixed precision: build runs in flow.amp.autocast. (OneFlow's CPU build ignores it.)"""
         if dtype not in (dt.float16, getattr(dt, "bfloat16", dt.float16)):
             raise ArgumentError("enable_amp: dtype", expected="flow.float16 or flow.bfloat16", got=repr(dtype))
         self.amp = dtype if mode else None
-        if mode:
-            self._nothing("enable_amp", "everything is computed in float32, as by OneFlow on a CPU")
+
+    def computing(self) -> AbstractContextManager:
+        """What build runs in."""
+        return nullcontext() if self.amp is None else autocast("cpu", self.amp)
 
     def disable_pass(self, *names: str) -> None:
         """Switch optimization passes off by name (`graph.report()` lists them). flowedu only."""

@@ -1,0 +1,107 @@
+"""autocast: a block in which every op computes in the type that its list says (lists.py), whatever answers its calls: eager
+ops, a graph or a job that is being built. Its gradient follows from the casts."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.dispatch import OpBase, TensorBase, is_grad_enabled, set_amp
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.here import here
+from flowedu.errors import ArgumentError, DTypeError
+from flowedu.nn.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
+
+KINDS = {"cpu": dt.bfloat16, "cuda": dt.float16}                 # of devices: the type unless one is given
+HALVES = (dt.float16, dt.bfloat16)
+FLOATS = (*HALVES, dt.float32)                   # float64 stays what it is
+
+
+class _Casts:
+    """Chooses types for one block; `here.amp`. A parameter is cast once in a block, and after it was written."""
+
+    def __init__(self, dtype: dt.dtype, keeps: bool):
+        self.dtype, self.keeps = dtype, keeps
+        self.kept: dict[int, tuple[Any, int, bool, Any]] = {}
+
+    def __call__(self, op: OpBase, inputs: tuple) -> tuple:
+        name = op.name
+        if name in NARROW:
+            return tuple([self._narrowed(x) if x.dtype in FLOATS and x.dtype is not self.dtype else x for x in inputs])
+        if name in AS_FIRST:
+            return tuple([self._cast(x, inputs[0].dtype) if x.dtype in FLOATS else x for x in inputs])
+        kinds = {x.dtype for x in inputs}
+        if name in WIDE or dt.float32 in kinds and name not in MIXED and not kinds.isdisjoint(HALVES):
+            return tuple([self._cast(x, dt.float32) if x.dtype in HALVES else x for x in inputs])
+        return inputs
+
+    def _narrowed(self, x: TensorBase) -> TensorBase:
+        if not self.keeps or not x.requires_grad or not x.is_leaf:
+            return self._cast(x, self.dtype)
+        known, records = self.kept.get(id(x)), is_grad_enabled()
+        if known is None or known[1:3] != (x._version, records):
+            known = self.kept[id(x)] = (x, x._version, records, self._cast(x, self.dtype))
+        return known[3]
+
+    @staticmethod
+    def _cast(x: TensorBase, dtype: dt.dtype) -> TensorBase:
+        return x if x.dtype is dtype else REGISTRY["cast"].call((x,), (dtype,))
+
+
+class autocast:  # noqa: N801
+    """A context, or a decorator: inside it products compute in a 16-bit type and what needs range in float32.
+
+    Args:
+        device_type: "cpu" or "cuda": where the tensors are.
+        dtype: float16 or bfloat16; default: bfloat16 on a CPU, float16 on a GPU.
+        enabled: False: inside it nothing is cast, also in a block around it.
+        cache_enabled: cast each parameter once in the outermost block.
+
+    Blocks nest. What backward computes is in the types that forward had, inside or outside of a block. Errors:
+    ArgumentError for another device_type, DTypeError for another dtype. (PyTorch 2's; OneFlow 0.9 has the same.)
+    """
+
+    def __init__(self, device_type: str = "cpu", dtype: dt.dtype | None = None, enabled: bool = True,
+                 cache_enabled: bool | None = None):
+        kind = str(device_type).partition(":")[0]
+        if kind not in KINDS:
+            raise ArgumentError("autocast: there is no such kind of device", expected=" or ".join(map(repr, KINDS)),
+                                got=repr(device_type), fix='autocast("cpu")')
+        self.device, self.fast_dtype = kind, get_autocast_dtype(kind) if dtype is None else dtype
+        if enabled and self.fast_dtype not in HALVES and self.fast_dtype is not dt.float32:
+            raise DTypeError("autocast: it cannot compute in this type", expected="flow.bfloat16 or flow.float16",
+                             got=repr(dtype), fix=f'autocast("{kind}", dtype=flow.bfloat16)')
+        self.enabled = bool(enabled) and self.fast_dtype in HALVES
+        self.cache_enabled = cache_enabled is None or bool(cache_enabled)
+        self._outer: list[tuple[Any, bool]] = []
+
+    def __enter__(self) -> autocast:
+        outer, casts = here.amp, None
+        if self.enabled:
+            same = outer is not None and outer.dtype is self.fast_dtype and outer.keeps is self.cache_enabled
+            casts = outer if same else _Casts(self.fast_dtype, self.cache_enabled)
+        here.amp = casts
+        self._outer.append((outer, set_amp(casts is not None)))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        here.amp, on = self._outer.pop()
+        set_amp(on)
+
+    def __call__(self, func: Callable) -> Callable:
+        @functools.wraps(func)
+        def inside(*args, **kwargs):
+            with autocast(self.device, self.fast_dtype, self.enabled, self.cache_enabled):
+                return func(*args, **kwargs)
+        return inside
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Whether this line runs inside autocast."""
+    return here.amp is not None
+
+
+def get_autocast_dtype(device_type: str = "cpu") -> dt.dtype:
+    """What autocast computes in: that of the block around this line, else the default of the kind of device."""
+    return here.amp.dtype if here.amp is not None else KINDS.get(str(device_type).partition(":")[0], dt.float16)

@@ -1,0 +1,165 @@
+"""GradScaler: float16 holds nothing below 6e-8. A loss is multiplied before backward, its gradients are divided before the
+step; what became too large for float16 is noticed, that step is left out, and the scale halved."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from flowedu.errors import ArgumentError, CallError
+from flowedu.tensor import Tensor, no_grad
+
+READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
+
+
+class GradScaler:
+    """PyTorch's: scale(loss).backward(); unscale_(optimizer) before clipping, if at all; step(optimizer); update().
+
+    Args:
+        init_scale: what losses are multiplied with at first.
+        growth_factor, growth_interval: after so many steps in a row without an overflow the scale grows by the factor.
+        backoff_factor: what the scale is multiplied with after an overflow.
+        enabled: False: all methods pass through.
+
+    Source: torch.amp.GradScaler (2.13). Errors: ArgumentError for factors that do not fit, CallError for a wrong order.
+    """
+
+    def __init__(self, init_scale: float = 2.0 ** 16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+                 growth_interval: int = 2000, enabled: bool = True):
+        for name, given, fits, expected in (
+                ("init_scale", init_scale, init_scale > 0 and math.isfinite(init_scale), "a number above 0"),
+                ("growth_factor", growth_factor, growth_factor > 1.0, "above 1"),
+                ("backoff_factor", backoff_factor, 0.0 < backoff_factor < 1.0, "between 0 and 1"),
+                ("growth_interval", growth_interval, growth_interval >= 1, "1 or more")):
+            if enabled and not fits:
+                raise ArgumentError(f"GradScaler: {name}", expected=expected, got=repr(given),
+                                    fix="leave it out: the defaults are PyTorch's")
+        self._enabled, self._scale, self._tracker = bool(enabled), float(init_scale), 0
+        self._growth, self._backoff, self._interval = growth_factor, backoff_factor, growth_interval
+        self._states: dict[int, tuple[Any, str, bool]] = {}       # {id of an optimizer: (it, its stage, overflow found)}
+
+    def scale(self, outputs: Tensor | Iterable) -> Any:
+        """outputs, times the scale: a tensor, or a list or tuple of them."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, Tensor):
+            return outputs.float() * self._scale if outputs.dtype.bytes == 2 else outputs * self._scale
+        if isinstance(outputs, (list, tuple)):
+            return type(outputs)(self.scale(x) for x in outputs)
+        raise CallError("GradScaler.scale: this is no tensor", expected="a tensor, or a list or tuple of tensors",
+                        got=type(outputs).__name__, fix="scaler.scale(loss).backward()")
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of an optimizer's parameters by the scale now: to clip them, or to look at them."""
+        if not self._enabled:
+            return
+        stage = self._stage(optimizer)
+        if stage is not READY:
+            raise CallError("GradScaler.unscale_: called twice, or after step", expected="once for an optimizer and update",
+                            got=f"its gradients are {stage}", fix="call update() after the step")
+        found, inverse = False, 1.0 / self._scale
+        with no_grad():
+            for group in optimizer.param_groups:
+                for p in (group["params"] if isinstance(group, dict) else group.parameters):
+                    if p.grad is not None:
+                        p.grad.mul_(inverse)
+                        total = p.grad.float().sum()              # NaN or infinite where an element is, or nearly
+                        found = found or not math.isfinite(total.item()) and not bool(p.grad.isfinite().all())
+        self._states[id(optimizer)] = (optimizer, UNSCALED, found)
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """optimizer.step(*args, **kwargs), unless a gradient is infinite or NaN; what it returns, or None."""
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise CallError("GradScaler.step: a closure cannot be scaled", expected="an optimizer whose step needs none",
+                            got="closure", fix="compute loss and gradients before the step")
+        stage = self._stage(optimizer)
+        if stage is STEPPED:
+            raise CallError("GradScaler.step: called twice", expected="update() between two steps of an optimizer",
+                            got="a second step", fix="scaler.update()")
+        if stage is READY:
+            self.unscale_(optimizer)
+        _, _, found = self._states[id(optimizer)]
+        self._states[id(optimizer)] = (optimizer, STEPPED, found)
+        return None if found else optimizer.step(*args, **kwargs)
+
+    def update(self, new_scale: float | Tensor | None = None) -> None:
+        """After the steps: halve the scale where one was left out, let it grow after growth_interval good ones."""
+        if not self._enabled:
+            return
+        if new_scale is not None:
+            self._scale = float(new_scale.item() if isinstance(new_scale, Tensor) else new_scale)
+        elif not self._states:
+            raise CallError("GradScaler.update: nothing was stepped", expected="scaler.step(optimizer) before",
+                            got="update() alone", fix="scaler.step(optimizer), then scaler.update()")
+        elif any(found for _, _, found in self._states.values()):
+            self._scale, self._tracker = self._scale * self._backoff, 0
+        else:
+            self._tracker += 1
+            if self._tracker == self._interval:
+                grown = self._scale * self._growth
+                self._scale, self._tracker = grown if grown <= 3.4e38 else self._scale, 0
+        self._states.clear()
+
+    def _stage(self, optimizer: Any) -> str:
+        return self._states.get(id(optimizer), (None, READY, False))[1]
+
+    def get_scale(self) -> float:
+        """What losses are multiplied with; 1.0 where it is switched off."""
+        return self._scale if self._enabled else 1.0
+
+    def get_growth_factor(self) -> float:
+        """What the scale grows by."""
+        return self._growth
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """What the scale grows by from now on."""
+        self._growth = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """What the scale is multiplied with after an overflow."""
+        return self._backoff
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """What the scale is multiplied with after an overflow, from now on."""
+        self._backoff = new_factor
+
+    def get_growth_interval(self) -> int:
+        """After how many good steps the scale grows."""
+        return self._interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """After how many good steps the scale grows, from now on."""
+        self._interval = new_interval
+
+    def is_enabled(self) -> bool:
+        """Whether it scales."""
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        """Under PyTorch's names; {} where it is switched off."""
+        return {"scale": self.get_scale(), "growth_factor": self._growth, "backoff_factor": self._backoff,
+                "growth_interval": self._interval, "_growth_tracker": self._tracker} if self._enabled else {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """What state_dict gave, PyTorch's, too. ArgumentError for an empty one: it was switched off."""
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise ArgumentError("GradScaler.load_state_dict: the state is empty", expected="one of a scaler that was on",
+                                got="{}", fix="GradScaler(enabled=False), or begin with a new one")
+        self._scale, self._growth = float(state_dict["scale"]), state_dict["growth_factor"]
+        self._backoff, self._interval = state_dict["backoff_factor"], state_dict["growth_interval"]
+        self._tracker = state_dict["_growth_tracker"]
+
+
+class StaticGradScaler(GradScaler):
+    """A scale that never changes; a step with an overflow is left out. (OneFlow 0.9's.)"""
+
+    def __init__(self, scale_factor: float):
+        super().__init__(init_scale=scale_factor)
+
+    def update(self, new_scale: float | Tensor | None = None) -> None:
+        """Ready for the next step."""
+        self._states.clear()

@@ -1,0 +1,22 @@
+"""Every op of float32 takes float16 and bfloat16: numbers are read into float32, computed with there, and rounded once.
+
+Elementwise ops do it tile by tile (core/ops/program.pyx). The others, where no kernel loads 16-bit floats itself, by way of
+scratch (_kernels/ops/narrow.pyx).
+"""
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+import flowedu._kernels as kernels
+from flowedu.core.values import dtype as dt
+
+_narrow = importlib.import_module(f"flowedu._kernels.{kernels.ISA}.narrow")
+
+
+def _row(wide: tuple[int, int], written: Sequence[int]):
+    """The kernel of a call with 16-bit floats, and its `extra`."""
+    return _narrow.KERNEL, _narrow.Wide(*wide, None, written)
+
+
+kernels.NARROW.update({dt.float16.code: _row, dt.bfloat16.code: _row})

@@ -1,0 +1,145 @@
+"""The table of 16-bit floats: every op, float16 and bfloat16, eager, recorded and in a graph. A call reads its numbers into
+float32, computes there, and rounds once; so it is the float32 call on the same numbers, rounded, to the last bit."""
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu.errors import FlowError
+from laws.calls import attributes, cases, input_name, label, types_of, values
+
+HALVES = (flow.float16, flow.bfloat16)
+EPSILON = {flow.float16: 2.0 ** -10, flow.bfloat16: 2.0 ** -7}
+# {why: ops that do not compute with 16-bit floats}
+REFUSED = {
+    "LAPACK has none (PyTorch's neither)": "inverse det solve",
+    "log probabilities are float32 (PyTorch's, too)": "ctc_loss ctc_loss_grad",
+}
+# those of bfloat16 alone
+WITHOUT_NUMPY = {
+    "a kernel in Python, and NumPy has no bfloat16": "slice_part gather_part gather_part_grad dim_gather_part "
+                                                     "dim_gather_part_grad searchsorted extreme_place mode_place",
+}
+_REFUSED, _WITHOUT = ({n for names in table.values() for n in names.split()} for table in (REFUSED, WITHOUT_NUMPY))
+IN_NUMPY = {"gather_part_grad", "dim_gather_part_grad"}                  # sums of float16, rounded after each
+CASES = cases(lambda op: not op.random and op.inputs and not op.mutates and not op.name.startswith(("bit_", "shift_")))
+FIRST = list({op.name: (op, e) for op, e in reversed(CASES)}.values())[::-1]
+
+
+def refuses(op, half) -> bool:
+    return op.name in _REFUSED or half is flow.bfloat16 and op.name in _WITHOUT
+
+
+def pairs(want) -> list:
+    """(the first call of each op that `want` accepts, type) of those that compute."""
+    return [pytest.param(c, half, id=f"{label(c)}-{half.name}") for c in FIRST for half in HALVES
+            if want(c[0]) and not refuses(c[0], half)]
+
+
+def drawn(op, example, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
+            for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
+
+
+def rounded(arrays, half):
+    """[in 16 bits], [the same numbers in float32]."""
+    xs = [flow.tensor(a) for a in arrays]
+    narrow = [x.to(half) if x.dtype is flow.float32 else x for x in xs]
+    return narrow, [x.float() if x.dtype is half else x for x in narrow]
+
+
+def flat(y) -> list:
+    return list(y) if isinstance(y, (tuple, list)) else [y]
+
+
+def bits(x) -> np.ndarray:
+    return x.float().numpy() if x.dtype in HALVES else x.numpy()
+
+
+def same(got, wide, half) -> None:
+    """got: in 16 bits, or float32 where that is what it gives; wide: float32's result."""
+    assert got.dtype in (half, wide.dtype)
+    np.testing.assert_array_equal(bits(got), bits(wide.to(got.dtype)))
+
+
+@pytest.mark.parametrize("half", HALVES, ids=repr)
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_a_call_is_the_float32_call_rounded(case, half):
+    op, example = case
+    attrs = attributes(op, example)
+    narrow, wide = rounded(drawn(op, example), half)
+    if refuses(op, half):
+        with pytest.raises(FlowError):
+            op.call(tuple(narrow), attrs)
+        return
+    if op.name == "cast":
+        attrs = (flow.float32,)
+    for got, want in zip(flat(op.call(tuple(narrow), attrs)), flat(op.call(tuple(wide), attrs)), strict=True):
+        if op.name in IN_NUMPY:
+            np.testing.assert_allclose(bits(got), want.numpy(), rtol=4 * EPSILON[half], atol=4 * EPSILON[half])
+        else:
+            same(got, want, half)
+
+
+@pytest.mark.parametrize(("case", "half"), pairs(lambda op: op.name != "cast"))
+def test_a_graph_gives_the_same_bits(case, half):
+    op, example = case
+    attrs = attributes(op, example)
+    narrow, _ = rounded(drawn(op, example), half)
+
+    class G(flow.nn.Graph):
+        def build(self, *xs):
+            return tuple(flat(op.call(tuple(xs), attrs)))
+
+    for got, want in zip(flat(G()(*narrow)), flat(op.call(tuple(narrow), attrs)), strict=True):
+        assert got.dtype is want.dtype
+        np.testing.assert_array_equal(bits(got), bits(want))
+
+
+def gradients(op, attrs, inputs, weights):
+    leaves = [x.clone().requires_grad_() if x.dtype.is_floating_point else x for x in inputs]
+    ys = [y for y in flat(op.call(tuple(leaves), attrs)) if y.requires_grad]
+    flow.autograd.backward(ys, [w.to(y.dtype) for w, y in zip(weights, ys)])
+    return [x.grad for x in leaves if x.dtype.is_floating_point]
+
+
+@pytest.mark.parametrize(("case", "half"), pairs(lambda op: op.name != "cast" and op.rules))
+def test_gradients_are_of_the_type_of_what_they_are_for_and_near(case, half):
+    """Near: a few roundings of the largest, of float32's on the same numbers."""
+    op, example = case
+    attrs = attributes(op, example)
+    narrow, wide = rounded(drawn(op, example), half)
+    rng = np.random.default_rng(1)
+    weights = [flow.tensor(rng.uniform(0.5, 1, tuple(y.shape)).astype("f4")).to(half).float()
+               for y in flat(op.call(tuple(wide), attrs)) if y.dtype.is_floating_point]
+    want = gradients(op, attrs, wide, weights)
+    for got, g, x in zip(gradients(op, attrs, narrow, weights), want, [x for x in narrow if x.dtype is half], strict=True):
+        if g is None:
+            assert got is None
+            continue
+        assert got.dtype is x.dtype and got.shape == x.shape
+        room = 32 * EPSILON[half] * max(1e-3, float(g.abs().max().item()) if g.numel() else 0.0)
+        np.testing.assert_allclose(bits(got), g.numpy(), rtol=0, atol=room)
+
+
+@pytest.mark.parametrize("half", HALVES, ids=repr)
+def test_nan_and_infinity_pass(half):
+    x = flow.tensor([float("nan"), float("inf"), float("-inf"), 0.0, 1e30]).to(half)
+    assert x.isnan().tolist() == [True, False, False, False, False]
+    y = (x * 2 + 1).float().numpy()
+    assert np.isnan(y[0]) and y[1] == np.inf and y[2] == -np.inf and y[3] == 1
+    assert np.isinf(y[4]) == (half is flow.float16)                     # beyond 65504
+    assert flow.isnan((flow.ones(2, 5).to(half) @ x.reshape(5, 1)).float()).all()
+
+
+@pytest.mark.parametrize("half", HALVES, ids=repr)
+@pytest.mark.parametrize("layout", ["transposed", "every second", "broadcast", "offset", "empty", "number"])
+def test_any_layout(half, layout):
+    """What goes by way of scratch reads it as it lies."""
+    base = flow.tensor(np.random.default_rng(0).normal(size=(6, 8)).astype("f4")).to(half)
+    x = {"transposed": base.t(), "every second": base[::2, ::2], "broadcast": base[:1].expand(6, 8), "offset": base[1:, 3:],
+         "empty": base[:, :0], "number": base[0, 0].reshape(1, 1)}[layout]
+    w = flow.tensor(np.random.default_rng(1).normal(size=(x.shape[1], 3)).astype("f4")).to(half)
+    for f in (lambda x, w: x @ w, lambda x, w: flow.softmax(x, 1) if x.numel() else x, lambda x, w: x.sum(0),
+              lambda x, w: flow.nn.functional.layer_norm(x, (x.shape[1],)) if x.numel() else x, lambda x, w: x * x):
+        same(f(x, w), f(x.float(), w.float()), half)
