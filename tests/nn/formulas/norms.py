@@ -101,7 +101,8 @@ def _without_bias(d):
     return args
 
 
-@row(lambda d: {"eps": 1e-5} | _without_bias(d), module="RMSNorm", other_defaults=("eps",), build=lambda a: {"elementwise_affine": "weight" in a})
+@row(lambda d: {"eps": 1e-5} | _without_bias(d), module="RMSNorm",
+     other_defaults=("eps",), build=lambda a: {"elementwise_affine": "weight" in a})
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     eps = np.finfo(input.dtype).eps if eps is None else eps
     y = input / np.sqrt((input ** 2).mean(_last_axes(input, normalized_shape), keepdims=True) + eps)
