@@ -66,7 +66,7 @@ def test_a_half_written_file_is_no_end_of_a_lesson(whole):
     answered(whole, [h for h in HOLES if h.chapter == 1], folder="typing")
     (whole / "typing" / course.find("1.3").file).write_text("def slice_view(:\n")
     recipe = (whole / "Makefile").read_text().partition("\nchapter-%:")[2].partition("\n\n")[0]
-    there = {"FLOWEDU_HOLES": "typing", "FLOWEDU_HOLES_SKIP": "1"}
+    there = {"FLOWEDU_HOLES": "typing", "FLOWEDU_HOLES_SKIP": "1", "COLUMNS": "200"}
     assert "FLOWEDU_HOLES_SKIP=1" in recipe
     said = inside(whole, "-c", "from flowedu.learn.swap import whose; print(whose())", **there).stdout
     assert "1.4" in said and "not 1.3_a_slice_is_a_view.py: SyntaxError" in said and "`make check EX=1.3`" in said

@@ -7,6 +7,7 @@ import re
 import select
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -113,6 +114,14 @@ def test_an_exercise_is_chosen_in_the_list(runner):
         assert screen.child.wait(HANGS) == 0
 
 
+def _comes(file) -> bool:
+    """Whether a file is there, or will be in a moment: the screen may be drawn first."""
+    end = time.monotonic() + HANGS
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    return file.exists()
+
+
 def test_debug_shows_the_whole_traceback(runner):
     file = runner.file(course.find("1.1"))
     file.write_text(RAISES)
@@ -123,7 +132,7 @@ def test_debug_shows_the_whole_traceback(runner):
         file.unlink()
         screen.press("x")                              # nothing to put aside: the task again
         screen.until(r"1\.1 [^\n]*not begun[^\0]*q quit")
-        assert file.exists()
+        assert _comes(file)
 
 
 def test_what_debug_says_where_nothing_is_raised_or_it_does_not_end(runner, monkeypatch):
