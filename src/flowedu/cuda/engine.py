@@ -70,11 +70,11 @@ class Ready:
         row = TABLE.get((op.name if entry.python else op.cpu, key.code))
         if entry.python and row is not None and row.pack is None:
             row = None                                       # a user's op that is called as one of our kernels
-        if row is None and not entry.python and (op.cpu, key.code) not in CPU:
-            raise no_kernel(op, specs, entry.attrs, entry.specs, BY_CODE)                       # nowhere
         if row is None and key.name in ("float16", "bfloat16") and (op.cpu, 0) in TABLE and not op.mutates:
             self.row = None                                  # by way of float32
             return
+        if row is None and not entry.python and (op.cpu, key.code) not in CPU:
+            raise no_kernel(op, specs, entry.attrs, entry.specs, BY_CODE)                       # nowhere
         if row is None:
             raise UnsupportedError(f"{op.name}: there is no CUDA kernel for {key.name}",
                                    expected="a row of flowedu.cuda.table.TABLE" if not entry.python else
