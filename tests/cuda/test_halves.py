@@ -1,4 +1,4 @@
-"""16-bit floats on a device: elementwise programs read and write them, other ops go by way of float32; all as on the CPU."""
+"""16-bit floats on a device: elementwise programs read and write them, other ops go by way of float32; as on the CPU."""
 import numpy as np
 import pytest
 
