@@ -9,6 +9,7 @@ import argparse
 import fnmatch
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -163,8 +164,9 @@ def figures(holes: Iterable) -> dict[str, dict]:
                     file.write_text(text)
                     if text:
                         both.append(measured(hole, answer(hole, load(file, blanks.module_of(hole)))))
-                rights = " ".join([hole.half, *(r.partition("=")[2] for r in hole.stars)])
-                found[hole.id] = {k: v for k, v in both[0].items() if k in rights and all(b.get(k) == v for b in both)}
+                own = {k for rule in hole.stars for k in re.findall(r"(\w+) *[<>]=", rule)}        # the answer's measures
+                named = {*re.findall(r"\w+", " ".join([hole.half, *hole.stars]))} - own
+                found[hole.id] = {k: v for k, v in both[0].items() if k in named and all(b.get(k) == v for b in both)}
     return found
 
 
