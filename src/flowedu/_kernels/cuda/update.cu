@@ -9,6 +9,10 @@
 static __device__ double fe_number(const fe_view *v) {
     return v->dtype == FE_F32 ? ((const float *)v->data)[0] : ((const double *)v->data)[0];
 }
+static __device__ void fe_set_number(const fe_view *v, double x) {
+    if (v->dtype == FE_F32) *(float *)v->data = (float)x;
+    else *(double *)v->data = x;
+}
 
 /* The rules' loops, as functions of one element: its weight, gradient, and what is remembered. */
 #define FE_ROOT(x) sqrt(x)

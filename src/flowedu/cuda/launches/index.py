@@ -4,12 +4,10 @@ from __future__ import annotations
 import math
 import struct
 
-from flowedu.cuda.launch import NUMBERS, REALS, Call, flag, kernel
+from flowedu.cuda.launch import ALL, NUMBERS, REALS, Call, flag, kernel
 from flowedu.cuda.launches.reduce import extent
 from flowedu.cuda.modules import TYPES
 from flowedu.cuda.view import View
-
-ANY = tuple(range(8))                                                # all but bfloat16, as on the CPU
 
 
 def _of_part(names: dict) -> tuple:
@@ -24,8 +22,8 @@ def _part(call: Call, x: View) -> bytes:
     return struct.pack("=3q", size, first, rows)
 
 
-@kernel("gather", file="gather.cu", types=ANY, moved=True)
-@kernel("gather_part", file="gather.cu", types=ANY, moved=True, pack=_of_part)
+@kernel("gather", file="gather.cu", types=ALL, moved=True)
+@kernel("gather_part", file="gather.cu", types=ALL, moved=True, pack=_of_part)
 def gather(call: Call) -> None:
     """ints: [axis], of a part [axis, first, size]. params, indices -> y."""
     params, index, y = call.args
@@ -45,8 +43,8 @@ def gather_grad(call: Call) -> None:
               n=dy.size)
 
 
-@kernel("dim_gather", file="gather.cu", types=ANY, moved=True)
-@kernel("dim_gather_part", file="gather.cu", types=ANY, moved=True, pack=_of_part)
+@kernel("dim_gather", file="gather.cu", types=ALL, moved=True)
+@kernel("dim_gather_part", file="gather.cu", types=ALL, moved=True, pack=_of_part)
 def dim_gather(call: Call) -> None:
     """ints: [axis], of a part [axis, first, size]. x, index -> y."""
     x, index, y = call.args
@@ -70,7 +68,7 @@ def _runs(v: View, index: View) -> tuple[int, int, int, int]:
     return math.prod(v.shape[:k]), math.prod(v.shape[k:]), math.prod(index.shape[:-1]), k
 
 
-@kernel("gather_nd", file="gather.cu", types=ANY, moved=True)
+@kernel("gather_nd", file="gather.cu", types=ALL, moved=True)
 def gather_nd(call: Call) -> None:
     """params, indices -> y."""
     params, index, y = call.args
@@ -87,7 +85,7 @@ def scatter_nd(call: Call) -> None:
     call.each("scatter_nd", x.size, inner, k, x.pointer, index.raw(), y.raw(), flag(), n=x.size)
 
 
-@kernel("scatter_nd_update", file="gather.cu", types=ANY, moved=True,
+@kernel("scatter_nd_update", file="gather.cu", types=ALL, moved=True,
         work=lambda call: 8 * _runs(call.args[3], call.args[1])[0])
 def scatter_nd_update(call: Call) -> None:
     """params, indices, updates -> y."""
