@@ -31,7 +31,7 @@ from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import device_memory
 from flowedu.cuda.streams import Event, Stream, current_stream
 from flowedu.cuda.view import View
-from flowedu.errors import DeviceError, FlowError, KernelError, OutOfMemoryError
+from flowedu.errors import DeviceError, FlowError, KernelError, OutOfMemoryError, UnsupportedError
 from flowedu.tensor.interop import memory_of
 from flowedu.tensor.writing import bump
 
@@ -64,7 +64,11 @@ def prepared(step: Step) -> Ready:
     entry: Entry = step.entry
     if entry.launched is None:
         try:
-            entry.launched = Ready(entry)
+            entry.launched = ready = Ready(entry)
+            if ready.row is None:                # eagerly its operands are cast
+                kind = next(t.name for t in entry.in_dtypes if t.bytes == 2)
+                raise UnsupportedError(f"{entry.op.name}: there is no CUDA kernel for {kind}", got=kind,
+                                       expected="float32 or float64", fix="x.float() before, and back after it")
         except FlowError as e:
             raise e.told(problem=f"{step.name}: {e.problem}", at=step.node.line if step.node is not None else "",
                          fix="compute it outside the graph, or run the graph on the CPU") from None
