@@ -94,7 +94,7 @@ cdef void move(const fe_view *narrow, const fe_view *wide, bint widen, const fe_
     cdef bfloat *b = <bfloat *>narrow.data
     cdef float *w = <float *>wide.data
     for d in range(narrow.ndim - 1, -1, -1):
-        shape[d] = 1 if narrow.stride[d] == 0 else narrow.shape[d]
+        shape[d] = 1 if narrow.stride[d] == 0 and narrow.shape[d] > 1 else narrow.shape[d]           # 0 stays 0
         flat = flat and (shape[d] <= 1 or narrow.stride[d] == n)
         n *= shape[d]
     fe_split(n, 64, team, &lo, &hi)
