@@ -16,7 +16,7 @@ from flowedu._kernels import TABLE as CPU
 from flowedu.core.ops.arrays import tensor_alias
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import Entry, TensorBase, call_seeded, carried, connect, index_error, unrecorded
-from flowedu.core.values.dtype import BY_CODE, bfloat16, float16, float32
+from flowedu.core.values.dtype import BY_CODE, HALVES, float32
 from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
 from flowedu.cuda import again
@@ -70,7 +70,7 @@ class Ready:
         row = TABLE.get((op.name if entry.python else op.cpu, key.code))
         if entry.python and row is not None and row.pack is None:
             row = None                                       # a user's op that is called as one of our kernels
-        if row is None and key.name in ("float16", "bfloat16") and (op.cpu, 0) in TABLE and not op.mutates:
+        if row is None and key in HALVES and (op.cpu, 0) in TABLE and not op.mutates:
             self.row = None                                  # by way of float32
             return
         if row is None and not entry.python and (op.cpu, key.code) not in CPU:
@@ -113,9 +113,9 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
 
 def _by_float32(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], drawn: tuple[int, int] | None) -> None:
     """A call with 16-bit floats where only float32 has a kernel: cast, computed, and rounded once."""
-    cast, halves = REGISTRY["cast"], (float16, bfloat16)
+    cast = REGISTRY["cast"]
     with unrecorded():
-        xs = tuple([cast.call((x,), (float32,)) if x.dtype in halves else x for x in inputs])
+        xs = tuple([cast.call((x,), (float32,)) if x.dtype in HALVES else x for x in inputs])
         made = entry.op.call(xs, entry.attrs) if drawn is None else call_seeded(entry.op, xs, entry.attrs, *drawn)
         for y, z in zip(outputs, made if isinstance(made, tuple) else (made,)):
             carry(cast.call((z,), (y.dtype,)) if z.dtype is not y.dtype else z, y)

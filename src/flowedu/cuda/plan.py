@@ -22,6 +22,7 @@ from flowedu.core.graph.memory import ALIGN, Buffer, no_room, rounded
 from flowedu.core.graph.plan import Plan, Region, Step
 from flowedu.core.ops.dispatch import Entry, TensorBase, get_num_threads, new_elsewhere
 from flowedu.core.ops.view import contiguous
+from flowedu.core.values.dtype import HALVES
 from flowedu.core.values.spec import row_major
 from flowedu.cuda.ends import Ends, spread
 from flowedu.cuda.engine import BLOCKING, Ready, check, look, note_readers
@@ -66,7 +67,7 @@ def prepared(step: Step) -> Ready:
         try:
             entry.launched = ready = Ready(entry)
             if ready.row is None:                # eagerly its operands are cast
-                kind = next(t.name for t in entry.in_dtypes if t.bytes == 2)
+                kind = next(t.name for t in entry.in_dtypes if t in HALVES)
                 raise UnsupportedError(f"{entry.op.name}: there is no CUDA kernel for {kind}", got=kind,
                                        expected="float32 or float64", fix="x.float() before, and back after it")
         except FlowError as e:

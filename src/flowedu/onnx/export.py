@@ -144,7 +144,7 @@ def export(model: Graph | Module, path: str | os.PathLike | IO[bytes], *, args: 
                         got="dynamic_axes" if dynamic_axes else "args", fix="give the module, with args=")
     else:
         made = model_of(model, names)
-    write(path, (made if opset in (None, OPSET) else _converted(onnx, made, opset)).SerializeToString())
+    _write(path, (made if opset in (None, OPSET) else _converted(onnx, made, opset)).SerializeToString())
 
 
 def _converted(onnx, model, opset: int):
@@ -220,7 +220,7 @@ def _names(what: str, given: Sequence[str] | None, kind: str, n: int) -> list[st
     return names
 
 
-def write(path: str | os.PathLike | IO[bytes], data: bytes) -> None:
+def _write(path: str | os.PathLike | IO[bytes], data: bytes) -> None:
     """All or nothing: under another name first."""
     if callable(getattr(path, "write", None)):
         path.write(data)

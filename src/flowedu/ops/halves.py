@@ -19,4 +19,4 @@ def _row(wide: tuple[int, int], written: Sequence[int]):
     return _narrow.KERNEL, _narrow.Wide(*wide, None, written)
 
 
-kernels.NARROW.update({dt.float16.code: _row, dt.bfloat16.code: _row})
+kernels.NARROW.update({half.code: _row for half in dt.HALVES})

@@ -26,7 +26,7 @@ register("batch_norm", "layer_norm")
 
 def _wide(x):
     """The type of statistics: float32 for 16-bit floats."""
-    return dt.float32 if x.dtype.bytes == 2 else x.dtype
+    return dt.float32 if x.dtype in dt.HALVES else x.dtype
 
 
 def _check_floats(name, x, **others):

@@ -33,7 +33,7 @@ def wide(f):
     def g(input, *args, dtype=None, **options):
         kind = dtype or getattr(input, "dtype", None)
         more = {} if dtype is None else {"dtype": dtype}
-        if getattr(kind, "name", None) not in ("float16", "bfloat16"):
+        if kind not in dt.HALVES:
             return f(input, *args, **options, **more)
         y = f(cast(cast(input, kind), dt.float32), *args, **options)
         return tuple([cast(t, kind) for t in y]) if isinstance(y, tuple) else cast(y, kind)

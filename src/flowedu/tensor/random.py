@@ -11,7 +11,6 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import REDUCING, cast, default_float
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.dtype import float32
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
@@ -40,7 +39,7 @@ def _shared(placement, generator):
 
 def uniform_of(shape, dtype, low, high, generator=None):
     """Uniform in [low, high)."""
-    wide = REDUCING.get(dtype.name, float32 if dtype.bytes == 2 else None)
+    wide = REDUCING.get(dtype.name, dt.float32 if dtype in dt.HALVES else None)
     y = draw(_UNIFORM, (), (tuple(shape), wide or dtype, float(low), float(high)), generator)
     return y if wide is None else cast(y, dtype)
 
@@ -49,7 +48,7 @@ def normal_of(shape, dtype, mean, std, generator=None):
     """Normal with a mean and a standard deviation."""
     if std < 0:
         raise ArgumentError("normal: normal expects std >= 0.0", expected="0 or more", got=str(std), fix="std=abs(std)")
-    wide = REDUCING.get(dtype.name, float32 if dtype.bytes == 2 else None)
+    wide = REDUCING.get(dtype.name, dt.float32 if dtype in dt.HALVES else None)
     y = draw(_NORMAL, (), (tuple(shape), wide or dtype, float(mean), float(std)), generator)
     return y if wide is None else cast(y, dtype)
 

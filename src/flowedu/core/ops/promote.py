@@ -18,7 +18,7 @@ import numpy as np
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import TensorBase, current_interpreter, scalar_tensor
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.dtype import FLOATS, NUMBERS
+from flowedu.core.values.dtype import FLOATS, HALVES, NUMBERS
 from flowedu.core.values.here import here
 from flowedu.errors import DTypeError, KernelError, NotATensorError
 
@@ -157,7 +157,7 @@ def run(op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE):
     16-bit floats have one: GPUs have kernels for float32, and the bits are the same.)"""
     dtype = inputs[0].dtype
     carrier = carriers.get(dtype.name)
-    if dtype.bytes == 2 and current_interpreter() is not None and here.amp is None:
+    if dtype in HALVES and current_interpreter() is not None and here.amp is None:
         carrier = dt.float32
     if carrier is None:
         return op.call(inputs, attrs)

@@ -49,7 +49,7 @@ char = dtype("char", -1, np.byte)
 record = dtype("record", -1, None)
 tensor_buffer = dtype("tensor_buffer", -1, None)
 
-FLOATS = (float32, float64)                         # what every op of real numbers has a kernel for
+FLOATS, HALVES = (float32, float64), (float16, bfloat16)     # what ops of real numbers have kernels for; 16-bit ones
 NUMBERS = (float32, float64, int32, int64)          # and every op of any numbers
 BY_CODE = (float32, float64, int32, int64, int8, uint8, bool_, float16, bfloat16)
 _ALL = (*BY_CODE, char, record, tensor_buffer)

@@ -8,7 +8,7 @@ from flowedu.core.graph.rewrite import attributes, dead, replace
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.program import MAX_SLOTS, Formula
 from flowedu.core.ops.view import constant
-from flowedu.core.values.dtype import dtype
+from flowedu.core.values.dtype import HALVES, dtype
 from flowedu.fast.ops.fused import fused
 from flowedu.ops.formula import inline
 
@@ -35,7 +35,7 @@ def fuse(graph: Graph, alone: Collection[Op] = ()) -> str:
 def fusible(node: Node | None, alone: Collection[Op] = ()) -> bool:
     """Whether it is an elementwise node; inputs have none. (16-bit floats are rounded after each op, and so here.)"""
     return node is not None and node.op.program is not None and node.op not in alone and not any(
-        x.dtype.is_floating_point and x.dtype.bytes == 2 for x in (*node.inputs, *node.outputs))
+        x.dtype in HALVES for x in (*node.inputs, *node.outputs))
 
 
 def joins(value: GraphValue, shape: tuple[int, ...], readers: Mapping[GraphValue, Sequence[Node]],

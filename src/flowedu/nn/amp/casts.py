@@ -9,13 +9,13 @@ from typing import Any
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import OpBase, TensorBase, is_grad_enabled, set_amp
 from flowedu.core.values import dtype as dt
+from flowedu.core.values.dtype import HALVES
 from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.nn.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
 
 KINDS = {"cpu": dt.bfloat16, "cuda": dt.float16}                 # of devices: the type unless one is given
-HALVES = (dt.float16, dt.bfloat16)
-FLOATS = (*HALVES, dt.float32)                   # float64 stays what it is
+FLOATS = (*HALVES, dt.float32)                                   # float64 stays what it is
 
 
 class _Casts:
@@ -26,13 +26,12 @@ class _Casts:
         self.kept: dict[int, tuple[Any, int, bool, Any]] = {}
 
     def __call__(self, op: OpBase, inputs: tuple) -> tuple:
-        name = op.name
-        if name in NARROW:
+        if op in NARROW:
             return tuple([self._narrowed(x) if x.dtype in FLOATS and x.dtype is not self.dtype else x for x in inputs])
-        if name in AS_FIRST:
+        if op in AS_FIRST:
             return tuple([self._cast(x, inputs[0].dtype) if x.dtype in FLOATS else x for x in inputs])
         kinds = {x.dtype for x in inputs}
-        if name in WIDE or dt.float32 in kinds and name not in MIXED and not kinds.isdisjoint(HALVES):
+        if op in WIDE or dt.float32 in kinds and op not in MIXED and not kinds.isdisjoint(HALVES):
             return tuple([self._cast(x, dt.float32) if x.dtype in HALVES else x for x in inputs])
         return inputs
 

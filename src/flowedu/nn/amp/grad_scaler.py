@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from flowedu.core.values.dtype import HALVES
 from flowedu.errors import ArgumentError, CallError
 from flowedu.tensor import Tensor, no_grad
 
@@ -43,7 +44,7 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs.float() * self._scale if outputs.dtype.bytes == 2 else outputs * self._scale
+            return outputs.float() * self._scale if outputs.dtype in HALVES else outputs * self._scale
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(self.scale(x) for x in outputs)
         raise CallError("GradScaler.scale: this is no tensor", expected="a tensor, or a list or tuple of tensors",
@@ -60,7 +61,7 @@ class GradScaler:
         found, inverse = False, 1.0 / self._scale
         with no_grad():
             for group in optimizer.param_groups:
-                for p in (group["params"] if isinstance(group, dict) else group.parameters):
+                for p in group["params"]:
                     if p.grad is not None:
                         p.grad.mul_(inverse)
                         total = p.grad.float().sum()              # NaN or infinite where an element is, or nearly

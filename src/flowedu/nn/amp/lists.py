@@ -3,16 +3,22 @@
 NARROW: products, whose sums are float32 whatever their operands are: in autocast's 16-bit type. WIDE: what exceeds 16 bits
 easily, or loses what it sums: in float32. AS_FIRST: in the type of the first input. MIXED: they take 16-bit numbers beside
 float32 parameters as they come. All others: in the type of their inputs; of two, in the wider one.
-(After PyTorch's lists for CUDA, as of 2.13.)
+(After PyTorch's lists for CUDA, as of 2.13. What passes make of these ops in a graph has its casts already.)
 """
-NARROW = frozenset("""matmul conv2d conv2d_last conv2d_input_grad conv2d_weight_grad conv2d_last_input_grad
-conv2d_last_weight_grad matmul_update""".split())
+from flowedu.core.ops.define import REGISTRY, Op
 
-WIDE = frozenset("""acos asin cosh exp expm1 log log10 log2 log1p reciprocal reciprocal_no_nan rsqrt sinh tan pow softplus
-sum prod cumsum linear_scan softmax log_softmax masked_softmax layer_norm squared_difference xlogy erfinv
+
+def _ops(names: str) -> frozenset[Op]:
+    return frozenset([REGISTRY[n] for n in names.split()])
+
+
+NARROW = _ops("matmul conv2d conv2d_input_grad conv2d_weight_grad")
+
+WIDE = _ops("""acos asin cosh exp expm1 log log10 log2 log1p reciprocal reciprocal_no_nan rsqrt sinh tan pow softplus
+sum prod cumsum linear_scan softmax log_softmax layer_norm squared_difference xlogy erfinv
 sparse_softmax_cross_entropy softmax_cross_entropy sigmoid_cross_entropy binary_cross_entropy ctc_loss inverse det solve
-exp2 xdivy lgamma""".split())
+exp2 xdivy lgamma""")
 
-AS_FIRST = frozenset(["bias_add"])
+AS_FIRST = _ops("bias_add")
 
-MIXED = frozenset(["batch_norm", "batch_norm_infer", "batch_norm_grad", "cast"])
+MIXED = _ops("batch_norm batch_norm_infer batch_norm_grad cast")

@@ -6,6 +6,7 @@ from math import prod
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.promote import cast, scalar
+from flowedu.core.values.dtype import HALVES, float32
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.nn.functional.common import check_floats, reshaped, times
 from flowedu.tensor import Tensor, no_grad
@@ -184,7 +185,7 @@ def _check_shape(what, input, normalized_shape, **others):
             raise ShapeError(f"{what}: Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                              f"{list(v.shape)} and normalized_shape = {list(shape)}", expected=str(shape),
                              got=str(tuple(v.shape)), fix="a parameter of that shape")
-        if v is not None and v.dtype is not input.dtype and not (input.dtype.bytes == 2 and v.dtype.bytes == 4):
+        if v is not None and v.dtype is not input.dtype and not (input.dtype in HALVES and v.dtype is float32):
             raise DTypeError(f"{what}: {name} and the input have different dtypes", expected=repr(input.dtype),
                              got=repr(v.dtype), fix=f"input.to(flow.{v.dtype.name})")
     if not shape or tuple(input.shape[-len(shape):]) != shape or input.ndim < len(shape):
