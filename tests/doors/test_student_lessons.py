@@ -10,7 +10,7 @@ from common import few
 from flowedu.learn import course
 from flowedu.learn.judge import stub
 from flowedu.learn.lesson import promised
-from flowedu.learn.teach import blanks
+from flowedu.learn.teach import blanks, wrong
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_lessons_come_to_their_end_whatever_is_open(whole, chapter, which):
     answered(whole, some, folder=folder)
     for hole in HOLES if which == "wrong" else ():
         if hole.kind != "kernel":
-            (whole / folder / hole.file).write_text(hole.wrong()[0].read_text())
+            (whole / folder / hole.file).write_text(wrong.answers(hole)[0].text)
     said = lessons(whole, folder, f"chapters/{chapter.folder.name}")
     assert which != "all" or "left out: it needs exercise" not in said and "is printed: " not in said
     if which == "before":                             # of its own exercises only

@@ -3,7 +3,7 @@ import random
 from pathlib import Path
 
 from flowedu.learn.judge import stub
-from flowedu.learn.teach import blanks
+from flowedu.learn.teach import blanks, wrong
 
 BROKEN = ["def f(:\n", "raise ValueError('at the top')\n", "import nowhere\n", "\x00", "x = 1\n"]
 LOOPS = "def {name}({given}):\n    while True:\n        pass\n"
@@ -24,7 +24,7 @@ def write(folder: Path, holes, students: int, seed: int = 0) -> dict[str, dict[s
                 ["wrong", "stub", "broken", "missing", "loop"], [8, 3, 2, 2, 1])[0]
             told[name][h.id] = kind
             text = {"right": right[h.id], "stub": stub(h), "broken": rng.choice(BROKEN),
-                    "wrong": rng.choice(h.wrong()).read_text(), "missing": "",
+                    "wrong": rng.choice(wrong.answers(h)).text, "missing": "",
                     "loop": LOOPS.format(name=h.functions[0], given="*a, **k")}[kind]
             if kind != "missing":
                 (work / h.file).write_text(text)

@@ -8,7 +8,7 @@ import pytest
 
 from common import HANGS, few
 from flowedu.learn import authors, course, kernels, limits, source
-from flowedu.learn.teach import blanks, cell
+from flowedu.learn.teach import blanks, cell, wrong
 from flowedu.learn.teach.bench import Bench, _children
 
 STRIDES, PLACE = course.find("1.1"), course.find("4.3")
@@ -258,9 +258,9 @@ def test_kernels_are_judged_behind_walls(bench, tmp_path):
     """Compiled and run there; a wrong one dies by its law."""
     said = verdict(bench, tmp_path, authors.library(KERNEL), KERNEL)
     assert said["state"] == "right" and "together" not in said["extra"], said
-    wrong = KERNEL.wrong()[0].read_text()
-    said = verdict(bench, tmp_path, wrong, KERNEL)
-    assert said["state"] == "wrong" and said["law"] and said["law"] in wrong.splitlines()[0]
+    answer = wrong.answers(KERNEL)[0]
+    said = verdict(bench, tmp_path, answer.text, KERNEL)
+    assert (said["state"], said["law"]) == ("wrong", answer.law)
     said = verdict(bench, tmp_path, f"{authors.library(KERNEL)}\nopen('/etc/passwd')\n", KERNEL)
     assert said["state"] == "wrong" and "PermissionError" in "".join(said["lines"]), said
 

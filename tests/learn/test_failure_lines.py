@@ -10,6 +10,7 @@ from common import few
 from flowedu.learn import course, limits
 from flowedu.learn.judge import judged, said, stub
 from flowedu.learn.laws import Law, Words, law, pair
+from flowedu.learn.teach import wrong
 
 HOLES = course.holes()
 PYTHON = [h for h in HOLES if h.kind != "kernel"]
@@ -26,9 +27,9 @@ def raw(lines):
 
 
 @pytest.mark.parametrize("hole", few(PYTHON, lambda h: h.id in OF_EACH_KIND), ids=lambda h: h.id)
-def test_a_wrong_answer_is_told_in_words(hole):
+def test_a_wrong_answer_is_told_in_words(hole, tmp_path):
     """The first line is the case, where the law has more than one."""
-    for file in hole.wrong():
+    for file in (w.put(tmp_path) for w in wrong.answers(hole)):
         verdict = judged(hole, file)
         lines = verdict["lines"]
         assert lines and not raw(lines), (file.name, lines)

@@ -16,7 +16,7 @@ from flowedu.errors import ArgumentError
 from flowedu.learn import course, kernels
 from flowedu.learn.judge import stub
 from flowedu.learn.source import file_of
-from flowedu.learn.teach import blanks, grade, report, submission
+from flowedu.learn.teach import blanks, grade, report, submission, wrong
 from flowedu.learn.teach.bench import Bench
 
 HOLES = [h for h in course.holes() if h.kind != "kernel"]
@@ -40,10 +40,9 @@ def test_judged_apart_as_judged_here(bench, hole, tmp_path):
         assert verdict["state"] == "right" and verdict["stars"] >= min(1, len(hole.stars)), verdict
     file.write_text(stub(hole))
     assert bench.judged(hole, file)["state"] == "open"
-    for wrong in hole.wrong():
-        law = wrong.read_text().splitlines()[0].removeprefix("#").strip()
-        verdict = bench.judged(hole, wrong)
-        assert (verdict["state"], verdict["law"]) == ("wrong", law) or verdict["state"] == "open", (wrong.name, verdict)
+    for w in wrong.answers(hole):
+        verdict = bench.judged(hole, w.put(tmp_path))
+        assert (verdict["state"], verdict["law"]) == ("wrong", w.law) or verdict["state"] == "open", (w.name, verdict)
 
 
 # ---- files
@@ -107,7 +106,7 @@ def test_a_tool_that_is_missing_is_set_up_or_named(tmp_path, monkeypatch, capsys
     """Once for all that need it; if it cannot be had, the grade says so; when it is there, all is judged again."""
     work = tmp_path / "class" / "ann"
     work.mkdir(parents=True)
-    (work / GUARD.file).write_text(GUARD.wrong()[0].read_text())
+    (work / GUARD.file).write_text(wrong.answers(GUARD)[0].text)
     asked = []
     monkeypatch.setattr(kernels, "set_up", lambda hole, home: asked.append(hole.language) or kernels.missing(hole))
     monkeypatch.setattr(kernels, "missing", lambda hole: LACKS if hole.language == "cuda" else "")
@@ -133,7 +132,7 @@ def test_an_answer_cannot_say_that_it_cannot_be_judged():
 def test_compilers_are_looked_for_before(bench, monkeypatch, tmp_path, gone, words):
     sums = course.find("8.3")
     file = tmp_path / sums.file
-    file.write_text(sums.wrong()[0].read_text())
+    file.write_text(wrong.answers(sums)[0].text)
     if gone == "cc":
         monkeypatch.setenv("CC", "no-such-gcc")
     else:
@@ -196,7 +195,7 @@ def test_a_submission(tmp_path, capsys):
     work = tmp_path / "bob" / "work"
     work.mkdir(parents=True)
     (work / PLACE.file).write_text(blanks.answer_text(PLACE))
-    (work / DEAD.file).write_text(DEAD.wrong()[0].read_text())
+    (work / DEAD.file).write_text(wrong.answers(DEAD)[0].text)
     assert grade.main([str(work.parent), "4", "--out", str(tmp_path / "out"), "--seed", "2027"]) == 0
     assert f"{PLACE.points} of 100 points" in capsys.readouterr().out
     tests = {t["name"]: t for t in json.loads((tmp_path / "out" / "results.json").read_text())["tests"]}

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from flowedu.core.ops.record import parameters
+from flowedu.errors import ArgumentError
 from flowedu.learn import alternatives, course, kernels, limits, source
 from flowedu.learn.judge import judged, stub
 from flowedu.learn.runner import Runner
 from flowedu.learn.swap import target
+from flowedu.learn.teach import wrong
 
 FORBIDDEN = ("Traceback", "assert", "hypothesis", "draw(")
 CASES = 200                                        # for the library's own body
@@ -39,8 +41,7 @@ def problems(hole, runner: Runner, cases: int = CASES) -> Iterator[str]:
         verdict = judged(hole, first)
         if (verdict["state"], verdict["law"]) != ("open", ""):
             yield f"the stub is {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"
-    for file in hole.wrong():
-        yield from _wrong(hole, file, runner)
+    yield from _deaths(hole, runner)
 
 
 def _kernel(hole, runner: Runner) -> Iterator[str]:
@@ -55,8 +56,7 @@ def _kernel(hole, runner: Runner) -> Iterator[str]:
             if verdict["state"] != wanted or wanted == "right" and verdict["stars"] < verdict.get("of", 1):
                 what = "the library's own file" if name == "own" else "the stub"
                 yield f"{what} is {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"
-    for file in hole.wrong():
-        yield from _wrong(hole, file, runner)
+    yield from _deaths(hole, runner)
 
 
 def library(hole) -> str:
@@ -91,8 +91,8 @@ def _facts(hole, runner: Runner) -> Iterator[str]:
         yield f"half = {hole.half!r}: a target, and nothing else, has a rule for half of its points"
     if len(hole.hints) != 3:
         yield f"{len(hole.hints)} hints, not three"
-    if len(hole.wrong()) < 2:
-        yield f"{len(hole.wrong())} wrong answers, not two or more"
+    if len(wrong.files(hole)) < 2:
+        yield f"{len(wrong.files(hole))} wrong answers, not two or more"
     if len(hole.task.strip().splitlines()) > 8:
         yield "the task has more than 8 lines"
     file, _, anchor = hole.why.partition("#")
@@ -108,15 +108,24 @@ def slug(title: str) -> str:
     return "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c == "-")
 
 
-def _wrong(hole, file: Path, runner: Runner) -> Iterator[str]:
-    law = file.read_text().splitlines()[0].lstrip("#/ ").strip()
-    verdict = limits.judged(hole, file, course.HOME, seconds=30)
-    if verdict["state"] != "wrong" or verdict["law"] != law:
-        yield f"{file.name} should die by {law}: {verdict['state']} by {verdict['law'] or 'no law'} {verdict['lines']}"
-    lines = runner.told(hole, verdict, file)
-    text = "\n".join(lines)
-    if len(lines) > 12 or any(len(t) > 100 for t in lines) or any(w in text for w in FORBIDDEN):
-        yield f"{file.name}: its text is not one of 12 lines in a student's words:\n{text}"
+def _deaths(hole, runner: Runner) -> Iterator[str]:
+    """Every wrong answer is found, by its law, and told in a student's words."""
+    with tempfile.TemporaryDirectory() as folder:
+        for kept in wrong.files(hole):
+            try:
+                answer = wrong.read(hole, kept)
+            except ArgumentError as error:
+                yield str(error)
+                continue
+            file, name = answer.put(Path(folder)), kept.name
+            verdict = limits.judged(hole, file, course.HOME, seconds=30)
+            if verdict["state"] != "wrong" or verdict["law"] != answer.law:
+                found = f"{verdict['state']} by {verdict['law'] or 'no law'} {verdict['lines']}"
+                yield f"{name} should die by {answer.law}: {found}"
+            lines = runner.told(hole, verdict, file)
+            text = "\n".join(lines)
+            if len(lines) > 12 or any(len(t) > 100 for t in lines) or any(w in text for w in FORBIDDEN):
+                yield f"{name}: its text is not one of 12 lines in a student's words:\n{text}"
 
 
 def worthless(bench, hole) -> Iterator[str]:
@@ -153,7 +162,7 @@ def main() -> int:
                 found = [*problems(hole, runner), *(worthless(bench, hole) if not lacks else ())]
                 bad += len(found)
                 died = "" if found else f" not judged: {lacks}" if lacks else " died"
-                print(f"{hole.id:5s} {hole.title:50s} {len(hole.wrong())} wrong answers{died}", flush=True)
+                print(f"{hole.id:5s} {hole.title:50s} {len(wrong.files(hole))} wrong answers{died}", flush=True)
                 for p in found:
                     print(f"   {p}", flush=True)
     if not options.exercises:

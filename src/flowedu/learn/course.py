@@ -91,10 +91,6 @@ class Hole:
         """Where to read, from the repository's root."""
         return f"{self.folder.parent.name}/{self.folder.name}/{self.why}"
 
-    def wrong(self) -> list[Path]:
-        """Wrong answers; the first line of each names the law that must find it."""
-        return sorted((self.folder / "wrong").glob(f"{self.id}_*{self.ending}"))
-
     def figures(self) -> dict:
         """In a student's tree: what its stars are compared with."""
         return self._handed("figures") or {}

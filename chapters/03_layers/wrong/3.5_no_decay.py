@@ -1,4 +1,0 @@
-# updates.momentum
-def momentum(w, g, state, lr, wd, t, beta):
-    m = beta * state[0] - lr * g
-    return w + m, m

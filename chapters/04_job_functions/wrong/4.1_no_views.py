@@ -1,9 +1,0 @@
-# memory.last_reads
-def last_reads(graph):
-    last = {}
-    for number, node in enumerate(graph.nodes):
-        for x in node.inputs:
-            last[x] = number
-    for value in graph.outputs:
-        last[value] = last[base(value)] = len(graph.nodes)
-    return last

@@ -1,9 +1,0 @@
-# signatures.sound
-def _derived(op, specs, attrs):
-    ins, outs = parse(op.equation(specs, attrs), len(specs))
-    outs = outs[:len(op.outputs)]
-    found = {}
-    for letter in dict.fromkeys(c for t in outs + ins for c in t if c.islower()):
-        found[tuple(f"S{t.index(letter)}" if letter in t else "B" for t in ins + outs)] = None
-    found[whole(op, specs)] = None
-    return found.keys()

@@ -1,0 +1,192 @@
+"""Wrong answers, chapters/*/wrong: a right answer with a fault, as a patch of a few lines; another algorithm, as a file.
+
+    # plans.aligned                         the law that finds it
+    # against right/4.3_best_fit.py         left out: against the library's own lines
+         for b in buffers:
+    -        b.offset = rounded(end)
+    +        b.offset = end
+
+Lines begin as in any diff. `@@` stands before lines from elsewhere; there are no line numbers, which drift: what a patch
+takes out, with the unchanged lines around it, stands exactly once in the right answer, or the patch does not apply.
+
+    python -m flowedu.learn.teach.wrong 4.3                                           the right answer, to begin with
+    python -m flowedu.learn.teach.wrong 4.3 unrounded plans.aligned work/edited.py    writes wrong/4.3_unrounded.patch
+    python -m flowedu.learn.teach.wrong 4.3 unrounded                                 the answer that a patch makes
+"""
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from flowedu.errors import ArgumentError, FlowError
+from flowedu.learn import course, kernels
+from flowedu.learn.teach import blanks
+
+PATCH, BETWEEN, AGAINST = ".patch", "@@", "against "
+NOTE = {".py": "# ", ".pyx": "# ", ".cu": "// ", ".h": "// ", PATCH: "# "}
+
+
+class Wrong(NamedTuple):
+    """A wrong answer: where it is kept, the law that must find it, and what a student would have handed in."""
+
+    kept: Path
+    law: str
+    text: str
+    ending: str
+
+    @property
+    def name(self) -> str:
+        return self.kept.stem
+
+    def put(self, folder: Path) -> Path:
+        """As a work file."""
+        file = folder / (self.name + self.ending)
+        file.write_text(self.text)
+        return file
+
+
+def files(hole) -> list[Path]:
+    """Where a hole's wrong answers are kept."""
+    return sorted(p for p in (hole.folder / "wrong").glob(f"{hole.id}_*") if p.suffix in (hole.ending, PATCH))
+
+
+def answers(hole) -> list[Wrong]:
+    """A hole's wrong answers. Raises ArgumentError: one does not apply."""
+    return [read(hole, file) for file in files(hole)]
+
+
+def read(hole, file: Path) -> Wrong:
+    """One of them. Raises ArgumentError: it does not apply to the right answer, or names none."""
+    head, *rest = file.read_text().splitlines()
+    law = head.removeprefix(NOTE[file.suffix]).strip()
+    if file.suffix == PATCH:
+        where = rest.pop(0)[2 + len(AGAINST):].strip() if rest and rest[0].startswith("# " + AGAINST) else ""
+        there = right(hole)
+        if where not in there:
+            raise ArgumentError(f"{file.name}:2: there is no right answer {where}", expected=", ".join(filter(None, there)),
+                                got=where, fix="leave the line out: the patch is then against the library's own lines")
+        rest = applied(there[where].splitlines(), rest, file.name, 3 if where else 2)
+    return Wrong(file, law, "\n".join(rest) + "\n", hole.ending)
+
+
+def right(hole) -> dict[str, str]:
+    """What patches are made against: the library's answer under "", the others by name."""
+    own = kernels.answer(hole) if hole.kind == "kernel" else blanks.answer_text(hole)
+    others = sorted((hole.folder / "right").glob(f"{hole.id}_*{hole.ending}"))
+    return {"": own, **{f"right/{file.name}": file.read_text() for file in others}}
+
+
+# ---- patches
+def applied(lines: Sequence[str], patch: Sequence[str], name: str, first: int = 1) -> list[str]:
+    """The lines as a patch makes them. name and first: the patch's file, and the number of its first line there.
+
+    Raises ArgumentError: a line begins with another sign, or what stays and goes is not there exactly once."""
+    hunks: list[list[tuple[int, str]]] = [[]]
+    for number, line in enumerate(patch, first):
+        if line == BETWEEN:
+            hunks.append([])
+        elif line[:1] not in ("", " ", "-", "+"):
+            raise ArgumentError(f"{name}:{number}: a line of a patch begins with a space, - or +", got=line,
+                                fix=f"put one before it; {BETWEEN} alone stands between two places")
+        else:
+            hunks[-1].append((number, line or " "))            # editors take spaces off at the end
+    places = []
+    for hunk in hunks:
+        old = [line[1:] for _, line in hunk if line[0] != "+"]
+        at = [i for i in range(len(lines) - len(old) + 1) if list(lines[i:i + len(old)]) == old] if old else []
+        if len(at) != 1:
+            number, line = next((h for h in hunk if h[1][0] != "+"), (hunk or [(first, "")])[0])
+            raise ArgumentError(f"{name}:{number}: this does not apply: what stays and goes stands {len(at)} times in the "
+                                "right answer", expected="exactly once", got=line[1:].strip() or "an empty line",
+                                fix="make it anew: python -m flowedu.learn.teach.wrong; or more lines around it")
+        places.append((at[0], at[0] + len(old), [line[1:] for _, line in hunk if line[0] != "-"], hunk[0][0]))
+    out, last = [], 0
+    for start, end, new, number in sorted(places):
+        if start < last:
+            raise ArgumentError(f"{name}:{number}: this takes lines of an earlier place, too", got=lines[start].strip(),
+                                fix=f"make one place of both, without {BETWEEN}")
+        out += [*lines[last:start], *new]
+        last = end
+    return [*out, *lines[last:]]
+
+
+def made(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """The patch from these lines to those: each place with as few unchanged lines as make it the only one."""
+    changes = [c[1:] for c in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if c[0] != "equal"]
+    hunks: list[tuple[int, int]] = []              # of old, with what is around
+    for start, end, _, _ in changes:
+        start, end = _alone(old, start, end)
+        while hunks and start <= hunks[-1][1]:     # they touch
+            first, last = hunks.pop()
+            start, end = min(first, start), max(last, end)
+        hunks.append((start, end))
+    out: list[str] = []
+    for a, b in hunks:
+        out += [BETWEEN] if out else []
+        c, d = (at + sum(m - k - (j - i) for i, j, k, m in changes if j < at + ends) for at, ends in ((a, 0), (b, 1)))
+        signs = difflib.SequenceMatcher(None, old[a:b], new[c:d], autojunk=False).get_opcodes()
+        for what, i, j, k, m in signs:
+            out += [" " + t if t else "" for t in old[a + i:a + j]] if what == "equal" else \
+                ["-" + t for t in old[a + i:a + j]] + ["+" + t for t in new[c + k:c + m]]
+    return out
+
+
+def _alone(lines: Sequence[str], start: int, end: int) -> tuple[int, int]:
+    """The shortest part around these lines that stands nowhere else."""
+    for n in range(max(1, end - start), len(lines)):
+        for at in range(max(0, end - n), min(start, len(lines) - n) + 1):
+            part = lines[at:at + n]
+            if sum(lines[i:i + n] == part for i in range(len(lines) - n + 1)) == 1:
+                return at, at + n
+    return 0, len(lines)
+
+
+def shortest(hole, law: str, text: str) -> tuple[str, str]:
+    """How a wrong answer is kept, its ending and its text: the shortest patch; whole, where none is shorter."""
+    best = [NOTE[hole.ending] + law, *text.splitlines()], hole.ending
+    for where, own in right(hole).items():
+        head = [f"# {law}", *[f"# {AGAINST}{where}"] * bool(where)]
+        lines = head + made(own.splitlines(), text.splitlines())
+        best = min(best, (lines, PATCH), key=lambda b: len(b[0]))
+    return best[1], "\n".join(best[0]) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("python -m flowedu.learn.teach.wrong", description=__doc__.splitlines()[0])
+    parser.add_argument("exercise", help="its number")
+    parser.add_argument("name", nargs="?", default="", help="what is wrong with it, in words: all_rows")
+    parser.add_argument("law", nargs="?", default="", help="the law that must find it, as in chapter.toml")
+    parser.add_argument("file", nargs="?", type=Path, help="the right answer, edited")
+    options = parser.parse_args(arguments)
+    try:
+        hole = course.find(options.exercise)
+        if options.file is None:
+            print(_shown(hole, options.name), end="")
+            return 0
+        if options.law not in hole.laws:
+            raise ArgumentError(f"{hole.id} has no law {options.law}", expected=", ".join(hole.laws), got=options.law)
+        ending, text = shortest(hole, options.law, options.file.read_text())
+    except (FlowError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    kept = hole.folder / "wrong" / f"{hole.id}_{options.name}{ending}"
+    kept.write_text(text)
+    print(f"{kept}: {len(text.splitlines())} lines; make authors-check EX={hole.id} says whether it dies")
+    return 0
+
+
+def _shown(hole, name: str) -> str:
+    if not name:
+        return right(hole)[""]
+    there = {file.stem.partition("_")[2]: file for file in files(hole)}
+    if name not in there:
+        raise ArgumentError(f"{hole.id} has no wrong answer {name}", expected=", ".join(there), got=name)
+    return read(hole, there[name]).text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
