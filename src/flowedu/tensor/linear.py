@@ -7,7 +7,7 @@ from math import prod
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.elementwise import nothing
-from flowedu.core.ops.promote import cast, result_type, run
+from flowedu.core.ops.promote import cast, result_type
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeError
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
@@ -34,7 +34,7 @@ _CARRIER = {"int8": "float64", "uint8": "float64", "int32": "float64", "int64": 
 def _product(a, b):
     """The op, for whole numbers through float64 (exact below 2^53)."""
     if a.dtype.is_floating_point or a.dtype is not b.dtype:                      # which the op refuses
-        return run(_MATMUL, (a, b), _MATMUL.defaults, {}) if a.dtype is b.dtype else _MATMUL.call((a, b), _MATMUL.defaults)
+        return _MATMUL.call((a, b), _MATMUL.defaults)
     from flowedu.core.values import dtype as dt
     if a.dtype is dt.bool_:
         raise DTypeError("matmul: no product of bool matrices", expected="numbers", got="bool", fix="x.float() @ y.float()")
