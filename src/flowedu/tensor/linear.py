@@ -8,6 +8,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.elementwise import nothing
 from flowedu.core.ops.promote import cast, result_type
+from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeError
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
@@ -23,7 +24,7 @@ def _same_types(what: str, *xs) -> None:
     for x in xs:
         if not isinstance(x, TensorBase):
             raise NotATensorError(what, x, "an operand")
-    if any(x.dtype is not xs[0].dtype for x in xs):
+    if any(x.dtype is not xs[0].dtype for x in xs) and here.amp is None:         # which casts them
         raise DTypeError(f"{what}: expected m1 and m2 to have the same dtype", expected="equal types", got=" and ".join(
             x.dtype.name for x in xs), fix="convert one with flow.cast (or .to)")
 
