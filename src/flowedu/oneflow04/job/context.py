@@ -14,6 +14,7 @@ from flowedu.core.job.values import flat
 from flowedu.core.layers.context import blobs_in, pushed
 from flowedu.core.ops.host import HostOp
 from flowedu.core.values.blob import BlobDef
+from flowedu.core.values.dtype import bfloat16
 from flowedu.core.values.place import Place
 from flowedu.core.values.spec import Spec
 from flowedu.errors import DTypeError, JobBuildAndInferError, UnsupportedError
@@ -110,7 +111,7 @@ class Context04(JobContext):
                 if value in self.lists:
                     raise DTypeError(f"{label}: an input is a tensor list", expected="a blob of numbers", got=repr(value),
                                      fix="flow.tensor_list_to_tensor_buffer or flow.tensor_list_split takes it apart")
-                if value.dtype.numpy is None:
+                if value.dtype.numpy is None and value.dtype is not bfloat16:
                     raise DTypeError(f"{label}: an input is a {value.dtype.name}", expected="a blob of numbers",
                                      got=repr(value), fix="flow.tensor_buffer_to_tensor makes a tensor of buffers of one "
                                      "shape; records are read by flow.data.OFRecordRawDecoder and its family")
