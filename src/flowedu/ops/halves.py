@@ -9,7 +9,11 @@ import importlib
 from collections.abc import Sequence
 
 import flowedu._kernels as kernels
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning
 from flowedu.core.values import dtype as dt
+from flowedu.errors import ShapeError
 
 _narrow = importlib.import_module(f"flowedu._kernels.{kernels.ISA}.narrow")
 
@@ -20,3 +24,16 @@ def _row(wide: tuple[int, int], written: Sequence[int]):
 
 
 kernels.NARROW.update({half.code: _row for half in dt.HALVES})
+
+
+def _fits(value, ref):
+    if value.shape != ref.shape:
+        raise ShapeError("round_into: value does not fit", expected=str(ref.shape), got=str(value.shape))
+
+
+round_into = define(
+    "round_into(value, ref) -> ()",
+    Meaning(lambda value: "{0},{0}->".format(axes.same(value.ndim)), lambda value, ref: (value.astype(ref.dtype),),
+            shape=lambda: (), check=_fits),
+    Kernel("cast", contiguous=False), Effects(mutates=lambda n: [1]), Laws([dict(shapes=[(6, 12), (6, 12)])]),
+    doc="Writes value into ref, in the type of ref.")
