@@ -72,6 +72,7 @@ def test_a_switch_changes_the_plan_and_no_number(name):
 
 
 PROBED = {*SWITCHES.values(),
+          "enable_auto_mixed_precision", "auto_mixed_precision_data_type",          # amp/test_modes.py
           "prefetch",                                        # test_prefetch.py
           "default_initialize_with_snapshot_path",           # test_checkpoints.py
           "train.num_gradient_accumulation_steps",           # test_accumulation.py

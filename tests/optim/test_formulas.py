@@ -143,7 +143,8 @@ def test_defaults_are_oneflows(name):
     _, defaults, others = FORMULAS[name]
     have = {k: p.default for k, p in inspect.signature(getattr(optim, name)).parameters.items()}
     assert {k: have[k] for k in defaults} == defaults
-    nothing = {"params", "contiguous_params", "fused", "foreach", "capturable", "differentiable"}
+    nothing = {"params", "contiguous_params", "fused", "foreach", "capturable", "differentiable",
+               "master_weights"}                                    # of 16-bit parameters: tests/amp/test_master_weights.py
     single = {"SGD": {"dampening", "nesterov"}, "LAMB": {"amsgrad"}, "RMSprop": {"momentum"}}.get(name, set())
     assert set(have) - nothing - single == set(others) | {"lr", "weight_decay", "maximize"}, "an option without a case"
 

@@ -77,7 +77,7 @@ def register(*modules: str) -> None:
 
 ISA, BLAS = choose_isa(), openblas()
 TABLE: dict[tuple[str, int], tuple[int, int]] = {}
-# {code of a 16-bit float: f(a float32 kernel's row, the inputs it changes), which gives the row and the `extra` of a call}
+# {code of a 16-bit float: f(op, float32's row, specs, output specs, attributes), which gives a call's row and `extra`}
 NARROW: dict[int, Callable] = {}
 register("elementwise", "matmul", "reduce", "layout", "cast")          # the course's
 TILES = importlib.import_module(f"{__name__}.{ISA}.elementwise").tiles()

@@ -15,7 +15,7 @@ from typing import Any
 from flowedu._kernels import TABLE as CPU
 from flowedu.core.ops.arrays import tensor_alias
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import Entry, TensorBase, call_seeded, carried, connect, index_error, unrecorded
+from flowedu.core.ops.dispatch import Entry, TensorBase, call_seeded, carried, connect, index_error, set_amp, unrecorded
 from flowedu.core.values.dtype import BY_CODE, HALVES, float32
 from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
@@ -112,13 +112,16 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
 
 
 def _by_float32(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], drawn: tuple[int, int] | None) -> None:
-    """A call with 16-bit floats where only float32 has a kernel: cast, computed, and rounded once."""
-    cast = REGISTRY["cast"]
-    with unrecorded():
-        xs = tuple([cast.call((x,), (float32,)) if x.dtype in HALVES else x for x in inputs])
-        made = entry.op.call(xs, entry.attrs) if drawn is None else call_seeded(entry.op, xs, entry.attrs, *drawn)
-        for y, z in zip(outputs, made if isinstance(made, tuple) else (made,)):
-            carry(cast.call((z,), (y.dtype,)) if z.dtype is not y.dtype else z, y)
+    """A call with 16-bit floats where only float32 has a kernel: cast, computed, and rounded once, in autocast, too."""
+    cast, amp = REGISTRY["cast"], set_amp(False)
+    try:
+        with unrecorded():
+            xs = tuple([cast.call((x,), (float32,)) if x.dtype in HALVES else x for x in inputs])
+            made = entry.op.call(xs, entry.attrs) if drawn is None else call_seeded(entry.op, xs, entry.attrs, *drawn)
+            for y, z in zip(outputs, made if isinstance(made, tuple) else (made,)):
+                carry(cast.call((z,), (y.dtype,)) if z.dtype is not y.dtype else z, y)
+    finally:
+        set_amp(amp)
 
 
 def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple[int, int] | None, place: int) -> None:

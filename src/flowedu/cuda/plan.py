@@ -22,8 +22,8 @@ from flowedu.core.graph.memory import ALIGN, Buffer, no_room, rounded
 from flowedu.core.graph.plan import Plan, Region, Step
 from flowedu.core.ops.dispatch import Entry, TensorBase, get_num_threads, new_elsewhere
 from flowedu.core.ops.view import contiguous
-from flowedu.core.values.dtype import HALVES
 from flowedu.core.values.spec import row_major
+from flowedu.cuda.by_float32 import by_float32
 from flowedu.cuda.ends import Ends, spread
 from flowedu.cuda.engine import BLOCKING, Ready, check, look, note_readers
 from flowedu.cuda.graphs import Sequence, captured, is_current_stream_capturing, stream_apart
@@ -32,20 +32,21 @@ from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import device_memory
 from flowedu.cuda.streams import Event, Stream, current_stream
 from flowedu.cuda.view import View
-from flowedu.errors import DeviceError, FlowError, KernelError, OutOfMemoryError, UnsupportedError
+from flowedu.errors import DeviceError, FlowError, KernelError, OutOfMemoryError
 from flowedu.tensor.interop import memory_of
 from flowedu.tensor.writing import bump
 
-OF_THE_CPU = ("layout", "update")        # passes whose reasons are a processor's caches
+OF_THE_CPU = ("narrow", "layout", "update")        # passes whose reasons are a processor's caches, or its kernels
 
 
 class OnGpu:
     """What a Program asks of the device `place` (1 + the GPU's number).
 
-    Attributes: off, passes that are of no use there.
+    Attributes: off, passes that are of no use there; lower, one that is run last.
     """
 
     off = OF_THE_CPU
+    lower = staticmethod(by_float32)
 
     def __init__(self, place: int):
         self.place = place
@@ -65,11 +66,7 @@ def prepared(step: Step) -> Ready:
     entry: Entry = step.entry
     if entry.launched is None:
         try:
-            entry.launched = ready = Ready(entry)
-            if ready.row is None:                # eagerly its operands are cast
-                kind = next(t.name for t in entry.in_dtypes if t in HALVES)
-                raise UnsupportedError(f"{entry.op.name}: there is no CUDA kernel for {kind}", got=kind,
-                                       expected="float32 or float64", fix="x.float() before, and back after it")
+            entry.launched = Ready(entry)
         except FlowError as e:
             raise e.told(problem=f"{step.name}: {e.problem}", at=step.node.line if step.node is not None else "",
                          fix="compute it outside the graph, or run the graph on the CPU") from None

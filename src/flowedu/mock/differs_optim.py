@@ -14,6 +14,7 @@ class Difference(NamedTuple):
     torch: str
 
 
+_MASTER = Difference("master_weights", "False, by keyword", "")
 _STATE = Difference("", 'state_dict(): one "step", "_options" of a group', "PyTorch's keys and form; PyTorch can load it")
 _CLOCK = Difference("", "t counts all steps of the optimizer", "t counts the steps in which the parameter had a gradient")
 _ROOT = Difference("", "g / sqrt(v + eps); no momentum", "g / (sqrt(v) + eps); momentum")
@@ -28,27 +29,27 @@ DIFFERS: dict[str, tuple[Difference, ...]] = {
         Difference("foreach", "None, by keyword", "None, argument 6"),
         Difference("maximize", "False, argument 6", "False, by keyword"),
         Difference("contiguous_params", "False, argument 7", ""),
-        _STATE,
+        _MASTER, _STATE,
     ),
     "optim.Adagrad": (
         Difference("lr", "0.001, argument 2", "0.01, argument 2"),
         Difference("foreach", "None, by keyword", "None, argument 7"),
         Difference("contiguous_params", "False, argument 7", ""),
-        _CLOCK, _STATE,
+        _MASTER, _CLOCK, _STATE,
     ),
     "optim.Adam": (
         Difference("fused", "None, argument 9", "None, by keyword"),
         Difference("decoupled_weight_decay", "", "False, by keyword"),
         Difference("do_bias_correction", "True, argument 7", ""),
         Difference("contiguous_params", "False, argument 8", ""),
-        _CLOCK, _STATE,
+        _MASTER, _CLOCK, _STATE,
     ),
     "optim.AdamW": (
         Difference("weight_decay", "0, argument 5", "0.01, argument 5"),
         Difference("fused", "None, argument 9", "None, by keyword"),
         Difference("do_bias_correction", "True, argument 7", ""),
         Difference("contiguous_params", "False, argument 8", ""),
-        _CLOCK, _STATE,
+        _MASTER, _CLOCK, _STATE,
     ),
     "optim.RMSprop": (
         Difference("lr", "0.001, argument 2", "0.01, argument 2"),
@@ -57,13 +58,13 @@ DIFFERS: dict[str, tuple[Difference, ...]] = {
         Difference("maximize", "False, by keyword", "False, argument 10"),
         Difference("differentiable", "False, by keyword", "False, argument 11"),
         Difference("contiguous_params", "False, argument 8", ""),
-        _ROOT, _STATE,
+        _MASTER, _ROOT, _STATE,
     ),
     "optim.SGD": (
         Difference("maximize", "False, argument 7", "False, by keyword"),
         Difference("fused", "None, argument 9", "None, by keyword"),
         Difference("contiguous_params", "False, argument 8", ""),
-        _FIRST, _STATE,
+        _MASTER, _FIRST, _STATE,
     ),
     "optim.lr_scheduler.ChainedScheduler": (
         Difference("optimizer", "", "None, argument 2"),

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from flowedu.core.values.dtype import as_dtype, dtype, float32
+from flowedu.core.values.dtype import as_dtype, bfloat16, dtype, float32
 from flowedu.errors import ArgumentError, CheckError, ShapeError, UnsupportedError
 
 # The standard deviation of a unit normal that is cut at 2.
@@ -43,6 +43,8 @@ class Initializer:
             seed: what fixes the values; None draws from the system's entropy.
         """
         d, shape = as_dtype(dtype, f"{self!r}: dtype"), tuple(shape)
+        if d is bfloat16:                       # NumPy has none: float32, to be rounded
+            d = float32
         if d.numpy is None:
             raise UnsupportedError(f"{self!r}: cannot fill a variable of this dtype", expected="a number type",
                                    got=repr(d), fix="use flow.float32")

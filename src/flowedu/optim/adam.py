@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from flowedu.core.layers.group import State, UpdateRule
-from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import UnsupportedError
 from flowedu.optim.base import Optimizer
-from flowedu.optim.sgd import common
+from flowedu.optim.sgd import common, rule
 
 _M, _V, _MAX = State("m", "exp_avg"), State("v", "exp_avg_sq"), State("max_v", "max_exp_avg_sq")
 
@@ -50,17 +49,19 @@ class Adam(_Moments):
     def __init__(self, params: Iterable, lr: float = 0.001, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, amsgrad: bool = False, do_bias_correction: bool = True,
                  contiguous_params: bool = False, fused: bool | None = None, *, maximize: bool = False,
-                 foreach: bool | None = None, capturable: bool = False, differentiable: bool = False):
+                 foreach: bool | None = None, capturable: bool = False, differentiable: bool = False,
+                 master_weights: bool = False):
         self.hints(differentiable=differentiable, contiguous_params=contiguous_params, fused=fused,
                    foreach=foreach, capturable=capturable)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-                                  "do_bias_correction": do_bias_correction, "maximize": maximize})
+                                  "do_bias_correction": do_bias_correction, "maximize": maximize,
+                                  "master_weights": master_weights})
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         attrs = self.numbers(group, self.decoupled)
         if group["amsgrad"]:
-            return UpdateRule(REGISTRY["amsgrad_step"], attrs, (_M, _V, _MAX))
-        return UpdateRule(REGISTRY["adam_step"], attrs, (_M, _V))
+            return rule(group, "amsgrad_step", attrs, _M, _V, _MAX)
+        return rule(group, "adam_step", attrs, _M, _V)
 
 
 class AdamW(Adam):
@@ -82,14 +83,15 @@ class LAMB(_Moments):
 
     def __init__(self, params: Iterable, lr: float = 0.001, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, adam_w_mode: bool = True, do_bias_correction: bool = True, amsgrad: bool = False,
-                 contiguous_params: bool = False, fused: bool | None = None, *, maximize: bool = False):
+                 contiguous_params: bool = False, fused: bool | None = None, *, maximize: bool = False,
+                 master_weights: bool = False):
         self.hints(contiguous_params=contiguous_params, fused=fused)
         if amsgrad:
             raise UnsupportedError("optim.LAMB: LAMB does not support AMSGrad variant", expected="amsgrad=False",
                                    got="amsgrad=True", fix="leave it out")
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
                                   "adam_w_mode": adam_w_mode, "do_bias_correction": do_bias_correction,
-                                  "maximize": maximize})
+                                  "maximize": maximize, "master_weights": master_weights})
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
-        return UpdateRule(REGISTRY["lamb_step"], self.numbers(group, group["adam_w_mode"]), (_M, _V))
+        return rule(group, "lamb_step", self.numbers(group, group["adam_w_mode"]), _M, _V)

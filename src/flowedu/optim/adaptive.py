@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flowedu.core.layers.group import State, UpdateRule
-from flowedu.core.ops.define import REGISTRY
 from flowedu.optim.base import Optimizer
-from flowedu.optim.sgd import common
+from flowedu.optim.sgd import common, rule
 
 
 class RMSprop(Optimizer):
@@ -26,12 +25,14 @@ class RMSprop(Optimizer):
 
     def __init__(self, params: Iterable, lr: float = 0.001, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
                  momentum: float = 0.0, centered: bool = False, contiguous_params: bool = False, *, maximize: bool = False,
-                 foreach: bool | None = None, capturable: bool = False, differentiable: bool = False):
+                 foreach: bool | None = None, capturable: bool = False, differentiable: bool = False,
+                 master_weights: bool = False):
         self.hints(differentiable=differentiable, contiguous_params=contiguous_params, foreach=foreach,
                    capturable=capturable)
         self.need(momentum == 0, "momentum", momentum, "0: there is no RMSprop with momentum here, nor in OneFlow")
         super().__init__(params, {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "centered": centered,
-                                  "maximize": maximize})
+                                  "maximize": maximize,
+                                  "master_weights": master_weights})
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
@@ -42,8 +43,8 @@ class RMSprop(Optimizer):
         attrs = {**common(group), "decay_rate": float(group["alpha"]), "epsilon": float(group["eps"])}
         square = State("mean_square", "square_avg")
         if group["centered"]:
-            return UpdateRule(REGISTRY["rmsprop_centered_update"], attrs, (square, State("mean_gradient", "grad_avg")))
-        return UpdateRule(REGISTRY["rmsprop_update"], attrs, (square,))
+            return rule(group, "rmsprop_centered_update", attrs, square, State("mean_gradient", "grad_avg"))
+        return rule(group, "rmsprop_update", attrs, square)
 
 
 class Adagrad(Optimizer):
@@ -62,10 +63,11 @@ class Adagrad(Optimizer):
     def __init__(self, params: Iterable, lr: float = 0.001, lr_decay: float = 0.0, weight_decay: float = 0,
                  initial_accumulator_value: float = 0.0, eps: float = 1e-10, contiguous_params: bool = False, *,
                  maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
-                 fused: bool | None = None):
+                 fused: bool | None = None, master_weights: bool = False):
         self.hints(differentiable=differentiable, contiguous_params=contiguous_params, fused=fused, foreach=foreach)
         super().__init__(params, {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay,
-                                  "initial_accumulator_value": initial_accumulator_value, "eps": eps, "maximize": maximize})
+                                  "initial_accumulator_value": initial_accumulator_value, "eps": eps, "maximize": maximize,
+                                  "master_weights": master_weights})
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
@@ -76,8 +78,7 @@ class Adagrad(Optimizer):
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         attrs = {**common(group), "lr_decay": float(group["lr_decay"]), "epsilon": float(group["eps"])}
-        return UpdateRule(REGISTRY["adagrad_step"], attrs,
-                          (State("sum", "sum", float(group["initial_accumulator_value"])),))
+        return rule(group, "adagrad_step", attrs, State("sum", "sum", float(group["initial_accumulator_value"])))
 
 
 class Adadelta(Optimizer):
@@ -94,10 +95,12 @@ class Adadelta(Optimizer):
 
     def __init__(self, params: Iterable, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
                  maximize: bool = False, contiguous_params: bool = False, *, foreach: bool | None = None,
-                 capturable: bool = False, differentiable: bool = False):
+                 capturable: bool = False, differentiable: bool = False,
+                 master_weights: bool = False):
         self.hints(differentiable=differentiable, contiguous_params=contiguous_params, foreach=foreach,
                    capturable=capturable)
-        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+                                  "master_weights": master_weights})
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
@@ -106,5 +109,4 @@ class Adadelta(Optimizer):
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         attrs = {**common(group), "rho": float(group["rho"]), "epsilon": float(group["eps"])}
-        return UpdateRule(REGISTRY["adadelta_step"], attrs,
-                          (State("square_avgs", "square_avgs"), State("acc_deltas", "acc_deltas")))
+        return rule(group, "adadelta_step", attrs, State("square_avgs", "square_avgs"), State("acc_deltas", "acc_deltas"))

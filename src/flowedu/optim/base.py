@@ -34,6 +34,9 @@ class Optimizer(BaseOptimizer):
         params: parameters, or dicts with "params" and options of their own: `[{"params": a, "lr": 0.1}, {"params": b}]`.
         defaults: {option: value} of groups that do not say otherwise.
 
+    An option of all: master_weights=True keeps a float32 copy of each 16-bit parameter in the state, "master_weight", which
+    is what is updated; the parameter is the copy rounded (optim/master.py).
+
     Attributes:
         param_groups: list of dict-like groups. state: {parameter: {key: tensor}}. defaults.
     """
@@ -56,6 +59,9 @@ class Optimizer(BaseOptimizer):
         """Raise HyperparameterError (a ValueError and AssertionError) for an option out of range."""
         self.need(group["lr"] >= 0, "learning rate", group["lr"])
         self.need(group.get("weight_decay", 0) >= 0, "weight_decay value", group.get("weight_decay"))
+        wants = group.get("master_weights", False)
+        self.need(isinstance(wants, bool), "master_weights value", wants, "True (keep float32 copies of 16-bit parameters) "
+                  "or False")
 
     def hints(self, differentiable: bool = False, **hints: bool | None) -> None:
         """PyTorch's and OneFlow's words on how a step is computed: taken, except for the one that changes its meaning."""
@@ -187,11 +193,11 @@ class Optimizer(BaseOptimizer):
                 g = p.grad_
                 if g is not None and p.lay is not None:
                     own = self.state.get(p)
-                    operands += on_parts(op, p, g, *([own[k] for k in keys] if own else self._new_state(p, group)))
+                    operands += on_parts(op, p, g, *([own.get(k, p) for k in keys] if own else self._new_state(p, group)))
                 elif g is not None:
                     own = self.state.get(p)
                     operands += (p, g)
-                    operands += [own[k] for k in keys] if own else self._new_state(p, group)
+                    operands += [own.get(k, p) for k in keys] if own else self._new_state(p, group)
         if len(operands) > 2 and operands[2].place_:
             for some in by_device(operands, len(keys) + 2):
                 op.call(some, attrs)
@@ -214,14 +220,20 @@ class Optimizer(BaseOptimizer):
         return group.ready
 
     def _new_state(self, p: Tensor, group: ParamGroup) -> Iterator[Tensor]:
-        return self.state_of(p, group).values()
+        own = self.state_of(p, group)
+        return iter([own.get(s.key, p) for s in self.update_of(group).states])       # p: its own master weights
 
     def state_of(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
         """{key: tensor} of what is remembered about `p`, made if it is not there. The tensors themselves: eager steps and
         graphs write into the same ones."""
         states = self.update_of(group).states
         own = self.state.setdefault(p, {}) if states else {}
-        own.update({s.key: _filled(p, s) for s in states if s.key not in own})
+        for s in states:
+            spec = s.spec(p.spec)
+            if s.key not in own and spec is not None:
+                own[s.key] = _filled(p, s)
+            elif s.key in own and own[s.key].dtype is not spec.dtype:          # master weights since the step before
+                own[s.key] = own[s.key].to(spec.dtype)
         return own
 
     def _eager_only(self, what: str) -> None:
@@ -280,13 +292,12 @@ class Optimizer(BaseOptimizer):
             new = {**group, **new}
             self.check(new)
             rule = self.update_of(new).states
-            keys = {s.key for s in rule}
             for p, key in zip(group["params"], old["params"]):
-                own = state_dict["state"].get(key, {})
-                if own and set(own) != keys:
+                own, wanted = state_dict["state"].get(key, {}), {s.key: s for s in rule if s.spec(p.spec) is not None}
+                if own and set(own) != set(wanted):
                     raise StateError("loaded state dict is another optimizer's", got=", ".join(map(str, own)),
-                                     expected=", ".join(sorted(keys)) or "no state", fix=_SAME)
-                states[p], rules[p] = {k: _copied(v, p, key, k) for k, v in own.items()}, rule
+                                     expected=", ".join(sorted(wanted)) or "no state", fix=_SAME)
+                states[p], rules[p] = {k: _copied(v, p, key, k, wanted[k].spec(p.spec).dtype) for k, v in own.items()}, rule
         for p in self._parameters():
             before = self.state.pop(p, {})
             after = states[p] or {s.key: _filled(p, s) for s in rules[p] if s.key in before}
@@ -299,7 +310,7 @@ class Optimizer(BaseOptimizer):
     def take_(self, p: Tensor, group: Mapping[str, Any], key: str, value: Tensor) -> None:
         """Remember `value` about p under a key: nn.Graph.load_state_dict."""
         own = self.state_of(p, group)
-        own[key] = _into(own[key], _copied(value, p, 0, key))
+        own[key] = _into(own[key], _copied(value, p, 0, key, own[key].dtype))
 
     def __getstate__(self) -> dict:
         """For copy and pickle: `_steps` is the memory of `count_`, which a copy of both would not be."""
@@ -321,8 +332,10 @@ class Optimizer(BaseOptimizer):
 
 
 def _filled(p: Tensor, s: State) -> Tensor:
+    if s.master:
+        return p.detach().to(dt.float32)
     where = {"device": p.device} if p.lay is None else {"placement": p.placement, "sbp": p.sbp}   # as its parameter lies
-    return full(tuple(p.shape), s.initial, dtype=p.dtype, **where)
+    return full(tuple(p.shape), s.initial, dtype=s.spec(p.spec).dtype, **where)
 
 
 def by_device(operands: Sequence[Tensor], width: int) -> Iterator[tuple[Tensor, ...]]:
@@ -352,7 +365,9 @@ def _into(old: Any, new: Any) -> Any:
     return new
 
 
-def _copied(value: Any, p: Tensor, number: int, key: str) -> Any:
+def _copied(value: Any, p: Tensor, number: int, key: str, dtype: dt.dtype | None = None) -> Any:
+    """A saved state of p, lying as p does. dtype: None: p's."""
+    dtype = dtype or p.dtype
     if not hasattr(value, "numpy"):
         return value
     if tuple(value.shape) != tuple(p.shape):
@@ -360,6 +375,6 @@ def _copied(value: Any, p: Tensor, number: int, key: str) -> Any:
                          expected=str(tuple(p.shape)), got=str(tuple(value.shape)),
                          fix="make the optimizer over the same parameters, in the same order")
     if isinstance(value, Tensor) and value.is_global and p.is_global:
-        return value.detach().to_global(p.placement, p.sbp, copy=True).to(p.dtype)
-    made = tensor((value.host_() if isinstance(value, Tensor) else value).numpy(), dtype=p.dtype)
+        return value.detach().to_global(p.placement, p.sbp, copy=True).to(dtype)
+    made = value.detach().host_().clone().to(dtype) if isinstance(value, Tensor) else tensor(value.numpy(), dtype=dtype)
     return made.to(p.device) if p.lay is None else from_logical(made, p.lay)

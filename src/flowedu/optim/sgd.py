@@ -7,12 +7,19 @@ from typing import Any
 from flowedu.core.layers.group import State, UpdateRule
 from flowedu.core.ops.define import REGISTRY
 from flowedu.optim.base import Optimizer
+from flowedu.optim.master import with_master
 
 
 def common(group: Mapping[str, Any], decoupled: bool = False) -> dict:
     """The attributes every update has: weight decay as part of the gradient, or (decoupled) of the step; the sign of g."""
     decay = (float(group["weight_decay"]),) if group["weight_decay"] else ()
     return {"weight_decay" if decoupled else "l2": decay, "scale": -1.0 if group.get("maximize") else 1.0}
+
+
+def rule(group: Mapping[str, Any], op: str, attrs: dict, *states: State) -> UpdateRule:
+    """The update of a group: the op of this name, with master weights if the group wants them."""
+    found = UpdateRule(REGISTRY[op], attrs, states)
+    return with_master(found) if group.get("master_weights") else found
 
 
 class SGD(Optimizer):
@@ -34,10 +41,11 @@ class SGD(Optimizer):
     def __init__(self, params: Iterable, lr: float = 0.001, momentum: float = 0.0, dampening: float = 0.0,
                  weight_decay: float = 0.0, nesterov: bool = False, maximize: bool = False,
                  contiguous_params: bool = False, fused: bool | None = None, *, foreach: bool | None = None,
-                 differentiable: bool = False):
+                 differentiable: bool = False, master_weights: bool = False):
         self.hints(differentiable=differentiable, contiguous_params=contiguous_params, fused=fused, foreach=foreach)
         super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-                                  "nesterov": nesterov, "maximize": maximize})
+                                  "nesterov": nesterov, "maximize": maximize,
+                                  "master_weights": master_weights})
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
@@ -47,7 +55,7 @@ class SGD(Optimizer):
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         if not group["momentum"]:
-            return UpdateRule(REGISTRY["sgd_update"], common(group))
+            return rule(group, "sgd_update", common(group))
         attrs = {**common(group), "beta": float(group["momentum"]), "dampening": float(group["dampening"]),
                  "nesterov": bool(group["nesterov"])}
-        return UpdateRule(REGISTRY["momentum_step"], attrs, (State("momentum", "momentum_buf"),))
+        return rule(group, "momentum_step", attrs, State("momentum", "momentum_buf"))

@@ -7,7 +7,8 @@ from math import prod
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.elementwise import nothing
-from flowedu.core.ops.promote import cast, result_type, run
+from flowedu.core.ops.promote import cast, result_type
+from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeError
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
@@ -23,7 +24,7 @@ def _same_types(what: str, *xs) -> None:
     for x in xs:
         if not isinstance(x, TensorBase):
             raise NotATensorError(what, x, "an operand")
-    if any(x.dtype is not xs[0].dtype for x in xs):
+    if any(x.dtype is not xs[0].dtype for x in xs) and here.amp is None:         # which casts them
         raise DTypeError(f"{what}: expected m1 and m2 to have the same dtype", expected="equal types", got=" and ".join(
             x.dtype.name for x in xs), fix="convert one with flow.cast (or .to)")
 
@@ -34,7 +35,7 @@ _CARRIER = {"int8": "float64", "uint8": "float64", "int32": "float64", "int64": 
 def _product(a, b):
     """The op, for whole numbers through float64 (exact below 2^53)."""
     if a.dtype.is_floating_point or a.dtype is not b.dtype:                      # which the op refuses
-        return run(_MATMUL, (a, b), _MATMUL.defaults, {}) if a.dtype is b.dtype else _MATMUL.call((a, b), _MATMUL.defaults)
+        return _MATMUL.call((a, b), _MATMUL.defaults)
     from flowedu.core.values import dtype as dt
     if a.dtype is dt.bool_:
         raise DTypeError("matmul: no product of bool matrices", expected="numbers", got="bool", fix="x.float() @ y.float()")

@@ -30,4 +30,14 @@ static inline fe_bf16 fe_to_bf16(float x) {
     if ((bits & 0x7fffffffu) > 0x7f800000u) return (fe_bf16)(bits >> 16 | 0x40);   /* NaN stays NaN */
     return (fe_bf16)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);                   /* nearest, ties to even */
 }
+
+/* Arrays of them: plain loops, or, of float16, of which gcc makes no vector code, those of _kernels/fast. */
+#if __has_include("halves_vector.h")
+#include "halves_vector.h"
+#else
+static inline void fe_widen_f16(const fe_half *x, float *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = (float)x[i]; }
+static inline void fe_round_f16(const float *x, fe_half *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = (fe_half)x[i]; }
+#endif
+static inline void fe_widen_bf16(const fe_bf16 *x, float *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = fe_from_bf16(x[i]); }
+static inline void fe_round_bf16(const float *x, fe_bf16 *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = fe_to_bf16(x[i]); }
 #endif

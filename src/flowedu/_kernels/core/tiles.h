@@ -41,7 +41,7 @@ typedef struct {
 #define FE_TILE_CONVERT(name, from, to, f)                                                               \
     static void tile_##name(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) {       \
         to *o = (to *)o_; const from *pa = (const from *)a_;                                             \
-        FE_LOOP(o[i] = f(pa[i]))                                                                         \
+        f(pa, o, n);                                                                                     \
     }
 
 #define X1F(name, f) FE_TILE1(f32, float, name, f) FE_TILE1(f64, double, name, f)
@@ -68,10 +68,10 @@ FE_TILE_WHERE(i32, int32_t)
 FE_TILE_WHERE(i64, int64_t)
 FE_TILE_WHERE(i8, int8_t)
 FE_TILE_WHERE(i16, int16_t)
-FE_TILE_CONVERT(from_f16, fe_half, float, fe_from_f16)
-FE_TILE_CONVERT(to_f16, float, fe_half, fe_to_f16)
-FE_TILE_CONVERT(from_bf16, fe_bf16, float, fe_from_bf16)
-FE_TILE_CONVERT(to_bf16, float, fe_bf16, fe_to_bf16)
+FE_TILE_CONVERT(from_f16, fe_half, float, fe_widen_f16)
+FE_TILE_CONVERT(to_f16, float, fe_half, fe_round_f16)
+FE_TILE_CONVERT(from_bf16, fe_bf16, float, fe_widen_bf16)
+FE_TILE_CONVERT(to_bf16, float, fe_bf16, fe_round_bf16)
 
 #define E1F(n, f) {#n, FE_F32, FE_F32, 1, tile_##n##_f32}, {#n, FE_F64, FE_F64, 1, tile_##n##_f64},
 #define E1I(n, f) {#n, FE_I32, FE_I32, 1, tile_##n##_i32}, {#n, FE_I64, FE_I64, 1, tile_##n##_i64},  \

@@ -1,55 +1,41 @@
 # cython: language_level=3
 """16-bit floats for any kernel of float32: what it reads is widened into scratch, what it writes is rounded once from there.
 
-    wide = Wide(kernel, work, extra)                # of float32: addresses, and an object with one, or None
+    wide = Wide(kernel, work, written, slices)      # of float32: addresses; inputs it changes; None, or how the call is cut
     (KERNEL, WORK), wide                            # the kernel of a call with 16-bit floats, and its `extra`
 
-Slower than a kernel that loads 16-bit floats itself, and takes the memory of float32 while it runs; right for all.
-Scratch: [fe_call][views][a float32 array for each 16-bit argument][the kernel's own scratch].
+A small call is widened as a whole. A large one goes slice by slice (ops/slices.py says along which axes): each thread widens
+what a slice reads into its own scratch, calls the kernel alone, and rounds what it gave. So scratch does not grow with what
+is sliced. Inputs that lie in every slice are widened once, for all; an output that slices do not divide is summed up
+(or its maximum taken) by each thread, then over them, in order.
+
+Scratch, whole:  [fe_call][views][a float32 array for each 16-bit argument][the kernel's own scratch]
+Scratch, sliced: [each thread's views][inputs of every slice][for each thread: arrays of a slice, results so far, the kernel's own]
 """
-from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int64_t, int8_t
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 from flowedu._kernels.core.abi cimport *
+from flowedu._kernels.core.fold cimport Max, Min, Sum, combine
+from flowedu._kernels.ops.carry cimport *
 
-cdef extern from "halves.h" nogil:
-    ctypedef long double half "fe_half"
-    ctypedef unsigned short bfloat "fe_bf16"
-    float fe_from_f16(half)
-    half fe_to_f16(float)
-    float fe_from_bf16(bfloat)
-    bfloat fe_to_bf16(float)
+cdef enum:
+    LOOPS = 4
+    SUM = 0
+    MAX = 1
 
 cdef struct Kernel:
     fe_kernel fn
     fe_work work
-    const void *extra
     int64_t written                                 # bit i: input i is changed
+    int loops, fold                                 # axes that are cut, outer ones first; how results are joined
+    int64_t size[LOOPS]
+    int64_t step[LOOPS]                             # 1 but for the last
+    int8_t *loop                                    # [argument * FE_MAX_DIM + axis]: which cuts it, or -1
+    int64_t *ints[2]                                # attributes of a slice, and of the last, which may be shorter
 
 
-cdef inline int64_t rounded(int64_t n) noexcept nogil:
-    return (n + 63) // 64 * 64
-
-
-cdef inline bint is_half(const fe_view *v) noexcept nogil:
-    return v.dtype == FE_F16 or v.dtype == FE_BF16
-
-
-cdef int64_t widened(const fe_view *v, fe_view *w) noexcept nogil:
-    """A contiguous float32 view of the same shape, without its data; a broadcast axis stays one. Returns its elements."""
-    cdef int64_t n = 1
-    cdef int d
-    w[0] = v[0]
-    w.dtype = FE_F32
-    for d in range(v.ndim - 1, -1, -1):
-        if v.stride[d] == 0 and v.shape[d] > 1:
-            w.stride[d] = 0
-        else:
-            w.stride[d] = n
-            n *= v.shape[d]
-    return n
-
-
+# ---- the whole call at once
 cdef int64_t heads(const fe_call *call) noexcept nogil:
     return rounded(sizeof(fe_call)) + rounded(call.nargs * sizeof(fe_view))
 
@@ -68,66 +54,16 @@ cdef int64_t laid_out(const fe_call *call, fe_view *views, char *at) noexcept no
     return used
 
 
-cdef int64_t work(const fe_call *call, int nt) noexcept nogil:
+cdef int64_t own_work(const fe_call *call, fe_view *views, const int64_t *ints, int nt) noexcept nogil:
     cdef const Kernel *k = <const Kernel *>call.extra
-    cdef fe_call wide
-    cdef int64_t used, own = 0
-    cdef fe_view *views = <fe_view *>malloc(call.nargs * sizeof(fe_view))
-    if views == NULL:
-        return -1
-    used = laid_out(call, views, NULL)
-    if k.work != NULL:
-        wide = call[0]
-        wide.args, wide.extra, wide.fn = views, k.extra, k.fn
-        own = k.work(&wide, nt)
-    free(views)
-    return own if own < 0 else heads(call) + used + own
+    cdef fe_call wide = call[0]
+    if k.work == NULL:
+        return 0
+    wide.args, wide.extra, wide.fn, wide.ints = views, NULL, k.fn, ints
+    return k.work(&wide, nt)
 
 
-cdef void move(const fe_view *narrow, const fe_view *wide, bint widen, const fe_team *team) noexcept nogil:
-    """Between a 16-bit argument and its float32 array, this thread's part. Broadcast axes count once."""
-    cdef int64_t shape[FE_MAX_DIM]
-    cdef int64_t n = 1, lo, hi, i, rest, at
-    cdef int d
-    cdef bint flat = True
-    cdef half *h = <half *>narrow.data
-    cdef bfloat *b = <bfloat *>narrow.data
-    cdef float *w = <float *>wide.data
-    for d in range(narrow.ndim - 1, -1, -1):
-        shape[d] = 1 if narrow.stride[d] == 0 and narrow.shape[d] > 1 else narrow.shape[d]           # 0 stays 0
-        flat = flat and (shape[d] <= 1 or narrow.stride[d] == n)
-        n *= shape[d]
-    fe_split(n, 64, team, &lo, &hi)
-    if flat and widen:
-        if narrow.dtype == FE_F16:
-            for i in range(lo, hi):
-                w[i] = fe_from_f16(h[i])
-        else:
-            for i in range(lo, hi):
-                w[i] = fe_from_bf16(b[i])
-        return
-    if flat:
-        if narrow.dtype == FE_F16:
-            for i in range(lo, hi):
-                h[i] = fe_to_f16(w[i])
-        else:
-            for i in range(lo, hi):
-                b[i] = fe_to_bf16(w[i])
-        return
-    for i in range(lo, hi):
-        rest, at = i, 0
-        for d in range(narrow.ndim - 1, -1, -1):
-            at += rest % shape[d] * narrow.stride[d]
-            rest //= shape[d]
-        if widen:
-            w[i] = fe_from_f16(h[at]) if narrow.dtype == FE_F16 else fe_from_bf16(b[at])
-        elif narrow.dtype == FE_F16:
-            h[at] = fe_to_f16(w[i])
-        else:
-            b[at] = fe_to_bf16(w[i])
-
-
-cdef int narrow(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
+cdef int whole(fe_call *call, const fe_team *team) noexcept nogil:
     cdef const Kernel *k = <const Kernel *>call.extra
     cdef fe_call *shared = <fe_call *>call.work
     cdef fe_view *views = <fe_view *>(call.work + rounded(sizeof(fe_call)))
@@ -137,12 +73,12 @@ cdef int narrow(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     if team.tid == 0:
         used = laid_out(call, views, call.work + heads(call))
         shared[0] = call[0]
-        shared.args, shared.extra, shared.fn = views, k.extra, k.fn
+        shared.args, shared.extra, shared.fn = views, NULL, k.fn
         shared.work = call.work + heads(call) + used
     fe_wait(team)
     for i in range(call.nin):
         if is_half(&call.args[i]):
-            move(&call.args[i], &views[i], True, team)
+            carry(&call.args[i], &views[i], True, team)
     fe_wait(team)
     mine = shared[0]
     status = k.fn(&mine, team, NULL)
@@ -151,21 +87,247 @@ cdef int narrow(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     fe_wait(team)
     for i in range(call.nargs):
         if is_half(&call.args[i]) and (i >= call.nin or i < 63 and (k.written >> i) & 1):
-            move(&call.args[i], &views[i], False, team)
+            carry(&call.args[i], &views[i], False, team)
     return status
 
 
+# ---- slice by slice
+cdef int64_t slices(const Kernel *k) noexcept nogil:
+    cdef int64_t n = 1
+    cdef int i
+    for i in range(k.loops):
+        n *= (k.size[i] + k.step[i] - 1) // k.step[i]
+    return n if k.loops else 0
+
+
+cdef bint divided(const Kernel *k, int arg) noexcept nogil:
+    """Whether slices have different parts of this argument."""
+    cdef int d
+    for d in range(FE_MAX_DIM):
+        if k.loop[arg * FE_MAX_DIM + d] >= 0:
+            return True
+    return False
+
+
+cdef bint cut(const Kernel *k, const fe_view *v, int arg, int64_t slice, fe_view *part) noexcept nogil:
+    """The part of an argument that belongs to a slice. Whether it is a short one."""
+    cdef int64_t at[LOOPS]
+    cdef int64_t n, off = 0
+    cdef int i, d
+    for i in range(k.loops - 1, -1, -1):
+        n = (k.size[i] + k.step[i] - 1) // k.step[i]
+        at[i] = slice % n * k.step[i]
+        slice //= n
+    part[0] = v[0]
+    for d in range(v.ndim):
+        i = k.loop[arg * FE_MAX_DIM + d]
+        if i >= 0:
+            part.shape[d] = min(k.step[i], k.size[i] - at[i])
+            off += at[i] * v.stride[d]
+    if part.data != NULL:
+        part.data += off * (2 if is_half(v) else 1 if FE_I8 <= v.dtype <= FE_BOOL else
+                            8 if v.dtype == FE_F64 or v.dtype == FE_I64 else 4)
+    i = k.loops - 1
+    return at[i] + k.step[i] > k.size[i]
+
+
+cdef int64_t shared_arrays(const fe_call *call) noexcept nogil:
+    """Bytes of what every slice reads."""
+    cdef const Kernel *k = <const Kernel *>call.extra
+    cdef int64_t used = 0
+    cdef fe_view v
+    cdef int i
+    for i in range(call.nin):
+        if is_half(&call.args[i]) and not divided(k, i):
+            used += rounded(widened(&call.args[i], &v) * 4)
+    return used
+
+
+cdef int64_t lay_slice(const fe_call *call, int64_t slice, fe_view *views, char *shared, char *own, bint *short) noexcept nogil:
+    """Views of a slice's call. Returns the bytes of its arrays from `own` on; with them goes, for each output that slices
+    do not divide, a second array: what this thread has so far."""
+    cdef const Kernel *k = <const Kernel *>call.extra
+    cdef int64_t used = 0, ready = 0, n
+    cdef fe_view part
+    cdef bint mine, result
+    cdef int a, turn
+    for turn in range(2):                           # results first: they must not move where a slice is short
+        for a in range(call.nargs):
+            mine = divided(k, a)
+            result = a >= call.nin and not mine
+            if result == turn:
+                continue
+            short[0] = cut(k, &call.args[a], a, slice, &part)
+            if not is_half(&part) and not result:
+                views[a] = part
+                continue
+            n = rounded(widened(&part, &views[a]) * 4)
+            if not mine and not result:
+                views[a].data = shared + ready if shared else NULL
+                ready += n
+            else:
+                views[a].data = own + used if own else NULL
+                used += 2 * n if result else n
+    return used
+
+
+cdef int64_t thread_bytes(const fe_call *call, fe_view *views, int64_t *arrays) noexcept nogil:
+    """Scratch of one thread, without its views. arrays: of them the arrays."""
+    cdef const Kernel *k = <const Kernel *>call.extra
+    cdef int64_t last, most
+    cdef bint short
+    arrays[0] = lay_slice(call, slices(k) - 1, views, NULL, NULL, &short)
+    last = own_work(call, views, k.ints[1] if short else k.ints[0], 1)
+    arrays[0] = max(arrays[0], lay_slice(call, 0, views, NULL, NULL, &short))
+    most = own_work(call, views, k.ints[0], 1)
+    return -1 if last < 0 or most < 0 else rounded(arrays[0] + max(last, most))
+
+
+cdef void join(const Kernel *k, float *sofar, const float *more, int64_t n) noexcept nogil:
+    cdef int64_t i
+    if k.fold == SUM:
+        for i in range(n):
+            sofar[i] = combine(sofar[i], more[i], <Sum *>NULL)
+    elif k.fold == MAX:
+        for i in range(n):
+            sofar[i] = combine(sofar[i], more[i], <Max *>NULL)
+    else:
+        for i in range(n):
+            sofar[i] = combine(sofar[i], more[i], <Min *>NULL)
+
+
+cdef int one_slice(fe_call *call, int64_t i, fe_view *views, fe_call *mine, bint first) noexcept nogil:
+    """Widen, call the kernel, round. `mine`: scratch is there."""
+    cdef const Kernel *k = <const Kernel *>call.extra
+    cdef fe_team alone
+    cdef fe_view part
+    cdef int64_t n
+    cdef int a, status
+    alone.tid, alone.nt, alone.barrier = 0, 1, NULL
+    for a in range(call.nin):
+        if is_half(&call.args[a]) and divided(k, a):
+            cut(k, &call.args[a], a, i, &part)
+            carry(&part, &views[a], True, &alone)
+    status = k.fn(mine, &alone, NULL)
+    if status != FE_OK:
+        return status
+    for a in range(call.nargs):
+        if a >= call.nin and not divided(k, a):
+            n = fe_numel(&views[a])
+            if first:
+                memcpy(views[a].data + rounded(n * 4), views[a].data, n * 4)
+            else:
+                join(k, <float *>(views[a].data + rounded(n * 4)), <float *>views[a].data, n)
+        elif is_half(&call.args[a]) and (a >= call.nin or a < 63 and (k.written >> a) & 1):
+            cut(k, &call.args[a], a, i, &part)
+            carry(&part, &views[a], False, &alone)
+    return FE_OK
+
+
+cdef void join_threads(fe_call *call, const fe_team *team, fe_view *views, int64_t each) noexcept nogil:
+    """Outputs that slices do not divide, from what each thread has."""
+    cdef const Kernel *k = <const Kernel *>call.extra
+    cdef fe_view total
+    cdef int64_t n, lo, hi
+    cdef int a, t
+    cdef char *first
+    for a in range(call.nin, call.nargs):
+        if divided(k, a):
+            continue
+        n = fe_numel(&views[a])
+        first = views[a].data + rounded(n * 4) - team.tid * each
+        fe_split(n, 64, team, &lo, &hi)
+        for t in range(1, team.nt):
+            join(k, <float *>first + lo, <float *>(first + t * each) + lo, hi - lo)
+        total = views[a]
+        total.data = first
+        carry(&call.args[a], &total, False, team)
+
+
+cdef int sliced(fe_call *call, const fe_team *team) noexcept nogil:
+    cdef const Kernel *k = <const Kernel *>call.extra
+    cdef int64_t lo, hi, i, arrays, room = rounded(call.nargs * sizeof(fe_view))
+    cdef fe_view *views = <fe_view *>(call.work + team.tid * room)
+    cdef char *shared = call.work + team.nt * room
+    cdef int64_t each = thread_bytes(call, views, &arrays)
+    cdef char *own = shared + shared_arrays(call) + team.tid * each
+    cdef fe_call mine = call[0]
+    cdef bint short
+    cdef int a, status = FE_OK
+    lay_slice(call, 0, views, shared, own, &short)
+    for a in range(call.nin):
+        if is_half(&call.args[a]) and not divided(k, a):
+            carry(&call.args[a], &views[a], True, team)
+    fe_wait(team)
+    mine.args, mine.extra, mine.fn, mine.work = views, NULL, k.fn, own + arrays
+    fe_split(slices(k), 1, team, &lo, &hi)
+    for i in range(lo, hi):
+        lay_slice(call, i, views, shared, own, &short)
+        mine.ints = k.ints[1] if short else k.ints[0]
+        status = one_slice(call, i, views, &mine, i == lo)
+        if status != FE_OK:
+            call.detail = mine.detail
+            break
+    lay_slice(call, 0, views, shared, own, &short)
+    fe_wait(team)
+    join_threads(call, team, views, each)
+    return status
+
+
+# ---- either
+cdef int64_t work(const fe_call *call, int nt) noexcept nogil:
+    cdef const Kernel *k = <const Kernel *>call.extra
+    cdef int64_t used, own, arrays
+    cdef fe_view *views = <fe_view *>malloc(call.nargs * sizeof(fe_view))
+    if views == NULL:
+        return -1
+    if slices(k) >= nt:
+        own = thread_bytes(call, views, &arrays)
+        used = shared_arrays(call) + nt * (rounded(call.nargs * sizeof(fe_view)) + own)
+    else:
+        used = heads(call) + laid_out(call, views, NULL)
+        own = own_work(call, views, call.ints, nt)
+        used += own
+    free(views)
+    return own if own < 0 else used
+
+
+cdef int narrow(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
+    return sliced(call, team) if slices(<const Kernel *>call.extra) >= team.nt else whole(call, team)
+
+
 cdef class Wide:
-    """A kernel of float32, as the `extra` of a call with 16-bit floats. Keeps `extra`. written: the inputs it changes."""
+    """A kernel of float32, as the `extra` of a call with 16-bit floats. written: the inputs it changes. slices: see
+    ops/slices.py."""
 
     cdef Kernel k
-    cdef object keep
 
-    def __cinit__(self, size_t kernel, size_t scratch, extra=None, written=()):
-        self.k.fn, self.k.work, self.keep = <fe_kernel><void *>kernel, <fe_work><void *>scratch, extra
-        self.k.extra = NULL if extra is None else <const void *><size_t>extra.address
+    def __cinit__(self, size_t kernel, size_t scratch, written=(), slices=None):
+        cdef int i, j
+        self.k.fn, self.k.work = <fe_kernel><void *>kernel, <fe_work><void *>scratch
         for i in written:
             self.k.written |= (<int64_t>1) << i
+        if slices is None:
+            return
+        self.k.loop = <int8_t *>malloc(len(slices.where) * FE_MAX_DIM + 1)
+        for j in range(2):
+            self.k.ints[j] = <int64_t *>calloc(max(len(slices.ints), 1), 8)
+        if self.k.loop == NULL or self.k.ints[0] == NULL or self.k.ints[1] == NULL:
+            raise MemoryError
+        for i, axes in enumerate(slices.where):
+            for j in range(FE_MAX_DIM):
+                self.k.loop[i * FE_MAX_DIM + j] = axes[j] if j < len(axes) else -1
+        for i in range(len(slices.ints)):
+            self.k.ints[0][i], self.k.ints[1][i] = slices.ints[i], slices.last_ints[i]
+        for i, (size, step) in enumerate(slices.loops):
+            self.k.size[i], self.k.step[i] = size, step
+        self.k.fold = ("sum", "max", "min").index(slices.fold)
+        self.k.loops = len(slices.loops)
+
+    def __dealloc__(self):
+        free(self.k.loop)
+        free(self.k.ints[0])
+        free(self.k.ints[1])
 
     @property
     def address(self):

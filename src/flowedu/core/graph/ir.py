@@ -22,9 +22,17 @@ class GraphValue(Value):
     """
 
     __slots__ = ("index", "kind", "name", "node", "spec")
+    _version = 0
 
     def __init__(self, spec: Spec, kind: str, name: str, node: Node | None = None, index: int = 0):
         self.spec, self.kind, self.name, self.node, self.index = spec, kind, name, node, index
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is what tensors call a parameter: autocast casts it once, for all its readers."""
+        return self.kind == "variable"
+
+    requires_grad = is_leaf
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name} {self.spec}>"

@@ -19,10 +19,10 @@ from flowedu.core.ops.view import cast, expand, identity, reshape
 SAME: set[Op] = {identity, reshape, expand, cast}     # a result of the input's shape and dtype is the input
 
 
-def run_passes(graph: Graph, off: Iterable[str] = ()) -> list[str]:
-    """All passes in order; returns one line per pass."""
+def run_passes(graph: Graph, off: Iterable[str] = (), last: Callable[[Graph], str] | None = None) -> list[str]:
+    """All passes in order, and one of the device; returns one line per pass."""
     report = []
-    for f in PASSES:
+    for f in PASSES if last is None else (*PASSES, last):
         if f.__name__ not in off:
             before = len(graph.nodes)
             parts = PARTS.get(f)

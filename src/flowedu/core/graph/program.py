@@ -43,7 +43,7 @@ class Program:
         self.graph, self.tensors, self.share, self.place = graph, tensors, share, place
         self.gpu = shelf("plans on a GPU")(place) if place else None
         self.off = frozenset(off).union(self.gpu.off if self.gpu else ())
-        self.report = run_passes(graph, self.off)
+        self.report = run_passes(graph, self.off, self.gpu.lower if self.gpu else None)
         self.lock = RLock() if lock is None else lock
         self.plan: Plan | None = None
         self.executor: Executor | None = None

@@ -56,8 +56,9 @@ def append_updates(groups: Iterable[Group], remember: Callable[[str, Spec, float
             operands = [some[0].rate, group.step]
             for m in some:
                 operands += [m.value, m.gradient]
-                operands += [remember(f"{m.name}-{s.suffix}", Spec((1,), m.value.spec.dtype) if s.single else m.value.spec,
-                                      s.initial, m.name) for s in rule.states]
+                for s in rule.states:
+                    spec = s.spec(m.value.spec)
+                    operands.append(m.value if spec is None else remember(f"{m.name}-{s.suffix}", spec, s.initial, m.name))
             penalties = {} if not any(m.penalty for m in some) else {
                 n: tuple(getattr(m.penalty, n, 0.0) for m in some) for n in ("l1", "l2")}
             rule.op(*operands, **{**rule.attrs, **penalties, "scale": left * rule.attrs.get("scale", 1.0)})

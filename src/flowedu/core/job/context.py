@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from flowedu.core.graph.backward import gradients
@@ -47,6 +48,10 @@ class JobContext(Context):
         self.goal: Goal | None = None
         self.rates: list[tuple[object, GraphValue]] = []
         self.default_initializer = config.default_initializer if config else None
+
+    def computing(self) -> AbstractContextManager:
+        """What the body runs in."""
+        return nullcontext()
 
     # ---- calls of front-end functions
     def value_of(self, blob: BlobDef) -> GraphValue:

@@ -111,7 +111,7 @@ def gen_seed(name: str = "") -> int:
 def initial_value(initializer, spec: Spec, seed: int | None, name: str) -> np.ndarray:
     """The first value of a variable."""
     value = initializer(spec.shape, spec.dtype, gen_seed(name) if seed is None else seed)
-    return np.asarray(value).astype(spec.dtype.numpy).reshape(spec.shape)
+    return np.asarray(value).astype(spec.dtype.numpy or np.float32).reshape(spec.shape)
 
 
 def missing_initializer(name: str) -> JobBuildAndInferError:

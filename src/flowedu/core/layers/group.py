@@ -5,19 +5,31 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from flowedu.core.ops.define import Op
+from flowedu.core.values.dtype import HALVES, float32
+from flowedu.core.values.spec import Spec
 
 
 class State(NamedTuple):
     """A tensor of a parameter's shape that an update remembers.
 
     suffix: in a graph the variable is `<parameter>-<suffix>`. key: in `optimizer.state[parameter]`. initial: first value.
-    single: one number, of shape (1,), whatever the parameter's shape.
+    single: one number, of shape (1,), whatever the parameter's shape. wide: float32 where the parameter has 16 bits.
+    master: the parameter itself, in float32; one that has more than 16 bits has no such state, and stands for it.
     """
 
     suffix: str
     key: str = ""
     initial: float = 0.0
     single: bool = False
+    wide: bool = False
+    master: bool = False
+
+    def spec(self, of: Spec) -> Spec | None:
+        """Of the state of a parameter of this Spec; None: it has none."""
+        narrow = of.dtype in HALVES
+        if self.master and not narrow:
+            return None
+        return Spec((1,) if self.single else of.shape, float32 if self.wide and narrow else of.dtype)
 
 
 class UpdateRule(NamedTuple):

@@ -141,7 +141,7 @@ class Op(OpBase):
         program, code = self.program or names.get("formula"), self.leading(specs, outs, names).code
         row = TABLE.get((self.cpu, code))
         if row is None and code in NARROW and (self.cpu, float32.code) in TABLE:
-            return NARROW[code](TABLE[self.cpu, float32.code], self.mutates(len(specs)) if self.mutates else ())
+            return NARROW[code](self, TABLE[self.cpu, float32.code], specs, outs, tuple([names[n] for n in self.attrs]))
         return row, None if program is None else program.compile(self.name, [s.dtype for s in specs],
                                                                  [s.dtype for s in outs])
 

@@ -87,8 +87,8 @@ class Formula:
         if len(halves) != 1 or any(t.is_floating_point for t in {*in_types} - halves):
             return self
         half, = halves
-        if all((name, half.code) in TILES for name, _, _ in self.instrs):
-            return self                                           # where: bytes are only chosen
+        if all((name, half.code) in TILES for name, _, _ in self.instrs) or any(name == "widen" for name, _, _ in self.instrs):
+            return self                                           # where: bytes are only chosen; or it says so itself
         number = iter(range(self.nslots, 1 << 15))
         wide = {i: next(number) for i, t in enumerate(in_types) if t is half}
         ends = {o: next(number) for o, t in zip(self.outs, out_types) if t is half}

@@ -18,8 +18,7 @@ import numpy as np
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import TensorBase, current_interpreter, scalar_tensor
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.dtype import FLOATS, HALVES, NUMBERS
-from flowedu.core.values.here import here
+from flowedu.core.values.dtype import FLOATS, NUMBERS
 from flowedu.errors import DTypeError, KernelError, NotATensorError
 
 _ORDER = ("bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
@@ -153,12 +152,9 @@ def with_scalars(inputs: tuple) -> tuple:
 
 # ---- running ops
 def run(op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE):
-    """op(*inputs), whose dtype is the first one's: in its carrier where no kernel has it, and back. (While a graph is built
-    16-bit floats have one: GPUs have kernels for float32, and the bits are the same.)"""
+    """op(*inputs), whose dtype is the first one's: in its carrier where no kernel has it, and back."""
     dtype = inputs[0].dtype
     carrier = carriers.get(dtype.name)
-    if dtype in HALVES and current_interpreter() is not None and here.amp is None:
-        carrier = dt.float32
     if carrier is None:
         return op.call(inputs, attrs)
     y = op.call(tuple([cast(x, carrier) for x in inputs]), attrs)
@@ -211,7 +207,7 @@ def compare(op, a, b):
     if isinstance(a, TensorBase):
         if isinstance(b, TensorBase):
             if a.dtype is b.dtype:
-                return run(op, (a, b), (), {})
+                return op.call((a, b), ())
         elif (type(b) is float or type(b) is int) and a.dtype in FLOATS:
             return op.call((a, scalar(b, a.dtype)), ())
     a, b = (x.item() if isinstance(x, np.generic) or isinstance(x, np.ndarray) and not x.ndim else x for x in (a, b))
@@ -222,7 +218,7 @@ def compare(op, a, b):
         return _against(op, a, b)
     whole = whole and is_value(b) and not b.dtype.is_floating_point                         # a 0-dim tensor counts here
     pair = as_tensors(op.name, a, b, promote(a.dtype, b.dtype) if whole else None)
-    return NotImplemented if pair is None else run(op, pair, (), {})
+    return NotImplemented if pair is None else op.call(pair, ())
 
 
 def _against(op, a, number):

@@ -87,7 +87,7 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
             members = [Member(tracer.paths[id(p)], tracer.value_of(p), grads[id(p)], value) for p in trained]
             for p in trained:
                 own = optimizer.state_of(p, group)
-                owned.update({f"{tracer.paths[id(p)]}-{s.suffix}": (own, s.key) for s in rule.states})
+                owned.update({f"{tracer.paths[id(p)]}-{s.suffix}": (own, s.key) for s in rule.states if s.key in own})
             groups.append(Group(lambda _, rule=rule: rule, step, members, optimizer.clipping_of(group)))
     states.update({name: own[key] for name, (own, key) in owned.items()})
     with tracer.raw():

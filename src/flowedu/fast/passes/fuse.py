@@ -8,7 +8,7 @@ from flowedu.core.graph.rewrite import attributes, dead, replace
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.program import MAX_SLOTS, Formula
 from flowedu.core.ops.view import constant
-from flowedu.core.values.dtype import HALVES, dtype
+from flowedu.core.values.dtype import dtype
 from flowedu.fast.ops.fused import fused
 from flowedu.ops.formula import inline
 
@@ -33,9 +33,8 @@ def fuse(graph: Graph, alone: Collection[Op] = ()) -> str:
 
 
 def fusible(node: Node | None, alone: Collection[Op] = ()) -> bool:
-    """Whether it is an elementwise node; inputs have none. (16-bit floats are rounded after each op, and so here.)"""
-    return node is not None and node.op.program is not None and node.op not in alone and not any(
-        x.dtype in HALVES for x in (*node.inputs, *node.outputs))
+    """Whether it is an elementwise node; inputs have none."""
+    return node is not None and node.op.program is not None and node.op not in alone
 
 
 def joins(value: GraphValue, shape: tuple[int, ...], readers: Mapping[GraphValue, Sequence[Node]],
@@ -70,7 +69,7 @@ class Group:
 
     def enter(self, node: Node) -> int:
         """Add the instructions of a node and of those it lets in; the slot of its result."""
-        program, shape, slots = node.op.program, node.outputs[0].shape, {}
+        program, shape, slots = formula(node), node.outputs[0].shape, {}
         for i, (x, start) in enumerate(zip(node.inputs, _starts(node))):
             if x.node is not None and x.node.op is constant and x.ndim == 0:
                 slots[i] = self.constant(x)
@@ -124,8 +123,13 @@ class Group:
         return node
 
 
+def formula(node: Node) -> Formula:
+    """What a node computes; of 16-bit floats, with the rounding behind it, so that a chain gives the bits of its ops."""
+    return node.op.program.widened([x.dtype for x in node.inputs], [y.dtype for y in node.outputs])
+
+
 def _size(node: Node) -> int:
-    return len(node.op.program.instrs) + len(node.inputs)
+    return len(formula(node).instrs) + len(node.inputs)
 
 
 def _starts(node: Node) -> list[int]:

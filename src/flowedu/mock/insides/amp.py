@@ -1,5 +1,4 @@
-"""amp as PyTorch has it: flow.amp, switched off for a GPU that is not there, and on a GPU, whose kernels take no 16-bit
-floats."""
+"""amp as PyTorch has it: flow.amp, switched off for a GPU that is not there."""
 from __future__ import annotations
 
 import warnings
@@ -7,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 
 from flowedu import bfloat16, cuda, float16, float32, is_tensor
-from flowedu.errors import ArgumentError, UnsupportedError, user_place
+from flowedu.errors import ArgumentError, user_place
 from flowedu.nn import amp as own
 from flowedu.nn.amp import get_autocast_dtype, is_autocast_enabled  # noqa: F401
 
@@ -15,7 +14,7 @@ _KINDS = ("cpu", "cuda", "mps", "xpu")
 
 
 def _on(what: str, device, enabled: bool) -> bool:
-    """Whether `what` is switched on, as it is asked for. Raises ArgumentError, UnsupportedError."""
+    """Whether `what` is switched on, as it is asked for. Raises ArgumentError."""
     kind = str(device).partition(":")[0]
     if kind not in _KINDS:
         raise ArgumentError(f"{what}: there is no such kind of device", expected=" or ".join(map(repr, _KINDS)),
@@ -26,9 +25,7 @@ def _on(what: str, device, enabled: bool) -> bool:
         file, line = user_place() or (__file__, 1)
         warnings.warn_explicit(f"{what}: {kind} is not available, so it is switched off", UserWarning, file, line)
         return False
-    raise UnsupportedError(f"{what}: CUDA kernels compute in the dtype of their operands, there is no mixed precision",
-                           expected="enabled=False", got=f"enabled=True on {kind}",
-                           fix="enabled=False: the same program, in float32")
+    return True
 
 
 class autocast(own.autocast):  # noqa: N801
@@ -37,7 +34,8 @@ class autocast(own.autocast):  # noqa: N801
     def __init__(self, device_type: str, dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
         kind = str(device_type).partition(":")[0]
         fast = dtype or (bfloat16 if kind == "cpu" else float16)
-        super().__init__("cpu", fast, fast is not float32 and _on("autocast", device_type, enabled), cache_enabled)
+        on = fast is not float32 and _on("autocast", device_type, enabled)
+        super().__init__(kind if kind in own.casts.KINDS else "cpu", fast, on, cache_enabled)
 
 
 class GradScaler(own.GradScaler):
@@ -72,8 +70,9 @@ def custom_bwd(bwd: Callable | None = None, *, device_type: str = "cuda") -> Cal
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast casts there: on the CPU."""
-    return str(device_type).startswith("cpu")
+    """Whether autocast casts there: on the CPU, and on a GPU where there is one."""
+    kind = str(device_type).partition(":")[0]
+    return kind == "cpu" or kind == "cuda" and cuda.is_available()
 
 
 def is_autocast_cpu_enabled() -> bool:

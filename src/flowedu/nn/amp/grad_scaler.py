@@ -3,7 +3,7 @@ step; what became too large for float16 is noticed, that step is left out, and t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flowedu.core.values.dtype import HALVES
@@ -11,6 +11,23 @@ from flowedu.errors import ArgumentError, CallError
 from flowedu.tensor import Tensor, no_grad
 
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
+LARGEST = 3.4028234663852886e38                           # of float32, which a scale is
+
+
+def scale_after(scale: float, good: int, overflows: Sequence[bool], growth: float, backoff: float,
+                interval: int) -> tuple[float, int]:
+    """The scale for the next step (no larger than float32 holds), and how many steps in a row have been good.
+
+    Args:
+        scale, good: the same of the step that was.
+        overflows: whether a gradient was infinite or NaN, for each optimizer.
+        growth, backoff, interval: after so many good steps in a row, and after a bad one, it is multiplied with these.
+    """
+    if any(overflows):
+        return scale * backoff, 0
+    if good + 1 < interval:
+        return scale, good + 1
+    return scale if scale * growth > LARGEST else scale * growth, 0
 
 
 class GradScaler:
@@ -94,13 +111,10 @@ class GradScaler:
         elif not self._states:
             raise CallError("GradScaler.update: nothing was stepped", expected="scaler.step(optimizer) before",
                             got="update() alone", fix="scaler.step(optimizer), then scaler.update()")
-        elif any(found for _, _, found in self._states.values()):
-            self._scale, self._tracker = self._scale * self._backoff, 0
         else:
-            self._tracker += 1
-            if self._tracker == self._interval:
-                grown = self._scale * self._growth
-                self._scale, self._tracker = grown if grown <= 3.4e38 else self._scale, 0
+            overflows = [found for _, _, found in self._states.values()]
+            self._scale, self._tracker = scale_after(self._scale, self._tracker, overflows, self._growth, self._backoff,
+                                                     self._interval)
         self._states.clear()
 
     def _stage(self, optimizer: Any) -> str:

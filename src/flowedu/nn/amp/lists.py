@@ -2,7 +2,8 @@
 
 NARROW: products, whose sums are float32 whatever their operands are: in autocast's 16-bit type. WIDE: what exceeds 16 bits
 easily, or loses what it sums: in float32. AS_FIRST: in the type of the first input. MIXED: they take 16-bit numbers beside
-float32 parameters as they come. All others: in the type of their inputs; of two, in the wider one.
+float32 parameters as they come, and what they write in place is itself written, no copy in another type. All others: in the
+type of their inputs; of two, in the wider one.
 (After PyTorch's lists for CUDA, as of 2.13. What passes make of these ops in a graph has its casts already.)
 """
 from flowedu.core.ops.define import REGISTRY, Op
@@ -21,4 +22,4 @@ exp2 xdivy lgamma""")
 
 AS_FIRST = _ops("bias_add")
 
-MIXED = _ops("batch_norm batch_norm_infer batch_norm_grad cast")
+MIXED = _ops("batch_norm batch_norm_infer batch_norm_grad cast") | {op for op in REGISTRY.values() if op.mutates}

@@ -36,7 +36,7 @@ def state_dict(graph, destination: dict | None = None) -> dict:
 
 def remembered(graph) -> dict[str, Tensor]:
     """What the optimizers and schedules remember, under the names it has in a graph."""
-    found = {name: o.state[p][key] for name, o, p, _, key in _places(graph) if key in o.state.get(p, ())}
+    found = {name: o.state[p][s.key] for name, o, p, _, s in _places(graph) if s.key in o.state.get(p, ())}
     for i, (optimizer, scheduler) in enumerate(graph._optimizers):
         n = optimizer.count_.item()
         if i == 0 and n:
@@ -49,12 +49,12 @@ def remembered(graph) -> dict[str, Tensor]:
 
 
 def _places(graph) -> Iterator[tuple]:
-    """(name, optimizer, parameter, its group, key) of all that the optimizers may remember."""
+    """(name, optimizer, parameter, its group, State) of all that the optimizers may remember."""
     paths = graph._paths()
     for optimizer, _ in graph._optimizers:
         for group in optimizer.param_groups:
             for s in optimizer.update_of(group).states:
-                yield from ((f"{paths[id(p)]}-{s.suffix}", optimizer, p, group, s.key) for p in group["params"]
+                yield from ((f"{paths[id(p)]}-{s.suffix}", optimizer, p, group, s) for p in group["params"]
                             if id(p) in paths)
 
 
@@ -82,10 +82,10 @@ def load_state_dict(graph, state: dict, strict: bool = True) -> None:
 def give_to_optimizers(graph) -> None:
     """Of what was loaded, the optimizers and schedules take what is theirs."""
     states = graph._states
-    for name, optimizer, p, group, key in _places(graph):
+    for name, optimizer, p, group, s in _places(graph):
         if name in states:
-            _check(name, states[name].spec, p.spec, "with the same model and optimizer")
-            optimizer.take_(p, group, key, states.pop(name))
+            _check(name, states[name].spec, s.spec(p.spec), "with the same model and optimizer")
+            optimizer.take_(p, group, s.key, states.pop(name))
     if STEP not in states:
         return
     count = states.pop(STEP)

@@ -6,6 +6,7 @@ shapes vary the body is done again on the sizes that came.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from flowedu.core.graph.ir import GraphValue
@@ -14,13 +15,16 @@ from flowedu.core.job.values import flat
 from flowedu.core.layers.context import blobs_in, pushed
 from flowedu.core.ops.host import HostOp
 from flowedu.core.values.blob import BlobDef
+from flowedu.core.values.dtype import float16
 from flowedu.core.values.place import Place
 from flowedu.core.values.spec import Spec
 from flowedu.errors import DTypeError, JobBuildAndInferError, UnsupportedError
 from flowedu.errors.once import say_once
+from flowedu.nn.amp.casts import autocast
 from flowedu.oneflow04.job.blob import ConsistentBlob
 from flowedu.oneflow04.job.placement import Placement
 from flowedu.oneflow04.job.recording import Call, replay
+from flowedu.oneflow04.job.values import has_numbers, shown
 from flowedu.oneflow04.job.views import Views
 from flowedu.tensor import device
 
@@ -50,6 +54,12 @@ class Context04(JobContext):
         self.views = Views(self)
         self.placements = [session.placement(config)]
         self.on_gpus: set[int] = set()             # devices of the placements "gpu" that calls were made in
+
+    def computing(self) -> AbstractContextManager:
+        """autocast, if the settings say so."""
+        settings = self.config.values if self.config else {}
+        return autocast("cpu", settings.get("auto_mixed_precision_data_type", float16),
+                        settings.get("enable_auto_mixed_precision", False))
 
     # ---- where things are
     @property
@@ -110,7 +120,7 @@ class Context04(JobContext):
                 if value in self.lists:
                     raise DTypeError(f"{label}: an input is a tensor list", expected="a blob of numbers", got=repr(value),
                                      fix="flow.tensor_list_to_tensor_buffer or flow.tensor_list_split takes it apart")
-                if value.dtype.numpy is None:
+                if not has_numbers(value.dtype):
                     raise DTypeError(f"{label}: an input is a {value.dtype.name}", expected="a blob of numbers",
                                      got=repr(value), fix="flow.tensor_buffer_to_tensor makes a tensor of buffers of one "
                                      "shape; records are read by flow.data.OFRecordRawDecoder and its family")
@@ -147,7 +157,7 @@ class Context04(JobContext):
             raise UnsupportedError("watch: not a blob", expected="a blob of this job", got=type(blob).__name__,
                                    fix="watch what an op or a layer returned")
         values = self.owned(blob).values
-        if values[0].dtype.numpy is None or not self.lists.isdisjoint(values):
+        if not has_numbers(values[0].dtype) or not self.lists.isdisjoint(values):
             raise UnsupportedError("watch: the blob holds no numbers", expected="a blob of numbers", got=repr(blob),
                                    fix="flow.tensor_buffer_to_tensor or flow.tensor_list_split first")
         self.watches.append((values, diff, handler))
@@ -172,7 +182,7 @@ class Context04(JobContext):
         for values, diff, handler in self.watches:
             sources = tuple(found.get(v) for v in values) if diff else values
             if all(s is not None for s in sources):
-                deliveries.append(Delivery(sources, handler))
+                deliveries.append(Delivery(tuple(map(shown, sources)), handler))
         return deliveries
 
     def _learned(self) -> set[GraphValue]:
@@ -199,7 +209,7 @@ class Context04(JobContext):
         new.on_gpus = self.on_gpus
         new.trainable = {n: (table(v), r) for n, (v, r) in self.trainable.items()}
         new.model_names = self.model_names
-        with pushed(new), new.graph.building():
+        with pushed(new), new.graph.building(), new.computing():
             for call in self.calls:
                 if call.is_host:                   # what it gives is an input by now
                     continue

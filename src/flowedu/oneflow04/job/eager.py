@@ -24,7 +24,7 @@ from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
 from flowedu.oneflow04.job.blob import EagerConsistentBlob, MirroredBlob
 from flowedu.oneflow04.job.context import Context04
-from flowedu.oneflow04.job.values import check_returned, fed, given_back, per_device
+from flowedu.oneflow04.job.values import check_returned, fed, given_back, per_device, shown
 from flowedu.tensor import Tensor, no_grad, tensor
 
 
@@ -125,7 +125,7 @@ class EagerContext(Context04):
     def _deliver(handler: Callable, tensors) -> None:
         """Handlers are no part of the body: they may do what is done outside of jobs, such as calling one."""
         with pushed(EAGER), no_grad():
-            handler([t.numpy().copy() for t in tensors])
+            handler([shown(t).numpy().copy() for t in tensors])
 
     def finish(self) -> None:
         """Gradients, watch_diff handlers, updates."""
@@ -170,12 +170,13 @@ def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
     old = set_grad_enabled(context.training)
     try:
         with pushed(context), _states(session, job.name):
-            result = job.fn(*arguments)
+            with context.computing():
+                result = job.fn(*arguments)
             job.signature.check_return(result, lambda x: isinstance(x, JobBlob))
             context.settle()
             returned = [context.owned(b) for b in leaves(result)]
             check_returned(job.name, [v for b in returned for v in b.values])
-            fetched = [[given_back(v) for v in b.values] for b in returned]
+            fetched = [[given_back(shown(v)) for v in b.values] for b in returned]
             context.finish()
     finally:
         set_grad_enabled(old)

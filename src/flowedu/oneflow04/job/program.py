@@ -14,6 +14,7 @@ from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.compiled import Compiled
 from flowedu.core.job.program import CompiledJob
 from flowedu.core.job.values import flat_array
+from flowedu.core.layers.context import pushed
 from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.dtype import as_dtype
@@ -23,7 +24,7 @@ from flowedu.oneflow04.job import debug
 from flowedu.oneflow04.job.blob import ConsistentBlob, MirroredBlob
 from flowedu.oneflow04.job.context import Context04
 from flowedu.oneflow04.job.host_part import HostPart
-from flowedu.oneflow04.job.values import check_returned, fed, given_back, per_device
+from flowedu.oneflow04.job.values import check_returned, fed, given_back, per_device, shown
 
 KEPT = 32                # plans of a job whose shapes vary
 
@@ -120,7 +121,8 @@ class Program04(CompiledJob):
 
     def _compile(self, specs: dict[GraphValue, Spec]) -> Told:
         context, table = self.context.resized(specs) if self.varying else (self.context, lambda v: v)
-        planned = [table(v) for values in self.fetched for v in values if v not in self.direct]
+        with pushed(context), context.graph.building():
+            planned = [shown(table(v)) for values in self.fetched for v in values if v not in self.direct]
         return Told(context, planned, self.off, self.session.device_count)
 
     def link(self) -> None:

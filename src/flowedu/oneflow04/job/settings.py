@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any, NamedTuple
 
-from flowedu.core.values.dtype import dtype, float32
+from flowedu.core.values.dtype import HALVES, dtype, float32
 from flowedu.errors import CheckError, UnsupportedError
 from flowedu.errors.nearest import nearest, similar
 from flowedu.errors.once import say_once
@@ -106,6 +106,10 @@ JOB = table(
     Setting("default_data_type", dtype, "Variables and ops take float32 unless told.", does=REFUSED, neutral=float32,
             fix='placeholders and flow.get_variable(..., dtype=flow.double) say it one by one'),
     Setting("prefetch", int, "flowedu's own: how many batches a job's data pipeline reads ahead (0: none).", least=0),
+    Setting("enable_auto_mixed_precision", bool, "Products compute in 16 bits, what needs range in float32; variables and "
+            "their gradients stay float32 (flow.amp).", True),
+    Setting("auto_mixed_precision_data_type", dtype, "flowedu's own: the 16 bits of enable_auto_mixed_precision, float16 "
+            "unless said.", choices=HALVES),
     Setting("enable_inplace", bool, "False: no op of the plan writes over its input.", True),
     Setting("enable_reused_mem", bool, "False: every value of the plan has memory of its own.", True),
     Setting("enable_fuse_add_to_output", bool, "False: additions stay ops of their own.", True),
@@ -122,7 +126,6 @@ JOB = table(
         ("model_update_conf", dict, 'That optimizer: {"naive_conf": {}}, {"momentum_conf": {"beta": 0.9}}, ...'),
         ("loss_scale_factor", float, "The loss is multiplied, and the gradients divided, by it, unless the optimizer "
          "has a loss scale of its own."))],
-    _refused("enable_auto_mixed_precision", "half precision has no layers here", "leave it out: float32 is computed in"),
     _refused("enable_quantization_aware_training", "there is no quantization", "leave it out"),
     _refused("cudnn_conv_enable_pseudo_half enable_true_half_config_when_conv", "convolutions compute in float32",
              "leave it out"),
@@ -143,7 +146,7 @@ JOB = table(
     _warns(bool, "prune_parallel_cast_ops prune_cast_to_static_shape_ops prune_amp_white_identity_ops",
            "ops that do nothing are always taken out"),
     _warns(bool, "enable_gradients_stats_aggregation", "batch norm has its statistics in one op"),
-    _warns(bool, "do_parallel_cast_before_widening_type_cast", "there are no half types to widen"),
+    _warns(bool, "do_parallel_cast_before_widening_type_cast", "a cast is where its value is made"),
     _warns(bool, "use_memory_allocation_algorithm_v2 enable_pseudo_chain_merge", "memory is planned in one way"),
     _warns(bool, "use_xla_jit use_tensorrt", "there is neither; flowedu's own passes run"),
     _warns(str, "ssp_partition_strategy", "enable_ssp is not there"),

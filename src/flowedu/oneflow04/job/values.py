@@ -4,7 +4,9 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.core.buffers.tensor_list import TensorList
+from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values import placeholder as ph
+from flowedu.core.values.dtype import bfloat16, float32
 from flowedu.errors import UnsupportedError
 
 
@@ -12,10 +14,20 @@ def is_list(value) -> bool:
     return isinstance(value, TensorList)
 
 
+def has_numbers(dtype) -> bool:
+    """Whether values of this type can be shown: what NumPy has, and bfloat16."""
+    return dtype.numpy is not None or dtype is bfloat16
+
+
+def shown(value):
+    """The value as NumPy can hold it: bfloat16 as float32."""
+    return REGISTRY["cast"](value, dtype=float32) if not is_list(value) and value.dtype is bfloat16 else value
+
+
 def check_returned(job: str, values) -> None:
     """NumPy can hold these returned values; UnsupportedError (NotImplementedError) otherwise."""
     for value in values:
-        if value.dtype.numpy is None:
+        if not has_numbers(value.dtype):
             raise UnsupportedError(f"{job}: a {value.dtype.name} is returned", expected="blobs of numbers", got=repr(value),
                                    fix="flow.tensor_buffer_to_tensor, or flow.tensor_buffer_to_list_of_tensors, makes "
                                    "something that can be returned")

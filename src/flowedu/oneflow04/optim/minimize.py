@@ -18,6 +18,7 @@ from flowedu.oneflow04.optim.loss_scale import LossScalePolicy, StaticLossScaleP
 from flowedu.oneflow04.optim.schedule import LrScheduler, as_scheduler
 from flowedu.ops import REGISTRY
 from flowedu.optim.checks import number
+from flowedu.optim.master import with_master
 
 _MOMENTS = State("m"), State("v")
 
@@ -75,6 +76,8 @@ class Optimizer(Minimizer):
         lr_scheduler: a scheduler, such as PiecewiseConstantScheduler([], [0.1]).
         variables: which variables to train: names, or a function that returns names. Default: all trainable ones that
             exist when `minimize` is called.
+        master_weights: keep the variable "<name>-master", a float32 copy of each 16-bit one, and update that; the variable
+            is the copy rounded (flowedu/optim/master.py). flowedu's own; all optimizers take it.
 
     Attributes: rule, the update, but for weight decay; decay, the weight decay of each name; secondary, the schedule of
     variables whose model_name is "bias" where that is another one (oneflow04/optim/legacy.py).
@@ -85,7 +88,7 @@ class Optimizer(Minimizer):
 
     def __init__(self, lr_scheduler, loss_scale_factor=None, grad_clipping=None, train_step_lbn=None,
                  loss_scale_policy=None, variables: Sequence[str] | Callable | None = None, *, weight_decay=None,
-                 weight_decay_includes=None, weight_decay_excludes=None):
+                 weight_decay_includes=None, weight_decay_excludes=None, master_weights: bool = False):
         super().__init__(loss_scale_factor, train_step_lbn, loss_scale_policy)
         self.lr_scheduler = as_scheduler(lr_scheduler, f"{self.what}: lr_scheduler")
         if grad_clipping is not None and not hasattr(grad_clipping, "clip_norm"):
@@ -97,6 +100,10 @@ class Optimizer(Minimizer):
                                 "returns one", got=repr(variables), fix=f"variables=[{variables!r}]")
         self.grad_clipping, self.variables = grad_clipping, variables
         self.decay = WeightDecay(self.what, weight_decay, weight_decay_includes, weight_decay_excludes)
+        if not isinstance(master_weights, bool):
+            raise ArgumentError(f"{self.what}: master_weights is not a yes or no", expected="True: a float32 copy of each "
+                                "16-bit variable is kept, and updated", got=repr(master_weights), fix="master_weights=True")
+        self.master_weights = master_weights
 
     @property
     def parts(self) -> tuple[Optimizer, ...]:
@@ -105,7 +112,8 @@ class Optimizer(Minimizer):
     def update_of(self, names: Sequence[str]) -> UpdateRule:
         """The update of these variables. A state of suffix "m" is the variable "<name>-m"."""
         decay = tuple(map(self.decay, names)) if self.decay.factor else ()
-        return self.rule._replace(attrs={**self.rule.attrs, "weight_decay": decay})
+        rule = self.rule._replace(attrs={**self.rule.attrs, "weight_decay": decay})
+        return with_master(rule) if self.master_weights else rule
 
     def number(self, name: str, value, **bounds) -> float:
         return number(self.what, name, value, **bounds)
@@ -120,10 +128,11 @@ class SGDW(Optimizer):
     def __init__(self, lr_scheduler, loss_scale_factor: float | None = None, momentum: float = 0.9,
                  weight_decay: float | None = None, weight_decay_includes: str | Sequence[str] | None = None,
                  weight_decay_excludes: str | Sequence[str] | None = None, grad_clipping=None,
-                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None):
+                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None, *,
+                 master_weights: bool = False):
         super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables,
                          weight_decay=weight_decay, weight_decay_includes=weight_decay_includes,
-                         weight_decay_excludes=weight_decay_excludes)
+                         weight_decay_excludes=weight_decay_excludes, master_weights=master_weights)
         self.momentum = self.number("momentum", momentum, least=0, below=1)
         self.rule = UpdateRule(REGISTRY["momentum_update"], {"beta": self.momentum}, (State("momentum"),)) \
             if self.momentum else UpdateRule(REGISTRY["sgd_update"], {})
@@ -136,9 +145,11 @@ class SGD(SGDW):
     """
 
     def __init__(self, lr_scheduler, loss_scale_factor: float | None = None, momentum: float = 0.9, grad_clipping=None,
-                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None):
+                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None, *,
+                 master_weights: bool = False):
         super().__init__(lr_scheduler, loss_scale_factor, momentum, grad_clipping=grad_clipping,
-                         train_step_lbn=train_step_lbn, loss_scale_policy=loss_scale_policy, variables=variables)
+                         train_step_lbn=train_step_lbn, loss_scale_policy=loss_scale_policy, variables=variables,
+                         master_weights=master_weights)
 
 
 class AdamW(Optimizer):
@@ -152,10 +163,11 @@ class AdamW(Optimizer):
                  do_bias_correction: bool = False, loss_scale_factor: float | None = None,
                  weight_decay: float | None = None, weight_decay_includes: str | Sequence[str] | None = None,
                  weight_decay_excludes: str | Sequence[str] | None = None, grad_clipping=None,
-                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None):
+                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None, *,
+                 master_weights: bool = False):
         super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables,
                          weight_decay=weight_decay, weight_decay_includes=weight_decay_includes,
-                         weight_decay_excludes=weight_decay_excludes)
+                         weight_decay_excludes=weight_decay_excludes, master_weights=master_weights)
         self.rule = UpdateRule(REGISTRY["adam_update"], {
             "beta1": self.number("beta1", beta1, least=0, below=1),
             "beta2": self.number("beta2", beta2, least=0, below=1),
@@ -171,10 +183,11 @@ class Adam(AdamW):
 
     def __init__(self, lr_scheduler, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
                  do_bias_correction: bool = False, loss_scale_factor: float | None = None, grad_clipping=None,
-                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None):
+                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None, *,
+                 master_weights: bool = False):
         super().__init__(lr_scheduler, beta1, beta2, epsilon, do_bias_correction, loss_scale_factor,
                          grad_clipping=grad_clipping, train_step_lbn=train_step_lbn, loss_scale_policy=loss_scale_policy,
-                         variables=variables)
+                         variables=variables, master_weights=master_weights)
 
 
 class LazyAdam(Adam):
@@ -182,10 +195,11 @@ class LazyAdam(Adam):
 
     def __init__(self, lr_scheduler, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
                  loss_scale_factor: float | None = None, grad_clipping=None, train_step_lbn: str | None = None,
-                 loss_scale_policy=None, variables=None):
+                 loss_scale_policy=None, variables=None, *,
+                 master_weights: bool = False):
         say_once("optimizer.LazyAdam", "gradients are dense, so every row is updated: it is Adam with bias correction")
         super().__init__(lr_scheduler, beta1, beta2, epsilon, True, loss_scale_factor, grad_clipping, train_step_lbn,
-                         loss_scale_policy, variables)
+                         loss_scale_policy, variables, master_weights=master_weights)
 
 
 class RMSProp(Optimizer):
@@ -197,8 +211,10 @@ class RMSProp(Optimizer):
 
     def __init__(self, lr_scheduler, decay_rate: float = 0.99, epsilon: float = 1e-8, centered: bool = False,
                  loss_scale_factor: float | None = None, grad_clipping=None, train_step_lbn: str | None = None,
-                 loss_scale_policy=None, variables=None):
-        super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables)
+                 loss_scale_policy=None, variables=None, *,
+                 master_weights: bool = False):
+        super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables,
+                         master_weights=master_weights)
         self.centered = bool(centered)
         self.rule = UpdateRule(REGISTRY["rmsprop_centered_update" if centered else "rmsprop_update"], {
             "decay_rate": self.number("decay_rate", decay_rate, least=0, below=1),
@@ -215,10 +231,11 @@ class LARS(Optimizer):
                  loss_scale_factor: float | None = None, weight_decay: float | None = None,
                  weight_decay_includes: str | Sequence[str] | None = None,
                  weight_decay_excludes: str | Sequence[str] | None = None, grad_clipping=None,
-                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None):
+                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None, *,
+                 master_weights: bool = False):
         super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables,
                          weight_decay=weight_decay, weight_decay_includes=weight_decay_includes,
-                         weight_decay_excludes=weight_decay_excludes)
+                         weight_decay_excludes=weight_decay_excludes, master_weights=master_weights)
         self.rule = UpdateRule(REGISTRY["lars_update"], {
             "momentum_beta": self.number("momentum_beta", momentum_beta, least=0, below=1),
             "epsilon": self.number("epsilon", epsilon, least=0),
@@ -237,10 +254,11 @@ class LAMB(Optimizer):
                  loss_scale_factor: float | None = None, weight_decay: float | None = None,
                  weight_decay_includes: str | Sequence[str] | None = None,
                  weight_decay_excludes: str | Sequence[str] | None = None, grad_clipping=None,
-                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None):
+                 train_step_lbn: str | None = None, loss_scale_policy=None, variables=None, *,
+                 master_weights: bool = False):
         super().__init__(lr_scheduler, loss_scale_factor, grad_clipping, train_step_lbn, loss_scale_policy, variables,
                          weight_decay=weight_decay, weight_decay_includes=weight_decay_includes,
-                         weight_decay_excludes=weight_decay_excludes)
+                         weight_decay_excludes=weight_decay_excludes, master_weights=master_weights)
         numbers = {"beta1": self.number("beta1", beta1, least=0, below=1),
                    "beta2": self.number("beta2", beta2, least=0, below=1)}
         powers = (State(f"{n}_t", initial=beta, single=True) for n, beta in numbers.items())

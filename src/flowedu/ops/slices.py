@@ -1,0 +1,131 @@
+"""How a call with 16-bit floats is cut into slices, each of which is widened, computed and rounded while it is in cache.
+
+What may be cut is what may lie on several devices: the lower-case letters of the op's axis equation. A slice is the call of
+one device among many, with the attributes that `localize` gives it; results that lack the letter are partial: summed up.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import ceil, prod
+from typing import NamedTuple
+
+from flowedu.core.ops import axes
+from flowedu.core.values.dtype import HALVES, float32
+from flowedu.core.values.spec import Spec
+from flowedu.errors import FlowError
+
+ROOM = 1 << 18            # bytes of float32 that a slice may take: it stays in a core's cache
+SLICES = 16               # at least as many, so that all threads have some
+RUN = 32                  # elements that lie side by side in a slice, at least: a line of the cache
+
+
+class Slices(NamedTuple):
+    """loops: (size, step) of the axes that are cut, outer ones first; only the last has a step above 1. where: of each
+    input and output, which loop cuts each of its axes, or -1. ints, last_ints: the attributes of a slice, as kernels read
+    them, and of one at the end of the last loop. fold: "sum", "max" or "min": how partial results are joined."""
+
+    loops: tuple[tuple[int, int], ...]
+    where: tuple[tuple[int, ...], ...]
+    ints: tuple[int, ...]
+    last_ints: tuple[int, ...]
+    fold: str
+
+
+def slices(op, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple, written: Iterable[int] = ()) -> Slices | None:
+    """None: the call is small, or nothing of it may be cut."""
+    values = (*specs, *outs)
+    if op.axes is None or op.random or op.group is not None or sum(map(_bytes, values)) <= ROOM:
+        return None
+    call = _Call(op, specs, outs, attrs)
+    loops = call.choose()
+    if not loops or any(not call.cuts(loops, i) for i in written):
+        return None
+    (last, step), order = list(loops.items())[-1], list(loops)
+    parts = [call.pack(steps) for steps in ({}, loops, {**loops, last: call.size[last] % step or step})]
+    if None in parts or len({reals for _, reals in parts}) > 1 or not call.dense(loops):
+        return None
+    where = tuple([tuple([order.index(c) if c in loops else -1 for c in term]) for term in call.terms])
+    return Slices(tuple([(call.size[c], n) for c, n in loops.items()]), where, parts[1][0], parts[2][0], op.fold or "sum")
+
+
+def _bytes(spec: Spec) -> int:
+    """What it takes in float32, if it lies in 16 bits."""
+    return 4 * spec.size if spec.dtype in HALVES else 0
+
+
+class _Call:
+    """A call, the letters of its values, and what cutting them gives."""
+
+    def __init__(self, op, specs, outs, attrs):
+        self.op, self.specs, self.outs, self.attrs, self.values = op, specs, outs, attrs, (*specs, *outs)
+        left, right = axes.parse(op.equation(specs, attrs), len(specs))
+        self.terms = [*left, *right]
+        self.size = {c: n for t, v in zip(self.terms, self.values) for c, n in zip(t, v.shape) if c != "1"}
+        self.large = max(range(len(self.values)), key=lambda i: _bytes(self.values[i]))
+
+    def cuts(self, loops, i: int) -> bool:
+        return all(c in self.terms[i] for c in loops)
+
+    def covered(self, letter: str) -> int:
+        return sum(_bytes(v) for t, v in zip(self.terms, self.values) if letter in t)
+
+    def fits(self, loops) -> bool:
+        """Each output is divided by all loops, or by none, and is then a partial result in float32."""
+        outs = list(zip(self.terms[len(self.specs):], self.outs))
+        return all(set(loops) <= set(t) or v.dtype in (*HALVES, float32) and set(loops).isdisjoint(t) for t, v in outs)
+
+    def least(self, letter: str) -> int:
+        """The shortest step that leaves runs of RUN elements."""
+        runs = [prod(v.shape[t.index(letter) + 1:]) for t, v in zip(self.terms, self.values) if letter in t and _bytes(v)]
+        return min(self.size[letter], ceil(RUN / max(1, min(runs))))
+
+    def choose(self) -> dict[str, int]:
+        """{letter: step}. The letter that most of the call has, outer ones first; more while a slice is too large."""
+        loops: dict[str, int] = {}
+        order = [c for c in self.terms[self.large] if c.islower() and self.size[c] > 1]
+        whole, room = sum(map(_bytes, self.values)), ROOM
+        while True:
+            left = [c for c in order if c not in loops and self.fits([*loops, c])]
+            most = max(map(self.covered, left), default=0)
+            if 2 * most < whole:
+                return loops
+            letter = next(c for c in left if self.covered(c) >= 0.9 * most)
+            if not loops:                         # what is done with inputs of all slices should not weigh much
+                room = max(ROOM, 4 * (whole - most))
+            loops[letter] = least = self.least(letter)
+            one = sum(_bytes(v) // prod([self.size[c] for c in t if c in loops])
+                      for t, v in zip(self.terms, self.values) if not loops.keys().isdisjoint(t))
+            if least > 1 or one * 2 <= room:
+                others = prod([self.size[c] for c in loops if c != letter])
+                loops[letter] = min(max(room // max(one, 1), least), max(least, self.size[letter] * others // SLICES))
+                return loops
+
+    def pack(self, steps: dict[str, int]) -> tuple[tuple[int, ...], tuple[float, ...]] | None:
+        """The attributes, as the kernel reads them, of the call with these sizes. None: it is no call."""
+        op, attrs = self.op, self.attrs
+        parts = [Spec(tuple([min(steps.get(c, n), n) for c, n in zip(t, v.shape)]), v.dtype)
+                 for t, v in zip(self.terms, self.values)]
+        ins, outs = parts[:len(self.specs)], tuple(parts[len(self.specs):])
+        try:
+            if op.localize is not None:
+                changed = op.ask(op.localize, op.bind(ins, attrs, out=outs[0], full=self.specs[0].shape,
+                                                      full_out=self.outs[0].shape))
+                attrs = tuple([changed.get(n, v) for n, v in zip(op.attrs, attrs)])
+            if op.infer(ins, attrs) != outs:
+                return None
+        except FlowError:
+            return None
+        ints, reals = op.ask(op.pack, op.bind(ins, attrs, outs=outs)) if op.pack is not None else ((), ())
+        return tuple(map(int, ints)), tuple(map(float, reals))
+
+    def dense(self, loops: dict[str, int]) -> bool:
+        """Of what is read or written where it lies (it is not widened), slices lie in one piece."""
+        for i, (t, v) in enumerate(zip(self.terms, self.values)):
+            strided = i < len(self.specs) and self.op.inputs[0 if self.op.variadic else i] not in self.op.contiguous
+            if v.dtype in HALVES or strided or i >= len(self.specs) and loops.keys().isdisjoint(t):
+                continue
+            sizes = [loops.get(c, n) for c, n in zip(t, v.shape)]
+            inner = max([d for d, n in enumerate(sizes) if n != v.shape[d]], default=0)
+            if any(n != 1 for n in sizes[:inner]):
+                return False
+        return True

@@ -1,0 +1,80 @@
+"""Every layer in 16 bits: inside autocast, with inputs of either type, and converted; forward, backward."""
+import warnings
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu import nn  # noqa: F401  (the cases name it)
+from flowedu.core.values.dtype import HALVES
+from nn.cases import LAYERS, RECURRENT, array
+
+EPSILON = {flow.float16: 2.0 ** -10, flow.bfloat16: 2.0 ** -7}
+
+
+def flat(y) -> list:
+    return [t for part in y for t in flat(part)] if isinstance(y, (tuple, list)) else [y]
+
+
+def layer(text: str, specs):
+    flow.manual_seed(0)
+    module = eval(text)
+    with flow.no_grad():
+        for p in module.parameters():
+            p.copy_(flow.tensor(np.random.default_rng(p.numel()).normal(0, 0.4, tuple(p.shape)).astype("f4")))
+    arrays = [array(s, i) for i, s in enumerate(specs)]
+    return module, [flow.tensor(a.astype("f4") if a.dtype.kind == "f" else a) for a in arrays]
+
+
+def narrow(x, half):
+    return x.to(half) if x.dtype is flow.float32 else x
+
+
+def answers(module, xs) -> tuple[list, list]:
+    """(what it gives, gradients of a sum of it by all floating inputs and parameters)"""
+    leaves = [x.clone().requires_grad_() if x.dtype.is_floating_point else x for x in xs]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ys = flat(module(*leaves))
+    total = [y.float().sum() for y in ys if y.requires_grad]
+    if total:
+        sum(total[1:], total[0]).backward()
+    return ys, [x.grad for x in [*leaves, *module.parameters()] if x.dtype.is_floating_point]
+
+
+def near(got, want, half, roundings=64) -> None:
+    for g, w in zip(got, want, strict=True):
+        assert (g is None) == (w is None)
+        if w is None or not w.dtype.is_floating_point:                      # places of maxima may be others
+            continue
+        a, b = (t.detach().float().numpy() for t in (g, w))
+        assert a.shape == b.shape
+        finite = np.isfinite(b)
+        np.testing.assert_array_equal(np.isfinite(a), finite)
+        room = roundings * EPSILON[half] * max(1.0, float(np.abs(b[finite]).max(initial=0)))
+        np.testing.assert_allclose(a[finite], b[finite], rtol=0, atol=room)
+
+
+@pytest.mark.parametrize("half", HALVES, ids=repr)
+@pytest.mark.parametrize("case", LAYERS + RECURRENT, ids=lambda c: f"{c[0]} {c[1]}")
+def test_every_layer(case, half):
+    text, *specs = case
+    module, xs = layer(text, specs)
+    rounded = [narrow(x, half) for x in xs]
+    want, gradients = answers(module, [x.float() if x.dtype is half else x for x in rounded])
+
+    for inputs in (xs, rounded):                                            # whatever came out of the layer before
+        module, _ = layer(text, specs)
+        with flow.amp.autocast("cpu", dtype=half):
+            got, found = answers(module, inputs)
+        assert all(y.dtype in (half, flow.float32) for y in got if y.dtype.is_floating_point)
+        assert all(p.grad is None or p.grad.dtype is flow.float32 for p in module.parameters())
+        near(got, want, half)
+        near(found, gradients, half, 256)
+
+    module, _ = layer(text, specs)
+    got, found = answers(module.to(half), rounded)
+    assert all(y.dtype is half for y in got if y.dtype.is_floating_point)
+    assert all(p.grad is None or p.grad.dtype is half for p in module.parameters())
+    near(got, want, half)
+    near(found, gradients, half, 256)

@@ -1,0 +1,273 @@
+"""Master weights: a training of 16-bit parameters is one of float32 weights that are rounded for the forward pass, bit for
+bit, by every rule of both generations, eagerly, in a graph and in a job; small steps add up; states come back."""
+import numpy as np
+import pytest
+
+import flowedu as flow
+import flowedu.typing as tp
+from common import constant, constant_rate, fresh_session  # noqa: F401
+from flowedu import amp, nn
+from flowedu.errors import FlowError
+
+HALVES = (flow.float16, flow.bfloat16)
+OPTIMIZERS = {
+    "SGD": lambda p, **o: flow.optim.SGD(p, lr=0.05, **o),
+    "decay": lambda p, **o: flow.optim.SGD(p, lr=0.05, weight_decay=0.1, maximize=True, **o),
+    "momentum": lambda p, **o: flow.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True, **o),
+    "Adam": lambda p, **o: flow.optim.Adam(p, lr=0.01, **o),
+    "amsgrad": lambda p, **o: flow.optim.Adam(p, lr=0.01, amsgrad=True, **o),
+    "AdamW": lambda p, **o: flow.optim.AdamW(p, lr=0.01, weight_decay=0.1, **o),
+    "LAMB": lambda p, **o: flow.optim.LAMB(p, lr=0.01, **o),
+    "RMSprop": lambda p, **o: flow.optim.RMSprop(p, lr=0.01, **o),
+    "centered": lambda p, **o: flow.optim.RMSprop(p, lr=0.01, centered=True, **o),
+    "Adagrad": lambda p, **o: flow.optim.Adagrad(p, lr=0.05, initial_accumulator_value=0.1, **o),
+    "Adadelta": lambda p, **o: flow.optim.Adadelta(p, lr=1.0, **o),
+}
+INPUTS = np.random.default_rng(0).normal(size=(8, 4, 3)).astype("f4")
+
+
+def start(half, seed=1):
+    """Numbers that 16 bits hold."""
+    rng = np.random.default_rng(seed)
+    return [flow.tensor(rng.normal(size=s).astype("f4")).to(half).float() for s in ((3, 3), (3,))]
+
+
+class Affine(nn.Module):
+    """Parameters of `dtype`, that compute in `half`."""
+
+    def __init__(self, half, dtype):
+        super().__init__()
+        w, b = start(half)
+        self.w, self.b, self.half = nn.Parameter(w.to(dtype)), nn.Parameter(b.to(dtype)), half
+
+    def forward(self, x):
+        return ((x.to(self.half) @ self.w.to(self.half) + self.b.to(self.half)).float() ** 2).mean()
+
+
+def eagerly(model, optimizer, inputs):
+    for x in inputs:
+        model(flow.tensor(x)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def in_a_graph(model, optimizer, inputs):
+    class Step(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(optimizer)
+
+        def build(self, x):
+            loss = self.model(x)
+            loss.backward()
+            return loss
+
+    step = Step()
+    for x in inputs:
+        step(flow.tensor(x))
+
+
+def numbers(tensors) -> list[np.ndarray]:
+    return [t.detach().float().numpy().copy() for t in tensors]
+
+
+def equal(a, b):
+    for x, y in zip(a, b, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("half", HALVES, ids=repr)
+@pytest.mark.parametrize("how", [eagerly, in_a_graph])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_training_is_that_of_float32_weights_rounded_for_the_forward_pass(name, how, half):
+    narrow, wide = Affine(half, half), Affine(half, flow.float32)
+    mine = OPTIMIZERS[name](narrow.parameters(), master_weights=True)
+    how(narrow, mine, INPUTS)
+    how(wide, OPTIMIZERS[name](wide.parameters()), INPUTS)
+    equal(numbers(mine.state[p]["master_weight"] for p in narrow.parameters()), numbers(wide.parameters()))
+    equal(numbers(narrow.parameters()), numbers(p.to(half) for p in wide.parameters()))
+    for p in narrow.parameters():
+        assert p.dtype is half and {t.dtype for t in mine.state[p].values()} == {flow.float32}
+
+
+@pytest.mark.parametrize("how", [eagerly, in_a_graph])
+def test_small_steps_add_up_and_stand_still_without(how):
+    """1e-4 is less than half the distance from 1.0 to its neighbours in bfloat16: 2^-8 below it."""
+    class Sum(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(flow.ones(4).bfloat16())
+
+        def forward(self, x):
+            return (self.w.float() + x).sum()
+
+    for wants in (True, False):
+        model = Sum()
+        how(model, flow.optim.SGD(model.parameters(), lr=1e-4, master_weights=wants), np.zeros((100, 4), "f4"))
+        assert model.w.float().tolist() == [flow.tensor(1 - 100 * 1e-4).bfloat16().float().item() if wants else 1.0] * 4
+
+
+@pytest.mark.parametrize("half", HALVES, ids=repr)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("how", [eagerly, in_a_graph])
+def test_saved_and_loaded_a_training_goes_on(name, how, half, tmp_path):
+    one, other = Affine(half, half), Affine(half, half)
+    first, second = (OPTIMIZERS[name](m.parameters(), master_weights=True) for m in (one, other))
+    eagerly(one, first, INPUTS[:4])
+    flow.save({"model": one.state_dict(), "optimizer": first.state_dict()}, tmp_path / "half")
+    found = flow.load(tmp_path / "half")
+    other.load_state_dict(found["model"])
+    second.load_state_dict(found["optimizer"])
+    for model, optimizer in ((one, first), (other, second)):
+        how(model, optimizer, INPUTS[4:])
+    equal(numbers(first.state[p]["master_weight"] for p in one.parameters()),
+          numbers(second.state[p]["master_weight"] for p in other.parameters()))
+
+
+def test_a_graphs_state_has_the_copies_and_takes_them():
+    def trained(inputs, state=None):
+        model = Affine(flow.bfloat16, flow.bfloat16)
+        optimizer = flow.optim.Adam(model.parameters(), lr=0.01, master_weights=True)
+
+        class Step(nn.Graph):
+            def __init__(self):
+                super().__init__()
+                self.model = model
+                self.add_optimizer(optimizer)
+
+            def build(self, x):
+                loss = self.model(x)
+                loss.backward()
+                return loss
+
+        step = Step()
+        if state is not None:
+            step.load_state_dict(state)
+        for x in inputs:
+            step(flow.tensor(x))
+        return step.state_dict()
+
+    half, whole = trained(INPUTS[:4]), trained(INPUTS)
+    assert half["model.w-master"].dtype is half["model.w-m"].dtype is flow.float32
+    again = trained(INPUTS[4:], half)
+    assert {*again} == {*whole}
+    equal(*(numbers([s[n] for n in s if n.startswith("model.")] + [*s["model"].values()]) for s in (again, whole)))
+
+
+def test_what_is_written_into_a_parameter_is_trained_on_from():
+    """The parameter is the copy rounded; where it is not, it was written, and counts."""
+    a, b = Affine(flow.bfloat16, flow.bfloat16), Affine(flow.bfloat16, flow.bfloat16)
+    one, other = (flow.optim.SGD(m.parameters(), lr=0.05, master_weights=True) for m in (a, b))
+    eagerly(a, one, INPUTS[:3])
+    for m in (a, b):
+        m.load_state_dict({"w": flow.full((3, 3), 0.3).bfloat16(), "b": flow.zeros(3).bfloat16()})
+    for m, o in ((a, one), (b, other)):
+        eagerly(m, o, INPUTS[3:])
+    equal(numbers(a.parameters()), numbers(b.parameters()))
+
+
+def test_parameters_of_more_bits_have_no_copy_and_an_option_may_come_later():
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = (nn.Parameter(flow.ones(3).to(t)) for t in (flow.bfloat16, flow.float32, flow.float64))
+
+        def forward(self, x):
+            return ((self.a.double() * self.b.double() * self.c + x.double()) ** 2).sum()
+
+    xs = np.linspace(-1, 1, 18).reshape(6, 3).astype("f4")
+    for make in (lambda p, **o: flow.optim.Adam(p, lr=0.1, **o), lambda p, **o: flow.optim.SGD(p, lr=0.1, **o)):
+        found = []
+        for how in (eagerly, in_a_graph):
+            m = Mixed()
+            o = make(m.parameters(), master_weights=True)
+            how(m, o, xs)
+            assert "master_weight" in o.state[m.a] and all("master_weight" not in o.state.get(p, {}) for p in (m.b, m.c))
+            found.append(numbers(m.parameters()))
+        equal(*found)
+        late = Mixed()
+        o = make(late.parameters())
+        eagerly(late, o, xs[:3])
+        o.param_groups[0]["master_weights"] = True
+        eagerly(late, o, xs[3:])
+        assert {t.dtype for t in o.state[late.a].values()} == {flow.float32}
+
+
+def test_a_step_inside_autocast_writes_the_parameters_themselves():
+    for wants in (True, False):
+        m = Affine(flow.bfloat16, flow.bfloat16)
+        o = flow.optim.SGD([{"params": [m.w]}, {"params": [m.b]}], lr=0.5, momentum=0.9, master_weights=wants)
+        before = numbers(m.parameters())
+        with amp.autocast("cpu", dtype=flow.bfloat16):
+            eagerly(m, o, INPUTS[:2])
+        assert all((a != b).any() for a, b in zip(before, numbers(m.parameters())))
+
+
+JOBS = {
+    "SGD": lambda **o: flow.optimizer.SGD(constant_rate(0.05), momentum=0, **o),
+    "momentum": lambda **o: flow.optimizer.SGD(constant_rate(0.05), **o),
+    "SGDW": lambda **o: flow.optimizer.SGDW(constant_rate(0.05), weight_decay=0.1, **o),
+    "Adam": lambda **o: flow.optimizer.Adam(constant_rate(0.01), do_bias_correction=True, **o),
+    "AdamW": lambda **o: flow.optimizer.AdamW(constant_rate(0.01), weight_decay=0.1, **o),
+    "LazyAdam": lambda **o: flow.optimizer.LazyAdam(constant_rate(0.01), **o),
+    "RMSProp": lambda **o: flow.optimizer.RMSProp(constant_rate(0.01), centered=True, **o),
+    "LARS": lambda **o: flow.optimizer.LARS(constant_rate(0.1), **o),
+    "LAMB": lambda **o: flow.optimizer.LAMB(constant_rate(0.01), **o),
+}
+
+
+def in_a_job(name, half, kind, eager, **options):
+    """The variables, after a training in `half` of variables of type `kind`."""
+    flow.clear_default_session()
+    flow.enable_eager_execution(eager)
+    first = [t.numpy() for t in start(half)]
+
+    @flow.global_function("train")
+    def train(x: tp.Numpy.Placeholder((4, 3))) -> tp.Numpy:
+        penalty = flow.regularizers.l1_l2(0.01, 0.1)
+        w = flow.get_variable("w", (3, 3), kind, constant(first[0]), penalty)
+        b = flow.get_variable("b", (3,), kind, constant(first[1]))
+        y = flow.cast(flow.matmul(flow.cast(x, half), flow.cast(w, half)) + flow.cast(b, half), flow.float32)
+        loss = y * y
+        JOBS[name](**options).minimize(loss)
+        return loss
+
+    for x in INPUTS[:5]:
+        train(x)
+    return {n: flow.tensor(v.numpy()) if v.dtype is not flow.bfloat16 else None
+            for n, v in flow.get_all_variables().items()}
+
+
+@pytest.mark.parametrize("half", HALVES, ids=repr)
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("eager", [False, True], ids=["compiled", "eager"])
+def test_of_a_jobs_variables_likewise(name, eager, half):
+    narrow = in_a_job(name, half, half, eager, master_weights=True)
+    wide = in_a_job(name, half, flow.float32, eager)
+    for n in ("w", "b"):
+        np.testing.assert_array_equal(narrow[f"{n}-master"].numpy(), wide[n].numpy())
+        if half is flow.float16:
+            np.testing.assert_array_equal(narrow[n].numpy(), wide[n].half().numpy())
+
+
+@pytest.mark.parametrize("call", [
+    lambda p: flow.optim.SGD(p, lr=0.1, master_weights="bfloat16"),
+    lambda p: flow.optim.Adam([{"params": p, "master_weights": flow.float32}]),
+    lambda p: flow.optimizer.SGD(constant_rate(0.1), master_weights=1)])
+def test_misuse(call):
+    with pytest.raises(FlowError, match="master_weights") as e:
+        call([nn.Parameter(flow.ones(3).bfloat16())])
+    assert "float32 cop" in e.value.expected
+
+
+def test_a_state_that_does_not_fit_says_what_it_lacks():
+    p = nn.Parameter(flow.ones(3).bfloat16())
+    o = flow.optim.SGD([p], lr=0.1, momentum=0.9, master_weights=True)
+    p.grad = flow.ones(3).bfloat16()
+    o.step()
+    state = o.state_dict()
+    del state["state"][0]["master_weight"]
+    with pytest.raises(FlowError, match="another optimizer") as e:
+        o.load_state_dict({**state, "state": {"step": 1, 0: state["state"][0]}})
+    assert "master_weight" in e.value.expected
