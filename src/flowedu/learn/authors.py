@@ -76,7 +76,9 @@ def library(hole) -> str:
             continue
         f, own = (record.rules[key][0], f".rules[{key!r}][0]") if key else (getattr(record, field), f".{field}")
         given = ", ".join(parameters(f))
-        out.append(f"_{name} = {path.split('.')[0]}{own}\n\n\ndef {name}({given}):\n    return _{name}({given})")
+        one = path.split(".")[0]
+        out += [f"from {hole.module} import {one}\n\n_{name} = {one}{own}",
+                f"def {name}({given}):\n    return _{name}({given})"]
     return "\n\n\n".join(out)
 
 
