@@ -274,4 +274,5 @@ def _home_judged(case, yours):
             "  its gradient stays there: on(part, self.place) brings it to where x is"]
 
 
-dual_home = Law("the gradient is where x is", _borders, _home_judged, _smaller_borders, cases=20, told=case_of(_border_said))
+dual_home = Law("the gradient is where x is", _borders, _home_judged, _smaller_borders, cases=20,
+                told=case_of(_border_said))
