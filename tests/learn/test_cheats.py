@@ -336,6 +336,12 @@ def test_what_is_no_cuda_c_is_told(name):
         kernels.alone(GUARD, ADD + beside)
 
 
+def test_the_line_is_told_of_what_is_no_cuda_c():
+    with pytest.raises(KernelError) as e:
+        kernels.alone(GUARD, "/* one\n   two */\n#define THREE \\\n    4\nint five;\nvoid six() { asm(\"nop\"); }\n")
+    assert e.value.at == 'kernel.cu:6: void six() { asm("nop"); }'
+
+
 def test_cuda_c_is_taken():
     """What the library's own kernels are written with; a comment may say what it likes."""
     own = sorted((source.file_of("flowedu").parent / "_kernels" / "cuda" / "lessons").glob("*.cu"))

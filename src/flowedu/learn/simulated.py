@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import os
 import re
 import struct
@@ -78,15 +79,16 @@ def _known() -> frozenset[str]:
 
 def refuse_words(text: str) -> None:
     """Raises KernelError: some of it is not CUDA C, but speaks to the compiler, the assembler or the simulator."""
-    spliced = re.sub(r"\\\r?\n", "", text)
-    code = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), spliced)
+    pieces = re.split(r"\\\r?\n", text)            # a word may go on in the next line
+    ends = list(itertools.accumulate(map(len, pieces)))
+    code = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), "".join(pieces))
     for m in UNKNOWN.finditer(code):
         word = m["word"]
         if word and word in _known() and not re.match("cudasim|__attribute|__builtin|__asm|_Z", word):
             continue
-        number = code.count("\n", 0, m.start()) + 1
+        number = 1 + code.count("\n", 0, m.start()) + sum(end <= m.start() for end in ends)
         raise KernelError(f"{m[0]} has no place in an answer: CUDA C is enough",
-                          at=f"kernel.cu:{number}: {spliced.splitlines()[number - 1].strip()}", got="")
+                          at=f"kernel.cu:{number}: {text.splitlines()[number - 1].strip()}", got="")
 
 
 def refuse_symbols(code: bytes) -> None:
