@@ -43,12 +43,14 @@ class GradScaler:
                                     fix="leave it out: the defaults are PyTorch's")
         self._enabled, self._rule = bool(enabled), (growth_factor, backoff_factor, growth_interval)
         self._factor, self._good = tensor([float(init_scale)], dtype=float32), tensor([0], dtype=int64)
+        self._scaled = False                              # whether scale() was called yet
         self._states: dict[int, tuple[Any, str, bool]] = {}       # {id of an optimizer: (it, its stage, overflow found)}
 
     def scale(self, outputs: Tensor | Iterable) -> Any:
         """outputs, times the scale: a tensor, or a list or tuple of them."""
         if not self._enabled:
             return outputs
+        self._scaled = True
         if isinstance(outputs, Tensor):
             return outputs.float() * self._scale if outputs.dtype in HALVES else outputs * self._scale
         if isinstance(outputs, (list, tuple)):
@@ -64,6 +66,9 @@ class GradScaler:
         if stage is not READY:
             raise CallError("GradScaler.unscale_: called twice, or after step", expected="once for an optimizer and update",
                             got=f"its gradients are {stage}", fix="call update() after the step")
+        if not self._scaled:
+            raise CallError("GradScaler: a step without a scale", expected="gradients of a scaled loss",
+                            got="no call of scale()", fix="scaler.scale(loss).backward(), then scaler.step(optimizer)")
         found, inverse = False, 1.0 / self._scale
         with no_grad():
             for group in optimizer.param_groups:
