@@ -1,10 +1,13 @@
 """16-bit floats on a device: elementwise programs read and write them, other ops go by way of float32; as on the CPU."""
 import numpy as np
 import pytest
+from no_kernel import NO_KERNEL
 
 import flowedu as flow
 import flowedu.nn.functional as F
+from amp.test_every_op import EPSILON, bits, drawn, flat, pairs, rounded
 from flowedu.errors import UnsupportedError
+from laws.calls import attributes
 
 HALVES = (flow.float16, flow.bfloat16)
 X = np.random.default_rng(0).normal(size=(6, 8)).astype("f4")
@@ -38,6 +41,21 @@ def test_values_and_gradients_are_the_cpus(name, half):
     np.testing.assert_allclose(b, a, rtol=room, atol=room)
     if da is not None:
         np.testing.assert_allclose(db, da, rtol=room, atol=4 * room)
+
+
+@pytest.mark.parametrize(("case", "half"), pairs(lambda op: op.name not in NO_KERNEL and op.name != "cast"))
+def test_every_op(case, half):
+    """A few roundings from the CPU's, as float32's kernels are."""
+    op, example = case
+    attrs = attributes(op, example)
+    narrow, _ = rounded(drawn(op, example), half)
+    want = flat(op.call(tuple(narrow), attrs))
+    for got, y in zip(flat(op.call(tuple([x.cuda() for x in narrow]), attrs)), want, strict=True):
+        assert got.is_cuda and got.dtype is y.dtype and got.shape == y.shape
+        a, b = bits(got.cpu()), bits(y)
+        largest = np.abs(b).max(initial=1, where=np.isfinite(b)) if b.dtype.kind == "f" else 0
+        room = 4 * EPSILON[half] * float(largest)
+        np.testing.assert_allclose(a, b, rtol=4 * EPSILON[half], atol=room)
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)

@@ -67,10 +67,11 @@ class Ready:
         specs = [Spec(shape, dtype) for shape, dtype in zip(entry.in_shapes, entry.in_dtypes)]
         names = op.bind(specs, entry.attrs, outs=entry.specs)
         key = op.leading(specs, entry.specs, names)
-        row = TABLE.get((op.name if entry.python else op.cpu, key.code))
+        kernel = op.name if entry.python else op.cpu
+        row = TABLE.get((kernel, key.code))
         if entry.python and row is not None and row.pack is None:
             row = None                                       # a user's op that is called as one of our kernels
-        if row is None and key in HALVES and (op.cpu, 0) in TABLE and not op.mutates:
+        if row is None and key in HALVES and (kernel, 0) in TABLE and not op.mutates:
             self.row = None                                  # by way of float32
             return
         if row is None and not entry.python and (op.cpu, key.code) not in CPU:

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from flowedu._kernels import TILES
 from flowedu.core.ops.program import Formula, raw_number
-from flowedu.core.values.dtype import BY_CODE
+from flowedu.core.values.dtype import BY_CODE, HALVES
 from flowedu.core.values.dtype import dtype as Dtype
 from flowedu.cuda.modules import HEAD, TYPES, Module, once, text
 
@@ -150,6 +150,8 @@ extern "C" __global__ void {name}_strided(index_t n, Walk<{formula.nin + 1}> w{p
 def literal(value: float, d: Dtype) -> str:
     """A number in C, to the last bit."""
     raw = int.from_bytes(raw_number(value, d), "little")
+    if d in HALVES:
+        return f"(({TYPES[d.code]}){raw})"                           # bits, as in memory
     if d.is_floating_point:
         number = float(value)
         if number != number:
