@@ -296,12 +296,15 @@ def test_safetensors(tmp_path, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", none)
     with pytest.raises(AssertionError, match=install("safetensors")):
         flow.load(tmp_path / "w.safetensors")
-    package = type(sys)("safetensors.numpy")
-    package.load_file = lambda path: {"w": np.ones(2, np.float32)}
+    package = type(sys)("safetensors")
+    found = {"w": {"dtype": "F32", "shape": [2], "data": np.ones(2, "<f4").tobytes()}}
+    package.deserialize = lambda raw: [*found.items()]
     monkeypatch.setattr(builtins, "__import__", real)
-    monkeypatch.setitem(sys.modules, "safetensors", type(sys)("safetensors"))
-    monkeypatch.setitem(sys.modules, "safetensors.numpy", package)
+    monkeypatch.setitem(sys.modules, "safetensors", package)
     same({"w": flow.ones(2)}, flow.load(tmp_path / "w.safetensors"))
+    found["w"]["dtype"] = "F8_E4M3"
+    with pytest.raises(CheckpointFileError, match="F8_E4M3"):
+        flow.load(tmp_path / "w.safetensors")
 
 
 def test_map_location(tmp_path):

@@ -196,7 +196,7 @@ _register_shelf({
     "inputs that are not read": "flowedu.distributed.rank_graphs:unread",
     "shards of other ranks": "flowedu.distributed.shards", "GPUs of ranks": "flowedu.cuda.ranks",
     "why a call does not fit": "flowedu.calls.explain:misfit",
-    "tensors from sizes": "flowedu.tensor.creation:construct",
+    "tensors from sizes": "flowedu.tensor.creation:construct", "bfloat16 for NumPy": "flowedu.tensor.bfloat16:shown",
     "signature of a job": "flowedu.oneflow04.job.signature:job_signature"})
 
 __version__ = "0.1.0"

@@ -235,8 +235,7 @@ def in_a_job(name, half, kind, eager, **options):
 
     for x in INPUTS[:5]:
         train(x)
-    return {n: flow.tensor(v.numpy()) if v.dtype is not flow.bfloat16 else None
-            for n, v in flow.get_all_variables().items()}
+    return {n: v.numpy() for n, v in flow.get_all_variables().items()}
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
@@ -246,9 +245,8 @@ def test_of_a_jobs_variables_likewise(name, eager, half):
     narrow = in_a_job(name, half, half, eager, master_weights=True)
     wide = in_a_job(name, half, flow.float32, eager)
     for n in ("w", "b"):
-        np.testing.assert_array_equal(narrow[f"{n}-master"].numpy(), wide[n].numpy())
-        if half is flow.float16:
-            np.testing.assert_array_equal(narrow[n].numpy(), wide[n].half().numpy())
+        np.testing.assert_array_equal(narrow[f"{n}-master"], wide[n])
+        np.testing.assert_array_equal(narrow[n].astype("f4"), flow.tensor(wide[n]).to(half).float().numpy())
 
 
 @pytest.mark.parametrize("call", [
@@ -271,3 +269,47 @@ def test_a_state_that_does_not_fit_says_what_it_lacks():
     with pytest.raises(FlowError, match="another optimizer") as e:
         o.load_state_dict({**state, "state": {"step": 1, 0: state["state"][0]}})
     assert "master_weight" in e.value.expected
+
+
+@pytest.mark.parametrize("how", ["eager", "graph"])
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_global_parameters_likewise(name, how, world):
+    """Copies lie as their parameters do."""
+    world(2)
+    place, everywhere = flow.placement("cpu", ranks=[0, 1]), flow.sbp.broadcast
+    plain = Affine(flow.bfloat16, flow.bfloat16)
+    own = OPTIMIZERS[name](plain.parameters(), master_weights=True)
+    eagerly(plain, own, INPUTS[:4])
+    for layout in (flow.sbp.broadcast, flow.sbp.split(0)):
+        model = Affine(flow.bfloat16, flow.bfloat16)
+        for key in ("w", "b"):
+            whole = getattr(model, key).detach().to_global(place, everywhere)
+            setattr(model, key, nn.Parameter(whole.to_global(place, layout)))
+        optimizer = OPTIMIZERS[name](model.parameters(), master_weights=True)
+
+        class Step(nn.Graph):
+            def __init__(self, model=model, optimizer=optimizer):
+                super().__init__()
+                self.model = model
+                self.add_optimizer(optimizer)
+
+            def build(self, x):
+                loss = self.model(x)
+                loss.backward()
+                return loss
+
+        step = Step()
+        for x in INPUTS[:4]:
+            x = flow.tensor(x).to_global(place, everywhere)
+            if how == "graph":
+                step(x)
+                continue
+            model(x).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        for p, q in zip(model.parameters(), plain.parameters()):
+            copy = optimizer.state[p]["master_weight"]
+            assert copy.sbp == p.sbp and copy.dtype is flow.float32
+            np.testing.assert_allclose(copy.numpy(), own.state[q]["master_weight"].numpy(),
+                                       rtol=2e-2, atol=5e-3)                  # parts are rounded before they are summed
+            assert flow.equal(flow.tensor(copy.numpy()).bfloat16().float(), flow.tensor(p.detach().float().numpy()))

@@ -194,3 +194,41 @@ def test_a_scale_that_is_a_power_of_two_changes_no_bit(half, scale):
     policy = getattr(flow.optimizer.loss_scale, f"{scale}_loss_scale")(2.0 ** 4)
     for a, b in zip(with_a_job(half, loss_scale_policy=policy)[1], with_a_job(half)[1]):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("half", HALVES, ids=repr)
+def test_a_checkpoint_holds_variables_of_16_bits(half, tmp_path):
+    """With their copies in float32: what goes on from it is what went on."""
+    def job(path=None):
+        flow.clear_default_session()
+        config = flow.function_config()
+        if path is not None:
+            config.default_initialize_with_snapshot_path(path)
+
+        @flow.global_function("train", config)
+        def train(x: tp.Numpy.Placeholder((4, 3))) -> tp.Numpy:
+            w = flow.get_variable("w", (3, 3), half, constant(0.3))
+            loss = flow.cast(flow.matmul(flow.cast(x, half), w), flow.float32)
+            flow.optimizer.Adam(constant_rate(0.01), master_weights=True).minimize(loss * loss)
+            return loss
+        return train
+
+    def variables():
+        return {n: v.numpy() for n, v in flow.get_all_variables().items()}
+
+    x, path = X[0, :4, 0, 0, :3], str(tmp_path / "half")
+    train = job()
+    train(x), train(x)
+    flow.checkpoint.save(path)
+    kept = variables()
+    train(x)
+    whole = variables()
+    job(path)(x)
+    again = variables()
+    job()(x)
+    flow.load_variables(flow.checkpoint.get(path))
+    loaded = variables()
+    assert {*kept} >= {"w", "w-master", "w-m", "w-v"} and kept["w"].dtype == (np.float16 if half is flow.float16 else "f4")
+    for name in kept:
+        np.testing.assert_array_equal(again[name], whole[name])
+        np.testing.assert_array_equal(loaded[name], kept[name])

@@ -290,9 +290,6 @@ def test_bfloat16_tensors():
     assert t[1].tolist() == [3, -1] and t[0, 0].item() == 1.5 and flow.cat([t, t]).shape == (4, 2)
     t[0] = 7
     assert t.tolist() == [[7, 7], [3, -1]] and flow.full((2,), 0.1, dtype=flow.bfloat16).tolist() == [0.10009765625] * 2
-    with pytest.raises(TypeError, match="NumPy has no bfloat16") as e:
-        t.numpy()
-    assert "float()" in str(e.value)
     w = flow.tensor([1.0, 2.0], requires_grad=True)
     w.bfloat16().float().sum().backward()
     assert w.grad.tolist() == [1, 1]

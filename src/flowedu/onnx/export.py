@@ -19,10 +19,15 @@ from flowedu.errors import ArgumentError, CallError, GraphError, UnsupportedErro
 from flowedu.errors.extras import install
 from flowedu.onnx.ops import OPSET, RULES, elementwise
 from flowedu.saving.graph import forward_part
-from flowedu.tensor import Tensor
+from flowedu.tensor import Tensor, from_numpy
+from flowedu.tensor.bfloat16 import bits_of
 
-TYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "FLOAT16", "int8": "INT8", "uint8": "UINT8", "int32": "INT32",
-         "int64": "INT64", "bool": "BOOL", "char": "INT8"}
+TYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "FLOAT16", "bfloat16": "BFLOAT16", "int8": "INT8",
+         "uint8": "UINT8", "int32": "INT32", "int64": "INT64", "bool": "BOOL", "char": "INT8"}
+
+
+def _numbers(x: Tensor) -> np.ndarray:
+    return bits_of(x) if x.dtype is dt.bfloat16 else np.array(x.numpy())
 
 
 def _onnx():
@@ -61,12 +66,14 @@ class Builder:
         return names if results > 1 else names[0]
 
     def array(self, a: np.ndarray, name: str = "") -> str:
-        """A constant of the model. Equal ones are stored once."""
-        key = (a.dtype.str, a.shape, a.tobytes())
+        """A constant of the model; uint16: the bits of bfloat16. Equal ones are stored once."""
+        key = (a.dtype.name, a.shape, a.tobytes())
         if name or key not in self.known:
             name = name or f"constant_{len(self.known)}"
             self.known.setdefault(key, name)
-            self.numbers.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(a).reshape(a.shape), name))
+            self.numbers.append(self.onnx.helper.make_tensor(name, self.type("bfloat16"), a.shape, a.tobytes(), raw=True)
+                                if a.dtype == np.uint16 else
+                                self.onnx.numpy_helper.from_array(np.ascontiguousarray(a).reshape(a.shape), name))
             return name
         return self.known[key]
 
@@ -74,7 +81,8 @@ class Builder:
         return self.array(np.array(list(values), np.int64))
 
     def number(self, value, dtype: dt.dtype) -> str:
-        return self.array(np.array(value, dtype.numpy))
+        return self.array(_numbers(from_numpy(np.array(value, np.float64)).to(dtype)) if dtype is dt.bfloat16
+                          else np.array(value, dtype.numpy))
 
     def reshaped(self, x: str, shape) -> str:
         return self.add("Reshape", [x, self.ints(shape)], allowzero=1 if 0 in tuple(shape) else 0)
@@ -174,7 +182,7 @@ def model_of(graph: Graph, names: tuple[Sequence[str] | None, Sequence[str] | No
     b.names.update(zip(fed, ins))
     b.booleans.update(n for n, v in zip(ins, fed) if v.dtype.name == "bool")
     for value in variables:
-        b.names[value] = b.array(np.array(compiled.tracer.variables[value.name].numpy()), value.name)
+        b.names[value] = b.array(_numbers(compiled.tracer.variables[value.name]), value.name)
         if value.dtype.name == "bool":
             b.booleans.add(value.name)
     refused: dict[str, str] = {}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from flowedu.core.ops.define import REGISTRY
+from flowedu.core.values.dtype import HALVES, float32
 
 
 class ByNorm(NamedTuple):
@@ -28,9 +29,11 @@ class ByNorm(NamedTuple):
 
 
 def power_sum(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
-    """The sum of |x| to the power of norm_type over the numbers in all gradients, 0-dim; for inf the largest |x|."""
+    """The sum of |x| to the power of norm_type over the numbers in all gradients, 0-dim; for inf the largest |x|.
+    In float32 of 16-bit ones: float16 holds no square of 256."""
     e, total = REGISTRY, None
     for g in gradients:
+        g = e["cast"](g, dtype=float32) if g.dtype in HALVES else g
         if norm_type == math.inf:
             part = e["max"](e["abs"](g), axis=tuple(range(g.ndim)), keepdims=False)
             total = part if total is None else e["maximum"](total, part)

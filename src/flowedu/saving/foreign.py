@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import os
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,9 @@ _WAY_OUT = ("in {}: np.savez('state.npz', **{{k: v{}.numpy() for k, v in model.s
             "here: flow.load('state.npz')")
 
 
-def read_file(path: str | os.PathLike | io.BytesIO) -> dict[str, np.ndarray]:
-    """{name: array} of a .safetensors or .npz file, or of the bytes of the latter. Raises CheckpointFileError."""
+def read_file(path: str | os.PathLike | io.BytesIO) -> dict[str, Any]:
+    """{name: array, or a tensor of bfloat16} of a .safetensors or .npz file, or of the bytes of the latter. Raises
+    CheckpointFileError."""
     import zipfile
     inside = isinstance(path, io.BytesIO)
     name, file = ("the BytesIO", path) if inside else (os.fspath(path),) * 2
@@ -37,18 +39,26 @@ def read_file(path: str | os.PathLike | io.BytesIO) -> dict[str, np.ndarray]:
                               fix=_WAY_OUT.format("PyTorch", ".detach()"))
 
 
-def _safetensors(name: str) -> dict[str, np.ndarray]:
+# its words for element types, and in what NumPy reads them: bfloat16 as its bits
+_NUMBERS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+            "U8": "u1", "BOOL": "?"}
+
+
+def _safetensors(name: str) -> dict[str, Any]:
+    from flowedu.tensor.bfloat16 import of_bits
     try:
-        from safetensors.numpy import load_file
+        from safetensors import deserialize
     except ImportError:
         raise CheckpointFileError(f"flow.load: {name} needs the package safetensors", expected="it, to read its files",
                                   got="not installed", fix=install("safetensors")) from None
-    arrays = load_file(name)
-    odd = [f"{k} is {a.dtype}" for k, a in arrays.items() if a.dtype.kind not in "biuf"]   # bfloat16, where NumPy knows it
+    with open(name, "rb") as f:
+        found = dict(deserialize(f.read()))
+    odd = [f"{k} is {x['dtype']}" for k, x in found.items() if x["dtype"] not in _NUMBERS]
     if odd:
-        raise CheckpointFileError(f"flow.load: {name} cannot be read", expected="the element types of NumPy", got=odd[0],
-                                  fix="store the model in float32, or float16")
-    return arrays
+        raise CheckpointFileError(f"flow.load: {name} cannot be read", expected=", ".join(_NUMBERS), got=odd[0],
+                                  fix="store the model in float32, float16 or bfloat16")
+    arrays = {k: np.frombuffer(bytearray(x["data"]), _NUMBERS[x["dtype"]]).reshape(x["shape"]) for k, x in found.items()}
+    return {k: of_bits(a) if found[k]["dtype"] == "BF16" else a for k, a in arrays.items()}
 
 
 def refuse_directory(path: str | os.PathLike, opened: OpenFolder) -> None:

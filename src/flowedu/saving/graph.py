@@ -21,12 +21,12 @@ from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, CheckpointError, DeviceError, GraphError, UnsupportedError
 from flowedu.saving.state import register_saver
-from flowedu.tensor import Tensor, from_numpy
+from flowedu.tensor import Tensor
 from flowedu.tensor.device import device_of, place_of
 
 TEXT = "model.mlir"
 SHORT = {dt.float32: "f32", dt.float64: "f64", dt.float16: "f16", dt.int8: "si8", dt.uint8: "ui8", dt.int32: "si32",
-         dt.int64: "si64", dt.bool_: "i1"}
+         dt.int64: "si64", dt.bool_: "i1", dt.bfloat16: "bf16"}
 LONG = {v: k for k, v in SHORT.items()}
 NAMED = {d.name: d for d in SHORT}
 LINE = re.compile(r'^\s*(?:(?P<results>%[\w, %]+) = )?"flowedu\.(?P<op>\w+)"\((?P<inputs>[%\w, ]*)\) '
@@ -202,7 +202,7 @@ class LoadedGraph:
             *shape, short = found["types"].strip()[7:-1].split("x")
             spec = Spec(tuple(map(int, shape)), LONG[short])
             if found["op"] == "variable":
-                tensor = self.variables[label] = from_numpy(stored[label].numpy()).to(device_of(self.place))
+                tensor = self.variables[label] = stored[label].tensor().to(device_of(self.place))
                 if tensor.spec != spec:
                     raise ValueError(f"variable {label} is {tensor.spec} on disk, {spec} in the text")
             values[names[0]] = getattr(graph, found["op"])(label, spec)

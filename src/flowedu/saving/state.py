@@ -31,7 +31,8 @@ from flowedu.saving import folder, packed
 from flowedu.saving.folder import CheckpointFileError
 from flowedu.saving.foreign import read_file, refuse_directory
 from flowedu.saving.opened import OpenFolder
-from flowedu.tensor import Tensor, from_numpy
+from flowedu.tensor import Tensor
+from flowedu.tensor.creation import as_tensor
 from flowedu.tensor.globals import holds_global, load_global, save_global
 
 FILE, FORMAT = "state.json", "flowedu state 1"
@@ -183,7 +184,7 @@ def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None
     if stream or os.path.isfile(path):
         file = packed.rest(path) if stream else path
         if not packed.is_packed(file):
-            return {name: move(from_numpy(a)) for name, a in read_file(file).items()}
+            return {name: move(as_tensor(a)) for name, a in read_file(file).items()}
         with packed.unpacked(file) as there:
             return folder.opened(there, lambda f: _read(packed.name_of(path), f, move))
     return folder.opened(path, lambda f: _read(path, f, move))

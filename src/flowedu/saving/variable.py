@@ -120,8 +120,11 @@ class FileBackendVariableBlob:
 
 
 def write_variable(root: Path, name: str, value: Any) -> None:
+    from flowedu.tensor.bfloat16 import bits_of
+    inner = getattr(value, "tensor", None)               # of a variable of a session
+    value = inner if hasattr(inner, "host_") else value
     d, value = getattr(value, "dtype", None), value.host_() if hasattr(value, "host_") else value
-    array = value if isinstance(value, (np.ndarray, np.generic)) else _upper_halves(value) if d is dt.bfloat16 else \
+    array = value if isinstance(value, (np.ndarray, np.generic)) else bits_of(value) if d is dt.bfloat16 else \
         value.numpy() if callable(getattr(value, "numpy", None)) else None
     if not isinstance(array, (np.ndarray, np.generic)):
         raise CheckpointFileError(f"checkpoint.save: variable {name!r} is not an array", got=type(value).__name__,
@@ -141,11 +144,6 @@ def write_variable(root: Path, name: str, value: Any) -> None:
         np.ascontiguousarray(array, (d.numpy or array.dtype).newbyteorder("<")).tofile(f)
     dims = "".join(f"  dim: {n}\n" for n in array.shape)
     (folder / META).write_text(f"shape {{\n{dims}}}\ndata_type: {_TOKENS[d]}\n", newline="\n")
-
-
-def _upper_halves(value: Any) -> np.ndarray:
-    """The bits of a bfloat16 tensor: those of its float32 are the same and 16 zeros."""
-    return (np.asarray(value.float().numpy()).view(np.uint32) >> 16).astype(np.uint16)
 
 
 def _parse_meta(path: Path, raw: bytes) -> tuple[tuple[int, ...], dt.dtype]:

@@ -17,6 +17,7 @@ from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
 from flowedu.errors.once import inert
 from flowedu.tensor import device as gpus
+from flowedu.tensor.bfloat16 import of_bits
 from flowedu.tensor.device import place_of
 from flowedu.tensor.devices import made_on
 from flowedu.tensor.dims import reshaped, sizes
@@ -87,6 +88,8 @@ def _made(data, kind, copy):
         raise ShapeError("tensor: the nested lists are ragged" if isinstance(e, ValueError) else
                          "tensor: a number is too large", expected="lists of one length at each level",
                          got=str(e), fix="pad the shorter ones") from None
+    if a.dtype.name == "bfloat16":                   # of the package ml_dtypes
+        return cast(of_bits(a), dt.bfloat16 if kind is None else kind)
     if a.dtype.kind in "OSUV":
         raise DTypeError("tensor: the data are no numbers", expected="numbers, or nested lists or an array of them",
                          got=told_value(data) if a.dtype.kind in "SUV" else f"{told_value(data)} of Python objects",

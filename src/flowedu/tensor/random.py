@@ -221,7 +221,8 @@ def normal_like(self, mean: float = 0.0, std: float = 1.0, *, generator=None) ->
 
 def exponential(self, lambd: float = 1.0, *, generator=None) -> Tensor:
     """What exponential_ writes: density lambd * exp(-lambd * x)."""
-    return -E.log1p(-uniform_of(tuple(self.shape), self.dtype, 0, 1, generator)) * (1.0 / lambd)
+    kind = dt.float32 if self.dtype in dt.HALVES else self.dtype         # rounded once: the stream is float32's
+    return cast(-E.log1p(-uniform_of(tuple(self.shape), kind, 0, 1, generator)) * (1.0 / lambd), self.dtype)
 
 
 def random(self, low: int = 0, high: int | None = None, *, generator=None) -> Tensor:

@@ -238,7 +238,7 @@ def data(what: str, x) -> np.ndarray:
         raise LazyTensorError(f"{what}: the shape of its result depends on the data, which a graph has not while it is "
                         "built", expected="an eager tensor", got=f"a lazy tensor of shape {tuple(x.shape)}",
                         fix="call it outside nn.Graph, or use flow.where(mask, x, y), whose shape is known")
-    return x.peek() if x.dtype.numpy is not None else cast(x, dt.float32).peek()         # bfloat16 is not NumPy's
+    return x.peek()
 
 
 def _tensor(x, a: np.ndarray, dtype: dt.dtype | None = None):

@@ -40,8 +40,8 @@ class Variable:
         return self.spec.dtype
 
     def numpy(self) -> np.ndarray:
-        """The present value (a copy)."""
-        return self.tensor.host_().numpy().copy()
+        """The present value (a copy); of bfloat16 in float32."""
+        return self.tensor.host_().peek().copy()
 
 
 class Session:

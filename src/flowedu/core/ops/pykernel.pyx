@@ -34,17 +34,15 @@ cdef extern from "numpy/arrayobject.h":
     PyTypeObject PyArray_Type
 
 cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY_INT64, cnp.NPY_INT8, cnp.NPY_UINT8,
-                        cnp.NPY_BOOL, cnp.NPY_FLOAT16]
+                        cnp.NPY_BOOL, cnp.NPY_FLOAT16, cnp.NPY_UINT16]                 # bfloat16: its bits
 
 
 cdef cnp.ndarray over(fe_view *v, object owner, bint writable):
-    """The ndarray that shows the memory of `v`. It keeps `owner` alive."""
+    """The ndarray that shows the memory of `v`, of bfloat16 the bits. It keeps `owner` alive."""
     cdef cnp.npy_intp dims[8]
     cdef cnp.npy_intp strides[8]
     cdef int item = BY_CODE[v.dtype].bytes, d
     cdef cnp.ndarray a
-    if v.dtype == FE_BF16:
-        raise DTypeError("bfloat16 has no NumPy array", expected="a type NumPy has", got="bfloat16", fix="convert: x.float()")
     for d in range(v.ndim):
         dims[d] = v.shape[d]
         strides[d] = v.stride[d] * item
@@ -53,6 +51,19 @@ cdef cnp.ndarray over(fe_view *v, object owner, bint writable):
     if owner is not None:
         cnp.set_array_base(a, owner)
     return a
+
+
+cdef cnp.ndarray read(fe_view *v, object owner):
+    """What a function gets of an input: NumPy has no bfloat16, so that comes in float32."""
+    cdef cnp.ndarray a = over(v, owner, False)
+    return (a.astype(np.uint32) << 16).view(np.float32) if v.dtype == FE_BF16 else a
+
+
+def rounded(y):
+    """The bits of the bfloat16 numbers nearest to those of a float32 array; of two that are as near, the even one."""
+    bits = np.ascontiguousarray(y).view(np.uint32)
+    nearest = np.where(np.isnan(y).reshape(bits.shape), np.uint32(0x7FC0), (bits + (0x7FFF + (bits >> 16 & 1))) >> 16)
+    return nearest.astype(np.uint16).reshape(y.shape)
 
 
 cdef class PyCall:
@@ -84,7 +95,7 @@ cdef class PyCall:
         cdef cnp.ndarray y
         cdef int i, nout = call.nargs - call.nin
         owner = <object><PyObject *>call.work if call.work != NULL else None
-        cdef list arrays = [over(&call.args[i], owner, False) for i in range(call.nin)]
+        cdef list arrays = [read(&call.args[i], owner) for i in range(call.nin)]
         values = self.f(*[value if constant else tuple(arrays) if self.variadic else arrays[value]
                           for constant, value in self.arguments])
         if not isinstance(values, (tuple, list)):
@@ -94,6 +105,8 @@ cdef class PyCall:
                              got=str(len(values)), fix=f"return {', '.join(self.outputs)}")
         for i in range(nout):
             y = self.checked(values[i], &call.args[call.nin + i], i)
+            if call.args[call.nin + i].dtype == FE_BF16:
+                y = rounded(y)
             cnp.PyArray_CopyInto(over(&call.args[call.nin + i], None, True), y)
         values = y = None
         if not self.trusted:
@@ -105,7 +118,7 @@ cdef class PyCall:
         cdef int d
         cdef bint fits
         cdef cnp.ndarray a
-        dtype = BY_CODE[want.dtype]
+        dtype = BY_CODE[want.dtype] if want.dtype != FE_BF16 else BY_CODE[FE_F32]
         if isinstance(y, np.generic):
             y = np.asarray(y)
         if isinstance(y, np.ndarray):

@@ -119,13 +119,14 @@ class Tensor(TensorBase, metaclass=TensorType):
                              "to copy the tensor to host memory first", expected="a tensor on the CPU",
                              got=f"cuda:{self.place_ - 1}", fix="x.cpu().numpy()")
         if self.dtype.numpy is None:
-            raise DTypeError("numpy: NumPy has no bfloat16", expected="a dtype NumPy has", got=repr(self.dtype),
-                             fix="x.float().numpy()")
+            return shelf("bfloat16 for NumPy")(self)
         return np.asarray(memoryview(self))
 
     def peek(self) -> np.ndarray:
-        """numpy() for those who only look."""
-        plain = self.lay is None and self.has_memory and self.dtype.numpy is not None
+        """numpy() for those who only look, in float32 of a bfloat16 tensor."""
+        if self.dtype is dt.bfloat16:
+            return _op("cast")(self.detach(), dtype=dt.float32).peek()
+        plain = self.lay is None and self.has_memory
         return np.asarray(memoryview(self.host_())) if plain else self.numpy()
 
     def item(self):

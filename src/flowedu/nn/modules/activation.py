@@ -204,7 +204,7 @@ class PReLU(Module):
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
         super().__init__()
         self.num_parameters = num_parameters
-        values = full((num_parameters,), float(init), dtype=dt.float32 if dtype is None else dtype)
+        values = full((num_parameters,), float(init), dtype=dt.get_default_dtype() if dtype is None else dtype)
         self.weight = Parameter(values if device is None else values.to(device))
 
     def forward(self, input: Tensor) -> Tensor:

@@ -238,5 +238,5 @@ class Transformer(Module):
 def generate_square_subsequent_mask(size: int, device=None, dtype=None) -> Tensor:
     """(size, size): 0 where a position may look, -inf where it would look into the future."""
     from flowedu.core.values import dtype as dt
-    kind = dt.float32 if dtype is None else dtype
+    kind = dt.get_default_dtype() if dtype is None else dtype
     return full((size, size), -math.inf, dtype=kind, device=device).triu(1)

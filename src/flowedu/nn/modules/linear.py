@@ -14,7 +14,7 @@ from flowedu.tensor import Tensor, empty, no_grad
 
 def new_parameter(*shape: int, dtype=None, device=None) -> Parameter:
     """A parameter without values yet."""
-    t = empty(*shape, dtype=dt.float32 if dtype is None else dtype)
+    t = empty(*shape, dtype=dt.get_default_dtype() if dtype is None else dtype)
     return Parameter(t if device is None else t.to(device))
 
 

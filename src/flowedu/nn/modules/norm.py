@@ -28,7 +28,7 @@ class _Norm(Module):
         self.affine, self.track_running_stats = affine, track_running_stats
         for name, wanted in (("weight", affine), ("bias", affine and bias)):
             self.register_parameter(name, new_parameter(num_features, dtype=dtype, device=device) if wanted else None)
-        kind = dt.float32 if dtype is None else dtype
+        kind = dt.get_default_dtype() if dtype is None else dtype
         for name, value in (("running_mean", 0.0), ("running_var", 1.0)):
             running = full((num_features,), value, dtype=kind, device=device) if track_running_stats else None
             self.register_buffer(name, running)

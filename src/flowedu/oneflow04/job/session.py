@@ -10,7 +10,9 @@ import numpy as np
 from flowedu.core.job.session import Session, default_session, in_a_body, use_session
 from flowedu.core.ops.arrays import from_numpy
 from flowedu.core.ops.dispatch import copy_into
+from flowedu.core.ops.promote import cast
 from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values.dtype import bfloat16
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DeviceError, JobBuildAndInferError
 from flowedu.errors import nearest as similar
@@ -190,9 +192,11 @@ def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
                 raise JobBuildAndInferError(f'"{name}" is not a variable name', expected=nearest(name, session.variables),
                                             got=name, fix="rename the entry, or pass ignore_mismatch=True")
             continue
-        value = value.host_() if isinstance(value, Tensor) else value
+        value = value.peek() if isinstance(value, Tensor) else value
         array = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
-        if array.shape != variable.shape or array.dtype != variable.dtype.numpy:
+        if array.dtype.name == "bfloat16":               # of the package ml_dtypes
+            array = array.astype(np.float32)
+        if array.shape != variable.shape or array.dtype != (variable.dtype.numpy or np.float32):
             raise CheckError(f"load_variables: {name}: {array.shape} {array.dtype} vs {variable.shape} "
                              f"{variable.dtype.name}", expected=str(variable.spec), got=f"{array.dtype}{list(array.shape)}",
                              fix="the layer that made the checkpoint had other sizes" if array.shape != variable.shape
@@ -200,8 +204,8 @@ def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
         pairs.append((variable, array))
     with session.lock:
         for variable, array in pairs:
-            if variable.tensor.place_:
-                copy_into(variable.tensor, from_numpy(np.ascontiguousarray(array)))
+            if variable.tensor.place_ or variable.dtype is bfloat16:
+                copy_into(variable.tensor, cast(from_numpy(np.ascontiguousarray(array)), variable.dtype))
             else:
                 variable.tensor.numpy()[...] = array
 

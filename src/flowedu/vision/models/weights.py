@@ -12,7 +12,7 @@ from flowedu.errors.extras import install
 from flowedu.nn import Module
 from flowedu.oneflow04.data.download import cache_dir
 from flowedu.saving.foreign import read_file
-from flowedu.tensor import from_numpy
+from flowedu.tensor.creation import as_tensor
 
 
 def save_weights(model: Module, path: str | os.PathLike) -> Path:
@@ -42,7 +42,7 @@ def load_weights(model: Module, path: str | os.PathLike, strict: bool = True):
     """
     if not Path(path).exists():
         raise CheckpointError(f"load_weights: there is no file {path}", expected="a .safetensors file", got="no file")
-    return model.load_state_dict({name: from_numpy(a) for name, a in read_file(path).items()}, strict=strict)
+    return model.load_state_dict({name: as_tensor(a) for name, a in read_file(path).items()}, strict=strict)
 
 
 def finished(model: Module, name: str, pretrained: bool) -> Module:

@@ -1,0 +1,43 @@
+"""bfloat16 and NumPy, which has none: by way of the package ml_dtypes, where it is installed, or of float32."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.core.ops.arrays import from_numpy
+from flowedu.core.ops.promote import cast
+from flowedu.core.ops.tensor import Tensor
+from flowedu.core.values import dtype as dt
+from flowedu.errors import DTypeError
+from flowedu.errors.extras import install
+
+
+class _Bits:
+    """A bfloat16 tensor's memory, as NumPy takes it: 16-bit whole numbers. It keeps the tensor alive."""
+
+    def __init__(self, x: Tensor):
+        self.tensor = x
+        self.__array_interface__ = {"data": (x.data_ptr(), False), "shape": tuple(x.shape), "typestr": "<u2", "version": 3,
+                                    "strides": tuple(2 * s for s in x.stride())}
+
+
+def shown(x: Tensor) -> np.ndarray:
+    """The tensor's memory as an array of ml_dtypes.bfloat16. DTypeError where that is not installed."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise DTypeError("numpy: NumPy has no bfloat16", expected="a dtype NumPy has, or the package ml_dtypes",
+                         got=repr(x.dtype), fix=f"x.float().numpy(), or {install('ml_dtypes')}") from None
+    if not x.numel():
+        return np.empty(tuple(x.shape), ml_dtypes.bfloat16)
+    return np.asarray(_Bits(x)).view(ml_dtypes.bfloat16)
+
+
+def of_bits(bits: np.ndarray) -> Tensor:
+    """The tensor of 16-bit whole numbers that are the bits of bfloat16 ones."""
+    whole = np.ascontiguousarray(bits).view(np.uint16).astype(np.uint32) << 16
+    return cast(from_numpy(whole.view(np.float32).reshape(bits.shape)), dt.bfloat16)
+
+
+def bits_of(x: Tensor) -> np.ndarray:
+    """The bits of a bfloat16 tensor: those of its float32 are the same and 16 zeros."""
+    return (np.ascontiguousarray(x.peek()).view(np.uint32) >> 16).astype(np.uint16).reshape(tuple(x.shape))

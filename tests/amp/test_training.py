@@ -1,0 +1,156 @@
+"""Whole trainings: LeNet on real digits and a small GPT learn in bfloat16 what they learn in float32, and in float16 with a
+scaler; without one float16 learns nothing where gradients are small for a good reason."""
+import numpy as np
+import pytest
+
+import flowedu as flow
+import flowedu.nn.functional as F
+from flowedu import amp, nn
+from flowedu.models import GPT
+from flowedu.oneflow04.data.mnist import SUBSET, read
+
+DIGITS = read(SUBSET)
+PICTURES, TESTED = (a[:, None].astype("f4") / 255 for a in (DIGITS.x_train, DIGITS.x_test))
+STEPS, BATCH = 120, 32
+
+
+def lenet():
+    flow.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 84), nn.ReLU(), nn.Linear(84, 10))
+
+
+def batches(steps=STEPS):
+    rng = np.random.default_rng(0)
+    for _ in range(steps):
+        rows = rng.integers(0, len(PICTURES), BATCH)
+        yield flow.tensor(PICTURES[rows]), flow.tensor(DIGITS.y_train[rows].astype("i8"))
+
+
+def accuracy(model, dtype=flow.float32) -> float:
+    with flow.no_grad():
+        return float((model(flow.tensor(TESTED).to(dtype)).float().argmax(1).numpy() == DIGITS.y_test).mean())
+
+
+def trained(half=None, scaler=None, weight=1.0) -> float:
+    """Accuracy after a training in autocast; weight: of the loss, for which the rate makes up."""
+    model, scaler = lenet(), scaler or amp.GradScaler(enabled=False)
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.05 / weight, momentum=0.9)
+    for x, y in batches():
+        with amp.autocast("cpu", dtype=half or flow.bfloat16, enabled=half is not None):
+            loss = F.cross_entropy(model(x), y) * weight
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    return accuracy(model)
+
+
+@pytest.fixture(scope="module")
+def reached() -> float:
+    """In float32."""
+    found = trained()
+    assert found > 0.88
+    return found
+
+
+@pytest.mark.parametrize("half", [flow.bfloat16, flow.float16], ids=repr)
+def test_lenet_learns_in_autocast_what_it_learns_in_float32(half, reached):
+    assert trained(half, amp.GradScaler() if half is flow.float16 else None) > reached - 0.03
+
+
+def test_lenet_all_of_whose_numbers_are_bfloat16(reached):
+    model = lenet().bfloat16()
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, master_weights=True)
+    for x, y in batches():
+        F.cross_entropy(model(x.bfloat16()), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert accuracy(model, flow.bfloat16) > reached - 0.03
+
+
+def test_float16_without_a_scale_learns_nothing_of_a_small_loss(reached):
+    """A loss that is a millionth of a sum, as one of several goals, or one in square metres of what is millimetres large:
+    float32 and bfloat16 do not mind; in float16 its gradients are 0."""
+    small = 1e-6
+    assert trained(None, weight=small) > reached - 0.03 and trained(flow.bfloat16, weight=small) > reached - 0.03
+    assert trained(flow.float16, amp.GradScaler(2.0 ** 24), weight=small) > reached - 0.03
+    assert trained(flow.float16, weight=small) < 0.3
+
+
+# ---- a small GPT
+TEXT = "she sells sea shells by the sea shore. the shells she sells are sea shells, i am sure. " * 4
+LETTERS = sorted({*TEXT})
+CODES = np.array([LETTERS.index(c) for c in TEXT])
+
+
+def lines(steps=80, length=24):
+    rng = np.random.default_rng(1)
+    for _ in range(steps):
+        starts = rng.integers(0, len(CODES) - length - 1, 12)
+        rows = np.stack([CODES[i:i + length + 1] for i in starts])
+        yield flow.tensor(rows[:, :-1].copy()), flow.tensor(rows[:, 1:].copy())
+
+
+def gpt():
+    flow.manual_seed(2)
+    return GPT(len(LETTERS), n_layer=2, n_head=2, d=32, block_size=24)
+
+
+def last_losses(losses) -> float:
+    return float(np.mean(losses[-5:]))
+
+
+def eagerly(half=None, scaler=None, whole=False) -> float:
+    """whole: all of the model's numbers are `half`; else autocast."""
+    model, scaler, losses = gpt(), scaler or amp.GradScaler(enabled=False), []
+    model = model.to(half) if whole else model
+    optimizer = flow.optim.AdamW(model.parameters(), lr=5e-3, master_weights=whole)
+    for x, y in lines():
+        with amp.autocast("cpu", dtype=half or flow.bfloat16, enabled=half is not None and not whole):
+            loss = model(x, y)[1]
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return last_losses(losses)
+
+
+def in_a_graph(half, scaler) -> float:
+    model = gpt()
+
+    class Step(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            groups = [{"params": [*model.parameters()], "clip_grad_max_norm": 1.0, "clip_grad_norm_type": 2.0}]
+            self.add_optimizer(flow.optim.AdamW(groups, lr=5e-3))
+            self.config.enable_amp(True, dtype=half)
+            self.set_grad_scaler(scaler)
+
+        def build(self, x, y):
+            loss = self.model(x, y)[1]
+            loss.backward()
+            return loss
+
+    step = Step()
+    return last_losses([step(x, y).item() for x, y in lines()])
+
+
+@pytest.fixture(scope="module")
+def lost() -> float:
+    found = eagerly()
+    assert found < 1.0 < np.log(len(LETTERS)) / 2
+    return found
+
+
+@pytest.mark.parametrize("train", [
+    lambda: eagerly(flow.bfloat16), lambda: eagerly(flow.bfloat16, whole=True),
+    lambda: eagerly(flow.float16, amp.GradScaler()), lambda: eagerly(flow.float16, amp.GradScaler(), whole=True),
+    lambda: in_a_graph(flow.bfloat16, amp.GradScaler(enabled=False)), lambda: in_a_graph(flow.float16, amp.GradScaler())],
+    ids=["bfloat16", "bfloat16 all", "float16", "float16 all", "bfloat16 graph", "float16 graph"])
+def test_a_small_gpt_learns_what_it_learns_in_float32(train, lost):
+    assert train() < lost * 1.15 + 0.02
