@@ -93,6 +93,7 @@ def test_a_scaler_that_is_off_changes_no_bit(name, path, first):
 def test_what_is_on_computes_and_is_off_for_a_gpu_that_is_not_there(name, path, first, gpu, monkeypatch):
     """Without a GPU PyTorch warns and goes on, and so does this."""
     monkeypatch.setattr(flow.cuda, "is_available", lambda: gpu)
+    monkeypatch.setattr(importlib.import_module("flowedu.tensor.device"), "gpus", lambda: int(gpu))
     make = found(name, path)
     for options in ({}, {"enabled": True}):
         with warnings.catch_warnings(record=True) as told:
