@@ -12,6 +12,12 @@ from flowedu import amp, nn
 from flowedu.errors import FlowError
 
 
+def scaling(scaler):
+    """A scaler that has scaled a loss."""
+    scaler.scale(flow.ones(()))
+    return scaler
+
+
 def with_gradients(values, lr=1.0):
     p = nn.Parameter(flow.ones(3))
     p.grad = flow.tensor(values)
@@ -22,7 +28,7 @@ def with_gradients(values, lr=1.0):
        backoff=st.sampled_from([0.5, 0.25]))
 def test_the_rule(overflows, interval, growth, backoff):
     """An overflow: no step, the scale falls. `interval` good steps in a row: it grows."""
-    scaler = amp.GradScaler(8.0, growth, backoff, interval)
+    scaler = scaling(amp.GradScaler(8.0, growth, backoff, interval))
     scale, good = 8.0, 0
     for overflow in overflows:
         p, optimizer = with_gradients([math.inf if overflow else scale, 0.0, -scale])
@@ -44,7 +50,7 @@ def test_any_element_that_is_no_number_is_found(bad, half):
         p = nn.Parameter(flow.ones(3, dtype=half))
         p.grad = flow.tensor(values).to(half)
         state = p.detach().clone()
-        scaler, optimizer = amp.GradScaler(), flow.optim.Adam([p])
+        scaler, optimizer = scaling(amp.GradScaler()), flow.optim.Adam([p])
         scaler.step(optimizer)
         scaler.update()
         assert flow.equal(p.detach(), state) and scaler.get_scale() == 2.0 ** 15 and not optimizer.state.get(p)
@@ -52,7 +58,7 @@ def test_any_element_that_is_no_number_is_found(bad, half):
 
 def test_large_gradients_whose_sum_overflows_are_no_overflow():
     p, optimizer = with_gradients([3e38, 3e38, 3e38])
-    scaler = amp.GradScaler(init_scale=1.0)
+    scaler = scaling(amp.GradScaler(init_scale=1.0))
     scaler.step(optimizer)
     scaler.update()
     assert scaler.get_scale() == 1.0 and p.detach().numpy()[0] < -1e38
@@ -104,12 +110,12 @@ def test_float16_trains_with_a_scale_and_not_without():
     lambda s, o: amp.GradScaler(backoff_factor=2.0), lambda s, o: amp.GradScaler(init_scale=-1.0)])
 def test_calls_out_of_order_say_what_to_do(call):
     with pytest.raises(FlowError) as e:
-        call(amp.GradScaler(), with_gradients([1.0, 1.0, 1.0])[1])
+        call(scaling(amp.GradScaler()), with_gradients([1.0, 1.0, 1.0])[1])
     assert e.value.expected and e.value.fix
 
 
 def test_states_come_back_and_several_optimizers_share_a_scale():
-    a = amp.GradScaler(init_scale=4.0, growth_interval=3)
+    a = scaling(amp.GradScaler(init_scale=4.0, growth_interval=3))
     good, bad = with_gradients([4.0, 4.0, 4.0]), with_gradients([math.nan, 1.0, 1.0])
     for _, optimizer in (good, bad):
         a.step(optimizer)
@@ -122,7 +128,7 @@ def test_states_come_back_and_several_optimizers_share_a_scale():
 
 
 def test_a_static_scale_never_changes():
-    scaler = amp.StaticGradScaler(16.0)
+    scaler = scaling(amp.StaticGradScaler(16.0))
     for values in ([math.inf, 1.0, 1.0], [16.0, 16.0, 16.0]):
         p, optimizer = with_gradients(values)
         scaler.step(optimizer)

@@ -1,13 +1,22 @@
 """Answers that do not answer: each tries to get at the library's lines, at the judge, at the machine. None gets points,
 none gets out, and what comes next is judged as ever."""
+import os
+import re
+import subprocess
+import sys
 import time
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from common import HANGS, few
-from flowedu.learn import authors, course, kernels, limits, source
+from flowedu.cuda.modules import own_file
+from flowedu.cuda.sim import compiler
+from flowedu.cuda.source import prepared
+from flowedu.errors import KernelError
+from flowedu.learn import apart, authors, course, kernels, limits, simulated, source
 from flowedu.learn.teach import blanks, cell, wrong
 from flowedu.learn.teach.bench import Bench, _children
 
@@ -272,3 +281,142 @@ def test_no_process_of_a_kernel_stays(bench, tmp_path):
     for beside in ("", "\nimport os\nos._exit(0)\n"):
         said = verdict(bench, tmp_path, authors.library(KERNEL) + beside, KERNEL)
         assert said["state"] == ("wrong" if beside else "right") and _children() <= before, said
+
+
+# ---- kernels of others
+QUICK_OTHER = "the library's kernel in the table"
+OF_OTHERS = {
+    QUICK_OTHER: ("8.4", kernels.stub(KERNEL).partition("def table")[0] + "from flowedu._kernels import TABLE\n\n\n"
+                  "def table():\n    return {'argmax': {0: TABLE['argmax', 0]}}\n"),
+    "the library's file": ("8.4", 'include "flowedu/_kernels/ops/argmax.pyx"\n'),
+    "the library's file, in a block of C": ("8.4", 'cdef extern from *:\n    """\n#inc\\\nlude "../x/argmax.c"\n    """\n'),
+    "a step of the ladder": ("8.9", '#include "lessons/softmax_warp.cu"\n'),
+    "the answer that is kept back": ("8.7", '#include "../../../chapters/08_kernels/answers/8.7_guard.cu"\n'),
+    "the answer, by a word for its name": ("8.7", '#define IT "../../../chapters/08_kernels/answers/8.7_guard.cu"\n'
+                                           "#include IT\n"),
+    "the answer, as another does": ("8.1", '#include_next "../../../../chapters/08_kernels/answers/8.1_snake.h"\n'),
+}
+
+
+@pytest.mark.parametrize("name", few(sorted(OF_OTHERS), lambda name: name in ("a step of the ladder", QUICK_OTHER)))
+def test_a_kernel_of_somebody_elses_is_no_answer(tmp_path, name):
+    hole, text = course.find(OF_OTHERS[name][0]), OF_OTHERS[name][1]
+    if kernels.missing(hole):
+        pytest.skip(kernels.missing(hole))
+    file = tmp_path / hole.file
+    file.write_text(text)
+    said = limits.judged(hole, file, course.HOME)
+    assert (said["state"], said["stars"]) == ("wrong", 0), said
+    assert "stands alone" in said["lines"][0] or "has no kernel" in said["lines"][0], said
+
+
+GUARD = course.find("8.7")
+ADD = kernels.answer(GUARD)
+IN_IT = "if (i < n) z[i] = x[i] + y[i];"
+assert ADD.count(IN_IT) == 1
+# What a file of CUDA C has beside its kernel, and the word that is not taken.
+NATIVE = {
+    "a function that runs first": ("__attribute__((constructor)) static void first() {}", "__attribute__"),
+    "it, by another spelling": ("[[gnu::constructor]] static void first() {}", "[["),
+    "it, over two lines": ("__attri\\\nbute__((constructor)) static void first() {}", "__attribute__"),
+    "it, by words put together": ("#define J(a, b) a##b\nJ(__attri, bute__)((constructor)) static void first() {}", "##"),
+    "a function without checks": ('__attribute__((no_sanitize("thread"))) void quiet() {}', "__attribute__"),
+    "an assembler's words": ('void quiet() { asm("nop"); }', "asm"),
+    "a pragma": ('#pragma GCC optimize("O3")', "#pragma"),
+    "a pragma in words": ('_Pragma("GCC optimize(3)")', "_Pragma"),
+    "checks of its own": ('extern "C" void __tsan_read4(void *) {}', "__tsan_read4"),
+    "the simulator's counters": ('extern "C" void cudasim_profile_start();', "cudasim_profile_start"),
+}
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_what_is_no_cuda_c_is_told(name):
+    beside, word = NATIVE[name]
+    with pytest.raises(KernelError, match=re.escape(f"{word} has no place in an answer")):
+        kernels.alone(GUARD, ADD + beside)
+
+
+def test_the_line_is_told_of_what_is_no_cuda_c():
+    with pytest.raises(KernelError) as e:
+        kernels.alone(GUARD, "/* one\n   two */\n#define THREE \\\n    4\nint five;\nvoid six() { asm(\"nop\"); }\n")
+    assert e.value.at == 'kernel.cu:6: void six() { asm("nop"); }'
+
+
+def test_cuda_c_is_taken():
+    """What the library's own kernels are written with; a comment may say what it likes."""
+    own = sorted((source.file_of("flowedu").parent / "_kernels" / "cuda" / "lessons").glob("*.cu"))
+    texts = [f.read_text().replace("lessons/", "") for f in own]
+    for text in [*texts, ADD + "// asm, __attribute__\n", "#include <math.h>\n" + ADD]:
+        kernels.alone(GUARD, text)
+    assert len(own) > 10
+
+
+# What runs before the kernel, or is called by it, is seen in what was compiled: {name: (text, what is said)}.
+COMPILED = {
+    "a variable made first": (ADD + "int *made = new int(1);\n", "cannot call|runs before"),
+    "it, without help": (ADD + "int first();\nint made = first(), twice = first();\n__device__ __noinline__ int first() "
+                         "{ return blockIdx.x; }\n", "made by code that runs before"),
+    "a program": ('extern "C" int system(const char *);\n' + ADD.replace(IN_IT, f'if (n < 0) system("id"); {IN_IT}'),
+                  "cannot call system"),
+    "the simulator itself": ('extern "C" void *dlsym(void *, const char *);\n' + ADD.replace(
+        IN_IT, f'if (n < 0) dlsym(0, "x"); {IN_IT}'), "cannot call dlsym"),
+}
+
+
+@pytest.fixture
+def simulator():
+    if kernels.missing(GUARD):
+        pytest.skip(kernels.missing(GUARD))
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_what_was_compiled_is_looked_at(simulator, name):
+    text, words = COMPILED[name]
+    with pytest.raises(KernelError, match=words):
+        simulated.refuse_symbols(compiler.compiled(prepared(own_file(text)), checked=True))
+
+
+def test_mathematics_and_constants_are_taken(simulator):
+    text = "__constant__ float scale = 0.5f;\n" + ADD.replace("x[i] + y[i]", "scale * fmaxf(expf(x[i]), __sinf(y[i]))")
+    simulated.refuse_symbols(compiler.compiled(prepared(own_file(text)), checked=True))
+
+
+def test_a_judge_of_cuda_c_never_loads_it(tmp_path, simulator):
+    """It has the numbers, and no module is in its memory; a process that ends takes it along."""
+    program = """
+import sys
+from pathlib import Path
+from flowedu.learn.simulated import Simulated
+yours = Simulated("add", Path(sys.argv[1]).read_text())
+ran = yours.run((70,))
+here = [t for t in Path("/proc/self/maps").read_text().splitlines() if "flowedu-cuda-" in t]
+there = [t for t in Path(f"/proc/{yours.other.process.pid}/maps").read_text().splitlines() if "flowedu-cuda-" in t]
+print(ran.output.shape, ran.counts["launches"], bool(here), bool(there))
+"""
+    (tmp_path / "add.cu").write_text(ADD)
+    done = subprocess.run([sys.executable, "-c", program, tmp_path / "add.cu"], capture_output=True, text=True,
+                          env={**os.environ, **kernels.environment(GUARD)})
+    assert done.stdout == "(70,) 1 False True\n", done
+
+
+def test_the_process_of_cuda_c_stands_behind_walls(tmp_path, simulator, monkeypatch):
+    """Of native code that nobody looked at."""
+    calls = """extern "C" int open(const char *, int, ...);
+extern "C" int socket(int, int, int);
+extern "C" int kill(int, int);
+"""
+    kernel = 'if (i < n) z[i] = open("/etc/passwd", 0) + socket(2, 1, 0) + kill(1, 0);'
+    for name, value in {**kernels.environment(GUARD), "FLOWEDU_WALLS": "1", "TMPDIR": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    other = apart.Other("flowedu.learn.simulated", calls + ADD.replace(IN_IT, kernel), "add")
+    x = np.zeros(3, np.float32)
+    said, data = other.ask({"shapes": [x.shape, x.shape], "order": 0}, [x.tobytes(), x.tobytes()])
+    assert np.frombuffer(data, np.float32).tolist() == [-3, -3, -3], said
+    del other
+
+
+@pytest.mark.slow
+def test_cuda_c_is_judged_apart(bench, tmp_path, simulator):
+    for hole in (h for h in course.holes() if h.language == "cuda"):
+        said = verdict(bench, tmp_path, authors.library(hole), hole)
+        assert said["state"] == "right" and said["stars"] == said["of"] and "together" not in said["extra"], said

@@ -7,6 +7,13 @@ from contextlib import suppress
 from flowedu.errors import DTypeError, FlowError, either
 
 
+def mixed(fix: str, *types) -> str:
+    """What to do where these types meet: `fix`, and among float32 and 16-bit floats what casts by itself."""
+    names = {t.name for t in types}
+    meet = len(names) > 1 and names <= {"float16", "bfloat16", "float32"}
+    return f'{fix}; or compute inside flow.amp.autocast("cpu"), which casts by itself' if meet else fix
+
+
 def refused(what: str, there: Sequence[str], got: str, before: str = "") -> DTypeError:
     """The error. what: the op; there: the names of the types that work; before: words in front of them."""
     best = next((t for t in ("float32", "int64", *there) if t in there), "")
@@ -32,4 +39,6 @@ def no_kernel(op, specs: Sequence, attrs: tuple, outs: Sequence, types: Sequence
             made = op.infer(again, given)
             if op._kernel(again, made, op.bind(again, given, outs=made))[0] is not None:
                 there.append(t.name)
-    return refused(op.name, there, ", ".join(map(str, specs)) or came.name)
+    error = refused(op.name, there, ", ".join(map(str, specs)) or came.name)
+    error.told(fix=mixed(error.fix, *(s.dtype for s in specs if s.dtype.is_floating_point)))
+    return error

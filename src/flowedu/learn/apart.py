@@ -3,7 +3,7 @@
     yours = Apart("softmax", source)            where laws want a Compiled
     python -m flowedu.learn.apart FD_IN FD_OUT SOURCE         the process; in a grade it stands behind walls
 
-A message is its length, a line of JSON, and the bytes of the arrays, each between fences.
+A message is its length, a line of JSON, and the bytes of the arrays, each between fences. CUDA C: simulated.py.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from flowedu.core.values.dtype import float32, float64, int32, int64
-from flowedu.errors import ArgumentError, KernelError
+from flowedu.errors import ArgumentError, FlowError, KernelError
 from flowedu.learn.contract import KERNEL, bound_with_work
 from flowedu.learn.laws.called import FENCE, FRESH, Compiled
 
@@ -31,29 +31,25 @@ LARGEST = 1 << 31
 
 
 # ---- where it is judged
-class Apart(Compiled):
-    """Raises what Compiled does."""
+class Other:
+    """The process in which an answer runs: python -m MODULE FD_IN FD_OUT SOURCE NAME.
 
-    def __init__(self, name: str, source: str):
-        self.name, self.source, self.work = name, source, 0
+    Raises KernelError: it could not be loaded there."""
+
+    def __init__(self, module: str, source: str, name: str):
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "kernel.pyx")
+            file = Path(folder, "kernel")
             file.write_text(source)
             (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
-            self.process = subprocess.Popen([sys.executable, "-m", "flowedu.learn.apart", str(theirs_in), str(theirs_out),
-                                             str(file)], pass_fds=(theirs_in, theirs_out), stdin=subprocess.DEVNULL)
+            what = map(str, (theirs_in, theirs_out, file, name))
+            self.process = subprocess.Popen([sys.executable, "-m", module, *what], pass_fds=(theirs_in, theirs_out),
+                                            stdin=subprocess.DEVNULL)
             os.close(theirs_in)
             os.close(theirs_out)
             self._to, self._of = os.fdopen(ours_out, "wb"), os.fdopen(ours_in, "rb")
-            said, _ = self._heard()
-        if "error" in said:
-            raise KernelError(str(said["error"])[:200], at="", got="")
-        self.rows = said["rows"]
-        if "0" not in self.rows.get(name, {}):
-            raise ArgumentError(f"the file has no kernel {name}", at="", got="", expected="",
-                                fix=f'table() returns {{"{name}": {{FE_F32: (<size_t><void *>{name}, 0)}}}}')
-        self._entry = KERNEL(self._entered)            # stays alive as long as the table may have its address
-        self.address = ctypes.cast(self._entry, ctypes.c_void_p).value
+            self.said, _ = self._heard()
+        if "error" in self.said:
+            raise again(self.said["error"])
 
     def __del__(self):
         if hasattr(self, "process"):
@@ -62,25 +58,12 @@ class Apart(Compiled):
             self._to.close()
             self._of.close()
 
-    def bound(self, arrays: Sequence[np.ndarray], nin: int, ints: Sequence[int], threads: int = 1, name: str = "") -> Far:
-        return Far(self, arrays, {"nin": nin, "ints": list(map(int, ints)), "threads": threads, "name": name or self.name})
-
-    def ran(self, arrays: Sequence[np.ndarray], what: dict[str, Any]) -> tuple[dict, bool]:
-        """What it says, and whether it wrote beside an array; they are then as it left them."""
-        arrays = list(arrays)
-        told = {**what, "arrays": [[a.dtype.str, a.shape] for a in arrays]}
+    def ask(self, told: dict, parts: Sequence[bytes]) -> tuple[dict, bytes]:
         try:
-            put(self._to, told, [np.ascontiguousarray(a).tobytes() for a in arrays])
+            put(self._to, told, parts)
         except OSError:
             self._gone()
-        said, data = self._heard()
-        beside, at = False, 0
-        for a in arrays:
-            room = np.frombuffer(data, np.uint8, a.nbytes + 2 * FENCE, at)
-            beside |= bool((room[:FENCE] != FRESH).any() or (room[FENCE + a.nbytes:] != FRESH).any())
-            a[...] = room[FENCE:FENCE + a.nbytes].view(a.dtype).reshape(a.shape)
-            at += room.size
-        return said, beside
+        return self._heard()
 
     def _heard(self) -> tuple[dict, bytes]:
         try:
@@ -95,6 +78,36 @@ class Apart(Compiled):
         if code < 0:
             os.kill(os.getpid(), -code)
         os._exit(code)
+
+
+class Apart(Compiled):
+    """Raises what Compiled does."""
+
+    def __init__(self, name: str, source: str):
+        self.name, self.source, self.work = name, source, 0
+        self.other = Other("flowedu.learn.apart", source, name)
+        self.rows = self.other.said["rows"]
+        if "0" not in self.rows.get(name, {}):
+            raise ArgumentError(f"the file has no kernel {name}", at="", got="", expected="",
+                                fix=f'table() returns {{"{name}": {{FE_F32: (<size_t><void *>{name}, 0)}}}}')
+        self._entry = KERNEL(self._entered)            # stays alive as long as the table may have its address
+        self.address = ctypes.cast(self._entry, ctypes.c_void_p).value
+
+    def bound(self, arrays: Sequence[np.ndarray], nin: int, ints: Sequence[int], threads: int = 1, name: str = "") -> Far:
+        return Far(self, arrays, {"nin": nin, "ints": list(map(int, ints)), "threads": threads, "name": name or self.name})
+
+    def ran(self, arrays: Sequence[np.ndarray], what: dict[str, Any]) -> tuple[dict, bool]:
+        """What it says, and whether it wrote beside an array; they are then as it left them."""
+        arrays = list(arrays)
+        told = {**what, "arrays": [[a.dtype.str, a.shape] for a in arrays]}
+        said, data = self.other.ask(told, [np.ascontiguousarray(a).tobytes() for a in arrays])
+        beside, at = False, 0
+        for a in arrays:
+            room = np.frombuffer(data, np.uint8, a.nbytes + 2 * FENCE, at)
+            beside |= bool((room[:FENCE] != FRESH).any() or (room[FENCE + a.nbytes:] != FRESH).any())
+            a[...] = room[FENCE:FENCE + a.nbytes].view(a.dtype).reshape(a.shape)
+            at += room.size
+        return said, beside
 
     def _entered(self, call: Any, team: Any, tag: Any) -> int:
         """The kernel, as the engine calls it."""
@@ -158,6 +171,23 @@ def get(of: Any) -> tuple[dict, bytes]:
     return json.loads(text), data
 
 
+def failure(error: BaseException) -> list[str]:
+    """What became of an answer there, as it is sent."""
+    if isinstance(error, FlowError):
+        return [error.problem, str(error.at or ""), str(error.got or "")]
+    return [f"{type(error).__name__}: {error}", "", ""]
+
+
+def again(said: Sequence[str]) -> KernelError:
+    problem, at, got = (plain(t, 2000) for t in said)
+    return KernelError(problem, at=at, got=got)
+
+
+def plain(said: Any, most: int = 200) -> str:
+    """A text of the other process: no marks of a terminal in it, and not too long."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in str(said)[:most])
+
+
 # ---- where it runs
 def main(arguments: list[str]) -> None:
     of, to = os.fdopen(int(arguments[0]), "rb"), os.fdopen(int(arguments[1]), "wb")
@@ -166,12 +196,10 @@ def main(arguments: list[str]) -> None:
     source = Path(arguments[2]).read_text()
     try:
         compiled(source)                               # its compilers are done before there are walls
-        if os.environ.get("FLOWEDU_WALLS"):
-            from flowedu.learn.teach.shut import behind_walls
-            behind_walls()
+        walls()
         rows = _rows(build(source))
     except BaseException as error:
-        put(to, {"error": f"{type(error).__name__}: {error}"})
+        put(to, {"error": failure(error)})
         return
     put(to, {"rows": rows})
     while True:
@@ -182,12 +210,33 @@ def main(arguments: list[str]) -> None:
         put(to, *_run(rows, what, data))
 
 
+def walls() -> None:
+    """In a grade they go up here."""
+    if os.environ.get("FLOWEDU_WALLS"):
+        from flowedu.learn.teach.shut import behind_walls
+        behind_walls()
+
+
 def _rows(made: Any) -> dict[str, dict[str, list[int]]]:
-    """table() of a module: {name: {dtype: [address, address of its scratch size]}}; nothing, where it is none."""
+    """table() of a module: {name: {dtype: [address, address of its scratch size]}}; nothing, where it is none. A kernel of
+    the library's, whose address is to be had, too, is no answer."""
     try:
-        return {n: {str(int(code)): [*map(int, row)] for code, row in types.items()} for n, types in made.table().items()}
+        return {n: {str(int(code)): [*map(int, row)] for code, row in types.items() if _stands_in(made.__file__, *row)}
+                for n, types in made.table().items()}
     except (AttributeError, KeyError, TypeError, ValueError):
         return {}
+
+
+def _stands_in(file: str, *addresses: int) -> bool:
+    found = Found()
+    return all(not a or ctypes.CDLL(None).dladdr(ctypes.c_void_p(int(a)), ctypes.byref(found)) and
+               found.file == os.fsencode(file) for a in addresses)
+
+
+class Found(ctypes.Structure):
+    """Dl_info of dlfcn.h."""
+
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("at", ctypes.c_void_p)]
 
 
 def _run(rows: dict, what: dict, data: bytes) -> tuple[dict, list[bytes]]:

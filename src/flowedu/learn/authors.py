@@ -22,6 +22,7 @@ from flowedu.learn.teach import wrong
 
 FORBIDDEN = ("Traceback", "assert", "hypothesis", "draw(")
 CASES = 200                                        # for the library's own body
+WIDEST = 140                                       # of a task's lines: a terminal's, or half a screen
 
 
 def problems(hole, runner: Runner, cases: int = CASES) -> Iterator[str]:
@@ -76,7 +77,9 @@ def library(hole) -> str:
             continue
         f, own = (record.rules[key][0], f".rules[{key!r}][0]") if key else (getattr(record, field), f".{field}")
         given = ", ".join(parameters(f))
-        out.append(f"_{name} = {path.split('.')[0]}{own}\n\n\ndef {name}({given}):\n    return _{name}({given})")
+        one = path.split(".")[0]
+        out += [f"from {hole.module} import {one}\n\n_{name} = {one}{own}",
+                f"def {name}({given}):\n    return _{name}({given})"]
     return "\n\n\n".join(out)
 
 
@@ -95,6 +98,8 @@ def _facts(hole, runner: Runner) -> Iterator[str]:
         yield f"{len(wrong.files(hole))} wrong answers, not two or more"
     if len(hole.task.strip().splitlines()) > 8:
         yield "the task has more than 8 lines"
+    if any(len(line) > WIDEST for line in hole.task.splitlines()):
+        yield f"the task has a line of more than {WIDEST} characters"
     file, _, anchor = hole.why.partition("#")
     parts = re.split(r"^#+ (.*)$", (hole.folder / file).read_text(), flags=re.MULTILINE)      # text, title, text, title ...
     sections = {slug(title): text for title, text in zip(parts[1::2], parts[2::2])}

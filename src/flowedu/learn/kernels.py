@@ -20,12 +20,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from flowedu.errors import DeviceError, FlowError, UnsupportedError
+from flowedu.errors import DeviceError, FlowError, KernelError, UnsupportedError
 from flowedu.learn import source
 
 SECONDS = 30.0                                     # for the compilers, and for a kernel in the simulator
 NOTES = {".pyx": re.compile(r'\A\s*""".*?"""|#[^\n]*', re.S), ".cu": re.compile(r"/\*.*?\*/|//[^\n]*", re.S)}
 NOTES[".h"] = NOTES[".cu"]
+BROUGHT = re.compile(r"^\s*(?:(?:#|%:)\s*(?:include|import|embed)\w*|include\b|cdef\s+extern\s+from\b)[ \t]*(.*)$", re.M)
+HEADER = re.compile(r"""(["'])\w+\.h\1|<\w+(\.h)?>|\*""")
 OWN: dict[tuple[str, int], tuple[int, int]] = {}       # rows of the table that others were entered for
 
 
@@ -103,21 +105,35 @@ def set_up(hole, home: Path) -> str:
 
 
 def load(hole, file: Path, apart: bool = False) -> Any:
-    """The kernel of a work file, compiled: what the laws call `yours`. apart: in a process of its own, unless it is CUDA C,
-    which needs the simulator here.
+    """The kernel of a work file, compiled: what the laws call `yours`. apart: it runs in a process of its own.
 
-    Raises NotImplementedError: it is as it was handed out; KernelError: it does not compile, or has no such kernel."""
+    Raises NotImplementedError: it is as it was handed out; KernelError: it does not compile, has no such kernel, or takes
+    it from another file."""
     text = file.read_text()
     if hole.stub and untouched(hole, text):
         raise NotImplementedError(f"{hole.id}: your turn")
+    alone(hole, text)
     if hole.language == "cuda":
-        from flowedu.learn.laws.cuda import Launched
-        return Launched(hole.functions[0], text)
+        from flowedu.learn.simulated import Simulated
+        return Simulated(hole.functions[0], text)
     if apart:
         from flowedu.learn.apart import Apart
         return Apart(hole.functions[0], wrapped(hole, text))
     from flowedu.learn.laws.called import Compiled
     return Compiled(hole.functions[0], wrapped(hole, text))
+
+
+def alone(hole, text: str) -> None:
+    """Raises KernelError: it brings along more than headers of the library's or the compiler's, or is no CUDA C."""
+    if hole.language == "cuda":
+        from flowedu.learn.simulated import refuse_words
+        refuse_words(text)
+    spliced = re.sub(r"\\\r?\n", "", text)
+    for text in (spliced, NOTES[".cu"].sub(" ", spliced)):
+        for m in BROUGHT.finditer(text):
+            if not HEADER.match(m[1]):
+                raise KernelError(f"{' '.join(m[0].split())}: an answer stands alone; headers are named without a folder",
+                                  at="", got="")
 
 
 def wrapped(hole, text: str) -> str:
@@ -153,7 +169,7 @@ def main(arguments: list[str]) -> None:
         text = Path(file).read_text()
         if untouched(hole, text):
             pass                                   # judge.py will say so
-        elif hole.language == "cuda":
+        elif alone(hole, text) or hole.language == "cuda":
             from flowedu.learn.laws.cuda import compiled
             compiled(hole.functions[0], text)
         else:

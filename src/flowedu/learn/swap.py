@@ -9,6 +9,8 @@ elsewhere are right without being touched.
 """
 from __future__ import annotations
 
+import builtins
+import dis
 import importlib
 import inspect
 import os
@@ -46,8 +48,12 @@ def swapped(original: Callable, mine: Callable) -> Iterator[None]:
                             got=", ".join(f.__code__.co_freevars or g.__code__.co_freevars))
     before = {part: getattr(f, part) for part in _PARTS}
     own = f.__globals__
-    helpers = {} if g.__globals__ is own else {                      # what the other file made for itself
-        n: v for n, v in g.__globals__.items() if n not in own and not n.startswith("__")}
+    if _means_the_same(g, own):
+        helpers = {} if g.__globals__ is own else {                  # what the other file made for itself
+            n: v for n, v in g.__globals__.items() if n not in own and not n.startswith("__")}
+    else:
+        helpers = {f"_other_{id(g)}": g}
+        g = _calling(g.__name__, *helpers)
     own.update(helpers)
     _put(f, {part: getattr(g, part) for part in _PARTS}, original)
     try:
@@ -56,6 +62,23 @@ def swapped(original: Callable, mine: Callable) -> Iterator[None]:
         _put(f, before, original)
         for n in helpers:
             own.pop(n, None)
+
+
+def _means_the_same(g: types.FunctionType, own: dict[str, Any]) -> bool:
+    """Whether every name in a function's code, were it run among those of `own`, is what it is in its own file."""
+    def used(code: types.CodeType) -> set[str]:
+        inner = (used(c) for c in code.co_consts if isinstance(c, types.CodeType))
+        return {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}.union(*inner)
+
+    missing, its = object(), g.__globals__
+    return its is own or all(its.get(n, getattr(builtins, n, missing)) is own[n] for n in used(g.__code__) if n in own)
+
+
+def _calling(name: str, other: str) -> types.FunctionType:
+    """A function that only calls another, among the names of its own file."""
+    space: dict[str, Any] = {}
+    exec(f"def {name}(*args, **named):\n    return {other}(*args, **named)\n", space)
+    return space[name]
 
 
 def _put(f: types.FunctionType, parts: dict[str, Any], original: Callable) -> None:
@@ -101,10 +124,14 @@ def replaced(op, grad: dict[str, Callable] | None = None, **fields: Any) -> Iter
 # ---- a folder of answers
 def load(file: Path, module: types.ModuleType) -> dict[str, Any]:
     """The names a file makes when it is run with those of `module` at hand."""
-    space = dict(vars(module))
-    space["__name__"] = module.__name__
+    space = names(module)
     exec(compile(file.read_bytes(), str(file), "exec"), space)      # bytes: Python itself reads marks of the encoding
     return space
+
+
+def names(module: types.ModuleType) -> dict[str, Any]:
+    """What a module offers to an answer. `sum` and `range` are Python's, whatever ops the module has under these names."""
+    return {n: v for n, v in vars(module).items() if n.startswith("_") or not hasattr(builtins, n)}
 
 
 def target(module: types.ModuleType, path: str) -> tuple[Any, str, str]:

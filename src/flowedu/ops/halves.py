@@ -1,7 +1,7 @@
 """Every op of float32 takes float16 and bfloat16: numbers are read into float32, computed with there, and rounded once.
 
-Elementwise ops do it tile by tile (core/ops/program.pyx). The others, where no kernel loads 16-bit floats itself, slice by
-slice (slices.py) by way of scratch (_kernels/ops/narrow.pyx).
+Elementwise ops do it tile by tile (core/ops/program.pyx), products panel by panel (_kernels/ops/matmul_half.pyx). The
+others, where no kernel loads 16-bit floats itself, go slice by slice (slices.py) through scratch (_kernels/ops/narrow.pyx).
 """
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from flowedu.core.values.spec import Spec
 from flowedu.errors import ShapeError
 from flowedu.ops.slices import slices
 
+kernels.register("matmul_half")
 _narrow = importlib.import_module(f"flowedu._kernels.{kernels.ISA}.narrow")
 
 

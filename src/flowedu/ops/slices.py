@@ -16,7 +16,7 @@ from flowedu.errors import FlowError
 
 ROOM = 1 << 18            # bytes of float32 that a slice may take: it stays in a core's cache
 SLICES = 16               # at least as many, so that all threads have some
-RUN = 32                  # elements that lie side by side in a slice, at least: a line of the cache
+RUN = 64                  # elements that lie side by side in a slice, at least: two lines of the cache
 
 
 class Slices(NamedTuple):

@@ -10,6 +10,7 @@ from flowedu.core.ops.elementwise import nothing
 from flowedu.core.ops.promote import cast, result_type
 from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeError
+from flowedu.errors.element_types import mixed
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
@@ -26,7 +27,7 @@ def _same_types(what: str, *xs) -> None:
             raise NotATensorError(what, x, "an operand")
     if any(x.dtype is not xs[0].dtype for x in xs) and here.amp is None:         # which casts them
         raise DTypeError(f"{what}: expected m1 and m2 to have the same dtype", expected="equal types", got=" and ".join(
-            x.dtype.name for x in xs), fix="convert one with flow.cast (or .to)")
+            x.dtype.name for x in xs), fix=mixed("convert one with flow.cast (or .to)", *(x.dtype for x in xs)))
 
 
 _CARRIER = {"int8": "float64", "uint8": "float64", "int32": "float64", "int64": "float64"}

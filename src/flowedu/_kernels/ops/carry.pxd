@@ -77,7 +77,8 @@ cdef inline void carry(const fe_view *narrow, const fe_view *wide, bint widen, c
     float32 itself is copied.)"""
     cdef fe_view v = narrow[0]
     cdef Axis ax[8]
-    cdef int64_t lo, hi, i, n, rest, col, s, t
+    cdef int64_t at[8]
+    cdef int64_t lo, hi, i, n, rest, s = 0, t = 0
     cdef int64_t item = 4 if narrow.dtype == FE_F32 else 2
     cdef int d, rank
     for d in range(v.ndim):
@@ -87,14 +88,26 @@ cdef inline void carry(const fe_view *narrow, const fe_view *wide, bint widen, c
     if rank < 0:
         return
     fe_split(fe_numel(&v), 64, team, &lo, &hi)
-    i, col = lo, lo % ax[0].n
+    i, rest = lo, lo
+    for d in range(rank):
+        at[d] = rest % ax[d].n
+        rest //= ax[d].n
+        s += at[d] * ax[d].d
+        t += at[d] * ax[d].s
     while i < hi:
-        s, t, rest = col * ax[0].d, col * ax[0].s, i // ax[0].n
-        for d in range(1, rank):
-            s += rest % ax[d].n * ax[d].d
-            t += rest % ax[d].n * ax[d].s
-            rest //= ax[d].n
-        n = min(ax[0].n - col, hi - i)
+        n = min(ax[0].n - at[0], hi - i)
         run(narrow, narrow.data + s * item, ax[0].d, <float *>wide.data + t, ax[0].s, n, widen)
         i += n
-        col = 0
+        s -= at[0] * ax[0].d                        # the next row
+        t -= at[0] * ax[0].s
+        at[0], d = 0, 1
+        while d < rank:
+            at[d] += 1
+            s += ax[d].d
+            t += ax[d].s
+            if at[d] < ax[d].n:
+                break
+            s -= at[d] * ax[d].d
+            t -= at[d] * ax[d].s
+            at[d] = 0
+            d += 1

@@ -7,6 +7,7 @@ from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.errors import DTypeError, ShapeError
+from flowedu.errors.element_types import mixed
 
 
 def _axes(a, b, transpose_a, transpose_b):
@@ -17,7 +18,7 @@ def _axes(a, b, transpose_a, transpose_b):
 def check_matmul(a, b, transpose_a, transpose_b, name="matmul"):
     if a.dtype is not b.dtype:
         raise DTypeError(f"{name}: expected a and b to have the same dtype", expected="equal types", got=f"a {a}, b {b}",
-                         fix="convert one with flow.cast (or .to)")
+                         fix=mixed("convert one with flow.cast (or .to)", a.dtype, b.dtype))
     if a.ndim < 2 or b.ndim < 2:
         raise ShapeError(f"{name}: a and b need two axes or more", expected="a (m, k), b (k, n)",
                          got=f"a {a.shape}, b {b.shape}", fix="reshape a vector to (1, k) or (k, 1)")

@@ -9,7 +9,7 @@ from flowedu._kernels.core.program cimport FE_MAX_SLOTS, fe_program, fe_tile
 
 from flowedu._kernels import TILES
 from flowedu.core.values.dtype import BY_CODE
-from flowedu.errors.element_types import refused
+from flowedu.errors.element_types import mixed, refused
 
 import numpy as np
 
@@ -65,7 +65,8 @@ class Formula:
             if tile is None or any(types[o] is not t for o in operands[(1 if name == "where" else 0):]):
                 got = ", ".join(types[o].name for o in operands)
                 there = [t.name for t in BY_CODE if all([(tile, t.code) in TILES for tile, _, _ in self.instrs])]
-                raise refused(what, there, got, "equal types: " * (", " in got))
+                error = refused(what, there, got, "equal types: " * (", " in got))
+                raise error.told(fix=mixed(error.fix, *in_types))
             types[out] = BY_CODE[tile[1]]
         return types
 

@@ -240,3 +240,39 @@ def _dual_judged(case, yours):
 
 dual = Law("the derivative of the local program", _borders, _dual_judged, _smaller_borders, cases=60,
            told=case_of(_border_said))
+
+
+def _home_judged(case, yours):
+    """There need be no second memory: bringing something to a place that nobody has doubles it, and so it shows."""
+    import flowedu as flow
+    from flowedu.core.ops.define import REGISTRY
+    from flowedu.core.sbp.names import as_sbp
+    from flowedu.core.sbp.tensor.interpreter import on
+    from flowedu.core.sbp.tensor.lay import lay_of
+    from flowedu.core.sbp.tensor.shards import Joined
+    from flowedu.learn.swap import swapped
+
+    sbp, grid, shape = case
+    names = {"B": flow.sbp.broadcast, "P": flow.sbp.partial_sum}
+    space = {"times": REGISTRY["mul"], "full": REGISTRY["constant"]}
+    exec("def on(x, place):\n    two = full(shape=(), value=2, dtype=x.dtype)\n"
+         "    return times(x, two) if place == 'elsewhere' else x\n", space)
+    with devices(4), swapped(on, space["on"]):
+        place = flow.placement("cpu", np.arange(math.prod(grid)).reshape(grid).tolist())
+        lay = lay_of(place, as_sbp(tuple(names.get(s) or flow.sbp.split(int(s[1:])) for s in sbp), len(grid), "to_global"))
+        x = flow.tensor(np.ones(shape))
+        dy = flow.ones(*_formula(sbp, grid, np.ones(shape))[0].shape, dtype=flow.float64, placement=place,
+                       sbp=(flow.sbp.broadcast,) * len(grid))
+        got = []
+        for where in (0, "elsewhere"):
+            joined = Joined(x, lay, dy.spec)
+            joined.place = where
+            got.append(yours(joined, None, [dy])[0].numpy())
+    if np.allclose(2 * got[0], got[1]):
+        return None
+    return [_border_said(case), "  the parts are where the devices are, and x is somewhere else",
+            "  its gradient stays there: on(part, self.place) brings it to where x is"]
+
+
+dual_home = Law("the gradient is where x is", _borders, _home_judged, _smaller_borders, cases=20,
+                told=case_of(_border_said))

@@ -117,7 +117,7 @@ def serve(link: Link, hole: types.SimpleNamespace, request: dict) -> None:
     text, name = request["text"], request["name"]
     module = importlib.import_module(hole.module)
     try:
-        space = {**vars(module), "__name__": module.__name__}
+        space = swap.names(module)
         exec(compile(text, name, "exec", dont_inherit=True), space)
         made = {f: about(space.get(f), name) for f in hole.functions}
         if all(a["args"] is not None for a in made.values()):
@@ -242,7 +242,7 @@ def judge(link: Link, hole: types.SimpleNamespace, request: dict) -> None:
     """Where values cannot be sent: laws and answer in one process, which could forge its verdict."""
     import linecache
 
-    from flowedu.learn import course
+    from flowedu.learn import course, swap
     from flowedu.learn.judge import judged
     from flowedu.learn.teach.wire import send
 
@@ -250,7 +250,7 @@ def judge(link: Link, hole: types.SimpleNamespace, request: dict) -> None:
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
 
     def load(file: Path, module: types.ModuleType) -> dict[str, Any]:
-        space = {**vars(module), "__name__": module.__name__}
+        space = swap.names(module)
         exec(compile(text, name, "exec", dont_inherit=True), space)
         return space
 

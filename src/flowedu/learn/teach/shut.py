@@ -3,9 +3,8 @@ compilers.
 
     python -m flowedu.learn.teach.shut 8.2 work/8.2_softmax.pyx SCRATCH SEED          writes SCRATCH/verdict.json
 
-It reads the library and what compilers need, writes into SCRATCH alone and has no network. A kernel in Cython is loaded by
-another process than its judge's (apart.py), behind walls of its own. One in CUDA C runs in the simulator, which is where it
-is judged: native code can do all that its process can, and its grade says "together".
+It reads the library and what compilers need, writes into SCRATCH alone and has no network. A kernel is loaded by another
+process than its judge's (apart.py, simulated.py), behind walls of its own.
 """
 from __future__ import annotations
 
@@ -27,9 +26,15 @@ def behind_walls() -> None:
     nobody, and so does not come near its judge."""
     from flowedu.learn.teach.bench import packages
     scratch = os.environ["TMPDIR"]
-    tempfile.tempdir = tempfile.mkdtemp(dir=scratch)
+    os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(dir=scratch)
     shut_in([*map(Path, READ), *packages(), course.HOME / "src", course.HOME / ".venv", Path(sys.prefix),
              Path(sys.base_prefix), Path(scratch)], [Path("/dev/null"), Path(tempfile.tempdir)])
+
+
+def tasks(home: Path) -> list[Path]:
+    """What is handed out of the chapters; not their answers."""
+    return [p for d in (home / "chapters").iterdir() if d.is_dir() for p in d.iterdir()
+            if p.name not in ("answers", "right", "wrong")]
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -46,8 +51,9 @@ def main(arguments: Sequence[str]) -> None:
     if simulator.exists():                         # a cache of its own, with what was set up before
         library().parent.parent.mkdir(parents=True)
         library().parent.symlink_to(simulator)
-    shut_in([*map(Path, READ), *packages(), home / "src", home / "chapters", home / ".venv", home / "pyproject.toml",
-             simulator, Path(sys.prefix), Path(sys.base_prefix)], [to, Path("/dev/null")], output=64 << 20, programs=True)
+    shut_in([*map(Path, READ), *packages(), home / "src", *tasks(home), home / ".venv", home / "pyproject.toml", simulator,
+             Path(sys.prefix), Path(sys.base_prefix)], [to, Path("/dev/null")], output=64 << 20, programs=True,
+            listed=[home / "chapters"])
     verdict = limits.judged(hole, answer, home, int(seed))
     (to / "verdict.new").write_text(json.dumps(verdict))
     (to / "verdict.new").rename(to / "verdict.json")

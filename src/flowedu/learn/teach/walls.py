@@ -47,14 +47,14 @@ class _Filter(ctypes.Structure):
 
 
 def shut_in(read: Iterable[Path] = (), write: Iterable[Path] = (), memory: int = 0, seconds: float = 0,
-            output: int = 1 << 20, programs: bool = False, landlock: bool = True) -> list[str]:
-    """Put them up; memory: bytes beyond those in use, programs: others may be started. What could not be built is missing
-    in the list of walls. Raises OSError: not even the filter could be set."""
+            output: int = 1 << 20, programs: bool = False, landlock: bool = True, listed: Iterable[Path] = ()) -> list[str]:
+    """Put them up; memory: bytes beyond those in use, programs: others may be started, listed: folders of which names may
+    be read. What could not be built is missing in the list of walls. Raises OSError: not even the filter could be set."""
     walls = ["limits"]
     _limit(memory, seconds, output)
     if LIBC.prctl(NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no new privileges")
-    if landlock and _landlock(read, write):
+    if landlock and _landlock(read, write, listed):
         walls.append("files")
         landlock = False
     elif not programs:
@@ -77,7 +77,7 @@ def _limit(memory: int, seconds: float, output: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _landlock(read: Iterable[Path], write: Iterable[Path]) -> bool:
+def _landlock(read: Iterable[Path], write: Iterable[Path], listed: Iterable[Path]) -> bool:
     """Whether the kernel could be asked: files are opened below these folders alone. (TCP is refused, too, where it
     can.)"""
     create, add, restrict = 444, 445, 446
@@ -90,7 +90,7 @@ def _landlock(read: Iterable[Path], write: Iterable[Path]) -> bool:
     if rules < 0:
         return False
     look = 1 << 0 | 1 << 2 | 1 << 3                # execute (of libraries), read files, read folders
-    for paths, rights in ((read, look), (write, every & ~(1 << 13))):
+    for paths, rights in ((read, look), (write, every & ~(1 << 13)), (listed, 1 << 3)):
         for path in paths:
             if not path.exists():
                 continue

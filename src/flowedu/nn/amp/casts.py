@@ -11,8 +11,9 @@ from flowedu.core.ops.dispatch import OpBase, TensorBase, is_grad_enabled, set_a
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import HALVES
 from flowedu.core.values.here import here
-from flowedu.errors import ArgumentError, DTypeError
+from flowedu.errors import ArgumentError, DeviceError, DTypeError
 from flowedu.nn.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
+from flowedu.tensor import device
 
 KINDS = {"cpu": dt.bfloat16, "cuda": dt.float16}                 # of devices: the type unless one is given
 FLOATS = (*HALVES, dt.float32)                                   # float64 stays what it is
@@ -58,7 +59,8 @@ class autocast:  # noqa: N801
         cache_enabled: cast each parameter once in the outermost block.
 
     Blocks nest. What backward computes is in the types that forward had, inside or outside of a block. Errors:
-    ArgumentError for another device_type, DTypeError for another dtype. (PyTorch 2's; OneFlow 0.9 has the same.)
+    ArgumentError for another device_type, DeviceError for a GPU that is not there, DTypeError for another dtype. (PyTorch
+    2's; OneFlow 0.9 has the same.)
     """
 
     def __init__(self, device_type: str = "cpu", dtype: dt.dtype | None = None, enabled: bool = True,
@@ -67,6 +69,9 @@ class autocast:  # noqa: N801
         if kind not in KINDS:
             raise ArgumentError("autocast: there is no such kind of device", expected=" or ".join(map(repr, KINDS)),
                                 got=repr(device_type), fix='autocast("cpu")')
+        if enabled and kind == "cuda" and not device.gpus():
+            raise DeviceError("autocast: there is no GPU", expected='a GPU, or "cpu"', got=repr(device_type),
+                              fix='autocast("cpu"), or enabled=flow.cuda.is_available()')
         self.device, self.fast_dtype = kind, get_autocast_dtype(kind) if dtype is None else dtype
         if enabled and self.fast_dtype not in HALVES and self.fast_dtype is not dt.float32:
             raise DTypeError("autocast: it cannot compute in this type", expected="flow.bfloat16 or flow.float16",

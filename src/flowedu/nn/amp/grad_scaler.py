@@ -6,9 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from flowedu.core.values.dtype import HALVES
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.values import here as ambient
+from flowedu.core.values.dtype import HALVES, float32, int64
 from flowedu.errors import ArgumentError, CallError
-from flowedu.tensor import Tensor, no_grad
+from flowedu.optim import overflow
+from flowedu.tensor import Tensor, no_grad, tensor
 
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
 LARGEST = 3.4028234663852886e38                           # of float32, which a scale is
@@ -39,7 +42,8 @@ class GradScaler:
         backoff_factor: what the scale is multiplied with after an overflow.
         enabled: False: all methods pass through.
 
-    Source: torch.amp.GradScaler (2.13). Errors: ArgumentError for factors that do not fit, CallError for a wrong order.
+    Of a graph: nn.Graph.set_grad_scaler; it and eager steps share what the scaler holds. Source: torch.amp.GradScaler
+    (2.13). Errors: ArgumentError for factors that do not fit, CallError for a wrong order.
     """
 
     def __init__(self, init_scale: float = 2.0 ** 16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
@@ -52,14 +56,16 @@ class GradScaler:
             if enabled and not fits:
                 raise ArgumentError(f"GradScaler: {name}", expected=expected, got=repr(given),
                                     fix="leave it out: the defaults are PyTorch's")
-        self._enabled, self._scale, self._tracker = bool(enabled), float(init_scale), 0
-        self._growth, self._backoff, self._interval = growth_factor, backoff_factor, growth_interval
+        self._enabled, self._rule = bool(enabled), (growth_factor, backoff_factor, growth_interval)
+        self._factor, self._good = tensor([float(init_scale)], dtype=float32), tensor([0], dtype=int64)
+        self._scaled = False                              # whether scale() was called yet
         self._states: dict[int, tuple[Any, str, bool]] = {}       # {id of an optimizer: (it, its stage, overflow found)}
 
     def scale(self, outputs: Tensor | Iterable) -> Any:
         """outputs, times the scale: a tensor, or a list or tuple of them."""
         if not self._enabled:
             return outputs
+        self._scaled = True
         if isinstance(outputs, Tensor):
             return outputs.float() * self._scale if outputs.dtype in HALVES else outputs * self._scale
         if isinstance(outputs, (list, tuple)):
@@ -75,6 +81,9 @@ class GradScaler:
         if stage is not READY:
             raise CallError("GradScaler.unscale_: called twice, or after step", expected="once for an optimizer and update",
                             got=f"its gradients are {stage}", fix="call update() after the step")
+        if not self._scaled:
+            raise CallError("GradScaler: a step without a scale", expected="gradients of a scaled loss",
+                            got="no call of scale()", fix="scaler.scale(loss).backward(), then scaler.step(optimizer)")
         found, inverse = False, 1.0 / self._scale
         with no_grad():
             for group in optimizer.param_groups:
@@ -106,16 +115,31 @@ class GradScaler:
         """After the steps: halve the scale where one was left out, let it grow after growth_interval good ones."""
         if not self._enabled:
             return
+        growth, backoff, interval = self._rule
         if new_scale is not None:
-            self._scale = float(new_scale.item() if isinstance(new_scale, Tensor) else new_scale)
+            self._set(float(new_scale.item() if isinstance(new_scale, Tensor) else new_scale), self._good.item())
         elif not self._states:
             raise CallError("GradScaler.update: nothing was stepped", expected="scaler.step(optimizer) before",
                             got="update() alone", fix="scaler.step(optimizer), then scaler.update()")
         else:
             overflows = [found for _, _, found in self._states.values()]
-            self._scale, self._tracker = scale_after(self._scale, self._tracker, overflows, self._growth, self._backoff,
-                                                     self._interval)
+            self._set(*scale_after(self._scale, self._good.item(), overflows, growth, backoff, interval))
         self._states.clear()
+
+    @property
+    def _scale(self) -> float:
+        return self._factor.item()
+
+    def _set(self, scale: float, good: int) -> None:
+        self._factor.fill_(scale)
+        self._good.fill_(good)
+
+    def _follow(self, scale: Any, good: Any, finite: Any) -> None:
+        """update() as a part of a graph: of values that stand for the scale, the good steps, and whether this is one."""
+        growth, backoff, interval = self._rule
+        grown = scale * growth
+        grown = REGISTRY["where"](REGISTRY["le"](grown, grown * 0.0 + LARGEST), grown, scale)
+        overflow.follow(scale, good, finite, interval, grown, scale * backoff)
 
     def _stage(self, optimizer: Any) -> str:
         return self._states.get(id(optimizer), (None, READY, False))[1]
@@ -126,27 +150,30 @@ class GradScaler:
 
     def get_growth_factor(self) -> float:
         """What the scale grows by."""
-        return self._growth
+        return self._rule[0]
 
     def set_growth_factor(self, new_factor: float) -> None:
         """What the scale grows by from now on."""
-        self._growth = new_factor
+        self._rule = new_factor, *self._rule[1:]
+        ambient.changes += 1                              # for graphs
 
     def get_backoff_factor(self) -> float:
         """What the scale is multiplied with after an overflow."""
-        return self._backoff
+        return self._rule[1]
 
     def set_backoff_factor(self, new_factor: float) -> None:
         """What the scale is multiplied with after an overflow, from now on."""
-        self._backoff = new_factor
+        self._rule = self._rule[0], new_factor, self._rule[2]
+        ambient.changes += 1
 
     def get_growth_interval(self) -> int:
         """After how many good steps the scale grows."""
-        return self._interval
+        return self._rule[2]
 
     def set_growth_interval(self, new_interval: int) -> None:
         """After how many good steps the scale grows, from now on."""
-        self._interval = new_interval
+        self._rule = *self._rule[:2], new_interval
+        ambient.changes += 1
 
     def is_enabled(self) -> bool:
         """Whether it scales."""
@@ -154,8 +181,9 @@ class GradScaler:
 
     def state_dict(self) -> dict[str, Any]:
         """Under PyTorch's names; {} where it is switched off."""
-        return {"scale": self.get_scale(), "growth_factor": self._growth, "backoff_factor": self._backoff,
-                "growth_interval": self._interval, "_growth_tracker": self._tracker} if self._enabled else {}
+        growth, backoff, interval = self._rule
+        return {"scale": self.get_scale(), "growth_factor": growth, "backoff_factor": backoff, "growth_interval": interval,
+                "_growth_tracker": self._good.item()} if self._enabled else {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """What state_dict gave, PyTorch's, too. ArgumentError for an empty one: it was switched off."""
@@ -164,9 +192,9 @@ class GradScaler:
         if not state_dict:
             raise ArgumentError("GradScaler.load_state_dict: the state is empty", expected="one of a scaler that was on",
                                 got="{}", fix="GradScaler(enabled=False), or begin with a new one")
-        self._scale, self._growth = float(state_dict["scale"]), state_dict["growth_factor"]
-        self._backoff, self._interval = state_dict["backoff_factor"], state_dict["growth_interval"]
-        self._tracker = state_dict["_growth_tracker"]
+        self._rule = tuple(state_dict[k] for k in ("growth_factor", "backoff_factor", "growth_interval"))
+        self._set(float(state_dict["scale"]), state_dict["_growth_tracker"])
+        ambient.changes += 1
 
 
 class StaticGradScaler(GradScaler):
@@ -178,3 +206,6 @@ class StaticGradScaler(GradScaler):
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Ready for the next step."""
         self._states.clear()
+
+    def _follow(self, scale: Any, good: Any, finite: Any) -> None:
+        """Nothing changes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.errors.element_types import mixed
 from flowedu.nn.functional.common import check_tensor, ints, reshaped
 from flowedu.ops.padding import out_size
 from flowedu.tensor import Tensor
@@ -93,7 +94,8 @@ def check(what, x, weight, bias, n, groups, transposed: bool = False) -> bool:
                          fix="x.unsqueeze(1) adds a channel axis")
     if x.dtype is not weight.dtype and here.amp is None:
         raise DTypeError(f"{what}: Input type ({x.dtype!r}) and weight type ({weight.dtype!r}) should be the same",
-                         expected=repr(weight.dtype), got=repr(x.dtype), fix=f"input.to(flow.{weight.dtype.name})")
+                         expected=repr(weight.dtype), got=repr(x.dtype),
+                         fix=mixed(f"input.to(flow.{weight.dtype.name})", x.dtype, weight.dtype))
     if not isinstance(groups, int) or groups < 1 or weight.shape[0] % groups:
         raise ArgumentError(f"{what}: groups does not divide the channels",
                             expected=f"an int that divides {weight.shape[0]}",

@@ -6,6 +6,7 @@ from flowedu.core.ops.promote import cast, operate
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, DTypeError, KernelError, OutOfRangeError, ShapeError
+from flowedu.errors.element_types import mixed
 from flowedu.errors.once import inert
 from flowedu.nn.functional.common import check_tensor, reshaped
 from flowedu.tensor import Tensor, no_grad
@@ -52,7 +53,8 @@ def _check_linear(input, weight) -> None:
     if input.dtype is not weight.dtype:
         raise DTypeError(f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype!r} and {weight.dtype!r}",
                          expected=f"an input of {weight.dtype!r}", got=repr(input.dtype),
-                         fix=f"input.to(flow.{weight.dtype.name}), or model.to(flow.{input.dtype.name})") from None
+                         fix=mixed(f"input.to(flow.{weight.dtype.name}), or model.to(flow.{input.dtype.name})",
+                                   input.dtype, weight.dtype)) from None
 
 
 def _linear_of_vectors(input, weight, bias):

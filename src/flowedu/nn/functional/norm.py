@@ -7,7 +7,9 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.promote import cast, scalar
 from flowedu.core.values.dtype import HALVES, float32
+from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.errors.element_types import mixed
 from flowedu.nn.functional.common import check_floats, reshaped, times
 from flowedu.tensor import Tensor, no_grad
 from flowedu.tensor.devices import made_with
@@ -185,9 +187,10 @@ def _check_shape(what, input, normalized_shape, **others):
             raise ShapeError(f"{what}: Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                              f"{list(v.shape)} and normalized_shape = {list(shape)}", expected=str(shape),
                              got=str(tuple(v.shape)), fix="a parameter of that shape")
-        if v is not None and v.dtype is not input.dtype and not (input.dtype in HALVES and v.dtype is float32):
+        if v is not None and v.dtype is not input.dtype and here.amp is None and not (
+                input.dtype in HALVES and v.dtype is float32):
             raise DTypeError(f"{what}: {name} and the input have different dtypes", expected=repr(input.dtype),
-                             got=repr(v.dtype), fix=f"input.to(flow.{v.dtype.name})")
+                             got=repr(v.dtype), fix=mixed(f"input.to(flow.{v.dtype.name})", v.dtype, input.dtype))
     if not shape or tuple(input.shape[-len(shape):]) != shape or input.ndim < len(shape):
         raise ShapeError(f"{what}: Given normalized_shape={shape}, expected input with shape [*, "
                          f"{', '.join(map(str, shape))}], but got input of size {list(input.shape)}",

@@ -21,7 +21,7 @@ from flowedu.tensor.generator import default_generator
 TABLES = ("_parameters", "_buffers", "_modules")
 OWN = {*TABLES, "_non_persistent_buffers_set", "_hooks", "_state_hooks"}       # attributes of modules, not of their users
 OF_GRAPH = {"class_name", "_name", "_blocks", "config", "_optimizers", "_compiled", "_states", "_is_building", "_level",
-            "_rebound", "_retraced"}
+            "_rebound", "_retraced", "_scaler"}
 RATES = {"lr", "initial_lr"}                 # of an optimizer: read at every call in any case
 MANY = 200                                   # of longer lists only the length is compared, and which list it is
 CONTAINERS = (list, tuple, set, frozenset, dict)
@@ -121,7 +121,8 @@ class Seen:
                 self.add(part.origin, part.path)
 
     def _around(self, graph) -> dict:
-        return {"the default dtype": dt.get_default_dtype(), **{
+        return {"the default dtype": dt.get_default_dtype(), "the rule of the grad scaler": frozen(
+            getattr(graph._scaler, "_rule", None)), **{
             f"config.{name}": frozen(x) for name, x in vars(graph.config).items()}, **{
             f"{type(optimizer).__name__}.param_groups[{i}][{name!r}]": [*map(Same, x)] if name == "params" else frozen(x)
             for optimizer, _ in graph._optimizers for i, group in enumerate(optimizer.param_groups)

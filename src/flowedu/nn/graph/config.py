@@ -30,8 +30,9 @@ class GraphConfig(Options):
 
     def enable_amp(self, mode: bool = True, *, dtype: dt.dtype = dt.float16) -> None:
         """Automatic mixed precision: build runs in flow.amp.autocast. (OneFlow's CPU build ignores it.)"""
-        if dtype not in (dt.float16, getattr(dt, "bfloat16", dt.float16)):
-            raise ArgumentError("enable_amp: dtype", expected="flow.float16 or flow.bfloat16", got=repr(dtype))
+        if dtype not in dt.HALVES:
+            raise ArgumentError("enable_amp: dtype", expected="flow.float16 or flow.bfloat16", got=repr(dtype),
+                                fix="self.config.enable_amp(dtype=flow.bfloat16)")
         self.amp = dtype if mode else None
 
     def computing(self) -> AbstractContextManager:

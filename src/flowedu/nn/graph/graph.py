@@ -12,6 +12,7 @@ from flowedu.core.trace.compiled import Compiled
 from flowedu.core.values import here as ambient
 from flowedu.errors import ArgumentError, CallError, CheckError, GraphError
 from flowedu.errors.once import say_once
+from flowedu.nn.amp.grad_scaler import GradScaler
 from flowedu.nn.graph import state
 from flowedu.nn.graph.changes import refresh
 from flowedu.nn.graph.config import GraphConfig
@@ -62,11 +63,30 @@ class Graph(core.Graph):
         check_debug_options(options)
         super().__init__()
         object.__setattr__(self, "_rebound", set())      # attributes that build gives another tensor (written.py)
+        object.__setattr__(self, "_scaler", None)
         if debug_v_level >= 0:
             self.debug(debug_v_level, ranks=debug_ranks)
 
     def __setattr__(self, name: str, value) -> None:
         super().__setattr__(name, value._block.origin if isinstance(value, ProxyModule) else value)
+
+    def set_grad_scaler(self, grad_scaler: GradScaler) -> None:
+        """Let every step scale its loss, look for overflows and leave out the step that has one (scaling.py): what eager
+        code does with scale, step and update, which may go on with the same scaler. Schedules follow steps that were made.
+
+        Args:
+            grad_scaler: flow.amp.GradScaler(...), or StaticGradScaler(scale_factor).
+
+        Errors: CheckError for anything else, GraphError after the first call.
+        """
+        if not isinstance(grad_scaler, GradScaler):
+            raise CheckError("set_grad_scaler: this is no grad scaler", expected="flow.amp.GradScaler() or "
+                             "flow.amp.StaticGradScaler(scale_factor)", got=type(grad_scaler).__name__,
+                             fix="self.set_grad_scaler(flow.amp.GradScaler())")
+        if self._compiled is not None:
+            raise GraphError(f"set_grad_scaler: nn.Graph {self.name} has already been compiled",
+                             expected="set_grad_scaler in __init__", got="a called graph", fix="make another graph")
+        object.__setattr__(self, "_scaler", grad_scaler)
 
     def handle(self, block: GraphModule) -> ProxyModule:
         return ProxyModule(block)

@@ -18,6 +18,10 @@ from flowedu.errors import ArgumentError, CheckError
 
 SCHEDULE = "System-Train-ScheduleStep"           # of a schedule that counts otherwise than its optimizer, and its number
 
+SCALE = "System-Train-GradScaler-Scale"
+SCALER = {SCALE: "_factor", "System-Train-GradScaler-GoodSteps": "_good"}      # {name: what it is of the scaler}
+MADE = "System-Train-GradScaler-Made"            # whether the last run made its step; no state
+
 
 def state_dict(graph, destination: dict | None = None) -> dict:
     """{name of a module attribute: its state_dict}, then what is known so far of `<parameter>-momentum` and the like,
@@ -27,7 +31,7 @@ def state_dict(graph, destination: dict | None = None) -> dict:
         found[name] = block.origin.state_dict()
     extra = dict(graph._states)
     if graph._compiled is not None:
-        own = set(graph._paths().values())
+        own = {*graph._paths().values(), MADE}
         extra.update({n: t for n, t in graph._compiled.tracer.variables.items() if n not in own})
     extra.update(remembered(graph))
     found.update(sorted(extra.items()))
@@ -45,6 +49,8 @@ def remembered(graph) -> dict[str, Tensor]:
             found[f"{STEP}_{i}"] = optimizer.count_
         if scheduler is not None and scheduler.last_step != n:
             found[f"{SCHEDULE}_{i}"] = copied([scheduler.last_step], dt.int64)
+    if graph._scaler is not None and graph._scaler.is_enabled():
+        found.update({name: getattr(graph._scaler, key) for name, key in SCALER.items()})
     return found
 
 
@@ -86,6 +92,11 @@ def give_to_optimizers(graph) -> None:
         if name in states:
             _check(name, states[name].spec, s.spec(p.spec), "with the same model and optimizer")
             optimizer.take_(p, group, s.key, states.pop(name))
+    for name, key in SCALER.items() if graph._scaler is not None else ():
+        if name in states:
+            own = getattr(graph._scaler, key)
+            _check(name, states[name].spec, own.spec, "with a GradScaler")
+            copy_into(own, states.pop(name))
     if STEP not in states:
         return
     count = states.pop(STEP)

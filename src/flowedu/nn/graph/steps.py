@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 
 class Steps:
@@ -12,6 +13,7 @@ class Steps:
     """
 
     def __init__(self, entries: Sequence[tuple]):
+        self.made: Any = None                             # a tensor: 0 after a run that left out its step
         self.counts = [optimizer.count_.numpy() for optimizer, _ in entries]
         self.schedulers = [s for _, s in entries if s is not None]
         for scheduler in self.schedulers:                 # one that cannot work in a graph says so here
@@ -28,8 +30,11 @@ class Steps:
                     return plain(arguments)
                 finally:
                     if self.counts[0].item() != before:   # else it failed
-                        self.end()
-        return run if self.schedulers or len(self.counts) > 1 else plain
+                        if self.made is not None and not self.made.item():
+                            self.counts[0][0] = before
+                        else:
+                            self.end()
+        return run if self.schedulers or len(self.counts) > 1 or self.made is not None else plain
 
     def end(self) -> None:
         """After a step."""

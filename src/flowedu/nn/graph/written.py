@@ -22,11 +22,11 @@ from flowedu.core.values import here as ambient
 from flowedu.core.values.here import during
 from flowedu.errors import GradientError, UnsupportedError
 from flowedu.nn.graph.changes import Seen, attributes
-from flowedu.nn.graph.repeat import ForgetfulTracer, RepeatingCompiled
+from flowedu.nn.graph.scaling import ScalingCompiled, ScalingTracer
 from flowedu.tensor.modes import no_grad
 
 
-class WatchfulTracer(ForgetfulTracer):
+class WatchfulTracer(ScalingTracer):
     """A tracer that also tells `known` of modules that are called and not registered."""
 
     known: Seen
@@ -59,7 +59,7 @@ class Attribute:
             self.module.__dict__[self.name] = copy_of(self.out)
 
 
-class WritingCompiled(RepeatingCompiled):
+class WritingCompiled(ScalingCompiled):
     """A Compiled that knows what build writes outside.
 
     Attributes: seen, what was there before build ran; exits, (number of the input, where in `fetched` its new value is);

@@ -6,8 +6,8 @@ from typing import Any
 
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError
-from flowedu.oneflow04.optim import loss_scale
 from flowedu.oneflow04.optim.loss_scale import LossScalePolicy, StaticLossScalePolicy
+from flowedu.optim import overflow
 
 
 def loss_scale_policy(optimizer, config) -> LossScalePolicy | None:
@@ -43,19 +43,19 @@ class Scaling:
 
     def seed(self, spec: Spec):
         """The gradient of a loss to begin with."""
-        return loss_scale.seed(spec, self.factor)
+        return overflow.seed(spec, self.factor)
 
     def undo(self, grads: Mapping[str, Any], scale: float) -> tuple[dict[str, Any], float]:
         """(gradients, the number that the updates multiply them by), for the `scale` of a loss as it is."""
         if isinstance(self.factor, float):
             return dict(grads), scale / self.factor
         with self.job.graph.building():
-            self.finite = loss_scale.all_finite(list(grads.values()))
-            return dict(zip(grads, loss_scale.divided(list(grads.values()), self.factor))), scale
+            self.finite = overflow.all_finite(list(grads.values()))
+            return dict(zip(grads, overflow.divided(list(grads.values()), self.factor))), scale
 
     def step(self, step):
         """The number of the step for an update, which may say that it is left out."""
-        return step if self.finite is None else loss_scale.step_or_none(step, self.finite)
+        return step if self.finite is None else overflow.step_or_none(step, self.finite)
 
     def finish(self) -> None:
         """Append what the policy remembers for the next step."""

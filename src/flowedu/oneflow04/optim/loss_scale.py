@@ -4,12 +4,10 @@ The loss is multiplied by a factor before the backward pass, so that gradients d
 are divided by it before penalties, clipping and update. A factor that is a power of two changes no bit of a result, unless
 something leaves the range of its element type. With a dynamic policy that is what is looked for: if a gradient is inf or
 nan, nothing is updated in that step, and the next one tries a smaller factor.
-
-The functions work on tensors and on values of a graph alike; a factor is a number, or a float32 value of shape (1,).
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +15,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.oneflow04.initializers import constant_initializer, zeros_initializer
+from flowedu.optim import overflow
 from flowedu.optim.checks import count, number
 
 FACTOR, COUNTER = Spec((1,), dt.float32), Spec((1,), dt.int64)
@@ -69,47 +68,8 @@ class DynamicLossScalePolicy(LossScalePolicy):
     def finish(self, variable, finite):
         e, scale = REGISTRY, self.factor(variable)
         good = variable("GoodStepCounter", COUNTER, zeros_initializer())
-        one, none, period = (e["constant"](shape=(1,), value=n, dtype=dt.int64) for n in (1, 0, self.increment_period))
-        steps = e["add"](good, one)
-        full = e["ge"](steps, period)
-        grown = e["where"](full, e["minimum"](scale * self.multiplier, LARGEST), scale)
-        shrunk = e["maximum"](scale / self.multiplier, 1.0)
-        e["assign"](e["where"](finite, grown, shrunk), scale)
-        e["assign"](e["where"](e["both"](finite, e["lt"](steps, period)), steps, none), good)
+        overflow.follow(scale, good, finite, self.increment_period, e["minimum"](scale * self.multiplier, LARGEST),
+                        e["maximum"](scale / self.multiplier, 1.0))
 
 
 loss_scale = SimpleNamespace(static_loss_scale=StaticLossScalePolicy, dynamic_loss_scale=DynamicLossScalePolicy)
-
-
-def seed(spec: Spec, factor: Any = 1.0) -> Any:
-    """The gradient of a loss with which the backward pass begins: the factor, everywhere."""
-    e = REGISTRY
-    if isinstance(factor, float):
-        return e["constant"](shape=spec.shape, value=factor, dtype=spec.dtype)
-    ones = e["constant"](shape=spec.shape, value=1.0, dtype=spec.dtype)
-    return e["mul"](ones, _as(e["reshape"](factor, shape=()), spec.dtype))
-
-
-def divided(gradients: Sequence[Any], factor: Any) -> list[Any]:
-    """The gradients of the loss as it was, for a factor that is a value."""
-    inverse = REGISTRY["reciprocal"](REGISTRY["reshape"](factor, shape=()))
-    return [g * _as(inverse, g.dtype) for g in gradients]
-
-
-def all_finite(gradients: Sequence[Any]) -> Any:
-    """A bool value of shape (1,): whether no gradient has an element that is inf or nan."""
-    e, total = REGISTRY, None
-    for g in gradients:                                      # x - x is 0, or nan
-        part = e["reshape"](e["sum"](g - g, axis=tuple(range(g.ndim)), keepdims=False), shape=(1,))
-        part = _as(part, dt.float32)
-        total = part if total is None else total + part
-    return e["eq"](total, total)
-
-
-def step_or_none(step: Any, finite: Any) -> Any:
-    """The number of the step for the update ops, or -1, with which they change nothing (core/ops/update.py)."""
-    return REGISTRY["where"](finite, step, REGISTRY["constant"](shape=(1,), value=-1, dtype=dt.int64))
-
-
-def _as(x: Any, dtype: dt.dtype) -> Any:
-    return x if x.dtype is dtype else REGISTRY["cast"](x, dtype=dtype)

@@ -81,12 +81,9 @@ template <class... A, void (*Function)(A...)> struct Call<Function> {
     CUDASIM_NO_HOOKS static void thunk(void** p) { spread(p, std::index_sequence_for<A...>()); }
 };
 
-template <auto Function> cudasim_kernel kernel(const char* name, const char* parameters) {
-    using C = Call<Function>;
-    constexpr unsigned count = sizeof(C::pairs.value) / sizeof(unsigned) / 2;
-    return {(void*)Function, C::thunk, name, parameters, C::pairs.value, count};
-}
-
 }  // namespace cudasim
 
-#define CUDASIM_KERNEL(function, name, parameters) cudasim::kernel<function>(name, parameters)
+// A constant: nothing of a module runs when it is loaded, but what the source itself asks for.
+#define CUDASIM_KERNEL(function, name, parameters)                                                       \
+    {(void*)function, cudasim::Call<function>::thunk, name, parameters, cudasim::Call<function>::pairs.value, \
+     sizeof(cudasim::Call<function>::pairs.value) / sizeof(unsigned) / 2}

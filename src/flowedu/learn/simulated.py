@@ -1,0 +1,163 @@
+"""A kernel in CUDA C runs in a process of its own, in the simulator there: who judges it compiles it, looks at what was
+compiled, and never loads it. Numbers, counters and faults come back.
+
+    yours = Simulated("add", text)              where laws want a Launched
+    python -m flowedu.learn.simulated FD_IN FD_OUT SOURCE NAME        the process; in a grade it stands behind walls
+
+What is compared with NumPy is the numbers. Faults and counters are the simulator's, which stands beside the kernel: so a
+kernel is refused that has more in it than CUDA C, or calls more than a kernel can.
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import os
+import re
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from flowedu.cuda.faults import CudaFault
+from flowedu.cuda.machine import machine
+from flowedu.cuda.sim.compiler import INCLUDE
+from flowedu.errors import KernelError
+from flowedu.learn.apart import Found, Other, again, failure, get, plain, put, walls
+from flowedu.learn.laws.cuda import Launched, Ran
+
+WORDS = ("kind", "problem", "expected", "got", "fix", "at")          # of a fault
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+# No macro puts words together, and nothing is said to the compiler or the assembler past the language.
+UNKNOWN = re.compile(r"(?P<joined>##|%:%:|\[\[|<:<:)|(?P<pragma>#[ \t]*pragma\b(?![ \t]+(?:unroll|once)\b)|_Pragma)|"
+                     r"(?P<word>\b(?:asm|cudasim\w*|__\w+|_[A-Z]\w*))")
+RUNS_FIRST, MADE_BY_FUNCTIONS = (14, 16), 10       # of an ELF file: sections, and a kind of symbol, that run at loading
+STARTS = 16                                        # bytes that the compiler's own need there: two addresses
+TABLE_OF_SYMBOLS = 2
+OF_COMPILERS = re.compile(r"__(tsan|sanitizer_cov)_\w+|_ITM_\w+|__gmon_start__|__cxa_finalize|__gxx_personality_v0|"
+                          r"_Unwind_Resume|__stack_chk_fail|mem(cpy|set|move)")
+
+
+# ---- where it is judged
+class Simulated(Launched):
+    """Raises what Launched does; KernelError: it has more in it than a kernel."""
+
+    def __init__(self, name: str, text: str):
+        super().__init__(name, text)
+        if machine().library is not None:
+            refuse_symbols(self.kernels._code)
+        self.other = Other("flowedu.learn.simulated", text, name)
+
+    def ran(self, arrays: Sequence[np.ndarray], order: int = 0) -> Ran:
+        arrays = [np.ascontiguousarray(a, np.float32) for a in arrays]
+        said, data = self.other.ask({"shapes": [a.shape for a in arrays], "order": order}, [a.tobytes() for a in arrays])
+        if "error" in said:
+            raise again(said["error"])
+        if "fault" in said:
+            return Ran(None, {}, _fault(said["fault"]))
+        shape = np.shape(self.ladder.answer(*arrays))
+        counts = {str(k): int(v) for k, v in said["counts"].items()}
+        return Ran(np.frombuffer(data, np.float32).reshape(shape), counts, None)
+
+
+def _fault(said: dict) -> CudaFault:
+    w = {k: plain(said[k]) for k in WORDS}
+    fault = CudaFault(w["problem"], expected=w["expected"], got=w["got"], fix=w["fix"], at=w["at"])
+    fault.kind = w["kind"]
+    fault.line, fault.other_line = (None if n is None else int(n) for n in (said["line"], said["other_line"]))
+    return fault
+
+
+# ---- what a kernel may have in it
+@functools.cache
+def _known() -> frozenset[str]:
+    """The words of CUDA C: those that the simulator's headers have."""
+    return frozenset(re.findall(r"\w+", " ".join(f.read_text() for f in INCLUDE.glob("*.h"))))
+
+
+def refuse_words(text: str) -> None:
+    """Raises KernelError: some of it is not CUDA C, but speaks to the compiler, the assembler or the simulator."""
+    pieces = re.split(r"\\\r?\n", text)            # a word may go on in the next line
+    ends = list(itertools.accumulate(map(len, pieces)))
+    code = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), "".join(pieces))
+    for m in UNKNOWN.finditer(code):
+        word = m["word"]
+        if word and word in _known() and not re.match("cudasim|__attribute|__builtin|__asm|_Z", word):
+            continue
+        number = 1 + code.count("\n", 0, m.start()) + sum(end <= m.start() for end in ends)
+        raise KernelError(f"{m[0]} has no place in an answer: CUDA C is enough",
+                          at=f"kernel.cu:{number}: {text.splitlines()[number - 1].strip()}", got="")
+
+
+def refuse_symbols(code: bytes) -> None:
+    """Raises KernelError: what was compiled runs something when it is loaded, or calls what no kernel can."""
+    for name, kind, defined in _symbols(code):
+        if kind == MADE_BY_FUNCTIONS:
+            raise KernelError(f"{name} is made by a function that runs before any kernel does", at="", got="")
+        bare = name.partition("@")[0]
+        known = bare.startswith("cudasim_") and bare in _known() or OF_COMPILERS.fullmatch(bare) or _mathematics(bare)
+        if not defined and bare and not known:
+            raise KernelError(f"a kernel cannot call {bare}: there is none on a GPU", at="", got="")
+
+
+def _symbols(code: bytes) -> Iterator[tuple[str, int, bool]]:
+    """(name, kind, whether it is there) of an ELF file."""
+    offset, = struct.unpack_from("<Q", code, 0x28)
+    size, count = struct.unpack_from("<HH", code, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", code, offset + i * size) for i in range(count)]
+    for s in sections:
+        if s[1] in RUNS_FIRST and s[5] > STARTS:
+            raise KernelError("a variable outside of the kernel is made by code that runs before any kernel does",
+                              at="", got="")
+        if s[1] == TABLE_OF_SYMBOLS:
+            names = sections[s[6]][4]
+            for at in range(s[4], s[4] + s[5], 24):
+                begin, info, _, section = struct.unpack_from("<IBBH", code, at)
+                begin += names
+                yield code[begin:code.index(b"\0", begin)].decode(errors="replace"), info & 15, bool(section)
+
+
+def _mathematics(name: str) -> bool:
+    """Whether it is in the library of mathematics."""
+    library, found = ctypes.CDLL("libm.so.6"), Found()
+    return hasattr(library, name) and bool(library.dladdr(getattr(library, name), ctypes.byref(found))) and \
+        b"libm" in os.path.basename(found.file)
+
+
+# ---- where it runs
+def main(arguments: list[str]) -> None:
+    of, to = os.fdopen(int(arguments[0]), "rb"), os.fdopen(int(arguments[1]), "wb")
+    try:
+        yours = Launched(arguments[3], Path(arguments[2]).read_text())              # compiled; nothing of it is loaded yet
+        walls()
+    except BaseException as error:
+        put(to, {"error": failure(error)})
+        return
+    put(to, {})
+    while True:
+        try:
+            what, data = get(of)
+        except EOFError:
+            return
+        put(to, *_run(yours, what, data))
+
+
+def _run(yours: Launched, what: dict, data: bytes) -> tuple[dict, list[bytes]]:
+    arrays, at = [], 0
+    for shape in what["shapes"]:
+        arrays.append(np.frombuffer(data, np.float32, int(np.prod(shape)), at).reshape(shape))
+        at += arrays[-1].nbytes
+    try:
+        ran = yours.ran(arrays, what["order"])
+    except Exception as error:
+        return {"error": failure(error)}, []
+    if ran.fault:
+        words = {k: str(getattr(ran.fault, k) or "") for k in WORDS}
+        return {"fault": {**words, "line": ran.fault.line, "other_line": ran.fault.other_line}}, []
+    return {"counts": ran.counts}, [np.ascontiguousarray(ran.output, np.float32).tobytes()]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
