@@ -65,8 +65,8 @@ def get_device_properties(device: Any = None) -> Any:
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether tensors of bfloat16 can be there: on every GPU, and in the simulator. Without emulation: whether the GPU itself
-    computes with them."""
+    """Whether tensors of bfloat16 can be there: on every GPU, and in the simulator. Without emulation: whether the GPU
+    itself computes with them."""
     return is_available() and (including_emulation or get_device_capability() >= (8, 0))
 
 
