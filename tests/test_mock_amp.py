@@ -10,6 +10,7 @@ import pytest
 import flowedu as flow
 from flowedu import mock
 from flowedu.errors import CallError, FlowError
+from flowedu.tensor import device
 
 # as programs of 2019 to 2026 spell them: a path, and what stands before the options
 AUTOCASTS = [("autocast", ("cpu",)), ("autocast", ("cuda",)), ("amp.autocast", ("cpu",)), ("amp.autocast", ("cuda",)),
@@ -93,7 +94,7 @@ def test_a_scaler_that_is_off_changes_no_bit(name, path, first):
 def test_what_is_on_computes_and_is_off_for_a_gpu_that_is_not_there(name, path, first, gpu, monkeypatch):
     """Without a GPU PyTorch warns and goes on, and so does this."""
     monkeypatch.setattr(flow.cuda, "is_available", lambda: gpu)
-    monkeypatch.setattr(importlib.import_module("flowedu.tensor.device"), "gpus", lambda: int(gpu))
+    monkeypatch.setattr(device, "gpus", lambda: int(gpu))
     make = found(name, path)
     for options in ({}, {"enabled": True}):
         with warnings.catch_warnings(record=True) as told:
@@ -108,6 +109,18 @@ def test_what_is_on_computes_and_is_off_for_a_gpu_that_is_not_there(name, path, 
         half = flow.bfloat16 if first == ("cpu",) else flow.float16
         with made:
             assert (flow.ones(2, 2) @ flow.ones(2, 2)).dtype is (half if on else flow.float32)
+
+
+def test_it_is_said_once_for_each_line(name, monkeypatch):
+    """As PyTorch's: a training loop comes by it at every step."""
+    monkeypatch.setattr(flow.cuda, "is_available", lambda: False)
+    make = found(name, "autocast")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            make("cuda")
+        make("cuda")
+    assert len(told) == 2 and told[0].lineno != told[1].lineno
 
 
 @pytest.mark.parametrize(("path", "first"), [*AUTOCASTS, *SCALERS])

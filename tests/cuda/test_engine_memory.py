@@ -173,6 +173,15 @@ def test_what_devices_say_of_themselves():
     a = flow.rand(3, device="cuda")
     flow.cuda.manual_seed_all(5)
     assert flow.equal(a, flow.rand(3, device="cuda"))
+    assert flow.cuda.initial_seed() == 5 and flow.cuda.is_bf16_supported()
+    assert flow.cuda.is_bf16_supported(including_emulation=False) == (p.major >= 8)
+    states = flow.cuda.get_rng_state_all()
+    assert len(states) == flow.cuda.device_count()
+    a = flow.rand(3, device="cuda")
+    flow.cuda.set_rng_state_all(states)
+    assert flow.equal(a, flow.rand(3, device="cuda"))
+    flow.cuda.set_rng_state(states[0], "cuda")
+    assert flow.equal(a, flow.rand(3, device="cuda"))
 
 
 def test_a_stream_with_memory_stays():

@@ -75,6 +75,19 @@ def test_cuda_answers_truthfully():
             question()
 
 
+def test_what_programs_ask_before_they_begin_needs_no_gpu():
+    """`"bfloat16" if cuda.is_bf16_supported() else ...`; checkpoints that keep the state of every generator."""
+    assert not flow.cuda.is_bf16_supported() and not flow.cuda.is_bf16_supported(including_emulation=False)
+    assert flow.cuda.get_rng_state_all() == []
+    flow.manual_seed(7)
+    assert flow.cuda.initial_seed() == flow.initial_seed() == 7
+    state = flow.cuda.get_rng_state()
+    flow.cuda.set_rng_state_all(flow.cuda.get_rng_state_all())
+    a = flow.rand(3)
+    flow.cuda.set_rng_state(state)
+    assert flow.equal(a, flow.rand(3))
+
+
 def test_names_of_types():
     names = {flow.float32: "Float", flow.float64: "Double", flow.float16: "Half", flow.bfloat16: "BFloat16",
              flow.int32: "Int", flow.int64: "Long", flow.int8: "Char", flow.uint8: "Byte", flow.bool: "Bool"}

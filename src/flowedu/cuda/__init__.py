@@ -11,9 +11,9 @@ from typing import Any
 from flowedu.calls.later import later as _later
 from flowedu.cuda import machine as _machine
 from flowedu.tensor import device as _device
+from flowedu.tensor import generator as _generator
 from flowedu.tensor.device import index_of as _index_of
 from flowedu.tensor.device import usable
-from flowedu.tensor.generator import manual_seed as _manual_seed
 
 # They bring NumPy's and PyCUDA's machinery along: imported when they are asked for.
 __getattr__, __dir__ = _later(__name__, {
@@ -64,6 +64,12 @@ def get_device_properties(device: Any = None) -> Any:
                            multi_processor_count=of.get("MULTIPROCESSOR_COUNT", 1), warp_size=of.get("WARP_SIZE", 32))
 
 
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether tensors of bfloat16 can be there: on every GPU, and in the simulator. Without emulation: whether the GPU
+    itself computes with them."""
+    return is_available() and (including_emulation or get_device_capability() >= (8, 0))
+
+
 def set_device(device: Any) -> None:
     """Makes a device the current one of this thread. Raises DeviceError: there is no GPU, or not this one."""
     d = usable(f"cuda:{device}" if isinstance(device, int) else device)
@@ -95,12 +101,38 @@ def synchronize(device: Any = None) -> None:
 # ---- random numbers: a seed and a count of draws, those of the CPU, so that tensors everywhere get the same numbers
 def manual_seed(seed: int) -> None:
     """Seeds the generator, which all devices share: flow.manual_seed."""
-    _manual_seed(seed)
+    _generator.manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
     """Seeds the generator, which all devices share: flow.manual_seed."""
-    _manual_seed(seed)
+    _generator.manual_seed(seed)
+
+
+def initial_seed() -> int:
+    """The seed of the generator, which all devices share."""
+    return _generator.initial_seed()
+
+
+def get_rng_state(device: Any = "cuda") -> Any:
+    """The state of the generator, which all devices share: flow.get_rng_state."""
+    return _generator.get_rng_state()
+
+
+def get_rng_state_all() -> list:
+    """The state of the generator, once for each device; [] without one."""
+    return [_generator.get_rng_state() for _ in range(device_count())]
+
+
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Brings the generator, which all devices share, to a state of get_rng_state."""
+    _generator.set_rng_state(new_state)
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Brings the generator to the state of get_rng_state_all; [] changes nothing."""
+    for state in new_states:
+        _generator.set_rng_state(state)
 
 
 # ---- memory

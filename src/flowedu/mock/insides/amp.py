@@ -11,6 +11,7 @@ from flowedu.nn import amp as own
 from flowedu.nn.amp import get_autocast_dtype, is_autocast_enabled  # noqa: F401
 
 _KINDS = ("cpu", "cuda", "mps", "xpu")
+_SAID: dict[str, dict] = {}                        # {file: where it was said}: once for each line is enough
 
 
 def _on(what: str, device, enabled: bool) -> bool:
@@ -23,7 +24,8 @@ def _on(what: str, device, enabled: bool) -> bool:
         return bool(enabled)
     if kind != "cuda" or not cuda.is_available():
         file, line = user_place() or (__file__, 1)
-        warnings.warn_explicit(f"{what}: {kind} is not available, so it is switched off", UserWarning, file, line)
+        warnings.warn_explicit(f"{what}: {kind} is not available, so it is switched off", UserWarning, file, line,
+                               registry=_SAID.setdefault(file, {}))
         return False
     return True
 
