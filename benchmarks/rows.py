@@ -12,6 +12,7 @@ import jobs
 import twins
 from data_rows import data_pipeline
 from dist_rows import rows as dist_rows
+from half_rows import rows as half_rows
 from model_rows import arrays
 from model_rows import rows as model_rows
 from run import Row
@@ -121,6 +122,7 @@ def all_rows() -> list[Row]:
         Row("eager add, 4x4", lambda threads: eager_add(), 3, inner=20000, rounds=30),
         Row("eager relu(x@w+b).sum() + backward, 8x16x16", lambda threads: eager_backward(), 5, inner=2000, rounds=30),
         *model_rows(Row),
+        *half_rows(Row),
         Row("job: MLP 784-512-10 training, by hand in NumPy", numpy_by_hand, 1.0, inner=20, threads=(2,)),
         Row("job: MLP training step, two things watched", lambda threads: watched_step(), 0.9, inner=20, rounds=40),
         *([Row("data: 100 JPEGs read and resized", lambda threads: data_pipeline(), 1, inner=12, rounds=10, threads=(2,)),

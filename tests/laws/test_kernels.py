@@ -35,7 +35,7 @@ def test_every_element_type_of_every_kernel_is_drawn():
     run |= {("cast", c) for c in range(9)} | {("fill", c) for c in range(9)}                   # test_cast.py
     known = {k for k, _ in TABLE.items()}
     moved = {(name, 8) for name in ("copy", "concat", "slice_grad", "elementwise")}            # bfloat16: test_cast.py
-    moved |= {(name, 8) for name in ("gather", "gather_nd", "scatter_nd_update", "dim_gather")}       # and tests/amp
+    moved |= {(name, 8) for name in ("gather", "gather_nd", "scatter_nd_update", "dim_gather", "matmul")}    # tests/amp
     sources = {(op.cpu, c) for op, _ in CALLS if op.random or op.name in ("range", "one_hot") for c in range(9)}
     # test_updates.py:
     updates = {(op.cpu, c) for op in REGISTRY.values() if op.mutates for c in range(9)}

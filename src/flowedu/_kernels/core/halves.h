@@ -32,12 +32,14 @@ static inline fe_bf16 fe_to_bf16(float x) {
 }
 
 /* Arrays of them: plain loops, or, of float16, of which gcc makes no vector code, those of _kernels/fast. */
+#define FE_EACH(name, from, to, f) \
+    static inline void name(const from *x, to *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = f(x[i]); }
+FE_EACH(fe_widen_bf16, fe_bf16, float, fe_from_bf16)
+FE_EACH(fe_round_bf16, float, fe_bf16, fe_to_bf16)
 #if __has_include("halves_vector.h")
 #include "halves_vector.h"
 #else
-static inline void fe_widen_f16(const fe_half *x, float *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = (float)x[i]; }
-static inline void fe_round_f16(const float *x, fe_half *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = (fe_half)x[i]; }
+FE_EACH(fe_widen_f16, fe_half, float, fe_from_f16)
+FE_EACH(fe_round_f16, float, fe_half, fe_to_f16)
 #endif
-static inline void fe_widen_bf16(const fe_bf16 *x, float *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = fe_from_bf16(x[i]); }
-static inline void fe_round_bf16(const float *x, fe_bf16 *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = fe_to_bf16(x[i]); }
 #endif

@@ -69,11 +69,15 @@ cdef int _code
 for _code in range(FE_NDTYPE):
     copy_kernel[_code] = TABLE["copy", _code][0]
 
-cdef inline bint is_float(int32_t dtype) noexcept:         # that kernels compute in; the half types have carriers
+cdef inline bint is_float(int32_t dtype) noexcept:         # that kernels compute in
     return dtype == FE_F32 or dtype == FE_F64
 
 
-cdef inline bint is_integer(int32_t dtype) noexcept:       # the same
+cdef inline bint computes(int32_t dtype):                  # ... or read into it; in a graph 16-bit floats have carriers
+    return is_float(dtype) or has_gradient(dtype) and not lazy_mode()
+
+
+cdef inline bint is_integer(int32_t dtype) noexcept:       # that kernels compute in
     return dtype == FE_I32 or dtype == FE_I64
 
 

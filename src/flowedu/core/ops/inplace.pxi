@@ -151,7 +151,7 @@ cdef update(OpBase op, x, other):
     if not isinstance(x, TensorBase):
         return NotImplemented
     t = <TensorBase>x
-    if not lazy_mode() and isinstance(other, TensorBase) and (<TensorBase>other).v.dtype == t.v.dtype and is_float(t.v.dtype) \
+    if not lazy_mode() and isinstance(other, TensorBase) and (<TensorBase>other).v.dtype == t.v.dtype and has_gradient(t.v.dtype) \
             and not t.flags & (TRACKED | VIEW) and t.block != NULL and not t.block.readonly \
             and try_into(op, (x, other), NOTHING, t):
         return x

@@ -166,7 +166,7 @@ cdef class TensorBase(Array):
         return update(filled.div, self, other)
 
     def __matmul__(self, other):
-        if isinstance(self, TensorBase) and isinstance(other, TensorBase) and is_float((<TensorBase>self).v.dtype) and \
+        if isinstance(self, TensorBase) and isinstance(other, TensorBase) and computes((<TensorBase>self).v.dtype) and \
                 (<TensorBase>self).v.dtype == (<TensorBase>other).v.dtype and (<TensorBase>self).v.ndim == 2 and \
                 (<TensorBase>other).v.ndim == 2:
             return answer(filled.matmul, (self, other), filled.matmul.defaults)
@@ -175,6 +175,6 @@ cdef class TensorBase(Array):
 
 cdef binary(OpBase op, a, b):
     if isinstance(a, TensorBase) and isinstance(b, TensorBase) and (<TensorBase>a).v.dtype == (<TensorBase>b).v.dtype \
-            and (is_float((<TensorBase>a).v.dtype) or op is not filled.div and is_integer((<TensorBase>a).v.dtype)):
+            and (computes((<TensorBase>a).v.dtype) or op is not filled.div and is_integer((<TensorBase>a).v.dtype)):
         return answer(op, (a, b), NOTHING)
     return filled.mixed(op, a, b)

@@ -16,6 +16,8 @@ from flowedu.nn.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
 from flowedu.tensor import device
 
 KINDS = {"cpu": dt.bfloat16, "cuda": dt.float16}                 # of devices: the type unless one is given
+_CAST = REGISTRY["cast"]
+LISTS = {op: listed for listed in (NARROW, WIDE, AS_FIRST, MIXED) for op in listed}
 FLOATS = (*HALVES, dt.float32)                                   # float64 stays what it is
 
 
@@ -27,12 +29,30 @@ class _Casts:
         self.kept: dict[int, tuple[Any, int, bool, Any]] = {}
 
     def __call__(self, op: OpBase, inputs: tuple) -> tuple:
-        if op in NARROW:
-            return tuple([self._narrowed(x) if x.dtype in FLOATS and x.dtype is not self.dtype else x for x in inputs])
-        if op in AS_FIRST:
-            return tuple([self._cast(x, inputs[0].dtype) if x.dtype in FLOATS else x for x in inputs])
+        """Of each op call of the thread: the usual case, that nothing is to be cast, comes first."""
+        kind = LISTS.get(op)
+        if kind is MIXED:
+            return inputs
+        if kind is NARROW:
+            half = self.dtype
+            for x in inputs:
+                if x.dtype is not half:
+                    return tuple([self._narrowed(x) if x.dtype in FLOATS and x.dtype is not half else x for x in inputs])
+            return inputs
+        if kind is WIDE:
+            return tuple([self._cast(x, dt.float32) if x.dtype in HALVES else x for x in inputs])
+        if len(inputs) < 2:
+            return inputs
+        first = inputs[0].dtype
+        for x in inputs:
+            if x.dtype is not first:
+                break
+        else:
+            return inputs
+        if kind is AS_FIRST:
+            return tuple([self._cast(x, first) if x.dtype in FLOATS else x for x in inputs])
         kinds = {x.dtype for x in inputs}
-        if op in WIDE or dt.float32 in kinds and op not in MIXED and not kinds.isdisjoint(HALVES):
+        if dt.float32 in kinds and not kinds.isdisjoint(HALVES):
             return tuple([self._cast(x, dt.float32) if x.dtype in HALVES else x for x in inputs])
         return inputs
 
@@ -46,7 +66,7 @@ class _Casts:
 
     @staticmethod
     def _cast(x: TensorBase, dtype: dt.dtype) -> TensorBase:
-        return x if x.dtype is dtype else REGISTRY["cast"].call((x,), (dtype,))
+        return x if x.dtype is dtype else _CAST.call((x,), (dtype,))
 
 
 class autocast:  # noqa: N801

@@ -36,8 +36,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     except (AttributeError, ShapeError, DTypeError):
         _check_linear(input, weight)
         raise
-    return y if bias is None else _ADD.call((y, bias), ()) if bias.dtype is y.dtype else \
-        operate(_ADD, y, bias if here.amp is None else cast(bias, y.dtype))
+    if bias is None:
+        return y
+    if here.amp is not None:
+        bias = cast(bias, y.dtype)
+    return _ADD.call((y, bias), ()) if bias.dtype is y.dtype else operate(_ADD, y, bias)
 
 
 def _check_linear(input, weight) -> None:
