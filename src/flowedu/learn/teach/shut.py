@@ -4,7 +4,8 @@ compilers.
     python -m flowedu.learn.teach.shut 8.2 work/8.2_softmax.pyx SCRATCH SEED          writes SCRATCH/verdict.json
 
 It reads the library and what compilers need, writes into SCRATCH alone and has no network. A kernel is loaded by another
-process than its judge's (apart.py, simulated.py), behind walls of its own.
+process than its judge's (apart.py, simulated.py), behind walls of its own, and its numbers are compared here. What it costs
+is measured there: times by a kernel's own clock, counters and faults by the simulator beside it.
 """
 from __future__ import annotations
 
