@@ -36,7 +36,7 @@ from flowedu.errors import DeviceError, FlowError, KernelError, OutOfMemoryError
 from flowedu.tensor.interop import memory_of
 from flowedu.tensor.writing import bump
 
-OF_THE_CPU = ("narrow", "layout", "update")        # passes whose reasons are a processor's caches, or its kernels
+OF_THE_CPU = ("layout", "update")        # passes whose reasons are a processor's caches
 
 
 class OnGpu:

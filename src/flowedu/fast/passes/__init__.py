@@ -1,6 +1,5 @@
 """The passes that know faster ways. A graph runs without them, more slowly.
 
-    narrow          an op between casts takes 16-bit floats as they are                      (narrow.py)
     norm_clip       batch norm and relu or relu6 become one op                               (norm_clip.py)
     layout          images are kept channels last where that is faster                       (layout.py)
     fold_norm       in inference, batch norm becomes the last step of a convolution          (fold_norm.py)
@@ -16,7 +15,6 @@ from flowedu.fast.passes.attention import bands, masked_softmax
 from flowedu.fast.passes.fold_norm import fold_norm
 from flowedu.fast.passes.fuse import fuse
 from flowedu.fast.passes.layout import layout
-from flowedu.fast.passes.narrow import narrow
 from flowedu.fast.passes.norm_clip import norm_clip
 from flowedu.core.graph.passes import register_pass
 from flowedu.core.ops.elementwise import add, div, mul
@@ -24,7 +22,7 @@ from flowedu.core.ops.view import cast
 from flowedu.fast.passes.pool_first import pool_first
 from flowedu.fast.passes.update import update
 
-for f in (narrow, norm_clip, layout, fold_norm, pool_first, masked_softmax, bands):      # in this order
+for f in (norm_clip, layout, fold_norm, pool_first, masked_softmax, bands):      # in this order
     register_pass(f)
 register_pass(fuse, fuse_add=(add,), fuse_scale=(cast, mul, div))
 register_pass(update)

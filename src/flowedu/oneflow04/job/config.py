@@ -102,7 +102,7 @@ class FunctionConfig(Settable):
     static_mem_alloc_algo_white_list = static_mem_alloc_policy_white_list
 
     def without_passes(self, *names: str) -> None:
-        """Compile the job without these passes: simplify, cse, dead, narrow, norm_clip, layout, fold_norm,
+        """Compile the job without these passes: simplify, cse, dead, norm_clip, layout, fold_norm,
         pool_first, masked_softmax, bands, fuse (or of it fuse_add, fuse_scale), update, inplace, reuse."""
         for n in names:
             if n not in PASSES:
