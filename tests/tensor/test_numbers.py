@@ -253,3 +253,16 @@ def test_labels_of_uint8_and_the_class_that_is_ignored():
     rows, labels = flow.randn(3, 200), flow.tensor([156, 3, 156])
     want = F.cross_entropy(rows, labels).item()
     assert F.cross_entropy(rows, labels.to(flow.uint8)).item() == pytest.approx(want, rel=1e-6)
+
+
+@pytest.mark.parametrize("first", [0.0, -0.0])
+def test_minus_zero_is_a_number_of_its_own(first):
+    """Equal to 0.0, and so easily taken for it: by the cache of calls, by the pass that computes once what is equal."""
+    class G(flow.nn.Graph):
+        def build(self, x):
+            return flow.full((2,), first), flow.full((2,), -first)
+
+    one, other = flow.full((2,), first), flow.full((2,), -first)
+    x = flow.zeros(2)
+    assert [math.copysign(1, y[0].item()) for y in (one, other, *G()(x))] == [math.copysign(1, v) for v in (
+        first, -first, first, -first)]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.rewrite import dead, replace
 from flowedu.core.ops.define import Op
+from flowedu.core.ops.dispatch import exact
 from flowedu.core.ops.view import cast, expand, identity, reshape
 
 SAME: set[Op] = {identity, reshape, expand, cast}     # a result of the input's shape and dtype is the input
@@ -51,7 +52,7 @@ def cse(graph: Graph) -> str:
     kept = []
     for node in graph.nodes:
         node.inputs = tuple(table.get(x, x) for x in node.inputs)
-        key = (node.op, node.inputs, node.attrs)
+        key = (node.op, node.inputs, exact(node.attrs))
         if node.op.random or node.mutates or node.op.fresh:
             kept.append(node)
         elif key in seen:

@@ -158,6 +158,15 @@ cdef inline int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
     return k
 
 
+cdef inline bint alike(tuple a, tuple b):
+    return a == b and (0.0 not in a or exact(a) == exact(b))
+
+
+def exact(tuple attrs):
+    """Attributes as a key: 0.0 and -0.0, which are equal, are two."""
+    return tuple([repr(a) if type(a) is float and a == 0 else a for a in attrs]) if 0.0 in attrs else attrs
+
+
 cdef Entry find(OpBase op, tuple inputs, tuple attrs):
     """The Entry for these inputs: one of the last few used, or from the cache, or made now (slow: Python). None: a view that
     the strides do not allow."""
@@ -171,9 +180,9 @@ cdef Entry find(OpBase op, tuple inputs, tuple attrs):
     k = fill_key(key, inputs, wants_strides)
     for i in range(len(op.recent)):
         e = <Entry>op.recent[i]
-        if e.key_len == k and memcmp(key, e.key, k * 8) == 0 and (attrs is e.attrs or attrs == e.attrs):
+        if e.key_len == k and memcmp(key, e.key, k * 8) == 0 and (attrs is e.attrs or alike(attrs, e.attrs)):
             return e
-    name = (attrs, PyBytes_FromStringAndSize(<char *>key, k * 8))
+    name = (exact(attrs), PyBytes_FromStringAndSize(<char *>key, k * 8))
     e = op.entries.get(name)
     if e is None:
         specs = [x.spec for x in inputs]
@@ -198,10 +207,11 @@ cdef Entry find_many(OpBase op, tuple inputs, tuple attrs):
         k += (<TensorBase>x).v.ndim
     key = PyBytes_FromStringAndSize(NULL, k * 8)
     fill_key(<int64_t *>PyBytes_AS_STRING(key), inputs, False)
-    e = op.entries.get((attrs, key))
+    name = (exact(attrs), key)
+    e = op.entries.get(name)
     if e is None:
         e = op.prepare([x.spec for x in inputs], attrs, None)
-        keep(op, (attrs, key), e)
+        keep(op, name, e)
     return e
 
 
