@@ -1,1 +1,24 @@
-"""The kernels of the course: elementwise, matrix product, copies and casts, reductions."""
+"""Chapter 8: the kernels of the course. Its files, in reading order:
+
+    abi.h, abi.pxd   the contract: what a kernel is given
+    team.h           calls in order, on a team of threads
+    openmp.py        how idle threads wait
+    table.pxd        rows of the tables of kernels
+    elements.pxd     types that kernels are compiled for
+    halves.h         16-bit floats
+    axes.pxd         the axes of a copy, in the best order
+    cast.pyx         kernels: cast, fill
+    layout.pyx       kernels: copy, concat, slice_grad
+    formulas.h       every scalar formula, once
+    scalarmath.h     functions that C has not
+    tiles.h          a short loop for each formula and type
+    program.pxd      the structs of a program of tiles
+    elementwise.pyx  kernel: every elementwise op, every fused chain
+    extent.pxd       an array seen along one axis
+    fold.pxd         many numbers into one
+    reduce.pyx       kernels: sum, max, min, prod
+    blas.pxd         OpenBLAS as function pointers
+    product.pxd      one matrix product of strided operands
+    matmul.pyx       kernel: the batched product
+    update.pyx       kernel: an SGD step
+"""

@@ -1,4 +1,9 @@
-"""Chapter 7: data whose size is known only when it is there. TensorBuffer, TensorList, their ops."""
+"""Chapter 7: data whose size is known only when it is there. Its files, in reading order:
+
+    tensor_buffer.py  TensorBuffer: an array of tensors of any shape
+    tensor_list.py    TensorList: end to end in one piece of memory
+    ops.py            between tensors and TensorBuffers
+"""
 from flowedu.core.buffers.tensor_buffer import Block, TensorBuffer
 from flowedu.core.buffers.tensor_list import TensorList
 from flowedu.core.buffers import ops

@@ -1,18 +1,18 @@
-"""Chapter 6: distribution.
+"""Chapter 6: distribution. Its files, in reading order:
 
-    sbp        what a layout is: split, broadcast, partial sum, and how a size is cut
-    signature  which layouts an op may have on a row of devices, read off its record
-    local      the call that one device makes of an op
-    candidates all the ways a call may lie on a grid of devices
-    boxing     from one layout to another: routes, who sends what to whom, bytes
-    choose     the way of a call that moves the fewest bytes; rules: what wins among several
-    infer      where every value of a graph lies, and what is moved for its readers
-    graph      a graph of logical values becomes one for each rank (nn.Graph)
-    tensor     global tensors: the interpreter, and the way in and out
-    ranks      who there is, and the messages between them
-
-On shelves: distributed/ (jobs on several devices, which share memory; the search for a whole graph's cheapest layouts,
-ZeRO, pipelines, MPI), show/ (choices in words, bills, pictures).
+    sbp.py         layouts: split, broadcast, partial sum; how a size is cut
+    names.py       placement and sbp as users write them
+    signature.py   which layouts an op may have on a row of devices
+    local.py       the call that one device makes of an op
+    candidates.py  all the ways a call may lie on a grid
+    rules.py       what wins among several ways
+    choose.py      the way that moves the fewest bytes
+    boxing/        from one layout to another: routes, messages, bytes
+    ranks.py       who there is, and the messages between them
+    tensor/        global tensors: the interpreter, the way in and out
+    infer.py       where the values of a graph lie
+    graph/         a graph of logical values becomes one for each rank
+    distribute.py  distribute_hint: a wish for a layout
 """
 from flowedu.core.shelves import register_shelf
 

@@ -1,9 +1,5 @@
 """nn.Graph: eager modules compiled into one plan. The class; what it does is in the files beside it.
 
-    tracer.py    build runs once, on tensors without data; its ops become a graph
-    compiled.py  backward, updates, and the Program that runs it (graph/program.py)
-    blocks.py    what the graph knows of its modules        io.py      names and containers of inputs and outputs
-
 What users of OneFlow 1.0 know besides is nn/graph: options, printing and pictures, state dicts, parts that run again.
 """
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Boxing: from one layout to another, as an algebra.
+"""Boxing: from one layout to another, as an algebra. (In words and as a picture: show/routes.py, show/boxing.py.)
 
-    geometry     boxes: who has what, who lacks what, and who gives it to whom
-    algebra      Hop, Route; `a | b`, `via(middle, a, b)`
-    primitives   move, reduce, all-reduce, fill; the expression that reaches every layout; route()
-    inops        a hop written in ops, on all parts at once
+    geometry.py    boxes: who has what, who lacks what, and who gives it to whom
+    algebra.py     Hop, Route; `a | b`, `via(middle, a, b)`
+    primitives.py  move, reduce, all-reduce, fill; the expression that reaches every layout; route()
+    inops.py       a hop written in ops, on all parts at once
 
-(In words and as a picture: show/routes.py, show/boxing.py.)
-
-Bytes moved on k devices, n bytes of the logical value (spec/tensor_graph_global.md §6.8):
+Bytes moved on k devices, n bytes of the logical value:
 
     from \\ to   B               S(j)                  P
     B           0               0 slice               0 keep-first

@@ -1,7 +1,10 @@
-"""Global tensors: calls on them, boxing, what users write. Whoever imports a module of this folder fills the slots that ops
-leave open for them (core/ops/open.pxi)."""
-from __future__ import annotations
+"""Global tensors. Importing a module of this folder fills slots of core/ops/open.pxi. Files, in reading order:
 
+    lay.py          Lay: placement and sbp, one object for each pair
+    interpreter.py  choose, box, call on every part
+    convert.py      boxing with a history
+    shards.py       between local and global; the dual rule
+"""
 from flowedu.core.sbp.tensor.convert import brought, logical, write_parts
 from flowedu.core.sbp.tensor.interpreter import run
 from flowedu.core.ops.dispatch import connect
