@@ -1,4 +1,4 @@
-"""fused: a chain of elementwise ops as one kernel. The pass `fuse` (graph/fuse.py) makes these calls; users make none."""
+"""fused: a chain of elementwise ops as one kernel. The pass `fuse` (fast/passes/fuse.py) makes these calls: no user does."""
 from __future__ import annotations
 
 import numpy as np

@@ -7,7 +7,7 @@
 
 (In words and as a picture: show/routes.py, show/boxing.py.)
 
-Bytes moved on k devices, n bytes of the logical value (spec/tensor_graph_global.md §6.8):
+Bytes moved on k devices, n bytes of the logical value (after OneFlow 0.9's cost model):
 
     from \\ to   B               S(j)                  P
     B           0               0 slice               0 keep-first
