@@ -98,7 +98,7 @@ cdef class Link:                     # how a view came about
     cdef public int64_t epoch        # base.epoch when the view's own history was made; NO_HISTORY: made under no_grad
 
 cdef class Lay:                      # how a global tensor lies: one object for each placement and sbp (core/sbp/tensor/lay.py)
-    cdef readonly object placement, sbp, layout      # as users know them; as dist/ computes with them
+    cdef readonly object placement, sbp, layout      # as users know them; as core/sbp computes with them
     cdef readonly Lay whole          # broadcast, on the same placement
     cdef readonly bint single        # on one device: a tensor there has its memory, as a local one
 

@@ -1,4 +1,4 @@
-"""The parts of an op's record: one small class for each column of the table in DESIGN.md.
+"""The parts of an op's record, a small class each.
 
     matmul = define("matmul(a, b, *, transpose_a=False, transpose_b=False) -> y",
                     Meaning(_axes, np.matmul, check=_check), Kernel("matmul", contiguous=False),

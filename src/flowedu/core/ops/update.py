@@ -124,7 +124,7 @@ def define_update(name: str, group: Sequence[str], rule: Callable, hyper: Mappin
 
 
 def _asks(f, names):
-    """f as a function whose signature lists `names`: records read signatures (core/ops/define.py)."""
+    """f as a function whose signature lists `names`: records read signatures (core/ops/record.py)."""
     from inspect import Parameter, Signature
     g = lambda *values: f(**dict(zip(names, values)))
     g.__signature__ = Signature([Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names])

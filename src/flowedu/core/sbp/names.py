@@ -90,7 +90,7 @@ class placement:
 class sbp:
     """How a tensor lies along one axis of a placement's grid. Made by flow.sbp.split, broadcast and partial_sum.
 
-    Attributes: text, as dist/ computes with it: "S0", "B", "P", "Pmax", "Pmin".
+    Attributes: text, as core/sbp computes with it: "S0", "B", "P", "Pmax", "Pmin".
     """
 
     __slots__ = ("_name", "text")

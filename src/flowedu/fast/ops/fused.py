@@ -1,4 +1,4 @@
-"""fused: a chain of elementwise ops as one kernel. The pass `fuse` (graph/fuse.py) makes these calls; users make none."""
+"""fused: a chain of elementwise ops as one kernel. The pass `fuse` makes these calls (fast/passes/fuse.py)."""
 from __future__ import annotations
 
 import numpy as np

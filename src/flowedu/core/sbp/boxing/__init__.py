@@ -5,7 +5,7 @@
     primitives.py  move, reduce, all-reduce, fill; the expression that reaches every layout; route()
     inops.py       a hop written in ops, on all parts at once
 
-Bytes moved on k devices, n bytes of the logical value:
+Bytes moved on k devices, n bytes of the logical value (after OneFlow 0.9's cost model):
 
     from \\ to   B               S(j)                  P
     B           0               0 slice               0 keep-first
