@@ -23,6 +23,8 @@ INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/la
 USERS = ("core/ops/tensor.py", "core/ops/arrays.py", "distributed/comm.py", "mock/insides/functionals.py")
 REASONS = {
     "nn/amp/casts.is_autocast_enabled(device_type)": "one switch for all devices",
+    "cuda/__init__.get_rng_state(device)": "one generator for all devices",
+    "cuda/__init__.set_rng_state(device)": "one generator for all devices",
     "nn/amp/grad_scaler.StaticGradScaler.update(new_scale)": "it never changes",
     "core/values/blob.BlobDef.__array_ufunc__(options)": "NumPy's protocol; where the blob answers, there are none",
     **{f"faces._{f}": "Python's protocol of imports" for f in (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from custom_ops import own_registry  # noqa: F401
 from flowedu import nn
 from flowedu.errors import FlowError
 

@@ -78,7 +78,7 @@ def test_a_large_call_is_the_float32_call_rounded(name, half, threads):
 
 def has_kernel(op) -> bool:
     """One that is no elementwise formula."""
-    return op.cpu not in (None, "elementwise", "cast") and op.view is None and not refuses(op, flow.bfloat16)
+    return op.cpu not in (None, "elementwise", "cast") and op.view is None and not refuses(op)
 
 
 def drawn_again(op, example, half, monkeypatch, run: int):

@@ -73,8 +73,8 @@ def test_float16_without_a_scale_learns_nothing_of_a_small_loss(reached):
     """A loss that is a millionth of a sum, as one of several goals, or one in square metres of what is millimetres large:
     float32 and bfloat16 do not mind; in float16 its gradients are 0."""
     small = 1e-6
-    assert trained(None, weight=small) > reached - 0.03 and trained(flow.bfloat16, weight=small) > reached - 0.03
-    assert trained(flow.float16, amp.GradScaler(2.0 ** 24), weight=small) > reached - 0.03
+    assert trained(None, weight=small) > reached - 0.08 and trained(flow.bfloat16, weight=small) > reached - 0.08
+    assert trained(flow.float16, amp.GradScaler(2.0 ** 24), weight=small) > reached - 0.08
     assert trained(flow.float16, weight=small) < 0.3
 
 
