@@ -1,19 +1,14 @@
-"""Every layer in 16 bits: inside autocast, with inputs of either type, and converted; forward, backward."""
+"""Every layer and loss inside autocast, with inputs of either type: forward, backward."""
 import warnings
 
 import numpy as np
 import pytest
 
 import flowedu as flow
+from amp.test_every_layer import CASES, EPSILON, flat
 from flowedu import nn  # noqa: F401  (the cases name it)
 from flowedu.core.values.dtype import HALVES
-from nn.cases import LAYERS, RECURRENT, array
-
-EPSILON = {flow.float16: 2.0 ** -10, flow.bfloat16: 2.0 ** -7}
-
-
-def flat(y) -> list:
-    return [t for part in y for t in flat(part)] if isinstance(y, (tuple, list)) else [y]
+from nn.cases import array
 
 
 def layer(text: str, specs):
@@ -56,7 +51,7 @@ def near(got, want, half, roundings=64) -> None:
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-@pytest.mark.parametrize("case", LAYERS + RECURRENT, ids=lambda c: f"{c[0]} {c[1]}")
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]} {c[1]}")
 def test_every_layer(case, half):
     text, *specs = case
     module, xs = layer(text, specs)
@@ -71,10 +66,3 @@ def test_every_layer(case, half):
         assert all(p.grad is None or p.grad.dtype is flow.float32 for p in module.parameters())
         near(got, want, half)
         near(found, gradients, half, 256)
-
-    module, _ = layer(text, specs)
-    got, found = answers(module.to(half), rounded)
-    assert all(y.dtype is half for y in got if y.dtype.is_floating_point)
-    assert all(p.grad is None or p.grad.dtype is half for p in module.parameters())
-    near(got, want, half)
-    near(found, gradients, half, 256)
