@@ -159,12 +159,15 @@ cdef inline int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
 
 
 cdef inline bint alike(tuple a, tuple b):
-    return a == b and (0.0 not in a or exact(a) == exact(b))
+    return a == b and exact(a) == exact(b)
 
 
-def exact(tuple attrs):
+def exact(attrs):
     """Attributes as a key: 0.0 and -0.0, which are equal, are two."""
-    return tuple([repr(a) if type(a) is float and a == 0 else a for a in attrs]) if 0.0 in attrs else attrs
+    for a in attrs or ():
+        if type(a) is float and a == 0:
+            return tuple([repr(a) if type(a) is float and a == 0 else a for a in attrs])
+    return attrs
 
 
 cdef Entry find(OpBase op, tuple inputs, tuple attrs):
