@@ -231,6 +231,19 @@ def test_one_rank_needs_no_mpi(tmp_path, ranks, code):
 
 
 @pytest.mark.skipif(Deaths().epoll is None, reason="needs Linux")
+def test_who_is_gone_before_its_word_came_ended_before_the_others():
+    """A busy launcher reads late which process is which rank."""
+    dead, alive = subprocess.Popen(["true"]), subprocess.Popen(["sleep", "100"])
+    dead.wait()
+    deaths = Deaths()
+    for p in (alive, dead):
+        deaths.expect(p.pid, deaths.host)
+    alive.kill()
+    alive.wait()
+    assert deaths.order() == [dead.pid, alive.pid]
+
+
+@pytest.mark.skipif(Deaths().epoll is None, reason="needs Linux")
 @settings(max_examples=10)
 @given(st.permutations(range(4)), st.integers(0, 4))
 def test_who_died_first_is_known_however_late_one_looks(order, n):

@@ -28,25 +28,30 @@ class Deaths:
     not matter when we look. (Elsewhere than on Linux, and of other machines, nothing is known.)"""
 
     def __init__(self):
-        self.host, self.processes = socket.gethostname().encode(), {}
+        self.host, self.processes, self.gone = socket.gethostname().encode(), {}, []
         self.epoll = select.epoll() if hasattr(select, "epoll") and hasattr(os, "pidfd_open") else None
 
     def expect(self, pid: int, host: bytes) -> None:
         if self.epoll is not None and host == self.host:
-            with contextlib.suppress(OSError):               # it has ended already, or the kernel is old
+            try:
                 fd = os.pidfd_open(pid)
+            except ProcessLookupError:                       # its word came late: it ended before the others
+                self.gone.append(pid)
+            except OSError:                                  # the kernel is old
+                pass
+            else:
                 self.processes[fd] = pid
                 self.epoll.register(fd, select.EPOLLIN)
 
     def order(self) -> list[int]:
         """The processes that have ended, the first one first. To be asked once."""
         if not self.processes:
-            return []
+            return self.gone
         pids = [self.processes[fd] for fd, _ in self.epoll.poll(0, len(self.processes))]
         for fd in self.processes:
             os.close(fd)
         self.epoll.close()
-        return pids
+        return [*self.gone, *pids]
 
 
 class Filter(threading.Thread):
