@@ -51,7 +51,8 @@ def eagerly(model, optimizer, inputs):
         optimizer.zero_grad()
 
 
-def in_a_graph(model, optimizer, inputs):
+def in_a_graph(model, optimizer, inputs, state=None) -> dict:
+    """Its state afterwards; `state`: of a graph to go on from."""
     class Step(nn.Graph):
         def __init__(self):
             super().__init__()
@@ -64,8 +65,11 @@ def in_a_graph(model, optimizer, inputs):
             return loss
 
     step = Step()
+    if state is not None:
+        step.load_state_dict(state)
     for x in inputs:
         step(flow.tensor(x))
+    return step.state_dict()
 
 
 def numbers(tensors) -> list[np.ndarray]:
@@ -129,24 +133,7 @@ def test_a_graphs_state_has_the_copies_and_takes_them():
     def trained(inputs, state=None):
         model = Affine(flow.bfloat16, flow.bfloat16)
         optimizer = flow.optim.Adam(model.parameters(), lr=0.01, master_weights=True)
-
-        class Step(nn.Graph):
-            def __init__(self):
-                super().__init__()
-                self.model = model
-                self.add_optimizer(optimizer)
-
-            def build(self, x):
-                loss = self.model(x)
-                loss.backward()
-                return loss
-
-        step = Step()
-        if state is not None:
-            step.load_state_dict(state)
-        for x in inputs:
-            step(flow.tensor(x))
-        return step.state_dict()
+        return in_a_graph(model, optimizer, inputs, state)
 
     half, whole = trained(INPUTS[:4]), trained(INPUTS)
     assert half["model.w-master"].dtype is half["model.w-m"].dtype is flow.float32

@@ -5,18 +5,11 @@ import pytest
 import flowedu as flow
 from amp.test_every_op import EPSILON, HALVES, bits
 from flowedu.nn import functional as F
+from graph.making import graph
 
 
 def predictor(model):
-    class Predict(flow.nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-
-        def build(self, x):
-            return self.model(x)
-
-    return Predict()
+    return graph(lambda self, x: self.model(x), model=model)
 
 
 def inverted() -> flow.nn.Module:

@@ -3,7 +3,7 @@ do calls outside graphs, engine.py.)"""
 from __future__ import annotations
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
-from flowedu.core.graph.rewrite import replace
+from flowedu.core.graph.rewrite import attributes, rebuilt, replace
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import HALVES, dtype, float32
 from flowedu.core.values.spec import Spec
@@ -31,8 +31,7 @@ def by_float32(graph: Graph) -> str:
             if x.dtype in HALVES and x not in wide:
                 wide[x] = cast(x, float32, node)
         inputs = [wide.get(x, x) for x in inputs]
-        new = Node(node.op, inputs, node.attrs, node.op.infer([x.spec for x in inputs], node.attrs), node.name, node.line,
-                   node.placement)
+        new = rebuilt(node.op, inputs, attributes(node), node)
         nodes.append(new)
         for y, z in zip(node.outputs, new.outputs):
             table[y] = z if z.dtype is y.dtype else cast(z, y.dtype, node)

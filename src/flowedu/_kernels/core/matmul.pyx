@@ -10,17 +10,6 @@ from flowedu._kernels.core.table cimport *
 from flowedu._kernels.core.blas cimport *
 from flowedu._kernels.core.product cimport *
 
-cdef int64_t batch_offset(const fe_view *v, const fe_view *y, int64_t i) noexcept nogil:
-    """Where batch i of operand v starts, in elements; v's batch axes are y's, or absent."""
-    cdef int64_t off = 0
-    cdef int d = y.ndim - 3, shift = y.ndim - v.ndim
-    while d >= 0 and d - shift >= 0:
-        off += (i % y.shape[d]) * v.stride[d - shift]
-        i //= y.shape[d]
-        d -= 1
-    return off
-
-
 cdef void pack(real *src, Matrix *m, real *dst) noexcept nogil:
     cdef int64_t i, j
     for i in range(m.rows):

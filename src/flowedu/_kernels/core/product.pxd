@@ -16,6 +16,17 @@ cdef inline Matrix operand(const fe_view *v, bint transpose) noexcept nogil:
     return m
 
 
+cdef inline int64_t batch_offset(const fe_view *v, const fe_view *y, int64_t i) noexcept nogil:
+    """Where batch i of operand v starts, in elements; v's batch axes are y's, or absent."""
+    cdef int64_t off = 0
+    cdef int d = y.ndim - 3, shift = y.ndim - v.ndim
+    while d >= 0 and d - shift >= 0:
+        off += (i % y.shape[d]) * v.stride[d - shift]
+        i //= y.shape[d]
+        d -= 1
+    return off
+
+
 cdef inline bint blas_ready(Matrix m) noexcept nogil:
     return (m.cs == 1 and m.rs >= m.cols) or (m.rs == 1 and m.cs >= m.rows)
 

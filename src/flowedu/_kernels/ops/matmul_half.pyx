@@ -152,17 +152,6 @@ cdef Batch batch(const fe_call *call) noexcept nogil:
     return s
 
 
-cdef int64_t offset(const fe_view *v, const fe_view *y, int64_t i) noexcept nogil:
-    """Where batch i of operand v starts, in elements; v's batch axes are y's, or absent."""
-    cdef int64_t off = 0
-    cdef int d = y.ndim - 3, shift = y.ndim - v.ndim
-    while d >= 0 and d - shift >= 0:
-        off += (i % y.shape[d]) * v.stride[d - shift]
-        i //= y.shape[d]
-        d -= 1
-    return off
-
-
 cdef int matmul(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     cdef Batch s = batch(call)
     cdef Half a, b, y
@@ -177,8 +166,8 @@ cdef int matmul(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
     else:
         fe_split(s.n, 16, team, &clo, &chi)
     for i in range(lo, hi):
-        a = half_operand(&call.args[0], call.ints[0], offset(&call.args[0], &call.args[2], i))
-        b = half_operand(&call.args[1], call.ints[1], offset(&call.args[1], &call.args[2], i))
+        a = half_operand(&call.args[0], call.ints[0], batch_offset(&call.args[0], &call.args[2], i))
+        b = half_operand(&call.args[1], call.ints[1], batch_offset(&call.args[1], &call.args[2], i))
         y = half_operand(&call.args[2], False, i * s.m * s.n)
         a.at += 2 * rlo * a.m.rs
         b.at += 2 * clo * b.m.cs

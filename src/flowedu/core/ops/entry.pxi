@@ -159,10 +159,10 @@ cdef inline int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
 
 
 cdef inline bint alike(tuple a, tuple b):
-    return a == b and exact(a) == exact(b)
+    return a == b and (exact(a) is a or exact(a) == exact(b))
 
 
-def exact(attrs):
+cpdef exact(attrs):
     """Attributes as a key: 0.0 and -0.0, which are equal, are two."""
     for a in attrs or ():
         if type(a) is float and a == 0:

@@ -2,8 +2,7 @@
 from __future__ import annotations
 
 from flowedu.learn.laws import Law, counted
-
-LARGEST = 3.4028234663852886e38
+from flowedu.nn.amp.grad_scaler import LARGEST
 
 
 def _trainings(rng, size):
