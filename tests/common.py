@@ -56,10 +56,13 @@ def f32(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def few(rows, quick):
-    """Rows for `parametrize`, of many alike: `make test` runs those with `quick(row)`, `make test-all` the others, too."""
-    return [row if quick(row) else pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=pytest.mark.slow)
-            for row in rows]
+def few(rows, quick, simulated=lambda row: False):
+    """Rows for `parametrize`, of many alike: `make test` runs those with `quick(row)`, `make test-all` the others, too;
+    those with `simulated(row)` where there is the simulator of a GPU."""
+    def marks(row):
+        return [*[pytest.mark.slow] * (not quick(row)), *[pytest.mark.simulator] * simulated(row)]
+
+    return [pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=marks(row)) for row in rows]
 
 
 class refused:

@@ -52,6 +52,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "chapter(n): needs the exercises of chapters 1 to n (else: tests/frontier.py)")
     config.addinivalue_line("markers", "slow: long, or one of many alike: in `make test-all` only")
+    config.addinivalue_line("markers", "simulator: needs the simulator of a GPU, which `make test-all` sets up")
     config.addinivalue_line("markers", "peer: compares with another library where it is installed (PyTorch, ...)")
     if os.environ.get("FLOWEDU_DEBUG") == "1":
         import flowedu
@@ -77,6 +78,17 @@ def pytest_collection_modifyitems(config, items):
         later = [item for item in items if _chapter(item) > upto]
         config.hook.pytest_deselected(items=later)
         items[:] = [item for item in items if item not in set(later)]
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("simulator") and (lacks := without_simulator()):
+        pytest.skip(lacks)
+
+
+@functools.cache
+def without_simulator() -> str:
+    from flowedu.learn import course, kernels
+    return kernels.missing(next(h for h in course.holes() if h.language == "cuda"))
 
 
 @functools.cache

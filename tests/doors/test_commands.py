@@ -8,7 +8,7 @@ import sys
 import pytest
 from house import ROOT, House, documented, kind, targets
 
-from common import HANGS
+from common import HANGS, few
 
 RIGHT = """def row_major(shape):
     out, step = [], 1
@@ -126,13 +126,11 @@ def test_typed_one_after_another(tmp_path, rows):
         assert re.search(words, said), (line, said[-3000:])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("chapter", sorted(p.name for p in (ROOT / "chapters").glob("[0-9]*_*")))
+@pytest.mark.parametrize("chapter", few(
+    sorted(p.name for p in (ROOT / "chapters").glob("[0-9]*_*")), lambda name: False,
+    simulated=lambda name: any("needs=cuda" in p.read_text() for p in (ROOT / "chapters" / name).glob("*.md"))))
 def test_a_chapter(house, chapter):
     """`make chapter-N LESSON=1`; the demos run in test_chapters.py."""
-    cuda = any("needs=cuda" in p.read_text() for p in (ROOT / "chapters" / chapter).glob("*.md"))
-    if cuda and not (ROOT / ".venv" / "stamps" / "cuda-set-up").exists():
-        pytest.skip("the simulator is not set up here: make test-cuda fetches what it needs, and a test has no network")
     said = house.type(f"make chapter-{int(chapter[:2])} LESSON=1")
     pages = set(re.findall(rf"^chapters/{chapter}/(\w+\.md): \d+ code blocks ran", said, re.MULTILINE))
     assert "README.md" in pages and len(pages) == len([p for p in (ROOT / "chapters" / chapter).glob("*.md")

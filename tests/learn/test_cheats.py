@@ -298,11 +298,10 @@ OF_OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", few(sorted(OF_OTHERS), lambda name: name in ("a step of the ladder", QUICK_OTHER)))
+@pytest.mark.parametrize("name", few(sorted(OF_OTHERS), lambda name: name in ("a step of the ladder", QUICK_OTHER),
+                                     simulated=lambda name: course.find(OF_OTHERS[name][0]).language == "cuda"))
 def test_a_kernel_of_somebody_elses_is_no_answer(tmp_path, name):
     hole, text = course.find(OF_OTHERS[name][0]), OF_OTHERS[name][1]
-    if kernels.missing(hole):
-        pytest.skip(kernels.missing(hole))
     file = tmp_path / hole.file
     file.write_text(text)
     said = limits.judged(hole, file, course.HOME)
@@ -363,25 +362,22 @@ COMPILED = {
 }
 
 
-@pytest.fixture
-def simulator():
-    if kernels.missing(GUARD):
-        pytest.skip(kernels.missing(GUARD))
-
-
+@pytest.mark.simulator
 @pytest.mark.parametrize("name", COMPILED)
-def test_what_was_compiled_is_looked_at(simulator, name):
+def test_what_was_compiled_is_looked_at(name):
     text, words = COMPILED[name]
     with pytest.raises(KernelError, match=words):
         simulated.refuse_symbols(compiler.compiled(prepared(own_file(text)), checked=True))
 
 
-def test_mathematics_and_constants_are_taken(simulator):
+@pytest.mark.simulator
+def test_mathematics_and_constants_are_taken():
     text = "__constant__ float scale = 0.5f;\n" + ADD.replace("x[i] + y[i]", "scale * fmaxf(expf(x[i]), __sinf(y[i]))")
     simulated.refuse_symbols(compiler.compiled(prepared(own_file(text)), checked=True))
 
 
-def test_a_judge_of_cuda_c_never_loads_it(tmp_path, simulator):
+@pytest.mark.simulator
+def test_a_judge_of_cuda_c_never_loads_it(tmp_path):
     """It has the numbers, and no module is in its memory; a process that ends takes it along."""
     program = """
 import sys
@@ -399,7 +395,8 @@ print(ran.output.shape, ran.counts["launches"], bool(here), bool(there))
     assert done.stdout == "(70,) 1 False True\n", done
 
 
-def test_the_process_of_cuda_c_stands_behind_walls(tmp_path, simulator, monkeypatch):
+@pytest.mark.simulator
+def test_the_process_of_cuda_c_stands_behind_walls(tmp_path, monkeypatch):
     """Of native code that nobody looked at."""
     calls = """extern "C" int open(const char *, int, ...);
 extern "C" int socket(int, int, int);
@@ -416,7 +413,8 @@ extern "C" int kill(int, int);
 
 
 @pytest.mark.slow
-def test_cuda_c_is_judged_apart(bench, tmp_path, simulator):
+@pytest.mark.simulator
+def test_cuda_c_is_judged_apart(bench, tmp_path):
     for hole in (h for h in course.holes() if h.language == "cuda"):
         said = verdict(bench, tmp_path, authors.library(hole), hole)
         assert said["state"] == "right" and said["stars"] == said["of"] and "together" not in said["extra"], said
