@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from common import fresh_session, job, refused  # noqa: F401
-from flowedu.core.ops.host import forget_states
+from flowedu.core.eager.later.host import forget_states
 from flowedu.errors import ArgumentError
 
 

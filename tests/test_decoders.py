@@ -11,7 +11,7 @@ import flowedu as flow
 import flowedu.typing as tp
 from common import fresh_session, refused  # noqa: F401
 from flowedu import data
-from flowedu.core.ops.host import forget_states
+from flowedu.core.eager.later.host import forget_states
 from flowedu.data.__main__ import main
 from flowedu.errors import ArgumentError, CheckError, DataError, DTypeError, ShapeError, UnsupportedError
 

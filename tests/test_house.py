@@ -20,7 +20,7 @@ from flowedu.core.values.here import during, here
 from flowedu.errors import UnsupportedError
 
 ROOT = Path(flowedu.__file__).parent
-COURSE = ("values", "ops", "grad", "layers", "graph", "job", "trace", "sbp", "buffers")       # in the order they are read
+COURSE = ("values", "ops", "eager", "grad", "layers", "graph", "job", "trace", "sbp", "buffers")     # in reading order
 GROUND = ("errors", "_kernels.core")                     # what core stands on; _kernels itself finds and loads the kernels
 FILES = [p for p in sorted(ROOT.rglob("*")) if p.suffix in (".py", ".pyx", ".pxd", ".pxi")]
 MODULES = {".".join(("flowedu", *p.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__") for p in FILES}

@@ -10,7 +10,7 @@ from PIL import Image
 import flowedu as flow
 import flowedu.typing as tp
 from common import f32, fresh_session, refused
-from flowedu.core.ops.host import forget_states
+from flowedu.core.eager.later.host import forget_states
 from flowedu.errors import ArgumentError, DataError, DTypeError, ShapeError
 from flowedu.errors.extras import install
 from flowedu.oneflow04.image import resample

@@ -22,7 +22,7 @@ from flowedu.oneflow04 import typing
 
 # chapter 2: ops and gradients
 from flowedu import ops
-from flowedu.core.ops.dispatch import get_num_threads, has_threads, set_num_threads
+from flowedu.core.eager.dispatch import get_num_threads, has_threads, set_num_threads
 from flowedu.tensor import Tensor, empty, from_numpy, full, grad, no_grad, tensor
 from flowedu.oneflow04 import math
 from flowedu.oneflow04.array_ops import (

@@ -12,7 +12,7 @@ import sys
 import types
 from collections import abc
 
-from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.values.blob import BlobDef
 from flowedu.errors import CallError, FlowError, NotATensorError, ours, told_value
 from flowedu.errors.nearest import nearest

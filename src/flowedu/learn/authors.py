@@ -75,7 +75,7 @@ def library(hole) -> str:
             written = next(getattr(part, field) for part in record.made[2] if field in part._fields)
             out.append(f"def {name}():\n    return {written!r}")
             continue
-        f, own = (record.rules[key][0], f".rules[{key!r}][0]") if key else (getattr(record, field), f".{field}")
+        f, own = (record.rules[key].f, f".rules[{key!r}].f") if key else (getattr(record, field), f".{field}")
         given = ", ".join(parameters(f))
         one = path.split(".")[0]
         out += [f"from {hole.module} import {one}\n\n_{name} = {one}{own}",

@@ -12,8 +12,8 @@ import numpy as np
 from flowedu.core.buffers.ops import buffer_to_tensor, tensor_to_buffer
 from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
 from flowedu.core.buffers.tensor_list import TensorList
+from flowedu.core.eager.later.host import define_host
 from flowedu.core.layers.frontend import front
-from flowedu.core.ops.host import define_host
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.spec import Spec

@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 
 from flowedu import ops
+from flowedu.core.eager.later.host import define_host
 from flowedu.core.layers.frontend import front
-from flowedu.core.ops.host import define_host
 from flowedu.core.ops.view import check_number
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import normal_axis

@@ -5,7 +5,7 @@ They are host ops: in a job they run in Python before the plan, since no plan ca
 from __future__ import annotations
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
-from flowedu.core.ops.host import define_host
+from flowedu.core.eager.later.host import define_host
 from flowedu.core.values import dtype as dt
 
 tensor_to_buffer = define_host(

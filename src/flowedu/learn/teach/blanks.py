@@ -39,7 +39,7 @@ def function_of(hole, path: str) -> Callable:
     """What the library runs there: the function itself, or that of a record's field."""
     owner, field, key = target(module_of(hole), path)
     found = inspect.getattr_static(owner, field) if not hasattr(owner, "rules") else (
-        owner.rules[key][0] if key else getattr(owner, field))
+        owner.rules[key].f if key else getattr(owner, field))
     return plain(found) if callable(found) or isinstance(found, property) else found
 
 

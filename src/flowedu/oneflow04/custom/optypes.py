@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from flowedu import nn  # noqa: F401  (data, detection, image: their records are types too)
+from flowedu.core.eager.later.host import HOST
 from flowedu.core.ops.define import REGISTRY, Op
-from flowedu.core.ops.host import HOST
 from flowedu.core.ops.record import REQUIRED
 from flowedu.core.values.spec import normal_axis
 from flowedu.errors import JobBuildAndInferError, ShapeError

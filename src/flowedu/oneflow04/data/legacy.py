@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flowedu.core.eager.later.host import define_host
 from flowedu.core.layers.frontend import front
-from flowedu.core.ops.host import define_host
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DataError, UnsupportedError
 from flowedu.oneflow04.data.decoders import check_raw, pictures, raw_array

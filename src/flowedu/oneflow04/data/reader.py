@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from flowedu.core.eager.later.host import define_host
 from flowedu.core.layers.context import current, gen_seed
 from flowedu.core.layers.frontend import front
-from flowedu.core.ops.host import define_host
 from flowedu.core.values.dtype import record
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DataError, FlowError

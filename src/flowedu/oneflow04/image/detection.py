@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
+from flowedu.core.eager.later.host import define_host
 from flowedu.core.layers.frontend import front
-from flowedu.core.ops.host import define_host
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DataError, ShapeError
 from flowedu.oneflow04.buffers import need_buffer, need_value

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
+from flowedu.core.eager.later.host import define_host
 from flowedu.core.layers.frontend import front
-from flowedu.core.ops.host import define_host
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
 from flowedu.oneflow04.buffers import need_buffer

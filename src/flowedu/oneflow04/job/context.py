@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
+from flowedu.core.eager.later.host import HostOp
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.context import JobContext
 from flowedu.core.job.values import flat
 from flowedu.core.layers.context import blobs_in, pushed
-from flowedu.core.ops.host import HostOp
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.dtype import float16
 from flowedu.core.values.place import Place

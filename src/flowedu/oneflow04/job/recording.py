@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from flowedu.core.eager.later.host import HostOp
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.values import flat
-from flowedu.core.ops.host import HostOp
 from flowedu.core.values.place import Place
 from flowedu.errors import FlowError
 

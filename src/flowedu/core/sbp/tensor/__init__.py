@@ -1,4 +1,4 @@
-"""Global tensors. Importing a module of this folder fills slots of core/ops/open.pxi. Files, in reading order:
+"""Global tensors. Importing a module of this folder fills slots of core/eager/hooks.pxi. Files, in reading order:
 
     lay.py          Lay: placement and sbp, one object for each pair
     interpreter.py  choose, box, call on every part
@@ -7,6 +7,6 @@
 """
 from flowedu.core.sbp.tensor.convert import brought, logical, write_parts
 from flowedu.core.sbp.tensor.interpreter import run
-from flowedu.core.ops.dispatch import connect
+from flowedu.core.eager.dispatch import connect
 
 connect(run_global=run, bring=brought, logical=logical, write_parts=write_parts)

@@ -1,10 +1,10 @@
 """From one layout to another: boxing with a history, and between a global tensor and its logical value."""
 from __future__ import annotations
 
+from flowedu.core.eager.arrays import copy_of
+from flowedu.core.eager.dispatch import copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.dispatch import copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.names import placement

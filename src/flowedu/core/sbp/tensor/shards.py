@@ -5,11 +5,12 @@ layout: what was split is split, the gradient of what was broadcast is partial, 
 """
 from __future__ import annotations
 
+from flowedu.core.eager.arrays import copy_of
+from flowedu.core.eager.dispatch import Lay, labelled
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import copy_of
+from flowedu.core.ops.call import current_interpreter, interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import Lay, current_interpreter, interpreter, labelled
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.names import as_sbp
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import DUAL, Layout, split_axis

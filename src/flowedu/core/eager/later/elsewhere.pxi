@@ -1,7 +1,7 @@
 # Chapter 8, tensors on other devices: calls with one among their inputs (part of dispatch.pyx).
 #
 # A block knows its device. Specs, Entries, views, versions and the tape are the same wherever it is; memory comes from one slot
-# of open.pxi, `device_memory`, kernels are started by another, `launch`, and values travel through `carry`. Nothing in C reads
+# of hooks.pxi, `device_memory`, kernels are started by another, `launch`, and values travel through `carry`. Nothing in C reads
 # or writes that memory.
 
 cdef int place_of(OpBase op, tuple inputs) except -1:

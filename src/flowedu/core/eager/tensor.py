@@ -1,5 +1,5 @@
 """flow.Tensor: what a tensor is (attributes, conversion, operators). The C part (data, tape links, + - * / @) is
-core/ops/dispatch.pyx; the functions that become methods are attached by the modules that define them.
+core/eager/dispatch.pyx; the functions that become methods are attached by the modules that define them.
 """
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import builtins
 
 import numpy as np
 
+from flowedu.core.eager.dispatch import TensorBase, connect, slots
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase, connect, slots
 from flowedu.core.ops.promote import compare, operate, order
 from flowedu.core.ops.value import matmul
 from flowedu.core.shelves import shelf

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.record import Effects, Meaning, Signature, parameters, read
 from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
@@ -110,8 +110,8 @@ class HostOp(Op):
 
     def run(self, inputs: tuple, attrs: tuple):
         """Run now. Tensors come in as arrays, and arrays go out as tensors."""
-        from flowedu.core.ops.arrays import from_numpy
-        from flowedu.core.ops.tensor import Tensor
+        from flowedu.core.eager.arrays import from_numpy
+        from flowedu.core.eager.tensor import Tensor
         self._count(inputs)
         values = [x.numpy() if isinstance(x, Tensor) else x for x in inputs]
         specs = [spec_of(v, self.name) for v in values]

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu.core.eager.dispatch import labelled, scalar_tensor, set_data, unrecorded
+from flowedu.core.eager.tensor import Tensor, attach
+from flowedu.core.ops.call import engine
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import labelled, scalar_tensor, set_data, unrecorded
 from flowedu.core.ops.promote import cast
-from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import from_numpy as over
 from flowedu.core.values.storage import view
@@ -70,4 +71,5 @@ def row_by_row(t: Tensor) -> Tensor:
     return t if t.row_major_() else copy_of(t)
 
 
+engine.number, engine.array = scalar_tensor, from_numpy
 attach(Tensor, {"detach": detach})

@@ -64,7 +64,6 @@ cdef int *BYTES = [4, 8, 4, 8, 1, 1, 1, 2, 2]
 
 def record_copy(TensorBase x):
     """x made contiguous; differentiable (the identity)."""
-    from flowedu.core.ops.define import REGISTRY
     return REGISTRY["contiguous"](x)
 
 
@@ -93,6 +92,5 @@ def scalar_tensor(value, dtype):
         y.numpy()[()] = value
         y.flags |= UNIFORM
     else:
-        from flowedu.core.ops.define import REGISTRY
         return eager(REGISTRY["constant"], NOTHING, ((), value, dtype))
     return y
