@@ -1,4 +1,4 @@
-"""Chapter 2's folder without the rest: the page's section on it runs with nothing but core/ops, which is a whole autodiff."""
+"""Chapter 2's folder without the rest: the page's section on it runs with nothing but core/ops, a whole autodiff."""
 import re
 import subprocess
 import sys
