@@ -45,7 +45,7 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
     if p is None or sbps is None:
         raise CheckError("Converting a local tensor to global tensor must have placement and sbp parameters.",
                          expected="both", got=f"placement={p!r}, sbp={sbps!r}",
-                         fix='x.to_global(placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.split(0))')
+                         fix='x.to_global(placement=flow.placement("cpu", [0]), sbp=flow.sbp.split(0))')
     check_placement(p, "to_global")
     lay, engine = lay_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
     alone = len(engine.owned) == engine.size           # all shards are here, and alike
