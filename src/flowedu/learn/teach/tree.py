@@ -26,7 +26,7 @@ from flowedu.learn.teach import blanks, classroom
 
 # For instructors: answers, what names them, and the tools of this folder.
 KEPT_BACK = ("chapters/*/wrong/*", "chapters/*/right/*", "chapters/*/solutions.py", "chapters/*answers*",
-             "chapters/*/answers/*", "tests/mutants/*", "tests/test_holes.py", "tests/learn/*", "src/flowedu/learn/teach/*",
+             "chapters/*/answers/*", "tests/mutants/*", "tests/learn/*", "src/flowedu/learn/teach/*",
              "src/flowedu/learn/authors.py", "src/flowedu/learn/alternatives.py", f"{course.SOLUTIONS}/*", ".ci/*",
              ".github/*", ".git", ".git/*")
 NOT_OURS = ("build", "work", ".venv", ".hypothesis", ".*_cache", "__pycache__", "*.pyc", "*.so", "*.egg-info")

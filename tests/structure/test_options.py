@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_settings import nothing_said, said  # noqa: F401
 
 import flowedu as flow
 from common import fresh_session, refused  # noqa: F401
-from test_settings import nothing_said, said  # noqa: F401
 
 ROOT = Path(flow.__file__)
 PROTOCOL = {"exc", "error", "memo", "protocol"}           # of __exit__, __deepcopy__, __reduce_ex__

@@ -3,11 +3,11 @@ import itertools
 
 import numpy as np
 import pytest
+from array_common import both, gradients, weighted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
-from array_common import both, gradients, weighted
 from common import constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
 
 nn = flow.nn

@@ -15,7 +15,7 @@ from flowedu.show.graph import drawing
 from flowedu.show.svg import BOXES, Drawing, element, write
 from svg_text import misplaced
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
 PICTURES = sorted((ROOT / "chapters").glob("*/pictures/*.svg"))
 numbers = st.floats(-1e4, 1e4)

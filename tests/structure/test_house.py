@@ -19,9 +19,22 @@ from flowedu.core.values import here as ambient
 from flowedu.core.values.here import during, here
 from flowedu.errors import UnsupportedError
 
-ROOT = Path(flowedu.__file__).parent
+ROOT, TESTS = Path(flowedu.__file__).parent, Path(__file__).parents[1]
 COURSE = ("values", "ops", "eager", "grad", "layers", "graph", "job", "trace", "sbp", "buffers")     # in reading order
 GROUND = ("errors", "_kernels.core")                     # what core stands on; _kernels itself finds and loads the kernels
+BESIDE = {                                               # folders of tests that no folder of the package is named after
+    "amp": "half precision, in every layer, op, pass and optimizer",
+    "book": "book/, which no package has",
+    "chapters": "chapters/: lessons, demos and pictures",
+    "course": "needs core alone: it runs where everything else is deleted",
+    "data": "utils/data, under the name that programs call it",
+    "dist": "core/sbp and distributed/, which are one subject",
+    "doors": "what newcomers type, in a copy of the checkout",
+    "graph": "core/trace, nn/graph and onnx: nn.Graph is one subject",
+    "laws": "over the registry: every op of every folder",
+    "safety": "nonsense arguments, sizes and forks, whatever is called",
+    "structure": "the repository itself: where things lie, names, tables",
+}
 FILES = [p for p in sorted(ROOT.rglob("*")) if p.suffix in (".py", ".pyx", ".pxd", ".pxi")]
 MODULES = {".".join(("flowedu", *p.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__") for p in FILES}
 
@@ -198,8 +211,23 @@ def test_a_star_brings_every_public_name():
     assert names["save"] is flowedu.save and "_later" not in names
 
 
+def test_a_test_lies_in_a_folder_named_as_the_packages():
+    """tests/core/job has the tests of src/flowedu/core/job; folders of other names are on the list, which has no other."""
+    folders = {str(p.parent.relative_to(TESTS)) for p in TESTS.rglob("test_*.py")}
+    others = {f for f in folders if f == "." or not (ROOT / f).is_dir()}
+    assert others == {*BESIDE}, "test files go into a folder of the package's name, or its own name needs a reason"
+
+
+def test_a_test_file_borrows_from_no_other_folder_s():
+    """What is imported by a file's bare name comes from its folder, or from the helpers that lie in tests/ itself: else the
+    file could not run alone."""
+    borrowed = [(str(p.relative_to(TESTS)), name) for p in TESTS.rglob("*.py") for name in
+                re.findall(r"^ *(?:from|import) (test_\w+)", p.read_text(), re.M) if not (p.parent / f"{name}.py").exists()]
+    assert not borrowed
+
+
 def test_no_folder_of_tests_is_left_out(pytestconfig):
     """pytest leaves out folders of some names unless told otherwise; `dist` is one of them."""
     patterns = pytestconfig.getini("norecursedirs")
-    folders = [p.parent.name for p in Path(__file__).parent.rglob("test_*.py")]
+    folders = [p.parent.name for p in TESTS.rglob("test_*.py")]
     assert "dist" in folders and not [n for n in folders if any(fnmatch(n, pattern) for pattern in patterns)]

@@ -1,5 +1,5 @@
 """Scripts as people write them for OneFlow 0.4: training, evaluation, callbacks, both views, parallel models, watching, in
-tests/scripts. They run as they stand, with flowedu in the place of oneflow, and learn."""
+tests/oneflow04/scripts. They run as they stand, with flowedu in the place of oneflow, and learn."""
 import re
 import runpy
 import sys

@@ -11,7 +11,7 @@ import pytest
 import flowedu
 from common import HANGS, few
 
-ROOT, TESTS = Path(flowedu.__file__).parent, Path(__file__).parent
+ROOT, TESTS = Path(flowedu.__file__).parent, Path(__file__).parents[1]
 LAWS = ("__init__.py", "calls.py", "draws.py", "graphs.py", "test_kernels.py", "test_signatures.py")
 FEW = """from hypothesis import settings
 settings.register_profile("few", max_examples=5, deadline=None, derandomize=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import flowedu as flow
-from common import HANGS
+from common import HANGS, clean  # noqa: F401
 from custom_ops import own_registry  # noqa: F401
 from flowedu.cuda import machine
 from flowedu.learn import course, exercises
 from flowedu.learn.lesson import LessonError, pages, run_lesson
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(p.parent for p in (ROOT / "chapters").glob("*/README.md"))
 LESSONS = sorted(p for p in (ROOT / "chapters").glob("*/*.md")  # README.md is the first of a chapter, others may follow;
                  if not p.name.endswith(".zh.md"))              # Chinese pages have the same blocks: test_chinese.py
@@ -26,17 +26,6 @@ FIRST_THREE = {"01_blob": ["strides.svg"], "02_ops": ["tape.svg"], "03_layers": 
 
 def name_of(path):
     return path.name
-
-
-@pytest.fixture
-def clean(tmp_path, monkeypatch):
-    """An empty folder, and threads that do not wait for each other: tests run side by side. (A page's session, and the
-    registry: lesson.fresh, own_registry.)"""
-    monkeypatch.chdir(tmp_path)
-    threads = flow.get_num_threads()
-    flow.set_num_threads(1)
-    yield
-    flow.set_num_threads(threads)
 
 
 def lesson_name(path):
@@ -57,11 +46,11 @@ def test_there_are_chapters():
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lesson_name)
-def test_every_block_of_a_lesson_runs_and_prints_what_it_promises(lesson, clean):
+def test_every_block_of_a_lesson_runs_and_prints_what_it_promises(lesson, clean):  # noqa: F811
     assert run_lesson(lesson) > 0               # those of chapter 8 that need CUDA: tests/cuda/test_chapter8.py
 
 
-def test_the_tour_of_the_readme_runs(clean):
+def test_the_tour_of_the_readme_runs(clean):  # noqa: F811
     printed = []
     assert run_lesson(ROOT / "README.md", printed.append) == 1
     assert "plan of train" in printed[0]

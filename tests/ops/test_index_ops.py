@@ -1,12 +1,12 @@
 """gather, scatter, sort and top_k, eagerly and in jobs, against NumPy and PyTorch."""
 import numpy as np
 import pytest
+from array_common import both, gradients, weighted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
 import flowedu.typing as tp
-from array_common import both, gradients, weighted
 from common import f32, fresh_session, job, refused, run  # noqa: F401
 
 some = settings(max_examples=15)

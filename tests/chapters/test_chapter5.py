@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 from flowedu.learn import exercises
 
-CHAPTER = Path(__file__).parents[1] / "chapters" / "05_nn_graph"
+CHAPTER = Path(__file__).parents[2] / "chapters" / "05_nn_graph"
 
 
 def shares(path: Path) -> tuple[list[str], list[int]]:

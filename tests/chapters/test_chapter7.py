@@ -12,7 +12,7 @@ import flowedu as flow
 from common import HANGS
 from flowedu.learn import exercises
 
-CHAPTER = Path(__file__).parents[1] / "chapters" / "07_tensor_buffer"
+CHAPTER = Path(__file__).parents[2] / "chapters" / "07_tensor_buffer"
 
 
 def demo(folder, *paths):

@@ -5,14 +5,14 @@ import inspect
 import types
 
 import pytest
+import pytorch_signatures as pytorchs
 
 import flowedu as flow
-import pytorch_signatures as pytorchs
 from flowedu import mock
 from flowedu.mock import differences as table
 from flowedu.mock.translate import _short
 
-# optim and optim.lr_scheduler are compared in tests/optim and tests/test_mock_torch.py
+# optim and optim.lr_scheduler are compared in tests/optim and tests/mock/test_mock_torch.py
 PLACES = ["", "accelerator", "amp", "autograd", "autograd.functional", "backends.cudnn", "cuda", "cuda.amp", "distributed",
           "jit", "linalg", "nn", "nn.attention", "nn.functional", "nn.init", "nn.modules.utils", "nn.parallel", "nn.utils",
           "nn.utils.rnn", "onnx", "random", "serialization", "utils", "utils.data", "utils.model_zoo"]

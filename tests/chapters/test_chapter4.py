@@ -20,7 +20,7 @@ from flowedu.show import __main__ as show
 from flowedu.show.picture import draw_memory
 from flowedu.show.plan import LEGEND, aligned, describe, live_bytes, parts, rows, saved_for_backward
 
-CHAPTER = Path(__file__).parent.parent / "chapters" / "04_job_functions"
+CHAPTER = Path(__file__).parents[2] / "chapters" / "04_job_functions"
 B = 8
 
 
@@ -63,7 +63,7 @@ def data(seed=0):
     return rng.normal(size=(B, 1, 6, 6)).astype(np.float32), rng.integers(0, 3, B).astype(np.int32)
 
 
-# ---- the lesson (its exercises: tests/test_holes.py)
+# ---- the lesson (its exercises: tests/learn/test_holes.py)
 def test_the_lesson_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert sum(run_lesson(CHAPTER / page) for page in ("README.md", "plan.md", "sessions.md", "recipe.md")) > 20

@@ -471,7 +471,7 @@ def test_lines_are_written_at_exit(tmp_path):
         import sys
         import flowedu as flow
         from flowedu.oneflow04.job import debug
-        sys.path.insert(0, {os.path.dirname(__file__)!r})
+        sys.path[:0] = {[str(p) for p in Path(__file__).parents[:2]]!r}
         from test_config import FakeJob
         flow.env.log_dir({str(tmp_path)!r})
         job = FakeJob()

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_save_load import leaves, same, states
 
 import flowedu as flow
 from flowedu import mock
 from flowedu.saving.folder import CheckpointFileError
-from test_save_load import leaves, same, states
 
 
 @pytest.fixture

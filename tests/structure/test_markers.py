@@ -1,4 +1,6 @@
 """The tests that need PyTorch are found by what they do, so that none runs nowhere."""
+from pathlib import Path
+
 from markers import torch_tests
 
 HELPERS = '''
@@ -34,7 +36,7 @@ def test_a_file_that_imports_it_needs_it_everywhere(tmp_path):
 
 
 def test_comparisons_without_a_mark_of_their_own_have_it(request):
-    from pathlib import Path
-    assert {"test_as_pytorch_does"} <= torch_tests(Path(__file__).parent / "test_optimizers.py")
-    assert {"test_ctc_agrees_with_pytorch"} <= torch_tests(Path(__file__).parent / "test_losses.py")
+    tests = Path(__file__).parents[1]
+    assert {"test_as_pytorch_does"} <= torch_tests(tests / "oneflow04" / "test_optimizers.py")
+    assert {"test_ctc_agrees_with_pytorch"} <= torch_tests(tests / "ops" / "test_losses.py")
     assert request.node.get_closest_marker("torch") is None

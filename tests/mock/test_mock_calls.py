@@ -1,5 +1,5 @@
 """Calls of programs for PyTorch whose arguments flowedu calls otherwise, leaves out or has at other places;
-mock/translate.py and the faces in mock/insides answer them. tests/test_mock_signatures.py asks whether these are all."""
+mock/translate.py and the faces in mock/insides answer them. mock/test_mock_signatures.py asks whether these are all."""
 import copy
 import importlib
 import inspect

@@ -19,7 +19,7 @@ from flowedu.data import __main__ as cli
 from flowedu.data import download, load_mnist, mnist
 from flowedu.errors import ArgumentError, DataError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 
 from flowedu.learn.authors import slug
 
-CHAPTERS = Path(__file__).parents[1] / "chapters"
+CHAPTERS = Path(__file__).parents[2] / "chapters"
 PAGES = sorted(CHAPTERS.glob("*/*.zh.md"))
 FIRST = ["01_blob/README", "02_ops/README", "02_ops/gradients", "03_layers/README"]     # of these there is one
 

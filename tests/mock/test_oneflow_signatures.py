@@ -8,9 +8,9 @@ import importlib
 from pathlib import Path
 
 import pytest
+import pytorch_signatures
 
 import flowedu as flow
-import pytorch_signatures
 from flowedu import mock
 from flowedu.errors import FlowError
 from flowedu.mock.differences import FACES

@@ -82,8 +82,9 @@ def stop(child, how):
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_tests_that_interrupt_need_no_terminal():
     """Where the parent ignores Ctrl-C, as a shell does for what it starts in the background."""
-    chosen = f"{Path(__file__).parent}/test_python_kernels.py::test_an_interrupt_in_a_kernel", \
-        f"{Path(__file__).parent}/test_prefetch.py::test_ctrl_c_interrupts_a_consumer_that_waits"
+    tests = Path(__file__).parents[1]
+    chosen = f"{tests}/ops/test_python_kernels.py::test_an_interrupt_in_a_kernel", \
+        f"{tests}/oneflow04/test_prefetch.py::test_ctrl_c_interrupts_a_consumer_that_waits"
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *chosen],
                           capture_output=True, text=True, env={**os.environ, "PYTEST_ADDOPTS": ""},
                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))

@@ -2,7 +2,7 @@
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FILES = [p for top in ("src", "tools", "benchmarks", "book", "chapters") for p in (ROOT / top).rglob("*")
          if p.suffix in (".py", ".pyx", ".pxd", ".pxi", ".h", ".cu")]
 NAMED = re.compile(r"(?<![\w/.{}*<\"'])((?:\.\./)?(?:[\w-]+/)*[\w-]+\.(?:py|pyx|pxd|pxi|md|toml|cu))\b(?![\w(*\"'])")

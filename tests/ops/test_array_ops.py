@@ -1,12 +1,12 @@
 """range, pad, slices, broadcasts, assign, random order ..., eagerly and in jobs, against NumPy."""
 import numpy as np
 import pytest
+from array_common import both, gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
 import flowedu.typing as tp
-from array_common import both, gradients
 from common import constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
 from flowedu.errors import ArgumentError, CheckError
 
