@@ -11,13 +11,13 @@ import flowedu
 from flowedu import _kernels
 from flowedu.core.grad import nodes
 from flowedu.core.ops.define import REGISTRY, Op
-from flowedu.core.ops.host import HOST
 from flowedu.core.ops.record import DEFAULTS, Kernel, Laws, Meaning, Signature, Split, View, read
 from flowedu.core.trace import names
 from flowedu.distributed import rank_graphs
 from flowedu.distributed.graph import nodes as boxings
 from flowedu.errors import ArgumentError, MissingAttributeError
 from flowedu.nn.graph import unroll  # noqa: F401  (a record of its own)
+from flowedu.ops.host import HOST
 
 ROOT = Path(flowedu.__file__).parent
 EVERY = [*REGISTRY.values(), *HOST.values(),

@@ -191,6 +191,7 @@ _register_shelf({
     "a graph of global tensors": "flowedu.distributed.graph.view:GlobalView",
     "where global tensors lie": "flowedu.distributed.graph.placing:Placing",
     "a job on several devices": "flowedu.distributed.spread:spread",
+    "eager sources begin anew": "flowedu.ops.host:forget_states",
     "ranks of this process": "flowedu.distributed.ranks.base:start",
     "shards of other ranks": "flowedu.distributed.shards", "GPUs of ranks": "flowedu.cuda.ranks",
     "why a call does not fit": "flowedu.calls.explain:misfit",

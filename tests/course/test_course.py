@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from flowedu.core import shelves
-from flowedu.core.buffers import ops
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.buffers.tensor_list import TensorList
 from flowedu.core.grad.tape import run_backward
@@ -176,8 +175,8 @@ def test_chapter_7_buffers_of_any_shape():
     buffers = TensorBuffer(arrays)
     assert buffers.shape == (3,)
     rows = np.arange(6, dtype=np.float32).reshape(3, 2)
-    again = ops.buffer_to_tensor(ops.tensor_to_buffer(copied(rows), instance_dims=1), dtype=dt.float32, instance_shape=(2,))
-    assert again.numpy().tolist() == rows.tolist()
+    again = TensorBuffer.from_array(rows, instance_dims=1)
+    assert again.shape == (3,) and again.to_array(dt.float32, (2,)).tolist() == rows.tolist()
     joined = TensorList([a[None] for a in arrays])
     assert joined.shape == (3, 3) and [a[0].tolist() for a in joined] == [a.tolist() for a in buffers]
 

@@ -30,7 +30,6 @@
     inplace.pxi                 writes into a tensor's memory
     lazy.pxi                    (4) calls on values of a graph
     spread.pxi                  (6) calls on global tensors
-    host.py                     (7) ops whose values are no plain arrays
     elsewhere.pxi               (8) calls on tensors of other devices
 """
 # Records of other families are built from `view` and `elementwise`, so these come first.

@@ -16,7 +16,6 @@ from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.values import flat
 from flowedu.core.layers.context import EAGER, current, initial_value, pushed
 from flowedu.core.ops.dispatch import set_grad_enabled
-from flowedu.core.ops.host import States
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.place import Place
 from flowedu.core.values.signature import MISSING, convert, leaves
@@ -25,6 +24,7 @@ from flowedu.errors import CheckError, DTypeError, UnsupportedError
 from flowedu.oneflow04.job.blob import EagerConsistentBlob, MirroredBlob
 from flowedu.oneflow04.job.context import Context04
 from flowedu.oneflow04.job.values import check_returned, fed, given_back, per_device, shown
+from flowedu.ops.host import States
 from flowedu.tensor import Tensor, no_grad, tensor
 
 
