@@ -12,7 +12,8 @@ from flowedu.core.values.dtype import (
     bool_ as bool, char, convert_oneflow_dtype_to_numpy_dtype, dtype, dtypes, float16, float32, float64, int8, int32, int64,
     record, tensor_buffer, uint8)
 from flowedu.core.values.blob import BlobDef, BlobDesc
-from flowedu.core.values.placeholder import ArgBlobDef, FixedTensorDef, MirroredTensorDef, MirroredTensorListDef
+from flowedu.core.values.placeholder import ArgBlobDef, FixedTensorDef
+from flowedu.oneflow04.mirrored import MirroredTensorDef, MirroredTensorListDef
 from flowedu.oneflow04.job.signature import enable_typing_check as _enable_typing_check
 from flowedu.core.values.storage import empty_cache, memory_stats, set_cache
 from flowedu import errors

@@ -23,7 +23,7 @@ from flowedu.core.trace.graph import Graph
 from flowedu.core.values import dtype as dt
 from flowedu.core.values import typing as tp
 from flowedu.core.values.spec import Spec, broadcast
-from flowedu.errors import CommError, UnsupportedError
+from flowedu.errors import CheckError, CommError, UnsupportedError
 
 
 def numbers(*shape, seed=0):
@@ -97,6 +97,9 @@ def test_chapter_4_a_job_computes_what_its_body_says():
     for _ in range(2):
         np.testing.assert_allclose(job(x, w), np.maximum(x @ w, 0), rtol=1e-5)
     assert len(job.plan.steps) <= 2
+    for wrong, said in ((w, "shape does not fit"), (x.tolist(), "not a NumPy array")):
+        with pytest.raises(CheckError, match=rf"job: argument 1 \(x\): .*{said}"):
+            job(wrong, w)
     clear_default_session()
 
 

@@ -163,7 +163,7 @@ def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
         raise sessions.in_a_body(f"job {job.name}")
     context = EagerContext(job)
     defs = job.signature.input_defs()
-    trees = ph.check_arguments(job.name, job.signature.names, defs, args, context.devices)
+    trees = job.signature.check_arguments(defs, args, context.devices)
     _check_types(job.name, leaves(defs), fed(defs, args))
     blobs = iter([_blob(context, d, v) for d, v in zip(leaves(defs), fed(defs, trees))])
     arguments = [convert(d, MISSING, lambda leaf, _: next(blobs)) for d in defs]
