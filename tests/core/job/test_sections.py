@@ -13,8 +13,8 @@ import pytest
 import flowedu as flow
 import flowedu.typing as tp
 from common import HANGS, constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
-from flowedu.core.eager.later.host import HostOp
 from flowedu.core.layers.context import current
+from flowedu.ops.host import HostOp
 
 X = f32(4, 3)
 

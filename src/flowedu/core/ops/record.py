@@ -50,7 +50,7 @@ class Meaning(NamedTuple):
 
     axes: the axis equation, `"mk,kn->mn"`, or a function that returns it. A lower-case letter may be split over devices;
         upper case must stay whole; `1` is a broadcast axis. A lower-case letter absent from an output is contracted:
-        splitting it makes that output a partial sum. (None: a host op, core/eager/later/host.py, which runs in one place.)
+        splitting it makes that output a partial sum. (None: a host op, ops/host.py, which runs in one place.)
     ref: the result, in NumPy: an array or a tuple of arrays.
     shape: output shape (or tuple of shapes when there are several outputs), where letters alone do not give it.
     dtype: output dtype (or tuple of them); default: that of the first input.

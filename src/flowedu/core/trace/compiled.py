@@ -35,7 +35,7 @@ class Compiled:
     """One graph, compiled for one set of input shapes.
 
     Attributes: tracer; inputs and outputs, [(name, repr or None)] of the leaves; operators, the graph as it was traced;
-    program, which runs it; spread: where global tensors take part the same object (core/sbp/graph/view.py), else None;
+    program, which runs it; spread: where global tensors take part the same object (distributed/graph/view.py), else None;
     plain: the arguments of a call are the program's; alone: its one output is what a call gives; stamp: here.changes
     when it was last known to be what build would make.
     """

@@ -17,7 +17,7 @@ class Here(threading.local):
     """Each thread sees its own values; a new thread starts with these."""
 
     interpreters: tuple = ()         # chapter 2: who answers calls of ops; the last is in charge, none: eager
-    states: Any = None               # chapter 2: what host ops remember (core/eager/later/host.py); None: the eager ones
+    states: Any = None               # chapter 7: what host ops remember (ops/host.py); None: the eager ones
     draws: list | None = None        # its own row of the default generator (tensor/generator.py); None: the shared one
     amp: Any = None                  # chapter 5: f(op, inputs), inputs in the types the op computes in (flowedu/nn/amp)
     context: Any = None              # chapters 3 and 4: what layers get variables and names from; None: the eager one

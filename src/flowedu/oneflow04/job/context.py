@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from flowedu.core.eager.later.host import HostOp
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.context import JobContext
 from flowedu.core.job.values import flat
@@ -26,6 +25,7 @@ from flowedu.oneflow04.job.placement import Placement
 from flowedu.oneflow04.job.recording import Call, replay
 from flowedu.oneflow04.job.values import has_numbers, shown
 from flowedu.oneflow04.job.views import Views
+from flowedu.ops.host import HostOp
 from flowedu.tensor import device
 
 LEGACY = {"train.primary_lr", "train.secondary_lr", "train.model_update_conf"}

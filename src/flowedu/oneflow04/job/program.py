@@ -167,7 +167,7 @@ class Program04(CompiledJob):
     def _feed(self, args: tuple) -> dict[GraphValue, object]:
         """{input of the graph: array or TensorList}"""
         job, devices = self.job, self.context.devices
-        trees = ph.check_arguments(job.name, job.signature.names, self.defs, args, devices)
+        trees = job.signature.check_arguments(self.defs, args, devices)
         feed = {}
         for (d, values), array in zip(self.fed, fed(self.defs, trees)):
             feed.update(zip(values, per_device(d, array)))

@@ -9,12 +9,11 @@ from math import prod
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.devices import OneDevice, need_cpu
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.sbp.distribute import distribute_hint as HINT
 from flowedu.core.sbp.names import BROADCAST
 from flowedu.core.sbp.ranks import world
-from flowedu.core.shelves import shelf
 from flowedu.core.values.place import Place
 from flowedu.errors import ArgumentError, UnsupportedError
+from flowedu.ops.hint import distribute_hint as HINT
 
 
 class Placing(OneDevice):
@@ -63,11 +62,12 @@ class Placing(OneDevice):
     def keep(self, members: Sequence[Tensor], config) -> None:
         """Find the `homes` of the optimizers' parameters. Under ZeRO they are split along axis 0."""
         from flowedu.core.sbp.tensor.lay import lay_at
+        from flowedu.distributed.zero import shard
         for p in members:
             if p.lay is not None:
                 split = at = p.lay.layout
                 if config.zero_stage and p.requires_grad:
-                    split = shelf("ZeRO's layout")(at, tuple(p.shape), config.zero_min_size)
+                    split = shard(at, tuple(p.shape), config.zero_min_size)
                 self.homes[id(p)] = p.lay if split is at else lay_at(split)
 
     def batch_parts(self, xs: Sequence[Tensor], k: int) -> int:
@@ -90,7 +90,7 @@ class Placing(OneDevice):
         return None if value in inferred.loose else lay_at(inferred.own(value))
 
     def _up_to_date(self):
-        from flowedu.core.sbp.infer import Inference
+        from flowedu.distributed.graph.infer import Inference
         graph = self.tracer.graph
         if self.inferred is None:
             self.inferred = Inference(graph, world(), {v: lay.layout for v, lay in self.sources.items()})
