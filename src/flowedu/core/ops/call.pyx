@@ -50,7 +50,7 @@ def call_below(op, inputs, attrs):
 
 
 class Engine:
-    """What computes at once, where no interpreter is in charge: core/eager puts its own functions here."""
+    """What makes values of numbers and arrays: core/eager, and promote.py, put their functions here."""
 
     def number(self, value, dtype):
         """The number as a 0-dim value."""
@@ -58,6 +58,10 @@ class Engine:
 
     def array(self, a):
         """A value over the memory of an ndarray."""
+        self.missing()
+
+    def operands(self, inputs):
+        """The inputs of an elementwise call, numbers among them as values."""
         self.missing()
 
     def missing(self):
@@ -144,8 +148,7 @@ cdef class OpBase:
             if isinstance(x, BlobDef):
                 return x.call_op(self, inputs, values)
         if self.elementwise and any([isinstance(x, (int, float)) for x in inputs]):
-            from flowedu.core.ops.promote import with_scalars
-            inputs = with_scalars(inputs)
+            inputs = engine.operands(inputs)
         return self.call(inputs, values)
 
     def complete(self, dict attrs):

@@ -150,6 +150,9 @@ def with_scalars(inputs: tuple) -> tuple:
     return tuple([scalar(x, result_type(like, x)) if is_number(x) else x for x in inputs])
 
 
+engine.operands = with_scalars
+
+
 # ---- running ops
 def run(op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE):
     """op(*inputs), whose dtype is the first one's: in its carrier where no kernel has it, and back."""

@@ -5,8 +5,9 @@
     convert.py      boxing with a history
     shards.py       between local and global; the dual rule
 """
-from flowedu.core.sbp.tensor.convert import brought, logical, write_parts
+from flowedu.core.sbp.tensor.convert import logical
 from flowedu.core.sbp.tensor.interpreter import run
+from flowedu.core.sbp.tensor.shards import brought, write_parts
 from flowedu.core.eager.dispatch import connect
 
 connect(run_global=run, bring=brought, logical=logical, write_parts=write_parts)
