@@ -202,6 +202,7 @@ _register_shelf({
 __version__ = "0.1.0"
 
 if _os.environ.get("FLOWEDU_HOLES"):     # a folder of answers to the exercises: they run in the places of the library's own
-    from flowedu.learn import swap as _swap
+    from flowedu.learn.install import install as _install
+    _install(_os.environ["FLOWEDU_HOLES"])
 
 _present_all()                # last: from here on a wrong call of any of these says what is wrong

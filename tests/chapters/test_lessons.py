@@ -14,7 +14,8 @@ from common import HANGS, clean  # noqa: F401
 from custom_ops import own_registry  # noqa: F401
 from flowedu.cuda import machine
 from flowedu.learn import course, exercises
-from flowedu.learn.lesson import LessonError, pages, run_lesson
+from flowedu.learn.blocks import pages
+from flowedu.learn.lesson import LessonError, run_lesson
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(p.parent for p in (ROOT / "chapters").glob("*/README.md"))

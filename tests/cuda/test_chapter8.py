@@ -16,7 +16,8 @@ from course.test_course import test_chapter_8_cuda_computes_what_the_cpu_does  #
 from custom_ops import own_registry  # noqa: F401
 from flowedu.cuda.machine import kind, machine
 from flowedu.learn import authors, course, kernels
-from flowedu.learn.lesson import blocks, run_lesson
+from flowedu.learn.blocks import blocks
+from flowedu.learn.lesson import run_lesson
 from flowedu.learn.runner import Runner
 from svg_text import misplaced
 

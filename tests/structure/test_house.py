@@ -51,8 +51,9 @@ def imports(path: Path):
                 yield from ((node.lineno, a.name) for a in node.names if a.name.partition(".")[0] == "flowedu")
     else:
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            words = line.split()
+            words = line.replace(",", " ").split()
             if len(words) > 1 and words[0] in ("from", "cimport", "import") and words[1].startswith("flowedu"):
+                yield from ((number, below) for n in words[3:] if (below := f"{words[1]}.{n}") in MODULES)
                 yield number, words[1]
 
 

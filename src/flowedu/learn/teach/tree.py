@@ -153,13 +153,13 @@ def _finish(new: Path, upto: int, closed: bool, holes: Sequence, home: Path) -> 
 
 def figures(holes: Iterable) -> dict[str, dict]:
     """{hole: what its stars compare with}: of the measures, those that are the same whoever's answer it is."""
-    from flowedu.learn.authors import library
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for hole in holes:
             if hole.stars and hole.kind != "kernel":           # theirs compare with nothing that is kept back
                 both = []
-                for n, text in enumerate((library(hole), (hole.folder / hole.stub).read_text() if hole.stub else "")):
+                given = (hole.folder / hole.stub).read_text() if hole.stub else ""
+                for n, text in enumerate((blanks.library(hole), given)):
                     file = Path(folder, f"{n}_{hole.file}")
                     file.write_text(text)
                     if text:
