@@ -38,7 +38,7 @@ def reachable(node) -> list:
     return order
 
 
-def kept(node: Node) -> list[str]:
+def where_true(node: Node) -> list[str]:
     """Names of the values that the op's gradient asked for."""
     op = node.op
     return [op.inputs[i] if i >= 0 else op.outputs[~i] for i in op.saved]
@@ -83,7 +83,7 @@ def picture(result, names: dict, path: Path) -> Path:
         x, y = spots[id(n)]
         if isinstance(n, Node):
             d.box(x, y, WIDTH, HEIGHT, f"{n.op.name}\n{list(n.entry.specs[0].shape)}", FILLS[0])
-            d.text(x + WIDTH / 2, y + HEIGHT + 17, "keeps " + (" and ".join(kept(n)) or "nothing"), 12, color=GREY)
+            d.text(x + WIDTH / 2, y + HEIGHT + 17, "keeps " + (" and ".join(where_true(n)) or "nothing"), 12, color=GREY)
         else:
             d.box(x, y, WIDTH, HEIGHT, f"{names[id(n)]}\n{list(n.shape)}", FILLS[1])
     d.text(30, d.height - 18, "orange: yours, with requires_grad; .grad arrives here.   blue: one recorded call; what "

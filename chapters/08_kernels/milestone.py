@@ -9,7 +9,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.core.ops.define import REGISTRY
 from flowedu.learn import course, kernels
-from flowedu.learn.either import times
+from flowedu.learn.fallback import times
 from flowedu.learn.swap import whose
 
 WANTED, STEPS = 0.9, 180

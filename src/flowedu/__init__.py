@@ -5,7 +5,7 @@ Public names, grouped by the chapter that explains them. No logic here.
 import os as _os
 from math import e, inf, nan, pi
 
-from flowedu import faces                             # first: what is imported by another path than where it lives
+from flowedu import aliases                             # first: what is imported by another path than where it lives
 
 # chapter 1: blobs, dtypes, placeholders
 from flowedu.core.values.dtype import (
@@ -68,7 +68,7 @@ from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 
 # records and passes that know special kernels
 from flowedu.fast import ops as _fast_ops, passes as _fast
-from flowedu.core.shelves import register_shelf as _register_shelf
+from flowedu.core.extensions import register_extension as _register_shelf
 
 # chapter 5: tensors
 from flowedu.tensor import return_types
@@ -131,8 +131,8 @@ from flowedu.tensor.promotion import can_cast, promote_types
 # chapter 5: training with tensors
 from flowedu import models, optim, utils, vision
 from flowedu.oneflow04 import names as _names
-from flowedu.calls.present import present_all as _present_all
-from flowedu.calls.later import later as _later
+from flowedu.diagnostics.present import present_all as _present_all
+from flowedu.diagnostics.lazy_imports import lazy_import as _lazy_import
 
 # chapter 6: several devices
 from flowedu.oneflow04 import advanced
@@ -153,7 +153,7 @@ int = int32
 long = int64
 
 # what is imported when somebody asks for it
-__getattr__, __dir__ = _later(__name__, {
+__getattr__, __dir__ = _lazy_import(__name__, {
     # chapters 3 and 4
     "core": "flowedu.core", "data": "flowedu.data", "checkpoint": "flowedu.oneflow04.job.checkpoint",
     "train": "flowedu.oneflow04.job.train",
@@ -179,10 +179,10 @@ __getattr__, __dir__ = _later(__name__, {
     # programs written for torch and oneflow
     "mock": "flowedu.mock",
 })
-_PARTS = {"calls", "faces", "fast", "oneflow04", "saving"}         # of the house, which users need not know
+_PARTS = {"diagnostics", "aliases", "fast", "oneflow04", "saving"}         # of the house, which users need not know
 __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name not in _PARTS]
 
-# what the course leaves to other shelves (core/shelves.py)
+# what the course leaves to other extensions (core/extensions.py)
 _register_shelf({
     "plan as text": "flowedu.show.plan:describe", "plans on a GPU": "flowedu.cuda.plan:OnGpu",
     "layouts as text": "flowedu.show.bill:describe",
@@ -195,7 +195,7 @@ _register_shelf({
     "eager sources begin anew": "flowedu.ops.host:forget_states",
     "ranks of this process": "flowedu.distributed.ranks.base:start",
     "shards of other ranks": "flowedu.distributed.shards", "GPUs of ranks": "flowedu.cuda.ranks",
-    "why a call does not fit": "flowedu.calls.explain:misfit",
+    "why a call does not fit": "flowedu.diagnostics.explain:misfit",
     "tensors from sizes": "flowedu.tensor.creation:construct", "bfloat16 for NumPy": "flowedu.tensor.bfloat16:shown",
     "signature of a job": "flowedu.oneflow04.job.signature:job_signature"})
 

@@ -10,7 +10,7 @@ import flowedu as flow
 import flowedu.nn.functional as F
 from flowedu import amp, nn
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import FlowError
 from flowedu.nn.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
 
@@ -139,7 +139,7 @@ def test_parameters_are_cast_once_in_a_block_and_after_they_were_written(monkeyp
     inner = type(REGISTRY["cast"]).call
 
     with amp.autocast("cpu", dtype=flow.float16):
-        kept = here.amp.kept
+        kept = thread_state.amp.kept
         layer(x), layer(x)
         assert {id(layer.weight)} == {*kept}
         first = kept[id(layer.weight)][3]
@@ -149,10 +149,10 @@ def test_parameters_are_cast_once_in_a_block_and_after_they_were_written(monkeyp
             layer.weight.add_(1.0)
         assert (layer(x) - 3 * 1.0).shape == (2, 3) and kept[id(layer.weight)][3] is not first
         with amp.autocast("cpu", dtype=flow.float16):                     # the same block
-            assert here.amp.kept is kept
+            assert thread_state.amp.kept is kept
     with amp.autocast("cpu", cache_enabled=False):
         layer(x)
-        assert not here.amp.kept
+        assert not thread_state.amp.kept
     assert inner is type(REGISTRY["cast"]).call and not casts
 
 

@@ -3,7 +3,7 @@ this file in a package from which everything else was taken away."""
 import numpy as np
 import pytest
 
-from flowedu.core import shelves
+from flowedu.core import extensions
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.buffers.tensor_list import TensorList
 from flowedu.core.eager.arrays import copied, tensor_alias
@@ -154,7 +154,7 @@ def test_chapter_6_a_graph_runs_on_every_rank(x_sbp):
     graph = CourseSpread()
     x = to_global(to_global(x, on, BROADCAST), on, x_sbp)
     np.testing.assert_allclose(logical(net(x)).numpy(), want, rtol=1e-4, atol=1e-5)
-    if "a graph of global tensors" not in shelves._homes:
+    if "a graph of global tensors" not in extensions._homes:
         with pytest.raises(UnsupportedError, match="a graph of global tensors: not in this package"):
             graph(x)
         return

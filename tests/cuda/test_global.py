@@ -11,8 +11,8 @@ import flowedu as flow
 from dist.boxing_common import pairs, scatter, values
 from flowedu.core.sbp.boxing import route
 from flowedu.core.sbp.names import of_text
+from flowedu.core.sbp.tensor.global_layout import layout_of
 from flowedu.core.sbp.tensor.interpreter import assembled
-from flowedu.core.sbp.tensor.lay import lay_of
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DeviceError, KernelError, UnsupportedError
@@ -37,7 +37,7 @@ def cuda(*ranks):
 
 
 def lay(kind, at):
-    return lay_of(flow.placement(kind, np.array(at.devices).reshape(at.hierarchy).tolist()), tuple(map(of_text, at.sbp)))
+    return layout_of(flow.placement(kind, np.array(at.devices).reshape(at.hierarchy).tolist()), tuple(map(of_text, at.sbp)))
 
 
 def laid(kind, at, parts, shape, dtype):

@@ -7,7 +7,7 @@ import sys
 
 from common import HANGS
 from flowedu.learn import authors, course, progress
-from flowedu.learn.teach import blanks, tree
+from flowedu.learn.teach import stubs, tree
 
 HOLES = course.holes()
 LAST = course.chapters()[-1].number
@@ -39,7 +39,7 @@ def learn(home, *lines):
 
 def answer_of(hole):
     """What an instructor would write into the work file."""
-    return authors.library(hole) if hole.kind == "kernel" else blanks.answer_text(hole)
+    return authors.library(hole) if hole.kind == "kernel" else stubs.answer_text(hole)
 
 
 def answered(home, holes, right=(), folder="work"):

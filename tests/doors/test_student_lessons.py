@@ -10,7 +10,7 @@ from common import few
 from flowedu.learn import course
 from flowedu.learn.blocks import promised
 from flowedu.learn.handout import stub
-from flowedu.learn.teach import blanks, wrong
+from flowedu.learn.teach import stubs, wrong
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_a_lesson_is_not_over_where_an_answer_is_wrong(whole):
     for id, body in bodies.items():
         answered(whole, [h for h in HOLES if h.chapter <= 4], folder="spoilt")
         hole = course.find(id)
-        given = ", ".join(inspect.signature(blanks.function_of(hole, hole.objects[0])).parameters)
+        given = ", ".join(inspect.signature(stubs.function_of(hole, hole.objects[0])).parameters)
         (folder / hole.file).write_text(f"def {hole.functions[0]}({given}):\n    {body}\n")
         pages = ["chapters/04_job_functions/plan.md", "chapters/05_nn_graph/differences.md"]
         said = lessons(whole, "spoilt", *pages)

@@ -11,7 +11,7 @@ import pytest
 
 import flowedu as flow
 from common import fresh_session  # noqa: F401
-from flowedu.calls.parameters import of_type
+from flowedu.diagnostics.parameters import of_type
 from flowedu.errors import FlowError
 from flowedu.errors.nearest import UnknownNameError
 
@@ -28,7 +28,7 @@ a = b = x
 BEGINS = re.compile(r"(?<![\w.'\"])(?:flow|nn|np|F|tp|optim|x|input|model|target|loss|y)\.(?=[A-Za-z_])")
 # Where the advice is for another place than the mistake's: the start of the process, inside a job, the object that lacks
 # the name, one number.
-ELSEWHERE = ("flow.distributed.set_virtual_devices(", "flow.watch(", ".minimize(loss)", "flow.constant(...)", "x.item()",
+ON_DEVICE = ("flow.distributed.set_virtual_devices(", "flow.watch(", ".minimize(loss)", "flow.constant(...)", "x.item()",
              "x.reshape(1)", "x.weight")
 
 
@@ -76,7 +76,7 @@ def follow(piece: str, known: dict) -> None:
 def test_what_is_advised_runs(program):
     e, known = refused(program)
     for piece in pieces(e.fix):
-        if not any(place in piece or piece in place for place in ELSEWHERE):
+        if not any(place in piece or piece in place for place in ON_DEVICE):
             try:
                 follow(piece, known)
             except Exception as again:

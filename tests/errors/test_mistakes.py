@@ -13,7 +13,7 @@ import pytest
 import flowedu as flow
 from common import fresh_session  # noqa: F401
 from flowedu import errors
-from flowedu.errors.elsewhere import ELSEWHERE
+from flowedu.errors.elsewhere import ON_DEVICE
 from flowedu.errors.nearest import UnknownNameError
 
 from .mistakes import ROWS, SETUP
@@ -60,7 +60,7 @@ def test_a_method_that_is_not_there_gets_pythons_suggestion(capsys):
     assert "Did you mean: 'relu'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ELSEWHERE)
+@pytest.mark.parametrize("name", ON_DEVICE)
 def test_what_there_is_instead_exists(name):
     """Each dotted name in a remedy can be looked up; and the missing name is still missing where people look for it."""
     home, _, last = name.rpartition(".")
@@ -69,12 +69,12 @@ def test_what_there_is_instead_exists(name):
     assert not any(hasattr(m, last) for m in homes), "it is there now"
     known = {"flow": flow, "nn": flow.nn, "np": np, "model": flow.nn.Linear(2, 2), "graph": flow.nn.Graph(),
              "x": flow.ones(2), "loss": flow.ones(())}
-    for text in re.findall(rf"\b(?:{'|'.join(known)})(?:\.[a-z_A-Z]\w*)+", ELSEWHERE[name].replace("flowedu.", "")):
+    for text in re.findall(rf"\b(?:{'|'.join(known)})(?:\.[a-z_A-Z]\w*)+", ON_DEVICE[name].replace("flowedu.", "")):
         try:
             eval(text, known)
         except AttributeError:
             importlib.import_module(text.replace("flow", "flowedu", 1))
-    for text in re.findall(r"\b(flow\.tensor\(.*|isinstance\(.*)", ELSEWHERE[name]):
+    for text in re.findall(r"\b(flow\.tensor\(.*|isinstance\(.*)", ON_DEVICE[name]):
         eval(text, known)
-    for module in re.findall(r"python -m ([\w.]+)", ELSEWHERE[name]):
+    for module in re.findall(r"python -m ([\w.]+)", ON_DEVICE[name]):
         assert importlib.util.find_spec(module)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from flowedu.errors.elsewhere import ELSEWHERE
+from flowedu.errors.elsewhere import ON_DEVICE
 from flowedu.errors.nearest import UnknownNameError, nearest, slips
 
 from .torch_names import LOOKED_AT, NAMES
@@ -28,7 +28,7 @@ def test_no_name_of_another_meaning_is_suggested(home):
         with pytest.raises(UnknownNameError) as e:
             getattr(eval(home, KNOWN), name)
         e = e.value
-        remedy = ELSEWHERE.get(f"{home}.{name}", ELSEWHERE.get(name))
+        remedy = ON_DEVICE.get(f"{home}.{name}", ON_DEVICE.get(name))
         if remedy is not None:
             assert e.fix == remedy and "perhaps" not in e.expected
         elif "NumPy" in e.fix:

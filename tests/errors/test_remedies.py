@@ -17,8 +17,8 @@ import pytest
 
 import flowedu as flow
 from common import HANGS
-from flowedu.calls.function import PublicFunction
-from flowedu.errors.elsewhere import ELSEWHERE
+from flowedu.diagnostics.function import PublicFunction
+from flowedu.errors.elsewhere import ON_DEVICE
 from flowedu.errors.extras import EXTRAS, install, requirements
 
 PACKAGE = Path(flow.__file__).parent
@@ -43,7 +43,7 @@ def written(node: ast.expr) -> str:
 @functools.cache
 def remedies() -> list[tuple[str, str]]:
     """(where, text) of the package's remedies."""
-    found = [(f"elsewhere: {name}", text) for name, text in ELSEWHERE.items()]
+    found = [(f"elsewhere: {name}", text) for name, text in ON_DEVICE.items()]
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.is_relative_to(PACKAGE / "learn" / "laws"):
             continue

@@ -16,8 +16,8 @@ from flowedu.core.sbp.names import of_text
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import boxes, pretty
 from flowedu.core.sbp.signature import extra, names_of
+from flowedu.core.sbp.tensor.global_layout import layout_of
 from flowedu.core.sbp.tensor.interpreter import assembled
-from flowedu.core.sbp.tensor.lay import lay_of
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 
@@ -39,7 +39,7 @@ def scattered(a: np.ndarray, sbp: tuple, hierarchy: tuple, rng):
     """The global tensor of a logical array: random addends where it is partial, smaller (larger) numbers where it is a
     maximum (minimum)."""
     placement = flow.placement("cpu", np.arange(int(np.prod(hierarchy))).reshape(hierarchy).tolist())
-    lay = lay_of(placement, tuple(of_text(s) for s in sbp))
+    lay = layout_of(placement, tuple(of_text(s) for s in sbp))
     at, parts = lay.layout, {}
     partial = [i for i, s in enumerate(sbp) if s[0] == "P"]
     shape = [hierarchy[i] for i in partial]

@@ -40,13 +40,13 @@ def test_connect_gives_back_what_was_there():
 def test_every_slot_is_filled_by_the_module_that_the_table_names(name, module):
     __import__(module)
     if name not in ("pack", "line", "watch"):                        # what somebody switches on
-        assert getattr(slots, name) is not None and type(getattr(slots, name)).__name__ != "Vacant"
+        assert getattr(slots, name) is not None and type(getattr(slots, name)).__name__ != "UnsetHook"
 
 
 def test_after_the_import_only_chapters_6_and_8_have_slots_to_fill():
     """In a process of its own: here, other tests have imported whatever fills them."""
     script = ("import flowedu; from flowedu.core.eager.dispatch import slots; "
-              "print([n for n in dir(slots) if type(getattr(slots, n)).__name__.startswith('Vacant')])")
+              "print([n for n in dir(slots) if type(getattr(slots, n)).__name__.startswith('UnsetHook')])")
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True)
     assert ast.literal_eval(said.stdout) == [
         "bring", "carry", "device_memory", "launch", "logical", "run_global", "write_parts"]

@@ -3,7 +3,7 @@ import random
 from pathlib import Path
 
 from flowedu.learn.handout import stub
-from flowedu.learn.teach import blanks, wrong
+from flowedu.learn.teach import stubs, wrong
 
 BROKEN = ["def f(:\n", "raise ValueError('at the top')\n", "import nowhere\n", "\x00", "x = 1\n"]
 LOOPS = "def {name}({given}):\n    while True:\n        pass\n"
@@ -12,7 +12,7 @@ LOOPS = "def {name}({given}):\n    while True:\n        pass\n"
 def write(folder: Path, holes, students: int, seed: int = 0) -> dict[str, dict[str, str]]:
     """Folders of submissions; {student: {hole: kind}}. Kinds: right, stub, wrong, broken, loop, missing."""
     rng, told = random.Random(seed), {}
-    right = {h.id: blanks.answer_text(h) for h in holes}
+    right = {h.id: stubs.answer_text(h) for h in holes}
     for i in range(students):
         name = f"student-{i:03d}"
         work = folder / name

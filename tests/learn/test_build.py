@@ -14,7 +14,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError, KernelError, UnsupportedError
 from flowedu.learn.build import FLAGS, ISA, annotated, build, loops
 from flowedu.learn.contract import Bound, Call, Team, View, call
-from flowedu.learn.yellow import draw_lines, shade
+from flowedu.learn.cython_report import draw_lines, shade
 
 ROOT = Path(__file__).parents[2]
 SCALE = """

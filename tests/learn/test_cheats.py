@@ -17,7 +17,7 @@ from flowedu.cuda.sim import compiler
 from flowedu.cuda.source import prepared
 from flowedu.errors import KernelError
 from flowedu.learn import apart, authors, course, handout, kernels, limits, simulated, source
-from flowedu.learn.teach import blanks, cell, wrong
+from flowedu.learn.teach import stubs, worker, wrong
 from flowedu.learn.teach.bench import Bench, _children
 
 STRIDES, PLACE = course.find("1.1"), course.find("4.3")
@@ -92,7 +92,7 @@ FORGING = {
         "        if hasattr(m, n):\n            setattr(m, n, lambda *a, **k: None)\ndef row_major(shape):\n"
         "    return ()\n", "yours"),
     "a patched sender": (
-        "import flowedu.learn.teach.wire as w\nfor n in ('send',):\n    own = getattr(w, n)\n"
+        "import flowedu.learn.teach.protocol as w\nfor n in ('send',):\n    own = getattr(w, n)\n"
         "    w.send = lambda to, m: own(to, {'state': 'right', 'stars': 3, 'law': '', 'lines': [], 'extra': {}})\n"
         "def row_major(shape):\n    return ()\n", "yours"),
     "a verdict in every open file": (
@@ -154,14 +154,14 @@ def test_a_cheat_gets_nothing(bench, tmp_path, name):
 def test_after_all_of_it_right_ones_are_right(bench, tmp_path):
     for text in (GETTING_OUT["an end to everybody"][0], FORGING["a verdict in every open file"][0]):
         verdict(bench, tmp_path, text)
-        assert verdict(bench, tmp_path, blanks.answer_text(STRIDES))["state"] == "right"
+        assert verdict(bench, tmp_path, stubs.answer_text(STRIDES))["state"] == "right"
 
 
 def test_nothing_is_left_running(bench, tmp_path):
     """Threads or not, a sleeping answer's process is gone when its verdict is there."""
     said = verdict(bench, tmp_path, "import os, threading, time\nprint('pid', os.getpid())\n"
                                     "threading.Thread(target=time.sleep, args=(999,)).start()\n"
-                       + blanks.answer_text(STRIDES))
+                       + stubs.answer_text(STRIDES))
     pid = int(said["output"].split("pid ")[1].split()[0])
     end = time.monotonic() + HANGS
     while Path(f"/proc/{pid}").exists():
@@ -187,7 +187,7 @@ def test_stars_are_measured_on_what_was_done(bench, tmp_path):
 
 def test_without_landlock_no_file_is_opened(tmp_path):
     with Bench(tmp_path / "tree", landlock=False) as b:
-        assert verdict(b, tmp_path, blanks.answer_text(STRIDES))["state"] == "right"
+        assert verdict(b, tmp_path, stubs.answer_text(STRIDES))["state"] == "right"
         said = verdict(b, tmp_path, f"exec(open({OWN!r}).read())\n")
         assert said["state"] == "wrong" and "PermissionError" in said["lines"][0]
 
@@ -199,7 +199,7 @@ def test_what_is_taken_out_is_gone_or_it_is_said():
     exec(text, vars(module))
     assert module.f(1) == 2
     kept = module.g.__code__
-    assert cell.take_out(module, ["f", "g"], "1.9") == ["g"] and kept.co_name == "g"
+    assert worker.take_out(module, ["f", "g"], "1.9") == ["g"] and kept.co_name == "g"
     for f in (module.f, module.g):
         with pytest.raises(NotImplementedError, match="1.9: your turn"):
             f(1)

@@ -16,7 +16,7 @@ from flowedu.errors import ArgumentError
 from flowedu.learn import course, kernels
 from flowedu.learn.handout import stub
 from flowedu.learn.source import file_of
-from flowedu.learn.teach import blanks, grade, report, submission, wrong
+from flowedu.learn.teach import grade, report, stubs, submission, wrong
 from flowedu.learn.teach.bench import Bench
 
 HOLES = [h for h in course.holes() if h.kind != "kernel"]
@@ -34,7 +34,7 @@ def test_judged_apart_as_judged_here(bench, hole, tmp_path):
     """The library's own lines; the stub; wrong answers, unless they lean on the library's own lines, which are not
     there."""
     file = tmp_path / hole.file
-    file.write_text(blanks.answer_text(hole))
+    file.write_text(stubs.answer_text(hole))
     for seed in (0, 2027):
         verdict = bench.judged(hole, file, seed)
         assert verdict["state"] == "right" and verdict["stars"] >= min(1, len(hole.stars)), verdict
@@ -194,7 +194,7 @@ def test_which_chapters():
 def test_a_submission(tmp_path, capsys):
     work = tmp_path / "bob" / "work"
     work.mkdir(parents=True)
-    (work / PLACE.file).write_text(blanks.answer_text(PLACE))
+    (work / PLACE.file).write_text(stubs.answer_text(PLACE))
     (work / DEAD.file).write_text(wrong.answers(DEAD)[0].text)
     assert grade.main([str(work.parent), "4", "--out", str(tmp_path / "out"), "--seed", "2027"]) == 0
     assert f"{PLACE.points} of 100 points" in capsys.readouterr().out

@@ -209,7 +209,7 @@ def test_the_library_does_what_an_answer_need_not(runner):
     runner.file(product).write_text(text.replace("y[i * n + j] = sum0[j]", "y[i * n + j] = 2 * sum0[j]"))
     program = """
 import flowedu as flow
-from flowedu.learn import either, kernels
+from flowedu.learn import fallback, kernels
 a, b = flow.arange(6.0).reshape(2, 3), flow.ones(3, 2)
 def products():
     return [(a @ b).tolist(), (b.permute(1, 0) @ a.permute(1, 0)).tolist(), flow.bmm(a[None], b[None]).tolist()]

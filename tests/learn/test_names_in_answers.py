@@ -8,7 +8,7 @@ import pytest
 
 from flowedu.learn import course, swap
 from flowedu.learn.judge import judged
-from flowedu.learn.teach import blanks
+from flowedu.learn.teach import stubs
 from flowedu.learn.teach.bench import Bench
 
 PLAIN = [n for n in vars(builtins) if not n.startswith("_")]
@@ -43,7 +43,7 @@ def test_names_of_python_are_pythons_in_an_answer(hole, tmp_path):
 
 @pytest.mark.parametrize("hole", OPS_OF_THE_SAME_NAME, ids=lambda h: h.id)
 def test_an_answer_may_use_them(hole, tmp_path, bench):
-    tree = ast.parse(blanks.answer_text(hole))
+    tree = ast.parse(stubs.answer_text(hole))
     for f in (n for n in tree.body if isinstance(n, ast.FunctionDef)):
         f.body[:0] = ast.parse("assert sum(range(4)) == 6 and abs(-1) == pow(1, 2) == round(1.2)\n"
                                "assert slice(3).stop == 3").body

@@ -10,7 +10,7 @@ import pytest
 from common import HANGS
 from flowedu.learn import course, milestone, scratch
 from flowedu.learn.runner import Runner
-from flowedu.learn.teach import blanks
+from flowedu.learn.teach import stubs
 from flowedu.learn.teach.tree import export
 
 NEEDED = scratch.holes(course.HOME)
@@ -28,7 +28,7 @@ def runner(tmp_path, monkeypatch):
 def answered(work, holes):
     """The library's own lines as answers."""
     for h in holes:
-        (work / h.file).write_text(blanks.answer_text(h))
+        (work / h.file).write_text(stubs.answer_text(h))
 
 
 def counts(said):

@@ -10,7 +10,7 @@ import pytest
 from common import HANGS
 from flowedu.errors import ArgumentError
 from flowedu.learn import course, source
-from flowedu.learn.teach import blanks, tree
+from flowedu.learn.teach import stubs, tree
 
 HOLES = [h for h in course.holes() if h.kind != "kernel"]
 
@@ -53,12 +53,12 @@ def test_it_works_by_itself(handout):
     assert "exercises in work/" in learn(folder, "start", "1") and "exercises in" in learn(folder, "start", "4")
     assert "not begun" in learn(folder, "check", "1.1")
     first = course.find("1.1")
-    (folder / "work" / first.file).write_text(blanks.answer_text(first))
+    (folder / "work" / first.file).write_text(stubs.answer_text(first))
     assert "right" in learn(folder, "check", "1.1")
     said = learn(folder, "check", "4.3")
     assert "not yet better than what was handed out" in said and "bound" in said
     place = course.find("4.3")
-    (folder / "work" / place.file).write_text(blanks.answer_text(place))
+    (folder / "work" / place.file).write_text(stubs.answer_text(place))
     assert "*" in learn(folder, "check", "4.3")
     lesson = inside(folder, "-m", "flowedu.learn.lesson", "chapters/01_blob/README.md", FLOWEDU_HOLES="work")
     assert lesson.returncode == 0 and "left out: it needs exercise 1.3, which is open" in lesson.stdout, lesson.stdout
@@ -80,7 +80,7 @@ def test_with_all_answers_the_lessons_run(tmp_path):
     work = made.folder / "work"
     work.mkdir()
     for hole in (h for h in HOLES if h.chapter <= 2):
-        (work / hole.file).write_text(blanks.answer_text(hole))
+        (work / hole.file).write_text(stubs.answer_text(hole))
     for chapter in ("01_blob", "02_ops"):
         done = inside(made.folder, "-m", "flowedu.learn.lesson", f"chapters/{chapter}/README.md", FLOWEDU_HOLES="work")
         assert done.returncode == 0 and "left out" not in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
@@ -98,9 +98,9 @@ def test_only_what_is_asked_for_is_open(tmp_path, capsys):
 
 
 def test_a_line_of_an_answer_is_found(tmp_path):
-    own = blanks.own_lines(HOLES)
+    own = stubs.own_lines(HOLES)
     line = next(t for t, i in own.items() if i == "4.3")
-    assert len(own) > 50 and all(len(t) > blanks.LONG for t in own)
+    assert len(own) > 50 and all(len(t) > stubs.LONG for t in own)
     (tmp_path / "page.md").write_text(f"some text\n    {line}\n")
     (tmp_path / "some.bin").write_bytes(b"\x00" + max(own, key=len).encode() + b"\x00")
     assert len([*tree.answers_in(tmp_path, own)]) == 2
@@ -118,7 +118,7 @@ def test_what_cannot_be_made_is_refused(tmp_path):
 
 @pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
 def test_a_file_with_a_hole_differs_there_alone(hole):
-    for file, text in blanks.blank({}, [hole]).items():
+    for file, text in stubs.blank({}, [hole]).items():
         ast.parse(text)
         lines = text.splitlines()
         inside, outside = 0, []
@@ -134,8 +134,8 @@ def test_a_file_with_a_hole_differs_there_alone(hole):
 
 def test_sources_that_are_no_python():
     text = "a\n  // BEGIN SOLUTION 8.9\n  x = 1;\n  // END SOLUTION 8.9\nb\n"
-    assert blanks.without_marked(text, {"8.9"}) == "a\n  // BEGIN YOUR TURN 8.9\n  // END YOUR TURN 8.9\nb\n"
-    assert blanks.without_marked(text, {"8.8"}) == text
+    assert stubs.without_marked(text, {"8.9"}) == "a\n  // BEGIN YOUR TURN 8.9\n  // END YOUR TURN 8.9\nb\n"
+    assert stubs.without_marked(text, {"8.8"}) == text
 
 
 def test_the_workflow_has_a_step_for_each_hole(handout):

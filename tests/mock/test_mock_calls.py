@@ -9,7 +9,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import mock
-from flowedu.calls.function import PublicFunction
+from flowedu.diagnostics.function import PublicFunction
 from flowedu.errors import CallError, FlowError, UnsupportedError
 
 

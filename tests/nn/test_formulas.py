@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.calls.function import PublicFunction
+from flowedu.diagnostics.function import PublicFunction
 
 from .formulas import TABLE
 from .formulas.table import Draw, call_function, call_module, flat, parameters_of, tensors
@@ -122,7 +122,7 @@ def test_names_and_defaults(row):
 
 
 # ---- completeness: what has no formula in the table, and where its law is
-ELSEWHERE = {
+ON_DEVICE = {
     "test_recurrent": {"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"},
     "test_running_statistics": {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d",
                                 "InstanceNorm3d", "SyncBatchNorm"},
@@ -139,7 +139,7 @@ ELSEWHERE = {
 def test_every_layer_and_function_has_a_formula_or_a_law():
     layers = {n for n in dir(nn) if inspect.isclass(getattr(nn, n)) and not n.startswith("_")}
     functions = {n for n in dir(nn.functional) if isinstance(getattr(nn.functional, n), PublicFunction)}
-    elsewhere = set().union(*ELSEWHERE.values())
+    elsewhere = set().union(*ON_DEVICE.values())
     known = {r.function for r in TABLE} | {r.module for r in TABLE} | elsewhere
     assert layers | functions <= known, f"without a formula: {sorted((layers | functions) - known)}"
     assert known - {None} <= layers | functions, f"not there any more: {sorted(known - {None} - layers - functions)}"

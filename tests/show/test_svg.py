@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowedu.learn.build import Line
-from flowedu.learn.yellow import draw_lines
+from flowedu.learn.cython_report import draw_lines
 from flowedu.show.boxes import Box
 from flowedu.show.graph import drawing
 from flowedu.show.svg import BOXES, Drawing, element, write

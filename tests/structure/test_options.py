@@ -27,15 +27,15 @@ REASONS = {
     "cuda/__init__.set_rng_state(device)": "one generator for all devices",
     "nn/amp/grad_scaler.StaticGradScaler.update(new_scale)": "it never changes",
     "core/values/blob.BlobDef.__array_ufunc__(options)": "NumPy's protocol; where the blob answers, there are none",
-    **{f"faces._{f}": "Python's protocol of imports" for f in (
+    **{f"aliases._{f}": "Python's protocol of imports" for f in (
         "Finder.find_spec(folders)", "Finder.find_spec(target)", "Loader.create_module(spec)", "Loader.get_code(name)")},
     **{f"mock/modules.Finder.{f}": "Python's protocol of imports" for f in (
         "find_spec(folders)", "find_spec(target)")},
-    **{f"learn/teach/cell._FromMemory.{f}": "Python's protocol of imports" for f in (
+    **{f"learn/teach/worker._FromMemory.{f}": "Python's protocol of imports" for f in (
         "create_module(spec)", "find_spec(path)", "find_spec(target)")},
-    "learn/teach/cell.judge(hole)": "what judge.judged calls when it has read an answer",
-    "learn/teach/far.Far.load(file)": "in the place of swap.load: the answer is in another process",
-    "learn/teach/far.Far.load(module)": "likewise",
+    "learn/teach/worker.judge(hole)": "what judge.judged calls when it has read an answer",
+    "learn/teach/proxy.Far.load(file)": "in the place of swap.load: the answer is in another process",
+    "learn/teach/proxy.Far.load(module)": "likewise",
     **{f"utils/checkpoint.{f}": "as PyTorch has them: there is one way to compute again, and it is looked at" for f in (
         "checkpoint(use_reentrant)", "checkpoint(determinism_check)", "checkpoint(debug)", "checkpoint(early_stop)",
         "checkpoint_sequential(use_reentrant)")},

@@ -7,7 +7,7 @@ FILES = [p for top in ("src", "tools", "benchmarks", "book", "chapters") for p i
          if p.suffix in (".py", ".pyx", ".pxd", ".pxi", ".h", ".cu")]
 NAMED = re.compile(r"(?<![\w/.{}*<\"'])((?:\.\./)?(?:[\w-]+/)*[\w-]+\.(?:py|pyx|pxd|pxi|md|toml|cu))\b(?![\w(*\"'])")
 # what a user has, a build makes, or another project is made of
-ELSEWHERE = ("kernel.cu", "file.py", "hubconf.py", "train.py", "build/", "work/", "user_relu/", "python/ops/")
+ON_DEVICE = ("kernel.cu", "file.py", "hubconf.py", "train.py", "build/", "work/", "user_relu/", "python/ops/")
 
 
 def known() -> set[str]:
@@ -21,7 +21,7 @@ def known() -> set[str]:
 def unknown(text: str, known: set[str]) -> list[str]:
     """What text names and nobody has."""
     named = [m[1] for m in NAMED.finditer(text)]
-    return [n for n in named if n.removeprefix("../") not in known and not any(n.startswith(e) for e in ELSEWHERE)]
+    return [n for n in named if n.removeprefix("../") not in known and not any(n.startswith(e) for e in ON_DEVICE)]
 
 
 def test_every_path_that_is_named_exists():

@@ -1,8 +1,8 @@
 """Gradients. `reverse` is the walk; `tape` the same walk over eager calls; the rest is what users call, as
 `flow.autograd.grad`, `flow.autograd.Function` and so on."""
-from flowedu.calls.later import later
+from flowedu.diagnostics.lazy_imports import lazy_import
 
-__getattr__, __dir__ = later(__name__, {
+__getattr__, __dir__ = lazy_import(__name__, {
     "grad": "flowedu.tensor.autograd", "backward": "flowedu.tensor.autograd:backward_all",
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled",
                      "is_inference_mode_enabled"), "flowedu.tensor.modes"),

@@ -185,7 +185,7 @@ class Function:
 
 def _edge_twin(x: Tensor) -> Tensor:
     """x as an input of the node: forward may change x itself in place."""
-    x.settle()
+    x.refresh_view()
     return x if x.node is None else twin(x)
 
 

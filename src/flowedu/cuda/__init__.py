@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from flowedu.calls.later import later as _later
+from flowedu.diagnostics.lazy_imports import lazy_import as _lazy_import
 from flowedu.cuda import machine as _machine
 from flowedu.tensor import device as _device
 from flowedu.tensor import generator as _generator
@@ -16,7 +16,7 @@ from flowedu.tensor.device import index_of as _index_of
 from flowedu.tensor.device import usable
 
 # They bring NumPy's and PyCUDA's machinery along: imported when they are asked for.
-__getattr__, __dir__ = _later(__name__, {
+__getattr__, __dir__ = _lazy_import(__name__, {
     "kernel": "flowedu.cuda.kernels", "Kernels": "flowedu.cuda.kernels",
     "profile": "flowedu.cuda.profiling", "CudaFault": "flowedu.cuda.faults",
     "OutOfMemoryError": "flowedu.errors",

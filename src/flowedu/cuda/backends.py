@@ -8,8 +8,8 @@ is called afterwards; an nn.Graph or a job keeps what it was compiled with.
 """
 from __future__ import annotations
 
-from flowedu.calls.later import imported
 from flowedu.cuda import again, blas, get_device_capability, is_available
+from flowedu.diagnostics.lazy_imports import imported
 from flowedu.errors import ArgumentError, DTypeError, UnsupportedError
 
 _LIBRARIES = {"default": "flowedu", "flowedu": "flowedu", "cublas": "cublas"}

@@ -1,4 +1,4 @@
-"""Eager calls on a GPU: what core/eager/later/elsewhere.pxi leaves open. A call comes with its Entry, which a kernel of the
+"""Eager calls on a GPU: what core/eager/later/device.pxi leaves open. A call comes with its Entry, which a kernel of the
 table belongs to; it is started on the current stream and nobody waits for it.
 
     memory of the outputs    memory.py
@@ -17,8 +17,8 @@ from flowedu.core.eager.arrays import tensor_alias
 from flowedu.core.eager.dispatch import Entry, TensorBase, call_seeded, carried, connect, index_error, set_amp, unrecorded
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import BY_CODE, HALVES, float32
-from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
+from flowedu.core.values.thread_state import thread_state
 from flowedu.cuda import again
 from flowedu.cuda.faults import raised
 from flowedu.cuda.launch import SINGULAR
@@ -104,7 +104,7 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
     place = outputs[0]._device if outputs else max([x._device for x in inputs])
     if ready.indexes:
         note_readers(place - 1, {entry.op.name: entry.op})
-    held = here.gpu
+    held = thread_state.gpu
     if held is None or held.index != place - 1:
         with machine().on(place - 1):
             _start(entry, ready, inputs, outputs, drawn, place)

@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import DeviceError
 
 SET_UP = "`make test-cuda` sets up PyCUDA and the simulator; FLOWEDU_CUDA=sim then chooses it"
@@ -64,7 +64,7 @@ class Machine:
 
     def use(self, index: int | None = None) -> int:
         """Makes a device the current one of this thread (None: the one it has, at first 0) and returns its index."""
-        held = here.gpu
+        held = thread_state.gpu
         if index is None:
             index = held.index if held else 0
         if held and held.index == index:
@@ -75,7 +75,7 @@ class Machine:
                               if self.kind == "sim" else "")
         if held:
             held.leave()
-        here.gpu = _Held(self.driver, self.context(index), index)
+        thread_state.gpu = _Held(self.driver, self.context(index), index)
         return index
 
     def context(self, index: int):
@@ -102,10 +102,10 @@ class Machine:
     def _leave(self) -> None:
         """A context that is still current when the process ends aborts it. What other threads' hold ends with it."""
         warnings.filterwarnings("ignore", ".*out-of-thread context could not be cleaned up")
-        held = here.gpu
+        held = thread_state.gpu
         if held:
             held.leave()
-            here.gpu = None
+            thread_state.gpu = None
         self._contexts.clear()
 
 

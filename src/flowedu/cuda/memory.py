@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from typing import Any
 
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.cuda.machine import machine
 from flowedu.cuda.streams import Event, Stream, current_stream
 from flowedu.errors import OutOfMemoryError
@@ -119,8 +119,8 @@ def pool(index: int) -> Pool:
 
 
 def device_memory(nbytes: int, index: int) -> Memory:
-    """What core/eager/later/elsewhere.pxi takes memory of a GPU with."""
-    held = here.gpu
+    """What core/eager/later/device.pxi takes memory of a GPU with."""
+    held = thread_state.gpu
     if held is not None and held.index == index:
         return (_pools.get(index) or pool(index)).take(nbytes)
     with machine().on(index):

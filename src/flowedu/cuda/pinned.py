@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from flowedu.core.eager.arrays import row_by_row
-from flowedu.core.eager.dispatch import new_elsewhere, unrecorded
+from flowedu.core.eager.dispatch import new_on_device, unrecorded
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values.dtype import dtype as Dtype
 from flowedu.core.values.storage import from_numpy as over
@@ -110,7 +110,7 @@ def block_of(x: Tensor) -> Pinned | None:
 
 def queued(x: Tensor, place: int) -> Tensor:
     """A copy of a tensor of main memory, row by row, on a GPU. Where it is pinned nobody waits for it."""
-    y, block = new_elsewhere(x._sizes(), x.dtype, place), block_of(x)
+    y, block = new_on_device(x._sizes(), x.dtype, place), block_of(x)
     if block is None or not x._numel:
         carry(x, y)
         return y

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from flowedu.core.eager.dispatch import Entry, TensorBase, get_num_threads, new_elsewhere, prepare
+from flowedu.core.eager.dispatch import Entry, TensorBase, get_num_threads, new_on_device, prepare
 from flowedu.core.graph.devices import device_name
 from flowedu.core.graph.memory import ALIGN, Buffer, no_room, rounded
 from flowedu.core.graph.plan import Plan, Region, Step
@@ -184,8 +184,8 @@ class DeviceExecutor:
     def takes(self, arguments: tuple) -> bool:
         """Whether these can be run as they are: local tensors on the device, of the right shape and dtype, contiguous."""
         return len(arguments) == len(self.inputs) and all(
-            isinstance(x, TensorBase) and x._device == self.place and x.is_eager and x.lay is None and x.spec == v.spec
-            and x._is_row_major() for x, v in zip(arguments, self.inputs))
+            isinstance(x, TensorBase) and x._device == self.place and x.is_eager and x.global_layout is None and x.spec ==
+            v.spec and x._is_row_major() for x, v in zip(arguments, self.inputs))
 
     def accepts(self, arguments: tuple) -> bool:
         """Whether these can be run as they are: ndarrays of the right shape and dtype, C-contiguous."""
@@ -273,7 +273,7 @@ class DeviceExecutor:
     def _fetch_tensors(self, stream: Stream) -> list[TensorBase]:
         out = []
         for at, spec in self.outs:
-            y = new_elsewhere(spec.shape, spec.dtype, self.place)
+            y = new_on_device(spec.shape, spec.dtype, self.place)
             if spec.nbytes:
                 machine().driver.memcpy_dtod_async(y.address, at, spec.nbytes, stream.handle)
             out.append(y)

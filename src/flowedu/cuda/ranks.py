@@ -1,4 +1,4 @@
-"""Global tensors on GPUs: which GPU is a rank's, and boxing between them. core/sbp asks here (shelf "GPUs of ranks").
+"""Global tensors on GPUs: which GPU is a rank's, and boxing between them. core/sbp asks here (extension "GPUs of ranks").
 
 In one process rank r has cuda:r; a rank that is a process of its own has the GPU of its number on its machine, and where
 there are fewer they share. A hop cuts each piece out where it lies, brings it to the device that needs it, over the link

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flowedu.core.values.here import during, here
+from flowedu.core.values.thread_state import during, thread_state
 from flowedu.cuda.machine import machine
 from flowedu.errors import CallError, KernelError
 from flowedu.tensor.device import device as Device
@@ -129,7 +129,7 @@ def default_stream(device: Any = None) -> Stream:
 
 def current_stream(device: Any = None) -> Stream:
     """The stream that this thread queues work on, on a device (default: the current one)."""
-    streams = here.streams
+    streams = thread_state.streams
     if streams:
         index = index_of(device)
         found = streams.get(machine().use() if index is None else index)
@@ -144,7 +144,7 @@ def stream(s: Stream | None) -> Iterator[Stream | None]:
     if s is None:
         yield None
         return
-    with machine().on(s.device_index), during(streams={**(here.streams or {}), s.device_index: s}):
+    with machine().on(s.device_index), during(streams={**(thread_state.streams or {}), s.device_index: s}):
         yield s
 
 
@@ -153,4 +153,4 @@ StreamContext = stream
 
 def set_stream(s: Stream) -> None:
     """This thread's work on the stream's device is queued on it from here on."""
-    here.streams = {**(here.streams or {}), s.device_index: s}
+    thread_state.streams = {**(thread_state.streams or {}), s.device_index: s}

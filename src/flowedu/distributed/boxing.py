@@ -13,10 +13,10 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.sbp.boxing import Route
 from flowedu.core.sbp.boxing import route as _route
 from flowedu.core.sbp.rules import RULES
-from flowedu.core.sbp.tensor.lay import checked_lay
+from flowedu.core.sbp.tensor.global_layout import checked_layout
 from flowedu.core.values.dtype import as_dtype, float32
-from flowedu.core.values.here import during
 from flowedu.core.values.spec import Spec
+from flowedu.core.values.thread_state import during
 from flowedu.errors import ArgumentError
 
 __all__ = ["Route", "route", "rule", "strict"]
@@ -35,17 +35,17 @@ def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtyp
         `.describe()`, a text, and `.draw(path)`, a picture (SVG) of what every device has before, between and after.
     """
     if isinstance(x, Tensor):
-        if x.lay is None:
+        if x.global_layout is None:
             raise ArgumentError("boxing.route: x is a local tensor", expected="a global tensor or a shape",
                                 got="a local one", fix="pass its logical shape, and src=(placement, sbp)")
-        spec, at = x.spec, x.lay
+        spec, at = x.spec, x.global_layout
     else:
         if src is None:
             raise ArgumentError("boxing.route: where is it now?", expected="src=(placement, sbp) with a shape",
                                 got="src=None", fix="src=(flow.placement(\"cpu\", [0, 1]), flow.sbp.split(0))")
         spec = Spec(tuple(x), as_dtype(dtype))
-        at = checked_lay(*src, spec.shape, "boxing.route: src")
-    to = checked_lay(at.placement if placement is None else placement, at.sbp if sbp is None else sbp, spec.shape,
+        at = checked_layout(*src, spec.shape, "boxing.route: src")
+    to = checked_layout(at.placement if placement is None else placement, at.sbp if sbp is None else sbp, spec.shape,
                      "boxing.route")
     return _route(at.layout, to.layout, spec)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.sbp.ranks import world
 from flowedu.core.sbp.sbp import Layout, place_of
-from flowedu.core.sbp.tensor.lay import lay_at
+from flowedu.core.sbp.tensor.global_layout import lay_at
 from flowedu.core.values.place import Place
 from flowedu.distributed.auto.search import automatic, trained
 from flowedu.distributed.graph.infer import HINT
@@ -35,8 +35,8 @@ def _split(view) -> set[Node]:
     split, tracer, graph = {}, view.tracer, view.graph
     for name, t in tracer.variables.items():
         home, value = tracer.placing.homes.get(id(t)), graph.variables.get(name)
-        if home is not None and value is not None and home is not t.lay:
-            split[value] = t.lay.layout
+        if home is not None and value is not None and home is not t.global_layout:
+            split[value] = t.global_layout.layout
             view.lays[value] = home
     return zero(graph, split, view.owner.config.zero_stage, tracer.passes)
 

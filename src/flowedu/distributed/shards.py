@@ -4,17 +4,17 @@ core/sbp/tensor/shards.py asks here where not all ranks are this thread's."""
 from __future__ import annotations
 
 from flowedu.core.eager.arrays import from_numpy
-from flowedu.core.eager.dispatch import Lay
+from flowedu.core.eager.dispatch import GlobalLayout
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.sbp.names import placement
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout, split_axis
+from flowedu.core.sbp.tensor.global_layout import no_axis
 from flowedu.core.sbp.tensor.interpreter import Parts
-from flowedu.core.sbp.tensor.lay import no_axis
 from flowedu.errors import ArgumentError, DTypeError, user_line
 
 
-def logical_shape(x: Tensor, lay: Lay, check: bool) -> tuple[int, ...]:
+def logical_shape(x: Tensor, lay: GlobalLayout, check: bool) -> tuple[int, ...]:
     """The shape of the value whose parts the ranks bring. check: whether their dtypes are compared."""
     layout = lay.layout
     found = shapes = _shapes_of_all(x, lay.placement, check)

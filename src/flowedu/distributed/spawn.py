@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from flowedu.core.sbp.ranks import use
-from flowedu.core.values.here import during
+from flowedu.core.values.thread_state import during
 from flowedu.distributed.ranks.meet import World
 from flowedu.distributed.ranks.workers import ThreadEngine, Workers
 from flowedu.errors import ArgumentError

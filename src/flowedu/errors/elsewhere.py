@@ -8,7 +8,7 @@ _LAZY = "write the number of inputs: flow.nn.{}"
 _DERIVED = "there is flow.autograd.functional: vjp, jvp, jacobian, hessian"
 
 # name, or path where the name alone is not enough ("x.": of a module's object): what to do
-ELSEWHERE = {
+ON_DEVICE = {
     "autocast": "flow.amp.autocast", "autocast_mode": "flow.amp", "get_autocast_dtype": "flow.amp.get_autocast_dtype",
     "GradScaler": "flow.amp.GradScaler",
     "quantization": "there are no quantized kernels; train and run in float32, or export to ONNX and quantize there",
@@ -49,7 +49,7 @@ def elsewhere(prefix: str, name: str) -> str | None:
     """What there is for a name; prefix: what stands before it in a program ("flow.linalg.", "x.")."""
     import numpy as np
 
-    found = ELSEWHERE.get(prefix + name) or ELSEWHERE.get(name)
+    found = ON_DEVICE.get(prefix + name) or ON_DEVICE.get(name)
     if found or prefix not in ("flow.", "flow.linalg."):
         return found
     home = np.linalg if prefix == "flow.linalg." else np

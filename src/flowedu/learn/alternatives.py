@@ -22,7 +22,7 @@ from typing import Any
 
 from flowedu.learn import course, judge, limits
 from flowedu.learn.install import install
-from flowedu.learn.teach import blanks
+from flowedu.learn.teach import stubs
 
 SECONDS = 600                                      # for all exercises in one process, on two busy cores
 
@@ -63,7 +63,7 @@ def judged_in(folder: Path, only: Sequence[str] = ()) -> list[str]:
     with tempfile.TemporaryDirectory() as library:
         own = {h.id: Path(library, h.file) for h in wanted}
         for h in wanted:                           # before others run in its place: laws keep what they compare with
-            own[h.id].write_text(blanks.answer_text(h))
+            own[h.id].write_text(stubs.answer_text(h))
             importlib.import_module(f"flowedu.learn.laws.{h.laws[0].partition('.')[0]}")
         install(folder, lambda h: h.kind != "kernel")
         found = []

@@ -15,11 +15,11 @@ from flowedu.learn import alternatives, course, kernels, limits, source
 from flowedu.learn.handout import NOTES, stub
 from flowedu.learn.judge import judged
 from flowedu.learn.runner import Runner
-from flowedu.learn.teach import blanks, wrong
 from flowedu.learn.teach import frontier as steps
+from flowedu.learn.teach import stubs, wrong
 from flowedu.learn.teach.bench import Bench
-from flowedu.learn.teach.blanks import library
 from flowedu.learn.teach.edits import earned, edits
+from flowedu.learn.teach.stubs import library
 from flowedu.learn.teach.tree import export
 
 FORBIDDEN = ("Traceback", "assert", "hypothesis", "draw(")
@@ -165,7 +165,7 @@ def whole(frontier: bool) -> int:
         with Bench(Path(folder, "bench")) as bench:
             for hole in (h for h in course.holes() if h.kind != "kernel"):
                 file = Path(folder, hole.file)
-                file.write_text(blanks.answer_text(hole))
+                file.write_text(stubs.answer_text(hole))
                 verdict = bench.judged(hole, file)
                 bad += verdict["state"] != "right"
                 how = "with its judge in one process" if bench.together(hole) else "apart"

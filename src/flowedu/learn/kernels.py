@@ -203,7 +203,7 @@ def taking(hole, file: Path) -> Iterator[None]:
         with stepped(hole.functions[0], file):
             yield
     elif hole.language == "kernel":
-        from flowedu.learn.either import either
+        from flowedu.learn.fallback import either
         yours = load(hole, file)
         with entered(yours.name, *either(yours.name, yours.address, yours.work)):
             yield

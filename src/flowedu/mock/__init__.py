@@ -20,7 +20,7 @@ import atexit
 import sys
 import types
 
-from flowedu.calls.function import register_translator
+from flowedu.diagnostics.function import register_translator
 from flowedu.errors import ArgumentError
 from flowedu.mock.modules import MISSING, Finder, wanted
 from flowedu.mock.names import WITH

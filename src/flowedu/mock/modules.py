@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 
-from flowedu.calls.later import imported
+from flowedu.aliases import home
+from flowedu.diagnostics.lazy_imports import imported
 from flowedu.errors.nearest import UnknownNameError
-from flowedu.faces import home
 from flowedu.mock.names import HOUSE, INSIDES, ROOTS, TORCHS, VERSIONS
 
 MISSING: Counter[str] = Counter()                        # names that were asked for, and are not there

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 
 import flowedu as flow
-from flowedu.calls.explain import reworded
+from flowedu.diagnostics.explain import reworded
 from flowedu.errors import CallError, UnsupportedError, told_value
 from flowedu.mock.differences import ANY, IDLE, PLACES, RENAMED, Idle
 

@@ -1,4 +1,4 @@
 """Networks that are not about pictures: flow.models.GPT. (flow.vision.models has the others.)"""
-from flowedu.calls.later import later
+from flowedu.diagnostics.lazy_imports import lazy_import
 
-__getattr__, __dir__ = later(__name__, {"GPT": "flowedu.models.gpt", "gpt": "flowedu.models.gpt"})
+__getattr__, __dir__ = lazy_import(__name__, {"GPT": "flowedu.models.gpt", "gpt": "flowedu.models.gpt"})

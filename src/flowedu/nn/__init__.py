@@ -16,7 +16,7 @@ from flowedu.core.layers.module import Module
 from flowedu.nn.modules import *
 from flowedu.core.layers.parameter import Parameter
 from flowedu.nn.parameter_lists import ParameterDict, ParameterList
-from flowedu.calls.later import later
+from flowedu.diagnostics.lazy_imports import lazy_import
 
-__getattr__, __dir__ = later(__name__, {"Graph": "flowedu.nn.graph", "graph": "flowedu.nn.graph",
+__getattr__, __dir__ = lazy_import(__name__, {"Graph": "flowedu.nn.graph", "graph": "flowedu.nn.graph",
                                            "parallel": "flowedu.nn.parallel"})

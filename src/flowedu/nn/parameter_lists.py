@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from flowedu.core.layers.module import Module
 from flowedu.core.layers.parameter import Parameter
-from flowedu.core.values import here as ambient
+from flowedu.core.values import thread_state as ambient
 from flowedu.errors import AxisError, CallError, DTypeError
 from flowedu.tensor import Tensor
 

@@ -2,10 +2,10 @@
 a function of OneFlow 0.4, `nn.MSELoss()` a module.
 
 What a public name stands for is the newer one, of tensors. It asks this table when a call does not look like one of its
-own: nothing that is a tensor in front, or more behind it than the newer function alone can mean (calls/present.py and
-calls/function.pyx). Then: a tensor among the arguments, the tensor function, unless the call can only mean the older one (a
-keyword or an argument that only OneFlow 0.4 knows: perm=, axis=, "DESCENDING"); a blob, or a job body and no tensor, the
-older function. Outside jobs, what makes tensors of nothing (zeros, eye) is the tensor function's.
+own: nothing that is a tensor in front, or more behind it than the newer function alone can mean (diagnostics/present.py and
+diagnostics/function.pyx). Then: a tensor among the arguments, the tensor function, unless the call can only mean the older
+one (a keyword or an argument that only OneFlow 0.4 knows: perm=, axis=, "DESCENDING"); a blob, or a job body and no tensor,
+the older function. Outside jobs, what makes tensors of nothing (zeros, eye) is the tensor function's.
 """
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import inspect
 from collections.abc import Callable
 from typing import NamedTuple
 
-from flowedu.calls.present import register_choices
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.layers.context import current
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.dtype import bool_, dtype
 from flowedu.core.values.size import Size
+from flowedu.diagnostics.present import register_choices
 from flowedu.oneflow04 import array_ops, index_ops, math, matrix_ops, shape_ops, sort_ops
 from flowedu.oneflow04.nn import losses, maps, norms
 
@@ -104,7 +104,7 @@ OLDER = {
 class Choice:
     """Between the two meanings of one name: `newer`, the tensor function or the module, and `older`.
 
-    Attributes for calls/function.pyx: most, how many positional arguments the newer one takes; sure, see Older.
+    Attributes for diagnostics/function.pyx: most, how many positional arguments the newer one takes; sure, see Older.
     """
 
     def __init__(self, path: str, newer: Callable):

@@ -1,5 +1,5 @@
 """flow.onnx.export(model, path): a module or a graph for other runtimes."""
-from flowedu.calls.later import imported
+from flowedu.diagnostics.lazy_imports import imported
 from flowedu.onnx.export import export
 
 __all__ = ["export"]

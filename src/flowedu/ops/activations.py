@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from flowedu.core.ops.elementwise import dropped, exp, expm1, greater, minimum, sigmoid, tanh, where
+from flowedu.core.ops.elementwise import exp, expm1, greater, minimum, sigmoid, tanh, where, where_false
 from flowedu.core.ops.record import Laws
 from flowedu.ops.formula import elementwise
 
 leaky_relu = elementwise("leaky_relu(x, slope) -> y", formula=lambda x, slope: where(greater(x, 0.0), x, x * slope),
                          grad={"x": lambda dy, x, slope: where(greater(x, 0.0), dy, dy * slope),
-                               "slope": lambda dy, x: dropped(greater(x, 0.0), dy * x)},
+                               "slope": lambda dy, x: where_false(greater(x, 0.0), dy * x)},
                          doc="x where x > 0, slope * x elsewhere.")
 
 
@@ -22,8 +22,8 @@ def _below(x, rate):
 elu = elementwise("elu(x, alpha, rate) -> y", Laws(domain={"alpha": "positive", "rate": "positive"}),
                   formula=lambda x, alpha, rate: where(greater(x, 0.0), x, expm1(minimum(x * rate, 0.0)) * alpha),
                   grad={"x": lambda dy, x, alpha, rate: where(greater(x, 0.0), dy, dy * (alpha * rate) * _below(x, rate)),
-                        "alpha": lambda dy, x, rate: dropped(greater(x, 0.0), dy * expm1(minimum(x * rate, 0.0))),
-                        "rate": lambda dy, x, alpha, rate: dropped(greater(x, 0.0), dy * alpha * x * _below(x, rate))},
+                        "alpha": lambda dy, x, rate: where_false(greater(x, 0.0), dy * expm1(minimum(x * rate, 0.0))),
+                        "rate": lambda dy, x, alpha, rate: where_false(greater(x, 0.0), dy * alpha * x * _below(x, rate))},
                   doc="x where x > 0, alpha * (exp(rate * x) - 1) elsewhere.")
 
 gelu_tanh = elementwise("gelu_tanh(x) -> y",

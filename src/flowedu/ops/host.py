@@ -27,8 +27,8 @@ from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.record import Effects, Meaning, Signature, parameters, read
 from flowedu.core.values.dtype import as_dtype
-from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, DTypeError
 
 HOST: dict[str, HostOp] = {}
@@ -52,11 +52,11 @@ class States:
 
     def __enter__(self) -> States:
         self.count = itertools.count()
-        self.outer, here.states = here.states, self
+        self.outer, thread_state.states = thread_state.states, self
         return self
 
     def __exit__(self, *exc) -> None:
-        here.states = self.outer
+        thread_state.states = self.outer
 
     def of(self, op: HostOp, attrs: tuple) -> Any:
         """The state of this call, made on first use."""
@@ -121,7 +121,7 @@ class HostOp(Op):
         if self.check is not None:
             self.ask(self.check, {**names, **self.bind(specs, ())})
         if self.state is not None:
-            names["state"] = (here.states or _eager).of(self, attrs)
+            names["state"] = (thread_state.states or _eager).of(self, attrs)
         out = self.ask(self.host, names)
         wrap = lambda y: from_numpy(np.ascontiguousarray(y)) if isinstance(y, np.ndarray) else y
         return tuple(map(wrap, out)) if isinstance(out, tuple) else wrap(out)

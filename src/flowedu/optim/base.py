@@ -14,7 +14,7 @@ from flowedu.core.eager.dispatch import carried, set_grad_enabled
 from flowedu.core.layers.group import BaseOptimizer, State
 from flowedu.core.ops.define import Op
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, CallError, DeviceError, HyperparameterError, StateError, UnsupportedError
 from flowedu.errors.once import say_once
 from flowedu.optim.clipping import ByNorm
@@ -160,7 +160,7 @@ class Optimizer(BaseOptimizer):
                 loss = closure()
             finally:
                 set_grad_enabled(old)
-        if here.tracer is not None:
+        if thread_state.tracer is not None:
             self._eager_only("step")
         old = set_grad_enabled(False)
         try:
@@ -187,11 +187,11 @@ class Optimizer(BaseOptimizer):
             for p in members:
                 g = p._grad
                 if g is not None:
-                    operands += (p, g) if p.lay is None else on_parts(op, p, g)
+                    operands += (p, g) if p.global_layout is None else on_parts(op, p, g)
         else:
             for p in members:
                 g = p._grad
-                if g is not None and p.lay is not None:
+                if g is not None and p.global_layout is not None:
                     own = self.state.get(p)
                     operands += on_parts(op, p, g, *([own.get(k, p) for k in keys] if own else self._new_state(p, group)))
                 elif g is not None:
@@ -237,7 +237,7 @@ class Optimizer(BaseOptimizer):
         return own
 
     def _eager_only(self, what: str) -> None:
-        if here.tracer is not None:
+        if thread_state.tracer is not None:
             raise ArgumentError(f"optim.{type(self).__name__}.{what}: eager tensors supported only", got="a call in "
                                 "build() of an nn.Graph", expected="loss.backward() alone", fix="leave it to the graph")
 
@@ -334,7 +334,8 @@ class Optimizer(BaseOptimizer):
 def _filled(p: Tensor, s: State) -> Tensor:
     if s.master:
         return p.detach().to(dt.float32)
-    where = {"device": p.device} if p.lay is None else {"placement": p.placement, "sbp": p.sbp}   # as its parameter lies
+    # as its parameter lies
+    where = {"device": p.device} if p.global_layout is None else {"placement": p.placement, "sbp": p.sbp}
     return full(tuple(p.shape), s.initial, dtype=s.spec(p.spec).dtype, **where)
 
 
@@ -360,7 +361,7 @@ def on_parts(op: Op, *tensors: Tensor) -> list[Tensor]:
 def _into(old: Any, new: Any) -> Any:
     """`new`, in the tensor that is there if it fits: a graph may have that one."""
     if isinstance(old, Tensor) and isinstance(new, Tensor) and (old.spec, old._device) == (new.spec, new._device) \
-            and old.lay is new.lay:
+            and old.global_layout is new.global_layout:
         return old.copy_(new)
     return new
 
@@ -377,4 +378,4 @@ def _copied(value: Any, p: Tensor, number: int, key: str, dtype: dt.dtype | None
     if isinstance(value, Tensor) and value.is_global and p.is_global:
         return value.detach().to_global(p.placement, p.sbp, copy=True).to(dtype)
     made = value.detach()._on_host().clone().to(dtype) if isinstance(value, Tensor) else tensor(value.numpy(), dtype=dtype)
-    return made.to(p.device) if p.lay is None else from_logical(made, p.lay)
+    return made.to(p.device) if p.global_layout is None else from_logical(made, p.global_layout)

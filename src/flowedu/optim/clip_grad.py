@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable
 
 from flowedu.core.ops.promote import cast
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, GradientError
 from flowedu.optim.clipping import ByNorm, total_norm
 from flowedu.tensor import Tensor, no_grad, tensor
@@ -16,7 +16,7 @@ def _listed(parameters) -> list[Tensor]:
 
 
 def _eager_only(what: str) -> None:
-    if here.tracer is not None:
+    if thread_state.tracer is not None:
         raise GradientError(f"{what}: parameters have no gradients in nn.Graph.build", expected="a call outside a graph",
                             got="one in build()", fix="give the optimizer the options clip_grad_max_norm and "
                             "clip_grad_norm_type: the graph clips by itself")

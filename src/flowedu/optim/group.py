@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowedu.core.values import here as ambient
+from flowedu.core.values import thread_state as ambient
 
 
 class ParamGroup(dict):

@@ -14,8 +14,8 @@ from flowedu.core.layers.parameter import Parameter
 from flowedu.core.sbp.names import BROADCAST, placement
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import logical
+from flowedu.core.sbp.tensor.global_layout import check_placement, layout_of
 from flowedu.core.sbp.tensor.interpreter import assembled
-from flowedu.core.sbp.tensor.lay import check_placement, lay_of
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError
@@ -33,7 +33,7 @@ def save_global(obj: Any, path: str | os.PathLike, rank: int | None) -> None:
     rank = _checked("flow.save: global_dst_rank", 0 if rank is None else rank)
 
     def collected(t: Tensor) -> Tensor:
-        if t.lay is None:
+        if t.global_layout is None:
             return t
         whole = logical(t)
         if isinstance(t, Parameter):
@@ -57,7 +57,7 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
         return [tree, {n: [list(t.shape), _type(t).name] for n, t in tensors.items()}]
 
     tree, specs = _on(rank, read)
-    lay = lay_of(placement(kind, [rank]), (BROADCAST,))
+    lay = layout_of(placement(kind, [rank]), (BROADCAST,))
 
     class Decoder(state._Decoder):
         def variable(self, name):

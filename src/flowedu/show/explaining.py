@@ -37,11 +37,11 @@ def explanation(x, *args, **kwargs) -> str:
 
 
 def _tensor(x: Tensor) -> str:
-    if x.lay is None:
+    if x.global_layout is None:
         return "a local tensor: it lies on one device, and nothing was chosen"
     choice = x.rare.choice if x.rare is not None else None
     if choice is None:
-        return f"{x.lay.layout}: as it was asked for (made so, or to_global), or it lies on one device"
+        return f"{x.global_layout.layout}: as it was asked for (made so, or to_global), or it lies on one device"
     return choice.explain()
 
 

@@ -55,7 +55,7 @@ def _is_view(self) -> bool:
 
 
 def _device(self):
-    if self.lay is not None:
+    if self.global_layout is not None:
         raise ArgumentError("Only local tensors have 'device'. Please use '.placement' for global tensors.",
                             expected="a local tensor", got="a global one", fix="x.placement")
     return device_of(self._device) if self._device else CPU
@@ -74,7 +74,7 @@ attach(Tensor, {
     "is_sparse": _always(False), "is_quantized": _always(False), "is_meta": _always(False),
     **dict.fromkeys(("is_mps", "is_xpu", "is_mkldnn", "is_nested"), _always(False)),
     "layout": _always("strided"), "__complex__": lambda self: complex(self.item()),
-    "is_local": property(lambda self: self.lay is None, doc="Whether it lives in one process, on one device."),
+    "is_local": property(lambda self: self.global_layout is None, doc="Whether it lives in one process, on one device."),
     "output_nr": property(lambda self: self.out_index, doc="Which output of grad_fn it is."),
     "itemsize": property(element_size), "nbytes": property(lambda self: self._numel * self.dtype.bytes),
     "_base": property(lambda self: None if self.link is None else self.link.base,

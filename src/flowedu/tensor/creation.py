@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from flowedu.core.eager.arrays import copied, copy_of, from_numpy
-from flowedu.core.eager.dispatch import new_elsewhere
+from flowedu.core.eager.dispatch import new_on_device
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
@@ -151,7 +151,7 @@ def empty(*size, dtype=None, device=None, requires_grad: bool = False, placement
     if current_interpreter() is not None:
         t = _filled("empty", lying, 0, kind)
     else:
-        t = new_elsewhere(lying, kind, place) if place else _empty(lying, kind, Tensor)
+        t = new_on_device(lying, kind, place) if place else _empty(lying, kind, Tensor)
     t = out_of_order(t.pin_memory() if pin_memory else t, order)
     return finished(t, device, requires_grad, placement, sbp)
 
@@ -192,7 +192,7 @@ def ones(*size, dtype=None, device=None, requires_grad: bool = False, placement=
 
 def where(input) -> dict:
     """placement and sbp of a global tensor, as the keywords of creation functions; of a local one nothing."""
-    lay = getattr(input, "lay", None)
+    lay = getattr(input, "global_layout", None)
     return {} if lay is None else {"placement": lay.placement, "sbp": lay.sbp}
 
 

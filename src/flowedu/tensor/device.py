@@ -65,7 +65,7 @@ part: Callable[[str], Any] = lambda name: None           # a module of flowedu.c
 
 def place_at(x) -> int:
     """The number of a tensor's device, as memory blocks have it; of a global one 1 where its placement is of GPUs."""
-    lay = x.lay
+    lay = x.global_layout
     return x._device if lay is None else int(lay.placement.type == "cuda")
 
 

@@ -45,7 +45,7 @@ def moved(x: Tensor, place: int, non_blocking: bool = False) -> Tensor:
             return x
         raise LazyTensorError("to: a tensor of an nn.Graph stays where it is", expected="an eager tensor",
                               got="a lazy tensor", fix="graphs are on the CPU")
-    if x.lay is not None:
+    if x.global_layout is not None:
         return _placed(x, "cuda" if place else "cpu")
     if x._device == place:
         return x
@@ -57,11 +57,11 @@ def moved(x: Tensor, place: int, non_blocking: bool = False) -> Tensor:
 
 def _placed(x: Tensor, kind: str) -> Tensor:
     """A global tensor on the same ranks' devices of another kind."""
-    p = x.lay.placement
+    p = x.global_layout.placement
     if p.type == kind:
         return x
     from flowedu.core.sbp.names import placement
-    return to_global(x, placement(kind, p.ranks), x.lay.sbp)
+    return to_global(x, placement(kind, p.ranks), x.global_layout.sbp)
 
 
 def _as_it_lies(x: Tensor, place: int, non_blocking: bool) -> Tensor:
@@ -132,7 +132,7 @@ def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_bl
                         "to(other)", got=", ".join(map(repr, args)))
     if other is not None:
         dtype = other.dtype
-    if self.lay is not None and (isinstance(device, int) or isinstance(device, str) and ":" in device):
+    if self.global_layout is not None and (isinstance(device, int) or isinstance(device, str) and ":" in device):
         raise ArgumentError("to: a global tensor goes to a kind of device; its ranks say to which of them",
                             expected='"cpu" or "cuda"', got=repr(device),
                             fix="x.to_global(placement=...) brings it to other ranks")
@@ -212,9 +212,10 @@ def type_(self, dtype=None, non_blocking: bool = False):
 def pin_memory(self, device=None) -> Tensor:
     """A copy in pinned main memory, which a GPU reads by itself: of it `.to("cuda", non_blocking=True)` returns at once.
     Itself where it is pinned, and where there is no GPU to pin for. Raises ArgumentError for a tensor that is on a GPU."""
-    if place_at(self) or self.lay is not None:
+    if place_at(self) or self.global_layout is not None:
         raise ArgumentError("pin_memory: only dense CPU tensors can be pinned", expected="a local tensor in main memory",
-                            got="a global tensor" if self.lay is not None else f"a tensor on {self.device}", fix="x.cpu()")
+                            got="a global tensor" if self.global_layout is not None else f"a tensor on {self.device}",
+                            fix="x.cpu()")
     if not gpus.gpus() or is_pinned(self) or self.is_lazy:
         return self
     return gpus.part("pinned").copied(self)

@@ -9,7 +9,7 @@ from cpython.pycapsule cimport (PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsu
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from flowedu._kernels.core.abi cimport *
-from flowedu.core.values.storage cimport ELSEWHERE, Array, Block, block_over
+from flowedu.core.values.storage cimport ON_DEVICE, Array, Block, block_over
 
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.errors import DeviceError, DTypeError, ShapeError
@@ -195,7 +195,7 @@ def take(capsule, cls=Array, gpus=0):
     a.v.data = b.data
     if gpu:
         b.device = t.device.device_id + 1
-        a.flags |= ELSEWHERE
+        a.flags |= ON_DEVICE
     return a
 
 
@@ -211,5 +211,5 @@ def on_gpu(size_t address, shape, strides, dtype, int gpu, bint readonly, owner,
         last += max(a.v.shape[i] - 1, 0) * a.v.stride[i]
     a.block = block_over(<char *>address, 0 if 0 in shape else (last + 1) * dtype.bytes, owner)
     a.block.device, a.block.readonly, a.v.data = gpu + 1, readonly, a.block.data
-    a.flags |= ELSEWHERE
+    a.flags |= ON_DEVICE
     return a

@@ -12,8 +12,8 @@ import numpy as np
 from flowedu.core.eager.dispatch import call_seeded, slots
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.call import current_interpreter
-from flowedu.core.values import here as ambient
-from flowedu.core.values.here import during, here
+from flowedu.core.values import thread_state as ambient
+from flowedu.core.values.thread_state import during, thread_state
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.errors.once import inert
 from flowedu.tensor.creation import from_numpy
@@ -107,7 +107,7 @@ class _Default(Generator):
         self.device, self._shared = "cpu", [_fresh_seed(), 0, 0]
 
     def _row(self) -> list[int]:
-        return here.draws or self._shared
+        return thread_state.draws or self._shared
 
     @property
     def _seed(self) -> int:

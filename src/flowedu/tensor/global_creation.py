@@ -9,8 +9,8 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import from_logical
+from flowedu.core.sbp.tensor.global_layout import checked_layout
 from flowedu.core.sbp.tensor.interpreter import parts_of
-from flowedu.core.sbp.tensor.lay import checked_lay
 from flowedu.core.sbp.tensor.shards import box_to, from_local
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.tensor.generator import Generator, default_generator
@@ -30,7 +30,7 @@ def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
                             fix="leave device out: the placement says where it lies")
     if current_interpreter() is not None:
         return t.to_global(placement, sbp)
-    lay = checked_lay(placement, sbp, t._sizes(), "placement, sbp")
+    lay = checked_layout(placement, sbp, t._sizes(), "placement, sbp")
     return from_logical(t, lay)
 
 
@@ -55,7 +55,7 @@ def check_meta_consistency(self: Tensor) -> None:
     engine = current()
     if len(engine.owned) == engine.size:
         return
-    at = "local" if self.lay is None else f"{self.placement}, {self.sbp}"
+    at = "local" if self.global_layout is None else f"{self.placement}, {self.sbp}"
     mine = [self.dtype.name, str(tuple(self.shape)), at]
     everyone = engine.comm(engine.rank).all_gather_object(mine)
     if any(m != everyone[0] for m in everyone):
@@ -79,7 +79,7 @@ def shards(xs: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
 def global_to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_meta: bool | None = None,
                      copy: bool = False) -> Tensor:
     """A global tensor in another placement or sbp. See Tensor.to_global."""
-    if self.lay is None:
+    if self.global_layout is None:
         raise ArgumentError("global_to_global: input must be a global tensor", expected="a global tensor",
                             got="a local one", fix="local_to_global, or to_global, which does both")
     return box_to(self, placement, sbp, grad_sbp, copy)
@@ -88,7 +88,7 @@ def global_to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, c
 def local_to_global(self: Tensor, placement=None, sbp=None, *, check_meta: bool | None = True,
                     copy: bool = False) -> Tensor:
     """The global tensor whose shard on this rank is this local one. See Tensor.to_global."""
-    if self.lay is not None:
+    if self.global_layout is not None:
         raise ArgumentError("local_to_global: input must be a local tensor", expected="a local tensor", got="a global one",
                             fix="global_to_global, or to_global, which does both")
     return from_local(self, placement, sbp, check_meta is not False, copy)

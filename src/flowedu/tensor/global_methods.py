@@ -15,23 +15,23 @@ from flowedu.tensor.globals import (
 
 def _placement(self: Tensor):
     """The devices a global tensor lies on."""
-    if self.lay is None:
+    if self.global_layout is None:
         raise ArgumentError("Only global tensors have 'placement'. Please use '.device' for local tensors.",
                             expected="a global tensor", got="a local one", fix="x.device, or x.to_global(...)")
-    return self.lay.placement
+    return self.global_layout.placement
 
 
 def _sbp(self: Tensor):
     """How a global tensor lies on its devices: one sbp for each axis of the placement's hierarchy."""
-    if self.lay is None:
+    if self.global_layout is None:
         raise ArgumentError("Local tensor has no sbp property. Only global tensors have 'sbp'.", expected="a global tensor",
                             got="a local one", fix="x.to_global(placement, sbp)")
-    return self.lay.sbp
+    return self.global_layout.sbp
 
 
 def _parts(self: Tensor) -> dict[int, Tensor]:
     """{rank: shard} of the ranks this process owns; devices that hold the same may share it."""
-    if self.lay is None:
+    if self.global_layout is None:
         raise ArgumentError("parts: Only global tensors have parts", expected="a global tensor", got="a local one",
                             fix="it is all here")
     return dict(parts_of(self))

@@ -41,5 +41,5 @@ def holds_global(x) -> bool:
         return any(map(holds_global, x.values()))
     if isinstance(x, (list, tuple)):
         return any(map(holds_global, x))
-    return isinstance(x, TensorBase) and x.lay is not None
+    return isinstance(x, TensorBase) and x.global_layout is not None
 

@@ -59,12 +59,13 @@ def write_into(x: Tensor, z: Tensor, what: str = "copy_", since: int | None = No
         z = _CAST.call((z,), (x.dtype,))
     if z._device != x._device:
         z = moved(z, x._device)
-    if x.lay is not z.lay and top is None and not z.uniform and None in (x.lay, z.lay):
-        raise ArgumentError(f"{what}: {'a local' if z.lay is None else 'a global'} tensor cannot be written into "
-                            f"{'a local' if x.lay is None else 'a global'} one", expected="two local or two global tensors",
-                            got="one of each", fix="value.to_global(x.placement, flow.sbp.broadcast)" if z.lay is None else
+    here, there = x.global_layout, z.global_layout
+    if here is not there and top is None and not z.uniform and None in (here, there):
+        raise ArgumentError(f"{what}: {'a local' if there is None else 'a global'} tensor cannot be written into "
+                            f"{'a local' if here is None else 'a global'} one", expected="two local or two global tensors",
+                            got="one of each", fix="value.to_global(x.placement, flow.sbp.broadcast)" if there is None else
                             "value.to_local(), or make x global")
-    if top is not None or x.lay is not None and not (x.has_memory and (z.lay is x.lay or z.lay is None)):
+    if top is not None or here is not None and not (x.has_memory and (there is here or there is None)):
         _write_lazy(x, z, top, what)
         return x
     recorded = is_grad_enabled() and (x.requires_grad or z.requires_grad or x._base is not None and x._base.requires_grad)
@@ -110,14 +111,14 @@ def _rewrite(x: Tensor, z: Tensor, steps: list | None, independent: bool) -> Non
         inputs = (base, z) if z.requires_grad else (base,)
         set_history(base, custom_node(WroteIntoView(inputs, steps, type(z)), inputs))
         base.epoch += 1
-        x.settle()
+        x.refresh_view()
     for t in kept:
         keep_grad(t)
 
 
 # ---- where there is no memory: inside nn.Graph.build, and global tensors on several devices
 def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
-    x.settle()
+    x.refresh_view()
     if z.shape != x.shape:
         z = _EXPAND.call((z,), (x._sizes(),))
     detached = False
@@ -128,7 +129,7 @@ def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
                                   expected="fewer views of views", got="a view in an nn.Graph")
         z = _put_back(x.link.parent, x.link.op, x.link.attrs, z, what)
         x = x.link.parent
-    if x.lay is not None and top is None:
+    if x.global_layout is not None and top is None:
         slots.write_parts(x, z, is_grad_enabled() and not detached and (z.requires_grad or x.requires_grad))
     elif x.is_eager:
         if not hasattr(top, "write"):

@@ -99,10 +99,10 @@ def _fill(f: Callable, name: str) -> Callable:
     @initialising
     def method(self, *args, **kwargs) -> Tensor:
         check_writable(self, name)
-        if self.lay is not None:                          # the same numbers on every rank
+        if self.global_layout is not None:                          # the same numbers on every rank
             kwargs["generator"] = shared_generator(self.placement, kwargs.get("generator"))
         z = f(self, *args, **kwargs)
-        z.uniform |= self.lay is not None
+        z.uniform |= self.global_layout is not None
         return write_into(self, z, name)
 
     method.__name__ = method.__qualname__ = name
@@ -113,7 +113,8 @@ def _fill(f: Callable, name: str) -> Callable:
 def copy_(self, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Take the values of `src`, broadcast to this shape and cast to this dtype. non_blocking: of pinned memory onto a GPU
     they are still being copied when this returns."""
-    if non_blocking and isinstance(src, Tensor) and self._device and src.lay is self.lay is None and src.is_eager:
+    if non_blocking and self._device and isinstance(src, Tensor) and src.is_eager \
+            and src.global_layout is self.global_layout is None:
         src = src.to(self.device, non_blocking=True)
     return write_into(self, _as_tensor(src, self, "copy_"))
 
@@ -182,7 +183,7 @@ def detach_(self) -> Tensor:
 
 
 def contiguous_(self) -> Tensor:
-    """Lay the elements out row by row."""
+    """GlobalLayout the elements out row by row."""
     if not self.is_contiguous():
         self.data = self.detach().contiguous()
     return self

@@ -45,7 +45,7 @@ def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None,
     Raises BufferError for what cannot be handed over: it requires a gradient, or is elsewhere and copy is False.
     """
     self._need_data("__dlpack__()")
-    if self.lay is not None:
+    if self.global_layout is not None:
         raise BufferError("dlpack: a global tensor is no one array: x.to_local() is this rank's part of it")
     if stream is not None and stream != -1 and not self._device:
         raise ArgumentError("__dlpack__: a CPU tensor has no stream", expected="None", got=repr(stream))
@@ -121,7 +121,7 @@ def untyped_storage(self) -> UntypedStorage:
 
 
 def _get_data(self) -> Tensor:
-    return tensor_alias(self) if self.has_memory and self.lay is None else self.detach()
+    return tensor_alias(self) if self.has_memory and self.global_layout is None else self.detach()
 
 
 def _set_data(self, value: Tensor) -> None:

@@ -6,9 +6,9 @@ from math import prod
 
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.elementwise import nothing
+from flowedu.core.ops.elementwise import zeros_like
 from flowedu.core.ops.promote import cast, result_type
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeError
 from flowedu.errors.element_types import mixed
 from flowedu.tensor import pieces as P
@@ -25,7 +25,7 @@ def _same_types(what: str, *xs) -> None:
     for x in xs:
         if not isinstance(x, TensorBase):
             raise NotATensorError(what, x, "an operand")
-    if any(x.dtype is not xs[0].dtype for x in xs) and here.amp is None:         # which casts them
+    if any(x.dtype is not xs[0].dtype for x in xs) and thread_state.amp is None:         # which casts them
         raise DTypeError(f"{what}: expected m1 and m2 to have the same dtype", expected="equal types", got=" and ".join(
             x.dtype.name for x in xs), fix=mixed("convert one with flow.cast (or .to)", *(x.dtype for x in xs)))
 
@@ -260,7 +260,7 @@ def matrix_power(input, n: int):
     if y is not None:
         return y
     y = S.expand(eye(input.shape[-1], dtype=input.dtype, device=home(input)), *input.shape)
-    return y + nothing(input) if input.requires_grad else S.contiguous(y)      # the derivative is 0, and there is one
+    return y + zeros_like(input) if input.requires_grad else S.contiguous(y)      # the derivative is 0, and there is one
 
 
 _CDIST_MODES = ("donot_use_mm_for_euclid_dist", "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")

@@ -137,7 +137,7 @@ def grad_text(t) -> list[str]:
 def tensor_repr(self) -> str:
     """repr(tensor)."""
     suffixes, lazy = [], getattr(self, "is_lazy", False)
-    lay = getattr(self, "lay", None)
+    lay = getattr(self, "global_layout", None)
     device = getattr(self, "device", None) if lay is None else None
     if lay is not None:
         suffixes += [f"placement={lay.placement!r}", f"sbp={lay.sbp!r}"]

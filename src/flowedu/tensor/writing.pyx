@@ -13,7 +13,7 @@ from flowedu.core.eager.dispatch cimport (
     TensorBase,
     packed,
     raise_readonly,
-    settle,
+    refresh_view,
     try_into,
 )
 from flowedu.core.ops.call cimport OpBase
@@ -44,7 +44,7 @@ def check_writable(TensorBase x, str what="in-place"):
     if not is_grad_enabled():
         return
     if x.link is not None:
-        settle(x)
+        refresh_view(x)
         base = x.link.base
         if x.link.plain and x.flags & GLOBAL:              # detached: its base is written without history
             return

@@ -1,5 +1,5 @@
 """flow.utils: what surrounds training. `flow.utils.data` feeds it."""
-from flowedu.calls.later import later
+from flowedu.diagnostics.lazy_imports import lazy_import
 
-__getattr__, __dir__ = later(__name__, {"checkpoint": "flowedu.utils.checkpoint", "data": "flowedu.utils.data",
+__getattr__, __dir__ = lazy_import(__name__, {"checkpoint": "flowedu.utils.checkpoint", "data": "flowedu.utils.data",
                                           "global_view": "flowedu.utils.global_view"})

@@ -2,9 +2,9 @@
 torchvision to PyTorch, small. A program for flowvision runs with `import flowedu.vision as flowvision`."""
 from __future__ import annotations
 
-from flowedu.calls.later import later
+from flowedu.diagnostics.lazy_imports import lazy_import
 
 __all__ = ["datasets", "io", "models", "ops", "transforms", "utils"]
 
 # The parts are imported when they are asked for: most programs have no pictures.
-__getattr__, __dir__ = later(__name__, {name: f"{__name__}.{name}" for name in __all__})
+__getattr__, __dir__ = lazy_import(__name__, {name: f"{__name__}.{name}" for name in __all__})

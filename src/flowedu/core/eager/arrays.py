@@ -44,10 +44,10 @@ def copied(a, kind: dt.dtype | None = None) -> Tensor:
 
 def tensor_alias(t: Tensor, cls: type = Tensor) -> Tensor:
     """Another tensor of class `cls` over the same memory, without history."""
-    if t.lay is None:
+    if t.global_layout is None:
         return view(t, t._sizes(), t.strides, 0, cls)
     if cls is Tensor:
-        return labelled(t, t.lay)
+        return labelled(t, t.global_layout)
     y = view(scalar_tensor(0, t.dtype), (), (), 0, cls)
     set_data(y, t)
     return y

@@ -1,7 +1,7 @@
 from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.core.abi cimport fe_call, fe_kernel, fe_team, fe_view, fe_work
 from flowedu.core.ops.call cimport OpBase, Rule
-from flowedu.core.values.storage cimport ELSEWHERE, Array, Block
+from flowedu.core.values.storage cimport ON_DEVICE, Array, Block
 
 cdef extern from "team.h" nogil:
     int fe_run(fe_call *, int, int, int *) noexcept
@@ -11,9 +11,9 @@ cdef enum:                           # what of a tensor (TensorBase.flags), or o
     TRACKED = 1                      # a gradient is wanted: the call goes on the tape (chapter 2, node.pxi)
     VIEW = 2                         # it has a Link: its history may be stale; of a call: it makes one (chapter 2, link.pxi)
     NO_MEMORY = 4                    # a value of a graph (chapters 4 and 5, lazy.pxi), or its parts lie elsewhere
-    GLOBAL = 8                       # it has a Lay (chapter 6, spread.pxi)
+    GLOBAL = 8                       # it has a GlobalLayout (chapter 6, global.pxi)
     WRITES = 16                      # of a call: the kernel writes into its inputs (inplace.pxi)
-    SPECIAL = 31 | ELSEWHERE         # any of these, or memory on another device (chapter 8, elsewhere.pxi): not the plain path
+    SPECIAL = 31 | ON_DEVICE         # any of these, or memory on another device (chapter 8, device.pxi): not the plain path
     LOCAL_ONLY = 32                  # other ranks may have other numbers in its place: not computed from constants alone. That
     UNIFORM = 32                     # is the usual case, so a tensor keeps the opposite, and flags_of turns it round
     INFERENCE = 64                   # made in inference mode
@@ -76,9 +76,9 @@ cdef class Link:                     # how a view came about
     cdef readonly bint plain         # made under no_grad: it has no history, whatever its base gets
     cdef public int64_t epoch        # base.epoch when the view's own history was made; NO_HISTORY: made under no_grad
 
-cdef class Lay:                      # how a global tensor lies: one object for each placement and sbp (core/sbp/tensor/lay.py)
+cdef class GlobalLayout:                      # how a global tensor lies: one object for each placement and sbp (core/sbp/tensor/global_layout.py)
     cdef readonly object placement, sbp, layout      # as users know them; as core/sbp computes with them
-    cdef readonly Lay whole          # broadcast, on the same placement
+    cdef readonly GlobalLayout whole          # broadcast, on the same placement
     cdef readonly bint single        # on one device: a tensor there has its memory, as a local one
 
 cdef class Rare:                     # what only few tensors have
@@ -97,7 +97,7 @@ cdef class TensorBase(Array):
     cdef public Node node
     cdef public int64_t epoch        # how often an in-place op rewrote the history
     cdef readonly Link link          # None: not a view. Set it with set_link
-    cdef Lay _layout                    # None: a local tensor. Set it with set_lay
+    cdef GlobalLayout _layout                    # None: a local tensor. Set it with set_layout
     cdef public Rare rare            # None: nothing rare
 
 cdef class Slots:                    # what later chapters give (hooks.pxi says who and what for)
@@ -113,9 +113,9 @@ cdef inline int flags_of(TensorBase x) noexcept:
 cdef inline void set_flag(TensorBase x, int flag, bint on) noexcept:
     x.flags = x.flags | flag if on else x.flags & ~flag
 
-cdef int settle(TensorBase x) except -1
+cdef int refresh_view(TensorBase x) except -1
 cdef int set_output(TensorBase y, Node node, int out_index, bint tracked) except -1
-cdef TensorBase brought(TensorBase x, Lay lay)
+cdef TensorBase brought(TensorBase x, GlobalLayout lay)
 cdef int64_t version_of(TensorBase x)
 cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
 cdef TensorBase new_tensor()

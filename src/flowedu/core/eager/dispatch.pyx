@@ -12,16 +12,16 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 cimport cython
 
 from flowedu._kernels.core.abi cimport *
-from flowedu.core.ops.call cimport OpBase, Rule, active, answer_by, current_interpreter
+from flowedu.core.ops.call cimport OpBase, Rule, active, dispatch_by, current_interpreter
 from flowedu.core.values.storage cimport (
-    ELSEWHERE, Array, Block, block_drop, block_new, block_over, block_try, view_contiguous)
+    ON_DEVICE, Array, Block, block_drop, block_new, block_over, block_try, view_contiguous)
 
 import os
 import warnings
 
 from flowedu._kernels import TABLE
 from flowedu.core.values.dtype import BY_CODE
-from flowedu.core.values.here import here as _here
+from flowedu.core.values.thread_state import thread_state as _thread_state
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.storage import no_memory
 from flowedu.errors import (ArgumentError, DeviceError, DTypeError, FlowError, GradientError, KernelError,
@@ -47,7 +47,7 @@ cdef extern from *:
     #endif
     FE_LOCAL int fe_grad_off;        /* whether this thread records: a new thread does */
     FE_LOCAL int fe_inference;
-    FE_LOCAL int fe_amp;             /* whether here.amp chooses the types its calls compute in */
+    FE_LOCAL int fe_amp;             /* whether thread_state.amp chooses the types its calls compute in */
     FE_LOCAL int fe_device;          /* where calls without inputs put what they make: Block.device */
     """
     int fe_grad_off
@@ -61,7 +61,7 @@ cdef enum:
     MAX_DRAWN = 8                    # integers of a random op
     SMALL = 32768                    # below this cost one thread is faster
 
-cdef object here = _here
+cdef object thread_state = _thread_state
 cdef int threads = 1
 cdef int64_t sequence = 0
 cdef tuple NOTHING = ()
@@ -89,13 +89,13 @@ include "entry.pxi"
 include "memory.pxi"
 include "launch.pxi"
 include "eager.pxi"
-include "later/elsewhere.pxi"
+include "later/device.pxi"
 include "node.pxi"
 include "link.pxi"
 include "inplace.pxi"
 include "later/lazy.pxi"
-include "later/spread.pxi"
+include "later/global.pxi"
 include "tensorbase.pxi"
 
-answer_by(answer)
+dispatch_by(dispatch)
 set_num_threads(default_threads())

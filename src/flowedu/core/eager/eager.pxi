@@ -1,6 +1,6 @@
 # Chapter 2: the eager interpreter (part of dispatch.pyx). Run an op now: its Entry, memory for the outputs, the kernel.
 # That is all; where a gradient is wanted the tape (node.pxi) remembers it. What is not plain says so by a flag, of an input or
-# of the Entry; `special` asks the flag's chapter: views (link.pxi), graphs (lazy.pxi), devices (spread.pxi, elsewhere.pxi).
+# of the Entry; `special` asks the flag's chapter: views (link.pxi), graphs (lazy.pxi), devices (global.pxi, device.pxi).
 
 cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
     """Run an op now. drawn: a random op's seed and draw, instead of those in `attrs`."""
@@ -35,17 +35,17 @@ cdef inline run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
 
 cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn):
     """A call that is not plain: each chapter looks for its own flag. e: the Entry, if it is what is not plain."""
-    cdef Lay lay = None
+    cdef GlobalLayout lay = None
     cdef int device = 0
     if flags & GLOBAL:
-        lay = one_device(inputs) if drawn == NULL and not (flags & ELSEWHERE and apart(inputs)) else None
+        lay = one_device(inputs) if drawn == NULL and not (flags & ON_DEVICE and apart(inputs)) else None
         if lay is None:
             if drawn != NULL:
                 attrs = (*attrs[:len(attrs) - 2], drawn[0], drawn[1])
-            return spread_call(op, inputs, attrs)
+            return call_global(op, inputs, attrs)
     if flags & (VIEW | NO_MEMORY):
-        flags = settle_all(inputs)
-    if flags & ELSEWHERE or not inputs:
+        flags = refresh_views(inputs)
+    if flags & ON_DEVICE or not inputs:
         device = place_of(op, inputs)
         inputs = together(inputs, device)
     if e is None:
@@ -56,7 +56,7 @@ cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int
         mark_written(op, inputs, e)
     flags |= e.flags
     result = view_of(<TensorBase>inputs[0], op, attrs, e, flags) if e.flags & VIEW else \
-        run_elsewhere(e, inputs, device, flags & LOCAL_ONLY, drawn) if device != 0 else \
+        run_on_device(e, inputs, device, flags & LOCAL_ONLY, drawn) if device != 0 else \
         run_many(e, inputs, flags & LOCAL_ONLY, drawn) if e.flags & MANY else run(e, inputs, flags & LOCAL_ONLY, drawn)
     if lay is not None:
         label(result, lay)

@@ -48,7 +48,7 @@ cdef class Entry:
         self.differentiable, self.python = bool(op.rules), isinstance(extra, PyCall)
         self.quick = self.fn != NULL and self.work == NULL and cost < SMALL and self.nin < 63 and not self.python
         if not in_specs:
-            self.flags |= ELSEWHERE | LOCAL_ONLY if op.random else ELSEWHERE      # maybe: see place_of
+            self.flags |= ON_DEVICE | LOCAL_ONLY if op.random else ON_DEVICE      # maybe: see place_of
 
     def __dealloc__(self):
         free(self.ints)
@@ -101,14 +101,14 @@ def bounded(op, ints, reals):
                             got=f"{max(reals, key=abs)}"[:60], fix="use a smaller number") from None
 
 
-cdef inline answer(OpBase op, tuple inputs, tuple attrs):
+cdef inline dispatch(OpBase op, tuple inputs, tuple attrs):
     """`op.call(inputs, attrs)`, from C without the detour a method takes."""
     if fe_amp:
-        inputs = here.amp(op, inputs)
+        inputs = thread_state.amp(op, inputs)
     if active != 0:
         interpreter = current_interpreter()
         if interpreter is not None:
-            return ask(interpreter, op, inputs, attrs)
+            return dispatch_to(interpreter, op, inputs, attrs)
     return eager(op, inputs, attrs)
 
 

@@ -3,7 +3,7 @@
 # Ops and the tape call later chapters without knowing them, through the slots below. The module that has what belongs into a
 # slot puts it there when it is imported: `connect(write=arithmetic)`. Nothing else in this folder looks upwards.
 
-cdef dict OPEN = {
+cdef dict HOOKS = {
     # slot: (who fills it, what for)
     "Tensor": ("flowedu.core.eager.tensor", "the class of what eager calls return"),
     "Size": ("flowedu.core.eager.tensor", "the class of shapes"),
@@ -36,50 +36,50 @@ cdef dict OPEN = {
 }
 
 
-cdef vacant(str name):
+cdef unset(str name):
     """What stands in a slot nobody has filled: what does without, or the error that says who fills it."""
     if name in ("pack", "line", "watch", "seed"):
         return None
     if name in ("add", "sub", "mul", "div", "matmul"):
-        return VacantOp(name)
-    return tuple if name == "Size" else NoTensor if name == "Tensor" else Vacant(name)
+        return UnsetOp(name)
+    return tuple if name == "Size" else UnsetTensor if name == "Tensor" else UnsetHook(name)
 
 
-class Vacant:
+class UnsetHook:
     """A function that is still missing."""
 
     def __init__(self, name):
         self.name = name
 
     def __call__(self, *args):
-        module, what = OPEN[self.name]
+        module, what = HOOKS[self.name]
         raise FlowError(f"ops: nobody has filled the slot {self.name!r}", expected=what, got="no module that does it",
                         fix=f"import {module}")
 
 
-class VacantOp(OpBase):
+class UnsetOp(OpBase):
     """An op that is still missing."""
 
     def __init__(self, slot):
         self.slot = slot
 
     def infer(self, *args):
-        Vacant(self.slot)()
+        UnsetHook(self.slot)()
 
 
-class NoTensor:
+class UnsetTensor:
     """The class of tensors, while it is still missing."""
 
     def __new__(cls, *args):
-        Vacant("Tensor")()
+        UnsetHook("Tensor")()
 
 
 cdef class Slots:
     """What is in the slots now. `slots` is the one of them."""
 
     def __cinit__(self):
-        for name in OPEN:
-            setattr(self, name, vacant(name))
+        for name in HOOKS:
+            setattr(self, name, unset(name))
 
 
 cdef Slots filled = Slots()
@@ -89,10 +89,10 @@ slots = filled
 def connect(**given):
     """Fill slots, or with None leave them open again; returns what was in them: {slot: ...}, which `connect` takes again."""
     for name in given:
-        if name not in OPEN:
-            raise ArgumentError(f"connect: there is no slot {name!r}", expected=", ".join(OPEN), got=name,
+        if name not in HOOKS:
+            raise ArgumentError(f"connect: there is no slot {name!r}", expected=", ".join(HOOKS), got=name,
                                 fix="a slot is a line of the table in core/eager/hooks.pxi")
     old = {name: getattr(filled, name) for name in given}
     for name, what in given.items():
-        setattr(filled, name, vacant(name) if what is None else what)
+        setattr(filled, name, unset(name) if what is None else what)
     return old

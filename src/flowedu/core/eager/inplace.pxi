@@ -55,7 +55,7 @@ def copy_into(TensorBase x, TensorBase z):
         z = packed(z)
         copy_into(x, z)
         return
-    if (x.flags | z.flags) & ELSEWHERE and z.block != x.block:
+    if (x.flags | z.flags) & ON_DEVICE and z.block != x.block:
         z = alias_of(z)
         z.v = args[0]
         filled.carry(z, x)
@@ -89,7 +89,7 @@ cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
     if e is None or not fits(e, x) or wants and e.differentiable and not (op.any_rule or differentiable_inputs(op, inputs)):
         return False
     args[e.nin] = x.v
-    if flags & ELSEWHERE:
+    if flags & ON_DEVICE:
         start(e, inputs, [x], x.block.device, NULL)
     else:
         compute(e, inputs, args, NULL)
@@ -99,7 +99,7 @@ cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
     if wants:
         y = alias_of(x)
         tape(op, inputs, e, y)
-        take_history(x, y)
+        copy_history(x, y)
         x.epoch += 1
     return True
 
@@ -116,7 +116,7 @@ cdef bint can_read(tuple inputs, TensorBase x, int *flags) except -1:
                 t.block.device != 0 or t.v.ndim or t.flags & TRACKED):
             return False
         if t.flags & VIEW:
-            settle(t)
+            refresh_view(t)
         if t.block == x.block and not same_view(&t.v, &x.v):
             return False
         flags[0] |= flags_of(t)
@@ -172,6 +172,6 @@ def set_data(TensorBase x, TensorBase y):
     x.block, x.v = y.block, y.v
     set_link(x, None)
     set_flag(x, UNIFORM, y.flags & UNIFORM)
-    set_flag(x, ELSEWHERE, y.flags & ELSEWHERE)
+    set_flag(x, ON_DEVICE, y.flags & ON_DEVICE)
     x.epoch += 1
     block_drop(old)

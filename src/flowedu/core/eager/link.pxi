@@ -36,7 +36,7 @@ cdef TensorBase view_of(TensorBase x, OpBase op, tuple attrs, Entry e, int flags
     """The output of a view op: the memory of x, seen otherwise."""
     cdef TensorBase y = new_tensor()
     set_flag(y, UNIFORM, not flags & LOCAL_ONLY)
-    set_flag(y, ELSEWHERE, x.flags & ELSEWHERE)
+    set_flag(y, ON_DEVICE, x.flags & ON_DEVICE)
     y.v, y.block = e.outs[0], x.block
     y.v.data = x.v.data + e.offset * BYTES[x.v.dtype]
     y.block.refs += 1
@@ -44,19 +44,19 @@ cdef TensorBase view_of(TensorBase x, OpBase op, tuple attrs, Entry e, int flags
     return y
 
 
-cdef int settle_all(tuple inputs) except -1:
-    """settle every input; returns their flags."""
+cdef int refresh_views(tuple inputs) except -1:
+    """refresh_view every input; returns their flags."""
     cdef int i, flags = 0
     cdef TensorBase x
     for i in range(len(inputs)):
         x = <TensorBase>inputs[i]
         if flags_of(x) & (VIEW | NO_MEMORY):
-            settle(x)
+            refresh_view(x)
         flags |= flags_of(x)
     return flags
 
 
-cdef int settle(TensorBase x) except -1:
+cdef int refresh_view(TensorBase x) except -1:
     """Before x is used: refuse lazy tensors where numbers are needed, bring the history of a stale view up to date."""
     if x.block == NULL and not x.flags & GLOBAL and not lazy_mode():
         raise_lazy("it is used outside nn.Graph.build")
@@ -99,7 +99,7 @@ cdef int renew(TensorBase x) except -1:
         raise GradientError("the shape or strides of a view's base were changed in place (t_, squeeze_, set data), and then "
                             "its values by an op with a gradient", got=f"a view of shape {x._sizes()}",
                             fix="make the view again from its base")
-    take_history(x, y)
+    copy_history(x, y)
     if x.block == NULL:
         take_symbol(x, y)
     link.epoch = base.epoch
@@ -109,6 +109,6 @@ cdef int renew(TensorBase x) except -1:
 def twin(TensorBase x):
     """x as it is now in another object: the same memory, history and base."""
     cdef TensorBase y = alias_of(x)
-    take_history(y, x)
+    copy_history(y, x)
     set_link(y, x.link)
     return y

@@ -24,8 +24,8 @@ cdef TensorBase alias_of(TensorBase t):
     """The same memory as another tensor object, without history."""
     cdef TensorBase y = new_tensor()
     y.v, y.block = t.v, t.block
-    set_lay(y, t._layout)
-    y.flags |= t.flags & (UNIFORM | ELSEWHERE)
+    set_layout(y, t._layout)
+    y.flags |= t.flags & (UNIFORM | ON_DEVICE)
     if y.block != NULL:
         y.block.refs += 1
     elif t.rare is not None:                       # lazy: the same symbol; global: the same parts
@@ -42,18 +42,18 @@ cdef TensorBase packed(TensorBase x, int device=-1):
     if x.block == NULL:
         raise_lazy("its values are needed")
     y.v = x.v
-    set_lay(y, x._layout)
+    set_layout(y, x._layout)
     for d in range(x.v.ndim - 1, -1, -1):
         y.v.stride[d] = step
         step *= max(x.v.shape[d], 1)
-    if device > 0 or device < 0 and x.flags & ELSEWHERE:
-        take_room(y, device if device > 0 else x.block.device)
+    if device > 0 or device < 0 and x.flags & ON_DEVICE:
+        allocate_on(y, device if device > 0 else x.block.device)
     else:
         y.block = block_try(fe_numel(&x.v) * BYTES[x.v.dtype])
         if y.block == NULL:
             raise no_memory("contiguous", f"a copy of {x.spec}", x.spec.nbytes)
         y.v.data = y.block.data
-    if (x.flags | y.flags) & ELSEWHERE:
+    if (x.flags | y.flags) & ON_DEVICE:
         filled.carry(x, y)
     else:
         copy_values(&x.v, &y.v)

@@ -67,7 +67,7 @@ cdef int set_output(TensorBase y, Node node, int out_index, bint tracked) except
     return 0
 
 
-cdef inline void take_history(TensorBase x, TensorBase y):
+cdef inline void copy_history(TensorBase x, TensorBase y):
     """x came about as y did."""
     x.node, x.out_index = y.node, y.out_index
     set_flag(x, TRACKED, y.flags & TRACKED)
@@ -171,7 +171,7 @@ def custom_node(custom, tuple inputs, tuple saved=NOTHING):
     cdef TensorBase x
     for x in inputs:
         if x.link is not None:
-            settle(x)
+            refresh_view(x)
     node.custom = custom
     set_edges(node, inputs)
     set_saved(node, saved)

@@ -35,7 +35,7 @@ cdef bint swap_amp(bint on) noexcept:
 
 
 def set_amp(bint on):
-    """Whether here.amp(op, inputs) casts the inputs of this thread's calls (flowedu/nn/amp); returns the old value."""
+    """Whether thread_state.amp(op, inputs) casts the inputs of this thread's calls (flowedu/nn/amp); returns the old value."""
     return swap_amp(on)
 
 

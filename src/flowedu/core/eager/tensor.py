@@ -8,12 +8,12 @@ import builtins
 import numpy as np
 
 from flowedu.core.eager.dispatch import TensorBase, connect, slots
+from flowedu.core.extensions import extension
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import compare, operate, order
 from flowedu.core.ops.value import matmul
-from flowedu.core.shelves import shelf
 from flowedu.core.values import dtype as dt
-from flowedu.core.values import here as ambient
+from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.size import Size
 from flowedu.errors import DTypeError, GradientError, LazyTensorError, ShapeError
 
@@ -46,7 +46,7 @@ class TensorType(type):
     without a call.)"""
 
     def __call__(cls, *args, device=None):
-        return shelf("tensors from sizes")("Tensor", None, args, device)
+        return extension("tensors from sizes")("Tensor", None, args, device)
 
 
 class Tensor(TensorBase, metaclass=TensorType):
@@ -64,7 +64,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def requires_grad(self) -> bool:
         """Whether backward computes a gradient for it. May be set on leaves of floating dtype."""
         if self.link is not None:
-            self.settle()
+            self.refresh_view()
         return self.tracked
 
     @requires_grad.setter
@@ -83,14 +83,14 @@ class Tensor(TensorBase, metaclass=TensorType):
     def is_leaf(self) -> bool:
         """Whether it was made by its user and not by a recorded op."""
         if self.link is not None:
-            self.settle()
+            self.refresh_view()
         return self.node is None and (self.is_eager or self.rare.grad_name is None)
 
     @property
     def grad_fn(self):
         """The recorded call that made it; None for leaves."""
         if self.link is not None:
-            self.settle()
+            self.refresh_view()
         if self.node is None and self.is_lazy and self.rare.grad_name is not None and self.tracked:
             return LazyGrad(self.rare.grad_name)
         return self.node
@@ -99,7 +99,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         """The number of elements."""
         return self._numel
 
-    is_global = property(lambda self: self.lay is not None, doc="Whether it has a placement and an sbp.")
+    is_global = property(lambda self: self.global_layout is not None, doc="Whether it has a placement and an sbp.")
 
     # ---- its numbers
     def _need_data(self, what: str) -> None:
@@ -112,21 +112,21 @@ class Tensor(TensorBase, metaclass=TensorType):
         """The same memory as an ndarray: a write on one side shows on the other. It need not be detached first."""
         self._need_data("numpy()")
         self.uniform = False                              # the array may be written
-        if self.lay is not None:
+        if self.global_layout is not None:
             return slots.logical(self).numpy()
         if self._device:
             raise DTypeError(f"numpy: can't convert cuda:{self._device - 1} device type tensor to numpy. Use Tensor.cpu() "
                              "to copy the tensor to host memory first", expected="a tensor on the CPU",
                              got=f"cuda:{self._device - 1}", fix="x.cpu().numpy()")
         if self.dtype.numpy is None:
-            return shelf("bfloat16 for NumPy")(self)
+            return extension("bfloat16 for NumPy")(self)
         return np.asarray(memoryview(self))
 
     def peek(self) -> np.ndarray:
         """numpy() for those who only look, in float32 of a bfloat16 tensor."""
         if self.dtype is dt.bfloat16:
             return _op("cast")(self.detach(), dtype=dt.float32).peek()
-        plain = self.lay is None and self.has_memory
+        plain = self.global_layout is None and self.has_memory
         return np.asarray(memoryview(self._on_host())) if plain else self.numpy()
 
     def item(self):

@@ -31,13 +31,13 @@ cdef class TensorBase(Array):
         return self.flags & INFERENCE != 0
 
     @property
-    def lay(self):
+    def global_layout(self):
         """How it lies on devices; None: a local tensor."""
         return self._layout
 
-    @lay.setter
-    def lay(self, Lay lay or None):
-        set_lay(self, lay)
+    @global_layout.setter
+    def global_layout(self, GlobalLayout lay or None):
+        set_layout(self, lay)
 
     @property
     def grad(self):
@@ -82,7 +82,7 @@ cdef class TensorBase(Array):
         if self.rare is None:
             return None
         if self.flags & VIEW and self.block == NULL and lazy_mode():
-            settle(self)                           # a view of what was written since
+            refresh_view(self)                           # a view of what was written since
         return self.rare.symbol
 
     @symbol.setter
@@ -94,16 +94,16 @@ cdef class TensorBase(Array):
     @property
     def _device(self):
         """The device its memory is on (Block.device); of a lazy tensor, where the graph being built will run."""
-        return self.block.device if self.block != NULL else _here.tracer.placing.place if self.is_lazy and _here.tracer else 0
+        return self.block.device if self.block != NULL else _thread_state.tracer.placing.place if self.is_lazy and _thread_state.tracer else 0
 
     def _on_host(self):
         """Itself, or where it is on a GPU a copy in main memory, without history: for those who read numbers."""
-        return carried(self, 0) if self.flags & ELSEWHERE else self
+        return carried(self, 0) if self.flags & ON_DEVICE else self
 
     @property
     def _owner(self):
         """The object that keeps the memory of a tensor on a GPU (flowedu.cuda.memory); None in main memory."""
-        return <object>self.block.owner if self.flags & ELSEWHERE else None
+        return <object>self.block.owner if self.flags & ON_DEVICE else None
 
     @property
     def is_lazy(self):
@@ -119,10 +119,10 @@ cdef class TensorBase(Array):
         """False for lazy tensors, and for global ones on several devices."""
         return self.block != NULL
 
-    def settle(self):
+    def refresh_view(self):
         """Bring the history of a view whose base was written in place up to date."""
         if self.flags & VIEW:
-            settle(self)
+            refresh_view(self)
 
     @property
     def _can_track(self):
@@ -169,12 +169,12 @@ cdef class TensorBase(Array):
         if isinstance(self, TensorBase) and isinstance(other, TensorBase) and computes((<TensorBase>self).v.dtype) and \
                 (<TensorBase>self).v.dtype == (<TensorBase>other).v.dtype and (<TensorBase>self).v.ndim == 2 and \
                 (<TensorBase>other).v.ndim == 2:
-            return answer(filled.matmul, (self, other), filled.matmul.defaults)
+            return dispatch(filled.matmul, (self, other), filled.matmul.defaults)
         return filled.mixed_matmul(self, other)
 
 
 cdef binary(OpBase op, a, b):
     if isinstance(a, TensorBase) and isinstance(b, TensorBase) and (<TensorBase>a).v.dtype == (<TensorBase>b).v.dtype \
             and (computes((<TensorBase>a).v.dtype) or op is not filled.div and is_integer((<TensorBase>a).v.dtype)):
-        return answer(op, (a, b), NOTHING)
+        return dispatch(op, (a, b), NOTHING)
     return filled.mixed(op, a, b)

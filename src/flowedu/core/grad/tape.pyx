@@ -18,7 +18,7 @@ from flowedu.core.eager.dispatch cimport (
     brought,
     filled,
     set_output,
-    settle,
+    refresh_view,
     swap_amp,
     swap_device,
     swap_grad,
@@ -26,7 +26,7 @@ from flowedu.core.eager.dispatch cimport (
     version_of,
 )
 from flowedu.core.ops.call cimport OpBase, Rule
-from flowedu.core.values.storage cimport ELSEWHERE, view_contiguous
+from flowedu.core.values.storage cimport ON_DEVICE, view_contiguous
 
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import unbroadcast
@@ -55,7 +55,7 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
         ends = Ends.__new__(Ends, order, roots, targets, create_graph)
         swap_grad(create_graph)
         for t, g in zip(roots, seeds):
-            if ((<TensorBase>t).flags | (<TensorBase>g).flags) & ELSEWHERE and t._device != g._device:
+            if ((<TensorBase>t).flags | (<TensorBase>g).flags) & ON_DEVICE and t._device != g._device:
                 g = filled.move(g, t._device)
             arrive(ends, edge(t), (<TensorBase>t).out_index, g)
         for n in order:
@@ -122,7 +122,7 @@ cdef list bring_up_to_date(tensors):
     cdef TensorBase t
     for t in tensors or ():
         if t.flags & VIEW:
-            settle(t)
+            refresh_view(t)
         if t.node is not None:
             nodes.append(t.node)
     return nodes

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.core.shelves import shelf
+from flowedu.core.extensions import extension
 from flowedu.errors import DeviceError, UnsupportedError
 
 
@@ -23,8 +23,8 @@ class OneDevice:
 
     def enter(self, value, x) -> None:
         """An input or variable of the graph stands for the tensor x. (A 0-d variable on the CPU may join any device.)"""
-        if x.lay is not None:
-            shelf("a graph of global tensors")             # raises where there is none
+        if x.global_layout is not None:
+            extension("a graph of global tensors")             # raises where there is none
         if not (x._device or x.ndim or value.kind == "input"):
             return
         if not self.first:
@@ -48,7 +48,7 @@ class OneDevice:
         """In how many parts the batch lies on its devices, where all of it can be cut into k micro-batches so."""
         return 1
 
-    def lay_of(self, value) -> object:
+    def layout_of(self, value) -> object:
         """Where a value lies; None: nowhere in particular."""
         return None
 
@@ -59,7 +59,7 @@ def device_name(place: int) -> str:
 
 def need_cpu(what: str, name: str, x) -> None:
     """Raise UnsupportedError for a tensor (or Array) on a GPU, where what is computed, or the graph, is on the CPU."""
-    lay = getattr(x, "lay", None)
+    lay = getattr(x, "global_layout", None)
     if x._device or lay is not None and lay.placement.type == "cuda":
         where = device_name(x._device) if lay is None else str(lay.placement)
         raise UnsupportedError(f"{what}: {name} is on {where}, and this runs on the CPU", got=f"{x.dtype.name}"

@@ -11,10 +11,10 @@ from time import perf_counter
 import numpy as np
 
 from flowedu._kernels.core.abi cimport *
-from flowedu.core.values.storage cimport ELSEWHERE, Array, Block, block_drop, block_try, itemsize, view_contiguous
+from flowedu.core.values.storage cimport ON_DEVICE, Array, Block, block_drop, block_try, itemsize, view_contiguous
 from flowedu.core.eager.dispatch cimport GLOBAL, Entry, TensorBase, fe_run, new_tensor
 
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.core.values.dtype import BY_CODE, uint8
 from flowedu.core.values.spec import LARGEST
 from flowedu.core.values.storage import cache_enabled, empty, from_numpy, no_memory
@@ -231,16 +231,16 @@ cdef class Executor:
 
     cdef list guarded(self, tuple arguments):
         """A step with Python kernels, which might call this very plan."""
-        depth = here.plans
+        depth = thread_state.plans
         if not self.lock.acquire(blocking=depth == 0):         # who is inside a job waits for none: two could for each other
             raise UnsupportedError(f"job {self.plan.graph.name} was called by a Python kernel while it runs",
                                    expected="a kernel that calls other jobs, or none", got="a call of a job that runs",
                                    fix="write that loop outside the job")
-        here.plans = depth + 1
+        thread_state.plans = depth + 1
         try:
             return self.step(arguments)
         finally:
-            here.plans = depth
+            thread_state.plans = depth
             self.lock.release()
 
     cdef int own(self, owner) except -1:
@@ -262,7 +262,7 @@ cdef class Executor:
             if not isinstance(o, TensorBase):
                 return False
             x, v = <TensorBase>o, &self.in_views[i]
-            if x.block == NULL or x.flags & (GLOBAL | ELSEWHERE) or x.v.ndim != v.ndim or x.v.dtype != v.dtype \
+            if x.block == NULL or x.flags & (GLOBAL | ON_DEVICE) or x.v.ndim != v.ndim or x.v.dtype != v.dtype \
                     or not view_contiguous(&x.v):
                 return False
             for d in range(v.ndim):

@@ -16,11 +16,11 @@ from contextlib import nullcontext
 from threading import RLock
 
 from flowedu.core.eager.dispatch import get_num_threads
+from flowedu.core.extensions import extension
 from flowedu.core.graph.executor import Executor
 from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.passes import run_passes
 from flowedu.core.graph.plan import Plan, make_plan
-from flowedu.core.shelves import shelf
 from flowedu.errors import GraphError
 
 
@@ -41,7 +41,7 @@ class Program:
     def __init__(self, graph: Graph, off: Iterable[str] = (), *, tensors: bool = True, share: int = 1, lock=None,
                  place: int = 0):
         self.graph, self.tensors, self.share, self.place = graph, tensors, share, place
-        self.gpu = shelf("plans on a GPU")(place) if place else None
+        self.gpu = extension("plans on a GPU")(place) if place else None
         self.off = frozenset(off).union(self.gpu.off if self.gpu else ())
         self.report = run_passes(graph, self.off, self.gpu.lower if self.gpu else None)
         self.lock = RLock() if lock is None else lock

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from flowedu.core.eager.arrays import copied
+from flowedu.core.extensions import extension
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.program import Program
 from flowedu.core.layers.context import pushed
-from flowedu.core.shelves import shelf
 
 
 class Compiled:
@@ -37,7 +37,7 @@ class Compiled:
         self.deliveries = [(tuple(map(unique.index, values)), handler) for values, handler in watched]
         asked = Counter([*self.returned, *(i for where, _ in self.deliveries for i in where)])
         self.shared = {i for i, n in asked.items() if n > 1}      # every receiver gets an array of its own
-        self.spread = shelf("a job on several devices")(graph, devices) if devices > 1 else None
+        self.spread = extension("a job on several devices")(graph, devices) if devices > 1 else None
         # Jobs share variables: one runs at a time, whatever thread calls it.
         self.program = Program(graph, off, tensors=False, lock=context.session.lock, place=context.place)
 

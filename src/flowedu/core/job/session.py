@@ -15,8 +15,8 @@ import numpy as np
 from flowedu.core.eager.arrays import copied
 from flowedu.core.eager.dispatch import carried
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.extensions import extension
 from flowedu.core.layers import context
-from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError
 
@@ -172,7 +172,7 @@ def clear_default_session() -> None:
         job.session = None
     _default = type(_default)()
     context.EAGER.variables.clear()
-    shelf("eager sources begin anew", otherwise=lambda: None)()
+    extension("eager sources begin anew", otherwise=lambda: None)()
 
 
 def get_all_variables() -> dict[str, Variable]:

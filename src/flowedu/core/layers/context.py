@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from flowedu.core.values.blob import BlobDef
-from flowedu.core.values.here import during, here
 from flowedu.core.values.spec import Spec
+from flowedu.core.values.thread_state import during, thread_state
 from flowedu.errors import CheckError, JobBuildAndInferError
 
 _ids = itertools.count()
@@ -20,7 +20,7 @@ _draws = itertools.count()
 
 def current():
     """The context in charge."""
-    return here.context or EAGER
+    return thread_state.context or EAGER
 
 
 def pushed(context) -> during:

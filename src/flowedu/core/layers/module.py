@@ -10,9 +10,9 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.extensions import extension
 from flowedu.core.layers.parameter import Parameter
-from flowedu.core.shelves import shelf
-from flowedu.core.values import here as ambient
+from flowedu.core.values import thread_state as ambient
 from flowedu.errors import CallError, DTypeError, MissingAttributeError, UnsupportedError
 from flowedu.errors.nearest import UnknownNameError
 
@@ -49,8 +49,8 @@ class Module:
                                expected="def forward(self, x): ... in the class", fix="define it", got=type(self).__name__)
 
     def __call__(self, *args, **kwargs):
-        if ambient.building and ambient.here.tracer is not None:      # nn.Graph is being built: ops get the module's name
-            return ambient.here.tracer.call_module(self, args, kwargs)
+        if ambient.building and ambient.thread_state.tracer is not None:      # nn.Graph is being built: ops get the module's name
+            return ambient.thread_state.tracer.call_module(self, args, kwargs)
         if self._hooks is not None:
             return self._hooks.call(self, args, kwargs)
         try:
@@ -227,7 +227,7 @@ class Module:
 def say_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
     """Raise an error that says why a call does not fit module.forward, where `error`, met in the caller, was that."""
     if error.__traceback__.tb_next is None:              # no line of forward ran
-        explain = shelf("why a call does not fit", lambda *call: None)
+        explain = extension("why a call does not fit", lambda *call: None)
         better = explain(f"{type(module).__name__}.forward", module.forward, args, kwargs)
         if better is not None:
             raise better

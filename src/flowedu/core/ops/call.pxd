@@ -23,8 +23,8 @@ cdef class OpBase:
     cdef readonly tuple saved, inputs, outputs
     cpdef call(self, tuple inputs, tuple attrs)
 
-ctypedef object (*Answer)(OpBase op, tuple inputs, tuple attrs)
+ctypedef object (*Dispatch)(OpBase op, tuple inputs, tuple attrs)
 
 cdef int active                      # interpreters in charge, in all threads
-cdef void answer_by(Answer answer) noexcept
+cdef void dispatch_by(Dispatch engine) noexcept
 cpdef current_interpreter()

@@ -4,10 +4,10 @@ of this thread's stack. With an empty stack that is the engine of core/eager, on
 from flowedu.core.values.storage cimport Array
 
 from flowedu.core.values.blob import BlobDef
-from flowedu.core.values.here import here as _here
+from flowedu.core.values.thread_state import thread_state as _thread_state
 from flowedu.errors import FlowError
 
-cdef object here = _here             # here.interpreters: none in this thread, and the engine answers
+cdef object thread_state = _thread_state             # thread_state.interpreters: none in this thread, and the engine answers
 cdef int active = 0
 
 
@@ -20,13 +20,13 @@ class interpreter:
 
     def __enter__(self):
         global active
-        here.interpreters = (*here.interpreters, self.handler)
+        thread_state.interpreters = (*thread_state.interpreters, self.handler)
         active += 1
         return self.handler
 
     def __exit__(self, *exc):
         global active
-        here.interpreters = here.interpreters[:-1]
+        thread_state.interpreters = thread_state.interpreters[:-1]
         active -= 1
 
 
@@ -35,18 +35,18 @@ cpdef current_interpreter():
     cdef tuple stack
     if active == 0:                      # in any thread: the usual case costs nothing
         return None
-    stack = here.interpreters
+    stack = thread_state.interpreters
     return stack[len(stack) - 1] if stack else None
 
 
 def call_below(op, inputs, attrs):
-    """Answer a call with the interpreter under the one in charge (for interpreters that watch and pass on)."""
-    stack = here.interpreters
-    here.interpreters = stack[:-1]
+    """Dispatch a call with the interpreter under the one in charge (for interpreters that watch and pass on)."""
+    stack = thread_state.interpreters
+    thread_state.interpreters = stack[:-1]
     try:
         return op.call(inputs, attrs)
     finally:
-        here.interpreters = stack
+        thread_state.interpreters = stack
 
 
 class Engine:
@@ -77,13 +77,13 @@ cdef object by_stack(OpBase op, tuple inputs, tuple attrs):
     return current_interpreter().run(op, inputs, attrs) if current_interpreter() is not None else engine.missing()
 
 
-cdef Answer answer = by_stack
+cdef Dispatch dispatch = by_stack
 
 
-cdef void answer_by(Answer engine) noexcept:
+cdef void dispatch_by(Dispatch engine) noexcept:
     """From now on `engine` answers calls, and asks the interpreter in charge itself."""
-    global answer
-    answer = engine
+    global dispatch
+    dispatch = engine
 
 
 # ---- what is called
@@ -140,7 +140,7 @@ cdef class OpBase:
         for x in inputs:
             if not isinstance(x, Array):
                 return self.call_mixed(inputs, values)
-        return answer(self, inputs, values)
+        return dispatch(self, inputs, values)
 
     def call_mixed(self, tuple inputs, tuple values):
         """A call whose inputs are not all tensors: numbers become constants, blobs answer for themselves."""
@@ -165,4 +165,4 @@ cdef class OpBase:
         return tuple(values)
 
     cpdef call(self, tuple inputs, tuple attrs):
-        return answer(self, inputs, attrs)
+        return dispatch(self, inputs, attrs)

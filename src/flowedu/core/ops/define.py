@@ -17,9 +17,9 @@ from flowedu.core.ops.record import (
     Signature,
     Split,
     View,
+    derived,
     gradients,
     read,
-    settled,
 )
 from flowedu.core.values.dtype import BY_CODE, float32
 from flowedu.core.values.dtype import dtype as dtype_class
@@ -47,7 +47,7 @@ class Op(OpBase):
         fields = {**DEFAULTS, "doc": doc, "made": (signature, meaning, parts, grad, doc)}
         for part in (signature, meaning, *parts):
             fields.update(zip(part._fields, part))
-        fields |= settled(fields) | gradients(grad, signature)
+        fields |= derived(fields) | gradients(grad, signature)
         super().__init__(fields)
         self.__dict__.update(fields)
 

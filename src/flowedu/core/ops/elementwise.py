@@ -30,19 +30,19 @@ def unary(name, ref, grad=None, tile=None, domain="any", float_only=True, linear
 
 
 # ---- the gradient where there is none: 0, also where that of the result is infinite or nan, as dz * 0 would not be
-def kept(mask, dz):
+def where_true(mask, dz):
     """dz where the mask holds, else 0."""
     return where(mask, dz, scalar(0, dz.dtype))
 
 
-def dropped(mask, dz):
+def where_false(mask, dz):
     """0 where the mask holds, else dz."""
     return where(mask, scalar(0, dz.dtype), dz)
 
 
-def nothing(dz):
+def zeros_like(dz):
     """Zeros, as many as dz."""
-    return kept(greater(dz, dz), dz)
+    return where_true(greater(dz, dz), dz)
 
 
 # ---- arithmetic
@@ -57,19 +57,19 @@ div = elementwise("div(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "nonz
                   grad={"x": lambda dz, y: dz / y, "y": lambda dz, x, y: neg(dz * (x / y) / y)})   # z may be overwritten
 neg = unary("neg", lambda x: np.negative(x), lambda dy: neg(dy), float_only=False, linear=["x"])
 pow = elementwise("pow(x, y) -> z", Laws(domain={"x": "positive"}), tile="pow", ref=lambda x, y: _pow(x, y),
-                  grad={"x": lambda dz, x, y: dz * y * pow(x, kept(not_equal(y, 0.0), y - 1)),       # 0 where y is 0
-                        "y": lambda dz, x, y, z: dropped(equal(maximum(abs(x), abs(y)), 0.0), dz * xlogy(z, x))})
+                  grad={"x": lambda dz, x, y: dz * y * pow(x, where_true(not_equal(y, 0.0), y - 1)),       # 0 where y is 0
+                        "y": lambda dz, x, y, z: where_false(equal(maximum(abs(x), abs(y)), 0.0), dz * xlogy(z, x))})
 maximum = elementwise("maximum(x, y) -> z", Split(fold="max", rising=["x", "y"]), Laws(float_only=False), tile="maximum",
                       ref=lambda x, y: np.maximum(x, y),
-                      grad={"x": lambda dz, x, y: kept(greater_equal(x, y), dz),
-                            "y": lambda dz, x, y: dropped(greater_equal(x, y), dz)})
+                      grad={"x": lambda dz, x, y: where_true(greater_equal(x, y), dz),
+                            "y": lambda dz, x, y: where_false(greater_equal(x, y), dz)})
 minimum = elementwise("minimum(x, y) -> z", Split(fold="min", rising=["x", "y"]), Laws(float_only=False), tile="minimum",
                       ref=lambda x, y: np.minimum(x, y),
-                      grad={"x": lambda dz, x, y: kept(less_equal(x, y), dz),
-                            "y": lambda dz, x, y: dropped(less_equal(x, y), dz)})
+                      grad={"x": lambda dz, x, y: where_true(less_equal(x, y), dz),
+                            "y": lambda dz, x, y: where_false(less_equal(x, y), dz)})
 floordiv = elementwise("floordiv(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False),
                        tile="floordiv", ref=lambda x, y: np.floor_divide(x, y),         # of the domain: no jump nearby
-                       grad={"x": lambda dz: nothing(dz), "y": lambda dz: nothing(dz)})
+                       grad={"x": lambda dz: zeros_like(dz), "y": lambda dz: zeros_like(dz)})
 mod = elementwise("mod(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False), tile="mod",
                   ref=lambda x, y: np.mod(x, y), grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * floordiv(x, y))})
 DIVIDING.update({floordiv, mod})
@@ -78,12 +78,12 @@ xdivy = elementwise("xdivy(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "
                     grad={"x": lambda dz, y: dz / y, "y": lambda dz, y, z: neg(dz * xdivy(z, y))})
 xlogy = elementwise("xlogy(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "positive"}), tile="xlogy",
                     ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x * np.log(y)),
-                    grad={"x": lambda dz, x, y: dropped(equal(maximum(abs(x), y), 0.0), dz * log(y)),      # x = 0, y <= 0
+                    grad={"x": lambda dz, x, y: where_false(equal(maximum(abs(x), y), 0.0), dz * log(y)),  # x = 0, y <= 0
                           "y": lambda dz, x, y: dz * xdivy(x, y)})
 
 # ---- one input
 abs = unary("abs", lambda x: np.abs(x), lambda dy, x: dy * sign(x), float_only=False)
-sign = unary("sign", lambda x: np.where(x != x, x.dtype.type(0), np.sign(x)), lambda dy: nothing(dy), float_only=False)
+sign = unary("sign", lambda x: np.where(x != x, x.dtype.type(0), np.sign(x)), lambda dy: zeros_like(dy), float_only=False)
 square = unary("square", lambda x: np.square(x), lambda dy, x: dy * x * 2, float_only=False)
 relu = unary("relu", lambda x: np.maximum(x, 0), lambda dy, y: relu_grad(dy, y), float_only=False, rising=["x"])
 relu_grad = elementwise("relu_grad(dy, y) -> dx", Split(linear=["dy"]), Laws(float_only=False), tile="relu_grad",
@@ -99,9 +99,9 @@ reciprocal = unary("reciprocal", lambda x: 1 / x, lambda dy, y: neg(dy * square(
 sin = unary("sin", lambda x: np.sin(x), lambda dy, x: dy * cos(x))
 cos = unary("cos", lambda x: np.cos(x), lambda dy, x: neg(dy * sin(x)))
 tanh = unary("tanh", lambda x: np.tanh(x), lambda dy, y: dy * (1 - square(y)), rising=["x"])
-ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: nothing(dy))
-floor = unary("floor", lambda x: np.floor(x), lambda dy: nothing(dy))
-round = unary("round", lambda x: np.rint(x), lambda dy: nothing(dy))
+ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: zeros_like(dy))
+floor = unary("floor", lambda x: np.floor(x), lambda dy: zeros_like(dy))
+round = unary("round", lambda x: np.rint(x), lambda dy: zeros_like(dy))
 sigmoid = unary("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda dy, y: dy * y * (1 - y), rising=["x"])
 softplus = unary("softplus", lambda x: np.logaddexp(x, np.zeros_like(x)), lambda dy, x: dy * sigmoid(x))
 
@@ -144,4 +144,4 @@ def _where_type(cond, x):
 
 where = elementwise("where(cond, x, y) -> z", Split(linear=[("x", "y")]), Laws(domain={"cond": "mask"}, float_only=False),
                     tile="where", ref=lambda cond, x, y: np.where(cond != 0, x, y), dtype=_where_type,
-                    grad={"x": lambda dz, cond: kept(cond, dz), "y": lambda dz, cond: dropped(cond, dz)})
+                    grad={"x": lambda dz, cond: where_true(cond, dz), "y": lambda dz, cond: where_false(cond, dz)})

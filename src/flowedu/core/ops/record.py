@@ -186,7 +186,7 @@ def _read_parameters(listed: str) -> tuple[tuple[str, ...], bool, dict[str, Any]
 
 
 # ---- what is worked out once
-def settled(f: dict[str, Any]) -> dict[str, Any]:
+def derived(f: dict[str, Any]) -> dict[str, Any]:
     """The fields that are read in another form than they are written in, and those that follow from others."""
     equation, attrs, outputs = f["axes"], f["attrs"], f["outputs"]
     dense = f["inputs"] if f["contiguous"] is True else f["contiguous"] or ()

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from flowedu.core.extensions import extension
 from flowedu.core.ops.define import Op
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
@@ -22,7 +23,6 @@ from flowedu.core.sbp.local import UNEVEN, LocalCall
 from flowedu.core.sbp.rules import RULES, Asked
 from flowedu.core.sbp.sbp import Layout, pretty
 from flowedu.core.sbp.signature import names_of, text
-from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 from flowedu.errors import JobBuildAndInferError
 
@@ -72,7 +72,7 @@ class Choice:
 
     def explain(self) -> str:
         """All candidates with their bytes, the winner, and what decided."""
-        return shelf("choice of a layout")(self)
+        return extension("choice of a layout")(self)
 
 
 def cheapest(present: Present, dst: Layout, spec: Spec) -> Route:
@@ -125,7 +125,7 @@ def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Presen
     found = _chosen(question)
     if isinstance(found, Choice):
         return replace(found, name=name) if name and name != found.name else found
-    raise shelf("why no layout will do", otherwise=_refusal)(question, found, name or op.name, line)
+    raise extension("why no layout will do", otherwise=_refusal)(question, found, name or op.name, line)
 
 
 @functools.lru_cache(maxsize=8192)

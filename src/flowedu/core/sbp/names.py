@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from flowedu.core.shelves import shelf
+from flowedu.core.extensions import extension
 from flowedu.core.values.size import Size
 from flowedu.errors import ArgumentError, DTypeError, FlowError
 
@@ -55,7 +55,7 @@ class placement:
         """All ranks of the world, in a row. ("cuda" in a program that is alone: all its GPUs.)"""
         from flowedu.core.sbp.ranks import current
         size = current().size
-        return placement(type, range(shelf("GPUs of ranks").all_of(size) if type == "cuda" else size))
+        return placement(type, range(extension("GPUs of ranks").all_of(size) if type == "cuda" else size))
 
     @property
     def ranks(self) -> np.ndarray:

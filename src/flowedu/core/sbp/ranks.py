@@ -17,9 +17,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from flowedu.core.eager.arrays import from_numpy
-from flowedu.core.shelves import shelf
-from flowedu.core.values.here import during, here
+from flowedu.core.extensions import extension
 from flowedu.core.values.place import Place
+from flowedu.core.values.thread_state import during, thread_state
 from flowedu.errors import ArgumentError, CommError
 
 
@@ -154,7 +154,7 @@ _lock = threading.RLock()
 def current() -> Engine:
     """The engine of this thread: the one it was started with (flow.distributed.spawn), else that of the process, which is
     MPI's in a process that mpiexec started, and otherwise virtual devices."""
-    found = here.engine or _process
+    found = thread_state.engine or _process
     return found if found is not None else _start()
 
 
@@ -168,7 +168,7 @@ def _start() -> Engine:
 
 def _made(devices: Callable[[], int]) -> Engine:
     """The engine of this process; of so many virtual devices, if it is no rank of a launcher's."""
-    return shelf("ranks of this process", otherwise=lambda devices: VirtualEngine(devices()))(devices)
+    return extension("ranks of this process", otherwise=lambda devices: VirtualEngine(devices()))(devices)
 
 
 def _devices() -> int:
@@ -187,7 +187,7 @@ def set_virtual_devices(k: int) -> None:
     global _process
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise ArgumentError("set_virtual_devices: not a number of devices", expected="1 or more", got=repr(k), fix="2")
-    engine = here.engine or _process
+    engine = thread_state.engine or _process
     if engine is None or engine.name == "virtual":
         with _lock:
             engine = _process = _made(lambda: k)

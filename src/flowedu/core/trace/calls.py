@@ -30,15 +30,15 @@ def bound(compiled, args: tuple, kwargs: dict) -> tuple:
                 "step is the same as the input of first call graph", expected=f"{name}: {_meta(spec)}",
                 got=f"{name}: {_meta(x.spec) if isinstance(x, Tensor) else type(x).__name__}",
                 fix=_remedy(x, spec))
-        if x.lay is not None and compiled.spread is None:
-            raise GraphError(f"nn.Graph {compiled.owner.name}: {name} is a global tensor", got=f"{x.lay.placement}",
-                             expected="a local one, as in the first call",
+        if x.global_layout is not None and compiled.spread is None:
+            raise GraphError(f"nn.Graph {compiled.owner.name}: {name} is a global tensor",
+                             expected="a local one, as in the first call", got=f"{x.global_layout.placement}",
                              fix="x.to_local(), or another graph for global tensors")
         there = compiled.tracer.placing.place
-        if x.lay is None and x._device != there:
+        if x.global_layout is None and x._device != there:
             raise DeviceError(f"nn.Graph {compiled.owner.name}: {name} is on another device than the graph",
                               expected=device_name(there), got=device_name(x._device), fix="move it, or make another graph")
-        arrays.append(x if x.lay is not None or x._is_row_major() else copy_of(x.detach()))
+        arrays.append(x if x.global_layout is not None or x._is_row_major() else copy_of(x.detach()))
     return tuple(arrays)
 
 

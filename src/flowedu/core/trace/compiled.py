@@ -6,20 +6,20 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.extensions import extension
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.graph.program import Program
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.calls import bound, unpacked
 from flowedu.core.trace.effects import attributes_kept, check_aliases
 from flowedu.core.trace.tracer import Tracer, meta
 from flowedu.core.trace.update import STEP, append_updates, check_members
-from flowedu.core.values import here as ambient
-from flowedu.core.values.here import during
+from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.spec import Spec
+from flowedu.core.values.thread_state import during
 from flowedu.errors import JobBuildAndInferError, told_line
 
 
@@ -36,7 +36,7 @@ class Compiled:
 
     Attributes: tracer; inputs and outputs, [(name, repr or None)] of the leaves; operators, the graph as it was traced;
     program, which runs it; spread: where global tensors take part the same object (distributed/graph/view.py), else None;
-    plain: the arguments of a call are the program's; alone: its one output is what a call gives; stamp: here.changes
+    plain: the arguments of a call are the program's; alone: its one output is what a call gives; stamp: thread_state.changes
     when it was last known to be what build would make.
     """
 
@@ -55,7 +55,7 @@ class Compiled:
         with self._stage("building graph with compile passes"):
             self._complete()
             several = self.tracer.placing.active
-            self.program = shelf("a graph of global tensors")(self) if several else Program(
+            self.program = extension("a graph of global tensors")(self) if several else Program(
                 self.graph, owner.config.off, place=self.tracer.placing.place)
             self.spread = self.program if several else None
             for line in self.program.report:

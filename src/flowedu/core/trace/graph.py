@@ -15,8 +15,8 @@ from flowedu.core.trace.blocks import Block, make_block
 from flowedu.core.trace.compiled import Compiled
 from flowedu.core.trace.options import Options
 from flowedu.core.trace.update import check_disjoint
-from flowedu.core.values import here as ambient
-from flowedu.core.values.here import here
+from flowedu.core.values import thread_state as ambient
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import CheckError, GraphAttributeError, GraphError, UnsupportedError
 from flowedu.errors.once import inert
 
@@ -178,7 +178,8 @@ class Graph:
 
     def _outside(self, args: tuple, kwargs: dict) -> None:
         """Raise when this is a call inside a build, or one with tensors without data."""
-        if here.tracer is not None or any(isinstance(x, Tensor) and x.is_lazy for _, x in io.leaves("", args, kwargs)):
+        lazy = any(isinstance(x, Tensor) and x.is_lazy for _, x in io.leaves("", args, kwargs))
+        if thread_state.tracer is not None or lazy:
             raise GraphError(f"nn.Graph {self.name} is called inside the build of a graph, or with a lazy tensor",
                              expected="calls of modules in build; eager tensors outside", got=f"{self.name}(...)",
                              fix="call the module that the inner graph holds")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from flowedu.core.eager.dispatch import is_grad_enabled, lazy_tensor
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.extensions import extension
 from flowedu.core.graph.backward import ones
 from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import Graph, GraphValue, Node
@@ -18,7 +19,6 @@ from flowedu.core.layers.module import say_misfit
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import reverse
-from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.names import grad_name, op_type
@@ -60,7 +60,7 @@ class Tracer:
         self.count = self.free = 0
         self.checkpoints: dict[Node, object] = {}        # of nodes whose activations are not kept: what makes them again
         self.passes: dict[Node, tuple[int, bool]] = {}   # of micro-batches: number, whether backward
-        self.placing = shelf("where global tensors lie", OneDevice)(self)
+        self.placing = extension("where global tensors lie", OneDevice)(self)
 
     # ---- the interpreter
     def raw(self) -> interpreter:
@@ -100,7 +100,7 @@ class Tracer:
         wants = requires_grad and value.dtype.is_floating_point
         x = lazy_tensor(value, value.shape, value.dtype, wants, name if wants else "")
         if self.placing.active:
-            x.lay = self.placing.lay_of(value)
+            x.global_layout = self.placing.layout_of(value)
         return x
 
     def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
@@ -112,7 +112,7 @@ class Tracer:
         if not isinstance(x, Tensor):
             raise JobBuildAndInferError(f"{op.name if op else 'nn.Graph'}: an input is not a tensor", expected="tensors",
                                         got=type(x).__name__, fix="flow.tensor(x), made in __init__")
-        x.settle()                                       # a view whose base was written in place is made anew
+        x.refresh_view()                                       # a view whose base was written in place is made anew
         if x.symbol is not None:
             if x.symbol.node is not None and x.symbol.node not in self.owner or x.symbol.kind == "input" and \
                     self.graph.inputs.get(x.symbol.name) is not x.symbol:

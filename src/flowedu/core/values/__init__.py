@@ -9,6 +9,6 @@
     placeholder.py            what a job takes, and the check of each call
     signature.py              what a job takes and returns, as a whole
     place.py                  the devices that something is on; balanced cuts
-    here.py                   the state of a thread, all of it
+    thread_state.py           the state of a thread, all of it
 """
 from flowedu._kernels.core import openmp

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.core.values import here
+from flowedu.core.values import thread_state
 from flowedu.errors import DTypeError, UnsupportedError
 
 
@@ -116,4 +116,4 @@ def set_default_dtype(d: dtype) -> None:
         raise DTypeError("set_default_dtype: only floating-point types are supported as the default type",
                          expected="float32, float64, float16 or bfloat16", got=repr(d))
     _default = d
-    here.changes += 1
+    thread_state.changes += 1

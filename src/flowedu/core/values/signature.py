@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowedu.core.shelves import shelf
+from flowedu.core.extensions import extension
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.typing import Numpy, PlaceholderType
 from flowedu.errors import CheckError, UnsupportedError, told_value
@@ -85,7 +85,7 @@ def check_signature(fn: Function) -> Signature:
     Raises: UnsupportedError (a NotImplementedError) for an annotation of the wrong kind; CheckError (an AssertionError)
     for *args, **kwargs, keyword-only parameters, and for Tuple, List, Dict, Bundle, Callback without their [T].
     """
-    return shelf("signature of a job", plain_signature)(fn)
+    return extension("signature of a job", plain_signature)(fn)
 
 
 def plain_signature(fn: Function) -> Signature:

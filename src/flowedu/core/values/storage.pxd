@@ -20,7 +20,7 @@ cdef int itemsize(int32_t dtype) noexcept nogil
 cdef bint view_contiguous(const fe_view *v) noexcept nogil
 
 cdef enum:
-    ELSEWHERE = 256          # a flag of Array.flags: block.device is not 0
+    ON_DEVICE = 256          # a flag of Array.flags: block.device is not 0
 
 cdef class Array:
     cdef uint16_t flags      # of a TensorBase (core/eager/dispatch.pxd), but for this one

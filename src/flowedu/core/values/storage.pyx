@@ -366,7 +366,7 @@ def view(Array base, shape, strides, int64_t offset, cls=Array):
     if base.block == NULL:
         raise ShapeError("view: a lazy tensor has no memory to look at", fix="use reshape, permute or indexing")
     a.v.data = base.v.data + offset * ITEM[base.v.dtype]
-    a.block, a.flags = base.block, base.flags & ELSEWHERE
+    a.block, a.flags = base.block, base.flags & ON_DEVICE
     a.block.refs += 1
     return a
 

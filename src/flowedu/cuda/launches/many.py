@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from flowedu.core.eager.dispatch import TensorBase, new_elsewhere
+from flowedu.core.eager.dispatch import TensorBase, new_on_device
 from flowedu.cuda.launch import MOST_BLOCKS, REALS, Call, Launch
 from flowedu.cuda.machine import machine
 from flowedu.cuda.modules import TYPES, WIDE
@@ -68,7 +68,7 @@ def norm(xs: Sequence[TensorBase]) -> TensorBase | None:
     if not place or kind.code not in NORM or not all(
             x._device == place and x.dtype is kind and x._is_row_major() for x in xs):
         return None
-    y = new_elsewhere((), kind, place)
+    y = new_on_device((), kind, place)
     views = [View(x.address, kind, x._sizes()) for x in (*xs, y)]
     with machine().on(place - 1):
         NORM[kind.code](views, stream=current_stream(place - 1).handle)

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from flowedu.core.extensions import extension
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.ops.axes import parse
 from flowedu.core.ops.update import HEAD
@@ -20,7 +21,6 @@ from flowedu.core.sbp.choose import Choice, cheapest, choose, is_present
 from flowedu.core.sbp.local import LocalCall
 from flowedu.core.sbp.sbp import Layout, layout, place_of, pretty
 from flowedu.core.sbp.signature import text, whole
-from flowedu.core.shelves import shelf
 from flowedu.core.values.place import Place
 from flowedu.errors import JobBuildAndInferError, UnsupportedError
 from flowedu.ops.hint import distribute_hint as HINT
@@ -249,7 +249,7 @@ class Inference:
 
     def describe(self) -> str:
         """A table: op, devices, signature, bytes moved; below each op what was boxed. Totals at the end."""
-        return shelf("layouts as text")(self)
+        return extension("layouts as text")(self)
 
 
 def groups(node: Node) -> list[list[int]]:

@@ -19,8 +19,8 @@ from flowedu.ops.hint import distribute_hint as HINT
 class Placing(OneDevice):
     """The global side of a Tracer.
 
-    Attributes: sources, {input or variable: the Lay of its global tensor}; apart, local values that may differ from rank to
-    rank; active, whether there are global tensors at all.
+    Attributes: sources, {input or variable: the GlobalLayout of its global tensor}; apart, local values that may differ
+    from rank to rank; active, whether there are global tensors at all.
     """
 
     def __init__(self, tracer):
@@ -35,9 +35,9 @@ class Placing(OneDevice):
     def enter(self, value: GraphValue, x: Tensor) -> None:
         """An input or variable of the graph stands for the tensor x."""
         super().enter(value, x)
-        if x.lay is not None:
+        if x.global_layout is not None:
             need_cpu(self.tracer.graph.name, value.name, x)
-            self.sources[value], self.active = x.lay, True
+            self.sources[value], self.active = x.global_layout, True
         elif not x.uniform:
             self.apart.add(value)
 
@@ -45,7 +45,7 @@ class Placing(OneDevice):
         """Global and local tensors do not meet in an op. (Numbers, and what is computed from them, fit everywhere.)"""
         if not self.active:
             return
-        there = [x.lay is not None for x in inputs]
+        there = [x.global_layout is not None for x in inputs]
         local = [v in self.apart for v in values]
         if any(there) and any(local):
             i = local.index(True)
@@ -61,24 +61,24 @@ class Placing(OneDevice):
 
     def keep(self, members: Sequence[Tensor], config) -> None:
         """Find the `homes` of the optimizers' parameters. Under ZeRO they are split along axis 0."""
-        from flowedu.core.sbp.tensor.lay import lay_at
+        from flowedu.core.sbp.tensor.global_layout import lay_at
         from flowedu.distributed.zero import shard
         for p in members:
-            if p.lay is not None:
-                split = at = p.lay.layout
+            if p.global_layout is not None:
+                split = at = p.global_layout.layout
                 if config.zero_stage and p.requires_grad:
                     split = shard(at, tuple(p.shape), config.zero_min_size)
-                self.homes[id(p)] = p.lay if split is at else lay_at(split)
+                self.homes[id(p)] = p.global_layout if split is at else lay_at(split)
 
     def batch_parts(self, xs: Sequence[Tensor], k: int) -> int:
         d = 1
-        for at in (x.lay.layout for x in xs if x.lay is not None):
+        for at in (x.global_layout.layout for x in xs if x.global_layout is not None):
             d = max(d, prod(n for s, n in zip(at.sbp, at.hierarchy) if s == "S0"))
         return d if all(x.ndim and x.shape[0] % (d * k) == 0 for x in xs) else 1
 
     # ---- where values lie
-    def lay_of(self, value: GraphValue):
-        """The Lay of a value; None for those that lie nowhere in particular."""
+    def layout_of(self, value: GraphValue):
+        """The GlobalLayout of a value; None for those that lie nowhere in particular."""
         if not self.active:
             return None
         if value in self.sources:
@@ -86,7 +86,7 @@ class Placing(OneDevice):
         inferred = self._up_to_date()
         if inferred.base(value) in self.sources:
             return self.sources[inferred.base(value)]
-        from flowedu.core.sbp.tensor.lay import lay_at
+        from flowedu.core.sbp.tensor.global_layout import lay_at
         return None if value in inferred.loose else lay_at(inferred.own(value))
 
     def _up_to_date(self):
@@ -110,8 +110,8 @@ class Placing(OneDevice):
     # ---- to_global in build
     def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
         """Tensor.to_global of a lazy tensor, or of an eager global one: from here on it lies so."""
-        from flowedu.core.sbp.tensor.lay import check_placement, checked_lay
-        value, have = self.tracer.value_of(x), x.lay
+        from flowedu.core.sbp.tensor.global_layout import check_placement, checked_layout
+        value, have = self.tracer.value_of(x), x.global_layout
         if have is None and (placement is None or sbp is None or value in self.apart):
             raise UnsupportedError("to_global: a local tensor does not become global inside build", got=repr(x),
                                    expected="a global tensor, or a constant with placement and sbp",
@@ -126,19 +126,19 @@ class Placing(OneDevice):
                                    got=repr(p), fix="call the module itself, or to_global on what the graph returns")
         attrs = dict(sbp=None, forced=True)
         if sbp is not None:
-            attrs["sbp"] = checked_lay(p, sbp, x._sizes(), "to_global").layout.sbp
+            attrs["sbp"] = checked_layout(p, sbp, x._sizes(), "to_global").layout.sbp
         elif p == back:
             attrs["sbp"] = have.layout.sbp
         if have is None or p != back:
             attrs["place"], attrs["grad_place"] = (Place(q.devices, tuple(q.hierarchy)) for q in (p, back))
         if grad_sbp is not None:
-            attrs["grad_sbp"] = checked_lay(back, grad_sbp, x._sizes(), "to_global: grad_sbp").layout.sbp
+            attrs["grad_sbp"] = checked_layout(back, grad_sbp, x._sizes(), "to_global: grad_sbp").layout.sbp
         self.active = True
         return self.tracer.run(HINT, (x,), HINT.complete(attrs))
 
     def on_stage(self, x, placement):
         """An argument of a module that set_stage put on `placement`."""
-        if not isinstance(x, Tensor) or x.lay is None or x.lay.placement == placement:
+        if not isinstance(x, Tensor) or x.global_layout is None or x.global_layout.placement == placement:
             return x
         axes = len(placement.hierarchy)
-        return self.to_global(x, placement, None if axes == len(x.lay.sbp) else (BROADCAST,) * axes)
+        return self.to_global(x, placement, None if axes == len(x.global_layout.sbp) else (BROADCAST,) * axes)

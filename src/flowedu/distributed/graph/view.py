@@ -11,16 +11,16 @@ from threading import RLock
 from flowedu.core.eager.arrays import copy_of
 from flowedu.core.eager.dispatch import take_parts
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.extensions import extension
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.passes import cse
 from flowedu.core.graph.plan import Plan
 from flowedu.core.graph.program import Program
 from flowedu.core.graph.rewrite import dead
 from flowedu.core.sbp.ranks import Engine, current, world
+from flowedu.core.sbp.tensor.global_layout import lay_at
 from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
-from flowedu.core.sbp.tensor.lay import lay_at
 from flowedu.core.sbp.tensor.shards import laid
-from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 from flowedu.distributed.global_graph import prepared
 from flowedu.distributed.graph.infer import Inference
@@ -46,8 +46,8 @@ class RankPrograms:
         self.programs = {r: Program(g.graph, off, share=together) for r, g in self.ranks.items()}
 
     def link(self, arrays: Mapping[int, Mapping[str, object]], counter: str = "") -> None:
-        """Lay out over these tensors: {rank: {name of a variable or host value: tensor}}. counter: the variable that holds
-        the number of steps made."""
+        """GlobalLayout out over these tensors: {rank: {name of a variable or host value: tensor}}. counter: the variable
+        that holds the number of steps made."""
         for rank, program in self.programs.items():
             graph, mine = program.graph, arrays[rank]
             program.link({v: mine[n] for t in (graph.variables, graph.hosts) for n, v in t.items()}, mine.get(counter))
@@ -131,19 +131,19 @@ class GlobalView:
 
     def _parts(self, name: str, t: Tensor, lay, written: bool) -> dict[int, Tensor]:
         """The tensors a variable's ranks work on. What is written, each has for itself."""
-        if t.lay is None:                            # the same on every rank
+        if t.global_layout is None:                            # the same on every rank
             known = self.own.setdefault(name, {self.engine.rank: t})
             for r in self.engine.owned:
                 if r not in known:
                     known[r] = copy_of(t.detach()) if written else t
             return known
-        if lay is not None and t.lay is not lay:     # ZeRO, or the automatic choice
+        if lay is not None and t.global_layout is not lay:     # ZeRO, or the automatic choice
             take_parts(t, laid(t, lay), False)
         if t.has_memory:
-            return {t.lay.layout.devices[0]: t}
+            return {t.global_layout.layout.devices[0]: t}
         if written and self.own.get(name) is not t.rare.parts:
             parts = {r: copy_of(p.detach()) for r, p in parts_of(t).items()}
-            take_parts(t, assembled(t.spec, t.lay, parts), False)
+            take_parts(t, assembled(t.spec, t.global_layout, parts), False)
             self.own[name] = t.rare.parts
         return t.rare.parts
 
@@ -151,7 +151,7 @@ class GlobalView:
         """Whether a variable was given other memory since the plans were made, or there is another number of threads."""
         variables = self.tracer.variables
         return self.programs.stale() or any(
-            variables[n].lay is not None and variables[n].rare.parts is not p for n, p in self.own.items())
+            variables[n].global_layout is not None and variables[n].rare.parts is not p for n, p in self.own.items())
 
     # ---- running
     def run(self, xs: Sequence[Tensor]) -> list[Tensor]:
@@ -171,9 +171,9 @@ class GlobalView:
         arguments: dict[int, list] = {r: [] for r in self.ranks}
         for value, x in zip(self.graph.inputs.values(), xs):
             lay = self.lays.get(value)
-            if x.lay is not lay:
+            if x.global_layout is not lay:
                 raise GraphError(f"nn.Graph {self.owner.name}: {value.name} lies otherwise than in the first call",
-                                 expected=_said(lay), got=_said(x.lay),
+                                 expected=_said(lay), got=_said(x.global_layout),
                                  fix="x.to_global(placement, sbp) as in the first call")
             parts = dict.fromkeys(self.ranks, x) if lay is None else parts_of(x)
             for r in self.ranks:
@@ -196,7 +196,7 @@ class GlobalView:
 
     def memory(self) -> dict:
         """Bytes each owned rank needs."""
-        return shelf("memory of ranks")(self)
+        return extension("memory of ranks")(self)
 
     def explain(self) -> str:
         """The bill, op by op."""

@@ -6,7 +6,7 @@ import numpy as np
 from flowedu._kernels import register
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
-from flowedu.core.ops.elementwise import dropped
+from flowedu.core.ops.elementwise import where_false
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.core.ops.reduce import sum
 from flowedu.errors import DTypeError, ShapeError
@@ -60,7 +60,7 @@ def _ref_grad(dy, y, mask, scale):
 
 
 def _kept(ddx, mask, scale):
-    return dropped(mask, ddx * scale)
+    return where_false(mask, ddx * scale)
 
 
 def _grad_y(ddx, dy, y, mask, scale):

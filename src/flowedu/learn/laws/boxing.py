@@ -247,8 +247,8 @@ def _home_judged(case, yours):
     import flowedu as flow
     from flowedu.core.ops.define import REGISTRY
     from flowedu.core.sbp.names import as_sbp
+    from flowedu.core.sbp.tensor.global_layout import layout_of
     from flowedu.core.sbp.tensor.interpreter import on
-    from flowedu.core.sbp.tensor.lay import lay_of
     from flowedu.core.sbp.tensor.shards import Joined
     from flowedu.learn.swap import swapped
 
@@ -259,7 +259,8 @@ def _home_judged(case, yours):
          "    return times(x, two) if place == 'elsewhere' else x\n", space)
     with devices(4), swapped(on, space["on"]):
         place = flow.placement("cpu", np.arange(math.prod(grid)).reshape(grid).tolist())
-        lay = lay_of(place, as_sbp(tuple(names.get(s) or flow.sbp.split(int(s[1:])) for s in sbp), len(grid), "to_global"))
+        sbps = tuple(names.get(s) or flow.sbp.split(int(s[1:])) for s in sbp)
+        lay = layout_of(place, as_sbp(sbps, len(grid), "to_global"))
         x = flow.tensor(np.ones(shape))
         dy = flow.ones(*_formula(sbp, grid, np.ones(shape))[0].shape, dtype=flow.float64, placement=place,
                        sbp=(flow.sbp.broadcast,) * len(grid))

@@ -1,4 +1,4 @@
-"""Judges answers that run elsewhere: one cell (cell.py) with the library imported once, a child of it for each answer, and
+"""Judges answers that run elsewhere: one cell (worker.py) with the library imported once, a child of it for each answer, and
 a judge in a process of its own, so that neither can harm what comes next.
 
     with Bench(folder) as bench:
@@ -30,17 +30,17 @@ from flowedu.errors import FlowError
 from flowedu.learn import course, kernels, limits, source
 from flowedu.learn.handout import untouched
 from flowedu.learn.judge import judged
-from flowedu.learn.teach import blanks
-from flowedu.learn.teach.far import Far
-from flowedu.learn.teach.walls import packages, sites
-from flowedu.learn.teach.wire import Broken, receive
+from flowedu.learn.teach import stubs
+from flowedu.learn.teach.isolation import packages, sites
+from flowedu.learn.teach.protocol import Broken, receive
+from flowedu.learn.teach.proxy import Far
 
 SECONDS, MEMORY = 10.0, 1 << 30                    # for each hole; memory is what comes on top of the library
 PATIENCE = 6                                       # seconds on the clock for each of work: the machine may be busy
 # Of learn/ in the cell; of this folder.
 LEARN = {"__init__.py", *(f"{n}.py" for n in "swap course judge source handout install kernels progress".split()), "laws"}
 _CHILD_SUBREAPER = 36                              # of <sys/prctl.h>
-THERE = ("__init__.py", "cell.py", "far.py", "wire.py", "walls.py")
+THERE = ("__init__.py", "worker.py", "proxy.py", "protocol.py", "isolation.py")
 
 
 def _adopting() -> set[int]:
@@ -63,7 +63,7 @@ def closed_package(folder: Path, holes: Iterable) -> Path:
     for name in THERE:
         (to / "learn" / "teach").mkdir(exist_ok=True)
         shutil.copy(package / "learn" / "teach" / name, to / "learn" / "teach")
-    for file, text in blanks.blank({}, holes).items():
+    for file, text in stubs.blank({}, holes).items():
         new = to / file.relative_to(package)
         new.unlink()
         new.write_text(text)
@@ -87,7 +87,7 @@ def _codes(holes: Iterable, tree: Path) -> dict[str, Any]:
     package = source.file_of("flowedu").parent
     found = {}
     for hole in holes:
-        for file in {cut.file for cut in blanks.cuts(hole)}:
+        for file in {cut.file for cut in stubs.cuts(hole)}:
             name = ".".join(("flowedu", *file.relative_to(package).with_suffix("").parts))
             found[name] = compile(file.read_text(), str(tree / "flowedu" / file.relative_to(package)), "exec",
                                   dont_inherit=True, optimize=0)
@@ -125,14 +125,15 @@ class Bench:
                "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin", "HOME": "/nowhere", "LANG": "C.UTF-8",
                "PYTHONPATH": os.pathsep.join([str(self.tree), *map(str, sites())])}
         self.said = tempfile.TemporaryFile()               # noqa: SIM115
-        cell = str(self.tree / "flowedu/learn/teach/cell.py")      # not by -m, which would import flowedu first
+        cell = str(self.tree / "flowedu/learn/teach/worker.py")      # not by -m, which would import flowedu first
         self.process = subprocess.Popen([sys.executable, "-S", "-P", cell], stdin=theirs,
                                         stdout=self.said, stderr=self.said, env=env, cwd=self.tree, start_new_session=True)
         theirs.close()
         self.control = ours
         codes = _codes(self.holes, self.tree)
-        first = marshal.dumps({"codes": codes, "modules": ["flowedu", "flowedu.learn.swap", "flowedu.learn.teach.wire",
-                                                           "flowedu.learn.teach.far", "flowedu.learn.teach.walls", *codes]})
+        first = marshal.dumps({"codes": codes, "modules": [
+            "flowedu", "flowedu.learn.swap", "flowedu.learn.teach.protocol", "flowedu.learn.teach.proxy",
+            "flowedu.learn.teach.isolation", *codes]})
         with contextlib.suppress(OSError):
             ours.sendall(struct.pack("<Q", len(first)) + first)
         ours.settimeout(60)
@@ -176,7 +177,7 @@ class Bench:
         if hole.id not in self._modes:
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder, hole.file)
-                file.write_text(blanks.answer_text(hole))
+                file.write_text(stubs.answer_text(hole))
                 patience, self.seconds = self.seconds, max(self.seconds, 2 * SECONDS)
                 try:
                     verdict = self._judged(hole, file, file.read_text(), 0, 0, False)
@@ -189,7 +190,7 @@ class Bench:
         """Behind walls, with compilers."""
         others = _adopting()
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-m", "flowedu.learn.teach.shut", hole.id, str(file), folder, str(seed)]
+            command = [sys.executable, "-m", "flowedu.learn.teach.seal", hole.id, str(file), folder, str(seed)]
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                      stderr=subprocess.DEVNULL, start_new_session=True)
             with contextlib.suppress(subprocess.TimeoutExpired):

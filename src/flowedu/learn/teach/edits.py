@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 from flowedu.learn import kernels
 from flowedu.learn.handout import stub
-from flowedu.learn.teach.blanks import answer_text
 from flowedu.learn.teach.report import Mark
+from flowedu.learn.teach.stubs import answer_text
 
 CONSTANTS = ("None", "0", "1", "-1", "True", "''", "()", "[]", "{}")
 OF_A_PARAMETER = ("{}", "list({})", "tuple({})", "{}[0]", "len({})", "{}.shape")

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.learn import course, kernels
-from flowedu.learn.teach import blanks, tree
+from flowedu.learn.teach import stubs, tree
 
 
 def answer(hole) -> str:
     """A work file that is right. Of a kernel the library's whole file."""
     if hole.kind == "kernel":
         return kernels.answer(hole)
-    return f'"""{hole.title}"""\n\n\n{blanks.answer_text(hole)}'
+    return f'"""{hole.title}"""\n\n\n{stubs.answer_text(hole)}'
 
 
 def export(out: Path, holes: Iterable) -> list[str]:

@@ -22,7 +22,7 @@ from flowedu.errors import ArgumentError, FlowError
 from flowedu.learn import course
 from flowedu.learn.judge import answer, measured
 from flowedu.learn.swap import load
-from flowedu.learn.teach import blanks, classroom
+from flowedu.learn.teach import classroom, stubs
 
 # For instructors: answers, what names them, and the tools of this folder.
 KEPT_BACK = ("chapters/*/wrong/*", "chapters/*/right/*", "chapters/*/solutions.py", "chapters/*answers*",
@@ -88,8 +88,8 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
         raise ArgumentError(f"{out} lies inside of the tree it is made of", expected="a folder beside it", got=str(out))
     known(upto, home)
     holes = open_holes(upto, closed, home) if holes is None else list(holes)
-    own = blanks.own_lines(holes)
-    texts = {f.relative_to(home): t for f, t in blanks.blank({}, holes).items()}
+    own = stubs.own_lines(holes)
+    texts = {f.relative_to(home): t for f, t in stubs.blank({}, holes).items()}
     out.parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     try:
@@ -100,7 +100,7 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
                 continue
             text = texts.get(file)
             if text is None and file.suffix in TEXT:
-                text = blanks.without_marked((home / file).read_text(errors="surrogateescape"), {h.id for h in holes})
+                text = stubs.without_marked((home / file).read_text(errors="surrogateescape"), {h.id for h in holes})
                 beside = not tests and file.parts[0] != "src" and file.suffix != ".md"
                 if beside and any(t.strip() in own for t in text.splitlines()):
                     left.append(str(file))
@@ -159,11 +159,11 @@ def figures(holes: Iterable) -> dict[str, dict]:
             if hole.stars and hole.kind != "kernel":           # theirs compare with nothing that is kept back
                 both = []
                 given = (hole.folder / hole.stub).read_text() if hole.stub else ""
-                for n, text in enumerate((blanks.library(hole), given)):
+                for n, text in enumerate((stubs.library(hole), given)):
                     file = Path(folder, f"{n}_{hole.file}")
                     file.write_text(text)
                     if text:
-                        both.append(measured(hole, answer(hole, load(file, blanks.module_of(hole)))))
+                        both.append(measured(hole, answer(hole, load(file, stubs.module_of(hole)))))
                 own = {k for rule in hole.stars for k in re.findall(r"(\w+) *[<>]=", rule)}        # the answer's measures
                 named = {*re.findall(r"\w+", " ".join([hole.half, *hole.stars]))} - own
                 found[hole.id] = {k: v for k, v in both[0].items() if k in named and all(b.get(k) == v for b in both)}

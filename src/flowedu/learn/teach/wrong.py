@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.learn import course, kernels
-from flowedu.learn.teach import blanks
+from flowedu.learn.teach import stubs
 
 PATCH, BETWEEN, AGAINST = ".patch", "@@", "against "
 NOTE = {".py": "# ", ".pyx": "# ", ".cu": "// ", ".h": "// ", PATCH: "# "}
@@ -75,7 +75,7 @@ def read(hole, file: Path) -> Wrong:
 
 def right(hole) -> dict[str, str]:
     """What patches are made against: the library's answer under "", the others by name."""
-    own = kernels.answer(hole) if hole.kind == "kernel" else blanks.answer_text(hole)
+    own = kernels.answer(hole) if hole.kind == "kernel" else stubs.answer_text(hole)
     others = sorted((hole.folder / "right").glob(f"{hole.id}_*{hole.ending}"))
     return {"": own, **{f"right/{file.name}": file.read_text() for file in others}}
 

@@ -9,7 +9,7 @@
 """
 from flowedu.nn.amp.casts import autocast, get_autocast_dtype, is_autocast_enabled
 from flowedu.nn.amp.grad_scaler import GradScaler, StaticGradScaler
-from flowedu.calls.later import imported
+from flowedu.diagnostics.lazy_imports import imported
 
 __all__ = ["GradScaler", "StaticGradScaler", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
 imported(__name__)

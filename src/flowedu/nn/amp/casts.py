@@ -11,7 +11,7 @@ from flowedu.core.ops.call import OpBase
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import HALVES
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, DeviceError, DTypeError
 from flowedu.nn.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
 from flowedu.tensor import device
@@ -102,16 +102,16 @@ class autocast:  # noqa: N801
         self._outer: list[tuple[Any, bool]] = []
 
     def __enter__(self) -> autocast:
-        outer, casts = here.amp, None
+        outer, casts = thread_state.amp, None
         if self.enabled:
             same = outer is not None and outer.dtype is self.fast_dtype and outer.keeps is self.cache_enabled
             casts = outer if same else _Casts(self.fast_dtype, self.cache_enabled)
-        here.amp = casts
+        thread_state.amp = casts
         self._outer.append((outer, set_amp(casts is not None)))
         return self
 
     def __exit__(self, *error: Any) -> None:
-        here.amp, on = self._outer.pop()
+        thread_state.amp, on = self._outer.pop()
         set_amp(on)
 
     def __call__(self, func: Callable) -> Callable:
@@ -124,9 +124,10 @@ class autocast:  # noqa: N801
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
     """Whether this line runs inside autocast."""
-    return here.amp is not None
+    return thread_state.amp is not None
 
 
 def get_autocast_dtype(device_type: str = "cpu") -> dt.dtype:
     """What autocast computes in: that of the block around this line, else the default of the kind of device."""
-    return here.amp.dtype if here.amp is not None else KINDS.get(str(device_type).partition(":")[0], dt.float16)
+    inside = thread_state.amp
+    return inside.dtype if inside is not None else KINDS.get(str(device_type).partition(":")[0], dt.float16)

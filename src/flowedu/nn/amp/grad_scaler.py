@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.values import here as ambient
+from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.dtype import HALVES, float32, int64
 from flowedu.errors import ArgumentError, CallError
 from flowedu.optim import overflow

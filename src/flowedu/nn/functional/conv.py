@@ -6,7 +6,7 @@ laid side by side, the slices are treated as images of a batch, and one 2-d conv
 from __future__ import annotations
 
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.errors.element_types import mixed
 from flowedu.nn.functional.common import check_tensor, ints, reshaped
@@ -92,7 +92,7 @@ def check(what, x, weight, bias, n, groups, transposed: bool = False) -> bool:
                          f"size: {list(x.shape)}", expected=f"input ({'batch, ' if n else ''}channels, {n} axes), weight "
                          f"with {n + 2} axes", got=f"input {tuple(x.shape)}, weight {tuple(weight.shape)}",
                          fix="x.unsqueeze(1) adds a channel axis")
-    if x.dtype is not weight.dtype and here.amp is None:
+    if x.dtype is not weight.dtype and thread_state.amp is None:
         raise DTypeError(f"{what}: Input type ({x.dtype!r}) and weight type ({weight.dtype!r}) should be the same",
                          expected=repr(weight.dtype), got=repr(x.dtype),
                          fix=mixed(f"input.to(flow.{weight.dtype.name})", x.dtype, weight.dtype))

@@ -4,7 +4,7 @@ from __future__ import annotations
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast, operate
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.errors.element_types import mixed
 from flowedu.errors.once import inert
@@ -38,7 +38,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise
     if bias is None:
         return y
-    if here.amp is not None:
+    if thread_state.amp is not None:
         bias = cast(bias, y.dtype)
     return _ADD.call((y, bias), ()) if bias.dtype is y.dtype else operate(_ADD, y, bias)
 

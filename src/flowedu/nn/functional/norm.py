@@ -7,7 +7,7 @@ from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast, scalar
 from flowedu.core.values.dtype import HALVES, float32
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.errors.element_types import mixed
 from flowedu.nn.functional.common import check_floats, reshaped, times
@@ -38,7 +38,7 @@ def moving_average(running, batch, momentum: float, factor: float = 1.0) -> None
 
 def count_up(counter) -> int:
     """Add 1 to an int64 number in place; what it is now."""
-    if counter.lay is not None or counter._device:
+    if counter.global_layout is not None or counter._device:
         return int(counter.add_(1).item())
     values = counter.numpy()
     values += 1
@@ -48,13 +48,14 @@ def count_up(counter) -> int:
 
 def _samples_apart(x: Tensor) -> bool:
     """Whether a global tensor is split along another axis than that of the channels."""
-    return x.lay is not None and not x.lay.single and any(s.text[0] == "S" and s.text != "S1" for s in x.lay.sbp)
+    lay = x.global_layout
+    return lay is not None and not lay.single and any(s.text[0] == "S" and s.text != "S1" for s in lay.sbp)
 
 
 def _batch_norm_apart(x: Tensor, gamma: Tensor, beta: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """batch_norm where no device has all samples of a channel: two sums over the devices, of one number per channel each,
     instead of bringing x together. As one op it could not be split: its variance is no sum of the parts' variances."""
-    axes, whole = tuple(i for i in range(x.ndim) if i != 1), x.lay.whole.sbp
+    axes, whole = tuple(i for i in range(x.ndim) if i != 1), x.global_layout.whole.sbp
     mean = x.mean(axes).to_global(sbp=whole, grad_sbp=whole)
     away = x - mean.reshape(1, -1, *(1,) * (x.ndim - 2))
     var = (away * away).mean(axes).to_global(sbp=whole, grad_sbp=whole)
@@ -187,7 +188,7 @@ def _check_shape(what, input, normalized_shape, **others):
             raise ShapeError(f"{what}: Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                              f"{list(v.shape)} and normalized_shape = {list(shape)}", expected=str(shape),
                              got=str(tuple(v.shape)), fix="a parameter of that shape")
-        if v is not None and v.dtype is not input.dtype and here.amp is None and not (
+        if v is not None and v.dtype is not input.dtype and thread_state.amp is None and not (
                 input.dtype in HALVES and v.dtype is float32):
             raise DTypeError(f"{what}: {name} and the input have different dtypes", expected=repr(input.dtype),
                              got=repr(v.dtype), fix=mixed(f"input.to(flow.{v.dtype.name})", v.dtype, input.dtype))

@@ -1,8 +1,9 @@
 """What build could read of the program around it, as it was before build ran, and whether it still is so.
 
 A trace holds what Python decided: numbers, modes, which tensor an attribute is. Writes of attributes, of requires_grad, of
-hooks, seeds and options advance one counter (core/values/here.py, changes). A call of a graph compares that counter with
-the one it has seen; only where they differ are the modules compared, and only where these differ is build traced again.
+hooks, seeds and options advance one counter (core/values/thread_state.py, changes). A call of a graph compares that counter
+with the one it has seen; only where they differ are the modules compared, and only where these differ is build traced
+again.
 """
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from flowedu.core.graph.passes import NAMES as PASSES
 from flowedu.core.trace.options import Options
 from flowedu.core.values import dtype as dt
-from flowedu.core.values import here as ambient
+from flowedu.core.values import thread_state as ambient
 from flowedu.errors import ArgumentError
 from flowedu.errors.once import say_once
 from flowedu.nn.amp.casts import autocast

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flowedu.core.trace import graph as core
 from flowedu.core.trace.compiled import Compiled
-from flowedu.core.values import here as ambient
+from flowedu.core.values import thread_state as ambient
 from flowedu.errors import ArgumentError, CallError, CheckError, GraphError
 from flowedu.errors.once import say_once
 from flowedu.nn.amp.grad_scaler import GradScaler

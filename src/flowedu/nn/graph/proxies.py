@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
 from flowedu.core.trace.blocks import Block
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError
 from flowedu.saving.graph import ProxyState
 
@@ -83,7 +83,7 @@ class ProxyModule:
         value = getattr(block.origin, name)
         if isinstance(value, Module) and name in block.children:
             return ProxyModule(block.children[name])
-        if isinstance(value, Tensor) and here.tracer is None:
+        if isinstance(value, Tensor) and thread_state.tracer is None:
             for kind, table in (("PARAMETER", block.origin._parameters), ("BUFFER", block.origin._buffers)):
                 if name in table:
                     return ProxyTensor(value, GraphTensor(f"{block.path}.{name}", kind))

@@ -19,8 +19,8 @@ from flowedu.core.layers.module import Module
 from flowedu.core.ops.call import interpreter
 from flowedu.core.trace import io
 from flowedu.core.trace.effects import check_aliases
-from flowedu.core.values import here as ambient
-from flowedu.core.values.here import during
+from flowedu.core.values import thread_state as ambient
+from flowedu.core.values.thread_state import during
 from flowedu.errors import GradientError, UnsupportedError
 from flowedu.nn.graph.changes import Seen, attributes
 from flowedu.nn.graph.scaling import ScalingCompiled, ScalingTracer

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from flowedu.core.layers.module import say_misfit
-from flowedu.core.values import here as ambient
+from flowedu.core.values import thread_state as ambient
 from flowedu.errors import CallError
 from flowedu.nn.backward_hooks import Watch
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module, name_of
 from flowedu.core.layers.parameter import Parameter
-from flowedu.core.values import here as ambient
+from flowedu.core.values import thread_state as ambient
 from flowedu.errors import DTypeError, MissingAttributeError, NameKeyError
 
 

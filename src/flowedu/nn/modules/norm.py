@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from flowedu.core.layers.module import Module
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, ShapeError, UnsupportedError
 from flowedu.nn import functional as F
 from flowedu.nn import init
@@ -81,7 +81,7 @@ class _BatchNorm(_Norm):
         own = self._buffers
         if self.training and self.track_running_stats:
             counter = own["num_batches_tracked"]
-            if counter is not None and here.tracer is None:
+            if counter is not None and thread_state.tracer is None:
                 n = count_up(counter)
                 momentum = 1.0 / n if momentum is None else momentum
             elif momentum is None:

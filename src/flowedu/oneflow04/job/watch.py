@@ -8,7 +8,7 @@ import numpy as np
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.context import current
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.core.values.typing import Numpy
 from flowedu.errors import CheckError, UnsupportedError
 from flowedu.oneflow04.job.blob import LocalBlob
@@ -37,7 +37,7 @@ def watch_diff(blob_watched, handler_or_prompt: Callable | str | None = None) ->
 
 
 def _context(what: str, watched):
-    context = here.tracer if here.tracer is not None and isinstance(watched, Tensor) else current()
+    context = thread_state.tracer if thread_state.tracer is not None and isinstance(watched, Tensor) else current()
     if not hasattr(context, "watch"):
         raise UnsupportedError(f"{what}: not inside a job", expected="a call in the body of a job "
                                "function, or in the build of an nn.Graph", got="a call outside",

@@ -8,7 +8,7 @@ import math
 
 from flowedu import ops
 from flowedu.core.layers.frontend import front
-from flowedu.core.values.here import here
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError
 from flowedu.errors.element_types import mixed
 from flowedu.nn.functional import class_losses
@@ -37,7 +37,7 @@ def _check_same(what: str, a, b, names: str, error=CheckError) -> None:
     if a.shape != b.shape:
         raise error(f"{what}: {names} have different shapes", expected="one shape", got=f"{a.shape} and {b.shape}",
                     fix="flow.reshape or flow.broadcast_like one of them")
-    if a.dtype is not b.dtype and here.amp is None:
+    if a.dtype is not b.dtype and thread_state.amp is None:
         raise DTypeError(f"{what}: {names} have different dtypes", expected="equal dtypes (blobs are never promoted)",
                          got=f"{a.dtype.name} and {b.dtype.name}",
                          fix=mixed(f"flow.cast(x, flow.{a.dtype.name})", a.dtype, b.dtype))

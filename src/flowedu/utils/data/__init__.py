@@ -3,7 +3,7 @@ from flowedu.utils.data.buckets import BucketSampler
 from flowedu.utils.data.collate import default_collate, default_convert
 from flowedu.utils.data.dataset import (
     ChainDataset, ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split)
-from flowedu.calls.later import imported
+from flowedu.diagnostics.lazy_imports import imported
 from flowedu.utils.data import distributed
 from flowedu.utils.data.distributed import DistributedSampler
 from flowedu.utils.data.loader import DataLoader

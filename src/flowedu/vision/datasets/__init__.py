@@ -2,7 +2,7 @@
 
 Names, arguments and the layout of files are torchvision's (flowvision has the same).
 """
-from flowedu.calls.later import imported
+from flowedu.diagnostics.lazy_imports import imported
 from flowedu.vision.datasets.base import VisionDataset
 from flowedu.vision.datasets.cifar import CIFAR10, CIFAR100
 from flowedu.vision.datasets.drawn import FakeData, SyntheticCIFAR10

@@ -3,7 +3,7 @@
 Every function takes pretrained or, as torchvision has it, weights= (other than None: pretrained), progress (there is
 nothing to wait for: accepted and ignored), num_classes and width_mult.
 """
-from flowedu.calls.later import imported
+from flowedu.diagnostics.lazy_imports import imported
 from flowedu.vision.models import neural_style_transfer
 from flowedu.vision.models.alexnet import AlexNet, LeNet5, alexnet, lenet5
 from flowedu.vision.models.mobilenet import ConvBNActivation, InvertedResidual, MobileNetV2, mobilenet_v2

@@ -2,7 +2,7 @@
 
 Names, arguments and numbers are torchvision's (flowvision has the same). Boxes are rows (x1, y1, x2, y2) of pixels.
 """
-from flowedu.calls.later import imported
+from flowedu.diagnostics.lazy_imports import imported
 from flowedu.vision.ops.blocks import (
     MLP, Conv2dNormActivation, FrozenBatchNorm2d, Permute, SqueezeExcitation, StochasticDepth, stochastic_depth)
 from flowedu.vision.ops.boxes import (

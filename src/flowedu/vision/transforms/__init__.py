@@ -3,7 +3,7 @@
 Names and meanings are torchvision's (flowvision has the same). Every transform takes Pillow images, ndarrays (H, W, C) and
 tensors (..., C, H, W).
 """
-from flowedu.calls.later import imported
+from flowedu.diagnostics.lazy_imports import imported
 from flowedu.vision.transforms import functional
 from flowedu.vision.transforms.erasing import RandomErasing
 from flowedu.vision.transforms.fixed import (

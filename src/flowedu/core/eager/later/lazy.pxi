@@ -1,13 +1,13 @@
 # Chapters 4 and 5, lazy tensors: values of a graph that is being built, shape and dtype without numbers (part of dispatch.pyx).
 # An interpreter on the stack answers calls on them: see core/ops/call.pyx.
 
-cdef ask(interpreter, OpBase op, tuple inputs, tuple attrs):
+cdef dispatch_to(interpreter, OpBase op, tuple inputs, tuple attrs):
     """A call answered by the interpreter in charge. Lazy views remember what they are views of, as eager ones do."""
     cdef Entry e
     cdef int d
     for x in inputs:
         if isinstance(x, TensorBase) and (<TensorBase>x).flags & VIEW:
-            settle(<TensorBase>x)
+            refresh_view(<TensorBase>x)
     y = interpreter.run(op, inputs, attrs)
     if op.view is not None and isinstance(y, TensorBase) and (<TensorBase>y).block == NULL \
             and isinstance(inputs[0], TensorBase):
@@ -44,7 +44,7 @@ cdef raise_lazy(why):
 def take_value(TensorBase x, TensorBase z):
     """The lazy tensor x stands for what z stands for, from here on."""
     if z.flags & VIEW:
-        settle(z)
+        refresh_view(z)
     take_symbol(x, z)
     x.epoch += 1
 
@@ -54,6 +54,6 @@ cdef int take_symbol(TensorBase x, TensorBase y) except -1:
     if x.rare is None:
         x.rare = Rare()
     x.rare.symbol, x.rare.grad_name, x.rare.parts = y.rare.symbol, y.rare.grad_name, y.rare.parts
-    set_lay(x, y._layout)
+    set_layout(x, y._layout)
     set_flag(x, TRACKED, y.flags & TRACKED)
     return 0

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flowedu.core.extensions import extension
 from flowedu.core.sbp.boxing.geometry import Shape
 from flowedu.core.sbp.sbp import Layout
-from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 
 Message = tuple[int, int, int]       # from device, to device, bytes
@@ -69,7 +69,7 @@ class Hop:
         return [(a, b, n * self.spec.dtype.bytes) for (a, b), n in found.items()]
 
     def __str__(self) -> str:
-        return shelf("hop as text", otherwise=repr)(self)
+        return extension("hop as text", otherwise=repr)(self)
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,12 @@ class Route:
 
     def describe(self) -> str:
         """Path, bytes, and who sends what to whom."""
-        return shelf("route as text")(self)
+        return extension("route as text")(self)
 
     def draw(self, path=None) -> str:
         """The route as a picture: the blocks on each device before, between and after the hops. SVG text, which is also
         written to `path` when one is given."""
-        return shelf("route as a picture")(self, path)
+        return extension("route as a picture")(self, path)
 
 
 class Boxing:

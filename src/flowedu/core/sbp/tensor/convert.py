@@ -10,8 +10,8 @@ from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.names import placement
 from flowedu.core.sbp.ranks import current, world
 from flowedu.core.sbp.sbp import layout
+from flowedu.core.sbp.tensor.global_layout import GlobalLayout, kept, with_texts
 from flowedu.core.sbp.tensor.interpreter import assembled, moved, parts_of
-from flowedu.core.sbp.tensor.lay import Lay, kept, with_texts
 
 _routes: dict[tuple, Route] = {}
 
@@ -23,14 +23,14 @@ def recorded(y: Tensor, x: Tensor, node: Custom) -> Tensor:
     return y
 
 
-def boxed_to(x: Tensor, lay: Lay) -> Tensor:
+def boxed_to(x: Tensor, lay: GlobalLayout) -> Tensor:
     """The same logical value in another layout, in memory of its own unless nothing has to be done. No history."""
-    if x.lay is lay:
+    if x.global_layout is lay:
         return x
-    key = (x.lay, lay, x._sizes(), x.dtype)
+    key = (x.global_layout, lay, x._sizes(), x.dtype)
     r = _routes.get(key)
     if r is None:
-        r = kept(_routes, key, route(x.lay.layout, lay.layout, x.spec))
+        r = kept(_routes, key, route(x.global_layout.layout, lay.layout, x.spec))
     old = parts_of(x)
     new = moved(r, old, r.spec, lay.placement)
     if r.hops and new and len(current().owned) > 1:    # virtual devices see each other's memory: a slice may be a view
@@ -42,34 +42,34 @@ def boxed_to(x: Tensor, lay: Lay) -> Tensor:
     return assembled(r.spec, lay, new)
 
 
-def boxed(x: Tensor, lay: Lay, grad_lay: Lay | None = None) -> Tensor:
-    if x.lay is lay and grad_lay is None:
+def boxed(x: Tensor, lay: GlobalLayout, grad_layout: GlobalLayout | None = None) -> Tensor:
+    if x.global_layout is lay and grad_layout is None:
         return x
-    y = labelled(x, lay) if x.lay is lay else boxed_to(x, lay)
-    return recorded(y, x, Boxed(x, lay, grad_lay)) if x.requires_grad else y
+    y = labelled(x, lay) if x.global_layout is lay else boxed_to(x, lay)
+    return recorded(y, x, Boxed(x, lay, grad_layout)) if x.requires_grad else y
 
 
 class Boxed(Custom):
-    """From one layout to another. The gradient goes back to the placement it came from, in `grad_lay`, or as it lies."""
+    """From one layout to another. The gradient goes back to the placement it came from, in `grad_layout`, or as it lies."""
 
-    def __init__(self, x: Tensor, lay: Lay, grad_lay: Lay | None):
+    def __init__(self, x: Tensor, lay: GlobalLayout, grad_layout: GlobalLayout | None):
         super().__init__("global_to_global", (x,))
-        self.src, self.dst, self.grad_lay = x.lay, lay, grad_lay
+        self.src, self.dst, self.grad_layout = x.global_layout, lay, grad_layout
 
     def backward(self, node, douts):
         g, = douts
         if g is None:
             return [None]
-        if g.lay is None:
+        if g.global_layout is None:
             g = from_logical(g, self.dst.whole)
-        if self.grad_lay is not None:
-            return [boxed(g, self.grad_lay)]
-        if g.lay.placement == self.src.placement:
+        if self.grad_layout is not None:
+            return [boxed(g, self.grad_layout)]
+        if g.global_layout.placement == self.src.placement:
             return [g]
         return [boxed(g, with_texts(self.src, ["B" if s[0] == "P" else s for s in self.src.layout.sbp]))]
 
 
-def from_logical(t: Tensor, lay: Lay) -> Tensor:
+def from_logical(t: Tensor, lay: GlobalLayout) -> Tensor:
     """A global tensor from its logical value, which every rank has in full."""
     parts = {d: labelled(t, None) for d in lay.layout.devices if d in current().owned}
     if lay.placement.type == "cuda" or t._device:       # cut where it is, so that each device is brought its part alone
@@ -82,5 +82,5 @@ def logical(x: Tensor) -> Tensor:
     engine = current()
     if x.has_memory and len(engine.owned) == engine.size:
         return labelled(x._on_host(), None)
-    parts = moved(route(x.lay.layout, layout("B", world()), x.spec), parts_of(x), x.spec, placement.all())
+    parts = moved(route(x.global_layout.layout, layout("B", world()), x.spec), parts_of(x), x.spec, placement.all())
     return next(iter(parts.values()))

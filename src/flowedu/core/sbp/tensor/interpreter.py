@@ -2,14 +2,15 @@
 
 It answers calls with a global tensor among the inputs. What is chosen depends on Specs, attributes and layouts alone, so a
 repeated call finds its plan in a table. The gradient is not its business: the call is recorded as one of logical values
-(core/eager/later/spread.pxi), and backward comes by here again, op by op.
+(core/eager/later/global.pxi), and backward comes by here again, op by op.
 """
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from flowedu.core.eager.dispatch import Lay, carried, global_tensor, labelled
+from flowedu.core.eager.dispatch import GlobalLayout, carried, global_tensor, labelled
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.extensions import extension
 from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route as route_of
@@ -18,12 +19,11 @@ from flowedu.core.sbp.local import LocalCall
 from flowedu.core.sbp.names import placement, world_error
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.signature import names_of
-from flowedu.core.sbp.tensor.lay import kept, with_texts
-from flowedu.core.shelves import shelf
+from flowedu.core.sbp.tensor.global_layout import kept, with_texts
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.storage import from_numpy as over
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, user_line
 
 Parts = dict[int, Tensor]                # {rank: what it has}, of the ranks this thread owns
@@ -33,11 +33,11 @@ _plans: dict[tuple, Plan] = {}
 class Plan(NamedTuple):
     """What a call does: how the inputs are boxed, what each device calls, how the results lie."""
 
-    home: Lay
+    home: GlobalLayout
     choice: Choice
     routes: tuple[Route | None, ...]
     calls: tuple[LocalCall, ...] | None  # of each device; None: one call for all, on whole values
-    lays: tuple[Lay, ...]
+    lays: tuple[GlobalLayout, ...]
     outs: tuple[Spec, ...]
 
 
@@ -45,41 +45,41 @@ def run(op: Op, inputs: tuple, attrs: tuple):
     """Answer the call `op(*inputs)`: a tensor without history, or a tuple of them."""
     home = _home(op, inputs)
     names = attrs[:-2] if op.random else attrs            # without seed and draw, which are new in every call
-    strict, rule = here.strict, here.rule
-    lays = tuple(home if x.lay is None else x.lay for x in inputs)
+    strict, rule = thread_state.strict, thread_state.rule
+    lays = tuple(home if x.global_layout is None else x.global_layout for x in inputs)
     key = (op, names, lays, strict, rule, *[(x._sizes(), x.dtype) for x in inputs])
     plan = _plans.get(key)
     if plan is None:
         plan = kept(_plans, key, _planned(op, [x.spec for x in inputs], attrs, home, lays, strict, rule))
-    if here.heard is not None:
-        here.heard.append(plan.choice)
+    if thread_state.heard is not None:
+        thread_state.heard.append(plan.choice)
     return _carried_out(op, plan, inputs, attrs)
 
 
-def _home(op: Op, inputs: tuple) -> Lay:
+def _home(op: Op, inputs: tuple) -> GlobalLayout:
     """The one placement of all global inputs."""
     home = first = None
     for i, x in enumerate(inputs):
-        if x.lay is None:
+        if x.global_layout is None:
             if not x.uniform:
-                j, names = next(j for j, y in enumerate(inputs) if y.lay is not None), names_of(op, len(inputs))
+                j, names = next(j for j, y in enumerate(inputs) if y.global_layout is not None), names_of(op, len(inputs))
                 raise ArgumentError(
                     f"{op.name}: Got input tensors with inconsistent attributes! op_type_name: {op.name}, attributes of "
-                    f"inputs is: {', '.join('local' if y.lay is None else 'global' for y in inputs)}",
+                    f"inputs is: {', '.join('local' if y.global_layout is None else 'global' for y in inputs)}",
                     expected="all inputs local, or all global", got=f"{names[i]} is local, {names[j]} is global",
                     fix=f"{names[i]}.to_global(placement, sbp), or {names[j]}.to_local()")
         elif home is None:
-            home, first = x.lay.whole, i
-        elif x.lay.whole is not home:
+            home, first = x.global_layout.whole, i
+        elif x.global_layout.whole is not home:
             raise ArgumentError(
                 f"{op.name}: Expected all tensors to be on the same placement, but found at least two placements, "
-                f"{home.placement} (positional {first}) and {x.lay.placement} (positional {i})!",
+                f"{home.placement} (positional {first}) and {x.global_layout.placement} (positional {i})!",
                 expected="one placement", got="two", fix=f"{names_of(op, len(inputs))[i]}.to_global("
                 f"placement={home.placement}, sbp=...)")
     return home
 
 
-def _planned(op: Op, specs: list[Spec], attrs: tuple, home: Lay, lays: tuple[Lay, ...], strict: bool,
+def _planned(op: Op, specs: list[Spec], attrs: tuple, home: GlobalLayout, lays: tuple[GlobalLayout, ...], strict: bool,
              rule: str) -> Plan:
     where = home.layout
     if op.random:                                         # asked for the shape alone: nothing is moved for it
@@ -126,7 +126,7 @@ def _shape_of(x: Tensor, place: int) -> Tensor:
 
 def _input_parts(x: Tensor, plan: Plan, route: Route | None) -> Parts:
     """An input's parts as the signature wants them. A local one is the same on every rank."""
-    if x.lay is None:
+    if x.global_layout is None:
         parts = {d: x for d in plan.home.layout.devices if d in current().owned}
         if x.ndim or x._device:                            # (a number may join on a GPU as it is)
             parts = housed(parts, plan.home.placement)
@@ -138,7 +138,7 @@ def _input_parts(x: Tensor, plan: Plan, route: Route | None) -> Parts:
 # ---- parts
 def place_of(p: placement, rank: int) -> int:
     """The memory that a rank's part lies in (Block.device): 0, or 1 + the number of a GPU."""
-    return 0 if p.type == "cpu" else shelf("GPUs of ranks").place_of(p, rank)
+    return 0 if p.type == "cpu" else extension("GPUs of ranks").place_of(p, rank)
 
 
 def on(x: Tensor, place: int) -> Tensor:
@@ -156,13 +156,13 @@ def housed(parts: Parts, p: placement) -> Parts:
 def parts_of(x: Tensor) -> Parts:
     """{rank: local tensor} of the ranks this thread owns, without history."""
     if x.link is not None:
-        x.settle()                                        # a view of what was written since
+        x.refresh_view()                                        # a view of what was written since
     if x.has_memory:
-        return {x.lay.layout.devices[0]: labelled(x, None)}
+        return {x.global_layout.layout.devices[0]: labelled(x, None)}
     return x.rare.parts
 
 
-def assembled(spec: Spec, lay: Lay, parts: Parts, choice: Choice | None = None) -> Tensor:
+def assembled(spec: Spec, lay: GlobalLayout, parts: Parts, choice: Choice | None = None) -> Tensor:
     """The global tensor of these parts, without history. choice: how the op that made it was spread."""
     if lay.placement.type == "cuda":
         parts = housed(parts, lay.placement)
@@ -186,7 +186,7 @@ def moved(route: Route, parts: Parts, spec: Spec, p: placement) -> Parts:
     src, dst, owned = route.src.devices, route.dst.devices, engine.owned
     if len(owned) == engine.size or set(src) | set(dst) <= set(owned):
         given = [parts[d] for d in src]
-        found = shelf("GPUs of ranks").run(route, given, p) if any(x._device for x in given) else route.run(given)
+        found = extension("GPUs of ranks").run(route, given, p) if any(x._device for x in given) else route.run(given)
         return housed(dict(zip(dst, found)), p)
     made = {}
     for rank in owned:

@@ -6,8 +6,9 @@ layout: what was split is split, the gradient of what was broadcast is partial, 
 from __future__ import annotations
 
 from flowedu.core.eager.arrays import copy_of
-from flowedu.core.eager.dispatch import Lay, copy_into, labelled, set_history, take_parts
+from flowedu.core.eager.dispatch import GlobalLayout, copy_into, labelled, set_history, take_parts
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.extensions import extension
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.call import current_interpreter, interpreter
 from flowedu.core.ops.define import REGISTRY
@@ -15,9 +16,8 @@ from flowedu.core.sbp.names import as_sbp
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import DUAL, Layout, split_axis
 from flowedu.core.sbp.tensor.convert import boxed, boxed_to, from_logical, recorded
+from flowedu.core.sbp.tensor.global_layout import check_placement, checked_layout, kept, layout_of, no_axis, with_texts
 from flowedu.core.sbp.tensor.interpreter import assembled, housed, on, parts_of
-from flowedu.core.sbp.tensor.lay import check_placement, checked_lay, kept, lay_of, no_axis, with_texts
-from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 
@@ -26,12 +26,12 @@ from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 class Joined(Custom):
     """Shards became a global tensor."""
 
-    def __init__(self, x: Tensor, lay: Lay, spec: Spec):
+    def __init__(self, x: Tensor, lay: GlobalLayout, spec: Spec):
         super().__init__("local_to_global", (x,))
-        self.lay, self.spec, self.place = lay, spec, x._device
+        self.global_layout, self.spec, self.place = lay, spec, x._device
 
     def backward(self, node, douts):
-        g = brought(douts[0], with_texts(self.lay, [DUAL.get(s, s) for s in self.lay.layout.sbp]))
+        g = brought(douts[0], with_texts(self.global_layout, [DUAL.get(s, s) for s in self.global_layout.layout.sbp]))
         parts = [on(p, self.place) for p in parts_of(g).values()]
         if not parts:                                  # a rank outside the placement: its tensor was not used
             return [on(REGISTRY["constant"](shape=self.shapes[0], value=0, dtype=self.spec.dtype), self.place)]
@@ -47,11 +47,11 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
                          expected="both", got=f"placement={p!r}, sbp={sbps!r}",
                          fix='x.to_global(placement=flow.placement("cpu", [0]), sbp=flow.sbp.split(0))')
     check_placement(p, "to_global")
-    lay, engine = lay_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
+    lay, engine = layout_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
     alone = len(engine.owned) == engine.size           # all shards are here, and alike
     if x._device and p.type == "cuda" and not alone:
-        shelf("GPUs of ranks").check_own(x, p, engine.rank)
-    others = None if alone else shelf("shards of other ranks")
+        extension("GPUs of ranks").check_own(x, p, engine.rank)
+    others = None if alone else extension("shards of other ranks")
     spec = Spec(_logical_shape(x._sizes(), lay.layout) if alone else others.logical_shape(x, lay, check_meta), x.dtype)
     own = copy_of(x.detach()) if copy else x.detach()
     parts = housed({d: own for d in p.devices if d in engine.owned}, p)
@@ -78,18 +78,18 @@ class Shard(Custom):
 
     def __init__(self, x: Tensor, rank: int):
         super().__init__("global_to_local", (x,))
-        self.lay, self.rank, self.spec = x.lay, rank, x.spec
+        self.global_layout, self.rank, self.spec = x.global_layout, rank, x.spec
 
     def backward(self, node, douts):
-        texts = [DUAL.get(s, s) for s in self.lay.layout.sbp]
+        texts = [DUAL.get(s, s) for s in self.global_layout.layout.sbp]
         parts = {self.rank: labelled(douts[0], None)}
-        layout = self.lay.layout
+        layout = self.global_layout.layout
         for i, d in enumerate(layout.devices):         # virtual devices: what was not taken out has no gradient
             if d in current().owned and d != self.rank:
                 shape = tuple(layout.local_shape(self.spec.shape, i))
                 zero = REGISTRY["constant"](shape=shape, value=0, dtype=self.spec.dtype)
                 parts[d] = parts[self.rank] if "B" in texts and "P" not in texts else zero
-        return [assembled(self.spec, with_texts(self.lay, texts), parts if self.rank in layout.devices else {})]
+        return [assembled(self.spec, with_texts(self.global_layout, texts), parts if self.rank in layout.devices else {})]
 
 
 def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Tensor:
@@ -100,7 +100,7 @@ def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Te
 
     Raises ArgumentError (a RuntimeError) for a local tensor, and where several shards are here and no rank is named.
     """
-    if self.lay is None:
+    if self.global_layout is None:
         raise ArgumentError("to_local: Expected global tensor for to_local but got local tensor!", got="a local one",
                             expected="a global tensor", fix="it is local already")
     if self.is_lazy:
@@ -124,18 +124,18 @@ def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Te
     return recorded(labelled(part, None), self, Shard(self, rank))
 
 
-def brought(g: Tensor, lay: Lay | None) -> Tensor:
+def brought(g: Tensor, lay: GlobalLayout | None) -> Tensor:
     """A gradient as its leaf lies (arrive.pxi), a value as what it is written into. A local leaf's gradient is local."""
     if lay is None:
         return to_local(g)
-    if g.lay is None:
+    if g.global_layout is None:
         g = from_logical(g, lay.whole)
     return boxed(g, lay)
 
 
 def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
     """x takes the value of z, boxed to x's own layout; history: and came about as z did."""
-    z = brought(z, x.lay)
+    z = brought(z, x.global_layout)
     if not x.has_memory:
         take_parts(x, z, history)
         return
@@ -145,7 +145,7 @@ def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
 
 
 # ---- both
-_asked: dict[tuple, Lay] = {}           # what was asked for before, checked
+_asked: dict[tuple, GlobalLayout] = {}           # what was asked for before, checked
 
 
 def to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_meta: bool | None = None,
@@ -166,13 +166,13 @@ def to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_me
     Raises ArgumentError (a RuntimeError) for shapes, axes and ranks that do not fit; CheckError where placement or sbp is
     missing.
     """
-    if self.lay is None and self.is_lazy or current_interpreter() is not None:
+    if self.global_layout is None and self.is_lazy or current_interpreter() is not None:
         top = current_interpreter()
         if not hasattr(top, "to_global"):
             raise UnsupportedError("to_global: not inside a job function", expected="nn.Graph or eager tensors",
                                    got="a lazy tensor", fix="flow.parallel_cast, or scopes")
         return top.to_global(self, placement, sbp, grad_sbp)
-    if self.lay is None:
+    if self.global_layout is None:
         return from_local(self, placement, sbp, check_meta is not False, copy)
     return box_to(self, placement, sbp, grad_sbp, copy)
 
@@ -180,31 +180,31 @@ def to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_me
 def box_to(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
     if p is None and sbps is None and grad_sbp is None:
         return x
-    key = (x.lay, p, tuple(sbps) if type(sbps) is list else sbps, x._sizes(), current().size)
+    key = (x.global_layout, p, tuple(sbps) if type(sbps) is list else sbps, x._sizes(), current().size)
     try:
         lay = _asked.get(key)
     except TypeError:                              # something unhashable: no placement or sbp
         lay = _checked(x, p, sbps)
     if lay is None:
         lay = kept(_asked, key, _checked(x, p, sbps))
-    grad_lay = None
+    grad_layout = None
     if grad_sbp is not None:
-        grad_lay = checked_lay(x.lay.placement, grad_sbp, x._sizes(), "to_global: grad_sbp")
-    y = boxed(x, lay, grad_lay)
+        grad_layout = checked_layout(x.global_layout.placement, grad_sbp, x._sizes(), "to_global: grad_sbp")
+    y = boxed(x, lay, grad_layout)
     return copy_of(y) if copy and y is x else y
 
 
-def _checked(x: Tensor, p, sbps) -> Lay:
+def _checked(x: Tensor, p, sbps) -> GlobalLayout:
     """The layout that to_global is asked for."""
-    p = x.lay.placement if p is None else p
+    p = x.global_layout.placement if p is None else p
     check_placement(p, "to_global")
-    if sbps is None and len(p.hierarchy) != len(x.lay.sbp):
+    if sbps is None and len(p.hierarchy) != len(x.global_layout.sbp):
         raise ArgumentError("to_global: another hierarchy needs an sbp", expected=f"{len(p.hierarchy)} of them",
-                            got=f"sbp=None, and the present one is {x.lay.sbp}", fix="pass sbp=")
-    return checked_lay(p, x.lay.sbp if sbps is None else sbps, x._sizes(), "to_global")
+                            got=f"sbp=None, and the present one is {x.global_layout.sbp}", fix="pass sbp=")
+    return checked_layout(p, x.global_layout.sbp if sbps is None else sbps, x._sizes(), "to_global")
 
 
-def laid(x: Tensor, lay: Lay) -> Tensor:
+def laid(x: Tensor, lay: GlobalLayout) -> Tensor:
     """A tensor's value in this layout; a local one is the whole value. Eagerly, also while a graph is being built."""
     with interpreter(None):
-        return from_logical(x, lay) if x.lay is None else boxed_to(x, lay)
+        return from_logical(x, lay) if x.global_layout is None else boxed_to(x, lay)

@@ -1,4 +1,4 @@
-"""faces.py: what programs import by another path than the one where it lives is one module, whichever way they take."""
+"""aliases.py: what programs import by another path than the one where it lives is one module, whichever way they take."""
 import ast
 import importlib
 import os
@@ -10,26 +10,26 @@ import pytest
 
 import flowedu as flow
 from common import HANGS
-from flowedu.faces import FACES, face, home
+from flowedu.aliases import ALIASES, alias, home
 
 ROOT = Path(flow.__file__).parent
 
 
 def under(path: str) -> list[str]:
-    """A face and the modules below it, as users write them."""
-    folder = ROOT.joinpath(*FACES[path].split("."))
+    """An alias and the modules below it, as users write them."""
+    folder = ROOT.joinpath(*ALIASES[path].split("."))
     files = [p.relative_to(folder).with_suffix("") for p in folder.rglob("*.py") if p.name[0] != "_"]
     return [f"flowedu.{path}", *(".".join(("flowedu", path, *p.parts)) for p in files)]
 
 
-PATHS = [name for path in FACES for name in under(path)]
+PATHS = [name for path in ALIASES for name in under(path)]
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_every_way_to_a_face_gives_the_same_module(path):
     module = importlib.import_module(path)
     assert module is importlib.import_module(home(path)) is sys.modules[path]
-    assert module.__spec__.name == module.__name__ == home(path) and face(module.__name__) == path
+    assert module.__spec__.name == module.__name__ == home(path) and alias(module.__name__) == path
     names = path.split(".")[1:]
     found = flow
     for name in names:
@@ -70,13 +70,13 @@ def test_functions_of_a_face_have_their_skin_however_it_was_imported():
     script = ("import importlib, sys, types; ms = [importlib.import_module(p) for p in sys.argv[1].split()]; "
               "print([(m.__name__, n) for m in ms for n in getattr(m, '__all__', vars(m)) if n[0] != '_' and isinstance("
               "getattr(m, n), types.FunctionType) and getattr(m, n).__module__.startswith('flowedu')])")
-    said = subprocess.run([sys.executable, "-c", script, " ".join(f"flowedu.{p}" for p in FACES)], capture_output=True,
+    said = subprocess.run([sys.executable, "-c", script, " ".join(f"flowedu.{p}" for p in ALIASES)], capture_output=True,
                           text=True, timeout=HANGS, check=True, env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
     assert ast.literal_eval(said.stdout) == []
 
 
 def test_nothing_lives_where_a_face_is():
-    for path in FACES:
+    for path in ALIASES:
         place = ROOT.joinpath(*path.split("."))
         assert not place.with_suffix(".py").exists() and not (place / "__init__.py").exists(), path
 

@@ -2,7 +2,7 @@
 
 Only C sees a TypeError that is raised while arguments are bound, before the function's first line, without slowing the
 calls that are right: a call through the skin costs 20 ns more, and 100 ns less where the function is one op of its
-arguments and says so (its attribute `quick`). What is said about a failed call is calls/explain.py's.
+arguments and says so (its attribute `quick`). What is said about a failed call is diagnostics/explain.py's.
 
 A name may have an older meaning, too. Then the skin has a `choice` (oneflow04/names.py), and asks it for the function that
 a call means, unless a tensor in front and nothing unusual behind it say that already.
@@ -16,7 +16,7 @@ from flowedu.core.ops.call cimport OpBase
 cdef extern from "Python.h":
     """
     typedef PyObject *(*fe_vectorcall)(PyObject *, PyObject **, size_t, PyObject *);
-    #define FE_OFFSET offsetof(struct __pyx_obj_7flowedu_5calls_8function_PublicFunction, vectorcall)
+    #define FE_OFFSET offsetof(struct __pyx_obj_7flowedu_11diagnostics_8function_PublicFunction, vectorcall)
     static void fe_callable(PyTypeObject *type, size_t offset) {     /* Cython has no word for this */
         type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
         type->tp_vectorcall_offset = offset;

@@ -1,7 +1,7 @@
 """From a bare TypeError or AttributeError to an error that names the function, the argument, and the user's line.
 
-Runs only when a call of a public function has failed (calls/function.pyx). Two kinds of mistakes come here: arguments that
-the function does not have, before its first line ran; and arguments of a type that some line inside cannot work with.
+Runs only when a call of a public function has failed (diagnostics/function.pyx). Two kinds of mistakes come here: arguments
+that the function does not have, before its first line ran; and arguments of a type that some line inside cannot work with.
 Errors of the user's own code, called back by ours, are left alone.
 """
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 import sys
 import types
 
-from flowedu.calls.parameters import fits, of_type, retyped, wants_tensor
 from flowedu.core.eager.dispatch import TensorBase
+from flowedu.diagnostics.parameters import fits, of_type, retyped, wants_tensor
 from flowedu.errors import CallError, FlowError, NotATensorError, ours, told_value
 from flowedu.errors.nearest import nearest
 

@@ -11,7 +11,7 @@ from typing import Any
 from flowedu import errors
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
-from flowedu.learn.teach.wire import Broken, Side, receive, send
+from flowedu.learn.teach.protocol import Broken, Side, receive, send
 
 FAR_METHODS = ("numpy", "item", "tolist", "detach")      # of tensors, that are no ops
 ABSENT = object()                                  # an argument that was not given

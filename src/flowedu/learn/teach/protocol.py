@@ -360,7 +360,7 @@ def _resolved(name: str) -> Any:
     module, _, path = name.partition(":")
     if module == "builtins" and path in ("int", "float", "bool", "str", "tuple", "list", "dict", "set"):
         return getattr(builtins, path)
-    if not module.startswith("flowedu.") or module.startswith(("flowedu.learn", "flowedu.calls")):
+    if not module.startswith("flowedu.") or module.startswith(("flowedu.learn", "flowedu.diagnostics")):
         raise AttributeError(name)
     found = importlib.import_module(module)
     for part in path.split("."):

@@ -1,5 +1,5 @@
-"""Give the functions of a public module, and the methods of its classes, their skin (calls/function.pyx); and let a name
-that a module does not have be answered with the nearest one.
+"""Give the functions of a public module, and the methods of its classes, their skin (diagnostics/function.pyx); and let a
+name that a module does not have be answered with the nearest one.
 
 Inside the package functions are called without it: each module imports from where a function is defined.
 """
@@ -9,15 +9,15 @@ import importlib
 import types
 from collections.abc import Callable
 
-from flowedu.calls import explain, later
-from flowedu.calls.function import PublicFunction, register_explainer
-from flowedu.faces import face
+from flowedu.aliases import alias
+from flowedu.diagnostics import explain, lazy_imports
+from flowedu.diagnostics.function import PublicFunction, register_explainer
 
 _COMPILED = type(register_explainer)                     # a function of a Cython module
 _AS_IT_IS = {"forward", "build"}                         # what users define, and modules call
 PUBLIC = """flowedu nn nn.functional nn.init nn.utils nn.utils.rnn linalg math layers losses optim optim.lr_scheduler
     optimizer random regularizers autograd cuda utils vision models deprecated unittest advanced
-    oneflow04.job.env oneflow04.job.scope distribute"""      # and what is imported later (calls/later.py)
+    oneflow04.job.env oneflow04.job.scope distribute"""      # and what is imported later (diagnostics/lazy_imports.py)
 _skins: dict[tuple[object, str, bool], PublicFunction] = {}
 _classes: set[type] = set()
 _choice: Callable = lambda path, value: None             # oneflow04/names.py has the one that is used
@@ -60,12 +60,12 @@ def present(value, name: str | None = None, path: str = ""):
 
 
 def _present_module(module: types.ModuleType) -> None:
-    own, inside = vars(module), face(module.__name__).partition(".")[2]
+    own, inside = vars(module), alias(module.__name__).partition(".")[2]
     for name, x in list(own.items()):
         if name[0] != "_" and not isinstance(x, types.ModuleType):
             own[name] = present(x, name, f"{inside}.{name}".lstrip("."))
     if "__getattr__" not in own:
-        own["__getattr__"] = later.later(module.__name__, {})[0]
+        own["__getattr__"] = lazy_imports.lazy_import(module.__name__, {})[0]
 
 
 def _is_ours(value) -> bool:
@@ -82,4 +82,4 @@ def _present_class(cls: type) -> None:
 
 
 register_explainer(explain.explained)
-later.register_presenter(present)
+lazy_imports.register_presenter(present)

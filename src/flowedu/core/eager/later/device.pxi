@@ -41,17 +41,17 @@ cdef tuple together(tuple inputs, int device):
     return inputs
 
 
-cdef int take_room(TensorBase y, int device) except -1:
+cdef int allocate_on(TensorBase y, int device) except -1:
     """Memory of a GPU for y, whose shape and dtype are known."""
     cdef int64_t nbytes = fe_numel(&y.v) * BYTES[y.v.dtype]
     owner = filled.device_memory(nbytes, device - 1)
     y.block = block_over(<char *><size_t>owner.address, nbytes, owner)
     y.block.device, y.v.data = device, y.block.data
-    set_flag(y, ELSEWHERE, True)
+    set_flag(y, ON_DEVICE, True)
     return 0
 
 
-cdef run_elsewhere(Entry e, tuple inputs, int device, int local_only, const int64_t *drawn):
+cdef run_on_device(Entry e, tuple inputs, int device, int local_only, const int64_t *drawn):
     """`run` on a GPU."""
     cdef TensorBase y
     cdef list made = []
@@ -60,7 +60,7 @@ cdef run_elsewhere(Entry e, tuple inputs, int device, int local_only, const int6
         y = new_tensor()
         set_flag(y, UNIFORM, not local_only)
         y.v = e.outs[i]
-        take_room(y, device)
+        allocate_on(y, device)
         made.append(y)
     start(e, inputs, made, device, drawn)
     return made[0] if e.nout == 1 else tuple(made)
@@ -88,9 +88,9 @@ def carried(TensorBase x, int device):
     return y
 
 
-def new_elsewhere(shape, dtype, int device):
+def new_on_device(shape, dtype, int device):
     """A new contiguous tensor on a GPU, contents undefined."""
     cdef TensorBase y = lazy_tensor(None, shape, dtype)
     y.rare = None
-    take_room(y, device)
+    allocate_on(y, device)
     return y

@@ -1,7 +1,7 @@
 """A kernel's answer is compiled and runs where it is judged: the whole of limits.judged behind walls, for it needs
 compilers.
 
-    python -m flowedu.learn.teach.shut 8.2 work/8.2_softmax.pyx SCRATCH SEED          writes SCRATCH/verdict.json
+    python -m flowedu.learn.teach.seal 8.2 work/8.2_softmax.pyx SCRATCH SEED          writes SCRATCH/verdict.json
 
 It reads the library and what compilers need, writes into SCRATCH alone and has no network. A kernel is loaded by another
 process than its judge's (apart.py, simulated.py), behind walls of its own, and its numbers are compared here. What it costs
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flowedu.learn import course, limits
-from flowedu.learn.teach.walls import READ, packages, shut_in
+from flowedu.learn.teach.isolation import READ, packages, shut_in
 
 
 def tasks(home: Path) -> list[Path]:

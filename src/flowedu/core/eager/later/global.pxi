@@ -1,10 +1,10 @@
 # Chapter 6, global tensors: calls with one among their inputs (part of dispatch.pyx). What such a call does is core/sbp/tensor/interpreter.py;
 # here it gets its history, which is that of logical values: a gradient rule does not know on how many devices it runs.
 
-cdef class Lay:
+cdef class GlobalLayout:
     """How a global tensor lies: its placement, one sbp for each axis of it. Compare with `is`."""
 
-    def __init__(self, placement, tuple sbp, layout, Lay whole=None):
+    def __init__(self, placement, tuple sbp, layout, GlobalLayout whole=None):
         self.placement, self.sbp, self.layout, self.single = placement, sbp, layout, layout.k == 1
         self.whole = self if whole is None else whole
 
@@ -12,7 +12,7 @@ cdef class Lay:
         return f"<{self.placement}, {self.sbp}>"
 
 
-cdef inline void set_lay(TensorBase x, Lay lay):
+cdef inline void set_layout(TensorBase x, GlobalLayout lay):
     x._layout = lay
     set_flag(x, GLOBAL, lay is not None)
 
@@ -22,36 +22,36 @@ def apart(tuple inputs):
     return len({x._device for x in inputs if x.is_eager and (x.ndim or x._device)}) > 1
 
 
-cdef Lay one_device(tuple inputs):
-    """How the results lie if all inputs are in the memory of one device; None: `spread_call` has to see to it."""
+cdef GlobalLayout one_device(tuple inputs):
+    """How the results lie if all inputs are in the memory of one device; None: `call_global` has to see to it."""
     cdef PyObject *x                               # borrowed: counting references costs 20 ns of a call of 160
     cdef PyObject *lay = NULL
     cdef int i
     for i in range(len(inputs)):
         x = <PyObject *>inputs[i]
         if (<TensorBase>x)._layout is None:
-            if not (<TensorBase>x).flags & UNIFORM:          # it may differ from rank to rank: spread_call says what is wrong
+            if not (<TensorBase>x).flags & UNIFORM:          # it may differ from rank to rank: call_global says what is wrong
                 return None
         elif (<TensorBase>x).block == NULL or lay != NULL and <PyObject *>(<TensorBase>x)._layout.whole != lay:
             return None
         else:
             lay = <PyObject *>(<TensorBase>x)._layout.whole
-    return None if lay == NULL else <Lay>lay
+    return None if lay == NULL else <GlobalLayout>lay
 
 
-cdef int label(result, Lay lay) except -1:
+cdef int label(result, GlobalLayout lay) except -1:
     """All results lie so."""
     if isinstance(result, TensorBase):
-        set_lay(<TensorBase>result, lay)
+        set_layout(<TensorBase>result, lay)
     else:
         for y in result:
-            set_lay(<TensorBase>y, lay)
+            set_layout(<TensorBase>y, lay)
     return 0
 
 
-cdef spread_call(OpBase op, tuple inputs, tuple attrs):
+cdef call_global(OpBase op, tuple inputs, tuple attrs):
     """A call of which at least one input is a global tensor."""
-    cdef bint wants = settle_all(inputs) & TRACKED, old = swap_grad(False)
+    cdef bint wants = refresh_views(inputs) & TRACKED, old = swap_grad(False)
     cdef Entry e
     try:
         result = filled.run_global(op, inputs, attrs)
@@ -69,27 +69,27 @@ cdef spread_call(OpBase op, tuple inputs, tuple attrs):
     return result
 
 
-def global_tensor(tuple shape, dtype, Lay lay, dict parts):
+def global_tensor(tuple shape, dtype, GlobalLayout lay, dict parts):
     """A tensor that lies on several devices: a logical shape, and {rank: local tensor} of the ranks owned here."""
     cdef TensorBase y = lazy_tensor(None, shape, dtype)
-    set_lay(y, lay)
+    set_layout(y, lay)
     y.rare.parts = parts
     return y
 
 
-def labelled(TensorBase x, Lay lay or None):
+def labelled(TensorBase x, GlobalLayout lay or None):
     """The memory of x as a tensor that lies on the one device of `lay` (None: a local tensor), without history."""
     cdef TensorBase y = alias_of(x)
-    set_lay(y, lay)
+    set_layout(y, lay)
     return y
 
 
 def take_parts(TensorBase x, TensorBase z, bint history):
     """The global tensor x has the parts of z from here on; history: and came about as z did."""
     x.rare.parts = z.rare.parts
-    set_lay(x, z._layout)
+    set_layout(x, z._layout)
     if history:
-        take_history(x, z)
+        copy_history(x, z)
     x.epoch += 1
 
 
@@ -99,7 +99,7 @@ cdef TensorBase kept_parts(TensorBase x):
     if x.block != NULL:
         return x
     y = alias_of(x)
-    take_history(y, x)
+    copy_history(y, x)
     return y
 
 
@@ -114,7 +114,7 @@ cdef int64_t version_of(TensorBase x):
     return n
 
 
-cdef TensorBase brought(TensorBase x, Lay lay):
+cdef TensorBase brought(TensorBase x, GlobalLayout lay):
     """A gradient in the layout of its leaf."""
     return <TensorBase>filled.bring(x, lay)
 
@@ -128,9 +128,9 @@ cdef int take_memory(TensorBase x, TensorBase y) except -1:
         x.rare = Rare()
     x.block, x.v = y.block, y.v
     set_link(x, None)
-    set_lay(x, y._layout)
+    set_layout(x, y._layout)
     set_flag(x, UNIFORM, y.flags & UNIFORM)
-    set_flag(x, ELSEWHERE, y.flags & ELSEWHERE)
+    set_flag(x, ON_DEVICE, y.flags & ON_DEVICE)
     if x.rare is not None:
         x.rare.parts = None if y.rare is None else y.rare.parts
     x.epoch += 1

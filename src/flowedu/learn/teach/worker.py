@@ -1,6 +1,6 @@
 """Where answers run: a process that has the library, but not the lines of the exercise, and is shut in.
 
-    python -S .../flowedu/learn/teach/cell.py         control messages come through file 0
+    python -S .../flowedu/learn/teach/worker.py         control messages come through file 0
 
 It imports the library once (from a tree whose sources have stubs; the code of those files comes in the first message, from
 memory) and makes a child for each answer. The child takes out what the exercise asks for, makes sure that nothing of it is
@@ -112,7 +112,7 @@ def _raising(id: str, parameters: str) -> Callable:
 def serve(link: Link, hole: types.SimpleNamespace, request: dict) -> None:
     """Runs the answer's file, then its functions, until nobody asks any more."""
     from flowedu.learn import swap
-    from flowedu.learn.teach.wire import Broken, Forwarding, Side, receive, send
+    from flowedu.learn.teach.protocol import Broken, Forwarding, Side, receive, send
 
     text, name = request["text"], request["name"]
     module = importlib.import_module(hole.module)
@@ -165,7 +165,7 @@ def serve(link: Link, hole: types.SimpleNamespace, request: dict) -> None:
 def _methods_of_far_ones(side) -> None:
     """Of the judge's tensors: their numbers, or without their history."""
     from flowedu.core.eager.tensor import Tensor
-    from flowedu.learn.teach.far import FAR_METHODS
+    from flowedu.learn.teach.proxy import FAR_METHODS
 
     def far(name: str) -> Callable:
         own = getattr(Tensor, name)
@@ -191,7 +191,7 @@ def about(f: Any, file: str) -> dict:
 
 
 def raised(error: BaseException, file: str) -> dict:
-    from flowedu.learn.teach.far import told
+    from flowedu.learn.teach.proxy import told
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     return told(error, lines[-1] if lines else 0)
 
@@ -222,7 +222,7 @@ def child(files: list[int], request: dict) -> None:
         os.closerange(at, fd)
         at = fd + 1
     os.closerange(at, 1024)
-    from flowedu.learn.teach.walls import shut_in
+    from flowedu.learn.teach.isolation import shut_in
     hole = types.SimpleNamespace(**request["hole"], functions=request["functions"])
     there = Link(link)
     if request["together"]:                        # laws keep what they compare with
@@ -244,7 +244,7 @@ def judge(link: Link, hole: types.SimpleNamespace, request: dict) -> None:
 
     from flowedu.learn import course, swap
     from flowedu.learn.judge import judged
-    from flowedu.learn.teach.wire import send
+    from flowedu.learn.teach.protocol import send
 
     text, name = request["text"], request["name"]
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)

@@ -5,18 +5,18 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 
-from flowedu import faces
+from flowedu import aliases
+from flowedu.aliases import alias
 from flowedu.errors.nearest import UnknownNameError
-from flowedu.faces import face
 
-_present: Callable = lambda found: found                 # calls/present.py has the one that is used
+_present: Callable = lambda found: found                 # diagnostics/present.py has the one that is used
 
 
 def register_presenter(f: Callable) -> None:
     """f(what was imported): what its user gets."""
     global _present
     _present = f
-    faces.register_presenter(f)
+    aliases.register_presenter(f)
 
 
 def imported(module: str) -> None:
@@ -24,13 +24,13 @@ def imported(module: str) -> None:
     _present(sys.modules[module])
 
 
-def later(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+def lazy_import(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """A module's `__getattr__` and `__dir__`. names: {name: the module that has it, or is it if that ends in the name};
     "module:other" where it has another name there."""
 
     def __getattr__(name: str):
         if name not in names:
-            path = face(module)
+            path = alias(module)
             if name.startswith("__"):                                  # Python asks for many
                 raise AttributeError(f"module {path!r} has no attribute {name!r}")
             raise UnknownNameError(f"module {path}", name, __dir__, path.replace("flowedu", "flow", 1) + ".")

@@ -1,7 +1,7 @@
-"""Faces: paths by which programs import modules that live deeper in the package. `import flowedu.typing` is
+"""Aliases: paths by which programs import modules that live deeper in the package. `import flowedu.typing` is
 flowedu/oneflow04/typing.py.
 
-A face is the module itself under a second name, so nothing is loaded twice, and nothing before somebody asks. Inside the
+An alias is the module itself under a second name, so nothing is loaded twice, and nothing before somebody asks. Inside the
 package a module is imported from where it lives.
 """
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 
 # the public path below flowedu: where the module, or the folder with all that is in it, lives
-FACES = {
+ALIASES = {
     "__main__": "show.about",
     "advanced": "oneflow04.advanced",
     "amp": "nn.amp",
@@ -36,11 +36,11 @@ FACES = {
     "unittest": "oneflow04.unittest",
 }
 _PACKAGE = __name__.rpartition(".")[0]
-_present: Callable = lambda module: module               # calls/later.py says what is done with a module users import
+_present: Callable = lambda module: module  # diagnostics/lazy_imports.py says what is done with a module users import
 
 
 def register_presenter(f: Callable) -> None:
-    """f(module): called with every face that is imported by its path."""
+    """f(module): called with every alias that is imported by its path."""
     global _present
     _present = f
 
@@ -58,16 +58,16 @@ def _moved(path: str, table: dict[str, str]) -> str | None:
 
 def home(path: str) -> str | None:
     """Where the module of a public path lives: flowedu.data.mnist may be flowedu.oneflow04.data.mnist. None: there."""
-    return _moved(path, FACES)
+    return _moved(path, ALIASES)
 
 
-def face(module: str) -> str:
+def alias(module: str) -> str:
     """The path by which users import a module: the way back from `home`."""
-    return _moved(module, {there: path for path, there in FACES.items()}) or module
+    return _moved(module, {there: path for path, there in ALIASES.items()}) or module
 
 
 class _Loader:
-    """Loads a face: the module that lives at `spec`."""
+    """Loads an alias: the module that lives at `spec`."""
 
     def __init__(self, spec: ModuleSpec):
         self.spec = spec
@@ -76,7 +76,7 @@ class _Loader:
         return importlib.import_module(self.spec.name)
 
     def exec_module(self, module) -> None:
-        module.__spec__ = self.spec                    # the import system has put the face's there
+        module.__spec__ = self.spec                    # the import system has put the alias's there
         _present(module)
 
     def get_code(self, name: str):                     # for python -m

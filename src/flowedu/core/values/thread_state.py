@@ -1,4 +1,4 @@
-"""Here: what surrounds a line of code in its thread, in one place. `print(here)` says what the thread is in the middle of.
+"""The state of a thread, in one place: its active contexts. `print(thread_state)` says which.
 
 A chapter has its fields below, and sets them for the length of a block: `with during(tracer=t):`. (Two switches that every
 call reads, whether gradients are recorded and whether tensors are made for inference, are C's: core/eager/switches.pxi. The
@@ -13,7 +13,7 @@ building = 0                         # how many threads have a tracer: while it 
 changes = 0                          # advances where what a build may have read is written: an attribute, a mode, a seed
 
 
-class Here(threading.local):
+class ThreadState(threading.local):
     """Each thread sees its own values; a new thread starts with these."""
 
     interpreters: tuple = ()         # chapter 2: who answers calls of ops; the last is in charge, none: eager
@@ -31,23 +31,24 @@ class Here(threading.local):
     streams: dict | None = None      # chapter 8: {GPU: the stream its work is queued on}; others: the default stream
 
     def __repr__(self) -> str:
-        special = [f"{k} = {getattr(self, k)!r}" for k in Here.__annotations__ if getattr(self, k) != getattr(Here, k)]
-        return f"here: {', '.join(special) or 'nothing special'}"
+        special = [f"{k} = {getattr(self, k)!r}" for k in ThreadState.__annotations__
+                   if getattr(self, k) != getattr(ThreadState, k)]
+        return f"thread_state: {', '.join(special) or 'nothing special'}"
 
 
-here = Here()
+thread_state = ThreadState()
 
 
 class during:
-    """Context manager: inside it, in this thread, `here` has these values. AttributeError: Here has no such field."""
+    """Context manager: inside it, in this thread, `thread_state` has these values. AttributeError: it has no such field."""
 
     def __init__(self, **values: Any):
         self.values = values
 
-    def __enter__(self) -> Here:
-        self.outer = {name: getattr(here, name) for name in self.values}
+    def __enter__(self) -> ThreadState:
+        self.outer = {name: getattr(thread_state, name) for name in self.values}
         self._set(self.values)
-        return here
+        return thread_state
 
     def __exit__(self, *exc) -> None:
         self._set(self.outer)
@@ -56,9 +57,9 @@ class during:
         global building
         if "tracer" in values:
             with _lock:
-                building += (values["tracer"] is not None) - (here.tracer is not None)
+                building += (values["tracer"] is not None) - (thread_state.tracer is not None)
         for name, value in values.items():
-            setattr(here, name, value)
+            setattr(thread_state, name, value)
 
 
 _lock = threading.Lock()

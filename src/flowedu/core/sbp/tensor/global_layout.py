@@ -1,18 +1,19 @@
-"""Lay: the placement and sbp of a global tensor, one object for each pair, so that equal ones are the same object."""
+"""GlobalLayout: the placement and sbp of a global tensor, one object for each pair, so that equal ones are the same
+object."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from flowedu.core.eager.dispatch import Lay
+from flowedu.core.eager.dispatch import GlobalLayout
+from flowedu.core.extensions import extension
 from flowedu.core.sbp.names import as_sbp, of_text, placement, sbp, split, world_error
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout, misfit
-from flowedu.core.shelves import shelf
 from flowedu.errors import ArgumentError, DTypeError
 
-_known: dict[tuple, Lay] = {}
+_known: dict[tuple, GlobalLayout] = {}
 
 
 def kept(table: dict, key, value):
@@ -23,37 +24,38 @@ def kept(table: dict, key, value):
     return value
 
 
-def lay_of(p: placement, sbps: tuple[sbp, ...]) -> Lay:
-    """The Lay of a placement and one sbp for each axis of its grid (both checked already)."""
+def layout_of(p: placement, sbps: tuple[sbp, ...]) -> GlobalLayout:
+    """The GlobalLayout of a placement and one sbp for each axis of its grid (both checked already)."""
     key = (p, tuple(s.text for s in sbps))
     lay = _known.get(key)
     if lay is None:
         whole = None
         if set(key[1]) != {"B"}:
-            whole = lay_of(p, (of_text("B"),) * len(sbps))
+            whole = layout_of(p, (of_text("B"),) * len(sbps))
         layout = Layout(key[1], p.devices, tuple(p.hierarchy))
-        lay = _known.setdefault(key, Lay(p, sbps, layout, whole))
+        lay = _known.setdefault(key, GlobalLayout(p, sbps, layout, whole))
     return lay
 
 
-def lay_at(layout: Layout) -> Lay:
-    """The Lay whose layout this is."""
+def lay_at(layout: Layout) -> GlobalLayout:
+    """The GlobalLayout whose layout this is."""
     ranks = np.array(layout.devices).reshape(layout.hierarchy).tolist()
-    return lay_of(placement("cpu", ranks), tuple(map(of_text, layout.sbp)))
+    return layout_of(placement("cpu", ranks), tuple(map(of_text, layout.sbp)))
 
 
-def with_texts(lay: Lay, texts: Sequence[str]) -> Lay:
+def with_texts(lay: GlobalLayout, texts: Sequence[str]) -> GlobalLayout:
     """The same placement with another sbp."""
-    return lay_of(lay.placement, tuple(map(of_text, texts)))
+    return layout_of(lay.placement, tuple(map(of_text, texts)))
 
 
-def checked_lay(p, sbps, shape: Sequence[int], what: str) -> Lay:
-    """The Lay a user asked for, for a tensor of this logical shape. Raises for what is no placement or sbp, for a rank the
-    world does not have, an axis the shape does not have, and a split that would leave a device without elements."""
+def checked_layout(p, sbps, shape: Sequence[int], what: str) -> GlobalLayout:
+    """The GlobalLayout a user asked for, for a tensor of this logical shape. Raises for what is no placement or sbp, for a
+    rank the world does not have, an axis the shape does not have, and a split that would leave a device without
+    elements."""
     check_placement(p, what)
     sbps = as_sbp(sbps, len(p.hierarchy), what)
     check_fits(p, sbps, shape, what)
-    return lay_of(p, sbps)
+    return layout_of(p, sbps)
 
 
 def check_placement(p, what: str) -> None:
@@ -61,7 +63,7 @@ def check_placement(p, what: str) -> None:
         raise DTypeError(f"{what}: placement is not a placement", expected="flow.placement(type, ranks)", got=repr(p),
                          fix='flow.placement("cpu", [0, 1])')
     if p.type == "cuda":
-        shelf("GPUs of ranks").check(p, what)
+        extension("GPUs of ranks").check(p, what)
     size = current().size
     if max(p.devices) >= size:
         raise world_error(p, size)
