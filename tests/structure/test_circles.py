@@ -12,6 +12,7 @@ from test_house import MODULES, ROOT, imports
 STILL = {
     "core": [{"arrays", "define", "dispatch", "promote", "record", "tensor", "value"}, {"convert", "shards"}],
     "learn": [],
+    "cuda": [],
 }
 
 
