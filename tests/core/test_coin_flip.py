@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from common import fresh_session, job, refused  # noqa: F401
-from flowedu.core.ops.host import forget_states
 from flowedu.errors import ArgumentError
+from flowedu.ops.host import forget_states
 
 
 @given(st.integers(1, 50), st.integers(0, 2**32))

@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 import flowedu as flow
 import flowedu.typing as tp
 from common import f32, fresh_session, refused
-from flowedu.core.ops.host import HOST
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.ops.host import HOST
 
 __all__ = ["fresh_session"]
 

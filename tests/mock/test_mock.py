@@ -5,6 +5,7 @@ import sys
 import textwrap
 import types
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -122,6 +123,23 @@ def test_what_is_not_there_is_told():
             with pytest.raises(ImportError):
                 importlib.import_module(f"torch.{part}")
     assert mock.wanted()["torch.fft"] == 1 and mock.wanted()["torch.no_such_thing"] == 1
+
+
+@pytest.mark.parametrize("path", "linalg onnx nn nn.init utils.data amp distributed utils.tensorboard".split())
+def test_what_a_file_imports_is_no_name_of_pytorchs(path):
+    """`expected: one of Any, CallError, IO, ...` of torch.onnx."""
+    with mock.enable("torch"):
+        module = importlib.import_module(f"torch.{path}")
+        told = {*module._told()}
+        with pytest.raises(AttributeError) as e:
+            module.no_such_name  # noqa: B018
+    assert told and not told & set("annotations Any Callable ArgumentError CallError REGISTRY os math".split()), told
+    assert told >= {n.rpartition(".")[2] for n in public_names() if n.rpartition(".")[0] == path}
+    assert len(told) > 24 or set(e.value.expected.removeprefix("one of ").split(", ")) == told
+
+
+def public_names() -> list[str]:
+    return (Path(__file__).parent / "public_names.txt").read_text().split()
 
 
 def test_wrong_calls():

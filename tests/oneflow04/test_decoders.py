@@ -11,9 +11,9 @@ import flowedu as flow
 import flowedu.typing as tp
 from common import fresh_session, refused  # noqa: F401
 from flowedu import data
-from flowedu.core.ops.host import forget_states
 from flowedu.data.__main__ import main
 from flowedu.errors import ArgumentError, CheckError, DataError, DTypeError, ShapeError, UnsupportedError
+from flowedu.ops.host import forget_states
 
 TYPES = ["float32", "float64", "int32", "int64"]
 in_tmp_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)

@@ -10,12 +10,12 @@ from PIL import Image
 import flowedu as flow
 import flowedu.typing as tp
 from common import f32, fresh_session, refused
-from flowedu.core.ops.host import forget_states
 from flowedu.errors import ArgumentError, DataError, DTypeError, ShapeError
 from flowedu.errors.extras import install
 from flowedu.oneflow04.image import resample
 from flowedu.oneflow04.image.decode import crop_window
 from flowedu.oneflow04.image.detection import fill
+from flowedu.ops.host import forget_states
 
 __all__ = ["fresh_session"]
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from common import fresh_session, refused  # noqa: F401
-from flowedu.core.ops.host import forget_states
 from flowedu.data.ofrecord import part_paths
 from flowedu.data.reader import RecordReader, shuffled
 from flowedu.errors import ArgumentError, DataError
+from flowedu.ops.host import forget_states
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/la
           "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/", "learn/laws/",
           "mock/insides/")                                # other libraries' switches: their texts say what they do here
 # of these, users call
-USERS = ("core/ops/tensor.py", "core/ops/arrays.py", "distributed/comm.py", "mock/insides/functionals.py")
+USERS = ("core/eager/tensor.py", "core/eager/arrays.py", "distributed/comm.py", "mock/insides/functionals.py")
 REASONS = {
     "nn/amp/casts.is_autocast_enabled(device_type)": "one switch for all devices",
     "cuda/__init__.get_rng_state(device)": "one generator for all devices",

@@ -30,7 +30,7 @@ ALLOWED = {
         ("parallel", "__init__"), ("onnx", "export"), ("testing", "assert_close"), ("profiler", "__init__"),
         ("formulas", "__init__"))},
     ("vision/ops/blocks.py", "__init__"): "the parameters that torchvision has",
-    ("core/ops/entry.pxi", "__cinit__"): "what C keeps of a call, handed over once",
+    ("core/eager/entry.pxi", "__cinit__"): "what C keeps of a call, handed over once",
 }
 
 

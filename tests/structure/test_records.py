@@ -11,24 +11,24 @@ import flowedu
 from flowedu import _kernels
 from flowedu.core.grad import nodes
 from flowedu.core.ops.define import REGISTRY, Op
-from flowedu.core.ops.host import HOST
 from flowedu.core.ops.record import DEFAULTS, Kernel, Laws, Meaning, Signature, Split, View, read
-from flowedu.core.sbp.graph import lower
 from flowedu.core.trace import names
 from flowedu.distributed import rank_graphs
+from flowedu.distributed.graph import nodes as boxings
 from flowedu.errors import ArgumentError, MissingAttributeError
 from flowedu.nn.graph import unroll  # noqa: F401  (a record of its own)
+from flowedu.ops.host import HOST
 
 ROOT = Path(flowedu.__file__).parent
 EVERY = [*REGISTRY.values(), *HOST.values(),
-         *(x for module in (lower, rank_graphs) for x in vars(module).values() if isinstance(x, Op))]
+         *(x for module in (boxings, rank_graphs) for x in vars(module).values() if isinstance(x, Op))]
 FIELDS = sorted({*Signature._fields, *Meaning._fields, *DEFAULTS})
 
 
 @pytest.mark.parametrize("op", EVERY, ids=lambda op: op.name)
 def test_a_record_is_complete_when_it_is_defined(op):
     """It has every field, and none can be set: not from Python, and none is added."""
-    for field in (*FIELDS, "rules", "compiled", "defaults", "added_later"):
+    for field in (*FIELDS, "rules", "defaults", "added_later"):
         before = getattr(op, field, None)
         with pytest.raises(MissingAttributeError, match="complete when it is defined"):
             setattr(op, field, before)

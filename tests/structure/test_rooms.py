@@ -14,7 +14,7 @@ PAGES = {p: p.read_text(encoding="utf-8") for p in sorted((ROOT.parents[1] / "ch
 SOURCES = {".py", ".pyx", ".pxd", ".pxi", ".h"}
 ROW = re.compile(r"^    ([\w.]+(?:/|\.\w+)(?:, [\w.]+\.\w+)?)  +(?:\((\d)\) )?\S", re.MULTILINE)
 ROOMS = sorted(p.parent for folder in ("core", "_kernels/core") for p in (ROOT / folder).rglob("__init__.py"))
-LATER = {"lazy.pxi": 4, "spread.pxi": 6, "host.py": 7, "elsewhere.pxi": 8}       # of core/ops; no file is added to these
+LATER = {"lazy.pxi": 4, "spread.pxi": 6, "elsewhere.pxi": 8}       # of core/ops; no file is added to these
 
 
 def contents(room: Path) -> set[str]:

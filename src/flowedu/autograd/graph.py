@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowedu.core.ops.arrays import tensor_alias
-from flowedu.core.ops.dispatch import connect
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.arrays import tensor_alias
+from flowedu.core.eager.dispatch import connect
+from flowedu.core.eager.tensor import Tensor
 from flowedu.errors import GradientError
 from flowedu.errors.once import inert
 from flowedu.tensor import device as gpus
@@ -57,7 +57,7 @@ class save_on_cpu(saved_tensors_hooks):
         inert("save_on_cpu(pin_memory)", bool(pin_memory) and not gpus.gpus(), False, "memory is pinned for a GPU only")
 
         def pack(t: Tensor):
-            return (t.device, t.cpu().pin_memory() if pin_memory else t.cpu()) if t.place_ and t.lay is None else t
+            return (t.device, t.cpu().pin_memory() if pin_memory else t.cpu()) if t._device and t.lay is None else t
         super().__init__(pack, lambda kept: kept if isinstance(kept, Tensor) else kept[1].to(kept[0]))
 
 

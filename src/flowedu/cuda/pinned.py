@@ -10,9 +10,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from flowedu.core.ops.arrays import row_by_row
-from flowedu.core.ops.dispatch import new_elsewhere, unrecorded
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.arrays import row_by_row
+from flowedu.core.eager.dispatch import new_elsewhere, unrecorded
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values.dtype import dtype as Dtype
 from flowedu.core.values.storage import from_numpy as over
 from flowedu.cuda.engine import carry
@@ -91,7 +91,7 @@ def empty(shape: tuple[int, ...], dtype: Dtype) -> Tensor:
 
 def copied(x: Tensor) -> Tensor:
     """x in pinned memory, row by row."""
-    y = empty(x.shape_(), x.dtype)
+    y = empty(x._sizes(), x.dtype)
     with unrecorded():
         memory_of(y)[:] = memory_of(row_by_row(x.detach()))[:]
     return y
@@ -99,20 +99,20 @@ def copied(x: Tensor) -> Tensor:
 
 def fetched(x: Tensor) -> Tensor:
     """The values of a tensor on a GPU, row by row in pinned memory."""
-    y = empty(x.shape_(), x.dtype)
+    y = empty(x._sizes(), x.dtype)
     carry(x.detach(), y)
     return y
 
 
 def block_of(x: Tensor) -> Pinned | None:
     """The pinned block that a tensor in main memory lies in."""
-    return _blocks.get(x.block_[0])
+    return _blocks.get(x._block_address[0])
 
 
 def queued(x: Tensor, place: int) -> Tensor:
     """A copy of a tensor of main memory, row by row, on a GPU. Where it is pinned nobody waits for it."""
-    y, block = new_elsewhere(x.shape_(), x.dtype, place), block_of(x)
-    if block is None or not x.size_:
+    y, block = new_elsewhere(x._sizes(), x.dtype, place), block_of(x)
+    if block is None or not x._numel:
         carry(x, y)
         return y
     m = machine()

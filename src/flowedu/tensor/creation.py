@@ -7,11 +7,12 @@ import warnings
 
 import numpy as np
 
-from flowedu.core.ops.arrays import copied, copy_of, from_numpy
+from flowedu.core.eager.arrays import copied, copy_of, from_numpy
+from flowedu.core.eager.dispatch import new_elsewhere
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import current_interpreter, new_elsewhere
 from flowedu.core.ops.promote import cast, default_float, number_type
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
@@ -197,7 +198,7 @@ def where(input) -> dict:
 
 def home(input, device=None):
     """The device of what is made like `input`: the one that is given, else its own; None: the CPU, or its placement."""
-    return device if device is not None or not getattr(input, "place_", 0) else input.device
+    return device if device is not None or not getattr(input, "_device", 0) else input.device
 
 
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.core.ops.dispatch import current_interpreter
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import from_logical
 from flowedu.core.sbp.tensor.interpreter import parts_of
@@ -30,7 +30,7 @@ def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
                             fix="leave device out: the placement says where it lies")
     if current_interpreter() is not None:
         return t.to_global(placement, sbp)
-    lay = checked_lay(placement, sbp, t.shape_(), "placement, sbp")
+    lay = checked_lay(placement, sbp, t._sizes(), "placement, sbp")
     return from_logical(t, lay)
 
 

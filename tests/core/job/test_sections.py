@@ -14,7 +14,7 @@ import flowedu as flow
 import flowedu.typing as tp
 from common import HANGS, constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
 from flowedu.core.layers.context import current
-from flowedu.core.ops.host import HostOp
+from flowedu.ops.host import HostOp
 
 X = f32(4, 3)
 

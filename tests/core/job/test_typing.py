@@ -14,7 +14,9 @@ from flowedu.core.values import dtype as dt
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values import signature as sg
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
+from flowedu.oneflow04 import mirrored
 from flowedu.oneflow04.job import annotation as an
+from flowedu.oneflow04.job import arguments as ag
 from flowedu.oneflow04.job import signature as js
 
 X = tp.Numpy.Placeholder((4, 3))
@@ -65,8 +67,8 @@ def returning(annotation):
 # --- placeholders ----------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind, base, dynamic, tensor_list", [
-    (tp.Numpy, ph.FixedTensorDef, False, False), (tp.ListNumpy, ph.MirroredTensorDef, True, False),
-    (tp.ListListNumpy, ph.MirroredTensorListDef, True, True)])
+    (tp.Numpy, ph.FixedTensorDef, False, False), (tp.ListNumpy, mirrored.MirroredTensorDef, True, False),
+    (tp.ListListNumpy, mirrored.MirroredTensorListDef, True, True)])
 def test_a_placeholder_is_a_class_that_makes_the_matching_definition(kind, base, dynamic, tensor_list):
     p = kind.Placeholder((5, 2), dt.int32, batch_axis=-1)
     assert isinstance(p, type) and (p.shape, p.dtype, p.batch_axis) == ((5, 2), dt.int32, 1)
@@ -122,7 +124,7 @@ def test_a_signature_in_full():
     s = sg.check_signature(job)
     assert (s.name, s.names) == ("job", ("x", "pair"))
     a, (b, (c,)) = s.input_defs()
-    assert [type(d) for d in (a, b, c)] == [ph.FixedTensorDef, ph.FixedTensorDef, ph.MirroredTensorDef]
+    assert [type(d) for d in (a, b, c)] == [ph.FixedTensorDef, ph.FixedTensorDef, mirrored.MirroredTensorDef]
     assert [d.shape for d in (a, b, c)] == [(4, 3), (4,), (2,)] and b.dtype is dt.int32
     assert s.returns == an.TupleOf((tp.Numpy, an.DictOf(str, tp.ListNumpy)))
     assert s.input_defs()[0].op_name != a.op_name, "every compile gets fresh definitions"
@@ -202,7 +204,7 @@ def test_typing_check_can_be_made_strict():
 
 
 def test_parameters_described_by_default_values():
-    a, b = ph.FixedTensorDef((2, 5)), ph.MirroredTensorDef((3,), dt.int32)
+    a, b = ph.FixedTensorDef((2, 5)), mirrored.MirroredTensorDef((3,), dt.int32)
     s = sg.check_signature(job({"x": sg.MISSING, "y": sg.MISSING}, x=a, y={"u": [b, (a,)]}))
     x, y = s.input_defs()
     assert type(x) is ph.FixedTensorDef and x is not a and x.shape == (2, 5)
@@ -387,23 +389,23 @@ def test_an_array_of_the_right_shape_is_cast(data):
     d = ph.FixedTensorDef(shape, data.draw(st.sampled_from([dt.float32, dt.float64, dt.int32, dt.int64])))
     x = data.draw(hnp.arrays(data.draw(st.sampled_from(NUMBERS)), shape, elements=st.integers(0, 1)))
     x = x.T.copy().T if data.draw(st.booleans()) else x
-    y = ph.check_argument(d, x, "here")
+    y = ag.check_argument(d, x, "here")
     assert y.dtype == d.numpy_dtype and y.shape == shape and np.array_equal(y, x)
     assert y is x or x.dtype != d.numpy_dtype
 
 
 def test_floats_are_truncated_to_integers():
-    assert ph.check_argument(ph.FixedTensorDef((2,), dt.int32), np.array([1.9, -1.9]), "here").tolist() == [1, -1]
+    assert ag.check_argument(ph.FixedTensorDef((2,), dt.int32), np.array([1.9, -1.9]), "here").tolist() == [1, -1]
 
 
 @given(hnp.array_shapes(max_dims=4, max_side=5), hnp.array_shapes(max_dims=4, max_side=5))
 def test_any_other_shape_is_refused_with_advice_that_works(want, got):
     d, x = ph.FixedTensorDef(want), np.zeros(got, np.float32)
     if want == got:
-        assert ph.check_argument(d, x, "here") is x
+        assert ag.check_argument(d, x, "here") is x
         return
     with raises(AssertionError, "here", str(want), str(got)) as e:
-        ph.check_argument(d, x, "here")
+        ag.check_argument(d, x, "here")
     fix = e.info.value.fix
     for name in ("x.reshape", "x.transpose", "x[None]"):
         if name in fix:
@@ -417,24 +419,24 @@ def test_any_other_shape_is_refused_with_advice_that_works(want, got):
     ((2, 784), (2, 28, 28), "reshape(2, 784)"), ((2, 3), (5, 7), "Placeholder((5, 7))")])
 def test_the_likely_cause_of_a_wrong_shape_is_named(want, got, word):
     with raises(AssertionError, word):
-        ph.check_argument(ph.FixedTensorDef(want), np.zeros(got, np.float32), "here")
+        ag.check_argument(ph.FixedTensorDef(want), np.zeros(got, np.float32), "here")
 
 
 @pytest.mark.parametrize("value", [[1.0, 2.0], 1.0, None, "ab", (1, 2), np.float32(1)])
 def test_what_is_no_array_is_refused(value):
     with raises(AssertionError, "here", "array"):
-        ph.check_argument(ph.FixedTensorDef((2,)), value, "here")
+        ag.check_argument(ph.FixedTensorDef((2,)), value, "here")
 
 
 @pytest.mark.parametrize("value", [np.array(["1", "2"]), np.array([None, 1]), np.array([1j, 2])])
 def test_elements_that_are_no_numbers_are_refused(value):
     with raises(TypeError, "here", "numbers"):
-        ph.check_argument(ph.FixedTensorDef((2,)), value, "here")
+        ag.check_argument(ph.FixedTensorDef((2,)), value, "here")
 
 
 def test_list_numpy_takes_one_array_per_device_up_to_a_size():
-    d = ph.MirroredTensorDef((4, 3))
-    a, b = ph.check_argument(d, [np.zeros((2, 3)), np.zeros((6, 2))], "here", devices=2)
+    d = mirrored.MirroredTensorDef((4, 3))
+    a, b = ag.check_argument(d, [np.zeros((2, 3)), np.zeros((6, 2))], "here", devices=2)
     assert a.dtype == b.dtype == np.float32 and b.shape == (6, 2), "an axis may exceed its size, the product may not"
 
     class Sub(np.ndarray):
@@ -444,46 +446,46 @@ def test_list_numpy_takes_one_array_per_device_up_to_a_size():
                         ([[1.0], [2.0]], "array"), ([np.zeros(3)] * 2, "rank"), ([np.zeros((5, 3))] * 2, "larger"),
                         ([np.zeros((2, 3)).view(Sub)] * 2, "asarray")]:
         with raises(AssertionError, word):
-            ph.check_argument(d, value, "here", devices=2)
+            ag.check_argument(d, value, "here", devices=2)
 
 
 def test_list_list_numpy_takes_a_list_per_device():
-    d = ph.MirroredTensorListDef((3, 2, 2))
-    (out,) = ph.check_argument(d, [[np.ones((1, 2, 2)), np.ones((1, 3, 1))]], "here")
+    d = mirrored.MirroredTensorListDef((3, 2, 2))
+    (out,) = ag.check_argument(d, [[np.ones((1, 2, 2)), np.ones((1, 3, 1))]], "here")
     assert [x.shape for x in out] == [(1, 2, 2), (1, 3, 1)] and out[0].dtype == np.float32
     for value, word in [([(np.ones((1, 2, 2)),)], "list"), ([[np.ones((2, 2))]], "rank"), ([[5]], "array"),
                         ([[np.ones((1, 4, 4))]], "larger"), ([[np.ones((1, 2, 2))] * 4], "together larger"),
                         ([], "per device")]:
         with raises(AssertionError, word):
-            ph.check_argument(d, value, "here")
+            ag.check_argument(d, value, "here")
 
 
 def test_nested_definitions():
     a = ph.FixedTensorDef((2,))
     x = np.zeros(2, np.float32)
-    out = ph.check_argument((a, {"u": [a]}), [x, {"u": (x,)}], "here")
+    out = ag.check_argument((a, {"u": [a]}), [x, {"u": (x,)}], "here")
     assert type(out) is tuple and type(out[1]["u"]) is list and out[0] is x
     for value in ([x], x, [x, {"v": [x]}], [x, [x]], [x, {"u": [x, x]}]):
         with raises(AssertionError, "here"):
-            ph.check_argument((a, {"u": [a]}), value, "here")
+            ag.check_argument((a, {"u": [a]}), value, "here")
     with raises(AssertionError, "here[1]['u'][0]"):
-        ph.check_argument((a, {"u": [a]}), [x, {"u": [np.zeros(3)]}], "here")
+        ag.check_argument((a, {"u": [a]}), [x, {"u": [np.zeros(3)]}], "here")
 
 
 def test_all_arguments_of_a_call():
     defs = (ph.FixedTensorDef((4, 3)), ph.FixedTensorDef((4,), dt.int32))
     x, y = np.zeros((4, 3), np.float32), np.zeros(4, np.int64)
-    a, b = ph.check_arguments("train_job", ("images", "labels"), defs, (x, y))
+    a, b = ag.check_arguments("train_job", ("images", "labels"), defs, (x, y))
     assert a is x and b.dtype == np.int32
     with raises(AssertionError, "train_job", "(images, labels)", "swapped"):
-        ph.check_arguments("train_job", ("images", "labels"), defs, (y, x))
+        ag.check_arguments("train_job", ("images", "labels"), defs, (y, x))
     with raises(AssertionError, "train_job", "2: (images, labels)"):
-        ph.check_arguments("train_job", ("images", "labels"), defs, (x,))
+        ag.check_arguments("train_job", ("images", "labels"), defs, (x,))
     for bad in (x[:2], x.T, np.zeros((4, 3, 1), np.float32)):
         with raises(AssertionError, "argument 1 (images)", str(bad.shape)):
-            ph.check_arguments("train_job", ("images", "labels"), defs, (bad, y.astype(np.int32)))
+            ag.check_arguments("train_job", ("images", "labels"), defs, (bad, y.astype(np.int32)))
     with raises(AssertionError, "argument 2 (labels)"):
-        ph.check_arguments("train_job", ("images", "labels"), defs, (x, y[:2]))
+        ag.check_arguments("train_job", ("images", "labels"), defs, (x, y[:2]))
 
 
 def test_the_names_scripts_import():

@@ -3,16 +3,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.eager.dispatch import TensorBase
 
 
 class Custom:
-    """What a node without an op knows (see custom_node in core/ops/node.pxi)."""
+    """What a node without an op knows (see custom_node in core/eager/node.pxi)."""
 
     outputs = 1
 
     def __init__(self, name: str, inputs: Sequence[TensorBase]):
-        self.name, self.shapes = name, tuple(x.shape_() for x in inputs)
+        self.name, self.shapes = name, tuple(x._sizes() for x in inputs)
 
     def backward(self, node, douts: list) -> Sequence:
         raise NotImplementedError

@@ -5,9 +5,27 @@ computed at a node is rules.pxi, where gradients arrive, and what users hung the
 """
 from libc.stdint cimport int64_t
 
-from flowedu.core.ops.dispatch cimport (
-    ADOPTED, GLOBAL, TRACKED, VIEW, Entry, Node, OpBase, Rare, Rule, TensorBase, alias_of, brought, filled, set_output, settle,
-    swap_amp, swap_device, swap_grad, try_into, version_of)
+from flowedu.core.eager.dispatch cimport (
+    ADOPTED,
+    GLOBAL,
+    TRACKED,
+    VIEW,
+    Entry,
+    Node,
+    Rare,
+    TensorBase,
+    alias_of,
+    brought,
+    filled,
+    set_output,
+    settle,
+    swap_amp,
+    swap_device,
+    swap_grad,
+    try_into,
+    version_of,
+)
+from flowedu.core.ops.call cimport OpBase, Rule
 from flowedu.core.values.storage cimport ELSEWHERE, view_contiguous
 
 from flowedu.core.ops.define import REGISTRY
@@ -37,8 +55,8 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
         ends = Ends.__new__(Ends, order, roots, targets, create_graph)
         swap_grad(create_graph)
         for t, g in zip(roots, seeds):
-            if ((<TensorBase>t).flags | (<TensorBase>g).flags) & ELSEWHERE and t.place_ != g.place_:
-                g = filled.move(g, t.place_)
+            if ((<TensorBase>t).flags | (<TensorBase>g).flags) & ELSEWHERE and t._device != g._device:
+                g = filled.move(g, t._device)
             arrive(ends, edge(t), (<TensorBase>t).out_index, g)
         for n in order:
             if n.hooks is not None or ends.wanted is not None:

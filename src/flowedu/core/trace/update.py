@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowedu.core.eager.arrays import copied
+from flowedu.core.eager.dispatch import carried
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph import updates
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.updates import Group, Member
-from flowedu.core.ops.arrays import copied
-from flowedu.core.ops.dispatch import carried
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError
@@ -107,7 +107,7 @@ def _state(tracer, states: dict, name: str, spec: Spec, lay=None) -> GraphValue:
         raise ArgumentError(f"{name} does not fit its parameter", expected=str(spec), got=str(found.spec),
                             fix="make the optimizer after model.to(...)")
     place = 0 if name == STEP else tracer.placing.place
-    if found.lay is None and found.place_ != place:
+    if found.lay is None and found._device != place:
         found = carried(found, place)
     if lay is not None and found.lay is not lay:
         found = tracer.placing.laid(found, lay)

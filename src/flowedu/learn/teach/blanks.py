@@ -40,7 +40,7 @@ def function_of(hole, path: str) -> Callable:
     """What the library runs there: the function itself, or that of a record's field."""
     owner, field, key = target(module_of(hole), path)
     found = inspect.getattr_static(owner, field) if not hasattr(owner, "rules") else (
-        owner.rules[key][0] if key else getattr(owner, field))
+        owner.rules[key].f if key else getattr(owner, field))
     return plain(found) if callable(found) or isinstance(found, property) else found
 
 
@@ -136,7 +136,7 @@ def library(hole) -> str:
             written = next(getattr(part, field) for part in record.made[2] if field in part._fields)
             out.append(f"def {name}():\n    return {written!r}")
             continue
-        f, own = (record.rules[key][0], f".rules[{key!r}][0]") if key else (getattr(record, field), f".{field}")
+        f, own = (record.rules[key].f, f".rules[{key!r}].f") if key else (getattr(record, field), f".{field}")
         given = ", ".join(parameters(f))
         one = path.split(".")[0]
         out += [f"from {hole.module} import {one}\n\n_{name} = {one}{own}",

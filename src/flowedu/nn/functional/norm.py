@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from math import prod
 
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.promote import cast, scalar
 from flowedu.core.values.dtype import HALVES, float32
 from flowedu.core.values.here import here
@@ -38,7 +38,7 @@ def moving_average(running, batch, momentum: float, factor: float = 1.0) -> None
 
 def count_up(counter) -> int:
     """Add 1 to an int64 number in place; what it is now."""
-    if counter.lay is not None or counter.place_:
+    if counter.lay is not None or counter._device:
         return int(counter.add_(1).item())
     values = counter.numpy()
     values += 1

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from flowedu.core.eager.arrays import copied, copy_of, tensor_alias
+from flowedu.core.eager.dispatch import carried
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
-from flowedu.core.ops.arrays import copied, copy_of, tensor_alias
-from flowedu.core.ops.dispatch import carried, interpreter
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.ops.call import interpreter
 from flowedu.core.trace import io
 from flowedu.core.trace.effects import check_aliases
 from flowedu.core.values import here as ambient
@@ -219,7 +220,7 @@ def overlap(x: Tensor, y: Tensor) -> bool:
     """Whether two tensors may have memory in common."""
     if not x.shares_block(y):
         return False
-    if not x.place_:
+    if not x._device:
         return np.may_share_memory(x.peek(), y.peek())
     (start, end), (first, last) = _extent(x), _extent(y)
     return start < last and first < end
@@ -227,6 +228,6 @@ def overlap(x: Tensor, y: Tensor) -> bool:
 
 def _extent(x: Tensor) -> tuple[int, int]:
     """The addresses from the first byte to behind the last."""
-    if not x.size_:
+    if not x._numel:
         return x.data_ptr(), x.data_ptr()
     return x.data_ptr(), x.data_ptr() + (1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride()))) * x.element_size()

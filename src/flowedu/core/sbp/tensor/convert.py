@@ -1,10 +1,10 @@
 """From one layout to another: boxing with a history, and between a global tensor and its logical value."""
 from __future__ import annotations
 
+from flowedu.core.eager.arrays import copy_of
+from flowedu.core.eager.dispatch import custom_node, is_grad_enabled, labelled, set_history
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.dispatch import copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.names import placement
@@ -18,7 +18,7 @@ _routes: dict[tuple, Route] = {}
 
 def recorded(y: Tensor, x: Tensor, node: Custom) -> Tensor:
     """y came about from x by `node`, if anybody asks for gradients."""
-    if is_grad_enabled() and x.requires_grad and y.differentiable_:
+    if is_grad_enabled() and x.requires_grad and y._can_track:
         set_history(y, custom_node(node, (x,)))
     return y
 
@@ -27,7 +27,7 @@ def boxed_to(x: Tensor, lay: Lay) -> Tensor:
     """The same logical value in another layout, in memory of its own unless nothing has to be done. No history."""
     if x.lay is lay:
         return x
-    key = (x.lay, lay, x.shape_(), x.dtype)
+    key = (x.lay, lay, x._sizes(), x.dtype)
     r = _routes.get(key)
     if r is None:
         r = kept(_routes, key, route(x.lay.layout, lay.layout, x.spec))
@@ -40,16 +40,6 @@ def boxed_to(x: Tensor, lay: Lay) -> Tensor:
                 own[id(t)] = copy_of(t) if any(t.shares_block(q) for q in old.values()) else t
         new = {rank: own[id(t)] for rank, t in new.items()}
     return assembled(r.spec, lay, new)
-
-
-def brought(g: Tensor, lay: Lay | None) -> Tensor:
-    """A gradient as its leaf lies (arrive.pxi), a value as what it is written into. A local leaf's gradient is local."""
-    if lay is None:
-        from flowedu.core.sbp.tensor.shards import to_local
-        return to_local(g)
-    if g.lay is None:
-        g = from_logical(g, lay.whole)
-    return boxed(g, lay)
 
 
 def boxed(x: Tensor, lay: Lay, grad_lay: Lay | None = None) -> Tensor:
@@ -82,26 +72,15 @@ class Boxed(Custom):
 def from_logical(t: Tensor, lay: Lay) -> Tensor:
     """A global tensor from its logical value, which every rank has in full."""
     parts = {d: labelled(t, None) for d in lay.layout.devices if d in current().owned}
-    if lay.placement.type == "cuda" or t.place_:       # cut where it is, so that each device is brought its part alone
+    if lay.placement.type == "cuda" or t._device:       # cut where it is, so that each device is brought its part alone
         return assembled(t.spec, lay, moved(route(lay.whole.layout, lay.layout, t.spec), parts, t.spec, lay.placement))
     return boxed_to(assembled(t.spec, lay.whole, dict.fromkeys(parts, labelled(t, None))), lay)
-
-
-def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
-    """x takes the value of z, boxed to x's own layout; history: and came about as z did."""
-    z = brought(z, x.lay)
-    if not x.has_memory:
-        take_parts(x, z, history)
-        return
-    copy_into(x, z)
-    if history:
-        set_history(x, z.node, z.out_index)
 
 
 def logical(x: Tensor) -> Tensor:
     """The whole value as a local tensor in main memory, on every rank of the world: all of them must call it."""
     engine = current()
     if x.has_memory and len(engine.owned) == engine.size:
-        return labelled(x.host_(), None)
+        return labelled(x._on_host(), None)
     parts = moved(route(x.lay.layout, layout("B", world()), x.spec), parts_of(x), x.spec, placement.all())
     return next(iter(parts.values()))

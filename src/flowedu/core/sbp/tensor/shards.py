@@ -5,15 +5,16 @@ layout: what was split is split, the gradient of what was broadcast is partial, 
 """
 from __future__ import annotations
 
+from flowedu.core.eager.arrays import copy_of
+from flowedu.core.eager.dispatch import Lay, copy_into, labelled, set_history, take_parts
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import copy_of
+from flowedu.core.ops.call import current_interpreter, interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import Lay, current_interpreter, interpreter, labelled
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.names import as_sbp
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import DUAL, Layout, split_axis
-from flowedu.core.sbp.tensor.convert import boxed, boxed_to, brought, from_logical, recorded
+from flowedu.core.sbp.tensor.convert import boxed, boxed_to, from_logical, recorded
 from flowedu.core.sbp.tensor.interpreter import assembled, housed, on, parts_of
 from flowedu.core.sbp.tensor.lay import check_placement, checked_lay, kept, lay_of, no_axis, with_texts
 from flowedu.core.shelves import shelf
@@ -27,7 +28,7 @@ class Joined(Custom):
 
     def __init__(self, x: Tensor, lay: Lay, spec: Spec):
         super().__init__("local_to_global", (x,))
-        self.lay, self.spec, self.place = lay, spec, x.place_
+        self.lay, self.spec, self.place = lay, spec, x._device
 
     def backward(self, node, douts):
         g = brought(douts[0], with_texts(self.lay, [DUAL.get(s, s) for s in self.lay.layout.sbp]))
@@ -44,14 +45,14 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
     if p is None or sbps is None:
         raise CheckError("Converting a local tensor to global tensor must have placement and sbp parameters.",
                          expected="both", got=f"placement={p!r}, sbp={sbps!r}",
-                         fix='x.to_global(placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.split(0))')
+                         fix='x.to_global(placement=flow.placement("cpu", [0]), sbp=flow.sbp.split(0))')
     check_placement(p, "to_global")
     lay, engine = lay_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
     alone = len(engine.owned) == engine.size           # all shards are here, and alike
-    if x.place_ and p.type == "cuda" and not alone:
+    if x._device and p.type == "cuda" and not alone:
         shelf("GPUs of ranks").check_own(x, p, engine.rank)
     others = None if alone else shelf("shards of other ranks")
-    spec = Spec(_logical_shape(x.shape_(), lay.layout) if alone else others.logical_shape(x, lay, check_meta), x.dtype)
+    spec = Spec(_logical_shape(x._sizes(), lay.layout) if alone else others.logical_shape(x, lay, check_meta), x.dtype)
     own = copy_of(x.detach()) if copy else x.detach()
     parts = housed({d: own for d in p.devices if d in engine.owned}, p)
     if "B" in lay.layout.sbp and not alone:
@@ -123,6 +124,26 @@ def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Te
     return recorded(labelled(part, None), self, Shard(self, rank))
 
 
+def brought(g: Tensor, lay: Lay | None) -> Tensor:
+    """A gradient as its leaf lies (arrive.pxi), a value as what it is written into. A local leaf's gradient is local."""
+    if lay is None:
+        return to_local(g)
+    if g.lay is None:
+        g = from_logical(g, lay.whole)
+    return boxed(g, lay)
+
+
+def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
+    """x takes the value of z, boxed to x's own layout; history: and came about as z did."""
+    z = brought(z, x.lay)
+    if not x.has_memory:
+        take_parts(x, z, history)
+        return
+    copy_into(x, z)
+    if history:
+        set_history(x, z.node, z.out_index)
+
+
 # ---- both
 _asked: dict[tuple, Lay] = {}           # what was asked for before, checked
 
@@ -159,7 +180,7 @@ def to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_me
 def box_to(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
     if p is None and sbps is None and grad_sbp is None:
         return x
-    key = (x.lay, p, tuple(sbps) if type(sbps) is list else sbps, x.shape_(), current().size)
+    key = (x.lay, p, tuple(sbps) if type(sbps) is list else sbps, x._sizes(), current().size)
     try:
         lay = _asked.get(key)
     except TypeError:                              # something unhashable: no placement or sbp
@@ -168,7 +189,7 @@ def box_to(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
         lay = kept(_asked, key, _checked(x, p, sbps))
     grad_lay = None
     if grad_sbp is not None:
-        grad_lay = checked_lay(x.lay.placement, grad_sbp, x.shape_(), "to_global: grad_sbp")
+        grad_lay = checked_lay(x.lay.placement, grad_sbp, x._sizes(), "to_global: grad_sbp")
     y = boxed(x, lay, grad_lay)
     return copy_of(y) if copy and y is x else y
 
@@ -180,7 +201,7 @@ def _checked(x: Tensor, p, sbps) -> Lay:
     if sbps is None and len(p.hierarchy) != len(x.lay.sbp):
         raise ArgumentError("to_global: another hierarchy needs an sbp", expected=f"{len(p.hierarchy)} of them",
                             got=f"sbp=None, and the present one is {x.lay.sbp}", fix="pass sbp=")
-    return checked_lay(p, x.lay.sbp if sbps is None else sbps, x.shape_(), "to_global")
+    return checked_lay(p, x.lay.sbp if sbps is None else sbps, x._sizes(), "to_global")
 
 
 def laid(x: Tensor, lay: Lay) -> Tensor:

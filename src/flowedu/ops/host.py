@@ -21,9 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.record import Effects, Meaning, Signature, parameters, read
+from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DTypeError
@@ -110,8 +113,6 @@ class HostOp(Op):
 
     def run(self, inputs: tuple, attrs: tuple):
         """Run now. Tensors come in as arrays, and arrays go out as tensors."""
-        from flowedu.core.ops.arrays import from_numpy
-        from flowedu.core.ops.tensor import Tensor
         self._count(inputs)
         values = [x.numpy() if isinstance(x, Tensor) else x for x in inputs]
         specs = [spec_of(v, self.name) for v in values]
@@ -129,7 +130,6 @@ class HostOp(Op):
 def spec_of(value: Any, what: str) -> Spec:
     """The Spec of an array, or of an object that has one; DTypeError, which starts with `what`, for anything else."""
     if isinstance(value, np.ndarray):
-        from flowedu.core.values.dtype import as_dtype
         return Spec(value.shape, as_dtype(value.dtype))
     spec = getattr(value, "spec", None)
     if not isinstance(spec, Spec):

@@ -2,7 +2,7 @@
 
 A graph is built as if there were one device. For each node in order: where it runs (a Place), the best signature
 (choose.py), and the layout of every input under it; what it takes to bring an input there is billed (boxing.py). Nothing
-is made here: graph/lower.py turns the rows into one graph for every rank, distributed/spread.py into one over
+is made here: lower.py turns the rows into one graph for every rank, distributed/spread.py into one over
 shared memory.
 """
 from __future__ import annotations
@@ -17,13 +17,13 @@ from flowedu.core.ops.update import HEAD
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.candidates import Way
 from flowedu.core.sbp.choose import Choice, cheapest, choose, is_present
-from flowedu.core.sbp.distribute import distribute_hint as HINT
 from flowedu.core.sbp.local import LocalCall
 from flowedu.core.sbp.sbp import Layout, layout, place_of, pretty
 from flowedu.core.sbp.signature import text, whole
 from flowedu.core.shelves import shelf
 from flowedu.core.values.place import Place
 from flowedu.errors import JobBuildAndInferError, UnsupportedError
+from flowedu.ops.hint import distribute_hint as HINT
 
 _text = functools.lru_cache(maxsize=4096)(text)
 

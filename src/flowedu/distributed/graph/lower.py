@@ -1,69 +1,25 @@
 """lower: what one rank does of a logical graph, as an ordinary graph over its shards.
 
 Boxing is a node of it: a call of `Route.perform` on what the rank has. A rank that has no part of the value receives only
-(`box_in`), one that needs none sends only (`box_out`). All of them stay where they are in the order of a graph, and are
-never merged or left out: their partners on other ranks wait for them.
+(`box_in`), one that needs none sends only (`box_out`).
 
-Every rank goes through the same rows (sbp/infer.py) in the same order, and keeps what is its own: the call of its shard,
+Every rank goes through the same rows (infer.py) in the same order, and keeps what is its own: the call of its shard,
 the shards of its variables and inputs, its end of every boxing. So all ranks meet in the same order, and none
 waits in vain.
 """
 from __future__ import annotations
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
-from flowedu.core.ops.define import Op
-from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, read
 from flowedu.core.ops.update import HEAD
-from flowedu.core.sbp.infer import Boxed, Inference, Row, groups
-from flowedu.core.sbp.ranks import Comm
 from flowedu.core.sbp.sbp import Layout
-from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
+from flowedu.distributed.graph.infer import Boxed, Inference, Row, groups
+from flowedu.distributed.graph.nodes import End, box, box_in, box_out
+from flowedu.distributed.rank_graphs import carve, together
 
 PER_PARAMETER = ("weight_decay", "l1", "l2")           # attributes of updates with a number for each parameter
 
 
-# ---- boxing as nodes
-class End:
-    """A rank's end of the world, as nodes hold it: whoever runs the graph puts the communicator in."""
-
-    def __init__(self, rank: int):
-        self.rank = rank
-        self.comm: Comm | None = None
-
-    def __repr__(self) -> str:
-        return f"rank {self.rank}"
-
-
-def record(signature: str, meaning: Meaning, doc: str) -> Op:
-    """A record that is not in the registry, whose laws try each op by itself: these need partners."""
-    return Op(read(signature), meaning, Kernel(trusted=True), Effects(fresh=True, effect=True), Laws(float_only=False),
-              doc=doc)
-
-
-def letters(n: int, first: str) -> str:
-    return "".join(chr(ord(first) + i) for i in range(n))
-
-
-def _sent(x, route, end):
-    route.perform(end.comm, x)
-    return ()
-
-
-SPEC = dict(shape=lambda spec: spec.shape, dtype=lambda spec: spec.dtype)
-box = record("box(x, *, route, end, spec) -> y",
-             Meaning(lambda x, spec: f"{letters(x.ndim, 'A')}->{letters(len(spec.shape), 'N')}",
-                     lambda x, route, end: route.perform(end.comm, x), **SPEC),
-             doc="This rank's part of a value, brought into another layout.")
-box_in = record("box_in(*, route, end, spec) -> y",
-                Meaning(lambda spec: f"->{letters(len(spec.shape), 'N')}",
-                        lambda route, end: route.perform(end.comm, None), **SPEC),
-                doc="A part of a value that other ranks have.")
-box_out = record("box_out(x, *, route, end) -> ()", Meaning(lambda x: f"{letters(x.ndim, 'A')}->", _sent, shape=lambda: ()),
-                 doc="This rank's part of a value, for other ranks.")
-
-
-# ---- one rank
 class RankGraph:
     """One rank's part of a logical graph.
 
@@ -108,11 +64,9 @@ class RankGraph:
     # ---- rows
     def _row(self, row: Row) -> None:
         brought = {}
-        together = {}
-        if row.node is not None and row.node.mutates:
-            together = shelf("small gradients in one message", otherwise=lambda *_: {})(self, row)
+        summed = together(self, row) if row.node is not None and row.node.mutates else {}
         for b in row.boxed:
-            part = together.get(b.value) or self._carry(b, row.node.line if row.node is not None else "")
+            part = summed.get(b.value) or self._carry(b, row.node.line if row.node is not None else "")
             if part is not None and row.shared:
                 self._keep(self.inferred.base(b.value), b.route.dst, part)
             brought[b.value] = part
@@ -169,9 +123,7 @@ class RankGraph:
         if not wants and not any(rank == sender for sender, _, _ in messages):
             return None
         if not messages:
-            made = shelf("hops without messages", otherwise=lambda *_: None)(self, route, part)
-            if made is not None:
-                return made
+            return carve(self, route, part)
         self.sent += sum(n for sender, _, n in messages if sender == rank)
         if not has:
             op, inputs, attrs, specs = box_in, (), (route, self.end, spec), [spec]

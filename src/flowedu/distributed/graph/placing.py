@@ -6,15 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.devices import OneDevice, need_cpu
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.ops.tensor import Tensor
-from flowedu.core.sbp.distribute import distribute_hint as HINT
 from flowedu.core.sbp.names import BROADCAST
 from flowedu.core.sbp.ranks import world
-from flowedu.core.shelves import shelf
 from flowedu.core.values.place import Place
 from flowedu.errors import ArgumentError, UnsupportedError
+from flowedu.ops.hint import distribute_hint as HINT
 
 
 class Placing(OneDevice):
@@ -63,11 +62,12 @@ class Placing(OneDevice):
     def keep(self, members: Sequence[Tensor], config) -> None:
         """Find the `homes` of the optimizers' parameters. Under ZeRO they are split along axis 0."""
         from flowedu.core.sbp.tensor.lay import lay_at
+        from flowedu.distributed.zero import shard
         for p in members:
             if p.lay is not None:
                 split = at = p.lay.layout
                 if config.zero_stage and p.requires_grad:
-                    split = shelf("ZeRO's layout")(at, tuple(p.shape), config.zero_min_size)
+                    split = shard(at, tuple(p.shape), config.zero_min_size)
                 self.homes[id(p)] = p.lay if split is at else lay_at(split)
 
     def batch_parts(self, xs: Sequence[Tensor], k: int) -> int:
@@ -90,7 +90,7 @@ class Placing(OneDevice):
         return None if value in inferred.loose else lay_at(inferred.own(value))
 
     def _up_to_date(self):
-        from flowedu.core.sbp.infer import Inference
+        from flowedu.distributed.graph.infer import Inference
         graph = self.tracer.graph
         if self.inferred is None:
             self.inferred = Inference(graph, world(), {v: lay.layout for v, lay in self.sources.items()})
@@ -126,13 +126,13 @@ class Placing(OneDevice):
                                    got=repr(p), fix="call the module itself, or to_global on what the graph returns")
         attrs = dict(sbp=None, forced=True)
         if sbp is not None:
-            attrs["sbp"] = checked_lay(p, sbp, x.shape_(), "to_global").layout.sbp
+            attrs["sbp"] = checked_lay(p, sbp, x._sizes(), "to_global").layout.sbp
         elif p == back:
             attrs["sbp"] = have.layout.sbp
         if have is None or p != back:
             attrs["place"], attrs["grad_place"] = (Place(q.devices, tuple(q.hierarchy)) for q in (p, back))
         if grad_sbp is not None:
-            attrs["grad_sbp"] = checked_lay(back, grad_sbp, x.shape_(), "to_global: grad_sbp").layout.sbp
+            attrs["grad_sbp"] = checked_lay(back, grad_sbp, x._sizes(), "to_global: grad_sbp").layout.sbp
         self.active = True
         return self.tracer.run(HINT, (x,), HINT.complete(attrs))
 

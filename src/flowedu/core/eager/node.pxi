@@ -116,8 +116,8 @@ cdef inline int64_t wanted_values(OpBase op, tuple inputs):
     if op.star is not None:
         return -1
     for i in range(len(inputs)):
-        if (<TensorBase>inputs[i]).flags & TRACKED and op.compiled[i] is not None:
-            mask |= (<Rule>op.compiled[i]).saves
+        if (<TensorBase>inputs[i]).flags & TRACKED and op.by_input[i] is not None:
+            mask |= (<Rule>op.by_input[i]).saves
     return mask
 
 

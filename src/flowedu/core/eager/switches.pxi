@@ -1,45 +1,8 @@
-# Chapter 2: which interpreter answers op calls, and the switches of the eager one (part of dispatch.pyx).
-
-class interpreter:
-    """Context manager: inside it, `run(op, inputs, attrs)` of the given interpreter answers every op call of this thread."""
-
-    def __init__(self, handler):
-        self.handler = handler
-
-    def __enter__(self):
-        global active
-        here.interpreters = (*here.interpreters, self.handler)
-        active += 1
-        return self.handler
-
-    def __exit__(self, *exc):
-        global active
-        here.interpreters = here.interpreters[:-1]
-        active -= 1
-
-
-def current_interpreter():
-    """The interpreter in charge; None: eager."""
-    cdef tuple stack
-    if active == 0:                      # in any thread: the usual case costs nothing
-        return None
-    stack = here.interpreters
-    return stack[len(stack) - 1] if stack else None
-
+# Chapter 2: switches of the eager interpreter: gradients, inference, devices, threads (part of dispatch.pyx).
 
 cdef inline bint lazy_mode():
     """Whether ops of this thread are answered by an interpreter, not by the eager one."""
     return active != 0 and current_interpreter() is not None
-
-
-def call_below(op, inputs, attrs):
-    """Answer a call with the interpreter under the one in charge (for interpreters that watch and pass on)."""
-    stack = here.interpreters
-    here.interpreters = stack[:-1]
-    try:
-        return op.call(inputs, attrs)
-    finally:
-        here.interpreters = stack
 
 
 cdef bint swap_grad(bint on) noexcept:

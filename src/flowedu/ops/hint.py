@@ -35,7 +35,8 @@ distribute_hint = define(
     Laws([dict(shapes=[(6, 12)], sbp="S0"), dict(shapes=[(6, 12)], sbp="B", grad_sbp="S1", forced=True)], float_only=False),
     grad={"x": _back},
     doc="x. Its readers take it in the layout `sbp` (forced: it is in that layout from here on), and its gradient is taken "
-        "in `grad_sbp`. Any layout may come in and goes out: the wish is for sbp/infer.py to fulfil, on several devices. "
+        "in `grad_sbp`. Any layout may come in and goes out: the wish is for distributed/graph/infer.py to fulfil, on "
+        "several devices. "
         "sbp: one text, or one for each axis of a grid of devices. place: where it is from here on "
         "(dist.sbp.Place); its gradient goes to grad_place. restore: a name by which a forced hint knows the one of its "
         "gradient, which has no sbp: that goes to where x was.")

@@ -1,5 +1,6 @@
 from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.core.abi cimport fe_call, fe_kernel, fe_team, fe_view, fe_work
+from flowedu.core.ops.call cimport OpBase, Rule
 from flowedu.core.values.storage cimport ELSEWHERE, Array, Block
 
 cdef extern from "team.h" nogil:
@@ -50,28 +51,6 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef bint differentiable
     cdef public object launched      # what the engine of another device knows of it (chapter 8)
 
-cdef class Rule:                     # one gradient function, and where its arguments come from
-    cdef readonly object f
-    cdef int n
-    cdef int[16] kind                # 0 gradient of an output, 1 saved value, 2 attribute, 3 shape, 4 dtype of an input
-    cdef int[16] index
-    cdef int64_t saves               # bit i: needs saved value i
-
-cdef class OpBase:
-    cdef dict __dict__
-    cdef dict entries
-    cdef list recent             # the last few Entries used
-    cdef readonly tuple defaults, required
-    cdef readonly dict attr_index
-    cdef readonly bint elementwise
-    cdef readonly list compiled      # per input its Rule, or None
-    cdef readonly Rule star          # the one Rule for all inputs, if the record has one
-    cdef readonly object view
-    cdef readonly bint any_rule, saved_inputs, variadic
-    cdef readonly tuple saved, inputs, outputs
-    cdef readonly dict rules
-    cpdef call(self, tuple inputs, tuple attrs)
-
 cdef class Node:                     # one call on the tape
     cdef readonly Entry entry        # the op with its attributes; None: `custom` knows how to go back
     cdef readonly object custom      # an object with name, shapes, outputs and backward(douts) (core/grad/custom.py)
@@ -114,14 +93,14 @@ cdef class Rare:                     # what only few tensors have
 cdef class TensorBase(Array):
     # Array.flags: to be ORed with those of other inputs, see flags_of
     cdef public int out_index
-    cdef public object grad_
+    cdef public object _grad
     cdef public Node node
     cdef public int64_t epoch        # how often an in-place op rewrote the history
     cdef readonly Link link          # None: not a view. Set it with set_link
-    cdef Lay lay_                    # None: a local tensor. Set it with set_lay
+    cdef Lay _layout                    # None: a local tensor. Set it with set_lay
     cdef public Rare rare            # None: nothing rare
 
-cdef class Slots:                    # what later chapters give (open.pxi says who and what for)
+cdef class Slots:                    # what later chapters give (hooks.pxi says who and what for)
     cdef public object Tensor, Size, mixed, mixed_matmul, write, node_name, node_next, node_hook, leaf_hooks, before_node, after_node, pack, line, watch, seed
     cdef public object run_global, bring, logical, write_parts, device_memory, launch, carry, move
     cdef public OpBase add, sub, mul, div, matmul

@@ -1,7 +1,7 @@
 # Chapter 8, tensors on other devices: calls with one among their inputs (part of dispatch.pyx).
 #
 # A block knows its device. Specs, Entries, views, versions and the tape are the same wherever it is; memory comes from one slot
-# of open.pxi, `device_memory`, kernels are started by another, `launch`, and values travel through `carry`. Nothing in C reads
+# of hooks.pxi, `device_memory`, kernels are started by another, `launch`, and values travel through `carry`. Nothing in C reads
 # or writes that memory.
 
 cdef int place_of(OpBase op, tuple inputs) except -1:
@@ -26,7 +26,7 @@ cdef int place_of(OpBase op, tuple inputs) except -1:
 
 cdef raise_apart(OpBase op, tuple inputs):
     names = [f"{op.inputs[0]}[{i}]" for i in range(len(inputs))] if op.variadic else op.inputs
-    where = ["cpu" if x.place_ == 0 else f"cuda:{x.place_ - 1}" for x in inputs]
+    where = ["cpu" if x._device == 0 else f"cuda:{x._device - 1}" for x in inputs]
     raise DeviceError(f"{op.name}: Expected all tensors to be on the same device", expected="one device (a 0-d tensor on the "
                       "CPU may join)", got=", ".join([f"{n} is on {w}" for n, w in zip(names, where)]),
                       fix=f'x.to("{max(where)}") brings a tensor there')
@@ -37,7 +37,7 @@ cdef tuple together(tuple inputs, int device):
     cdef TensorBase x
     for x in inputs:
         if x.block.device != device and x.flags & TRACKED and not fe_grad_off:
-            return tuple([x if x.place_ == device else filled.move(x, device) for x in inputs])
+            return tuple([x if x._device == device else filled.move(x, device) for x in inputs])
     return inputs
 
 

@@ -5,15 +5,15 @@
 
 cdef dict OPEN = {
     # slot: (who fills it, what for)
-    "Tensor": ("flowedu.core.ops.tensor", "the class of what eager calls return"),
-    "Size": ("flowedu.core.ops.tensor", "the class of shapes"),
-    "add": ("flowedu.core.ops.tensor", "the op behind x + y; so sub, mul, div and matmul"),
-    "sub": ("flowedu.core.ops.tensor", "x - y"),
-    "mul": ("flowedu.core.ops.tensor", "x * y"),
-    "div": ("flowedu.core.ops.tensor", "x / y"),
-    "matmul": ("flowedu.core.ops.tensor", "x @ y"),
-    "mixed": ("flowedu.core.ops.tensor", "x + y and the like of unequal dtypes, numbers, foreign objects"),
-    "mixed_matmul": ("flowedu.core.ops.tensor", "x @ y of them, or of other than two matrices"),
+    "Tensor": ("flowedu.core.eager.tensor", "the class of what eager calls return"),
+    "Size": ("flowedu.core.eager.tensor", "the class of shapes"),
+    "add": ("flowedu.core.eager.tensor", "the op behind x + y; so sub, mul, div and matmul"),
+    "sub": ("flowedu.core.eager.tensor", "x - y"),
+    "mul": ("flowedu.core.eager.tensor", "x * y"),
+    "div": ("flowedu.core.eager.tensor", "x / y"),
+    "matmul": ("flowedu.core.eager.tensor", "x @ y"),
+    "mixed": ("flowedu.core.eager.tensor", "x + y and the like of unequal dtypes, numbers, foreign objects"),
+    "mixed_matmul": ("flowedu.core.eager.tensor", "x @ y of them, or of other than two matrices"),
     "write": ("flowedu.tensor.inplace", "x += y and the like, where the fast path does not do"),
     "node_name": ("flowedu.core.grad.nodes", "what a recorded call is called"),
     "node_next": ("flowedu.tensor.hooks", "its next_functions"),
@@ -63,7 +63,7 @@ class VacantOp(OpBase):
     def __init__(self, slot):
         self.slot = slot
 
-    def prepare(self, *args):
+    def infer(self, *args):
         Vacant(self.slot)()
 
 
@@ -91,7 +91,7 @@ def connect(**given):
     for name in given:
         if name not in OPEN:
             raise ArgumentError(f"connect: there is no slot {name!r}", expected=", ".join(OPEN), got=name,
-                                fix="a slot is a line of the table in ops/open.pxi")
+                                fix="a slot is a line of the table in core/eager/hooks.pxi")
     old = {name: getattr(filled, name) for name in given}
     for name, what in given.items():
         setattr(filled, name, vacant(name) if what is None else what)

@@ -1,4 +1,4 @@
-# Chapter 2: Entry, one op on one set of input specs, ready to run; OpBase finds or makes it (part of dispatch.pyx).
+# Chapter 2: Entry, one op on one set of input specs, ready to run; it is found or made (part of dispatch.pyx).
 
 cdef class Entry:
     """Everything known about a call before its data: output specs, kernel, attribute block. Shared by eager and plans."""
@@ -65,67 +65,40 @@ cdef class Entry:
         return self.offset if self.flags & VIEW else None
 
 
-cdef class Rule:
-    """A gradient function with its argument list worked out: `need` is a list of (kind, index)."""
+def prepare(op, specs, attrs, strides=None):
+    """The Entry of a call: output Specs, kernel and attribute block. None: a view those strides do not allow."""
+    outs = op.infer(specs, attrs)
+    names = op.bind(specs, attrs, outs=outs)
+    view = kernel = extra = None
+    ints, reals = (), ()
+    if op.view is not None:
+        view = op.ask(op.view, {**names, "strides": strides[0], "out": outs[0]})
+        if view is None:
+            return None
+    elif op.cpu is None and op.ref is not None:
+        kernel, extra = KERNEL, PyCall(op, attrs)
+    else:
+        kernel, extra = op.kernel_for(specs, outs, names)
+        if op.pack is not None:
+            ints, reals = bounded(op, *op.ask(op.pack, names))
+    contiguous = [i for i in range(len(specs))
+                  if op.contiguous and (op.inputs[0] if op.variadic else op.inputs[i]) in op.contiguous]
+    cost = 0 if view else equations.cost(op, specs, outs, op.ask(op.axes, names))
+    return Entry(op, attrs, list(specs), outs, kernel, ints, reals, contiguous, cost, extra, view)
 
-    def __cinit__(self, f, need):
-        if len(need) > 16:
-            raise FlowError("define: a gradient has too many parameters", expected="at most 16", got=str(len(need)))
-        self.f, self.n = f, len(need)
-        for i, (kind, index) in enumerate(need):
-            self.kind[i], self.index[i] = ("grad", "saved", "attr", "shape", "dtype").index(kind), index
-            if kind == "saved":
-                self.saves |= (<int64_t>1) << index
 
-
-cdef class OpBase:
-    """The part of an op record that the eager path touches. core/ops/define.py adds the rest."""
-
-    def __cinit__(self):
-        self.entries, self.recent = {}, []
-
-    def __init__(self, dict fields):
-        """Takes out of `fields` those that C reads; Python keeps the others. (Made anew, a record forgets its Entries.)"""
-        take = fields.pop
-        self.entries, self.recent = {}, []
-        self.inputs, self.outputs, self.variadic = take("inputs"), take("outputs"), take("variadic")
-        self.defaults, self.required, self.attr_index = take("defaults"), take("required"), take("attr_index")
-        self.view, self.elementwise = take("view"), take("elementwise")
-        self.rules, self.compiled, self.star = take("rules"), take("compiled"), take("star")
-        self.any_rule, self.saved, self.saved_inputs = take("any_rule"), take("saved"), take("saved_inputs")
-
-    def __call__(self, *inputs, **attrs):
-        cdef tuple values = self.defaults if not attrs and not self.required else self.complete(attrs)
-        for x in inputs:
-            if not isinstance(x, TensorBase):
-                return self.call_mixed(inputs, values)
-        return answer(self, inputs, values)
-
-    def call_mixed(self, tuple inputs, tuple values):
-        """A call whose inputs are not all tensors: numbers become constants, blobs answer for themselves."""
-        for x in inputs:
-            if isinstance(x, BlobDef):
-                return x.call_op(self, inputs, values)
-        if self.elementwise and any([isinstance(x, (int, float)) for x in inputs]):
-            from flowedu.core.ops.promote import with_scalars
-            inputs = with_scalars(inputs)
-        return self.call(inputs, values)
-
-    def complete(self, dict attrs):
-        """The attribute values in declared order, defaults filled in; a key of the signature cache."""
-        cdef list values = list(self.defaults)
-        for name, value in attrs.items():
-            i = self.attr_index.get(name)
-            if i is None:
-                self.bad_attrs(attrs)
-            values[i] = tuple(value) if type(value) is list else value
-        for name in self.required:
-            if name not in attrs:
-                self.bad_attrs(attrs)
-        return tuple(values)
-
-    cpdef call(self, tuple inputs, tuple attrs):
-        return answer(self, inputs, attrs)
+def bounded(op, ints, reals):
+    """What `pack` gave, if kernels can reckon with it: they multiply strides, pads and sizes, in int64."""
+    most = 63 if op.numbers or op.random else 31
+    for n in ints:
+        if not -2 ** most <= n < 2 ** most:
+            raise ArgumentError(f"{op.name}: an attribute is too large", got=str(n),
+                                expected=f"integers in [-2**{most}, 2**{most})", fix="check strides, padding and sizes")
+    try:
+        return ints, [float(x) for x in reals]
+    except OverflowError:
+        raise ArgumentError(f"{op.name}: a number is too large for a float64", expected="numbers below 1.8e308",
+                            got=f"{max(reals, key=abs)}"[:60], fix="use a smaller number") from None
 
 
 cdef inline answer(OpBase op, tuple inputs, tuple attrs):
@@ -189,7 +162,7 @@ cdef Entry find(OpBase op, tuple inputs, tuple attrs):
     e = op.entries.get(name)
     if e is None:
         specs = [x.spec for x in inputs]
-        e = op.prepare(specs, attrs, [x.strides for x in inputs] if wants_strides else None)
+        e = prepare(op, specs, attrs, [x.strides for x in inputs] if wants_strides else None)
         if e is None:
             return None
         if k <= MAX_KEY:
@@ -213,7 +186,7 @@ cdef Entry find_many(OpBase op, tuple inputs, tuple attrs):
     name = (exact(attrs), key)
     e = op.entries.get(name)
     if e is None:
-        e = op.prepare([x.spec for x in inputs], attrs, None)
+        e = prepare(op, [x.spec for x in inputs], attrs)
         keep(op, name, e)
     return e
 

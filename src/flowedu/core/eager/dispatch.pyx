@@ -12,6 +12,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 cimport cython
 
 from flowedu._kernels.core.abi cimport *
+from flowedu.core.ops.call cimport OpBase, Rule, active, answer_by, current_interpreter
 from flowedu.core.values.storage cimport (
     ELSEWHERE, Array, Block, block_drop, block_new, block_over, block_try, view_contiguous)
 
@@ -19,7 +20,6 @@ import os
 import warnings
 
 from flowedu._kernels import TABLE
-from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.here import here as _here
 from flowedu.core.values.spec import Spec
@@ -27,7 +27,9 @@ from flowedu.core.values.storage import no_memory
 from flowedu.errors import (ArgumentError, DeviceError, DTypeError, FlowError, GradientError, KernelError,
                             LazyTensorError, NotATensorError, ShapeError, user_line)
 from flowedu.errors.element_types import no_kernel
-from flowedu.core.ops.pykernel import PyCall, kept_error
+from flowedu.core.ops import axes as equations
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.eager.pykernel import KERNEL, PyCall, kept_error
 
 cdef extern from "Python.h":
     object PyType_GenericAlloc(PyTypeObject *, Py_ssize_t)
@@ -59,8 +61,7 @@ cdef enum:
     MAX_DRAWN = 8                    # integers of a random op
     SMALL = 32768                    # below this cost one thread is faster
 
-cdef object here = _here             # here.interpreters: none in this thread, and it is eager
-cdef int active = 0                  # how many there are in all threads
+cdef object here = _here
 cdef int threads = 1
 cdef int64_t sequence = 0
 cdef tuple NOTHING = ()
@@ -82,18 +83,19 @@ cdef inline bint is_integer(int32_t dtype) noexcept:       # that kernels comput
 
 
 # One C module, so that the pieces call each other directly; one file per idea.
-include "open.pxi"
-include "stack.pxi"
+include "hooks.pxi"
+include "switches.pxi"
 include "entry.pxi"
 include "memory.pxi"
 include "launch.pxi"
 include "eager.pxi"
-include "elsewhere.pxi"
+include "later/elsewhere.pxi"
 include "node.pxi"
 include "link.pxi"
 include "inplace.pxi"
-include "lazy.pxi"
-include "spread.pxi"
+include "later/lazy.pxi"
+include "later/spread.pxi"
 include "tensorbase.pxi"
 
+answer_by(answer)
 set_num_threads(default_threads())

@@ -1,6 +1,6 @@
 """GlobalView: a graph of global tensors. The logical graph that build described becomes one graph for each rank.
 
-After the trace: the layouts of all values (core/sbp/infer.py), the ranks' graphs (lower.py) and their plans. A step runs
+After the trace: the layouts of all values (infer.py), the ranks' graphs (lower.py) and their plans. A step runs
 the plans of all ranks this thread owns at once.
 """
 from __future__ import annotations
@@ -8,22 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 
+from flowedu.core.eager.arrays import copy_of
+from flowedu.core.eager.dispatch import take_parts
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.passes import cse
 from flowedu.core.graph.plan import Plan
 from flowedu.core.graph.program import Program
 from flowedu.core.graph.rewrite import dead
-from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.dispatch import take_parts
-from flowedu.core.ops.tensor import Tensor
-from flowedu.core.sbp.graph.lower import RankGraph, lower
-from flowedu.core.sbp.infer import Inference
 from flowedu.core.sbp.ranks import Engine, current, world
 from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
 from flowedu.core.sbp.tensor.lay import lay_at
 from flowedu.core.sbp.tensor.shards import laid
 from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
+from flowedu.distributed.global_graph import prepared
+from flowedu.distributed.graph.infer import Inference
+from flowedu.distributed.graph.lower import RankGraph, lower
+from flowedu.distributed.rank_graphs import unread
 from flowedu.errors import GraphError
 
 
@@ -79,11 +81,11 @@ class GlobalView:
         for f in (cse, dead):
             if f.__name__ not in config.off:
                 f(graph)
-        shelf("inputs that are not read", otherwise=lambda graph: None)(graph)
+        unread(graph)
         self.lays, self.found = dict(tracer.placing.sources), None
         told = {"sources": {v: lay.layout for v, lay in self.lays.items()}}
         if config.zero_stage or config.accumulation > 1 or config.auto_parallel:
-            told = shelf("ZeRO, pipelines, searches")(self)
+            told = prepared(self)
         self.inferred = Inference(graph, world(), **told).run(strict)
         self.engine = current()
         self.ranks = lower(self.inferred, self.engine.owned)
@@ -177,7 +179,7 @@ class GlobalView:
             for r in self.ranks:
                 if r in parts:
                     part = parts[r]
-                    arguments[r].append(part if part.row_major_() else copy_of(part.detach()))
+                    arguments[r].append(part if part._is_row_major() else copy_of(part.detach()))
         return {r: tuple(a) for r, a in arguments.items()}
 
     def _output(self, i: int, value, found: dict[int, list]) -> Tensor:

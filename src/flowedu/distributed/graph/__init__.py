@@ -1,6 +1,8 @@
 """Graphs of global values: one logical graph becomes one ordinary graph for each rank.
 
+    infer.py    where the values of a graph lie, and what is sent for them
     placing.py  what a graph under construction knows of where its values lie
-    lower.py    the rows of core/sbp/infer.py -> {rank: Graph}; boxing as nodes
+    nodes.py    boxing as nodes
+    lower.py    the rows of infer.py -> {rank: Graph}
     view.py     the ranks' plans, and one step of all of them
 """

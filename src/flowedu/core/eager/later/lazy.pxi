@@ -1,5 +1,5 @@
 # Chapters 4 and 5, lazy tensors: values of a graph that is being built, shape and dtype without numbers (part of dispatch.pyx).
-# An interpreter on the stack answers calls on them: see stack.pxi.
+# An interpreter on the stack answers calls on them: see core/ops/call.pyx.
 
 cdef ask(interpreter, OpBase op, tuple inputs, tuple attrs):
     """A call answered by the interpreter in charge. Lazy views remember what they are views of, as eager ones do."""
@@ -11,7 +11,7 @@ cdef ask(interpreter, OpBase op, tuple inputs, tuple attrs):
     y = interpreter.run(op, inputs, attrs)
     if op.view is not None and isinstance(y, TensorBase) and (<TensorBase>y).block == NULL \
             and isinstance(inputs[0], TensorBase):
-        e = op.prepare([inputs[0].spec], attrs, [inputs[0].strides])
+        e = prepare(op, [inputs[0].spec], attrs, [inputs[0].strides])
         if e is not None:                          # None: outside a graph this would be a copy, and so it is here
             for d in range((<TensorBase>y).v.ndim):
                 (<TensorBase>y).v.stride[d] = e.outs[0].stride[d]
@@ -54,6 +54,6 @@ cdef int take_symbol(TensorBase x, TensorBase y) except -1:
     if x.rare is None:
         x.rare = Rare()
     x.rare.symbol, x.rare.grad_name, x.rare.parts = y.rare.symbol, y.rare.grad_name, y.rare.parts
-    set_lay(x, y.lay_)
+    set_lay(x, y._layout)
     set_flag(x, TRACKED, y.flags & TRACKED)
     return 0
