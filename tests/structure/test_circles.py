@@ -12,12 +12,10 @@ from test_house import MODULES, ROOT, imports
 STILL = [
     {"creation", "elementwise", "activations", "arithmetic", "conditions", "joining", "pieces", "reductions", "search",
      "shapes"},
-    {"assignment", "scatters"},
     {"collectives", "mpi", "near", "process", "watch", "base", "meet", "threads", "workers"},
     {"launch", "nodes"},
     {"distributed", "join"},
     {"export", "module"},
-    {"flowedu", "sysconfig"},
 ]
 WITHOUT = ("core", "learn", "cuda")
 
