@@ -12,8 +12,6 @@ from test_house import MODULES, ROOT, imports
 STILL = [
     {"creation", "elementwise", "activations", "arithmetic", "conditions", "joining", "pieces", "reductions", "search",
      "shapes"},
-    {"collectives", "mpi", "near", "process", "watch", "base", "meet", "threads", "workers"},
-    {"launch", "nodes"},
     {"distributed", "join"},
     {"export", "module"},
 ]
