@@ -193,7 +193,7 @@ _register_shelf({
     "where global tensors lie": "flowedu.distributed.graph.placing:Placing",
     "a job on several devices": "flowedu.distributed.spread:spread",
     "eager sources begin anew": "flowedu.ops.host:forget_states",
-    "ranks of this process": "flowedu.distributed.ranks.base:start",
+    "ranks of this process": "flowedu.distributed.ranks.engine:start",
     "shards of other ranks": "flowedu.distributed.shards", "GPUs of ranks": "flowedu.cuda.ranks",
     "why a call does not fit": "flowedu.diagnostics.explain:misfit",
     "tensors from sizes": "flowedu.tensor.creation:construct", "bfloat16 for NumPy": "flowedu.tensor.bfloat16:shown",

@@ -72,7 +72,7 @@ WRONG = {
     "dtype": (DTypeError, ("scale", 1, 1), (x.astype(float), x, 1.0, 4),
               ["x has the wrong dtype", "float32", "float64", "astype"]),
     "float for int": (DTypeError, ("scale", 1, 1), (x, x, 1.0, 4.0), ["n must be an integer", "the float 4.0", "int(n)"]),
-    "array for float": (DTypeError, ("scale", 1, 1), (x, x, x, 4), ["factor must be a number", "float32[4]"]),
+    "array for float": (DTypeError, ("scale", 1, 1), (x, x, x, 4), ["factor must be a number", "array of shape (4,)"]),
     "large int": (DTypeError, ("scale", 1, 1), (x, x, 1.0, 2**31), ["n does not fit", "2147483647"]),
     "list": (DTypeError, ("scale", 1, 1), ([1.0], x, 1.0, 1), ["x must be an array", "a list of 1"]),
     "name": (NameKeyError, ("scales", 1, 1), (), ["no kernel 'scales'", "did you mean 'scale'?"]),

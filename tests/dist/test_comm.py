@@ -13,7 +13,7 @@ from dist import comm_laws
 from dist.ranks import comm, on_threads
 from flowedu.core.sbp import ranks
 from flowedu.distributed import set_virtual_devices, spawn
-from flowedu.distributed.ranks import base
+from flowedu.distributed.ranks import base, engine
 from flowedu.distributed.ranks.mirror import Mirror
 from flowedu.errors import ArgumentError, CommError
 
@@ -194,7 +194,7 @@ def test_another_launcher(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(CommError, match="mpiexec did not start this process"):
-        base.launched()
+        engine.launched()
 
 
 @pytest.mark.parametrize("name", ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_gather_object"])

@@ -20,13 +20,13 @@ from flowedu.core.values.dtype import BY_CODE, HALVES, float32
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import thread_state
 from flowedu.cuda import again
-from flowedu.cuda.faults import raised
+from flowedu.cuda.faults import check, said
 from flowedu.cuda.launch import SINGULAR
 from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import device_memory
 from flowedu.cuda.streams import current_stream
 from flowedu.cuda.table import TABLE, View, fault
-from flowedu.errors import KernelError, UnsupportedError, user_line
+from flowedu.errors import KernelError, UnsupportedError
 from flowedu.errors.element_types import no_kernel
 from flowedu.tensor.interop import memory_of
 
@@ -34,27 +34,6 @@ BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
 FEW = 64                                                 # bytes that travel without waiting: an optimizer's rate, its step
 _numbers: dict[tuple[int, int, bytes], TensorBase] = {}  # {(GPU, dtype code, bits): a tensor there}
 _readers: dict[int, dict[str, Any]] = {}                 # {GPU: {name: op}}: what has read indices since somebody looked
-
-
-class check:
-    """Errors of the driver as flowedu's, which say what was being done."""
-
-    def __init__(self, what: str, at: str = ""):
-        self.what, self.at = what, at
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc) -> None:
-        if exc[1] is not None:
-            said(self.what, exc[1], self.at)
-
-
-def said(what: str, e: BaseException, at: str = "") -> None:
-    """Raises an error of the driver as flowedu's. Others it leaves alone."""
-    if isinstance(e, machine().driver.Error):
-        error = raised(e, machine())
-        raise error.told(problem=f"{what}: {error.problem}", at=error.at or at or user_line()) from None
 
 
 class Ready:

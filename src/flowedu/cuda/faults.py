@@ -1,7 +1,8 @@
 """What went wrong in a kernel, as an error of flowedu's."""
 from __future__ import annotations
 
-from flowedu.errors import KernelError, OutOfMemoryError
+from flowedu.cuda.machine import machine
+from flowedu.errors import KernelError, OutOfMemoryError, user_line
 
 FOR_GRAPHS = "run the block once before it is captured, and take what waits for the device (item, cpu, print) out of it"
 
@@ -21,19 +22,19 @@ class CudaFault(KernelError):
     line: int | None = None
 
 
-def raised(error: Exception, machine) -> Exception:
+def raised(error: Exception, m) -> Exception:
     """The error of PyCUDA's as one of flowedu's: what the simulator reports, or what the driver said."""
     text = str(error).partition("failed: ")[2] or str(error)
-    if isinstance(error, machine.driver.MemoryError):
+    if isinstance(error, m.driver.MemoryError):
         return OutOfMemoryError("the device has no memory for this", got=text)
-    if machine.library is None or not isinstance(error, machine.driver.LaunchError):
+    if m.library is None or not isinstance(error, m.driver.LaunchError):
         return KernelError("the CUDA driver refused", got=text, fix=FOR_GRAPHS if "captur" in text else "")
-    return reported(machine)
+    return reported(m)
 
 
-def reported(machine) -> CudaFault:
+def reported(m) -> CudaFault:
     """What the simulator says of the launch that failed last."""
-    rows = dict(r.split("\t", 1) for r in machine.library.cudasim_report().decode(errors="replace").split("\n") if r)
+    rows = dict(r.split("\t", 1) for r in m.library.cudasim_report().decode(errors="replace").split("\n") if r)
     fault = CudaFault(rows["problem"], expected=rows.get("expected", ""), got=rows.get("got", ""), fix=rows.get("fix", ""),
                       at=rows.get("at") or None)
     for name in ("kind", "kernel", "source", "parameter"):
@@ -45,3 +46,24 @@ def reported(machine) -> CudaFault:
         if rows.get(name):
             setattr(fault, name, int(rows[name]))
     return fault
+
+
+class check:
+    """Errors of the driver as flowedu's, which say what was being done."""
+
+    def __init__(self, what: str, at: str = ""):
+        self.what, self.at = what, at
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc) -> None:
+        if exc[1] is not None:
+            said(self.what, exc[1], self.at)
+
+
+def said(what: str, e: BaseException, at: str = "") -> None:
+    """Raises an error of the driver as flowedu's. Others it leaves alone."""
+    if isinstance(e, machine().driver.Error):
+        error = raised(e, machine())
+        raise error.told(problem=f"{what}: {error.problem}", at=error.at or at or user_line()) from None

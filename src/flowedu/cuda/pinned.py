@@ -15,7 +15,8 @@ from flowedu.core.eager.dispatch import new_on_device, unrecorded
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values.dtype import dtype as Dtype
 from flowedu.core.values.storage import from_numpy as over
-from flowedu.cuda.engine import carry, check
+from flowedu.cuda.engine import carry
+from flowedu.cuda.faults import check
 from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import size_class
 from flowedu.cuda.streams import Event, Stream, current_stream

@@ -25,7 +25,8 @@ from flowedu.core.ops.view import contiguous
 from flowedu.core.values.spec import row_major
 from flowedu.cuda.by_float32 import by_float32
 from flowedu.cuda.ends import Ends, spread
-from flowedu.cuda.engine import BLOCKING, Ready, check, look, note_readers
+from flowedu.cuda.engine import BLOCKING, Ready, look, note_readers
+from flowedu.cuda.faults import check
 from flowedu.cuda.graphs import Sequence, captured, is_current_stream_capturing, stream_apart
 from flowedu.cuda.launch import KEPT, Queued
 from flowedu.cuda.machine import machine

@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+WRAP = '#line 1 "flowedu.h"\nextern "C" {\n', '\n#line 2 "flowedu.h"\n}\n'       # around what gets C's names
 _COMMENTS = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)
 _KERNEL = re.compile(r"""__global__\s*
     (?:(?:static|inline|void|extern|__forceinline__|__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)|

@@ -8,12 +8,12 @@ import subprocess
 from pathlib import Path
 
 from flowedu.cuda.folders import made_once
+from flowedu.cuda.signature import WRAP
 from flowedu.errors import DeviceError, KernelError
 
 _LINE = re.compile(r"kernel\.cu(?::(\d+)(?::\d+)?: (?:fatal )?error: |"                        # g++
                    r"\((\d+)\): (?:catastrophic )?error:? ?(?:#\d+-D)?:? ?)(.*)")             # nvcc
 _INCLUDE = re.compile(r"[ \t]*#[ \t]*include\b")
-WRAP = '#line 1 "flowedu.h"\nextern "C" {\n', '\n#line 2 "flowedu.h"\n}\n'       # around what gets C's names
 _MOST = 2000                                             # characters of what a compiler says
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from flowedu.core.values.thread_state import during, thread_state
+from flowedu.cuda.faults import check
 from flowedu.cuda.machine import machine
 from flowedu.errors import CallError, KernelError
 from flowedu.tensor.device import device as Device
@@ -34,7 +35,6 @@ class Stream:
 
     def synchronize(self) -> None:
         """Waits until all that was queued so far is done. Raises what went wrong in it."""
-        from flowedu.cuda.engine import check
         m = machine()
         with m.on(self.device_index), check("synchronize"):
             m.driver.Context.synchronize() if self.handle is None else self.handle.synchronize()

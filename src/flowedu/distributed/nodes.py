@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 
 from flowedu.distributed.letters import Correspondent, NotSealed, shared_secret, without_secret
+from flowedu.distributed.mpiexec import mpiexec
 from flowedu.distributed.ranks.base import options
 from flowedu.distributed.watcher import apart, on_signals
 from flowedu.errors import ArgumentError, CommError
@@ -182,8 +183,6 @@ class Gathering:
 
 def proxy() -> str:
     """What mpiexec has run on each machine."""
-    from flowedu.distributed.launch import mpiexec
-
     return os.path.join(os.path.dirname(mpiexec()), PROXY)
 
 

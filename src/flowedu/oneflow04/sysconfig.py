@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-import flowedu
 from flowedu.core.eager import dispatch as core
 
-_PACKAGE = os.path.dirname(flowedu.__file__)
+_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 def get_include() -> str:

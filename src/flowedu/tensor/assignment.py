@@ -6,7 +6,7 @@ import numpy as np
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import cast, is_number, scalar
+from flowedu.core.ops.promote import REDUCING, cast, is_number, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.tensor import elementwise as E
@@ -17,7 +17,7 @@ from flowedu.tensor.indexing import Parts
 from flowedu.tensor.search import is_lazy
 
 _op = REGISTRY.__getitem__
-_RANGE = _op("range")
+_RANGE, _ADD_AT = map(_op, ("range", "scatter_nd"))
 
 
 def _value(x, value, shape):
@@ -58,8 +58,7 @@ def put(x, index, value, accumulate: bool = False):
         return E.clone(x)
     rows, flat = reshaped(S.contiguous(places), (places._numel, 1)), S.contiguous(S.ravel(S.contiguous(value)))
     if accumulate:
-        from flowedu.tensor.scatters import _added
-        return E.add(x, reshaped(_added(flat, rows, (x._numel,)), tuple(x.shape)))
+        return E.add(x, reshaped(added(flat, rows, (x._numel,)), tuple(x.shape)))
     y = _op("scatter_nd_update").call((S.ravel(S.contiguous(x)), rows, flat), ())
     return reshaped(y, tuple(x.shape))
 
@@ -97,3 +96,11 @@ def setitem(self, index, value) -> None:
     whole = (slice(None),) * v.ndim
     chosen = tuple(w if c is None else c for w, c in zip(whole, parts.chosen))
     write_into(v, put(v, chosen, value))
+
+
+def added(updates, places, shape):
+    """Zeros with `updates` added at rows of places; halves and small numbers in a wider type."""
+    c = REDUCING.get(updates.dtype.name)
+    wide = updates if c is None else cast(updates, c)
+    y = _ADD_AT(S.contiguous(wide), places, shape=shape)
+    return y if c is None else cast(y, updates.dtype)

@@ -10,13 +10,13 @@ from flowedu.errors.once import inert
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
+from flowedu.tensor.assignment import added, put
 from flowedu.tensor.devices import beside, made_with
 from flowedu.tensor.dims import moved, one_dim, reshaped
 from flowedu.tensor.promotion import check_tensor
 
 _op = REGISTRY.__getitem__
-_GATHER, _DIM_GATHER, _UPDATE, _ADD_AT, _RANGE = map(_op, ("gather", "dim_gather", "scatter_nd_update", "scatter_nd",
-                                                           "range"))
+_GATHER, _DIM_GATHER, _UPDATE, _RANGE = map(_op, ("gather", "dim_gather", "scatter_nd_update", "range"))
 
 
 def _indices(what, index, whole=(dt.int64, dt.int32)):
@@ -140,17 +140,8 @@ def scatter_add(input, dim: int, index, src):
         raise DTypeError("scatter_add: Expected self.dtype to be equal to src.dtype", expected=x.dtype.name,
                          got=src.dtype.name, fix="src.to(x.dtype)")
     _in_range("scatter_add", index, x.shape[axis])
-    return E.add(input, reshaped(_added(_source(src, index, x.dtype), _coordinates(index, axis, x.shape), (x._numel,)),
+    return E.add(input, reshaped(added(_source(src, index, x.dtype), _coordinates(index, axis, x.shape), (x._numel,)),
                                  input.shape))
-
-
-def _added(updates, places, shape):
-    """Zeros with `updates` added at rows of places; halves and small numbers in a wider type."""
-    from flowedu.core.ops.promote import REDUCING
-    c = REDUCING.get(updates.dtype.name)
-    wide = updates if c is None else cast(updates, c)
-    y = _ADD_AT(S.contiguous(wide), places, shape=shape)
-    return y if c is None else cast(y, updates.dtype)
 
 
 def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bool = True):
@@ -225,7 +216,7 @@ def index_add(input, dim: int, index, source, *, alpha=1):
                          expected=str((at.shape[0], *x.shape[1:])),
                          fix="one part for each index")
     part = part if alpha == 1 else part * alpha
-    y = E.add(x, _added(S.contiguous(part), at, x.shape))
+    y = E.add(x, added(S.contiguous(part), at, x.shape))
     return moved(y, 0, axis) if input.ndim else reshaped(y, ())
 
 
@@ -252,7 +243,6 @@ def index_fill(input, dim: int, index, value):
 
 def index_put(input, indices, values, accumulate: bool = False):
     """x with x[indices] = values (accumulate: +=), out of place."""
-    from flowedu.tensor.assignment import put
     return put(input, tuple(indices), values, accumulate)
 
 
@@ -294,7 +284,6 @@ def masked_scatter(input, mask, source):
 # ---- a part replaced, out of place
 def select_scatter(input, src, dim: int, index: int):
     """x with one place along an axis replaced by src."""
-    from flowedu.tensor.assignment import put
     check_tensor("select_scatter", src, "src")
     axis = one_dim(dim, input.ndim, "select_scatter")
     return put(input, (slice(None),) * axis + (index,), src)
@@ -302,7 +291,6 @@ def select_scatter(input, src, dim: int, index: int):
 
 def slice_scatter(input, src, dim: int = 0, start=None, end=None, step: int = 1):
     """x with x[start:end:step] along an axis replaced by src."""
-    from flowedu.tensor.assignment import put
     check_tensor("slice_scatter", src, "src")
     axis = one_dim(dim, input.ndim, "slice_scatter")
     return put(input, (slice(None),) * axis + (slice(start, end, step),), src)

@@ -36,8 +36,8 @@ class Compiled:
 
     Attributes: tracer; inputs and outputs, [(name, repr or None)] of the leaves; operators, the graph as it was traced;
     program, which runs it; spread: where global tensors take part the same object (distributed/graph/view.py), else None;
-    plain: the arguments of a call are the program's; alone: its one output is what a call gives; stamp: thread_state.changes
-    when it was last known to be what build would make.
+    plain: the arguments of a call are the program's; alone: its one output is what a call gives; stamp:
+    thread_state.changes when it was last known to be what build would make.
     """
 
     tracer_type = Tracer

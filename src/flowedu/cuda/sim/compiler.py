@@ -11,9 +11,8 @@ import tempfile
 from pathlib import Path
 
 from flowedu.cuda.folders import made_once
-from flowedu.cuda.signature import signatures
+from flowedu.cuda.signature import WRAP, signatures
 from flowedu.cuda.sim.translate import body, translate
-from flowedu.cuda.source import WRAP
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"

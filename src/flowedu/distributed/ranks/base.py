@@ -1,4 +1,4 @@
-"""Comm with every collective, its checks and options; and which engine a process has."""
+"""Comm with every collective, its checks and options."""
 from __future__ import annotations
 
 import math
@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flowedu.core.sbp.ranks import Comm as Simple
-from flowedu.core.sbp.ranks import Engine
 from flowedu.core.values.dtype import uint8
 from flowedu.core.values.storage import empty as block
-from flowedu.errors import ArgumentError, CommError
+from flowedu.errors import ArgumentError
 
 REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 SMALL = 1 << 16                     # bytes up to which one meeting costs more than the data
@@ -166,24 +165,3 @@ def check_root(a: np.ndarray | None, root: int, rank: int, call: Call) -> None:
         lacks = "has no array" if root in call.group else "is not in the group"
         raise ArgumentError(f"comm.broadcast: rank {root} {lacks}",
                             expected="the root, one of the group, passes an array", got=str(call), fix="root=group[0]")
-
-
-def launched() -> bool:
-    """Whether this process is one of several that mpiexec started. CommError where a launcher of another kind did."""
-    for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE"):
-        if int(os.environ.get(name) or 1) > 1:
-            return True
-    world = os.environ.get("WORLD_SIZE", "")
-    if world.isdigit() and int(world) > 1:
-        raise CommError(f"flow.distributed: WORLD_SIZE is {world}, but mpiexec did not start this process",
-                        expected="the variables mpiexec sets, such as PMI_SIZE", got="none of them",
-                        fix=f"python -m flowedu.distributed.launch --nproc_per_node {world} script.py", at="")
-    return False
-
-def start(devices: Callable[[], int]) -> Engine:
-    """The engine of this process: MPI's where mpiexec started it, otherwise so many virtual devices."""
-    if launched():
-        from flowedu.distributed.mpi.process import start
-        return start()
-    from flowedu.distributed.ranks.workers import VirtualEngine
-    return VirtualEngine(devices())

