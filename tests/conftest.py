@@ -102,9 +102,9 @@ def _turn() -> int:
 
 
 def _its_turn(item) -> bool:
-    """Slow tests that walk the course's exercises one by one take most of an hour: CI runs a part of them, chosen by the
-    commit; `make test-all` elsewhere runs all."""
-    walks = item.path.parent.name in ("doors", "learn") and item.get_closest_marker("slow")
+    """Slow tests that walk the course's exercises, or programs, one by one take most of an hour: CI runs a part of them,
+    chosen by the commit; `make test-all` elsewhere runs all."""
+    walks = item.path.parent.name in ("doors", "learn") and hasattr(item, "callspec") and item.get_closest_marker("slow")
     return not walks or zlib.crc32(item.nodeid.encode()) % TURNS == _turn()
 
 

@@ -52,7 +52,8 @@ def typed(folder: Path, *words: str, **env) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("program", sorted(p.stem for p in PROGRAMS.glob("*.py")))
+@pytest.mark.parametrize("program", few(sorted(p.stem for p in PROGRAMS.glob("*.py")), {
+    "oneflow_graph_mobilenet", "oneflow_job", "oneflow_watch", "torch_classifier", "torch_ddp"}.__contains__))
 def test_a_program_runs_as_typed(folder, program):
     name = program.partition("_")[0]
     shutil.copy(PROGRAMS / f"{program}.py", folder)
