@@ -3,10 +3,10 @@ import numpy as np
 
 import flowedu as flow
 from flowedu.core.graph.program import Program
-from flowedu.core.sbp.graph.lower import lower
-from flowedu.core.sbp.graph.view import RankPrograms
-from flowedu.core.sbp.infer import Inference
 from flowedu.core.values.place import Place
+from flowedu.distributed.graph.infer import Inference
+from flowedu.distributed.graph.lower import lower
+from flowedu.distributed.graph.view import RankPrograms
 from flowedu.distributed.perform import perform
 from flowedu.distributed.rank_graphs import unread
 from flowedu.distributed.ranks.workers import VirtualEngine

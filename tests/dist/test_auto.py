@@ -17,13 +17,13 @@ from common import HANGS
 from flowedu.core.graph.backward import gradients
 from flowedu.core.graph.ir import Graph
 from flowedu.core.sbp.choose import cheapest
-from flowedu.core.sbp.infer import Inference
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.values.place import Place
 from flowedu.core.values.spec import Spec
 from flowedu.distributed.auto import automatic, search, trained
 from flowedu.distributed.auto.model import Model, allowed, routed
 from flowedu.distributed.auto.solve import Problem, Table
+from flowedu.distributed.graph.infer import Inference
 from flowedu.ops import REGISTRY
 from laws.test_modes import evaluate, expression
 

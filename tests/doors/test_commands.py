@@ -69,7 +69,7 @@ ENGINEER = [
     ("python -m flowedu.distributed.launch --engine threads --nproc_per_node 2 ranks.py", 0, r"rank 1"),
     ("python -m flowedu.learn.exercises chapters/06_sbp", 1, r"0 of 3 right"),
     ("make fuzz ARGS='--seconds 2'", 0, r"0 findings"),
-    ("make test ARGS='-q tests/test_about.py'", 0, r"passed|\.\.\.|100%"),
+    ("make test ARGS='-q tests/show/test_about.py'", 0, r"passed|\.\.\.|100%"),
     ("make clean", 0, r""),
     ("make list", 0, r"\[ \] 1\.2 "),                                # builds again what clean took away
 ]

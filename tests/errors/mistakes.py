@@ -116,7 +116,7 @@ INDEXING = [
 MODULES = [
     ("net(flow.ones(2, 5))", "ShapeError", "linear 3 5"),
     ("net(x.int())", "DTypeError", "linear int32 float32"),
-    ("net(x.numpy())", "NotATensorError", "linear numpy flow.tensor"),
+    ("net(x.numpy())", "NotATensorError", "linear NumPy flow.tensor"),
     ("nn.Conv2d(3, 8, 3)(flow.ones(1, 4, 8, 8))", "ShapeError", "conv2d 3 4"),
     ("nn.Conv2d(3, 8, 3, groups=2)", "FlowError", "groups in_channels"),
     ("nn.Conv2d(1, 1, 9)(flow.ones(1, 1, 4, 4))", "ShapeError", "conv2d 9 4"),

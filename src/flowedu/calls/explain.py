@@ -12,7 +12,7 @@ import sys
 import types
 
 from flowedu.calls.parameters import fits, of_type, retyped, wants_tensor
-from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.errors import CallError, FlowError, NotATensorError, ours, told_value
 from flowedu.errors.nearest import nearest
 

@@ -5,7 +5,7 @@ import inspect
 import re
 from collections import abc
 
-from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.values.blob import BlobDef
 
 _TENSORS = frozenset("""input other tensor tensors self mask condition index indices weight target source src end exponent

@@ -1,5 +1,4 @@
-"""What the course leaves to the shelves beside it, by name: pictures and tables, ZeRO, the search for layouts; and what
-chapters 4 and 5 leave to chapter 6.
+"""What the course leaves to the shelves beside it, by name: pictures and tables, graphs of global tensors, plans on a GPU.
 
     shelf("plan as text")(plan)      calls what `register_shelf` was told of "plan as text" (flowedu/__init__.py tells it)
 

@@ -4,9 +4,10 @@
     spawn(fn, k)             k threads, each a rank
     python -m flowedu.distributed.launch --nproc_per_node k script.py     k processes (or, --engine threads, threads)
 
-What core/sbp leaves to this folder: ranks/ and mpi/ (engines), perform.py (one rank's half of a route), shards.py (shards
-that other ranks have), rank_graphs.py (fewer messages in a rank's graph), global_graph.py (ZeRO, pipelines, the search in
-auto/), spread.py (jobs of OneFlow 0.4 on several devices: one graph, shared memory).
+What core leaves to this folder: ranks/ and mpi/ (engines), perform.py (one rank's half of a route), shards.py (shards that
+other ranks have), graph/ (a graph of global tensors becomes one for each rank), rank_graphs.py (fewer messages in those),
+global_graph.py (ZeRO, pipelines, the search in auto/), spread.py (jobs of OneFlow 0.4 on several devices: one graph, shared
+memory).
 """
 from flowedu.core.sbp.ranks import set_virtual_devices
 from flowedu.distributed.spawn import spawn

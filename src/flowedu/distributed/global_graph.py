@@ -1,17 +1,17 @@
 """What nn.Graph over global tensors may ask for before its layouts are inferred: ZeRO, the order of a pipeline, the layouts
-that are cheapest together. core/sbp/graph/view.py asks here where the graph's configuration does.
+that are cheapest together. distributed/graph/view.py asks here where the graph's configuration does.
 """
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
-from flowedu.core.sbp.infer import HINT
 from flowedu.core.sbp.ranks import world
 from flowedu.core.sbp.sbp import Layout, place_of
 from flowedu.core.sbp.tensor.lay import lay_at
 from flowedu.core.values.place import Place
 from flowedu.distributed.auto.search import automatic, trained
+from flowedu.distributed.graph.infer import HINT
 from flowedu.distributed.pipeline import one_forward_one_backward
 from flowedu.distributed.zero import zero
 

@@ -1,4 +1,4 @@
-"""What makes the graphs of ranks (core/sbp/graph/lower.py) quicker: fewer messages, and none where nothing is sent."""
+"""What makes the graphs of ranks (distributed/graph/lower.py) quicker: fewer messages, and none where nothing is sent."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,9 +9,9 @@ from flowedu.core.ops.record import Meaning
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import ALL_REDUCE
 from flowedu.core.sbp.boxing.primitives import groups as reducing
-from flowedu.core.sbp.graph.lower import letters, record
-from flowedu.core.sbp.infer import Boxed, Row
 from flowedu.core.values.spec import Spec
+from flowedu.distributed.graph.infer import Boxed, Row
+from flowedu.distributed.graph.nodes import letters, record
 
 SMALL = 1 << 16                      # bytes of a value up to which the message costs more than its copy
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.choose import cheapest
-from flowedu.core.sbp.infer import HINT, Inference, Row
 from flowedu.core.sbp.sbp import Layout, layout, place_of, pretty
 from flowedu.core.values.place import Place
+from flowedu.distributed.graph.infer import HINT, Inference, Row
 from flowedu.distributed.rank_graphs import unread
 
 Key = tuple[tuple[str, ...], tuple[int, ...]]

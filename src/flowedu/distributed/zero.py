@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
-from flowedu.core.sbp.infer import HINT, groups
 from flowedu.core.sbp.sbp import Layout
+from flowedu.distributed.graph.infer import HINT, groups
 
 
 def shard(at: Layout, shape: tuple[int, ...], min_size: int) -> Layout:

@@ -123,7 +123,7 @@ class NotATensorError(DTypeError):
 
 
 def told_value(x) -> str:
-    """A value in a few words: `the int 2`, `a list of 3`, `float32[2, 3]`."""
+    """A value in a few words: `the int 2`, `a list of 3`, `float32[2, 3]`, `float32 NumPy array of shape (2, 3)`."""
     kind, home = type(x).__name__, type(x).__module__.partition(".")[0]
     if x is None:
         return "None"
@@ -134,6 +134,8 @@ def told_value(x) -> str:
         return f"the {kind} {text if len(text) < 60 else text[:56] + ' ...'}"
     if isinstance(x, (list, tuple, dict, set)):
         return f"a {kind} of {len(x)}"
+    if home == "numpy" and hasattr(x, "dtype"):
+        return f"{x.dtype.name} NumPy array of shape {x.shape}" if kind == "ndarray" else f"the {kind} {x!r}"
     if isinstance(getattr(x, "shape", None), tuple) and hasattr(x, "dtype"):
         numbers = f"{getattr(x.dtype, 'name', x.dtype)}{list(x.shape)}"
         return numbers if home == "flowedu" else f"a {home}.{kind}, {numbers}"

@@ -1,6 +1,7 @@
 """Ops between tensors, TensorBuffers and TensorLists, as users of OneFlow 0.4 type them.
 
-Those on tensor lists: up to 0.3.4. Two of the records are core/buffers/ops.py's.
+Those on tensor lists: up to 0.3.4. They are host ops: in a job they run in Python before the plan, since no plan can hold
+what has no fixed size.
 """
 from __future__ import annotations
 
@@ -9,15 +10,14 @@ from math import prod
 
 import numpy as np
 
-from flowedu.core.buffers.ops import buffer_to_tensor, tensor_to_buffer
 from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
 from flowedu.core.buffers.tensor_list import TensorList
 from flowedu.core.layers.frontend import front
-from flowedu.core.ops.host import define_host
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.ops.host import define_host
 
 
 # ---- what the functions below ask of their arguments
@@ -63,6 +63,16 @@ def number_type(what: str, name: str, d) -> dt.dtype:
 
 
 # ---- tensors and buffers
+tensor_to_buffer = define_host(
+    "tensor_to_tensor_buffer(x, *, instance_dims) -> y", dtype=lambda: dt.tensor_buffer,
+    shape=lambda x, instance_dims: x.shape[:x.ndim - instance_dims],
+    host=lambda x, instance_dims: TensorBuffer.from_array(x, instance_dims))
+buffer_to_tensor = define_host(
+    "tensor_buffer_to_tensor(x, *, dtype, instance_shape) -> y", dtype=lambda dtype: dtype,
+    shape=lambda x, instance_shape: x.shape + instance_shape,
+    host=lambda x, dtype, instance_shape: x.to_array(dtype, instance_shape, "tensor_buffer_to_tensor"))
+
+
 @front("TensorToTensorBuffer")
 def tensor_to_tensor_buffer(x, instance_dims: int):
     """The last `instance_dims` axes of `x` into buffers: a TensorBuffer of shape `x.shape[:-instance_dims]`."""

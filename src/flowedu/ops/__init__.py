@@ -2,7 +2,7 @@
 # Records of other families are built from `view` and `elementwise`, so these come first.
 from flowedu.core.ops import view, elementwise  # isort: skip
 from flowedu.core.ops import concat, matmul, update
-from flowedu.core.sbp import distribute  # isort: skip
+from flowedu.ops import hint  # isort: skip
 from flowedu.ops import argmax, bias, composed, conv, exact, functions, index, norm, pool, random, resize, softmax
 from flowedu.ops import activations, ctc, halves, order, scatter
 from flowedu.ops import linalg, scan, strided, update_adaptive, update_sgd

@@ -5,7 +5,7 @@ from flowedu.core.values.place import ids
 
 
 def describe(inferred) -> str:
-    """Op, devices, signature, bytes moved, of a dist.infer.Inference; below each op what was boxed. Totals at the end."""
+    """Op, devices, signature, bytes moved, of an Inference (distributed/graph/infer.py); below an op what was boxed."""
     table = [("op", "devices", "signature", "bytes moved")]
     totals: dict[str, int] = {}
     for r in inferred.rows:

@@ -23,7 +23,7 @@ class Memory:
 
 
 def memory(view) -> dict[int, Memory]:
-    """What each owned rank of a GlobalView (core/sbp/graph/view.py) needs."""
+    """What each owned rank of a GlobalView (distributed/graph/view.py) needs."""
     variables = view.tracer.variables
     parameters = {n for n, t in variables.items() if isinstance(t, Parameter)}
     return of_programs(view.programs, parameters, {n for n, t in variables.items()

@@ -2,8 +2,6 @@
 
     tensor_buffer.py  TensorBuffer: an array of tensors of any shape
     tensor_list.py    TensorList: end to end in one piece of memory
-    ops.py            between tensors and TensorBuffers
 """
 from flowedu.core.buffers.tensor_buffer import Block, TensorBuffer
 from flowedu.core.buffers.tensor_list import TensorList
-from flowedu.core.buffers import ops

@@ -1,8 +1,9 @@
-"""Where the values of a graph lie, if they all lie on one device. Chapter 6 answers for several (core/sbp/graph)."""
+"""Where the values of a graph lie, if they all lie on one device. Chapter 6 answers for several (distributed/graph)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowedu.core.shelves import shelf
 from flowedu.errors import DeviceError, UnsupportedError
 
 
@@ -22,6 +23,8 @@ class OneDevice:
 
     def enter(self, value, x) -> None:
         """An input or variable of the graph stands for the tensor x. (A 0-d variable on the CPU may join any device.)"""
+        if x.lay is not None:
+            shelf("a graph of global tensors")             # raises where there is none
         if not (x.place_ or x.ndim or value.kind == "input"):
             return
         if not self.first:

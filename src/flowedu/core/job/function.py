@@ -8,7 +8,6 @@ from flowedu.core.job.program import CompiledJob
 from flowedu.core.job.session import default_session
 from flowedu.core.job.values import flat_array
 from flowedu.core.shelves import shelf
-from flowedu.core.values import placeholder as ph
 from flowedu.core.values.signature import check_signature, convert, leaves
 from flowedu.core.values.typing import Numpy
 from flowedu.errors import CallError, CheckError
@@ -116,7 +115,7 @@ class JobFunction:
 
     def _arguments(self, args) -> tuple:
         """The checked, converted arrays, flat, contiguous and aligned."""
-        flat = leaves(ph.check_arguments(self.name, self.signature.names, self.program.defs, args))
+        flat = leaves(self.signature.check_arguments(self.program.defs, args))
         return tuple(map(flat_array, flat))
 
     def value(self, result, fetched: list[list], dynamic: list[bool]):

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flowedu.core.eager.arrays import copied
+from flowedu.core.eager.dispatch import carried
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers import context
-from flowedu.core.ops.arrays import copied
-from flowedu.core.ops.dispatch import carried
-from flowedu.core.ops.host import forget_states
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError
 
@@ -172,7 +172,7 @@ def clear_default_session() -> None:
         job.session = None
     _default = type(_default)()
     context.EAGER.variables.clear()
-    forget_states()
+    shelf("eager sources begin anew", otherwise=lambda: None)()
 
 
 def get_all_variables() -> dict[str, Variable]:

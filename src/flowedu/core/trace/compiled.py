@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.graph.program import Program
+from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import interpreter
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block
@@ -35,7 +35,7 @@ class Compiled:
     """One graph, compiled for one set of input shapes.
 
     Attributes: tracer; inputs and outputs, [(name, repr or None)] of the leaves; operators, the graph as it was traced;
-    program, which runs it; spread: where global tensors take part the same object (core/sbp/graph/view.py), else None;
+    program, which runs it; spread: where global tensors take part the same object (distributed/graph/view.py), else None;
     plain: the arguments of a call are the program's; alone: its one output is what a call gives; stamp: here.changes
     when it was last known to be what build would make.
     """

@@ -1,7 +1,7 @@
 """Here: what surrounds a line of code in its thread, in one place. `print(here)` says what the thread is in the middle of.
 
 A chapter has its fields below, and sets them for the length of a block: `with during(tracer=t):`. (Two switches that every
-call reads, whether gradients are recorded and whether tensors are made for inference, are C's: core/ops/stack.pxi. The
+call reads, whether gradients are recorded and whether tensors are made for inference, are C's: core/eager/switches.pxi. The
 session of jobs is the process's.)
 """
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Here(threading.local):
     """Each thread sees its own values; a new thread starts with these."""
 
     interpreters: tuple = ()         # chapter 2: who answers calls of ops; the last is in charge, none: eager
-    states: Any = None               # chapter 2: what host ops remember (core/ops/host.py); None: the eager ones
+    states: Any = None               # chapter 7: what host ops remember (ops/host.py); None: the eager ones
     draws: list | None = None        # its own row of the default generator (tensor/generator.py); None: the shared one
     amp: Any = None                  # chapter 5: f(op, inputs), inputs in the types the op computes in (flowedu/nn/amp)
     context: Any = None              # chapters 3 and 4: what layers get variables and names from; None: the eager one

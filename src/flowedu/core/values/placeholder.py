@@ -1,23 +1,19 @@
 """What a job function takes: one ArgBlobDef per array, and the check of what a call brings.
 
-    FixedTensorDef        tp.Numpy          one array of exactly this shape; the whole batch
-    MirroredTensorDef     tp.ListNumpy      one array per device, each at most this large
-    MirroredTensorListDef tp.ListListNumpy  per device a list of arrays, together at most this large
-
-A job has one tree of definitions per parameter: a definition, or a tuple, list or dict of trees. Inside the job the
-body never sees a definition: it gets a blob.
+Here that is one array of exactly this shape: FixedTensorDef, tp.Numpy. (Containers of arrays, lists of them per device, and
+advice for a call that does not fit: oneflow04/job/arguments.py.) The body never sees a definition: it gets a blob.
 """
 from __future__ import annotations
 
 import itertools
-from math import prod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from flowedu.core.values.blob import BlobDesc
 from flowedu.core.values.dtype import as_dtype, dtype, float32
-from flowedu.errors import CheckError, DTypeError, UnsupportedError
+from flowedu.errors import CheckError, DTypeError, UnsupportedError, told_value
 
 _uid = itertools.count()
 
@@ -79,110 +75,34 @@ class ArgBlobDef(BlobDesc):
 class FixedTensorDef(ArgBlobDef):
     """One array of exactly `shape`."""
 
-    def check(self, value: Any, where: str, devices: int = 1) -> np.ndarray:
-        if type(value) is np.ndarray and value.shape == self.shape and value.dtype == self.numpy_dtype:
+    def check(self, value: Any, where: str) -> np.ndarray:
+        """The array, cast to `dtype`; the caller's own where it fits as it is, so copy before keeping it.
+
+        Raises: CheckError (an AssertionError), whose text begins with `where`; DTypeError for what is not numbers.
+        """
+        if self.fits(value):
             return value
-        if not isinstance(value, np.ndarray):
-            raise CheckError(f"{where}: not a NumPy array", expected=self._wanted(), got=describe(value),
-                             fix=_array_advice(value))
-        if value.shape != self.shape:
-            raise CheckError(f"{where}: the shape does not fit", expected=self._wanted(), got=describe(value),
-                             fix=_shape_advice(self.shape, value.shape))
-        return _cast(value, self, where)
+        array = isinstance(value, np.ndarray)
+        if not array or value.shape != self.shape:
+            problem = "the shape does not fit" if array else "not a NumPy array"
+            raise CheckError(f"{where}: {problem}", expected=f"a {self.dtype.name} array of shape {self.shape}",
+                             got=told_value(value), fix="pass such an array")
+        return cast(value, self, where)
 
-    def _wanted(self) -> str:
-        return f"a {self.dtype.name} array of shape {self.shape}"
-
-
-class MirroredTensorDef(ArgBlobDef):
-    """One array per device; each may be smaller than `shape` but has its rank."""
-
-    is_dynamic = True
-
-    def check(self, value: Any, where: str, devices: int = 1) -> list[np.ndarray]:
-        _check_per_device(value, where, devices, f"a list of {devices} {self.dtype.name} array(s) of rank "
-                                                 f"{len(self.shape)}, one per device, each at most {self.shape}")
-        return [self._one(v, f"{where}, device {i}") for i, v in enumerate(value)]
-
-    def _one(self, value: Any, where: str) -> np.ndarray:
-        _check_piece(value, self, where)
-        if value.size > prod(self.shape):
-            raise CheckError(f"{where}: the array is larger than the placeholder",
-                             expected=f"at most {prod(self.shape)} elements, {self.shape}", got=describe(value),
-                             fix="the placeholder's shape is the largest a device may get: raise it, or feed less")
-        return _cast(value, self, where)
+    def fits(self, value: Any) -> bool:
+        """Whether it is such an array, and nothing has to be cast."""
+        return type(value) is np.ndarray and value.shape == self.shape and value.dtype == self.numpy_dtype
 
 
-class MirroredTensorListDef(ArgBlobDef):
-    """Per device a list of arrays of the rank of `shape`, together at most as large."""
-
-    is_dynamic = True
-    is_tensor_list = True
-
-    def check(self, value: Any, where: str, devices: int = 1) -> list[list[np.ndarray]]:
-        _check_per_device(value, where, devices, f"a list of {devices} list(s) of {self.dtype.name} arrays, "
-                                                 f"one list per device")
-        return [self._one_list(v, f"{where}, device {i}") for i, v in enumerate(value)]
-
-    def _one_list(self, value: Any, where: str) -> list[np.ndarray]:
-        if type(value) is not list:
-            raise CheckError(f"{where}: not a list", expected=f"a list of {self.dtype.name} arrays",
-                             got=describe(value), fix="one list per device: job([[a, b, c]]) for one device")
-        for i, v in enumerate(value):
-            _check_piece(v, self, f"{where}, array {i}")
-        if sum(v.size for v in value) > prod(self.shape):
-            raise CheckError(f"{where}: the arrays are together larger than the placeholder",
-                             expected=f"at most {prod(self.shape)} elements, {self.shape}",
-                             got=f"{sum(v.size for v in value)} elements in {len(value)} arrays",
-                             fix="the placeholder's shape is the largest a device may get: raise it, or feed less")
-        return [_cast(v, self, f"{where}, array {i}") for i, v in enumerate(value)]
-
-
-def check_argument(defn: Any, value: Any, where: str, devices: int = 1) -> Any:
-    """`value` as `defn` wants it, or an error that says what to change.
-
-    Args:
-        defn: a definition, or a tuple, list or dict of trees of them.
-        value: what the caller passed.
-        where: starts the error message: "train_job: argument 1 (images)".
-        devices: how many arrays a ListNumpy takes.
-
-    Returns: the array, cast to the definition's dtype; the caller's own array where it fits as it is, so copy before
-    keeping it. A list (of lists) of arrays for the mirrored definitions; the containers of `defn` around them.
-
-    Raises: CheckError (an AssertionError); DTypeError for arrays that are not numbers.
-    """
-    if isinstance(defn, ArgBlobDef):
-        return defn.check(value, where, devices)
-    if isinstance(defn, dict):
-        if not isinstance(value, dict) or value.keys() != defn.keys():
-            raise CheckError(f"{where}: the dict does not fit", expected=f"a dict with keys {sorted(defn)}",
-                             got=f"keys {sorted(value, key=str)}" if isinstance(value, dict) else describe(value),
-                             fix="pass a dict with these keys")
-        return {k: check_argument(d, value[k], f"{where}[{k!r}]", devices) for k, d in defn.items()}
-    if not isinstance(value, (list, tuple)) or len(value) != len(defn):
-        raise CheckError(f"{where}: a tuple that does not fit", expected=f"a tuple of {len(defn)}", got=describe(value),
-                         fix=f"pass ({', '.join('abcdefgh'[:len(defn)])},) as one argument")
-    return type(defn)(check_argument(d, v, f"{where}[{i}]", devices) for i, (d, v) in enumerate(zip(defn, value)))
-
-
-def check_arguments(name: str, parameters: tuple[str, ...], defs: tuple, args: tuple, devices: int = 1) -> list:
-    """All arguments of one call of job `name`: their number, then each with `check_argument`."""
+def check_arguments(name: str, parameters: tuple[str, ...], defs: tuple, args: tuple, check: Callable = FixedTensorDef.check
+                    ) -> list:
+    """All arguments of one call of job `name`: their number, then each with check(definition, argument, where)."""
     if len(args) != len(defs):
         raise CheckError(f"{name}: wrong number of arguments", expected=f"{len(defs)}: ({', '.join(parameters)})",
                          got=str(len(args)), fix="a job takes every placeholder, by position")
-    for d, a in zip(defs, args):  # nearly always everything fits: look before building the texts
-        if type(d) is not FixedTensorDef or type(a) is not np.ndarray or a.shape != d.shape or a.dtype != d.numpy_dtype:
-            break
-    else:
+    if all(type(d) is FixedTensorDef and d.fits(a) for d, a in zip(defs, args)):        # nearly always: without the texts
         return list(args)
-    try:
-        return [check_argument(d, a, f"{name}: argument {i} ({p})", devices)
-                for i, (p, d, a) in enumerate(zip(parameters, defs, args), 1)]
-    except CheckError as e:
-        if swapped := _swapped(parameters, defs, args, devices):
-            raise CheckError(e.problem, expected=e.expected, got=e.got, fix=swapped, at=e.at) from None
-        raise
+    return [check(d, a, f"{name}: argument {i} ({p})") for i, (p, d, a) in enumerate(zip(parameters, defs, args), 1)]
 
 
 def element_type(d: Any, what: str) -> dtype:
@@ -198,7 +118,7 @@ def check_shape_is_tuple(shape: Any, what: str) -> None:
     if type(shape) is not tuple:
         fix = f"write {tuple(shape)}" if isinstance(shape, (list, tuple, np.ndarray)) else \
             f"write ({shape},): the comma makes the tuple" if isinstance(shape, int) else "write (100, 784), say"
-        raise CheckError(f"{what}: the shape must be a tuple", expected="a tuple of ints", got=describe(shape), fix=fix)
+        raise CheckError(f"{what}: the shape must be a tuple", expected="a tuple of ints", got=told_value(shape), fix=fix)
 
 
 def normal_batch_axis(axis: int | None, rank: int, what: str) -> int | None:
@@ -211,82 +131,11 @@ def normal_batch_axis(axis: int | None, rank: int, what: str) -> int | None:
     return axis % rank
 
 
-def describe(value: Any) -> str:
-    """A value in a few words: "float64 array of shape (28, 784)", "a list of 3", "the int 5"."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype.name} array of shape {value.shape}"
-    if isinstance(value, (list, tuple, dict)):
-        return f"a {type(value).__name__} of {len(value)}"
-    if isinstance(value, (bool, int, float, str, np.generic)):
-        return f"the {type(value).__name__} {value!r}"
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    return "None" if value is None else f"an object of type {type(value).__module__}.{type(value).__name__}"
-
-
-def _cast(value: np.ndarray, defn: ArgBlobDef, where: str) -> np.ndarray:
+def cast(value: np.ndarray, defn: ArgBlobDef, where: str) -> np.ndarray:
+    """The array, as the element type of its definition."""
     if value.dtype == defn.numpy_dtype:
         return value
     if value.dtype.kind not in "biuf":
         raise DTypeError(f"{where}: the elements are not numbers", expected=f"numbers, to be cast to {defn.dtype.name}",
-                         got=describe(value), fix="convert them first, for example x.astype(np.float32)")
+                         got=told_value(value), fix="convert them first, for example x.astype(np.float32)")
     return value.astype(defn.numpy_dtype)
-
-
-def _check_per_device(value: Any, where: str, devices: int, wanted: str) -> None:
-    if not isinstance(value, (list, tuple)) or len(value) != devices:
-        raise CheckError(f"{where}: one entry per device is needed", expected=wanted, got=describe(value),
-                         fix="put the array into a list: job([x])" if devices == 1 else
-                             f"split the batch: job(np.array_split(x, {devices}))")
-
-
-def _check_piece(value: Any, defn: ArgBlobDef, where: str) -> None:
-    wanted = f"a {defn.dtype.name} array of rank {len(defn.shape)}"
-    if type(value) is not np.ndarray:
-        raise CheckError(f"{where}: not a NumPy array", expected=wanted, got=describe(value), fix=_array_advice(value))
-    if value.ndim != len(defn.shape):
-        raise CheckError(f"{where}: the rank does not fit", expected=f"{wanted}, at most {defn.shape}",
-                         got=describe(value), fix="reshape it; sizes may vary from call to call, the rank may not")
-
-
-def _array_advice(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return "np.asarray(x) makes a plain array of it"
-    if hasattr(value, "numpy"):
-        return "pass x.numpy()"
-    return "np.array(x) makes an array of it"
-
-
-def _shape_advice(want: tuple, got: tuple) -> str:
-    """The most likely cause of a wrong shape, and what to do."""
-    if len(want) == len(got) and want[1:] == got[1:]:
-        if got[0] < want[0]:
-            return (f"a last, smaller batch? Drop it, or fill it up to {want[0]} rows: the shape must be exact "
-                    "(tp.ListNumpy takes batches that vary)")
-        return f"feed {want[0]} rows at a time: x[i:i + {want[0]}]"
-    if got == want[1:]:
-        return "the batch axis is missing: x[None]" if want[0] == 1 else f"one sample? Stack {want[0]}: np.stack([...])"
-    if len(want) == len(got) and sorted(want) == sorted(got):
-        left, perm = list(enumerate(got)), []
-        for n in want:
-            perm.append(next(i for i, m in left if m == n))
-            left.remove((perm[-1], n))
-        return f"the axes are in another order: x.transpose{tuple(perm)}"
-    if prod(want) == prod(got):
-        return f"x.reshape{want}"
-    return f"feed {want}, or declare Placeholder({got})"
-
-
-def _swapped(parameters: tuple, defs: tuple, args: tuple, devices: int) -> str:
-    """Advice when exchanging two arguments would make both fit where they did not."""
-    def fits(d, a):
-        try:
-            check_argument(d, a, "", devices)
-        except (CheckError, DTypeError):
-            return False
-        return True
-
-    bad = [i for i, (d, a) in enumerate(zip(defs, args)) if not fits(d, a)]
-    if len(bad) == 2 and fits(defs[bad[0]], args[bad[1]]) and fits(defs[bad[1]], args[bad[0]]):
-        return f"{parameters[bad[0]]} and {parameters[bad[1]]} look swapped: the order is ({', '.join(parameters)})"
-    return ""

@@ -19,7 +19,7 @@ import numpy as np
 from flowedu.core.shelves import shelf
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.typing import Numpy, PlaceholderType
-from flowedu.errors import CheckError, UnsupportedError
+from flowedu.errors import CheckError, UnsupportedError, told_value
 
 MISSING = inspect.Signature.empty  # no annotation was written
 
@@ -60,11 +60,15 @@ class Signature(NamedTuple):
                                got="no annotation" if tree is MISSING else f"the default value {tree!r}",
                                fix=f"write {name}: tp.Numpy.Placeholder(shape, dtype); bring constants in from outside")
 
+    def check_arguments(self, defs: tuple, args: tuple) -> list:
+        """The arguments of a call as their definitions want them. Raises CheckError, DTypeError."""
+        return ph.check_arguments(self.name, self.names, defs, args)
+
     def check_return(self, value: Any, is_blob: Function[[Any], bool]) -> None:
         """Raise CheckError (an AssertionError) unless the body returned what it was annotated with."""
         if not (value is None if self.returns is None else is_blob(value) or value is None and self.returns is MISSING):
             raise CheckError(f"{self.name}: the returned value does not match the return annotation",
-                             expected="None" if self.returns is None else "a blob", got=ph.describe(value),
+                             expected="None" if self.returns is None else "a blob", got=told_value(value),
                              fix=blob_advice(value))
 
 

@@ -3,25 +3,13 @@
     @flow.global_function("train")
     def train(x: tp.Numpy.Placeholder((100, 784)), y: tp.Numpy.Placeholder((100,), flow.int32)) -> tp.Numpy: ...
 
-| name | returned from a job | as a parameter |
-|---|---|---|
-| `Numpy` | one ndarray | `Numpy.Placeholder(shape, dtype)`: exactly this shape |
-| `ListNumpy` | a list of ndarrays, one per device | `.Placeholder`: the most one device may get |
-| `ListListNumpy` | per device a list of ndarrays | `.Placeholder`: the most one device may get |
-| `Tuple[..]`, `List[T]`, `Dict[K, T]` | the same containers | `Tuple[placeholder, ...]` |
-| `Bundle[T]` | any nesting of list, tuple, dict over T | - |
-| `Callback[T]` | a function that takes yours, and calls it with a T | - |
-
-core/values/signature.py reads these annotations, of one array; oneflow04/job/annotation.py the others.
+As a parameter, `Numpy.Placeholder(shape, dtype)`: one array of exactly this shape. As the return annotation, `Numpy`: one
+array. core/values/signature.py reads these annotations; containers and lists of arrays: oneflow04/typing.py.
 """
 from __future__ import annotations
 
-from typing import Generic, TypeVar
-
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.dtype import dtype, float32
-
-T = TypeVar("T")
 
 
 class PlaceholderType(type):
@@ -46,19 +34,11 @@ class NumpyDef(PlaceholderDef):
     arg_def = ph.FixedTensorDef
 
 
-class ListOfNumpyDef(PlaceholderDef):
-    arg_def = ph.MirroredTensorDef
-
-
-class ListOfListOfNumpyDef(PlaceholderDef):
-    arg_def = ph.MirroredTensorListDef
-
-
 class PyStructCompatibleToBlob:
     """Base of the types that are a blob inside a job and NumPy outside of it."""
 
 
-class _Fed(PyStructCompatibleToBlob):
+class Fed(PyStructCompatibleToBlob):
     _base: type[PlaceholderDef]
 
     @classmethod
@@ -77,30 +57,7 @@ class _Fed(PyStructCompatibleToBlob):
         return type(cls._base)(what, (cls._base,), fields)
 
 
-class Numpy(_Fed):
+class Numpy(Fed):
     """As a return annotation: one ndarray. As a parameter: `Numpy.Placeholder(shape, dtype)`."""
 
     _base = NumpyDef
-
-
-class ListNumpy(_Fed):
-    """A list of ndarrays, one per device, whose sizes may vary from call to call."""
-
-    _base = ListOfNumpyDef
-
-
-class ListListNumpy(_Fed):
-    """Per device a list of ndarrays (a tensor list)."""
-
-    _base = ListOfListOfNumpyDef
-
-
-class Callback(Generic[T]):
-    """`-> Callback[T]`: the job returns a function; give it yours, and it is called with the result, a T."""
-
-
-class Bundle(Generic[T]):
-    """`-> Bundle[T]`: any nesting of list, tuple and dict with leaves of type T."""
-
-
-LEAVES = (Numpy, ListNumpy, ListListNumpy)

@@ -2,7 +2,7 @@
 
 An unknown is a node, whose options are its ways (candidates.py), or a variable or input that may lie otherwise. Every
 value has one bill: the layout its maker gives it, and those its readers take it in, one after the other. The bill is
-that of core/sbp/infer.py: what a value was brought to once serves all later readers.
+that of distributed/graph/infer.py: what a value was brought to once serves all later readers.
 """
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from flowedu.core.ops import axes
 from flowedu.core.ops.define import Op
 from flowedu.core.sbp.candidates import GridSignature, Way, ways
 from flowedu.core.sbp.choose import cheapest, is_present
-from flowedu.core.sbp.infer import HINT, groups, wish
 from flowedu.core.sbp.sbp import Layout, layout, place_of
 from flowedu.core.values.place import Place
 from flowedu.core.values.spec import Spec
+from flowedu.distributed.graph.infer import HINT, groups, wish
 
 
 @dataclass(frozen=True)

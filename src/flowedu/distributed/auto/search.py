@@ -18,11 +18,11 @@ import numpy as np
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.sbp.candidates import Way
-from flowedu.core.sbp.infer import Inference, groups
 from flowedu.core.sbp.sbp import Layout
 from flowedu.core.values.place import Place
 from flowedu.distributed.auto.model import Model, Read, Traffic
 from flowedu.distributed.auto.solve import LARGEST, Problem, Table
+from flowedu.distributed.graph.infer import Inference, groups
 
 MOST = 1 << 20                   # bills of one value; if there were more, each of its readers pays for itself
 PATIENCE = 2.0                   # seconds until a progress bar is shown

@@ -131,7 +131,7 @@ def _logical(reads):
 
 def _origin(value):
     """The node that a value is a view of the result of; a cast is one, too."""
-    from flowedu.core.sbp.infer import HINT
+    from flowedu.distributed.graph.infer import HINT
     while value.node is not None and value.node.op is not HINT and value.node.op.view is not None:
         value = value.node.inputs[0]
     return value.node
@@ -144,8 +144,8 @@ def _reads_said(case):
 
 
 def _casts_judged(case, yours):
-    from flowedu.core.sbp.infer import HINT
     from flowedu.core.sbp.sbp import layout
+    from flowedu.distributed.graph.infer import HINT
     reads, stage = case
     g, w, grad, readers, update = _logical(reads)
     like = dict.fromkeys(g.nodes, "its reader's")

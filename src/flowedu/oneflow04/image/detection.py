@@ -12,11 +12,11 @@ import numpy as np
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
 from flowedu.core.layers.frontend import front
-from flowedu.core.ops.host import define_host
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DataError, ShapeError
 from flowedu.oneflow04.buffers import need_buffer, need_value
 from flowedu.oneflow04.image.pictures import FLIPS, flip_codes, with_codes
+from flowedu.ops.host import define_host
 
 
 def _check(what: str, x: TensorBuffer, columns: int, kinds: str = "f") -> None:

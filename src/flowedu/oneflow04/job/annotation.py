@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowedu.core.values.signature import MISSING
-from flowedu.core.values.typing import LEAVES, Bundle, Callback, PlaceholderType
+from flowedu.core.values.typing import PlaceholderType
 from flowedu.errors import CheckError, FlowError, UnsupportedError
+from flowedu.oneflow04.typing import LEAVES, Bundle, Callback
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
@@ -83,7 +84,7 @@ def show(annotation: Any) -> str:
         return "(no annotation)"
     if isinstance(annotation, type) and not isinstance(annotation, (PlaceholderType, types.GenericAlias)):
         return annotation.__name__
-    return repr(annotation).replace("typing.", "").replace("flowedu.core.values.", "")
+    return repr(annotation).replace("typing.", "").replace("flowedu.core.values.", "").replace("flowedu.oneflow04.", "")
 
 
 def annotations(fn: Function) -> tuple[list[inspect.Parameter], Any]:

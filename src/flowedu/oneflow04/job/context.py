@@ -13,7 +13,6 @@ from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.context import JobContext
 from flowedu.core.job.values import flat
 from flowedu.core.layers.context import blobs_in, pushed
-from flowedu.core.ops.host import HostOp
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.dtype import float16
 from flowedu.core.values.place import Place
@@ -26,6 +25,7 @@ from flowedu.oneflow04.job.placement import Placement
 from flowedu.oneflow04.job.recording import Call, replay
 from flowedu.oneflow04.job.values import has_numbers, shown
 from flowedu.oneflow04.job.views import Views
+from flowedu.ops.host import HostOp
 from flowedu.tensor import device
 
 LEGACY = {"train.primary_lr", "train.secondary_lr", "train.model_update_conf"}

@@ -10,13 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flowedu.core.eager.dispatch import set_grad_enabled
 from flowedu.core.grad.tape import run_backward
 from flowedu.core.job import session as sessions
 from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.values import flat
 from flowedu.core.layers.context import EAGER, current, initial_value, pushed
-from flowedu.core.ops.dispatch import set_grad_enabled
-from flowedu.core.ops.host import States
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.place import Place
 from flowedu.core.values.signature import MISSING, convert, leaves
@@ -25,6 +24,7 @@ from flowedu.errors import CheckError, DTypeError, UnsupportedError
 from flowedu.oneflow04.job.blob import EagerConsistentBlob, MirroredBlob
 from flowedu.oneflow04.job.context import Context04
 from flowedu.oneflow04.job.values import check_returned, fed, given_back, per_device, shown
+from flowedu.ops.host import States
 from flowedu.tensor import Tensor, no_grad, tensor
 
 
@@ -163,7 +163,7 @@ def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
         raise sessions.in_a_body(f"job {job.name}")
     context = EagerContext(job)
     defs = job.signature.input_defs()
-    trees = ph.check_arguments(job.name, job.signature.names, defs, args, context.devices)
+    trees = job.signature.check_arguments(defs, args, context.devices)
     _check_types(job.name, leaves(defs), fed(defs, args))
     blobs = iter([_blob(context, d, v) for d, v in zip(leaves(defs), fed(defs, trees))])
     arguments = [convert(d, MISSING, lambda leaf, _: next(blobs)) for d in defs]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.values import flat
-from flowedu.core.ops.host import HostOp
 from flowedu.core.values.place import Place
 from flowedu.errors import FlowError
+from flowedu.ops.host import HostOp
 
 
 class Call(NamedTuple):

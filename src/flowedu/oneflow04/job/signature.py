@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable as Function
 from typing import Any, NamedTuple
 
-from flowedu.core.values import placeholder as ph
+from flowedu.core.values.placeholder import ArgBlobDef
 from flowedu.core.values.signature import MISSING, Parameter, Signature, blob_advice
 from flowedu.core.values.typing import Numpy
-from flowedu.errors import CheckError, UnsupportedError
+from flowedu.errors import CheckError, UnsupportedError, told_value
 from flowedu.oneflow04.job.annotation import (
     BundleOf,
     CallbackOf,
@@ -20,6 +20,7 @@ from flowedu.oneflow04.job.annotation import (
     return_tree,
     show,
 )
+from flowedu.oneflow04.job.arguments import check_arguments
 
 
 class JobSignature(Signature):
@@ -43,13 +44,16 @@ class JobSignature(Signature):
     def definition(self, tree: Any, name: str) -> Any:
         if isinstance(tree, TupleOf):
             return tuple(self.definition(t, name) for t in tree.items)
-        if isinstance(tree, ph.ArgBlobDef):
+        if isinstance(tree, ArgBlobDef):
             return tree.clone()
         if isinstance(tree, dict):
             return {k: self.definition(t, name) for k, t in tree.items()}
         if isinstance(tree, (list, tuple)):
             return type(tree)(self.definition(t, name) for t in tree)
         return super().definition(tree, name)
+
+    def check_arguments(self, defs: tuple, args: tuple, devices: int = 1) -> list:
+        return check_arguments(self.name, self.names, defs, args, devices)
 
     def check_return(self, value: Any, is_blob: Function[[Any], bool]) -> None:
         check_return(value, self.returns, is_blob, self.name)
@@ -155,7 +159,7 @@ class _Check(NamedTuple):
     def need(self, holds: bool, value: Any, at: str, expected: str, fix: str, error: type = CheckError,
              problem: str = "the returned value does not match the return annotation") -> None:
         if not holds:
-            got = "a blob" if self.is_blob(value) else ph.describe(value)
+            got = "a blob" if self.is_blob(value) else told_value(value)
             if self.is_blob(value) and getattr(value, "is_dynamic", False):
                 got = "a blob of dynamic shape"
             raise error(f"{self.where}: {problem}", got=got + (f" at result{at}" if at else ""), fix=fix,

@@ -4,8 +4,8 @@
     def cube(x):
         return x ** 3
 
-`cube` then takes blobs and tensors, has a gradient, and stands in a plan between compiled kernels (core/ops/pykernel.pyx).
-It is a record like every other, with the function as its `ref`; so is its gradient, `cube_grad`.
+`cube` then takes blobs and tensors, has a gradient, and stands in a plan between compiled kernels
+(core/eager/pykernel.pyx). It is a record like every other, with the function as its `ref`; so is its gradient, `cube_grad`.
 """
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 
 from flowedu.core.layers.frontend import front
 from flowedu.core.ops.define import REGISTRY, Op
-from flowedu.core.ops.host import HOST
 from flowedu.core.ops.record import Effects, Laws, Meaning, Split
 from flowedu.errors import ArgumentError
 from flowedu.ops.custom.gradient import gradient_record, rule
@@ -30,6 +29,7 @@ from flowedu.ops.custom.record import (
     signature_of,
     whole,
 )
+from flowedu.ops.host import HOST
 
 LIBRARIES: dict[str, set[str]] = {}        # {stem of a C++ library: op types that stand in for it}
 

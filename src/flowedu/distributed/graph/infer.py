@@ -1,0 +1,275 @@
+"""infer: where every value of a graph lies, and in which layout each of its readers takes it.
+
+A graph is built as if there were one device. For each node in order: where it runs (a Place), the best signature
+(choose.py), and the layout of every input under it; what it takes to bring an input there is billed (boxing.py). Nothing
+is made here: lower.py turns the rows into one graph for every rank, distributed/spread.py into one over
+shared memory.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from flowedu.core.graph.ir import Graph, GraphValue, Node
+from flowedu.core.ops.axes import parse
+from flowedu.core.ops.update import HEAD
+from flowedu.core.sbp.boxing.algebra import Route
+from flowedu.core.sbp.candidates import Way
+from flowedu.core.sbp.choose import Choice, cheapest, choose, is_present
+from flowedu.core.sbp.local import LocalCall
+from flowedu.core.sbp.sbp import Layout, layout, place_of, pretty
+from flowedu.core.sbp.signature import text, whole
+from flowedu.core.shelves import shelf
+from flowedu.core.values.place import Place
+from flowedu.errors import JobBuildAndInferError, UnsupportedError
+from flowedu.ops.hint import distribute_hint as HINT
+
+_text = functools.lru_cache(maxsize=4096)(text)
+
+
+@dataclass
+class Boxed:
+    """A value that a reader wants in another layout than it has."""
+
+    value: GraphValue
+    route: Route
+
+
+@dataclass
+class Row:
+    """What becomes of one node, or of one fetched value: the signature, and what has to be moved for it.
+
+    Attributes: choice, None where there was none; node, None for a fetch; reads and makes, the layouts of inputs and
+    outputs; calls, one per device of `place` (None: everybody makes the whole call); shared: what was boxed here serves
+    later readers too.
+    """
+
+    name: str
+    op: str
+    place: Place
+    signature: str
+    boxed: list[Boxed] = field(default_factory=list)
+    choice: Choice | None = None
+    node: Node | None = None
+    reads: tuple[Layout, ...] = ()
+    makes: tuple[Layout, ...] = ()
+    calls: Sequence[LocalCall] | None = None
+    shared: bool = True
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        return self.place.devices
+
+    @property
+    def bytes(self) -> int:
+        return sum(b.route.bytes for b in self.boxed)
+
+
+class Inference:
+    """The layouts of one graph's values.
+
+    Args:
+        graph: the logical graph. A node's `placement` says where it runs, a row of devices or a Place; None: where the
+            first of its inputs lies that lies somewhere.
+        everywhere: all devices. What depends on nothing that is placed is there as often as there are devices.
+        sources: {input, variable or host value: its layout}; those left out are everywhere.
+        unshared: forced hints whose result is for their own readers only.
+        ways: {node: the way it runs}; for others the best one is chosen (choose.py).
+        fed: the host hands every device what it reads of an input.
+
+    Attributes: rows, one for each node and fetched value; layouts, {value: those it is in}: its own first, then those it
+    was brought to; same, {value: the value it is another name of}.
+    """
+
+    def __init__(self, graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layout], *,
+                 unshared: Iterable[Node] = (), ways: Mapping[Node, Way] | None = None, fed: bool = False):
+        self.graph, self.everywhere, self.unshared, self.fed = graph, everywhere, set(unshared), fed
+        self.ways = ways or {}
+        self.rows: list[Row] = []
+        self.same: dict[GraphValue, GraphValue] = {}
+        self.layouts: dict[GraphValue, list[Layout]] = {v: [at] for v, at in sources.items()}
+        self.loose: set[GraphValue] = set()                    # what lies nowhere in particular
+        self.before: dict[str, Layout] = {}                    # where the inputs of forced hints were, by their `restore`
+        for v in (*graph.inputs.values(), *graph.variables.values(), *graph.hosts.values()):
+            self.enter(v, None)
+
+    @property
+    def bytes(self) -> int:
+        """What one run of the graph moves between devices."""
+        return sum(r.bytes for r in self.rows)
+
+    def base(self, value: GraphValue) -> GraphValue:
+        """The value that this one is another name of; itself where it is none."""
+        while value in self.same:
+            value = self.same[value]
+        return value
+
+    def own(self, value: GraphValue) -> Layout:
+        """The layout a value was made in."""
+        return self.layouts[value][0]
+
+    def run(self, strict: Container[Node] | None = None) -> Inference:
+        """All nodes. strict: those that the user wrote (default: all)."""
+        for node in self.graph.nodes:
+            self.add(node, strict is None or node in strict)
+        return self
+
+    def enter(self, value: GraphValue, at: Layout | None) -> None:
+        """An input, variable or host value lies there (None: nowhere in particular). The first word counts."""
+        if value not in self.layouts:
+            self.layouts[value] = [at or layout("B", self.everywhere)]
+            if at is None:
+                self.loose.add(value)
+
+    # ---- one node
+    def add(self, node: Node, strict: bool = True) -> None:
+        """strict: hints bind, and inputs must be in one place; a gradient follows hints where it can, and goes to where the
+        first of its inputs is."""
+        if node.op is HINT:
+            self._hint(node)
+            return
+        place = self.place(node, strict)
+        if node.mutates:
+            self._update(node, place)
+        elif len(place.devices) == 1 or place is self.everywhere and all(x in self.loose for x in node.inputs):
+            row = Row(node.name, node.op.name, place, text(node.op, whole(node.op, node.inputs)), node=node)
+            for x in node.inputs:
+                if not (self.fed and x.kind == "input"):
+                    self.bill(row, x, layout("B", place))
+            self._done(row, [layout("B", place)] * (len(node.inputs) + len(node.outputs)))
+            if place is self.everywhere and node.placement is None:
+                self.loose.update(node.outputs)
+        else:
+            self._choose(node, place, strict)
+
+    def place(self, node: Node, strict: bool = False) -> Place:
+        """Where a node runs."""
+        if node.placement is not None:
+            return place_of(node.placement)
+        found = [(x, place_of(self.own(x))) for x in node.inputs if x not in self.loose]
+        if not found:
+            return self.everywhere
+        first = found[0][1]
+        other = next((t for t in found if strict and not node.mutates and set(t[1].devices) != set(first.devices)), None)
+        if other is not None:
+            raise JobBuildAndInferError(
+                f"{node.name}: Expected all tensors to be on the same placement, but found at least two placements, "
+                f"{first} ({found[0][0].name}) and {other[1]} ({other[0].name})!", expected="inputs in one place",
+                got=f"devices {first} and {other[1]}", fix="x.to_global(placement=...) before the op", at=node.line)
+        return first
+
+    def _hint(self, node: Node) -> None:
+        """A wish changes nothing yet: its readers look at it. A forced one is where the value is from now on."""
+        x, y = node.inputs[0], node.outputs[0]
+        names = dict(zip(HINT.attrs, node.attrs))
+        there, sbp = names["place"], names["sbp"]
+        if names["restore"] is not None and sbp is not None:
+            self.before[names["restore"]] = self.own(x)
+        elif names["restore"] is not None:                     # every addend of a sum has the same gradient
+            at = self.before[names["restore"]]
+            there, sbp = place_of(at), tuple("B" if s[0] == "P" else s for s in at.sbp)
+        place = self.place(node) if there is None else place_of(there)
+        if sbp is None and there is not None:                  # as it is, elsewhere
+            have = self.own(x).plain
+            sbp = have.sbp if len(have.sbp) == len(place.hierarchy) else "B"
+        if not names["forced"] or sbp is None or len(place.devices) == 1 and there is None:
+            self.layouts[y], self.same[y] = self.layouts[x], x
+            if x in self.loose:
+                self.loose.add(y)
+            return
+        wanted = layout(sbp, place)
+        if not wanted.fits(x.shape):
+            raise JobBuildAndInferError(f"{node.name}: the blob cannot be {wanted}",
+                                        expected="an axis that gives every device something", got=str(x.shape),
+                                        at=node.line, fix="split another axis, or flow.distribute.broadcast()")
+        row = Row(node.name, "parallel_cast", place, f"{pretty(self.own(x).sbp)} -> {pretty(wanted.sbp)}", node=node,
+                  shared=node not in self.unshared)
+        self.bill(row, x, wanted)
+        self._done(row, [wanted, wanted])
+
+    def _update(self, node: Node, place: Place) -> None:
+        """Every device updates the part of a variable that it has, so gradients and states are wanted where it lies."""
+        row = Row(node.name, node.op.name, place, "in place", node=node)
+        terms, _ = parse(node.op.equation([x.spec for x in node.inputs], node.attrs), len(node.inputs))
+        reads = [layout("B", place)] * len(node.inputs)
+        for members in groups(node):
+            home = self.own(node.inputs[members[0]])
+            for i in members:
+                x = node.inputs[i]
+                reads[i] = home if x.shape == node.inputs[members[0]].shape else layout("B", place_of(home))
+                if terms[i].isupper() and not home.whole:
+                    raise UnsupportedError(f"{node.op.name}: {node.inputs[members[0]].name} is {pretty(home.sbp)}",
+                                           expected="a parameter that every device has whole: the rule needs its norm",
+                                           got=str(home), fix="flow.sbp.broadcast, or another optimizer (Adam, SGD)")
+        for x, at in zip(node.inputs, reads):
+            self.bill(row, x, at)
+        self._done(row, reads)
+
+    def _choose(self, node: Node, place: Place, strict: bool) -> None:
+        """The best signature. A gradient for which the hints leave none does without them."""
+        way = self.ways.get(node)
+        if way is None:
+            found = self._cheapest(node, place, strict)
+            routes, calls = found.routes, found.calls
+        else:
+            found, routes, calls = None, [None] * len(node.inputs), None if way.whole else way.calls
+        signature = (found or way).signature
+        row = Row(node.name, node.op.name, place, _text(node.op, signature), [], found, node, calls=calls)
+        layouts = [Layout(s, *place) for s in signature]
+        for x, at, route in zip(node.inputs, layouts, routes):
+            self.bill(row, x, at, route)
+        self._done(row, layouts)
+
+    def _cheapest(self, node: Node, place: Place, strict: bool) -> Choice:
+        present = [self.layouts[x] for x in node.inputs]
+        call = (node.op, [x.spec for x in node.inputs], node.attrs, present, *place)
+        try:
+            return choose(*call, hints=[wish(x, place) for x in node.inputs], name=node.name, line=node.line)
+        except JobBuildAndInferError:
+            if strict:
+                raise
+            return choose(*call, name=node.name, line=node.line)
+
+    def _done(self, row: Row, layouts: Sequence[Layout]) -> None:
+        n = len(row.node.inputs)
+        row.reads, row.makes = tuple(layouts[:n]), tuple(layouts[n:])
+        for y, at in zip(row.node.outputs, row.makes):
+            self.layouts[y] = [at]
+        self.rows.append(row)
+
+    # ---- what is moved
+    def bill(self, row: Row, value: GraphValue, wanted: Layout, route: Route | None = None) -> None:
+        """From now on the value is in this layout too; what that takes is noted. route: the way, where it is known."""
+        have, wanted = self.layouts[value], wanted.plain
+        if not is_present(have, wanted):
+            row.boxed.append(Boxed(value, route or cheapest(have, wanted, value.spec)))
+            if row.shared:
+                have.append(wanted)
+
+    def describe(self) -> str:
+        """A table: op, devices, signature, bytes moved; below each op what was boxed. Totals at the end."""
+        return shelf("layouts as text")(self)
+
+
+def groups(node: Node) -> list[list[int]]:
+    """Of a node that writes variables, the numbers of the inputs that belong together, the variable first."""
+    size = node.op.group
+    if size is None:                                           # one variable, and what is made of the others
+        first = node.mutates[0]
+        same = [i for i, x in enumerate(node.inputs) if i != first and x.shape == node.inputs[first].shape]
+        return [[first, *same]]
+    return [list(range(i, i + size)) for i in range(HEAD, len(node.inputs), size)]
+
+
+def wish(value: GraphValue, place: Place) -> tuple[str, ...] | None:
+    """The SBP a reader of `value` at `place` is asked to take it in. What was said of a grid of so many axes holds on such
+    grids only."""
+    node = value.node
+    if node is None or node.op is not HINT:
+        return None
+    names, axes = dict(zip(HINT.attrs, node.attrs)), len(place.hierarchy)
+    sbp = names["sbp"]
+    if names["forced"] or sbp is None:
+        return None
+    return (sbp,) * axes if isinstance(sbp, str) else sbp if len(sbp) == axes else None

@@ -1,0 +1,141 @@
+"""lower: what one rank does of a logical graph, as an ordinary graph over its shards.
+
+Boxing is a node of it: a call of `Route.perform` on what the rank has. A rank that has no part of the value receives only
+(`box_in`), one that needs none sends only (`box_out`).
+
+Every rank goes through the same rows (infer.py) in the same order, and keeps what is its own: the call of its shard,
+the shards of its variables and inputs, its end of every boxing. So all ranks meet in the same order, and none
+waits in vain.
+"""
+from __future__ import annotations
+
+from flowedu.core.graph.ir import Graph, GraphValue, Node
+from flowedu.core.ops.update import HEAD
+from flowedu.core.sbp.sbp import Layout
+from flowedu.core.values.spec import Spec
+from flowedu.distributed.graph.infer import Boxed, Inference, Row, groups
+from flowedu.distributed.graph.nodes import End, box, box_in, box_out
+from flowedu.distributed.rank_graphs import carve, together
+
+PER_PARAMETER = ("weight_decay", "l1", "l2")           # attributes of updates with a number for each parameter
+
+
+class RankGraph:
+    """One rank's part of a logical graph.
+
+    Attributes: rank; graph; end, what its boxing nodes talk through; outputs, the numbers of the logical outputs this rank
+    has a part of, in the order of graph.outputs; moved, {number of a node: bytes it sends}.
+    """
+
+    def __init__(self, inferred: Inference, rank: int):
+        self.inferred, self.rank, self.end = inferred, rank, End(rank)
+        logical = inferred.graph
+        self.graph = graph = Graph(f"{logical.name}@{rank}")
+        graph.training = logical.training
+        self.have: dict[GraphValue, dict[Layout, GraphValue]] = {}
+        self.sent = 0
+        for kind in ("inputs", "variables", "hosts"):
+            for v in getattr(logical, kind).values():
+                at = inferred.own(v)
+                if rank in at.devices:
+                    self._keep(v, at, getattr(graph, kind[:-1])(v.name, self.local(v, at)))
+        for row in inferred.rows:
+            self._row(row)
+        self.outputs = [i for i, v in enumerate(logical.outputs) if rank in inferred.own(v).devices]
+        graph.outputs = [self.find(v, inferred.own(v)) for v in (logical.outputs[i] for i in self.outputs)]
+
+    # ---- what this rank has
+    def local(self, value: GraphValue, at: Layout) -> Spec:
+        """The Spec of this rank's part."""
+        return Spec(at.local_shape(value.shape, at.devices.index(self.rank)), value.dtype)
+
+    def _keep(self, value: GraphValue, at: Layout, part: GraphValue) -> None:
+        self.have.setdefault(value, {})[at.plain] = part
+
+    def find(self, value: GraphValue, at: Layout) -> GraphValue:
+        """This rank's part of a value in a layout that it is in."""
+        table, at = self.have[self.inferred.base(value)], at.plain
+        if at in table:
+            return table[at]
+        if at.whole:
+            return next(part for other, part in table.items() if other.whole)
+        raise KeyError(f"rank {self.rank} has no part of {value.name} as {at}")
+
+    # ---- rows
+    def _row(self, row: Row) -> None:
+        brought = {}
+        summed = together(self, row) if row.node is not None and row.node.mutates else {}
+        for b in row.boxed:
+            part = summed.get(b.value) or self._carry(b, row.node.line if row.node is not None else "")
+            if part is not None and row.shared:
+                self._keep(self.inferred.base(b.value), b.route.dst, part)
+            brought[b.value] = part
+        node = row.node
+        if node is None or self.rank not in row.devices and not node.mutates:
+            return
+        if row.op == "parallel_cast":
+            x = node.inputs[0]
+            part = brought[x] if x in brought else self.find(x, row.makes[0])
+            self._keep(node.outputs[0], row.makes[0], part)
+        elif node.mutates:
+            self._update(row)
+        else:
+            self._call(row)
+
+    def _call(self, row: Row) -> None:
+        """The rank's own call: on its shards, or the whole call where all do the same."""
+        node, i = row.node, row.devices.index(self.rank)
+        inputs = [self.find(x, at) for x, at in zip(node.inputs, row.reads)]
+        if row.calls is None:
+            made = Node(node.op, inputs, node.attrs, [y.spec for y in node.outputs], node.name, node.line)
+        else:
+            call = row.calls[i]
+            made = Node(call.op, inputs, call.attrs, call.outs, node.name, node.line)
+        self.graph.nodes.append(made)
+        for y, at, part in zip(node.outputs, row.makes, made.outputs):
+            self._keep(y, at, part)
+
+    def _update(self, row: Row) -> None:
+        """The update of the variables this rank has a part of."""
+        node = row.node
+        members = groups(node)
+        mine = [n for n, g in enumerate(members) if self.rank in row.reads[g[0]].devices]
+        if not mine:
+            return
+        numbers, attrs = range(len(node.inputs)), node.attrs
+        if len(mine) < len(members):
+            numbers = [*range(HEAD), *(i for n in mine for i in members[n])]
+            attrs = tuple(tuple(v[n] for n in mine) if name in PER_PARAMETER and len(v) > 1 else v
+                          for name, v in zip(node.op.attrs, attrs))
+        inputs = [self.find(node.inputs[i], row.reads[i]) for i in numbers]
+        self.graph.nodes.append(Node(node.op, inputs, attrs, [], node.name, node.line))
+
+    # ---- boxing
+    def _carry(self, b: Boxed, line: str) -> GraphValue | None:
+        """This rank's side of a route; its part of the result, if it gets one."""
+        route, rank = b.route, self.rank
+        has, wants = rank in route.src.devices, rank in route.dst.devices
+        if not (has or wants):
+            return None
+        part = self.find(b.value, route.src) if has else None
+        spec = self.local(b.value, route.dst) if wants else None
+        messages = route.messages()
+        if not wants and not any(rank == sender for sender, _, _ in messages):
+            return None
+        if not messages:
+            return carve(self, route, part)
+        self.sent += sum(n for sender, _, n in messages if sender == rank)
+        if not has:
+            op, inputs, attrs, specs = box_in, (), (route, self.end, spec), [spec]
+        elif not wants:
+            op, inputs, attrs, specs = box_out, (part,), (route, self.end), []
+        else:
+            op, inputs, attrs, specs = box, (part,), (route, self.end, spec), [spec]
+        node = Node(op, inputs, attrs, specs, f"{b.value.name}:{''.join(route.dst.sbp)}", line)
+        self.graph.nodes.append(node)
+        return node.outputs[0] if specs else None
+
+
+def lower(inferred: Inference, ranks) -> dict[int, RankGraph]:
+    """The graphs of these ranks."""
+    return {rank: RankGraph(inferred, rank) for rank in ranks}

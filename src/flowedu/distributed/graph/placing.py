@@ -1,0 +1,144 @@
+"""Placing: what a graph under construction knows of global tensors: where its values lie, and that none is mixed with local
+ones. (What it needs of the rest of this chapter is imported when the first global tensor comes.)
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.graph.devices import OneDevice, need_cpu
+from flowedu.core.graph.ir import GraphValue
+from flowedu.core.sbp.names import BROADCAST
+from flowedu.core.sbp.ranks import world
+from flowedu.core.values.place import Place
+from flowedu.errors import ArgumentError, UnsupportedError
+from flowedu.ops.hint import distribute_hint as HINT
+
+
+class Placing(OneDevice):
+    """The global side of a Tracer.
+
+    Attributes: sources, {input or variable: the Lay of its global tensor}; apart, local values that may differ from rank to
+    rank; active, whether there are global tensors at all.
+    """
+
+    def __init__(self, tracer):
+        super().__init__(tracer)
+        self.sources: dict[GraphValue, object] = {}
+        self.apart: set[GraphValue] = set()
+        self.inferred = None
+        self.followed = 0
+        self.active = False
+
+    # ---- what ops are given
+    def enter(self, value: GraphValue, x: Tensor) -> None:
+        """An input or variable of the graph stands for the tensor x."""
+        super().enter(value, x)
+        if x.lay is not None:
+            need_cpu(self.tracer.graph.name, value.name, x)
+            self.sources[value], self.active = x.lay, True
+        elif not x.uniform:
+            self.apart.add(value)
+
+    def check(self, op, inputs: tuple, values: list[GraphValue]) -> None:
+        """Global and local tensors do not meet in an op. (Numbers, and what is computed from them, fit everywhere.)"""
+        if not self.active:
+            return
+        there = [x.lay is not None for x in inputs]
+        local = [v in self.apart for v in values]
+        if any(there) and any(local):
+            i = local.index(True)
+            kinds = ", ".join("global" if g else "local" for g in there)
+            raise ArgumentError(f"{op.name}: Got input tensors with inconsistent attributes! op_type_name: {op.name}, "
+                                f"attributes of inputs is: {kinds}", expected="all inputs global, or all local",
+                                got=f"{values[i].name} is local", fix="x.to_global(placement, sbp), before the call")
+
+    def follow(self, values: list[GraphValue], outputs: tuple[GraphValue, ...]) -> None:
+        """A node was appended that makes `outputs`."""
+        if any(v in self.apart for v in values):
+            self.apart.update(outputs)
+
+    def keep(self, members: Sequence[Tensor], config) -> None:
+        """Find the `homes` of the optimizers' parameters. Under ZeRO they are split along axis 0."""
+        from flowedu.core.sbp.tensor.lay import lay_at
+        from flowedu.distributed.zero import shard
+        for p in members:
+            if p.lay is not None:
+                split = at = p.lay.layout
+                if config.zero_stage and p.requires_grad:
+                    split = shard(at, tuple(p.shape), config.zero_min_size)
+                self.homes[id(p)] = p.lay if split is at else lay_at(split)
+
+    def batch_parts(self, xs: Sequence[Tensor], k: int) -> int:
+        d = 1
+        for at in (x.lay.layout for x in xs if x.lay is not None):
+            d = max(d, prod(n for s, n in zip(at.sbp, at.hierarchy) if s == "S0"))
+        return d if all(x.ndim and x.shape[0] % (d * k) == 0 for x in xs) else 1
+
+    # ---- where values lie
+    def lay_of(self, value: GraphValue):
+        """The Lay of a value; None for those that lie nowhere in particular."""
+        if not self.active:
+            return None
+        if value in self.sources:
+            return self.sources[value]
+        inferred = self._up_to_date()
+        if inferred.base(value) in self.sources:
+            return self.sources[inferred.base(value)]
+        from flowedu.core.sbp.tensor.lay import lay_at
+        return None if value in inferred.loose else lay_at(inferred.own(value))
+
+    def _up_to_date(self):
+        from flowedu.distributed.graph.infer import Inference
+        graph = self.tracer.graph
+        if self.inferred is None:
+            self.inferred = Inference(graph, world(), {v: lay.layout for v, lay in self.sources.items()})
+        for node in graph.nodes[self.followed:]:
+            for x in node.inputs:
+                if x.kind != "node":
+                    self.inferred.enter(x, self.sources[x].layout if x in self.sources else None)
+            self.inferred.add(node, strict=node not in self.tracer.frozen)
+        self.followed = len(graph.nodes)
+        return self.inferred
+
+    def laid(self, x: Tensor, lay) -> Tensor:
+        """A tensor's value in this layout; a local one is the whole value."""
+        from flowedu.core.sbp.tensor.shards import laid
+        return laid(x, lay)
+
+    # ---- to_global in build
+    def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
+        """Tensor.to_global of a lazy tensor, or of an eager global one: from here on it lies so."""
+        from flowedu.core.sbp.tensor.lay import check_placement, checked_lay
+        value, have = self.tracer.value_of(x), x.lay
+        if have is None and (placement is None or sbp is None or value in self.apart):
+            raise UnsupportedError("to_global: a local tensor does not become global inside build", got=repr(x),
+                                   expected="a global tensor, or a constant with placement and sbp",
+                                   fix="call to_global before the tensor goes into the graph")
+        if placement is None and sbp is None and grad_sbp is None:
+            return x
+        p = have.placement if placement is None else placement
+        back = p if have is None else have.placement
+        check_placement(p, "to_global")
+        if p.type != "cpu":
+            raise UnsupportedError("to_global: what is inside build lies on the CPU", expected='a placement of type "cpu"',
+                                   got=repr(p), fix="call the module itself, or to_global on what the graph returns")
+        attrs = dict(sbp=None, forced=True)
+        if sbp is not None:
+            attrs["sbp"] = checked_lay(p, sbp, x.shape_(), "to_global").layout.sbp
+        elif p == back:
+            attrs["sbp"] = have.layout.sbp
+        if have is None or p != back:
+            attrs["place"], attrs["grad_place"] = (Place(q.devices, tuple(q.hierarchy)) for q in (p, back))
+        if grad_sbp is not None:
+            attrs["grad_sbp"] = checked_lay(back, grad_sbp, x.shape_(), "to_global: grad_sbp").layout.sbp
+        self.active = True
+        return self.tracer.run(HINT, (x,), HINT.complete(attrs))
+
+    def on_stage(self, x, placement):
+        """An argument of a module that set_stage put on `placement`."""
+        if not isinstance(x, Tensor) or x.lay is None or x.lay.placement == placement:
+            return x
+        axes = len(placement.hierarchy)
+        return self.to_global(x, placement, None if axes == len(x.lay.sbp) else (BROADCAST,) * axes)

@@ -1,0 +1,207 @@
+"""GlobalView: a graph of global tensors. The logical graph that build described becomes one graph for each rank.
+
+After the trace: the layouts of all values (infer.py), the ranks' graphs (lower.py) and their plans. A step runs
+the plans of all ranks this thread owns at once.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from threading import RLock
+
+from flowedu.core.eager.arrays import copy_of
+from flowedu.core.eager.dispatch import take_parts
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.graph.ir import GraphValue
+from flowedu.core.graph.passes import cse
+from flowedu.core.graph.plan import Plan
+from flowedu.core.graph.program import Program
+from flowedu.core.graph.rewrite import dead
+from flowedu.core.sbp.ranks import Engine, current, world
+from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
+from flowedu.core.sbp.tensor.lay import lay_at
+from flowedu.core.sbp.tensor.shards import laid
+from flowedu.core.shelves import shelf
+from flowedu.core.values.spec import Spec
+from flowedu.distributed.global_graph import prepared
+from flowedu.distributed.graph.infer import Inference
+from flowedu.distributed.graph.lower import RankGraph, lower
+from flowedu.distributed.rank_graphs import unread
+from flowedu.errors import GraphError
+
+
+class RankPrograms:
+    """A Program for every rank.
+
+    Args:
+        engine: whose owned ranks these are.
+        ranks: {rank: its graph}; passes have not run yet.
+        off: passes that are switched off.
+
+    Attributes: programs, {rank: Program}.
+    """
+
+    def __init__(self, engine: Engine, ranks: Mapping[int, RankGraph], off: Sequence[str] = ()):
+        self.engine, self.ranks = engine, dict(ranks)
+        together = engine.local_size if engine.name == "threads" else len(self.ranks)
+        self.programs = {r: Program(g.graph, off, share=together) for r, g in self.ranks.items()}
+
+    def link(self, arrays: Mapping[int, Mapping[str, object]], counter: str = "") -> None:
+        """Lay out over these tensors: {rank: {name of a variable or host value: tensor}}. counter: the variable that holds
+        the number of steps made."""
+        for rank, program in self.programs.items():
+            graph, mine = program.graph, arrays[rank]
+            program.link({v: mine[n] for t in (graph.variables, graph.hosts) for n, v in t.items()}, mine.get(counter))
+
+    def stale(self) -> bool:
+        """Whether a rank's layout does not hold any more."""
+        return any(p.stale() for p in self.programs.values())
+
+    def run(self, arguments: Mapping[int, tuple]) -> dict[int, list]:
+        """One step of every rank, at the same time: {rank: its inputs} -> {rank: its outputs}. What one rank raises ends
+        the step of all."""
+        def program(rank):
+            def step(comm):
+                self.ranks[rank].end.comm = comm
+                return self.programs[rank].run(arguments[rank])
+            return step
+        return self.engine.run({rank: program(rank) for rank in self.ranks})
+
+
+class GlobalView:
+    """What runs a Compiled of nn.Graph with global tensors, as a Program runs others (see there for link and run).
+
+    Attributes: inferred, the layouts of all values; ranks, {rank: RankGraph} of the owned ones; programs; report and plan,
+    those of `first`.
+    """
+
+    def __init__(self, compiled):
+        self.owner, self.tracer, self.graph = compiled.owner, compiled.tracer, compiled.graph
+        tracer, graph, config = self.tracer, self.graph, self.owner.config
+        strict = set(graph.nodes[:graph.forward])
+        for f in (cse, dead):
+            if f.__name__ not in config.off:
+                f(graph)
+        unread(graph)
+        self.lays, self.found = dict(tracer.placing.sources), None
+        told = {"sources": {v: lay.layout for v, lay in self.lays.items()}}
+        if config.zero_stage or config.accumulation > 1 or config.auto_parallel:
+            told = prepared(self)
+        self.inferred = Inference(graph, world(), **told).run(strict)
+        self.engine = current()
+        self.ranks = lower(self.inferred, self.engine.owned)
+        self.programs = RankPrograms(self.engine, self.ranks, sorted(config.off))
+        self.own: dict[str, dict] = {}               # parts that a step may write: {variable: {rank: tensor}}
+        self.lock = RLock()
+
+    @property
+    def first(self) -> Program:
+        """The program of this process's first rank."""
+        return self.programs.programs[self.engine.rank]
+
+    @property
+    def report(self) -> list[str]:
+        return self.first.report
+
+    @property
+    def plan(self) -> Plan:
+        return self.first.plan
+
+    # ---- memory
+    def link(self, arrays: Mapping[GraphValue, Tensor], counter: Tensor | None = None,
+             before: Sequence[Callable[[], None]] = ()) -> None:
+        """Plan over the parts of the variables."""
+        self.arrays, self.counter, self.before = dict(arrays), counter, tuple(before)
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Every rank's program, over the parts that the variables have now."""
+        found: dict[int, dict[str, Tensor]] = {r: {} for r in self.ranks}
+        written = {n.inputs[k].name for g in self.ranks.values() for n in g.graph.nodes for k in n.mutates}
+        counter = ""
+        for value, t in self.arrays.items():
+            if value.kind == "host":
+                parts = dict.fromkeys(self.ranks, t)
+            else:
+                parts = self._parts(value.name, t, self.lays.get(value), value.name in written or t is self.counter)
+            counter = value.name if t is self.counter else counter
+            for r, part in parts.items():
+                found[r][value.name] = part
+        self.programs.link(found, counter)
+        self.counts = [t.numpy() for t in self.own[counter].values()] if counter else []
+
+    def _parts(self, name: str, t: Tensor, lay, written: bool) -> dict[int, Tensor]:
+        """The tensors a variable's ranks work on. What is written, each has for itself."""
+        if t.lay is None:                            # the same on every rank
+            known = self.own.setdefault(name, {self.engine.rank: t})
+            for r in self.engine.owned:
+                if r not in known:
+                    known[r] = copy_of(t.detach()) if written else t
+            return known
+        if lay is not None and t.lay is not lay:     # ZeRO, or the automatic choice
+            take_parts(t, laid(t, lay), False)
+        if t.has_memory:
+            return {t.lay.layout.devices[0]: t}
+        if written and self.own.get(name) is not t.rare.parts:
+            parts = {r: copy_of(p.detach()) for r, p in parts_of(t).items()}
+            take_parts(t, assembled(t.spec, t.lay, parts), False)
+            self.own[name] = t.rare.parts
+        return t.rare.parts
+
+    def stale(self) -> bool:
+        """Whether a variable was given other memory since the plans were made, or there is another number of threads."""
+        variables = self.tracer.variables
+        return self.programs.stale() or any(
+            variables[n].lay is not None and variables[n].rare.parts is not p for n, p in self.own.items())
+
+    # ---- running
+    def run(self, xs: Sequence[Tensor]) -> list[Tensor]:
+        """One step: the logical inputs as global tensors -> the outputs."""
+        with self.lock:
+            if self.stale():
+                self.lay_out()
+            for write in self.before:
+                write()
+            for count in self.counts:                # the optimizer may have made steps of its own
+                count[0] = self.counts[0][0]
+            found = self.programs.run(self._arguments(xs))
+            return [self._output(i, v, found) for i, v in enumerate(self.graph.outputs)]
+
+    def _arguments(self, xs: Sequence[Tensor]) -> dict[int, tuple]:
+        """{rank: its parts of the inputs}"""
+        arguments: dict[int, list] = {r: [] for r in self.ranks}
+        for value, x in zip(self.graph.inputs.values(), xs):
+            lay = self.lays.get(value)
+            if x.lay is not lay:
+                raise GraphError(f"nn.Graph {self.owner.name}: {value.name} lies otherwise than in the first call",
+                                 expected=_said(lay), got=_said(x.lay),
+                                 fix="x.to_global(placement, sbp) as in the first call")
+            parts = dict.fromkeys(self.ranks, x) if lay is None else parts_of(x)
+            for r in self.ranks:
+                if r in parts:
+                    part = parts[r]
+                    arguments[r].append(part if part.row_major_() else copy_of(part.detach()))
+        return {r: tuple(a) for r, a in arguments.items()}
+
+    def _output(self, i: int, value, found: dict[int, list]) -> Tensor:
+        parts = {r: found[r][g.outputs.index(i)] for r, g in self.ranks.items() if i in g.outputs}
+        if self.inferred.base(value) in self.inferred.loose:
+            return parts[self.engine.rank]
+        return assembled(Spec(value.shape, value.dtype), lay_at(self.inferred.own(value)), parts)
+
+    # ---- looking
+    @property
+    def bytes(self) -> int:
+        """What one step moves between ranks."""
+        return self.inferred.bytes
+
+    def memory(self) -> dict:
+        """Bytes each owned rank needs."""
+        return shelf("memory of ranks")(self)
+
+    def explain(self) -> str:
+        """The bill, op by op."""
+        return "\n".join([*([self.found.describe()] if self.found else []), self.inferred.describe()])
+
+
+def _said(lay) -> str:
+    return "a local tensor" if lay is None else f"{lay.placement}, sbp={lay.sbp}"

@@ -1,0 +1,93 @@
+"""What a call of a job brings: containers of arrays, lists of them per device; and advice where it does not fit."""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from flowedu.core.values import placeholder as ph
+from flowedu.core.values.placeholder import ArgBlobDef, FixedTensorDef
+from flowedu.errors import CheckError, DTypeError, told_value
+from flowedu.oneflow04.mirrored import as_array
+
+
+def check_arguments(name: str, parameters: tuple[str, ...], defs: tuple, args: tuple, devices: int = 1) -> list:
+    """All arguments of one call of job `name`: their number, then each with `check_argument`."""
+    try:
+        return ph.check_arguments(name, parameters, defs, args, lambda d, a, where: check_argument(d, a, where, devices))
+    except CheckError as e:
+        if len(args) == len(defs) and (swapped := _swapped(parameters, defs, args, devices)):
+            raise CheckError(e.problem, expected=e.expected, got=e.got, fix=swapped, at=e.at) from None
+        raise
+
+
+def check_argument(defn: Any, value: Any, where: str, devices: int = 1) -> Any:
+    """`value` as `defn` wants it, or an error that says what to change.
+
+    Args:
+        defn: a definition, or a tuple, list or dict of trees of them.
+        value: what the caller passed.
+        where: starts the error message: "train_job: argument 1 (images)".
+        devices: how many arrays a ListNumpy takes.
+
+    Returns: the array, cast to the definition's dtype; the caller's own array where it fits as it is, so copy before
+    keeping it. A list (of lists) of arrays for the mirrored definitions; the containers of `defn` around them.
+
+    Raises: CheckError (an AssertionError); DTypeError for arrays that are not numbers.
+    """
+    if isinstance(defn, ArgBlobDef):
+        return _checked(defn, value, where) if isinstance(defn, FixedTensorDef) else defn.check(value, where, devices)
+    if isinstance(defn, dict):
+        if not isinstance(value, dict) or value.keys() != defn.keys():
+            raise CheckError(f"{where}: the dict does not fit", expected=f"a dict with keys {sorted(defn)}",
+                             got=f"keys {sorted(value, key=str)}" if isinstance(value, dict) else told_value(value),
+                             fix="pass a dict with these keys")
+        return {k: check_argument(d, value[k], f"{where}[{k!r}]", devices) for k, d in defn.items()}
+    if not isinstance(value, (list, tuple)) or len(value) != len(defn):
+        raise CheckError(f"{where}: a tuple that does not fit", expected=f"a tuple of {len(defn)}", got=told_value(value),
+                         fix=f"pass ({', '.join('abcdefgh'[:len(defn)])},) as one argument")
+    return type(defn)(check_argument(d, v, f"{where}[{i}]", devices) for i, (d, v) in enumerate(zip(defn, value)))
+
+
+def _checked(defn: FixedTensorDef, value: Any, where: str) -> np.ndarray:
+    try:
+        return defn.check(value, where)
+    except CheckError as e:
+        fix = reshaped(defn.shape, value.shape) if isinstance(value, np.ndarray) else as_array(value)
+        raise CheckError(e.problem, expected=e.expected, got=e.got, fix=fix, at=e.at) from None
+
+
+def reshaped(want: tuple, got: tuple) -> str:
+    """The most likely cause of a wrong shape, and what to do."""
+    if len(want) == len(got) and want[1:] == got[1:]:
+        if got[0] < want[0]:
+            return (f"a last, smaller batch? Drop it, or fill it up to {want[0]} rows: the shape must be exact "
+                    "(tp.ListNumpy takes batches that vary)")
+        return f"feed {want[0]} rows at a time: x[i:i + {want[0]}]"
+    if got == want[1:]:
+        return "the batch axis is missing: x[None]" if want[0] == 1 else f"one sample? Stack {want[0]}: np.stack([...])"
+    if len(want) == len(got) and sorted(want) == sorted(got):
+        left, perm = list(enumerate(got)), []
+        for n in want:
+            perm.append(next(i for i, m in left if m == n))
+            left.remove((perm[-1], n))
+        return f"the axes are in another order: x.transpose{tuple(perm)}"
+    if prod(want) == prod(got):
+        return f"x.reshape{want}"
+    return f"feed {want}, or declare Placeholder({got})"
+
+
+def _swapped(parameters: tuple, defs: tuple, args: tuple, devices: int) -> str:
+    """Advice when exchanging two arguments would make both fit where they did not."""
+    def fits(d, a):
+        try:
+            check_argument(d, a, "", devices)
+        except (CheckError, DTypeError):
+            return False
+        return True
+
+    bad = [i for i, (d, a) in enumerate(zip(defs, args)) if not fits(d, a)]
+    if len(bad) == 2 and fits(defs[bad[0]], args[bad[1]]) and fits(defs[bad[1]], args[bad[0]]):
+        return f"{parameters[bad[0]]} and {parameters[bad[1]]} look swapped: the order is ({', '.join(parameters)})"
+    return ""

@@ -1,0 +1,83 @@
+"""Arguments of jobs that devices share out: what OneFlow 0.2 to 0.4 called mirrored.
+
+    MirroredTensorDef     tp.ListNumpy      one array per device, each at most this large
+    MirroredTensorListDef tp.ListListNumpy  per device a list of arrays, together at most this large
+"""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from flowedu.core.values.placeholder import ArgBlobDef, cast
+from flowedu.errors import CheckError, told_value
+
+
+class MirroredTensorDef(ArgBlobDef):
+    """One array per device; each may be smaller than `shape` but has its rank."""
+
+    is_dynamic = True
+
+    def check(self, value: Any, where: str, devices: int = 1) -> list[np.ndarray]:
+        _check_per_device(value, where, devices, f"a list of {devices} {self.dtype.name} array(s) of rank "
+                                                 f"{len(self.shape)}, one per device, each at most {self.shape}")
+        return [self._one(v, f"{where}, device {i}") for i, v in enumerate(value)]
+
+    def _one(self, value: Any, where: str) -> np.ndarray:
+        _check_piece(value, self, where)
+        if value.size > prod(self.shape):
+            raise CheckError(f"{where}: the array is larger than the placeholder",
+                             expected=f"at most {prod(self.shape)} elements, {self.shape}", got=told_value(value),
+                             fix="the placeholder's shape is the largest a device may get: raise it, or feed less")
+        return cast(value, self, where)
+
+
+class MirroredTensorListDef(ArgBlobDef):
+    """Per device a list of arrays of the rank of `shape`, together at most as large."""
+
+    is_dynamic = True
+    is_tensor_list = True
+
+    def check(self, value: Any, where: str, devices: int = 1) -> list[list[np.ndarray]]:
+        _check_per_device(value, where, devices, f"a list of {devices} list(s) of {self.dtype.name} arrays, "
+                                                 f"one list per device")
+        return [self._one_list(v, f"{where}, device {i}") for i, v in enumerate(value)]
+
+    def _one_list(self, value: Any, where: str) -> list[np.ndarray]:
+        if type(value) is not list:
+            raise CheckError(f"{where}: not a list", expected=f"a list of {self.dtype.name} arrays",
+                             got=told_value(value), fix="one list per device: job([[a, b, c]]) for one device")
+        for i, v in enumerate(value):
+            _check_piece(v, self, f"{where}, array {i}")
+        if sum(v.size for v in value) > prod(self.shape):
+            raise CheckError(f"{where}: the arrays are together larger than the placeholder",
+                             expected=f"at most {prod(self.shape)} elements, {self.shape}",
+                             got=f"{sum(v.size for v in value)} elements in {len(value)} arrays",
+                             fix="the placeholder's shape is the largest a device may get: raise it, or feed less")
+        return [cast(v, self, f"{where}, array {i}") for i, v in enumerate(value)]
+
+
+def _check_per_device(value: Any, where: str, devices: int, wanted: str) -> None:
+    if not isinstance(value, (list, tuple)) or len(value) != devices:
+        raise CheckError(f"{where}: one entry per device is needed", expected=wanted, got=told_value(value),
+                         fix="put the array into a list: job([x])" if devices == 1 else
+                             f"split the batch: job(np.array_split(x, {devices}))")
+
+
+def _check_piece(value: Any, defn: ArgBlobDef, where: str) -> None:
+    wanted = f"a {defn.dtype.name} array of rank {len(defn.shape)}"
+    if type(value) is not np.ndarray:
+        raise CheckError(f"{where}: not a NumPy array", expected=wanted, got=told_value(value), fix=as_array(value))
+    if value.ndim != len(defn.shape):
+        raise CheckError(f"{where}: the rank does not fit", expected=f"{wanted}, at most {defn.shape}",
+                         got=told_value(value), fix="reshape it; sizes may vary from call to call, the rank may not")
+
+
+def as_array(value: Any) -> str:
+    """How something becomes a plain array."""
+    if isinstance(value, np.ndarray):
+        return "np.asarray(x) makes a plain array of it"
+    if hasattr(value, "numpy"):
+        return "pass x.numpy()"
+    return "np.array(x) makes an array of it"
