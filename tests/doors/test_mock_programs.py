@@ -133,7 +133,7 @@ def test_the_readmes_commands_and_its_tour(folder):
 @pytest.mark.slow
 def test_snippets_of_the_first_pages_run_as_oneflow(folder):
     """All tests of the snippets this project grew from, with `import oneflow` where they import flowedu."""
-    for test in ("tests/test_seeds.py", "tests/graph/test_seed_002.py"):
+    for test in ("tests/oneflow04/test_seeds.py", "tests/graph/test_seed_002.py"):
         text, n = re.subn(r"(?m)^( *(?:import|from)) flowedu\b", r"\1 oneflow", (ROOT / test).read_text(encoding="utf-8"))
         assert n > 1 and "import oneflow as flow" in text
         (folder / Path(test).name).write_text(text, encoding="utf-8")
