@@ -52,7 +52,8 @@ def typed(folder: Path, *words: str, **env) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("program", sorted(p.stem for p in PROGRAMS.glob("*.py")))
+@pytest.mark.parametrize("program", few(sorted(p.stem for p in PROGRAMS.glob("*.py")), {
+    "oneflow_graph_mobilenet", "oneflow_job", "oneflow_watch", "torch_classifier", "torch_ddp"}.__contains__))
 def test_a_program_runs_as_typed(folder, program):
     name = program.partition("_")[0]
     shutil.copy(PROGRAMS / f"{program}.py", folder)
@@ -132,7 +133,7 @@ def test_the_readmes_commands_and_its_tour(folder):
 @pytest.mark.slow
 def test_snippets_of_the_first_pages_run_as_oneflow(folder):
     """All tests of the snippets this project grew from, with `import oneflow` where they import flowedu."""
-    for test in ("tests/test_seeds.py", "tests/graph/test_seed_002.py"):
+    for test in ("tests/oneflow04/test_seeds.py", "tests/graph/test_seed_002.py"):
         text, n = re.subn(r"(?m)^( *(?:import|from)) flowedu\b", r"\1 oneflow", (ROOT / test).read_text(encoding="utf-8"))
         assert n > 1 and "import oneflow as flow" in text
         (folder / Path(test).name).write_text(text, encoding="utf-8")

@@ -19,6 +19,7 @@ def whole(tmp_path_factory):
     return handed_out(tmp_path_factory.mktemp("read"))
 
 
+@pytest.mark.slow
 def test_lessons_leave_out_what_other_processes_need(whole):
     """A process that a block starts comes to an open exercise: by its exit status, or by what it prints."""
     said = lessons(whole, "empty", "chapters/06_sbp/processes.md", "chapters/08_kernels/inside.md")
@@ -43,6 +44,7 @@ def test_lessons_say_where_an_answer_makes_other_numbers(whole):
         whole, "mine", "chapters/04_job_functions/plan.md")
 
 
+@pytest.mark.slow
 def test_a_lesson_is_not_over_where_an_answer_is_wrong(whole):
     """One that raises has its line told; one that makes other numbers, or lets the library read beside its memory, what
     became of it; what follows is shown."""

@@ -76,6 +76,7 @@ def test_any_exercise_is_judged_when_it_is_saved(runner):
         assert screen.child.wait(HANGS) == 0
 
 
+@pytest.mark.slow
 def test_each_screen_names_the_exercise_at_hand_and_the_next(runner):
     def stands(at_hand, after):
         named = r"\n{} +{} [^\n]*min[^\n]*".format
@@ -135,6 +136,7 @@ def test_debug_shows_the_whole_traceback(runner):
         assert _comes(file)
 
 
+@pytest.mark.slow
 def test_what_debug_says_where_nothing_is_raised_or_it_does_not_end(runner, monkeypatch):
     hole = course.find("1.1")
     runner.file(hole).write_text("def row_major(shape):\n    return ()\n")

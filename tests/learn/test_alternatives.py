@@ -23,6 +23,7 @@ def test_right_alone(hole, file):
     assert alternatives.alone(hole, file) == []
 
 
+@pytest.mark.slow
 def test_right_together():
     assert alternatives.together() == []
 

@@ -65,7 +65,7 @@ def command(work, *arguments, **more):
     (b"import sys\nsys.stdout.close(); sys.stderr.close()\ndef row_major(shape):\n    return ()\n", "smallest case"),
     (b"import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()\n"
      b"def row_major(shape):\n    return ()\n", "smallest case|no answer after|GiB of memory"),   # a race
-], lambda row: row[1] in ("SyntaxError", "utf-8", "null bytes", "TypeError", "RecursionError", "yours           None")))
+], lambda row: row[1] in ("SyntaxError", "RecursionError", "yours           None")))
 def test_a_work_file_of_any_kind(runner, content, words):
     right, said = said_of(runner, content)
     assert not right and re.search(words, said), said
@@ -93,8 +93,9 @@ def test_an_endless_call_into_c_ends_and_says_where(runner, loop):
         assert verdict["lines"][1].split()[:2] == ["line", "2"], verdict
 
 
-@pytest.mark.parametrize("flood", ["print('x' * 100)", "import sys; sys.stderr.write('x' * 100)", "print(shape, end='')",
-                                   "import os; os.write(1, b'x' * 100)"])
+@pytest.mark.parametrize("flood", few(["print('x' * 100)", "import sys; sys.stderr.write('x' * 100)",
+                                       "print(shape, end='')", "import os; os.write(1, b'x' * 100)"],
+                                      lambda flood: flood == "print('x' * 100)"))
 def test_a_flood_of_prints_is_called_so(runner, flood):
     """Of an answer that is right but for it, whichever way it prints."""
     many = f"def row_major(shape):\n    for _ in range(10 ** 5):\n        {flood}"
@@ -134,7 +135,7 @@ def test_a_work_folder_that_is_a_file(tmp_path, capsys):
                                   '{"version": 1, "holes": []}', '{"version": 1, "holes": {"1.1": 3}}',
                                   '{"version": 1, "holes": {"1.1": {"state": "best"}}}',
                                   '{"version": 1, "holes": {"1.1": {"checks": "many"}}}', "\udcff"],
-                                     lambda text: len(text) < 2))
+                                     lambda text: text == "{"))
 def test_a_state_file_of_any_kind_is_put_aside(runner, text):
     said_of(runner, RIGHT.encode())
     runner.progress.file.write_bytes(text.encode(errors="surrogateescape"))

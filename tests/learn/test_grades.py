@@ -225,6 +225,7 @@ def test_a_class(tmp_path):
     assert said[0].startswith("3 of 4 were graded before") and len(said) == 2
 
 
+@pytest.mark.slow
 def test_a_grader_that_dies_takes_nobody_else_along(tmp_path, monkeypatch):
     """It is tried once more, then written down; the others have their grades."""
     holes = [h for h in course.holes() if h.chapter == 1]

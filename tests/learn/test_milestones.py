@@ -42,7 +42,7 @@ def test_a_milestone_is_reached_on_the_librarys_lines(chapter, tmp_path):
     assert "all of it the library's" in done.stdout and f"milestone {chapter.number} reached" in done.stdout
 
 
-@pytest.mark.parametrize("chapter", few(WITH, lambda c: c.number in (1, 7)), ids=lambda c: c.folder.name)
+@pytest.mark.parametrize("chapter", few(WITH, lambda c: c.number == 1), ids=lambda c: c.folder.name)
 def test_a_milestone_runs_on_answers(chapter, tmp_path):
     runner = Runner(course.HOME, tmp_path / "work")
     answered(runner, [course.find(id) for id in chapter.milestone.needs])
@@ -52,6 +52,7 @@ def test_a_milestone_runs_on_answers(chapter, tmp_path):
     assert all(f"{id}_" in done.stdout.partition("yours:")[2].partition("\n")[0] for id in chapter.milestone.needs)
 
 
+@pytest.mark.slow
 def test_it_refuses_while_a_hole_is_open(tmp_path, capsys):
     four = next(c for c in WITH if c.number == 4)
     work = str(tmp_path / "work")

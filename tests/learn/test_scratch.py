@@ -58,6 +58,7 @@ def test_what_is_the_librarys_is_not_counted_as_yours(runner, monkeypatch, capfd
     assert len(idle) == len(NEEDED) - 4 and "1.1" not in idle and "4.3" in idle
 
 
+@pytest.mark.slow
 def test_on_the_librarys_lines(runner, capfd):
     assert scratch.run(runner, library=True) == 0
     said = capfd.readouterr().out

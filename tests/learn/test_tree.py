@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from common import HANGS
+from common import HANGS, few
 from flowedu.errors import ArgumentError
 from flowedu.learn import course, source
 from flowedu.learn.teach import stubs, tree
@@ -75,6 +75,7 @@ def test_what_stood_there_is_no_answer(handout):
         assert "not begun" in learn(folder, "check", hole.id)
 
 
+@pytest.mark.slow
 def test_with_all_answers_the_lessons_run(tmp_path):
     made = tree.export(tmp_path / "handout", 2, built=True)
     work = made.folder / "work"
@@ -145,7 +146,7 @@ def test_the_workflow_has_a_step_for_each_hole(handout):
     assert "5.1" not in text and "\t" not in text and source.file_of("flowedu")
 
 
-@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("closed", few([False, True], lambda closed: closed))
 def test_of_the_whole_course_no_line_of_an_answer_is_handed_out(tmp_path, closed):
     """Kernels among the exercises: their stubs are there, their answers are not."""
     made = tree.export(tmp_path / "handout", course.chapters()[-1].number, closed=closed)

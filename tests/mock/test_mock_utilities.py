@@ -187,8 +187,11 @@ def test_defaults_that_may_be_set(torch):
         torch.set_default_tensor_type("torch.FloatTensor")
     assert torch.ones(1).dtype is torch.float32
     torch.set_default_device("cpu")
+    with torch.device("cpu") as d:
+        assert torch.ones(1).device == d
     assert torch.get_default_device() == torch.device("cpu")
     for call in (lambda: torch.set_default_tensor_type(torch.LongTensor), lambda: torch.set_default_device("cuda"),
+                 torch.device("cuda").__enter__,
                  lambda: torch.set_default_tensor_type("torch.cuda.FloatTensor")):
         with pytest.raises(flow.errors.FlowError):
             call()

@@ -54,6 +54,16 @@ class device:
     def __reduce__(self):
         return device, (self.type, self.index)
 
+    def __enter__(self) -> device:
+        """`with device("cpu"):` changes nothing: that is where tensors are made. DeviceError for a GPU."""
+        if self.type != "cpu":
+            raise DeviceError("with device: tensors are made on the CPU where nothing is said", expected='"cpu"',
+                              got=repr(self), fix='model.to("cuda"), and device="cuda" where tensors are made')
+        return self
+
+    def __exit__(self, *raised) -> None:
+        """What was raised goes on."""
+
 
 CPU = device("cpu", 0)
 
