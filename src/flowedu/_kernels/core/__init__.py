@@ -17,8 +17,9 @@
     extent.pxd       an array seen along one axis
     fold.pxd         many numbers into one
     reduce.pyx       kernels: sum, max, min, prod
-    blas.pxd         OpenBLAS as function pointers
-    product.pxd      one matrix product of strided operands
-    matmul.pyx       kernel: the batched product
+    matrix.pxd       one operand of a matrix product
+    matmul.pyx       kernel: the batched product, as three loops
     update.pyx       kernel: an SGD step
+
+Elementwise ops, products and reductions are plain here: _kernels/fast has kernels that take their places.
 """
