@@ -12,7 +12,8 @@ from common import HANGS
 from flowedu import _kernels
 
 ROOT = Path(__file__).parents[2]
-PLAIN = {"elementwise": ("elementwise",), "matmul": ("matmul",), "reduce": ("sum", "prod", "max", "min")}
+PLAIN = {"elementwise": ("elementwise",), "matmul": ("matmul",), "reduce": ("sum", "prod", "max", "min"),
+         "layout": ("copy", "concat", "slice_grad")}
 CHILD = """
 import sys, types
 sys.modules["flowedu.fast.kernels"] = types.ModuleType("flowedu.fast.kernels")     # as if it were not there
@@ -41,7 +42,9 @@ def test_faster_ones_are_in_their_places():
 @pytest.mark.parametrize("law", [
     "test_kernels.py -k 'equals_reference and (add or mul or where or exp or eq-)'",
     "test_kernels.py -k 'equals_reference and (matmul or sum or prod or max or min)'",
-    "test_boundaries.py -k 'sum or matmul or bias or gelu'"], ids=["elementwise", "products and reductions", "blocks"])
+    "test_kernels.py -k 'equals_reference and (contiguous or concat or slice or transpose)'",
+    "test_boundaries.py -k 'sum or matmul or bias or gelu or concat'"],
+    ids=["elementwise", "products and reductions", "copies", "blocks"])
 def test_the_plain_ones_are_right(law):
     env = {**os.environ, "HYPOTHESIS_PROFILE": "debug", "PYTHONPATH": str(ROOT / "tests")}
     file, *which = shlex.split(law)

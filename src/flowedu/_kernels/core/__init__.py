@@ -9,6 +9,7 @@
     axes.pxd         the axes of a copy, in the best order
     cast.pyx         kernels: cast, fill
     layout.pyx       kernels: copy, concat, slice_grad
+    moves.pxi        the three, made of one move
     formulas.h       every scalar formula, once
     scalarmath.h     functions that C has not
     tiles.h          a short loop for each formula and type
@@ -21,5 +22,5 @@
     matmul.pyx       kernel: the batched product, as three loops
     update.pyx       kernel: an SGD step
 
-Elementwise ops, products and reductions are plain here: _kernels/fast has kernels that take their places.
+Copies, elementwise ops, products and reductions are plain here: _kernels/fast has kernels that take their places.
 """
