@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from flowedu.learn import course
-from flowedu.learn.lesson import BLOCK, pages, unbroken
+from flowedu.learn.blocks import BLOCK, pages, unbroken
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = "`" * 8                                # more than any output has

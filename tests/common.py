@@ -1,4 +1,4 @@
-"""What several test files share: jobs made from plain functions, and errors that must say everything."""
+"""What several test files share: jobs made from plain functions, errors that must say everything, and places to run in."""
 import inspect
 
 import numpy as np
@@ -22,6 +22,17 @@ def fresh_session():
     flow.clear_default_session()
     flow.random.seed(None)
     flow.set_num_threads(1)
+
+
+@pytest.fixture
+def clean(tmp_path, monkeypatch):
+    """An empty folder, and threads that do not wait for each other: tests run side by side. (A page's session, and the
+    registry: lesson.fresh, own_registry.)"""
+    monkeypatch.chdir(tmp_path)
+    threads = flow.get_num_threads()
+    flow.set_num_threads(1)
+    yield
+    flow.set_num_threads(threads)
 
 
 def job(body, *examples, returns=tp.Numpy, type="predict", config=None, name="job"):

@@ -9,29 +9,29 @@ from fnmatch import fnmatch
 
 LAST = 8
 FILES = {
-    1: ["tests/test_storage.py"],
-    2: ["tests/test_records.py", "tests/test_reductions.py"],
-    3: ["tests/test_initializers.py", "tests/test_coin_flip.py"],
-    4: ["tests/test_blobs.py", "tests/test_chapter4.py", "tests/laws/test_plan_quality.py"],
+    1: ["tests/core/test_storage.py"],
+    2: ["tests/structure/test_records.py", "tests/core/test_reductions.py"],
+    3: ["tests/core/test_initializers.py", "tests/core/test_coin_flip.py"],
+    4: ["tests/core/job/test_blobs.py", "tests/chapters/test_chapter4.py", "tests/laws/test_plan_quality.py"],
     5: ["tests/graph/test_state.py", "tests/graph/test_inputs.py"],
-    6: ["tests/dist/test_chapter6.py", "tests/dist/test_choose.py", "tests/test_views.py"],
-    7: ["tests/test_tensor_buffer.py", "tests/test_chapter7.py"],
+    6: ["tests/dist/test_chapter6.py", "tests/dist/test_choose.py", "tests/core/test_views.py"],
+    7: ["tests/core/test_tensor_buffer.py", "tests/chapters/test_chapter7.py"],
 }
 # Single tests of these files that need more, or less.
 TESTS = {
-    **{f"tests/test_blobs.py::test_{name}": 1 for name in (
+    **{f"tests/core/job/test_blobs.py::test_{name}": 1 for name in (
         "a_number_that_the_dtype_does_not_have_is_refused", "dtype_names", "dtypes_are_never_promoted",
         "matmul_does_not_broadcast_batches", "only_python_numbers_mix_with_blobs", "shape_functions_refuse",
         "shapes_that_do_not_broadcast_are_refused", "two_numbers_are_no_blob", "what_blobs_cannot_do")},
-    "tests/test_storage.py::test_backward_frees_what_forward_saved": 2,
-    "tests/test_storage.py::test_eager_training_leaks_nothing": 3,
-    "tests/test_storage.py::test_sessions_come_and_go": 4,
-    "tests/test_storage.py::test_calls_leak_nothing": 6,
-    "tests/test_coin_flip.py::test_a_compiled_job_goes_on_with_its_seeds": 4,
-    "tests/test_coin_flip.py::test_coins_of_a_job_differ_from_run_to_run_and_op_to_op": 4,
-    "tests/test_reductions.py::test_nan_and_infinity": 4,
+    "tests/core/test_storage.py::test_backward_frees_what_forward_saved": 2,
+    "tests/core/test_storage.py::test_eager_training_leaks_nothing": 3,
+    "tests/core/test_storage.py::test_sessions_come_and_go": 4,
+    "tests/core/test_storage.py::test_calls_leak_nothing": 6,
+    "tests/core/test_coin_flip.py::test_a_compiled_job_goes_on_with_its_seeds": 4,
+    "tests/core/test_coin_flip.py::test_coins_of_a_job_differ_from_run_to_run_and_op_to_op": 4,
+    "tests/core/test_reductions.py::test_nan_and_infinity": 4,
     "tests/laws/test_plan_quality.py::test_plans_of_models": 5,
-    "tests/test_reductions.py::test_in_jobs": 6,
+    "tests/core/test_reductions.py::test_in_jobs": 6,
 }
 
 

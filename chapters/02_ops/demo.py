@@ -3,7 +3,8 @@ import argparse
 from pathlib import Path
 
 import flowedu as flow
-from flowedu.core.ops.dispatch import Node, call_below, interpreter
+from flowedu.core.eager.dispatch import Node
+from flowedu.core.ops.call import call_below, interpreter
 from flowedu.learn.demo import opening
 from flowedu.show.svg import FILLS, GREY, Drawing
 

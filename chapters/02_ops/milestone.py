@@ -4,7 +4,7 @@ import time
 import numpy as np
 
 import flowedu as flow
-from flowedu.core.ops.dispatch import interpreter
+from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.reverse import Recorder, reverse
 
 POINTS, HIDDEN, STEPS, RATE, WANTED = 200, 24, 600, 0.02, 0.97

@@ -6,6 +6,7 @@ import pytest
 
 import flowedu as flow
 from amp.test_every_op import CASES, EPSILON, FIRST, HALVES, bits, drawn, flat, refuses, rounded
+from flowedu.core.eager.dispatch import prepare
 from flowedu.core.graph.executor import scratch_bytes
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.spec import Spec, row_major
@@ -46,7 +47,7 @@ def call_of(name: str, n: int, half):
 
 
 def scratch(op, specs, attrs, threads: int) -> int:
-    entry = op.prepare(specs, attrs)
+    entry = prepare(op, specs, attrs)
     places = [SimpleNamespace(spec=s, strides=row_major(s.shape)) for s in (*specs, *entry.specs)]
     return scratch_bytes(entry, places, threads)
 

@@ -16,7 +16,7 @@ import pytest
 
 from common import HANGS
 from flowedu.learn import course
-from flowedu.learn.lesson import blocks, unbroken
+from flowedu.learn.blocks import blocks, unbroken
 
 from .browser import Browser, found
 

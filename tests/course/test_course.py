@@ -6,12 +6,12 @@ import pytest
 from flowedu.core import shelves
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.buffers.tensor_list import TensorList
+from flowedu.core.eager.arrays import copied, tensor_alias
 from flowedu.core.grad.tape import run_backward
 from flowedu.core.job.function import global_function
 from flowedu.core.job.session import clear_default_session
 from flowedu.core.layers.module import Module
 from flowedu.core.layers.parameter import Parameter
-from flowedu.core.ops.arrays import copied, tensor_alias
 from flowedu.core.ops.define import REGISTRY as OPS
 from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.names import BROADCAST, PARTIAL, placement, split

@@ -6,7 +6,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.tensor import Tensor
 
 MAKERS = ("tensor", "from_numpy", "ones", "zeros", "arange", "full", "randn", "rand", "empty", "eye", "tril", "linspace",
           "randint")

@@ -11,14 +11,15 @@ import pytest
 from cuda_common import in_simulator
 
 import flowedu as flow
+from common import clean  # noqa: F401
 from course.test_course import test_chapter_8_cuda_computes_what_the_cpu_does  # noqa: F401  (skipped there without CUDA)
 from custom_ops import own_registry  # noqa: F401
 from flowedu.cuda.machine import kind, machine
 from flowedu.learn import authors, course, kernels
-from flowedu.learn.lesson import blocks, run_lesson
+from flowedu.learn.blocks import blocks
+from flowedu.learn.lesson import run_lesson
 from flowedu.learn.runner import Runner
 from svg_text import misplaced
-from test_lessons import clean  # noqa: F401
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "08_kernels"
 LESSONS = sorted(CHAPTER.glob("*.md"))

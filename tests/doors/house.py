@@ -1,4 +1,5 @@
 """A copy of this checkout in a folder with a space in its name, where commands are typed as a newcomer's shell would."""
+import functools
 import os
 import re
 import shutil
@@ -20,6 +21,16 @@ def checkout(folder: Path, copy=shutil.copy2, wanted=lambda name: True) -> None:
             copy(ROOT / name, folder / name)
 
 
+@functools.cache
+def ordinary() -> tuple[str, ...]:
+    """What makes an ordinary user of root: without its powers, where the kernel lets us; (): that is who types here."""
+    words = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+    if os.geteuid() or not shutil.which(words[0]):
+        return ()
+    asked = subprocess.run([*words, "bash", "-c", "id -u; grep CapEff /proc/self/status"], capture_output=True, text=True)
+    return words if asked.stdout.split() == ["1000", "CapEff:", 16 * "0"] else ()
+
+
 class House:
     """`with House(folder) as h: h.type("make list")`. What is installed and compiled is copied, so no network is asked."""
 
@@ -31,10 +42,11 @@ class House:
         shutil.copytree(ROOT / "build" / "kernels", self.folder / "build" / "kernels")
 
     def type(self, line: str, rc: int = 0, within: Path | None = None) -> str:
-        """What the line prints, out and err. No locale, no terminal, no index of packages, a home without files."""
+        """What the line prints, out and err. An ordinary user; no locale, no terminal, no index of packages, a home without
+        files."""
         env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "PIP_NO_INDEX": "1",
                "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")}
-        done = subprocess.run(["bash", "-c", line.replace("python ", f"'{self.folder}/.venv/bin/python' ", 1)
+        done = subprocess.run([*ordinary(), "bash", "-c", line.replace("python ", f"'{self.folder}/.venv/bin/python' ", 1)
                                if line.startswith("python ") else line],
                               cwd=within or self.folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=4 * HANGS)

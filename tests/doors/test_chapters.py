@@ -10,7 +10,7 @@ import pytest
 
 import flowedu as flow
 from common import HANGS
-from flowedu.learn.lesson import pages
+from flowedu.learn.blocks import pages
 from svg_text import misplaced
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from house import ROOT, House, documented, kind, targets
+from house import ROOT, House, documented, kind, ordinary, targets
 
 from common import HANGS, few
 
@@ -69,7 +69,7 @@ ENGINEER = [
     ("python -m flowedu.distributed.launch --engine threads --nproc_per_node 2 ranks.py", 0, r"rank 1"),
     ("python -m flowedu.learn.exercises chapters/06_sbp", 1, r"0 of 3 right"),
     ("make fuzz ARGS='--seconds 2'", 0, r"0 findings"),
-    ("make test ARGS='-q tests/test_about.py'", 0, r"passed|\.\.\.|100%"),
+    ("make test ARGS='-q tests/show/test_about.py'", 0, r"passed|\.\.\.|100%"),
     ("make clean", 0, r""),
     ("make list", 0, r"\[ \] 1\.2 "),                                # builds again what clean took away
 ]
@@ -113,6 +113,14 @@ def test_every_target_of_the_documents_is_there():
             assert re.search(rf"^([\w-]+ )*{re.escape(rule)}( [\w-]+)*:", rules, re.MULTILINE), (command, page)
         for variable in re.findall(r"\b([A-Z]+)=", command.partition("make ")[2]):
             assert f"$({variable})" in rules or variable in rules, (command, page)
+
+
+def test_root_types_as_an_ordinary_user(tmp_path):
+    """What would not work without root's powers is found where tests run as root, too."""
+    house = object.__new__(House)
+    house.folder = house.home = tmp_path
+    user, powers = house.type("id -u; grep CapEff /proc/self/status | cut -f 2").split()
+    assert (user, int(powers, 16)) == ("1000", 0) if ordinary() else user == str(os.geteuid())
 
 
 @pytest.mark.slow

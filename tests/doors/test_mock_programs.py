@@ -121,8 +121,25 @@ def test_the_readmes_commands_and_its_tour(folder):
     (folder / "train.py").write_text("import sys, torch, torchvision.transforms\nprint(torch.__version__, sys.argv)\n")
     shown = [typed(folder, *line.split()).splitlines() for line in lines]
     assert shown == [["2.5.0+flowedu ['train.py', '--epochs', '1']"], ["2.5.0+flowedu ['train.py']"] * 2]
-    (folder / "tour.py").write_text(re.search(r"## One minute.*?```python\n(.*?)```", text, re.DOTALL)[1])
+    tour = re.search(r"## One minute.*?```python\n(.*?)```", text, re.DOTALL)[1]
+    (folder / "tour.py").write_text(tour)
     assert "-0.7788" in typed(folder, "-m", "flowedu.mock", "tour.py", FLOWEDU_NUM_THREADS="1")
+    (folder / "theirs.py").write_text(tour.partition("# 4. ")[0].replace("flowedu", "oneflow"))   # the rest is ours alone
+    said = typed(folder, "-m", "flowedu.mock", "--as", "oneflow", "theirs.py", FLOWEDU_NUM_THREADS="1")
+    assert said.startswith("[[2.0, -4.0], [6.0, 8.0]]") and "arena" in said
+
+
+@pytest.mark.slow
+def test_snippets_of_the_first_pages_run_as_oneflow(folder):
+    """All tests of the snippets this project grew from, with `import oneflow` where they import flowedu."""
+    for test in ("tests/test_seeds.py", "tests/graph/test_seed_002.py"):
+        text, n = re.subn(r"(?m)^( *(?:import|from)) flowedu\b", r"\1 oneflow", (ROOT / test).read_text(encoding="utf-8"))
+        assert n > 1 and "import oneflow as flow" in text
+        (folder / Path(test).name).write_text(text, encoding="utf-8")
+    said = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", "oneflow", "-m", "pytest", "-q", "-rs", "-p",
+                           "no:cacheprovider", "-p", "conftest", "."], cwd=folder, text=True, capture_output=True,
+                          timeout=HANGS, env={**os.environ, "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'tests/graph'}"})
+    assert said.returncode == 0 and re.search(r"^[.\s]+\[100%\]", said.stdout, re.MULTILINE), said.stdout[-3000:]
 
 
 PAIRS = [("torch", "torchvision"), ("oneflow", "flowvision")]

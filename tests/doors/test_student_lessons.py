@@ -8,8 +8,8 @@ from student import HOLES, LAST, answered, handed_out, inside, lessons
 
 from common import few
 from flowedu.learn import course
-from flowedu.learn.judge import stub
-from flowedu.learn.lesson import promised
+from flowedu.learn.blocks import promised
+from flowedu.learn.handout import stub
 from flowedu.learn.teach import blanks, wrong
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import flowedu as flow
-from flowedu.calls.explain import wants_tensor
 from flowedu.calls.function import PublicFunction
+from flowedu.calls.parameters import wants_tensor
 from flowedu.errors import CallError, FlowError
 from tensor.cases import BINARY, REDUCE, SHAPE, UNARY
 from tensor.inputs import INPUTS, split

@@ -2,6 +2,7 @@
 them every dotted name, every keyword argument, every command and every variable of the environment is looked up.
 """
 import ast
+import functools
 import importlib.util
 import inspect
 import os
@@ -39,6 +40,7 @@ def written(node: ast.expr) -> str:
     return GAP
 
 
+@functools.cache
 def remedies() -> list[tuple[str, str]]:
     """(where, text) of the package's remedies."""
     found = [(f"elsewhere: {name}", text) for name, text in ELSEWHERE.items()]
@@ -55,7 +57,6 @@ def remedies() -> list[tuple[str, str]]:
     return found
 
 
-REMEDIES = remedies()
 ROOTS = {"flow": flow, "flowedu": flow, "nn": flow.nn, "F": flow.nn.functional, "np": np, "model": flow.nn.Linear(2, 2),
          "x": (flow.Tensor, np.ndarray), "tensor": flow.Tensor, "loss": flow.Tensor}
 DOTTED = re.compile(rf"(?<![\w./'\"-])(?:{'|'.join(ROOTS)})(?:\.[A-Za-z_]\w*)+")
@@ -79,12 +80,12 @@ def looked_up(text: str):
 
 
 def test_there_are_hundreds():
-    assert len(REMEDIES) > 1500 and sum(bool(DOTTED.search(t)) for _, t in REMEDIES) > 250
+    assert len(remedies()) > 1500 and sum(bool(DOTTED.search(t)) for _, t in remedies()) > 250
 
 
 def test_every_name_exists():
     wrong = []
-    for where, text in REMEDIES:
+    for where, text in remedies():
         for m in DOTTED.finditer(text):
             name = m[0]
             if text[m.end():m.end() + 1] == GAP:           # flow.random_{name}: its beginning
@@ -113,7 +114,7 @@ def parameters(f) -> set[str] | None:
 
 def test_every_keyword_of_a_call_exists():
     wrong, seen = [], 0
-    for where, text in REMEDIES:
+    for where, text in remedies():
         for m in re.finditer(DOTTED.pattern + r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)", text):
             name, inside = m[0].partition("(")[0], re.sub(r"\([^()]*\)", "", m[1])
             known = parameters(looked_up(name))
@@ -127,7 +128,7 @@ def test_every_keyword_of_a_call_exists():
 def test_every_command_exists():
     makefile = (ROOT / "Makefile").read_text() if (ROOT / "Makefile").exists() else None
     wrong, seen = [], 0
-    for where, text in REMEDIES:
+    for where, text in remedies():
         for module in re.findall(r"python -m ([a-z][\w.]+)", text):
             seen += 1
             wrong += [f"{where}: {text!r}"] if importlib.util.find_spec(module) is None else []
@@ -140,7 +141,7 @@ def test_every_command_exists():
 
 def test_every_variable_of_the_environment_is_read():
     sources = "\n".join(p.read_text() for p in PACKAGE.rglob("*.p*") if p.suffix in (".py", ".pyx", ".pxi"))
-    for where, text in REMEDIES:
+    for where, text in remedies():
         for name in re.findall(r"\bFLOWEDU_[A-Z_]+", text):
             assert len(re.findall(rf"[\"']{name}[\"'=]", sources)) > 0, f"{where}: {text!r}"
 
@@ -241,4 +242,4 @@ def test_what_is_said_of_half_precision_is_so(word):
     said = re.search(r"\n- half precision in layers:(.*?)\n- ", section("What there is not:"), re.S)
     assert (refused == 2) == (said is not None and word in said[1]), f"{word}: {refused} of 2 are refused"
     if refused:
-        assert not [r for r in REMEDIES if re.search(r"\.half\(\)|\.bfloat16\(\)|to\(flow\.b?float16\)", r[1])]
+        assert not [r for r in remedies() if re.search(r"\.half\(\)|\.bfloat16\(\)|to\(flow\.b?float16\)", r[1])]

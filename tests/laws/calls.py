@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from flowedu.core.ops.arrays import from_numpy
+from flowedu.core.eager.arrays import from_numpy
 from flowedu.core.ops.axes import parse
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import as_dtype, float32

@@ -8,6 +8,7 @@ import zlib
 import numpy as np
 from hypothesis import strategies as st
 
+from flowedu.core.eager.dispatch import prepare
 from flowedu.core.ops.axes import parse
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec, row_major
@@ -60,7 +61,7 @@ def _has_kernel(op, example, dtype) -> bool:
     if op.name == "relu6_grad" and dtype.kind == "u":        # its y is never above 6, and 6 - y has no sign
         return False
     try:
-        op.prepare(specs, attrs, [row_major(s.shape) for s in specs])
+        prepare(op, specs, attrs, [row_major(s.shape) for s in specs])
         op.need_kernel(specs, op.infer(specs, attrs), attrs)
     except FlowError:
         return False

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowedu._kernels import TABLE
+from flowedu.core.eager.dispatch import get_num_threads
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import get_num_threads
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 
@@ -96,8 +96,8 @@ def test_threads_do_not_change_values(case, data):
 
 def run_on(op, arrays, attrs, nt):
     """The kernel on a team of nt threads, however small the call."""
+    from flowedu.core.eager.dispatch import get_num_threads, set_num_threads
     from flowedu.core.graph.ir import Graph
-    from flowedu.core.ops.dispatch import get_num_threads, set_num_threads
 
     from .graphs import run_graph
     old = get_num_threads()

@@ -1,4 +1,4 @@
-"""What ops leave open (core/ops/open.pxi): slots that later chapters fill with `connect`; and calls with more arguments
+"""What ops leave open (core/eager/hooks.pxi): slots that later chapters fill with `connect`; and calls with more arguments
 than the plain eager path has room for."""
 import ast
 import re
@@ -11,13 +11,13 @@ import pytest
 
 import flowedu as flow
 from common import HANGS
-from flowedu.core.ops import dispatch
+from flowedu.core.eager import dispatch
+from flowedu.core.eager.dispatch import connect, slots
 from flowedu.core.ops.define import REGISTRY, define
-from flowedu.core.ops.dispatch import connect, slots
 from flowedu.core.ops.record import Meaning
 from flowedu.errors import ArgumentError, FlowError
 
-TABLE = (Path(dispatch.__file__).parent / "open.pxi").read_text()
+TABLE = (Path(dispatch.__file__).parent / "hooks.pxi").read_text()
 NAMES = re.findall(r'^    "(\w+)": \("(flowedu[\w.]+)"', TABLE, re.M)
 
 
@@ -45,7 +45,7 @@ def test_every_slot_is_filled_by_the_module_that_the_table_names(name, module):
 
 def test_after_the_import_only_chapters_6_and_8_have_slots_to_fill():
     """In a process of its own: here, other tests have imported whatever fills them."""
-    script = ("import flowedu; from flowedu.core.ops.dispatch import slots; "
+    script = ("import flowedu; from flowedu.core.eager.dispatch import slots; "
               "print([n for n in dir(slots) if type(getattr(slots, n)).__name__.startswith('Vacant')])")
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True)
     assert ast.literal_eval(said.stdout) == [
@@ -53,10 +53,11 @@ def test_after_the_import_only_chapters_6_and_8_have_slots_to_fill():
 
 
 @pytest.mark.parametrize("name, module, use", [
-    ("write", "flowedu.tensor.inplace", lambda x: x.__iadd__(1)), ("mixed", "flowedu.core.ops.tensor", lambda x: x + 1),
-    ("mixed_matmul", "flowedu.core.ops.tensor", lambda x: x @ x), ("Tensor", "flowedu.core.ops.tensor", lambda x: x + x),
-    ("add", "flowedu.core.ops.tensor", lambda x: x + x), ("div", "flowedu.core.ops.tensor", lambda x: x / x),
-    ("matmul", "flowedu.core.ops.tensor", lambda x: x.reshape(1, 2) @ x.reshape(2, 1)),
+    ("write", "flowedu.tensor.inplace", lambda x: x.__iadd__(1)), ("mixed", "flowedu.core.eager.tensor", lambda x: x + 1),
+    ("mixed_matmul", "flowedu.core.eager.tensor", lambda x: x @ x),
+    ("Tensor", "flowedu.core.eager.tensor", lambda x: x + x),
+    ("add", "flowedu.core.eager.tensor", lambda x: x + x), ("div", "flowedu.core.eager.tensor", lambda x: x / x),
+    ("matmul", "flowedu.core.eager.tensor", lambda x: x.reshape(1, 2) @ x.reshape(2, 1)),
     ("node_name", "flowedu.core.grad.nodes", lambda x: (x.requires_grad_() * 2).grad_fn.name())])
 def test_a_slot_nobody_filled_says_who_does(name, module, use):
     x = flow.ones(2)

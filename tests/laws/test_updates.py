@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
-from flowedu.core.ops.dispatch import get_num_threads, set_num_threads
+from flowedu.core.eager.dispatch import get_num_threads, set_num_threads
 from flowedu.ops import REGISTRY
 
 from .calls import attributes, call, cases, close, label, reference

@@ -2,7 +2,7 @@
 import random
 from pathlib import Path
 
-from flowedu.learn.judge import stub
+from flowedu.learn.handout import stub
 from flowedu.learn.teach import blanks, wrong
 
 BROKEN = ["def f(:\n", "raise ValueError('at the top')\n", "import nowhere\n", "\x00", "x = 1\n"]

@@ -16,7 +16,7 @@ from flowedu.cuda.modules import own_file
 from flowedu.cuda.sim import compiler
 from flowedu.cuda.source import prepared
 from flowedu.errors import KernelError
-from flowedu.learn import apart, authors, course, kernels, limits, simulated, source
+from flowedu.learn import apart, authors, course, handout, kernels, limits, simulated, source
 from flowedu.learn.teach import blanks, cell, wrong
 from flowedu.learn.teach.bench import Bench, _children
 
@@ -244,7 +244,7 @@ QUICK = "patches the judge"
 @pytest.mark.parametrize("name", few(sorted(BESIDE), lambda name: name == QUICK))
 def test_what_a_kernels_file_does_beside_its_kernel_is_worth_nothing(bench, tmp_path, name):
     """In a grade, and in `make check`: the judge never loads the file."""
-    empty = kernels.stub(KERNEL).replace("    return FE_OK", "    cdef int nothing = 0\n    return FE_OK") + BESIDE[name]
+    empty = handout.stub(KERNEL).replace("    return FE_OK", "    cdef int nothing = 0\n    return FE_OK") + BESIDE[name]
     said = verdict(bench, tmp_path, empty, KERNEL)
     assert said["state"] == "wrong" and said["stars"] == 0, said
     if name == QUICK:
@@ -256,7 +256,7 @@ def test_what_a_kernels_file_does_beside_its_kernel_is_worth_nothing(bench, tmp_
 @pytest.mark.slow
 def test_a_kernel_that_runs_python_does_not_reach_its_judge(bench, tmp_path):
     """Not when it is loaded, but when it is called."""
-    text = kernels.stub(KERNEL).replace("noexcept nogil:", "noexcept with gil:").replace(
+    text = handout.stub(KERNEL).replace("noexcept nogil:", "noexcept with gil:").replace(
         "    return FE_OK", '    exec("""' + PATCHES + '""")\n    return FE_OK')
     said = verdict(bench, tmp_path, text, KERNEL)
     assert (said["state"], said["law"]) == ("wrong", "kernels.argmax_shared"), said
@@ -286,7 +286,7 @@ def test_no_process_of_a_kernel_stays(bench, tmp_path):
 # ---- kernels of others
 QUICK_OTHER = "the library's kernel in the table"
 OF_OTHERS = {
-    QUICK_OTHER: ("8.4", kernels.stub(KERNEL).partition("def table")[0] + "from flowedu._kernels import TABLE\n\n\n"
+    QUICK_OTHER: ("8.4", handout.stub(KERNEL).partition("def table")[0] + "from flowedu._kernels import TABLE\n\n\n"
                   "def table():\n    return {'argmax': {0: TABLE['argmax', 0]}}\n"),
     "the library's file": ("8.4", 'include "flowedu/_kernels/ops/argmax.pyx"\n'),
     "the library's file, in a block of C": ("8.4", 'cdef extern from *:\n    """\n#inc\\\nlude "../x/argmax.c"\n    """\n'),

@@ -8,7 +8,8 @@ import pytest
 
 from common import few
 from flowedu.learn import course, limits
-from flowedu.learn.judge import judged, said, stub
+from flowedu.learn.handout import stub
+from flowedu.learn.judge import judged, said
 from flowedu.learn.laws import Law, Words, law, pair
 from flowedu.learn.teach import wrong
 

@@ -14,7 +14,7 @@ from class_of import write
 from common import few
 from flowedu.errors import ArgumentError
 from flowedu.learn import course, kernels
-from flowedu.learn.judge import stub
+from flowedu.learn.handout import stub
 from flowedu.learn.source import file_of
 from flowedu.learn.teach import blanks, grade, report, submission, wrong
 from flowedu.learn.teach.bench import Bench

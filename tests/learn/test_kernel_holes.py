@@ -8,7 +8,7 @@ import pytest
 import flowedu as flow
 from common import few
 from flowedu._kernels import TABLE
-from flowedu.learn import course, kernels, limits
+from flowedu.learn import course, handout, kernels, limits
 from flowedu.learn.runner import Runner
 
 SUMS, SOFTMAX = course.find("8.3"), course.find("8.2")
@@ -37,9 +37,9 @@ def test_every_kernel_hole_is_handed_out(runner):
     for hole in course.holes():
         if hole.kind == "kernel":
             text = runner.file(hole).read_text()
-            assert kernels.untouched(hole, text) and hole.title in text and f"{hole.id}: your turn" in text
-            assert kernels.untouched(hole, text.replace("your turn", "my turn")), "a comment is no beginning"
-            assert not kernels.untouched(hole, kernels.answer(hole))
+            assert handout.untouched(hole, text) and hole.title in text and f"{hole.id}: your turn" in text
+            assert handout.untouched(hole, text.replace("your turn", "my turn")), "a comment is no beginning"
+            assert not handout.untouched(hole, kernels.answer(hole))
             assert hole.file.endswith((".pyx", ".cu", ".h")) and kernels.shown(hole)
 
 

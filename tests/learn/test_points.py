@@ -4,7 +4,7 @@ import importlib
 import pytest
 
 from common import few
-from flowedu.learn import authors, course, judge, limits, swap
+from flowedu.learn import authors, course, handout, judge, limits, swap
 from flowedu.learn.laws import law
 from flowedu.learn.runner import Runner
 from flowedu.learn.teach import report
@@ -71,7 +71,7 @@ def reached(hole, text, seed, folder):
 @pytest.mark.parametrize("seed", few((0, 2027, *range(1, 5)), lambda seed: seed in (0, 2027)))
 @pytest.mark.parametrize("hole", TARGETS, ids=lambda h: h.id)
 def test_the_first_threshold_lies_between_the_stub_and_every_answer(hole, seed, tmp_path):
-    assert not reached(hole, judge.stub(hole), seed, tmp_path)
+    assert not reached(hole, handout.stub(hole), seed, tmp_path)
     assert reached(hole, authors.library(hole), seed, tmp_path)
     assert hole.id not in WEAK or reached(hole, WEAK[hole.id], seed, tmp_path)
 
@@ -93,7 +93,7 @@ def test_edits_are_edits(hole):
     found = edits(hole, course.find("2.1"))
     assert {"a comment", "a dead line"} <= set(found) or hole.language == "formula"
     assert len(found) >= (2 if hole.kind == "kernel" else 10) and len(set(found.values())) == len(found)
-    assert not {judge.stub(hole), authors.library(hole)} & set(found.values())
+    assert not {handout.stub(hole), authors.library(hole)} & set(found.values())
 
 
 @pytest.mark.parametrize("id", few(sorted(WEAK), lambda id: id in ("6.11", "7.4")))
@@ -108,7 +108,7 @@ def test_a_weak_answer_has_half_of_the_points(bench, id, tmp_path):
 def test_what_a_student_reads(tmp_path):
     """The same in a check and in a grade: what was measured, and what half of the points are for."""
     file = tmp_path / TURNS.file
-    file.write_text(judge.stub(TURNS).replace("    return", "    nothing = 0\n    return"))
+    file.write_text(handout.stub(TURNS).replace("    return", "    nothing = 0\n    return"))
     verdict = limits.judged(TURNS, file, course.HOME)
     assert (verdict["state"], verdict["stars"]) == ("open", 0)
     assert Runner(course.HOME, tmp_path).told(TURNS, verdict, file) == [

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowedu as flow
-import flowedu.learn.lesson as lesson
 from common import HANGS
 from flowedu.learn import course, reader
+from flowedu.learn.blocks import BLOCK, block_of, blocks, pages, promised
 from flowedu.learn.demo import opening
-from flowedu.learn.lesson import blocks, main, pages, promised, run_lesson
+from flowedu.learn.lesson import main, run_lesson
 from flowedu.learn.reader import Reader, brief
 
 ROOT = Path(__file__).parents[2]
@@ -89,8 +89,8 @@ def read(path, width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
     lines, text, at = [], path.read_text(encoding="utf-8"), 0
     r = Reader(path, lines.append)
-    for match in lesson.BLOCK.finditer(text):
-        r.before(text[at:match.start()], lesson._block(match))
+    for match in BLOCK.finditer(text):
+        r.before(text[at:match.start()], block_of(match))
         at = match.end()
     r.before(text[at:], None)
     return lines
@@ -153,7 +153,7 @@ def test_what_is_said_are_whole_thoughts(chapter):
     said = 0
     for path in pages(chapter):
         text, at = path.read_text(encoding="utf-8"), 0
-        for match in [*lesson.BLOCK.finditer(text), None]:
+        for match in [*BLOCK.finditer(text), None]:
             part = text[at:match.start() if match else None]
             at = match.end() if match else 0
             plain = [" ".join(re.sub(r"\*\*|\[([^\]]*)\]\([^)]*\)", lambda m: m[1] or "", p).split())

@@ -38,7 +38,7 @@ def counts(said):
 
 
 def test_all_answers_run_and_are_counted(runner, monkeypatch, capfd):
-    monkeypatch.setattr(milestone, "missing", lambda *a: [])           # each is judged in tests/test_holes.py
+    monkeypatch.setattr(milestone, "missing", lambda *a: [])           # each is judged in tests/learn/test_holes.py
     answered(runner.work, NEEDED)
     assert scratch.run(runner) == 0
     said = capfd.readouterr().out

@@ -6,9 +6,11 @@ import sys
 import pytest
 
 from flowedu.learn import course, swap
-from flowedu.learn.judge import judged, names_at_hand, stub
+from flowedu.learn.handout import stub
+from flowedu.learn.judge import judged
 from flowedu.learn.laws import law
 from flowedu.learn.runner import Runner, main
+from flowedu.learn.source import names_at_hand
 
 HOLES = course.holes()
 ENDS_MEET = """
@@ -155,8 +157,8 @@ def test_debug_runs_in_the_foreground(tmp_path):
 
 
 def test_whose_names_whole_names_only(tmp_path, monkeypatch):
-    monkeypatch.setattr(swap, "_running", {"flowedu.core.graph.memory.place": tmp_path / "4.3_place.py"})
+    monkeypatch.setattr(swap, "RUNNING", {"flowedu.core.graph.memory.place": tmp_path / "4.3_place.py"})
     assert swap.whose("place") == swap.whose("memory.place") == f"flowedu.core.graph.memory.place: {tmp_path}/4.3_place.py"
     assert swap.whose("ace") == "ace: the library's" and swap.whose() == "yours: 4.3_place"
-    monkeypatch.setattr(swap, "_running", {})
+    monkeypatch.setattr(swap, "RUNNING", {})
     assert swap.whose() == "all of it the library's"

@@ -170,11 +170,11 @@ def test_many_parameters_are_one_call():
 
     class Watch:
         def run(self, op, inputs, attrs):
-            from flowedu.core.ops.dispatch import call_below
+            from flowedu.core.ops.call import call_below
             calls.append(op.name)
             return call_below(op, inputs, attrs)
 
-    from flowedu.core.ops.dispatch import interpreter
+    from flowedu.core.ops.call import interpreter
     optimizer.step()                                # makes the states
     with interpreter(Watch()):
         optimizer.step()

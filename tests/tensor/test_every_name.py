@@ -20,41 +20,42 @@ FUNCTIONS = {
                                  "device_prior_placement fixed_placement randint_like set_cache image_resize "
                                  "image_target_resize consistent_user_op_module_builder is_floating_point is_nonzero "
                                  "is_tensor",
-    "test_array_ops.py": "acc assign broadcast_like broadcast_to_compatible_with constant_scalar dynamic_reshape "
-                         "elem_cnt identity_n reshape_like pack reverse slice slice_update slice_v2 unpack "
-                         "clip_by_scalar",
-    "test_blobs.py": "clip_by_value constant_like expand_dims convert_oneflow_dtype_to_numpy_dtype range identity",
-    "test_index_ops.py": "dim_gather gather_nd scatter_nd tensor_scatter_nd_add tensor_scatter_nd_update "
-                         "unsorted_batch_segment_sum unsorted_segment_sum unsorted_segment_sum_like",
-    "test_losses.py": "combined_margin_loss ctc_loss smooth_l1_loss",
-    "test_image_ops.py": "image_batch_align image_decode image_random_crop object_bbox_flip object_bbox_scale "
-                         "object_segmentation_polygon_flip object_segmentation_polygon_scale "
-                         "object_segmentation_polygon_to_mask",
-    "test_tensor_buffer.py": "gen_tensor_buffer tensor_buffer_to_list_of_tensors tensor_buffer_to_tensor "
-                             "tensor_buffer_to_tensor_list tensor_list_split tensor_list_to_tensor_buffer "
-                             "tensor_to_tensor_buffer",
-    "test_initializers.py": "constant_initializer empty_initializer glorot_normal_initializer "
-                            "glorot_uniform_initializer kaiming_initializer ones_initializer random_normal_initializer "
-                            "random_uniform_initializer truncated_normal truncated_normal_initializer "
-                            "variance_scaling_initializer xavier_normal_initializer xavier_uniform_initializer "
-                            "zeros_initializer",
-    "test_replay.py": "image_flip image_normalize",
-    "test_config.py": "current_machine_id current_resource dtypes",
-    "test_views.py": "current_scope cast_to_current_logical_view",
-    "test_custom_ops.py": "custom_op",
-    "test_eager_mode.py": "eager_execution_enabled enable_eager_execution",
-    "test_storage.py": "empty_cache memory_stats",
+    "ops/test_array_ops.py": "acc assign broadcast_like broadcast_to_compatible_with constant_scalar dynamic_reshape "
+                             "elem_cnt identity_n reshape_like pack reverse slice slice_update slice_v2 unpack "
+                             "clip_by_scalar",
+    "core/job/test_blobs.py": "clip_by_value constant_like expand_dims convert_oneflow_dtype_to_numpy_dtype range identity",
+    "ops/test_index_ops.py": "dim_gather gather_nd scatter_nd tensor_scatter_nd_add tensor_scatter_nd_update "
+                             "unsorted_batch_segment_sum unsorted_segment_sum unsorted_segment_sum_like",
+    "ops/test_losses.py": "combined_margin_loss ctc_loss smooth_l1_loss",
+    "oneflow04/test_image_ops.py": "image_batch_align image_decode image_random_crop object_bbox_flip object_bbox_scale "
+                                   "object_segmentation_polygon_flip object_segmentation_polygon_scale "
+                                   "object_segmentation_polygon_to_mask",
+    "core/test_tensor_buffer.py": "gen_tensor_buffer tensor_buffer_to_list_of_tensors tensor_buffer_to_tensor "
+                                  "tensor_buffer_to_tensor_list tensor_list_split tensor_list_to_tensor_buffer "
+                                  "tensor_to_tensor_buffer",
+    "core/test_initializers.py": "constant_initializer empty_initializer glorot_normal_initializer "
+                                 "glorot_uniform_initializer kaiming_initializer ones_initializer "
+                                 "random_normal_initializer random_uniform_initializer truncated_normal "
+                                 "truncated_normal_initializer "
+                                 "variance_scaling_initializer xavier_normal_initializer xavier_uniform_initializer "
+                                 "zeros_initializer",
+    "core/job/test_replay.py": "image_flip image_normalize",
+    "oneflow04/test_config.py": "current_machine_id current_resource dtypes",
+    "core/test_views.py": "current_scope cast_to_current_logical_view",
+    "ops/test_custom_ops.py": "custom_op",
+    "oneflow04/test_eager_mode.py": "eager_execution_enabled enable_eager_execution",
+    "core/test_storage.py": "empty_cache memory_stats",
     "dist/test_choose.py": "explain",
-    "test_variables.py": "get_all_variables get_variable load_variables",
-    "test_jobs.py": "clear_default_session global_function sync_default_session",
-    "test_save_load.py": "load save",
+    "core/test_variables.py": "get_all_variables get_variable load_variables",
+    "core/job/test_jobs.py": "clear_default_session global_function sync_default_session",
+    "saving/test_save_load.py": "load save",
     "dist/test_global_tensors.py": "global_to_global local_to_global to_global to_local",
-    "test_tensor.py": "get_num_threads has_threads set_num_threads",
-    "test_schedules.py": "constant",
-    "test_distribute.py": "hierarchical_parallel_cast parallel_cast",
+    "tensor/test_tensor.py": "get_num_threads has_threads set_num_threads",
+    "oneflow04/test_schedules.py": "constant",
+    "oneflow04/test_distribute.py": "hierarchical_parallel_cast parallel_cast",
     "graph/test_saving.py": "load_graph",
-    "test_watch.py": "watch watch_diff",
-    "test_user_op_builder.py": "user_op_builder user_op_module_builder consistent_user_op_builder",
+    "core/job/test_watch.py": "watch watch_diff",
+    "oneflow04/test_user_op_builder.py": "user_op_builder user_op_module_builder consistent_user_op_builder",
 }
 METHODS = {
     "tensor/test_interop.py": "data data_ptr element_size is_contiguous item itemsize nbytes numel numpy size "
@@ -69,7 +70,7 @@ METHODS = {
     "tensor/test_attributes.py": "H is_cpu is_eager is_global is_lazy is_local is_meta is_mkldnn is_mps is_nested "
                                  "is_quantized is_sparse is_xpu layout "
                                  "ndimension nelement new_empty output_nr to_consistent",
-    "test_tensor.py": "dim dtype ndim shape",
+    "tensor/test_tensor.py": "dim dtype ndim shape",
     "dist/test_global_tensors.py": "global_to_global local_to_global",
 }
 # What the class needs for itself: fields of the C part and what other modules call.

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.core.ops.dispatch import lazy_tensor
+from flowedu.core.eager.dispatch import lazy_tensor
 from flowedu.errors import GradientError, LazyTensorError
 from tensor.programs import VIEWS, WRITES, _fits, ours, programs
 

@@ -1,5 +1,5 @@
 def get_variable(self, name, spec, initializer, trainable, regularizer=None, reuse=True, seed=None):
-    from flowedu.core.ops.arrays import copied
+    from flowedu.core.eager.arrays import copied
     try:
         there = self.variables[name]
     except KeyError:

@@ -1,6 +1,6 @@
 # layers.variables
 def get_variable(self, name, spec, initializer, trainable, regularizer=None, reuse=True, seed=None):
-    from flowedu.core.ops.arrays import copied
+    from flowedu.core.eager.arrays import copied
     if name not in self.variables:
         if initializer is None:
             raise missing_initializer(name)

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import warnings
 
+from flowedu.core.eager.dispatch import connect
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import connect
 from flowedu.errors import GradientError, user_line
 
 _on = _check_nan = False

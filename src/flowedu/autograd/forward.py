@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flowedu.core.ops.call import call_below, interpreter
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.dispatch import call_below, interpreter
 from flowedu.core.ops.elementwise import add, cos, exp, mul, neg, sin, sub
 from flowedu.core.ops.value import Value
 from flowedu.core.values.spec import Spec

@@ -18,10 +18,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from flowedu.core.eager.arrays import tensor_alias
+from flowedu.core.eager.dispatch import custom_node, is_grad_enabled, set_history, twin
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import tensor_alias
-from flowedu.core.ops.dispatch import current_interpreter, custom_node, is_grad_enabled, set_history, twin
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.ops.call import current_interpreter
 from flowedu.errors import CallError, GradientError, LazyTensorError
 from flowedu.tensor.modes import no_grad
 from flowedu.tensor.overwriting import zeros

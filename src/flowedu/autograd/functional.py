@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.core.ops.arrays import from_numpy
+from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import ArgumentError
 from flowedu.tensor.autograd import grad
 from flowedu.tensor.modes import enable_grad

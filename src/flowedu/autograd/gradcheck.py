@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from flowedu.core.ops.arrays import from_numpy
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values.dtype import float64
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.errors.once import inert

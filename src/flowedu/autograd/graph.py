@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowedu.core.ops.arrays import tensor_alias
-from flowedu.core.ops.dispatch import connect
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.arrays import tensor_alias
+from flowedu.core.eager.dispatch import connect
+from flowedu.core.eager.tensor import Tensor
 from flowedu.errors import GradientError
 from flowedu.errors.once import inert
 from flowedu.tensor import device as gpus

@@ -10,10 +10,9 @@ import inspect
 import re
 import sys
 import types
-from collections import abc
 
-from flowedu.core.ops.dispatch import TensorBase
-from flowedu.core.values.blob import BlobDef
+from flowedu.calls.parameters import fits, of_type, retyped, wants_tensor
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.errors import CallError, FlowError, NotATensorError, ours, told_value
 from flowedu.errors.nearest import nearest
 
@@ -219,8 +218,9 @@ def _wrong_type(name: str, given: list, error: Exception) -> FlowError | None:
     if wants_tensor(p):
         better = NotATensorError(name, culprit, place)
     else:
-        better = CallError(f"{name}: {place} is of a type that does not work here", expected=_words(p),
-                           got=told_value(culprit), fix=_retyped(place, culprit, p))
+        better = CallError(f"{name}: {place} is of a type that does not work here",
+                           expected=of_type(p) or f"what the docstring of {name} says", got=told_value(culprit),
+                           fix=retyped(name, place, culprit, p))
     better.__cause__ = error
     return better
 
@@ -232,64 +232,7 @@ def _accused(given: list, error: Exception) -> list[tuple[str, inspect.Parameter
         for p, value in given:
             if kind.__name__ in kinds and not wants_tensor(p):
                 parts = enumerate(value) if p.kind is p.VAR_POSITIONAL else [(None, value)]
-                found = [(p.name if i is None else f"{p.name}[{i}]", p, v) for i, v in parts if type(v) is kind]
+                found = [(p.name if i is None else f"{p.name.rstrip('_')}[{i}]", p, v) for i, v in parts if type(v) is kind]
                 if found:
                     return found
     return []
-
-
-def _retyped(place: str, value, p: inspect.Parameter) -> str:
-    """The remedy for a value of a wrong type: a number in quotes is that number."""
-    try:
-        words = re.findall(r"\w+", _annotation(p))
-        if isinstance(value, str) and any(isinstance(float(value), _KINDS.get(w, ())) for w in words):
-            return f"{place}={value}, a number without quotes"
-    except ValueError:
-        pass
-    return f"pass {place} as {_words(p)}"
-
-
-_TENSORS = frozenset("""input other tensor tensors self mask condition index indices weight target source src end exponent
-    tensor1 tensor2 mat mat1 mat2 vec vec1 vec2 batch1 batch2 boundaries sorted_sequence values input1 input2 x1 x2 anchor
-    positive negative a b A B x y operands running_mean running_var query key value logits""".split())
-_KINDS = {"int": int, "float": (int, float), "bool": (bool, int), "str": str, "None": type(None), "tuple": (tuple, list),
-          "list": (list, tuple), "dict": dict, "Tensor": TensorBase,
-          "Sequence": (list, tuple), "Iterable": abc.Iterable, "Callable": abc.Callable,
-          "Number": (int, float), "Parameter": TensorBase}
-_ORDINARY = (int, float, str, list, tuple, dict, type(None), TensorBase, complex, set)
-
-
-def _annotation(p: inspect.Parameter) -> str:
-    """The annotation, or what the default tells."""
-    if p.annotation is not p.empty:
-        return p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", str(p.annotation))
-    if p.default is not p.empty and p.default is not None:
-        return type(p.default).__name__
-    if p.name in ("size", "sizes", "shape", "shapes", "dims"):
-        return "int | tuple"
-    return "Tensor" if p.name in _TENSORS and p.default is p.empty or p.name in ("tensors", "operands") else ""
-
-
-def wants_tensor(p: inspect.Parameter) -> bool:
-    """Whether a tensor is what this parameter is for."""
-    return "Tensor" in _annotation(p)
-
-
-def fits(value, p: inspect.Parameter) -> bool:
-    """Whether a value is of a kind the parameter names; True where that cannot be said."""
-    if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-        inner = p.replace(kind=p.POSITIONAL_OR_KEYWORD)
-        return all(fits(v, inner) for v in (value.values() if p.kind is p.VAR_KEYWORD else value))
-    if value is p.default or isinstance(value, BlobDef) and wants_tensor(p):
-        return True
-    words = re.findall(r"\w+", re.sub(r"\[[^][]*\]", "", _annotation(p)))
-    known = [_KINDS[w] for w in words if w in _KINDS]
-    if not known or len(known) < len(words) and not isinstance(value, _ORDINARY):
-        return True
-    return any(isinstance(value, k) for k in known)
-
-
-def _words(p: inspect.Parameter) -> str:
-    """What a parameter takes, for people."""
-    text = _annotation(p)
-    return re.sub(r"\bTensor\b", "flow.Tensor", text).replace(" | ", " or ") if text else "another type"

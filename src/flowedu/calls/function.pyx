@@ -10,7 +10,8 @@ a call means, unless a tensor in front and nothing unusual behind it say that al
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 
-from flowedu.core.ops.dispatch cimport OpBase, TensorBase
+from flowedu.core.eager.dispatch cimport TensorBase
+from flowedu.core.ops.call cimport OpBase
 
 cdef extern from "Python.h":
     """

@@ -1,7 +1,8 @@
 """The course: read these folders in this order. Each imports only those above it; outside core only errors and kernels.
 
     values/   1  dtypes, Specs, arrays and their allocator, blobs, placeholders
-    ops/      2  the record of an op, the axis equation, dispatch, the eager interpreter, Tensor, the basic ops
+    ops/      2  what an op is: its record, the axis equation, interpreters, reverse accumulation, the basic ops
+    eager/    2  how it runs now: the engine, its memory and threads, Tensor
     grad/     2  the tape: backward over eager calls
     layers/   3  surroundings of a computation, Module, Parameter, update rules
     graph/    4  graphs: backward, passes, memory, plan, executor

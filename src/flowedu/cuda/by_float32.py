@@ -2,6 +2,7 @@
 do calls outside graphs, engine.py.)"""
 from __future__ import annotations
 
+from flowedu.core.eager.dispatch import prepare
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.graph.rewrite import attributes, rebuilt, replace
 from flowedu.core.ops.define import REGISTRY
@@ -44,7 +45,7 @@ def _narrow(node: Node) -> bool:
     """Whether it reads 16-bit floats and there is a kernel of float32 alone. (Ready tells what has none at all, later.)"""
     if node.op.view is not None or not any(x.dtype in HALVES for x in node.inputs):
         return False
-    entry = node.op.prepare([x.spec for x in node.inputs], node.attrs)
+    entry = prepare(node.op, [x.spec for x in node.inputs], node.attrs)
     try:
         entry.launched = entry.launched or Ready(entry)
     except FlowError:

@@ -1,5 +1,5 @@
-"""Eager calls on a GPU: what core/ops/elsewhere.pxi leaves open. A call comes with its Entry, which a kernel of the table
-belongs to; it is started on the current stream and nobody waits for it.
+"""Eager calls on a GPU: what core/eager/later/elsewhere.pxi leaves open. A call comes with its Entry, which a kernel of the
+table belongs to; it is started on the current stream and nobody waits for it.
 
     memory of the outputs    memory.py
     the kernel               table.py, by the record's kernel name and dtype; ints and reals are those of the CPU's kernel
@@ -13,9 +13,9 @@ import os
 from typing import Any
 
 from flowedu._kernels import TABLE as CPU
-from flowedu.core.ops.arrays import tensor_alias
+from flowedu.core.eager.arrays import tensor_alias
+from flowedu.core.eager.dispatch import Entry, TensorBase, call_seeded, carried, connect, index_error, set_amp, unrecorded
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import Entry, TensorBase, call_seeded, carried, connect, index_error, set_amp, unrecorded
 from flowedu.core.values.dtype import BY_CODE, HALVES, float32
 from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec
@@ -262,7 +262,7 @@ def carry_into(y: TensorBase, x: TensorBase) -> None:
     if y.place_:
         _within(x, y)
     else:
-        from flowedu.core.ops.dispatch import copy_into
+        from flowedu.core.eager.dispatch import copy_into
         with unrecorded():
             copy_into(tensor_alias(y), x)
 

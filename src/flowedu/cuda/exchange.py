@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import row_major
 from flowedu.cuda.machine import machine

@@ -119,7 +119,7 @@ def pool(index: int) -> Pool:
 
 
 def device_memory(nbytes: int, index: int) -> Memory:
-    """What core/ops/elsewhere.pxi takes memory of a GPU with."""
+    """What core/eager/later/elsewhere.pxi takes memory of a GPU with."""
     held = here.gpu
     if held is not None and held.index == index:
         return (_pools.get(index) or pool(index)).take(nbytes)

@@ -10,9 +10,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from flowedu.core.ops.arrays import row_by_row
-from flowedu.core.ops.dispatch import new_elsewhere, unrecorded
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.arrays import row_by_row
+from flowedu.core.eager.dispatch import new_elsewhere, unrecorded
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values.dtype import dtype as Dtype
 from flowedu.core.values.storage import from_numpy as over
 from flowedu.cuda.engine import carry, check

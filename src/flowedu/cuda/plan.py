@@ -17,10 +17,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from flowedu.core.eager.dispatch import Entry, TensorBase, get_num_threads, new_elsewhere, prepare
 from flowedu.core.graph.devices import device_name
 from flowedu.core.graph.memory import ALIGN, Buffer, no_room, rounded
 from flowedu.core.graph.plan import Plan, Region, Step
-from flowedu.core.ops.dispatch import Entry, TensorBase, get_num_threads, new_elsewhere
 from flowedu.core.ops.view import contiguous
 from flowedu.core.values.spec import row_major
 from flowedu.cuda.by_float32 import by_float32
@@ -109,7 +109,7 @@ class DeviceExecutor:
             if p.contiguous:
                 found.append((p, None))
             else:
-                entry = contiguous.prepare([p.spec], ())
+                entry = prepare(contiguous, [p.spec], ())
                 out = Region(Buffer(f"{value.name} packed", "output", p.spec.nbytes), p.spec, row_major(p.spec.shape))
                 found.append((out, Step(f"pack {value.name}", entry, [p, out], None)))
         return found

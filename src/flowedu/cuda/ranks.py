@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Hop, Route
 from flowedu.core.sbp.boxing.geometry import Box, Cell, Need, transfer
 from flowedu.core.sbp.boxing.inops import COMBINE, assembled, cut

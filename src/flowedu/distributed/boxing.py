@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.sbp.boxing import Route
 from flowedu.core.sbp.boxing import route as _route
 from flowedu.core.sbp.tensor.lay import checked_lay

@@ -185,7 +185,7 @@ def _run(o: argparse.Namespace, machines: list[tuple[str, int]], start: Callable
 
 
 def _threads(o: argparse.Namespace) -> int:
-    from flowedu.core.ops.dispatch import set_num_threads
+    from flowedu.core.eager.dispatch import set_num_threads
     from flowedu.distributed.threads import run
 
     if o.no_python or o.nnodes > 1 or o.hosts or o.hostfile or o.redirect_stdout_and_stderr:

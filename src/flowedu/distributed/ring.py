@@ -1,7 +1,7 @@
 """An all-reduce in which every rank talks to its neighbours only: the ring."""
 from __future__ import annotations
 
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.sbp.ranks import current
 from flowedu.core.values.place import bounds
 from flowedu.distributed import comm

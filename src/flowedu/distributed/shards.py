@@ -3,9 +3,9 @@
 core/sbp/tensor/shards.py asks here where not all ranks are this thread's."""
 from __future__ import annotations
 
-from flowedu.core.ops.arrays import from_numpy
-from flowedu.core.ops.dispatch import Lay
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.eager.dispatch import Lay
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.sbp.names import placement
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout, split_axis

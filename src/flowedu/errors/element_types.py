@@ -37,7 +37,7 @@ def no_kernel(op, specs: Sequence, attrs: tuple, outs: Sequence, types: Sequence
         given = attrs if specs else tuple(t if a is came else a for a in attrs)
         with suppress(FlowError):
             made = op.infer(again, given)
-            if op._kernel(again, made, op.bind(again, given, outs=made))[0] is not None:
+            if op.kernel_for(again, made, op.bind(again, given, outs=made))[0] is not None:
                 there.append(t.name)
     error = refused(op.name, there, ", ".join(map(str, specs)) or came.name)
     error.told(fix=mixed(error.fix, *(s.dtype for s in specs if s.dtype.is_floating_point)))

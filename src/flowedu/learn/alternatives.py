@@ -20,7 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flowedu.learn import course, judge, limits, swap
+from flowedu.learn import course, judge, limits
+from flowedu.learn.install import install
+from flowedu.learn.teach import blanks
 
 SECONDS = 600                                      # for all exercises in one process, on two busy cores
 
@@ -55,7 +57,6 @@ def together(some: Sequence[Path] | None = None, only: Sequence[str] = ()) -> li
 def judged_in(folder: Path, only: Sequence[str] = ()) -> list[str]:
     """In this process, for good: the answers of a folder take their places, then every exercise is judged, its own answer
     from the folder or the library's own lines."""
-    from flowedu.learn.teach import blanks
 
     holes = [h for h in course.holes() if h.kind != "kernel"]
     wanted = [h for h in holes if not only or h.id in only]
@@ -64,7 +65,7 @@ def judged_in(folder: Path, only: Sequence[str] = ()) -> list[str]:
         for h in wanted:                           # before others run in its place: laws keep what they compare with
             own[h.id].write_text(blanks.answer_text(h))
             importlib.import_module(f"flowedu.learn.laws.{h.laws[0].partition('.')[0]}")
-        swap.install(folder, lambda h: h.kind != "kernel")
+        install(folder, lambda h: h.kind != "kernel")
         found = []
         for h in wanted:
             file = Path(folder, h.file)

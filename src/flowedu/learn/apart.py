@@ -213,7 +213,7 @@ def main(arguments: list[str]) -> None:
 def walls() -> None:
     """In a grade they go up here."""
     if os.environ.get("FLOWEDU_WALLS"):
-        from flowedu.learn.teach.shut import behind_walls
+        from flowedu.learn.teach.walls import behind_walls
         behind_walls()
 
 

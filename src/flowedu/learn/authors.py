@@ -4,21 +4,23 @@ dies by the law it names."""
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from flowedu.core.ops.record import parameters
 from flowedu.errors import ArgumentError
 from flowedu.learn import alternatives, course, kernels, limits, source
-from flowedu.learn.judge import judged, stub
+from flowedu.learn.handout import NOTES, stub
+from flowedu.learn.judge import judged
 from flowedu.learn.runner import Runner
-from flowedu.learn.swap import target
-from flowedu.learn.teach import wrong
+from flowedu.learn.teach import blanks, wrong
+from flowedu.learn.teach import frontier as steps
+from flowedu.learn.teach.bench import Bench
+from flowedu.learn.teach.blanks import library
+from flowedu.learn.teach.edits import earned, edits
+from flowedu.learn.teach.tree import export
 
 FORBIDDEN = ("Traceback", "assert", "hypothesis", "draw(")
 CASES = 200                                        # for the library's own body
@@ -50,7 +52,7 @@ def _kernel(hole, runner: Runner) -> Iterator[str]:
     if kernels.missing(hole):
         return
     with tempfile.TemporaryDirectory() as folder:
-        for name, text, wanted in (("own", kernels.answer(hole), "right"), ("first", kernels.stub(hole), "open")):
+        for name, text, wanted in (("own", kernels.answer(hole), "right"), ("first", stub(hole), "open")):
             file = Path(folder, name + hole.ending)
             file.write_text(text)
             verdict = limits.judged(hole, file, course.HOME)
@@ -60,32 +62,9 @@ def _kernel(hole, runner: Runner) -> Iterator[str]:
     yield from _deaths(hole, runner)
 
 
-def library(hole) -> str:
-    """The library's answer as a work file would have it: of a record, the functions of its fields under those names."""
-    if hole.kind == "kernel":
-        return kernels.answer(hole)
-    module, out = importlib.import_module(hole.module), []
-    for path, name in zip(hole.objects, hole.functions):
-        if source.is_function(hole.module, path):
-            called = path.rpartition(".")[2]
-            out += [textwrap.dedent("\n".join(source.lines(hole.module, path))), *[f"{name} = {called}"] * (name != called)]
-            continue
-        record, field, key = target(module, path)
-        if not key and not callable(getattr(record, field)):           # data: as it is written
-            written = next(getattr(part, field) for part in record.made[2] if field in part._fields)
-            out.append(f"def {name}():\n    return {written!r}")
-            continue
-        f, own = (record.rules[key][0], f".rules[{key!r}][0]") if key else (getattr(record, field), f".{field}")
-        given = ", ".join(parameters(f))
-        one = path.split(".")[0]
-        out += [f"from {hole.module} import {one}\n\n_{name} = {one}{own}",
-                f"def {name}({given}):\n    return _{name}({given})"]
-    return "\n\n\n".join(out)
-
-
 def _facts(hole, runner: Runner) -> Iterator[str]:
     if hole.kind == "kernel":
-        own = sum(bool(t.strip()) for t in kernels.NOTES[hole.ending].sub("", "\n".join(kernels.shown(hole))).splitlines())
+        own = sum(bool(t.strip()) for t in NOTES[hole.ending].sub("", "\n".join(kernels.shown(hole))).splitlines())
     else:
         own = sum(source.body_lines(hole.module, path) for path in hole.objects if source.is_function(hole.module, path))
     if own and not 0.5 * own <= hole.lines <= 1.5 * own:
@@ -135,8 +114,6 @@ def _deaths(hole, runner: Runner) -> Iterator[str]:
 
 def worthless(bench, hole) -> Iterator[str]:
     """Edits of its stub that earn points."""
-    from flowedu.learn.teach.edits import earned, edits
-
     there = course.holes()
     at = [h.id for h in there].index(hole.id)
     with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +135,6 @@ def main() -> int:
         if sum(h.points for h in c.holes) != 100:
             bad += 1
             print(f"chapter {c.number}: points add up to {sum(h.points for h in c.holes)}, not 100")
-    from flowedu.learn.teach.bench import Bench
     with tempfile.TemporaryDirectory() as work, tempfile.TemporaryDirectory() as tree, Bench(Path(tree, "tree")) as bench:
         runner = Runner(course.HOME, Path(work))
         for hole in runner.holes:
@@ -178,11 +154,6 @@ def main() -> int:
 def whole(frontier: bool) -> int:
     """What holds of all exercises: no line of an answer is in a student's tree; answers are graded as they are judged;
     with `frontier`, every chapter stands while later exercises are open (minutes). How many things are wrong."""
-    from flowedu.learn.teach import blanks
-    from flowedu.learn.teach import frontier as steps
-    from flowedu.learn.teach.bench import Bench
-    from flowedu.learn.teach.tree import export
-
     bad = alternatives.main([])
     with tempfile.TemporaryDirectory() as folder:
         last = max(c.number for c in course.chapters())

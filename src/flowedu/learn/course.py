@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from flowedu.errors import ArgumentError
+from flowedu.learn.source import HOME, around, file_of, names_at_hand
 
 KINDS = ("law", "target", "kernel")
 ENDINGS = {"kernel": ".pyx", "cuda": ".cu", "formula": ".h"}       # of a kernel's work file, by what its object begins with
-HOME = Path(__file__).resolve().parents[3]         # of a checkout: chapters/ stands beside src/
 SOLUTIONS = "solutions"                            # in a student's tree the answers that were handed out since
 
 
@@ -99,8 +99,6 @@ class Hole:
     def at_hand(self) -> list[str]:
         """The names that the file around an answer offers it: in a student's tree, which has not the lines they are read
         from, as they were written down."""
-        from flowedu.learn.judge import names_at_hand
-        from flowedu.learn.source import around
         known = self._handed("at_hand")
         if known is None:
             known = [] if self.kind == "kernel" else names_at_hand(around(self).read_text(), self.objects)
@@ -120,7 +118,6 @@ class Hole:
     @property
     def withheld(self) -> bool:
         """Whether this tree was handed out without the library's lines."""
-        from flowedu.learn.source import file_of
         given = student(self.folder.parents[1]).get("open", ())
         return self.id in given and not (self.kind == "kernel" and file_of(self.module).exists())
 

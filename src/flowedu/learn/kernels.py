@@ -21,31 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from flowedu.errors import DeviceError, FlowError, KernelError, UnsupportedError
-from flowedu.learn import source
+from flowedu.learn import course, source
+from flowedu.learn.handout import NOTES, untouched
 
 SECONDS = 30.0                                     # for the compilers, and for a kernel in the simulator
-NOTES = {".pyx": re.compile(r'\A\s*""".*?"""|#[^\n]*', re.S), ".cu": re.compile(r"/\*.*?\*/|//[^\n]*", re.S)}
-NOTES[".h"] = NOTES[".cu"]
 BROUGHT = re.compile(r"^\s*(?:(?:#|%:)\s*(?:include|import|embed)\w*|include\b|cdef\s+extern\s+from\b)[ \t]*(.*)$", re.M)
 HEADER = re.compile(r"""(["'])\w+\.h\1|<\w+(\.h)?>|\*""")
 OWN: dict[tuple[str, int], tuple[int, int]] = {}       # rows of the table that others were entered for
-
-
-# ---- the work file
-def stub(hole) -> str:
-    """The work file as it is handed out: the task, then the kernel without its loops."""
-    from flowedu.learn.judge import notes
-
-    text = (hole.folder / hole.stub).read_text()
-    if hole.ending == ".pyx":
-        return '"""' + "\n".join(notes(hole)) + f'\n"""\n{text}'
-    return "/* " + "\n".join(notes(hole)) + f"\n */\n{text}"
-
-
-def untouched(hole, text: str) -> bool:
-    """Whether only comments differ from what was handed out."""
-    code = [NOTES[hole.ending].sub("", t).split() for t in (text, (hole.folder / hole.stub).read_text())]
-    return code[0] == code[1]
 
 
 def answer(hole) -> str:
@@ -161,8 +143,6 @@ def said(error: BaseException, text: str) -> list[str]:
 
 
 def main(arguments: list[str]) -> None:
-    from flowedu.learn import course
-
     home, id, file, result = arguments
     hole, made, text = course.find(id, Path(home)), {"lines": [], "state": ""}, ""
     try:

@@ -25,71 +25,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from flowedu.errors import FlowError
+from flowedu.learn.blocks import BLOCK, Block, block_of, pages
 from flowedu.learn.left_out import LeftOut, needs, students, turn, why_not
-
-BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-HAN, FULL = "\u4e00-\u9fff", "\u3000-\u303f\uff00-\uffef"                # characters, and punctuation as wide as they are
-END = r"\n(?:> ?| {1,3})?"                                               # of a line in a paragraph, a list, a quotation
-UNBROKEN = re.compile(rf"(?<=[{HAN}{FULL}]){END}(?=[{HAN}{FULL}])|(?<=[{FULL}]){END}(?=[`\w(])|"
-                      rf"(?<=[{HAN}])(\*\*){END}(?=[{HAN}])|(?<=[{HAN}]){END}(\*\*)(?=[{HAN}])")
+from flowedu.learn.reader import Reader
 
 ALONE = "FLOWEDU_LESSON_ALONE"                                           # this process shows one page, for another
 NEEDS = {"cuda": "a GPU, or FLOWEDU_CUDA=sim", "sim": "FLOWEDU_CUDA=sim"}
 
 
-@dataclass(frozen=True)
-class Block:
-    """One fenced block: its language, the words after it, its text and the line it starts on."""
-
-    language: str
-    words: str
-    text: str
-    line: int
-
-    def word(self, name: str) -> str:
-        """What follows `name=` after the language; empty where it is not there."""
-        return next((w.partition("=")[2] for w in self.words.split() if w.startswith(f"{name}=")), "")
-
-
 class LessonError(AssertionError):
     """A block of a lesson did not do what the lesson says."""
-
-
-def blocks(markdown: str) -> list[Block]:
-    """The fenced blocks of a lesson."""
-    return [_block(m) for m in BLOCK.finditer(markdown)]
-
-
-def unbroken(markdown: str) -> str:
-    """Chinese without the line ends of the source, which would be read as blanks: it has none between words."""
-    return UNBROKEN.sub(lambda m: "".join(filter(None, m.groups())), markdown)
-
-
-def _block(match: re.Match) -> Block:
-    return Block(match[1], match[2].strip(), match[3], match.string.count("\n", 0, match.start()) + 2)
-
-
-def promised(source: str) -> dict[int, Block]:
-    """{line of a Python block: the output that the page promises of it}."""
-    found, last = {}, None
-    for b in blocks(source):
-        last = b if b.language == "python" else last
-        if last is not None and (b.language, b.words) == ("text", "output"):
-            found[last.line] = b
-    return found
-
-
-def pages(chapter: Path) -> list[Path]:
-    """The English pages of a chapter in reading order: README.md, then those it links to, then the others."""
-    first = chapter / "README.md"
-    linked = re.findall(r"\]\(([\w-]+\.md)", first.read_text(encoding="utf-8"))
-    rest = sorted(p for p in chapter.glob("*.md") if p != first and not p.name.endswith(".zh.md"))
-    return [first, *sorted(rest, key=lambda p: linked.index(p.name) if p.name in linked else len(linked))]
 
 
 @contextlib.contextmanager
@@ -127,7 +75,7 @@ def _run_blocks(path: Path, say, before) -> int:
     count, printed, left_out, read = 0, "", False, 0
     unmade: dict[str, str] = {}                    # {name that a block would have made: why it did not}
     for match in BLOCK.finditer(source):
-        b = _block(match)
+        b = block_of(match)
         before(source[read:match.start()], b)
         read = match.end()
         where = f"{path}:{b.line}"
@@ -208,8 +156,6 @@ def _run(block: Block, path: Path, scope: dict, unmade: dict[str, str]) -> str:
 
 def _shown(path: Path) -> int:
     """The exit status of one page, run here."""
-    from flowedu.learn.reader import Reader
-
     reader = Reader(path)
     try:
         count = run_lesson(path, reader.printed, reader.before)

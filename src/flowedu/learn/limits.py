@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from flowedu.learn import kernels
+from flowedu.learn import judge, kernels
 from flowedu.learn.judge import FLOOD, PRINTED
 
 CPU = 120                                          # seconds that a process may compute
@@ -38,7 +38,6 @@ def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = 0.0,
     seconds: 0 stands for SECONDS, of kernels for 30, and as many before to compile them. speed: whether a kernel's stars
     for time count (GRADE_SPEED=1: they do). DEBUG=1: in the foreground and without limits, so that breakpoint() works."""
     if os.environ.get("DEBUG") and hole.kind != "kernel":
-        from flowedu.learn import judge
         return {**judge.judged(hole, file, seed), "output": ""}
     seconds = seconds or (kernels.SECONDS if hole.kind == "kernel" else SECONDS)
     with tempfile.TemporaryDirectory() as folder:

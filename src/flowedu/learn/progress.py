@@ -3,12 +3,18 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import hashlib
 import json
 import os
 from pathlib import Path
 from typing import Any
 
+# What to do when a file cannot be read or written.
+FIXES = (((errno.ENOENT,), "it belongs to this tree: take it from the one that was handed out"),
+         ((errno.EACCES, errno.EPERM, errno.EROFS), "you may not read or write there: change that, or WORK=another"),
+         ((errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP), "move away what has that name, or WORK=another folder"),
+         ((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room for it; the work files are as they were"))
 VERSION, STATES = 1, ("open", "wrong", "right")
 EMPTY = {"state": "open", "stars": 0, "hints": 0, "seconds": 0.0, "checks": 0, "hash": ""}
 
@@ -71,3 +77,9 @@ def digest(*files: Path) -> str:
     for f in files:
         h.update(f.read_bytes())
     return h.hexdigest()[:16]
+
+
+def told_of(error: OSError, work: Path) -> str:
+    """What the system says of a file, and what to do about it."""
+    fix = next((text for codes, text in FIXES if error.errno in codes), "the work files are as they were")
+    return f"{error.strerror}: {error.filename or work}; {fix}"

@@ -17,7 +17,7 @@ import tokenize
 from collections.abc import Collection
 from pathlib import Path
 
-from flowedu.learn.lesson import Block, promised, unbroken
+from flowedu.learn.blocks import Block, promised, unbroken
 
 WIDTH = 120                                                     # of what is no terminal
 PROSE = 100                                                     # the eye loses longer lines

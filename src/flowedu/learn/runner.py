@@ -6,7 +6,6 @@ A student's answers are files of one folder, work/: nothing under src/ is ever w
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -14,15 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from flowedu.errors import ArgumentError, FlowError
-from flowedu.learn import course, kernels, limits, source
-from flowedu.learn.judge import stub
-from flowedu.learn.progress import Progress, digest, written
+from flowedu.learn import course, kernels, limits, milestone, source
+from flowedu.learn.handout import stub
+from flowedu.learn.progress import Progress, digest, told_of, written
+from flowedu.learn.watch import watch
 
-# What to do when a file cannot be read or written.
-FIXES = (((errno.ENOENT,), "it belongs to this tree: take it from the one that was handed out"),
-         ((errno.EACCES, errno.EPERM, errno.EROFS), "you may not read or write there: change that, or WORK=another"),
-         ((errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP), "move away what has that name, or WORK=another folder"),
-         ((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room for it; the work files are as they were"))
 MARKS = {"open": " ", "wrong": "x", "right": "*"}
 
 
@@ -210,12 +205,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2
 
 
-def told_of(error: OSError, work: Path) -> str:
-    """What the system says of a file, and what to do about it."""
-    fix = next((text for codes, text in FIXES if error.errno in codes), "the work files are as they were")
-    return f"{error.strerror}: {error.filename or work}; {fix}"
-
-
 def _run(options: argparse.Namespace) -> int:
     runner = Runner(options.home, options.work, _number("SEED", options.seed))
     if runner.progress.note:
@@ -227,10 +216,8 @@ def _run(options: argparse.Namespace) -> int:
         print("\n".join(runner.list()))
         return 0
     if options.command == "watch":
-        from flowedu.learn.watch import watch
         return watch(runner, course.find(options.exercise, options.home) if options.exercise else None)
     if options.command == "milestone":
-        from flowedu.learn import milestone
         return milestone.run(runner, milestone.find(options.exercise, options.home), options.library)
     hole = course.find(options.exercise, options.home) if options.exercise else runner.current()
     if hole is None:

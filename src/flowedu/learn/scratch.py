@@ -19,7 +19,8 @@ from types import CodeType
 
 from flowedu.errors import FlowError
 from flowedu.learn import course, milestone, swap
-from flowedu.learn.runner import Runner, told_of
+from flowedu.learn.progress import told_of
+from flowedu.learn.runner import Runner
 
 LAST, SECONDS = 4, 15                              # the last chapter whose exercises it runs; how long it takes
 PACKAGE = Path(swap.__file__).parents[1]

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 from flowedu.errors import ArgumentError
@@ -84,3 +86,25 @@ def same_code(one: str, other: str, name: str) -> bool:
         return body(one) == body(other)
     except ArgumentError:                          # made in another way than by def
         return False
+
+
+# ---- what is at hand there
+def names_at_hand(source: str, paths: Sequence[str]) -> list[str]:
+    """What the file around an answer offers it, of all that the library's own lines use: imports, functions, constants."""
+    own = {path.partition(".")[0] for path in paths}
+    there = {getattr(n, "asname", None) or n.name.partition(".")[0] if isinstance(n, ast.alias) else getattr(n, "name", "")
+             or getattr(n, "id", "") for top in ast.parse(source).body for n in _makers(top)}
+    used: set[str] = set()
+    for path in paths:
+        with contextlib.suppress(ArgumentError):   # a field of a record
+            used |= {n.id for top in function(source, path).body for n in ast.walk(top) if isinstance(n, ast.Name)}
+    return sorted(n for n in used & there - own if not n.startswith("_"))
+
+
+def _makers(top: ast.stmt) -> list[ast.AST]:
+    """What of a statement at the top of a file makes names."""
+    if isinstance(top, ast.Import | ast.ImportFrom):
+        return list(top.names)
+    if isinstance(top, ast.FunctionDef | ast.ClassDef):
+        return [top]
+    return [t for t in getattr(top, "targets", [getattr(top, "target", None)]) if isinstance(t, ast.Name)]

@@ -1,5 +1,4 @@
-"""Swapping: another function runs wherever the library calls one of its own, and `FLOWEDU_HOLES=work` does so for a folder
-of answers.
+"""Swapping: another function runs wherever the library calls one of its own. install.py does so for a folder of answers.
 
     with swapped(memory.place, mine): ...                 a function, wherever it was imported to
     with replaced(ops.sigmoid, grad={"x": mine}): ...     fields of a record
@@ -13,7 +12,6 @@ import builtins
 import dis
 import importlib
 import inspect
-import os
 import traceback
 import types
 from collections.abc import Callable, Iterator
@@ -24,8 +22,8 @@ from typing import Any
 from flowedu.errors import ArgumentError
 
 _PARTS = ("__code__", "__defaults__", "__kwdefaults__")
-_running: dict[str, Path] = {}                     # {object: the file whose code runs in its place}
-_skipped: dict[Path, str] = {}                     # {file that cannot be loaded: why}
+RUNNING: dict[str, Path] = {}                     # {object: the file whose code runs in its place}
+SKIPPED: dict[Path, str] = {}                     # {file that cannot be loaded: why}
 
 
 def plain(f: Callable) -> types.FunctionType:
@@ -121,7 +119,7 @@ def replaced(op, grad: dict[str, Callable] | None = None, **fields: Any) -> Iter
         op.__init__(signature, meaning, *parts, grad=rules, doc=doc)
 
 
-# ---- a folder of answers
+# ---- answers
 def load(file: Path, module: types.ModuleType) -> dict[str, Any]:
     """The names a file makes when it is run with those of `module` at hand."""
     space = names(module)
@@ -165,44 +163,10 @@ def _data(f: Callable, name: str) -> Any:
     return value
 
 
-def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True) -> None:
-    """FLOWEDU_HOLES: from here on the library runs the answers in this folder; those that were not begun are its own. only:
-    which holes. FLOWEDU_HOLES_ONLY="4.1 4.3": no others. FLOWEDU_HOLES_SKIP=1: one that cannot be loaded counts as not
-    begun."""
-    from flowedu.learn import course
-
-    stack, these = ExitStack(), os.environ.get("FLOWEDU_HOLES_ONLY", "").split()
-    for hole in course.holes():
-        file = Path(folder, hole.file)
-        if not file.exists() or these and hole.id not in these or not only(hole):
-            continue
-        if hole.kind == "kernel":
-            from flowedu.learn import kernels
-            if not kernels.untouched(hole, file.read_text()) and not kernels.missing(hole):
-                stack.enter_context(kernels.taking(hole, file))
-                _running.update(dict.fromkeys(hole.objects, file))
-        elif begun(file):
-            try:
-                stack.enter_context(taking(hole, load(file, importlib.import_module(hole.module))))
-            except Exception as error:             # whatever it is, nothing else of the library shall run then
-                why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}; `make check EX={hole.id}` says where"
-                if os.environ.get("FLOWEDU_HOLES_SKIP"):
-                    _skipped[file] = why
-                    continue
-                stack.close()
-                raise SystemExit(f"{file}: {why}") from None
-            _running.update({f"{hole.module}.{path}": file for path in hole.objects})
-    install.held = stack.pop_all()                 # never left
-
-
-def begun(file: Path) -> bool:
-    return "your turn" not in file.read_text(errors="replace")
-
-
 def elsewhere(error: BaseException) -> bool:
     """Whether another answer raised it, one that the library runs."""
     frames = traceback.extract_tb(error.__traceback__)
-    return bool(frames) and frames[-1].filename in map(str, _running.values())
+    return bool(frames) and frames[-1].filename in map(str, RUNNING.values())
 
 
 def inside(error: BaseException, yours: Callable) -> bool:
@@ -214,12 +178,8 @@ def inside(error: BaseException, yours: Callable) -> bool:
 def whose(name: str = "") -> str:
     """Whose code runs: one line for demos, or of one object."""
     if name:
-        found = [f"{path}: {file}" for path, file in _running.items() if f".{path}".endswith(f".{name}")]
+        found = [f"{path}: {file}" for path, file in RUNNING.items() if f".{path}".endswith(f".{name}")]
         return found[0] if found else f"{name}: the library's"
-    yours = ", ".join(sorted(f.stem for f in set(_running.values())))
-    without = "".join(f"; not {file.name}: {why}" for file, why in _skipped.items())
+    yours = ", ".join(sorted(f.stem for f in set(RUNNING.values())))
+    without = "".join(f"; not {file.name}: {why}" for file, why in SKIPPED.items())
     return (f"yours: {yours}" if yours else "all of it the library's") + without
-
-
-if os.environ.get("FLOWEDU_HOLES"):                # imported by flowedu/__init__ then
-    install(os.environ["FLOWEDU_HOLES"])

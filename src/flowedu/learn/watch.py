@@ -13,6 +13,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from flowedu.learn.progress import told_of
+
 POLL = 0.5                                         # seconds
 HELP = "n next  h hint  l list  e exercise  d debug  x reset  s solution  q quit"
 CHOOSE = "up down: move  Enter: go on with it  Esc: back  q quit"
@@ -71,7 +73,7 @@ class Watch:
                 try:
                     self.keys[pressed]()
                 except OSError as error:           # a full disk, a folder of that name
-                    self.show([_told(error, self.runner)])
+                    self.show([told_of(error, self.runner.work)])
 
     def check(self, changed: list) -> bool:
         """Judge one of those that were saved, the one at hand first; whether it was the last of all."""
@@ -82,7 +84,7 @@ class Watch:
         try:
             right, lines = runner.check(self.hole)
         except OSError as error:                   # until the next save
-            right, lines = False, [_told(error, runner)]
+            right, lines = False, [told_of(error, runner.work)]
         if right and runner.current() is None:
             self.show([*lines, "that was the last one"])
             return True
@@ -204,8 +206,3 @@ def settled(file, patience: float = 1.0) -> tuple[int, int] | None:
             return now                             # not saved just now
         before = now
         time.sleep(0.05)
-
-
-def _told(error: OSError, runner) -> str:
-    from flowedu.learn.runner import told_of
-    return told_of(error, runner.work)

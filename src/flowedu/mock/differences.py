@@ -1,5 +1,5 @@
 """Where a name of flowedu's has other arguments than PyTorch's of the same name: data for mock/translate.py, which lets a
-program's call mean what it means in PyTorch; for tests/test_mock_signatures.py, which compares every name with PyTorch's
+program's call mean what it means in PyTorch; for mock/test_mock_signatures.py, which compares every name with PyTorch's
 own signature and finds in these tables what differs; and for the page "From PyTorch" of the book.
 
 Names are those below `torch`; "Tensor.x" is a method. Of a name's last part only is known who was called (`linalg.norm` is

@@ -34,9 +34,7 @@ class NoSuchModule(ModuleNotFoundError):
     def __init__(self, path: str):
         owner, _, last = path.rpartition(".")
         module = sys.modules.get(owner)
-        sources = module._sources if isinstance(module, Mocked) else ()
-        shown = {n for s in sources for n in vars(s).get("__all__", dir(s)) if not n.startswith("_")}
-        names = sorted(shown - _hidden(owner))
+        names = module._told() if isinstance(module, Mocked) else []
         error = UnknownNameError(owner, last, lambda: names, owner + ".")
         said = [f"No module named {path!r} in flowedu, which stands in for {path.partition('.')[0]}; {OUT}",
                 f"  at:       {error.at}", f"  fix:      {error.fix}"]
@@ -74,7 +72,12 @@ class Mocked(types.ModuleType):
             vars(self)[name] = value
             return value
         MISSING[below] += 1
-        raise UnknownNameError(f"{path}, for which flowedu stands in,", name, self.__dir__, path + ".")
+        raise UnknownNameError(f"{path}, for which flowedu stands in,", name, self._told, path + ".")
+
+    def _told(self) -> list[str]:
+        """What is offered to who asked for another name: the public names, not what a file imports for itself."""
+        shown = {n for s in self._sources for n in vars(s).get("__all__") or dir(s) if not _brought(vars(s).get(n))}
+        return sorted(n for n in shown - _hidden(self.__name__) if not n.startswith("_"))
 
     def __dir__(self) -> list[str]:
         names = {name for source in self._sources for name in dir(source)} | set(vars(self))
@@ -83,6 +86,12 @@ class Mocked(types.ModuleType):
     @property
     def __all__(self) -> list[str]:                      # from torch import *
         return [name for name in dir(self) if not name.startswith("_")]
+
+
+def _brought(value: object) -> bool:
+    """Whether it is of Python or an error of ours."""
+    home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return f"{home}".partition(".")[0] in sys.stdlib_module_names or f"{home}".startswith("flowedu.errors")
 
 
 def _hidden(path: str) -> set[str]:

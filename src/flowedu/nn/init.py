@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.core.ops.tensor import attach
+from flowedu.core.eager.tensor import attach
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import Tensor, empty, from_numpy, no_grad

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from flowedu.calls.present import register_choices
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.layers.context import current
-from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.dtype import bool_, dtype
 from flowedu.core.values.size import Size

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu.core.eager.dispatch import connect
 from flowedu.core.layers.context import current, gen_seed, set_seed
 from flowedu.core.layers.frontend import front
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY as _o
-from flowedu.core.ops.dispatch import connect, current_interpreter
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError
 from flowedu.ops.host import define_host, forget_generators

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 
 import flowedu
-from flowedu.core.ops import dispatch as core
+from flowedu.core.eager import dispatch as core
 
 _PACKAGE = os.path.dirname(flowedu.__file__)
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.dispatch import interpreter
 from flowedu.core.ops.program import MAX_SLOTS, Formula
 from flowedu.core.ops.record import Laws, Split
 from flowedu.core.ops.reverse import vjp

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from flowedu.core.ops.arrays import from_numpy
+from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.record import Effects, Meaning, Signature, parameters, read
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.here import here
 from flowedu.core.values.spec import Spec

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+from flowedu.core.eager.dispatch import carried, set_grad_enabled
 from flowedu.core.layers.group import BaseOptimizer, State
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.dispatch import carried, set_grad_enabled
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError, CallError, DeviceError, HyperparameterError, StateError, UnsupportedError

@@ -9,8 +9,8 @@ import json
 import os
 from typing import Any
 
+from flowedu.core.eager.dispatch import labelled
 from flowedu.core.layers.parameter import Parameter
-from flowedu.core.ops.dispatch import labelled
 from flowedu.core.sbp.names import BROADCAST, placement
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import logical

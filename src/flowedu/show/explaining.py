@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.tensor import Tensor
 from flowedu.distributed.boxing import heard
 from flowedu.errors import CallError
 from flowedu.show.choice import size

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flowedu.core.eager.arrays import copy_of, tensor_alias
+from flowedu.core.eager.dispatch import copy_into
 from flowedu.core.graph.executor import Executor
-from flowedu.core.ops.arrays import copy_of, tensor_alias
-from flowedu.core.ops.dispatch import copy_into
 from flowedu.show.plan import CAPS, cut, parts, shape, split
 
 

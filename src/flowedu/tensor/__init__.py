@@ -1,5 +1,5 @@
 """Chapter 2 and 5: tensors. One module per idea; `base` has the class, the others attach their methods to it."""
-from flowedu.core.ops.tensor import Tensor, attach
+from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.tensor.creation import empty, from_numpy, full, full_shape, ones_like, tensor, zeros_like
 from flowedu.tensor import attributes, indexing, methods
 from flowedu.tensor import devices, global_methods, inplace_methods, interop

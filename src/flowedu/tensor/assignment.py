@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.promote import cast, is_number, scalar
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.tensor import elementwise as E

@@ -1,7 +1,7 @@
 """What users of PyTorch ask a tensor for: sizes, strides, bytes, where it is and what it is not."""
 from __future__ import annotations
 
-from flowedu.core.ops.tensor import Tensor, attach
+from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.errors import ArgumentError
 from flowedu.tensor.device import CPU, device_of, place_at
 from flowedu.tensor.dims import real_dim

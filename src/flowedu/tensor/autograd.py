@@ -4,11 +4,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 
+from flowedu.core.eager.arrays import detach, tensor_alias
+from flowedu.core.eager.dispatch import Rare, scalar_tensor
+from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.grad.tape import accumulate_into, run_backward
-from flowedu.core.ops.arrays import detach, tensor_alias
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import Rare, current_interpreter, scalar_tensor
-from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError, told_value
 from flowedu.tensor.devices import made_on
 from flowedu.tensor.hooks import Handle, hook_table

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.core.ops.arrays import from_numpy
+from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.promote import cast
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError
 from flowedu.errors.extras import install

@@ -7,11 +7,12 @@ import warnings
 
 import numpy as np
 
-from flowedu.core.ops.arrays import copied, copy_of, from_numpy
+from flowedu.core.eager.arrays import copied, copy_of, from_numpy
+from flowedu.core.eager.dispatch import new_elsewhere
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import current_interpreter, new_elsewhere
 from flowedu.core.ops.promote import cast, default_float, number_type
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value

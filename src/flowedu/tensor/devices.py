@@ -1,11 +1,19 @@
 """t.to(...), t.cpu(), t.cuda(): dtype and device of a tensor."""
 from __future__ import annotations
 
+from flowedu.core.eager.arrays import copy_of, from_numpy
+from flowedu.core.eager.dispatch import (
+    carried,
+    connect,
+    constants_on,
+    custom_node,
+    is_grad_enabled,
+    set_history,
+    unrecorded,
+)
+from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import copy_of, from_numpy
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import carried, connect, constants_on, custom_node, is_grad_enabled, set_history, unrecorded
-from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import view
 from flowedu.errors import ArgumentError, CallError, LazyTensorError, MissingAttributeError

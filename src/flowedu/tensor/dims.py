@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import operator
 
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase
 from flowedu.errors import AxisError, CallError, DTypeError, ShapeError
 
 _ALL = [tuple(range(n)) for n in range(9)]

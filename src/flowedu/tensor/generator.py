@@ -9,8 +9,9 @@ import os
 
 import numpy as np
 
-from flowedu.core.ops.dispatch import call_seeded, current_interpreter, slots
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.dispatch import call_seeded, slots
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.values import here as ambient
 from flowedu.core.values.here import during, here
 from flowedu.errors import ArgumentError, DTypeError

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.core.ops.dispatch import current_interpreter
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import from_logical
 from flowedu.core.sbp.tensor.interpreter import parts_of

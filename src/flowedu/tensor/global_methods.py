@@ -1,7 +1,7 @@
 """What a Tensor says of how it lies on devices (chapter 6). The work is done in core/sbp/tensor/."""
 from __future__ import annotations
 
-from flowedu.core.ops.tensor import Tensor, attach
+from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.errors import ArgumentError
 from flowedu.tensor.globals import (
     check_meta_consistency,

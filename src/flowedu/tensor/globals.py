@@ -1,14 +1,14 @@
 """What tensors ask of chapter 6, which is imported when somebody first needs it: `import flowedu` stays quick.
 
 Each function is that of the same name in the module that its line says. (What chapter 2 itself needs for tensors that are
-global already, chapter 6 puts into the slots of core/ops/open.pxi.)
+global already, chapter 6 puts into the slots of core/eager/hooks.pxi.)
 """
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
 
-from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.eager.dispatch import TensorBase
 
 
 def _later(module: str, name: str):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+from flowedu.core.eager.dispatch import TensorBase, connect
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase, connect
 from flowedu.errors import CallError, GradientError
 
 _COPY = REGISTRY["contiguous"]

@@ -10,9 +10,9 @@ import operator
 
 import numpy as np
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError
 from flowedu.tensor import elementwise as E

@@ -3,19 +3,17 @@
 Three things happen: the new values are computed and put into x's memory, where every alias and view sees them; the memory's
 version is counted up, so that backward notices when a value it saved is gone; and x gets the history of the new values.
 When x is a view, the history of its base becomes "the base with the new values in that place", and every view of the base
-makes its own history anew when it is used next (core/ops/link.pxi).
+makes its own history anew when it is used next (core/eager/link.pxi).
 
 Inside nn.Graph.build there is no memory: x stands for the new value from there on, and so do its base and its views. So
 it is with global tensors on several devices.
 """
 from __future__ import annotations
 
-from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import (
+from flowedu.core.eager.dispatch import (
     TensorBase,
     connect,
     copy_into,
-    current_interpreter,
     custom_node,
     is_grad_enabled,
     scalar_tensor,
@@ -24,8 +22,10 @@ from flowedu.core.ops.dispatch import (
     take_value,
     tape_position,
 )
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import current_interpreter
+from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import operate
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.dtype import FLOATS, int8
 from flowedu.core.values.spec import broadcast
 from flowedu.errors import ArgumentError, DeviceError, DTypeError, LazyTensorError, ShapeError

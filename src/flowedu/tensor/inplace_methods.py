@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flowedu.core.eager.dispatch import set_history, take_value, twin
+from flowedu.core.eager.tensor import Tensor, attach
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import current_interpreter, set_history, take_value, twin
 from flowedu.core.ops.promote import scalar
-from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values.dtype import FLOATS
 from flowedu.errors import CallError, MissingAttributeError, ShapeError
 from flowedu.tensor import random
@@ -19,7 +20,7 @@ from flowedu.tensor.inplace import arithmetic, compute_into, write_into
 from flowedu.tensor.modes import no_grad
 from flowedu.tensor.writing import check_writable, run_into, set_layout
 
-# One op, in x's own memory where that is safe (core/ops/inplace.pxi).
+# One op, in x's own memory where that is safe (core/eager/inplace.pxi).
 _UNARY = ("floor ceil trunc abs neg exp expm1 log log1p sqrt rsqrt reciprocal sin cos tan tanh sinh cosh asin acos atan "
           "asinh acosh atanh sigmoid relu square erf erfc sign").split()
 # Everything else: computed apart, then copied.

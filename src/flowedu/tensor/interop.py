@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.core.ops.arrays import copy_of, from_numpy, row_by_row, tensor_alias
-from flowedu.core.ops.dispatch import set_data
-from flowedu.core.ops.tensor import Tensor, attach
+from flowedu.core.eager.arrays import copy_of, from_numpy, row_by_row, tensor_alias
+from flowedu.core.eager.dispatch import set_data
+from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError

@@ -4,8 +4,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.promote import cast, promote, scalar
 from flowedu.core.values.dtype import bool_, int64
 from flowedu.errors import ArgumentError, CallError, DTypeError, NotATensorError, ShapeError

@@ -4,8 +4,8 @@ from __future__ import annotations
 import functools
 from math import prod
 
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.elementwise import nothing
 from flowedu.core.ops.promote import cast, result_type
 from flowedu.core.values.here import here

@@ -5,9 +5,9 @@ Every function takes it, as it takes any view; results lie row by row again, unl
 """
 from __future__ import annotations
 
-from flowedu.core.ops.arrays import copy_of, row_by_row
+from flowedu.core.eager.arrays import copy_of, row_by_row
+from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.errors import CallError, ShapeError
 
 _TRANSPOSE = REGISTRY["transpose"]

@@ -1,9 +1,9 @@
 """The functions that are also methods of Tensor, in one table; and the operators that Python has beside + - * / @."""
 from __future__ import annotations
 
-from flowedu.core.ops.dispatch import TensorBase, connect
+from flowedu.core.eager.dispatch import TensorBase, connect
+from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.ops.promote import cast, foreign, is_number
-from flowedu.core.ops.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
 from flowedu.tensor import (
     assignment,

@@ -6,8 +6,8 @@ import functools
 import inspect
 from collections.abc import Callable
 
-from flowedu.core.ops.dispatch import is_grad_enabled, is_inference_mode_enabled, set_inference
-from flowedu.core.ops.dispatch import set_grad_enabled as _set_grad
+from flowedu.core.eager.dispatch import is_grad_enabled, is_inference_mode_enabled, set_inference
+from flowedu.core.eager.dispatch import set_grad_enabled as _set_grad
 
 __all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled"]
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.values.dtype import bool_, int64
 from flowedu.core.values.storage import from_numpy
 

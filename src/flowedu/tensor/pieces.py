@@ -4,8 +4,8 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.values.dtype import int64
 from flowedu.errors import ArgumentError, AxisError, ShapeError
 from flowedu.tensor import elementwise as E

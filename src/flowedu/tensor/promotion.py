@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.promote import cast, category, default_float, promote, run
 from flowedu.core.values import dtype as dt
 from flowedu.errors import NotATensorError

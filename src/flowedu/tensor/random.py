@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import REDUCING, cast, default_float
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from flowedu.tensor import elementwise as E

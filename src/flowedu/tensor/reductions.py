@@ -4,8 +4,8 @@ from __future__ import annotations
 import builtins
 import math
 
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.promote import REDUCING, cast, default_float, run
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, NotATensorError

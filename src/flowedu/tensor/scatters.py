@@ -1,8 +1,8 @@
 """Elements that indices choose or change: gather, scatter, index_select, index_add, masked_fill ... (out of place)."""
 from __future__ import annotations
 
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.promote import cast, is_number, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError

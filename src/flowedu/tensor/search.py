@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.promote import REDUCING, cast, is_number, result_type, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec

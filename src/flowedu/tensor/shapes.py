@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.promote import cast
 from flowedu.core.ops.view import reshape_strides
 from flowedu.core.values import dtype as dt

@@ -3,10 +3,22 @@ its base; and the writes that need C. (What a write means for histories: inplace
 from libc.stdint cimport int64_t
 
 from flowedu._kernels.core.abi cimport fe_numel, fe_view
-from flowedu.core.ops.dispatch cimport (
-    GLOBAL, MAX_DEPTH, NO_HISTORY, TRACKED, VIEW, Node, OpBase, TensorBase, packed, raise_readonly, settle, try_into)
+from flowedu.core.eager.dispatch cimport (
+    GLOBAL,
+    MAX_DEPTH,
+    NO_HISTORY,
+    TRACKED,
+    VIEW,
+    Node,
+    TensorBase,
+    packed,
+    raise_readonly,
+    settle,
+    try_into,
+)
+from flowedu.core.ops.call cimport OpBase
 
-from flowedu.core.ops.dispatch import is_grad_enabled
+from flowedu.core.eager.dispatch import is_grad_enabled
 from flowedu.errors import GradientError
 
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.core.ops.dispatch import TensorBase
+from flowedu.core.eager.dispatch import TensorBase
 
 
 class Custom:
-    """What a node without an op knows (see custom_node in core/ops/node.pxi)."""
+    """What a node without an op knows (see custom_node in core/eager/node.pxi)."""
 
     outputs = 1
 

@@ -1,7 +1,7 @@
 """What the tape's nodes are called: names as OneFlow prints them."""
 from __future__ import annotations
 
-from flowedu.core.ops.dispatch import connect
+from flowedu.core.eager.dispatch import connect
 
 OP_TYPES = {                       # record: OneFlow's op, where the names differ
     "add": "broadcast_add", "sub": "broadcast_sub", "mul": "broadcast_mul", "div": "broadcast_div",

@@ -64,31 +64,6 @@ cdef tuple saved_values(Node n, bint create_graph):
     return tuple(out)
 
 
-cdef inline object call_rule(Node n, Rule rule, list douts, tuple saved):
-    cdef list args = []
-    cdef int k, i
-    for k in range(rule.n):
-        i = rule.index[k]
-        if rule.kind[k] == 0:
-            args.append(douts[i])
-        elif rule.kind[k] == 1:
-            args.append(saved[i])
-        elif rule.kind[k] == 2:
-            args.append(n.entry.attrs[i])
-        elif rule.kind[k] == 3:
-            args.append(n.entry.in_shapes[i])
-        else:
-            args.append(n.entry.in_dtypes[i])
-    return rule.f(*args)
-
-
-cdef list variadic_gradients(Node n, list douts, tuple saved):
-    f, need = n.entry.op.rules[n.entry.op.inputs[0]]
-    where = {"grad": douts, "attr": n.entry.attrs, "saved": (saved,), "shape": (n.entry.in_shapes,),
-             "dtype": (n.entry.in_dtypes,)}
-    return list(f(*[where[kind][i] for kind, i in need]))
-
-
 cdef list gradients(Node n, list douts, Ends ends):
     """The gradient of every input of the call, None where there is none or it is not wanted."""
     cdef OpBase op
@@ -102,17 +77,18 @@ cdef list gradients(Node n, list douts, Ends ends):
     op = n.entry.op
     saved = saved_values(n, ends.create_graph) if n.saved is None or len(n.saved) else NO_ATTRS
     if op.variadic:
-        return variadic_gradients(n, douts, saved)
+        rule = op.by_input[0]
+        return list(rule.apply(douts, (saved,), n.entry.attrs, (n.entry.in_shapes,), (n.entry.in_dtypes,)))
     if op.star is not None:
-        table = call_rule(n, op.star, douts, saved)
+        table = op.star.apply(douts, saved, n.entry.attrs, n.entry.in_shapes, n.entry.in_dtypes)
         return [table.get(name) for name in op.inputs]
     grads = [None] * len(n.edges)
     for i in range(len(n.edges)):
         e = n.edges[i]
         if e is not None and ((<Node>e).wanted if type(e) is Node else ends.wanted is None or id(e) in ends.wanted):
-            rule = op.compiled[i]
+            rule = op.by_input[i]
             if rule is not None:
-                grads[i] = call_rule(n, rule, douts, saved)
+                grads[i] = rule.apply(douts, saved, n.entry.attrs, n.entry.in_shapes, n.entry.in_dtypes)
     return grads
 
 

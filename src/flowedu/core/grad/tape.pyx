@@ -5,9 +5,27 @@ computed at a node is rules.pxi, where gradients arrive, and what users hung the
 """
 from libc.stdint cimport int64_t
 
-from flowedu.core.ops.dispatch cimport (
-    ADOPTED, GLOBAL, TRACKED, VIEW, Entry, Node, OpBase, Rare, Rule, TensorBase, alias_of, brought, filled, set_output, settle,
-    swap_amp, swap_device, swap_grad, try_into, version_of)
+from flowedu.core.eager.dispatch cimport (
+    ADOPTED,
+    GLOBAL,
+    TRACKED,
+    VIEW,
+    Entry,
+    Node,
+    Rare,
+    TensorBase,
+    alias_of,
+    brought,
+    filled,
+    set_output,
+    settle,
+    swap_amp,
+    swap_device,
+    swap_grad,
+    try_into,
+    version_of,
+)
+from flowedu.core.ops.call cimport OpBase, Rule
 from flowedu.core.values.storage cimport ELSEWHERE, view_contiguous
 
 from flowedu.core.ops.define import REGISTRY

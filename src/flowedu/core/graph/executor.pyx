@@ -12,7 +12,7 @@ import numpy as np
 
 from flowedu._kernels.core.abi cimport *
 from flowedu.core.values.storage cimport ELSEWHERE, Array, Block, block_drop, block_try, itemsize, view_contiguous
-from flowedu.core.ops.dispatch cimport GLOBAL, Entry, TensorBase, fe_run, new_tensor
+from flowedu.core.eager.dispatch cimport GLOBAL, Entry, TensorBase, fe_run, new_tensor
 
 from flowedu.core.values.here import here
 from flowedu.core.values.dtype import BY_CODE, uint8
@@ -21,8 +21,8 @@ from flowedu.core.values.storage import cache_enabled, empty, from_numpy, no_mem
 from flowedu.errors import KernelError, UnsupportedError
 from flowedu.core.graph.devices import need_cpu
 from flowedu.core.graph.memory import no_room
-from flowedu.core.ops.dispatch import get_num_threads
-from flowedu.core.ops.pykernel import kept_error
+from flowedu.core.eager.dispatch import get_num_threads
+from flowedu.core.eager.pykernel import kept_error
 
 cnp.import_array()
 

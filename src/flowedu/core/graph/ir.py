@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.dispatch import interpreter
 from flowedu.core.ops.value import Value
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, JobBuildAndInferError, user_line

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
+from flowedu.core.eager.dispatch import exact
 from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.rewrite import dead, replace
 from flowedu.core.ops.define import Op
-from flowedu.core.ops.dispatch import exact
 from flowedu.core.ops.view import cast, expand, identity, reshape
 
 SAME: set[Op] = {identity, reshape, expand, cast}     # a result of the input's shape and dtype is the input

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from flowedu.core.eager.arrays import row_by_row
+from flowedu.core.eager.dispatch import Entry, prepare
 from flowedu.core.graph.executor import scratch_bytes
 from flowedu.core.graph.ir import Graph, GraphValue, Node, base
 from flowedu.core.graph.memory import Buffer, lower_bound, place, total
-from flowedu.core.ops.arrays import row_by_row
-from flowedu.core.ops.dispatch import Entry
 from flowedu.core.ops.view import contiguous
 from flowedu.core.values.spec import Spec, row_major
 
@@ -138,7 +138,7 @@ class Planner:
     def packed(self, place: Region, value: GraphValue) -> Region:
         """`place` as a contiguous copy, one for all readers of `value`."""
         if value not in self.copies:
-            entry, name = contiguous.prepare([place.spec], ()), value.name
+            entry, name = prepare(contiguous, [place.spec], ()), value.name
             out = Region(self.buffer(f"{name} packed", "temp", place.spec.nbytes), place.spec, row_major(place.spec.shape))
             self.emit(Step(f"pack {name}", entry, [place, out], None))
             self.copies[value] = out
@@ -148,17 +148,17 @@ class Planner:
         """No step: the output is its input's buffer, seen through other strides. What cannot be seen so is packed."""
         x, y = node.inputs[0], node.outputs[0]
         specs, place = [v.spec for v in node.inputs], self.plan.where[x]
-        entry = node.op.prepare(specs, node.attrs, [place.strides])
+        entry = prepare(node.op, specs, node.attrs, [place.strides])
         if entry is None:
             place = self.packed(place, x)
-            entry = node.op.prepare(specs, node.attrs, [place.strides])
+            entry = prepare(node.op, specs, node.attrs, [place.strides])
         self.plan.where[y] = Region(place.buffer, y.spec, entry.strides, place.offset + entry.view_offset)
         place.buffer.last = max(place.buffer.last, len(self.plan.steps))
 
     def call(self, node: Node, number: int) -> None:
         """A kernel call."""
         op = node.op
-        entry = op.prepare([x.spec for x in node.inputs], node.attrs)
+        entry = prepare(op, [x.spec for x in node.inputs], node.attrs)
         names = [op.inputs[0]] * len(node.inputs) if op.variadic else op.inputs
         places = [self.plan.where[x] for x in node.inputs]
         places = [p if p.contiguous or n not in op.contiguous else self.packed(p, x)

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from threading import RLock
 
+from flowedu.core.eager.dispatch import get_num_threads
 from flowedu.core.graph.executor import Executor
 from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.passes import run_passes
 from flowedu.core.graph.plan import Plan, make_plan
-from flowedu.core.ops.dispatch import get_num_threads
 from flowedu.core.shelves import shelf
 from flowedu.errors import GraphError
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from flowedu.core.eager.arrays import copied
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.program import Program
 from flowedu.core.layers.context import pushed
-from flowedu.core.ops.arrays import copied
 from flowedu.core.shelves import shelf
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flowedu.core.eager.arrays import copied
+from flowedu.core.eager.dispatch import carried
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers import context
-from flowedu.core.ops.arrays import copied
-from flowedu.core.ops.dispatch import carried
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError

@@ -77,7 +77,7 @@ class Eager(Context):
 
     def get_variable(self, name, spec: Spec, initializer, trainable: bool, regularizer=None, reuse: bool = True,
                      seed: int | None = None):
-        from flowedu.core.ops.arrays import copied
+        from flowedu.core.eager.arrays import copied
         found = self.variables.get(name)
         if found is None:
             if initializer is None:

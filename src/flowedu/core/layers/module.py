@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.parameter import Parameter
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.values import here as ambient
 from flowedu.errors import CallError, DTypeError, MissingAttributeError, UnsupportedError

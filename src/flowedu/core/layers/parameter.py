@@ -1,9 +1,9 @@
 """Parameter: a tensor that is learnt. A module that gets one as an attribute lists it in parameters()."""
 from __future__ import annotations
 
-from flowedu.core.ops.arrays import copy_of, tensor_alias
+from flowedu.core.eager.arrays import copy_of, tensor_alias
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.promote import default_float
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.storage import empty
 from flowedu.errors import DTypeError, LazyTensorError
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from flowedu._kernels import NARROW, TABLE
 from flowedu.core.ops import axes as equations
-from flowedu.core.ops.dispatch import Entry, OpBase
-from flowedu.core.ops.pykernel import KERNEL, PyCall
+from flowedu.core.ops.call import OpBase
 from flowedu.core.ops.record import (
     DEFAULTS,
     KINDS,
@@ -32,7 +31,7 @@ REGISTRY: dict[str, Op] = {}
 
 
 class Op(OpBase):
-    """One op. Calling it, with attributes as keywords, hands the call to the interpreter in charge (OpBase in entry.pxi).
+    """One op. Calling it, with attributes as keywords, hands the call to the interpreter in charge (OpBase in call.pyx).
 
     Its fields are those of the parts of its record (record.py), and what is worked out from them here. None can be set
     once it is made: what an interpreter knows of an op, it keeps elsewhere.
@@ -102,41 +101,7 @@ class Op(OpBase):
             raise ArgumentError(f"{self.name}: wrong number of inputs", expected=self.signature, got=str(len(specs)),
                                 fix=f"pass {', '.join(self.inputs)}")
 
-    def prepare(self, specs: Sequence[Spec], attrs: tuple, strides: Sequence | None = None) -> Entry | None:
-        """The Entry of a call: output Specs, kernel and attribute block. None: a view those strides do not allow."""
-        outs = self.infer(specs, attrs)
-        names = self.bind(specs, attrs, outs=outs)
-        view = kernel = extra = None
-        ints, reals = (), ()
-        if self.view is not None:
-            view = self.ask(self.view, {**names, "strides": strides[0], "out": outs[0]})
-            if view is None:
-                return None
-        elif self.cpu is None and self.ref is not None:
-            kernel, extra = KERNEL, PyCall(self, attrs)
-        else:
-            kernel, extra = self._kernel(specs, outs, names)
-            if self.pack is not None:
-                ints, reals = self._bounded(*self.ask(self.pack, names))
-        contiguous = [i for i in range(len(specs))
-                      if self.contiguous and (self.inputs[0] if self.variadic else self.inputs[i]) in self.contiguous]
-        cost = 0 if view else equations.cost(self, specs, outs, self.ask(self.axes, names))
-        return Entry(self, attrs, list(specs), outs, kernel, ints, reals, contiguous, cost, extra, view)
-
-    def _bounded(self, ints: Sequence[int], reals: Sequence[float]) -> tuple[Sequence[int], list[float]]:
-        """What `pack` gave, if kernels can reckon with it: they multiply strides, pads and sizes, in int64."""
-        most = 63 if self.numbers or self.random else 31
-        for n in ints:
-            if not -2 ** most <= n < 2 ** most:
-                raise ArgumentError(f"{self.name}: an attribute is too large", got=str(n),
-                                    expected=f"integers in [-2**{most}, 2**{most})", fix="check strides, padding and sizes")
-        try:
-            return ints, [float(x) for x in reals]
-        except OverflowError:
-            raise ArgumentError(f"{self.name}: a number is too large for a float64", expected="numbers below 1.8e308",
-                                got=f"{max(reals, key=abs)}"[:60], fix="use a smaller number") from None
-
-    def _kernel(self, specs, outs, names):
+    def kernel_for(self, specs, outs, names):
         """(the kernel for these dtypes or None, the compiled formula or None)"""
         program, code = self.program or names.get("formula"), self.leading(specs, outs, names).code
         row = TABLE.get((self.cpu, code))
@@ -154,7 +119,7 @@ class Op(OpBase):
         """Raise DTypeError where no kernel can run the call: in a graph, so that the user's line is known. (Of tensor
         buffers and records, which no kernel takes, JobContext says what to do.)"""
         numbers = all(s.dtype.code >= 0 for s in (*specs, *outs))
-        if numbers and self.view is None and self.cpu is not None and self._kernel(
+        if numbers and self.view is None and self.cpu is not None and self.kernel_for(
                 specs, outs, self.bind(specs, attrs, outs=outs))[0] is None:
             raise no_kernel(self, specs, attrs, outs, BY_CODE)
 

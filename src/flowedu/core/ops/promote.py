@@ -15,10 +15,11 @@ import math
 
 import numpy as np
 
+from flowedu.core.ops.call import current_interpreter, engine
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase, current_interpreter, scalar_tensor
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import FLOATS, NUMBERS
+from flowedu.core.values.storage import Array
 from flowedu.errors import DTypeError, KernelError, NotATensorError
 
 _ORDER = ("bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
@@ -71,7 +72,7 @@ def is_number(x) -> bool:
 
 def is_value(x) -> bool:
     """Whether x is a tensor, or stands for one: a value of a graph, a symbol of a formula."""
-    return isinstance(x, TensorBase) or hasattr(x, "spec")
+    return isinstance(x, Array) or hasattr(x, "spec")
 
 
 def result_type(*operands) -> dt.dtype:
@@ -106,13 +107,13 @@ def scalar(value, dtype: dt.dtype, what: str = "scalar"):
     that the dtype does not hold. (Of a fraction, whole numbers hold the whole part.)"""
     try:
         if dtype in FLOATS and current_interpreter() is None:
-            return scalar_tensor(value, dtype)
+            return engine.number(value, dtype)
         value = (float if dtype.is_floating_point else bool if dtype is dt.bool_ else int)(value)
         low, high = dtype.limits
         if not (low <= value <= high or dtype.is_floating_point):
             value = _beyond(value, low, high, what)
         if current_interpreter() is None:
-            return scalar_tensor(value, dtype)
+            return engine.number(value, dtype)
         return REGISTRY["constant"].call((), ((), value, dtype))
     except (OverflowError, ValueError) as e:
         raise DTypeError(f"{what}: value cannot be converted to type {dtype.name} without overflow", got=f"{value!r}"[:40],
@@ -129,10 +130,9 @@ def as_tensors(what: str, a, b, dtype: dt.dtype | None = None):
     one, two = is_value(a), is_value(b)
     if not (one and two):
         if isinstance(a, np.ndarray) and a.ndim or isinstance(b, np.ndarray) and b.ndim:
-            if not (isinstance(a, TensorBase) or isinstance(b, TensorBase)):
+            if not (isinstance(a, Array) or isinstance(b, Array)):
                 return None
-            from flowedu.core.ops.arrays import from_numpy
-            a, b = (from_numpy(x) if isinstance(x, np.ndarray) else x for x in (a, b))
+            a, b = (engine.array(x) if isinstance(x, np.ndarray) else x for x in (a, b))
             return as_tensors(what, a, b, dtype)
         a, b = (x.item() if isinstance(x, (np.generic, np.ndarray)) else x for x in (a, b))
         if not (one or isinstance(a, (int, float))) or not (two or isinstance(b, (int, float))):
@@ -148,6 +148,9 @@ def with_scalars(inputs: tuple) -> tuple:
     """The same operands; numbers become values, of the dtype that a result of them and the first value has."""
     like = next((x.dtype for x in inputs if is_value(x)), default_float())
     return tuple([scalar(x, result_type(like, x)) if is_number(x) else x for x in inputs])
+
+
+engine.operands = with_scalars
 
 
 # ---- running ops
@@ -176,12 +179,12 @@ def foreign(what: str, a, b):
 def operate(op, a, b):
     """`a op b` for the operators + - * / and their like. NotImplemented for foreign types."""
     kind = type(b)
-    if isinstance(a, TensorBase) and (kind is float or kind is int):       # the usual case first: x * 2
+    if isinstance(a, Array) and (kind is float or kind is int):       # the usual case first: x * 2
         dtype = a.dtype
         if dtype in FLOATS or (dtype in NUMBERS and kind is int and op is not REGISTRY["div"] and (
                 b or op not in DIVIDING)):
             return op.call((a, scalar(b, dtype, op.name)), ())
-    elif isinstance(b, TensorBase) and (type(a) is float or type(a) is int) and b.dtype in FLOATS:
+    elif isinstance(b, Array) and (type(a) is float or type(a) is int) and b.dtype in FLOATS:
         return op.call((scalar(a, b.dtype), b), ())
     pair = as_tensors(op.name, a, b)
     if pair is None:
@@ -197,15 +200,15 @@ def operate(op, a, b):
 
 def _no_zeros(op, divisor) -> None:
     """Whole numbers have no infinity to answer a division by zero with. (In a graph it is 0: no data to look at.)"""
-    if isinstance(divisor, TensorBase) and not divisor.is_lazy and not divisor.peek().all():
+    if isinstance(divisor, Array) and not divisor.is_lazy and not divisor.peek().all():
         raise KernelError(f"{op.name}: ZeroDivisionError: whole numbers are divided by 0", expected="divisors other than 0",
                           got=f"a 0 in the divisor of shape {divisor.shape}", fix="divide floats, or use flow.where first")
 
 
 def compare(op, a, b):
     """A comparison, as of numbers without bounds: bools. NotImplemented for foreign types."""
-    if isinstance(a, TensorBase):
-        if isinstance(b, TensorBase):
+    if isinstance(a, Array):
+        if isinstance(b, Array):
             if a.dtype is b.dtype:
                 return op.call((a, b), ())
         elif (type(b) is float or type(b) is int) and a.dtype in FLOATS:

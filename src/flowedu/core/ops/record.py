@@ -27,7 +27,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from flowedu.core.ops.dispatch import Rule
+from flowedu.core.ops.call import Rule
 from flowedu.errors import ArgumentError
 
 REQUIRED = object()               # the default of an attribute that has none
@@ -65,7 +65,7 @@ class Meaning(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """How it is computed: by default by `ref`, called as a kernel in Python (core/ops/pykernel.pyx).
+    """How it is computed: by default by `ref`, called as a kernel in Python (core/eager/pykernel.pyx).
 
     cpu: name of the kernel, as in the `table()` of a module of _kernels.
     pack: (ints, reals) for the kernel, in the order it reads them.
@@ -213,14 +213,12 @@ def linear_group(group: str | Sequence[str], outputs: tuple[str, ...]) -> tuple[
 
 
 def gradients(grad: dict[str, Callable] | Callable | None, signature: Signature) -> dict[str, Any]:
-    """What the gradient functions need, worked out from their parameter names: `rules` {input or "*": (f, need)}, the same
-    for C in `compiled` and `star`, and `saved`, the inputs i and outputs ~i to keep."""
+    """What the gradient functions need, worked out from their parameter names: `rules` {input or "*": Rule}, and `saved`,
+    the inputs i and outputs ~i to keep."""
     table = grad if isinstance(grad, dict) else {"*": grad} if grad else {}
     saved: list[int] = []
-    rules = {target: (f, tuple([_need(p, signature, saved) for p in parameters(f)])) for target, f in table.items()}
+    rules = {target: Rule(f, [_need(p, signature, saved) for p in parameters(f)]) for target, f in table.items()}
     return {"rules": rules, "saved": tuple(saved), "saved_inputs": any(s >= 0 for s in saved),
-            "compiled": [Rule(*rules[n]) if n in rules else None for n in signature.inputs],
-            "star": Rule(*rules["*"]) if "*" in rules else None,
             "any_rule": "*" in rules or all(n in rules for n in signature.inputs)}
 
 

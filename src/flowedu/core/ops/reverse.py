@@ -9,8 +9,8 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from flowedu.core.ops.call import call_below, interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import call_below, interpreter
 
 
 class Call(NamedTuple):
@@ -71,13 +71,11 @@ def input_gradients(call, douts: Sequence, wanted: Sequence[bool]) -> list:
         shapes = (tuple(x.shape for x in call.inputs),)
         dtypes = (tuple(x.dtype for x in call.inputs),)
     else:
-        saved = [call.inputs[s] if s >= 0 else call.outputs[~s] for s in op.saved]
-        shapes, dtypes = [x.shape for x in call.inputs], [x.dtype for x in call.inputs]
-    where = {"grad": douts, "attr": call.attrs, "saved": saved, "shape": shapes, "dtype": dtypes}
+        saved = tuple([call.inputs[s] if s >= 0 else call.outputs[~s] for s in op.saved])
+        shapes, dtypes = tuple([x.shape for x in call.inputs]), tuple([x.dtype for x in call.inputs])
 
     def rule(target):
-        f, need = op.rules[target]
-        return f(*[where[kind][i] for kind, i in need])
+        return op.rules[target].apply(douts, saved, call.attrs, shapes, dtypes)
 
     if op.variadic:
         grads = rule(op.inputs[0]) if op.inputs[0] in op.rules else [None] * len(call.inputs)

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from flowedu.core.ops.arrays import from_numpy
+from flowedu.core.eager.arrays import from_numpy
 from flowedu.core.shelves import shelf
 from flowedu.core.values.here import during, here
 from flowedu.core.values.place import Place

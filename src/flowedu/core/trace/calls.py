@@ -1,9 +1,9 @@
 """What a call of a compiled graph is given and gives back."""
 from __future__ import annotations
 
+from flowedu.core.eager.arrays import copy_of
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.devices import device_name
-from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace import io
 from flowedu.core.values.spec import Spec
 from flowedu.errors import DeviceError, GraphError

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.graph.program import Program
+from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import interpreter
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block

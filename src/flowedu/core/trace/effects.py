@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.tensor import Tensor
 from flowedu.errors import UnsupportedError
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from itertools import count
 from time import perf_counter
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.group import BaseOptimizer
 from flowedu.core.layers.module import Module
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block, make_block
 from flowedu.core.trace.compiled import Compiled

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
 
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.tensor import Tensor
 from flowedu.errors import UnsupportedError
 
 

@@ -9,14 +9,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from flowedu.core.eager.dispatch import is_grad_enabled, lazy_tensor
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.backward import ones
 from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.layers.module import say_misfit
+from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import interpreter, is_grad_enabled, lazy_tensor
 from flowedu.core.ops.reverse import reverse
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowedu.core.eager.arrays import copied
+from flowedu.core.eager.dispatch import carried
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph import updates
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.updates import Group, Member
-from flowedu.core.ops.arrays import copied
-from flowedu.core.ops.dispatch import carried
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError

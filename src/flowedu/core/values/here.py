@@ -1,7 +1,7 @@
 """Here: what surrounds a line of code in its thread, in one place. `print(here)` says what the thread is in the middle of.
 
 A chapter has its fields below, and sets them for the length of a block: `with during(tracer=t):`. (Two switches that every
-call reads, whether gradients are recorded and whether tensors are made for inference, are C's: core/ops/stack.pxi. The
+call reads, whether gradients are recorded and whether tensors are made for inference, are C's: core/eager/switches.pxi. The
 session of jobs is the process's.)
 """
 from __future__ import annotations

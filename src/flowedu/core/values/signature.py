@@ -60,7 +60,7 @@ class Signature(NamedTuple):
                                got="no annotation" if tree is MISSING else f"the default value {tree!r}",
                                fix=f"write {name}: tp.Numpy.Placeholder(shape, dtype); bring constants in from outside")
 
-    def check_arguments(self, defs: tuple, args: tuple, devices: int = 1) -> list:
+    def check_arguments(self, defs: tuple, args: tuple) -> list:
         """The arguments of a call as their definitions want them. Raises CheckError, DTypeError."""
         return ph.check_arguments(self.name, self.names, defs, args)
 

@@ -23,7 +23,7 @@ cdef enum:
     ELSEWHERE = 256          # a flag of Array.flags: block.device is not 0
 
 cdef class Array:
-    cdef uint16_t flags      # of a TensorBase (core/ops/dispatch.pxd), but for this one
+    cdef uint16_t flags      # of a TensorBase (core/eager/dispatch.pxd), but for this one
     cdef Block *block
     cdef fe_view v           # data is NULL, and block too, for a lazy tensor: shape and dtype of a value to come
     cdef object __weakref__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from flowedu.core.ops.dispatch import TensorBase, new_elsewhere
+from flowedu.core.eager.dispatch import TensorBase, new_elsewhere
 from flowedu.cuda.launch import MOST_BLOCKS, REALS, Call, Launch
 from flowedu.cuda.machine import machine
 from flowedu.cuda.modules import TYPES, WIDE

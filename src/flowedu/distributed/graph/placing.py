@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.devices import OneDevice, need_cpu
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.names import BROADCAST
 from flowedu.core.sbp.ranks import world
 from flowedu.core.values.place import Place

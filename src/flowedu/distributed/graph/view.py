@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 
+from flowedu.core.eager.arrays import copy_of
+from flowedu.core.eager.dispatch import take_parts
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.passes import cse
 from flowedu.core.graph.plan import Plan
 from flowedu.core.graph.program import Program
 from flowedu.core.graph.rewrite import dead
-from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.dispatch import take_parts
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.ranks import Engine, current, world
 from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
 from flowedu.core.sbp.tensor.lay import lay_at

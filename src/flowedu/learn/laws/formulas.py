@@ -184,7 +184,7 @@ PLAIN, NO_RULE = "no Dual: [1, 2] + [3, 4]", "tanh(x): there is no rule for it"
 def _plain_judged(case, yours):
     import flowedu as flow
     from flowedu.autograd.forward import Dual, Forward
-    from flowedu.core.ops.dispatch import interpreter
+    from flowedu.core.ops.call import interpreter
     with interpreter(Forward()):
         got = flow.tensor([1.0, 2.0]) + flow.tensor([3.0, 4.0])
     if isinstance(got, Dual) or not np.array_equal(got.numpy(), [4.0, 6.0]):

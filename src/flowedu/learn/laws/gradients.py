@@ -301,7 +301,10 @@ class _Op:
     def __init__(self, weights):
         self.inputs = tuple(f"x{i}" for i in range(len(weights)))
         self.weights = weights
-        self.rules = {n: ((lambda dy, w=w: dy if w == 1 else dy * w), (("grad", 0),)) for n, w in zip(self.inputs, weights)}
+        from flowedu.core.ops.call import Rule
+
+        self.rules = {n: Rule((lambda dy, w=w: dy if w == 1 else dy * w), [("grad", 0)])
+                      for n, w in zip(self.inputs, weights)}
 
 
 def _graphs(rng: random.Random, size):

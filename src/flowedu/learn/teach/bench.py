@@ -20,7 +20,6 @@ import socket
 import struct
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 from collections.abc import Iterable
@@ -29,15 +28,17 @@ from typing import Any
 
 from flowedu.errors import FlowError
 from flowedu.learn import course, kernels, limits, source
+from flowedu.learn.handout import untouched
 from flowedu.learn.judge import judged
 from flowedu.learn.teach import blanks
 from flowedu.learn.teach.far import Far
+from flowedu.learn.teach.walls import packages, sites
 from flowedu.learn.teach.wire import Broken, receive
 
 SECONDS, MEMORY = 10.0, 1 << 30                    # for each hole; memory is what comes on top of the library
 PATIENCE = 6                                       # seconds on the clock for each of work: the machine may be busy
 # Of learn/ in the cell; of this folder.
-LEARN = {"__init__.py", "swap.py", "course.py", "judge.py", "source.py", "laws"}
+LEARN = {"__init__.py", *(f"{n}.py" for n in "swap course judge source handout install kernels progress".split()), "laws"}
 _CHILD_SUBREAPER = 36                              # of <sys/prctl.h>
 THERE = ("__init__.py", "cell.py", "far.py", "wire.py", "walls.py")
 
@@ -93,18 +94,6 @@ def _codes(holes: Iterable, tree: Path) -> dict[str, Any]:
     return found
 
 
-def packages() -> list[Path]:
-    """Folders that an answer may read, beside the tree: Python's, and those of installed packages but flowedu."""
-    found = [Path(sysconfig.get_path(n)) for n in ("stdlib", "platstdlib")]
-    found += [Path(p) for p in ("/usr/lib", "/lib", "/lib64", "/dev/null", "/dev/zero", "/dev/urandom", "/etc/ld.so.cache")]
-    found += [p for d in _sites() for p in d.iterdir() if "flowedu" not in p.name and p.suffix != ".pth"]
-    return found
-
-
-def _sites() -> list[Path]:
-    return [Path(p) for p in sys.path if p and Path(p).is_dir() and Path(p).name in ("site-packages", "dist-packages")]
-
-
 class Bench:
     """A cell and its judge. folder: where its tree is made, or was (a package in it is taken as it is)."""
 
@@ -134,7 +123,7 @@ class Bench:
         ours, theirs = socket.socketpair()
         env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "FLOWEDU_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
                "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin", "HOME": "/nowhere", "LANG": "C.UTF-8",
-               "PYTHONPATH": os.pathsep.join([str(self.tree), *map(str, _sites())])}
+               "PYTHONPATH": os.pathsep.join([str(self.tree), *map(str, sites())])}
         self.said = tempfile.TemporaryFile()               # noqa: SIM115
         cell = str(self.tree / "flowedu/learn/teach/cell.py")      # not by -m, which would import flowedu first
         self.process = subprocess.Popen([sys.executable, "-S", "-P", cell], stdin=theirs,
@@ -174,7 +163,7 @@ class Bench:
         if len(text) > 1 << 20:
             return _nothing([f"  {file.name} has {len(text) >> 20} MB"])
         if hole.kind == "kernel":
-            if kernels.untouched(hole, text):
+            if untouched(hole, text):
                 return {**_nothing([]), "state": "open"}
             if lacks := kernels.missing(hole):         # found here: an answer cannot say so
                 return {**_nothing([f"  {lacks}"]), "state": "unjudged"}

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from flowedu.core.ops.record import parameters
 from flowedu.errors import ArgumentError
-from flowedu.learn import source
+from flowedu.learn import kernels, source
 from flowedu.learn.swap import plain, target
 
 LONG = 20                                          # a shorter line may be anybody's
@@ -39,7 +40,7 @@ def function_of(hole, path: str) -> Callable:
     """What the library runs there: the function itself, or that of a record's field."""
     owner, field, key = target(module_of(hole), path)
     found = inspect.getattr_static(owner, field) if not hasattr(owner, "rules") else (
-        owner.rules[key][0] if key else getattr(owner, field))
+        owner.rules[key].f if key else getattr(owner, field))
     return plain(found) if callable(found) or isinstance(found, property) else found
 
 
@@ -118,6 +119,29 @@ def answer_text(hole) -> str:
             lines = textwrap.dedent("\n".join(text.splitlines()[node.lineno - 1:node.end_lineno]))
             out.append(lines.replace(f"def {node.name}(", f"def {name}(", 1))
     return "\n\n\n".join(out) + "\n"
+
+
+def library(hole) -> str:
+    """The library's answer as a work file would have it: of a record, the functions of its fields under those names."""
+    if hole.kind == "kernel":
+        return kernels.answer(hole)
+    module, out = module_of(hole), []
+    for path, name in zip(hole.objects, hole.functions):
+        if source.is_function(hole.module, path):
+            called = path.rpartition(".")[2]
+            out += [textwrap.dedent("\n".join(source.lines(hole.module, path))), *[f"{name} = {called}"] * (name != called)]
+            continue
+        record, field, key = target(module, path)
+        if not key and not callable(getattr(record, field)):           # data: as it is written
+            written = next(getattr(part, field) for part in record.made[2] if field in part._fields)
+            out.append(f"def {name}():\n    return {written!r}")
+            continue
+        f, own = (record.rules[key].f, f".rules[{key!r}].f") if key else (getattr(record, field), f".{field}")
+        given = ", ".join(parameters(f))
+        one = path.split(".")[0]
+        out += [f"from {hole.module} import {one}\n\n_{name} = {one}{own}",
+                f"def {name}({given}):\n    return _{name}({given})"]
+    return "\n\n\n".join(out)
 
 
 def _marked(hole, lines: Iterable[str], indent: str = "") -> str:

@@ -88,7 +88,7 @@ def take_out(module: types.ModuleType, paths: list[str], id: str) -> list[str]:
             remade(owner, **{field: []})           # data: an empty one is right, and says nothing
             continue
         record = hasattr(owner, "rules")
-        original = owner.rules[key][0] if key else (getattr if record else inspect.getattr_static)(owner, field)
+        original = owner.rules[key].f if key else (getattr if record else inspect.getattr_static)(owner, field)
         f = plain(original)
         left.append((path, weakref.ref(f.__code__)))
         raising = _raising(id, ", ".join(inspect.signature(f).parameters) if record else "*args, **kwargs")
@@ -164,7 +164,7 @@ def serve(link: Link, hole: types.SimpleNamespace, request: dict) -> None:
 
 def _methods_of_far_ones(side) -> None:
     """Of the judge's tensors: their numbers, or without their history."""
-    from flowedu.core.ops.tensor import Tensor
+    from flowedu.core.eager.tensor import Tensor
     from flowedu.learn.teach.far import FAR_METHODS
 
     def far(name: str) -> Callable:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from flowedu.learn import kernels
-from flowedu.learn.judge import stub
+from flowedu.learn.handout import stub
+from flowedu.learn.teach.blanks import answer_text
 from flowedu.learn.teach.report import Mark
 
 CONSTANTS = ("None", "0", "1", "-1", "True", "''", "()", "[]", "{}")
@@ -46,7 +47,6 @@ def _python(hole, before) -> Iterator[tuple[str, str]]:
         if hole.stub:                              # its body works, and then gives something else
             yield f"its body, then return {told}", _each(tree, lambda f, value=value: _give(f, value(f)))
     if before is not None and before.kind != "kernel":
-        from flowedu.learn.teach.blanks import answer_text
         named = "".join(f"\n{name} = {before.functions[min(i, len(before.functions) - 1)]}\n"
                         for i, name in enumerate(hole.functions))
         yield f"the answer of {before.id}", answer_text(before) + named
@@ -54,7 +54,7 @@ def _python(hole, before) -> Iterator[tuple[str, str]]:
 
 def _kernel(hole, before) -> Iterator[tuple[str, str]]:
     """Of a kernel, which takes seconds to compile, a few."""
-    text = kernels.stub(hole)
+    text = stub(hole)
     yield "a comment", text + {".pyx": "\n# my answer\n"}.get(hole.ending, "\n/* my answer */\n")
     if hole.language == "formula":
         for value in ("1", "a", "(a + 0)", "(a * a)"):

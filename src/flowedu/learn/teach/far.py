@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from flowedu import errors
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.tensor import Tensor
 from flowedu.learn.teach.wire import Broken, Side, receive, send
 
 FAR_METHODS = ("numpy", "item", "tolist", "detach")      # of tensors, that are no ops

@@ -17,19 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flowedu.learn import course, limits
-from flowedu.learn.teach.walls import shut_in
-
-READ = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/dev/null", "/dev/zero", "/dev/urandom", "/proc")
-
-
-def behind_walls() -> None:
-    """For the process that loads an answer: it reads what Python needs, has one folder to write, starts nothing, ends
-    nobody, and so does not come near its judge."""
-    from flowedu.learn.teach.bench import packages
-    scratch = os.environ["TMPDIR"]
-    os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(dir=scratch)
-    shut_in([*map(Path, READ), *packages(), course.HOME / "src", course.HOME / ".venv", Path(sys.prefix),
-             Path(sys.base_prefix), Path(scratch)], [Path("/dev/null"), Path(tempfile.tempdir)])
+from flowedu.learn.teach.walls import READ, packages, shut_in
 
 
 def tasks(home: Path) -> list[Path]:
@@ -40,7 +28,6 @@ def tasks(home: Path) -> list[Path]:
 
 def main(arguments: Sequence[str]) -> None:
     from flowedu.cuda.sim.build import library
-    from flowedu.learn.teach.bench import packages
     id, file, scratch, seed = arguments
     to = Path(scratch).resolve()
     hole, answer = course.find(id), to / Path(file).name

@@ -26,7 +26,7 @@ from flowedu.learn.teach import blanks, classroom
 
 # For instructors: answers, what names them, and the tools of this folder.
 KEPT_BACK = ("chapters/*/wrong/*", "chapters/*/right/*", "chapters/*/solutions.py", "chapters/*answers*",
-             "chapters/*/answers/*", "tests/mutants/*", "tests/test_holes.py", "tests/learn/*", "src/flowedu/learn/teach/*",
+             "chapters/*/answers/*", "tests/mutants/*", "tests/learn/*", "src/flowedu/learn/teach/*",
              "src/flowedu/learn/authors.py", "src/flowedu/learn/alternatives.py", f"{course.SOLUTIONS}/*", ".ci/*",
              ".github/*", ".git", ".git/*")
 NOT_OURS = ("build", "work", ".venv", ".hypothesis", ".*_cache", "__pycache__", "*.pyc", "*.so", "*.egg-info")
@@ -153,13 +153,13 @@ def _finish(new: Path, upto: int, closed: bool, holes: Sequence, home: Path) -> 
 
 def figures(holes: Iterable) -> dict[str, dict]:
     """{hole: what its stars compare with}: of the measures, those that are the same whoever's answer it is."""
-    from flowedu.learn.authors import library
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for hole in holes:
             if hole.stars and hole.kind != "kernel":           # theirs compare with nothing that is kept back
                 both = []
-                for n, text in enumerate((library(hole), (hole.folder / hole.stub).read_text() if hole.stub else "")):
+                given = (hole.folder / hole.stub).read_text() if hole.stub else ""
+                for n, text in enumerate((blanks.library(hole), given)):
                     file = Path(folder, f"{n}_{hole.file}")
                     file.write_text(text)
                     if text:

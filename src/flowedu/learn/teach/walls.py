@@ -13,9 +13,15 @@ import os
 import platform
 import resource
 import struct
+import sys
+import sysconfig
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from flowedu.learn import course
+
+READ = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/dev/null", "/dev/zero", "/dev/urandom", "/proc")
 LIBC = ctypes.CDLL(None, use_errno=True)
 NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
 EPERM, ENOSYS = 1, 38
@@ -132,3 +138,26 @@ def _seccomp(programs: bool, opens: bool) -> None:
     program = b"".join(code)
     if LIBC.prctl(SECCOMP, FILTER, ctypes.byref(_Filter(len(code), program)), 0, 0):
         raise OSError(ctypes.get_errno(), "the filter of system calls")
+
+
+# ---- around what
+def packages() -> list[Path]:
+    """Folders that an answer may read, beside the tree: Python's, and those of installed packages but flowedu."""
+    found = [Path(sysconfig.get_path(n)) for n in ("stdlib", "platstdlib")]
+    found += [Path(p) for p in ("/usr/lib", "/lib", "/lib64", "/dev/null", "/dev/zero", "/dev/urandom", "/etc/ld.so.cache")]
+    found += [p for d in sites() for p in d.iterdir() if "flowedu" not in p.name and p.suffix != ".pth"]
+    return found
+
+
+def sites() -> list[Path]:
+    """Where packages are installed."""
+    return [Path(p) for p in sys.path if p and Path(p).is_dir() and Path(p).name in ("site-packages", "dist-packages")]
+
+
+def behind_walls() -> None:
+    """For the process that loads an answer: it reads what Python needs, has one folder to write, starts nothing, ends
+    nobody, and so does not come near its judge."""
+    scratch = os.environ["TMPDIR"]
+    os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(dir=scratch)
+    shut_in([*map(Path, READ), *packages(), course.HOME / "src", course.HOME / ".venv", Path(sys.prefix),
+             Path(sys.base_prefix), Path(scratch)], [Path("/dev/null"), Path(tempfile.tempdir)])

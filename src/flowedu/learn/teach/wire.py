@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from flowedu.core.eager.dispatch import lazy_tensor
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import OpBase, call_below, interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import OpBase, call_below, interpreter, lazy_tensor
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 
 MOST = 64 << 20                                    # bytes of one message

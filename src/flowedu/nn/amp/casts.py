@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from flowedu.core.eager.dispatch import TensorBase, is_grad_enabled, set_amp
+from flowedu.core.ops.call import OpBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import OpBase, TensorBase, is_grad_enabled, set_amp
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import HALVES
 from flowedu.core.values.here import here

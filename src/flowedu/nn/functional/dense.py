@@ -56,8 +56,9 @@ def _check_linear(input, weight) -> None:
     if input.dtype is not weight.dtype:
         raise DTypeError(f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype!r} and {weight.dtype!r}",
                          expected=f"an input of {weight.dtype!r}", got=repr(input.dtype),
-                         fix=mixed(f"input.to(flow.{weight.dtype.name}), or model.to(flow.{input.dtype.name})",
-                                   input.dtype, weight.dtype)) from None
+                         fix=mixed(f"input.to(flow.{weight.dtype.name})" + (
+                             f", or model.to(flow.{input.dtype.name})" if input.dtype.is_floating_point else ""),
+                             input.dtype, weight.dtype)) from None
 
 
 def _linear_of_vectors(input, weight, bias):

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from math import prod
 
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import current_interpreter
 from flowedu.core.ops.promote import cast, scalar
 from flowedu.core.values.dtype import HALVES, float32
 from flowedu.core.values.here import here

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace.blocks import Block, make_block
 from flowedu.core.values import dtype as dt
 from flowedu.tensor.generator import default_generator

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace.blocks import Block
 from flowedu.core.values.here import here
 from flowedu.errors import ArgumentError

@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import reverse
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.compiled import Compiled

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowedu.core.eager.arrays import copied
+from flowedu.core.eager.dispatch import carried
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue, Node
-from flowedu.core.ops.arrays import copied
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import carried
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.errors import JobBuildAndInferError, UnsupportedError
 from flowedu.nn.graph.repeat import ForgetfulTracer, RepeatingCompiled

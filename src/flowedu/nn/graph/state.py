@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from flowedu.core.ops.arrays import copied, copy_of, tensor_alias
-from flowedu.core.ops.dispatch import copy_into
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.arrays import copied, copy_of, tensor_alias
+from flowedu.core.eager.dispatch import copy_into
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.trace.tracer import FREE
 from flowedu.core.trace.update import STEP
 from flowedu.core.values import dtype as dt

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from flowedu.core.eager.arrays import copied, copy_of, tensor_alias
+from flowedu.core.eager.dispatch import carried
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
-from flowedu.core.ops.arrays import copied, copy_of, tensor_alias
-from flowedu.core.ops.dispatch import carried, interpreter
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.ops.call import interpreter
 from flowedu.core.trace import io
 from flowedu.core.trace.effects import check_aliases
 from flowedu.core.values import here as ambient

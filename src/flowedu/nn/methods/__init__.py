@@ -1,6 +1,6 @@
 """What PyTorch users do with a module besides calling it. Importing this makes it methods of core's Module."""
 from flowedu.core.layers.module import Module
-from flowedu.core.ops.tensor import attach
+from flowedu.core.eager.tensor import attach
 from flowedu.nn.methods.conversion import Convertible
 from flowedu.nn.methods.hooks import Hooked
 from flowedu.nn.methods.registration import Registering

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowedu.core.ops.tensor import Tensor
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DTypeError
 from flowedu.tensor import memory_format as formats

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module, name_of
 from flowedu.core.layers.parameter import Parameter
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import here as ambient
 from flowedu.errors import DTypeError, MissingAttributeError, NameKeyError
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
+from flowedu.core.eager.arrays import copied
+from flowedu.core.eager.dispatch import unrecorded
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
-from flowedu.core.ops.arrays import copied
-from flowedu.core.ops.dispatch import unrecorded
-from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import CallError, CheckpointError
 from flowedu.nn.methods.hooks import RemovableHandle
 from flowedu.tensor.globals import from_logical

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from flowedu.autograd.function import Function
+from flowedu.core.eager.dispatch import is_grad_enabled
 from flowedu.core.layers.module import Module
-from flowedu.core.ops.dispatch import is_grad_enabled
 from flowedu.core.sbp.ranks import current
 from flowedu.distributed.ranks.base import Comm
 from flowedu.errors import ArgumentError, CommError, DTypeError

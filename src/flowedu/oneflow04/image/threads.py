@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from flowedu.core.ops.dispatch import get_num_threads
+from flowedu.core.eager.dispatch import get_num_threads
 
 
 def each(f: Callable, items: Sequence, worth: bool) -> Iterable:

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flowedu.core.eager.dispatch import set_grad_enabled
 from flowedu.core.grad.tape import run_backward
 from flowedu.core.job import session as sessions
 from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.values import flat
 from flowedu.core.layers.context import EAGER, current, initial_value, pushed
-from flowedu.core.ops.dispatch import set_grad_enabled
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.place import Place
 from flowedu.core.values.signature import MISSING, convert, leaves

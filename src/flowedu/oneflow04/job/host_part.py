@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.eager.dispatch import unrecorded
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.layers.context import pushed
-from flowedu.core.ops.arrays import from_numpy
-from flowedu.core.ops.dispatch import unrecorded
-from flowedu.core.ops.tensor import Tensor
 from flowedu.errors import FlowError
 from flowedu.oneflow04.job.recording import Call, replay
 from flowedu.ops.host import HostOp, States

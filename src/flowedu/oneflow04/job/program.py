@@ -9,13 +9,13 @@ from collections import OrderedDict
 
 import numpy as np
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.compiled import Compiled
 from flowedu.core.job.program import CompiledJob
 from flowedu.core.job.values import flat_array
 from flowedu.core.layers.context import pushed
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec

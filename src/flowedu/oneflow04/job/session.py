@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.eager.dispatch import copy_into
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.job.session import Session, default_session, in_a_body, use_session
-from flowedu.core.ops.arrays import from_numpy
-from flowedu.core.ops.dispatch import copy_into
 from flowedu.core.ops.promote import cast
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.dtype import bfloat16
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DeviceError, JobBuildAndInferError

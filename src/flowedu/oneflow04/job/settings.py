@@ -2,7 +2,7 @@
 
 Some act here, and their text says how. Those that would change results in OneFlow and cannot here are refused, unless they
 ask for what happens anyway. Most only tuned OneFlow's runtime: their values are checked and kept, and the first call of
-each warns that it does nothing. tests/test_settings.py holds the table.
+each warns that it does nothing. tests/structure/test_settings.py holds the table.
 """
 from __future__ import annotations
 

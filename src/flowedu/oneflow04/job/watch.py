@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.context import current
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.values.here import here
 from flowedu.core.values.typing import Numpy
 from flowedu.errors import CheckError, UnsupportedError

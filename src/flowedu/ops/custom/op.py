@@ -4,8 +4,8 @@
     def cube(x):
         return x ** 3
 
-`cube` then takes blobs and tensors, has a gradient, and stands in a plan between compiled kernels (core/ops/pykernel.pyx).
-It is a record like every other, with the function as its `ref`; so is its gradient, `cube_grad`.
+`cube` then takes blobs and tensors, has a gradient, and stands in a plan between compiled kernels
+(core/eager/pykernel.pyx). It is a record like every other, with the function as its `ref`; so is its gradient, `cube_grad`.
 """
 from __future__ import annotations
 

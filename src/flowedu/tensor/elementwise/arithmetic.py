@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.promote import cast, operate, result_type
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError

@@ -4,8 +4,8 @@ from __future__ import annotations
 import math
 from math import prod
 
+from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import TensorBase
 from flowedu.core.ops.promote import as_tensors, cast, compare, default_float, is_number, operate, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError

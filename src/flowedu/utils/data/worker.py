@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from flowedu.core.ops.dispatch import set_num_threads
+from flowedu.core.eager.dispatch import set_num_threads
 from flowedu.errors import DataError
 from flowedu.tensor.generator import manual_seed
 from flowedu.utils.data.transfer import Outbox

@@ -1,10 +1,10 @@
 """From one layout to another: boxing with a history, and between a global tensor and its logical value."""
 from __future__ import annotations
 
+from flowedu.core.eager.arrays import copy_of
+from flowedu.core.eager.dispatch import custom_node, is_grad_enabled, labelled, set_history
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import copy_of
-from flowedu.core.ops.dispatch import copy_into, custom_node, is_grad_enabled, labelled, set_history, take_parts
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.names import placement
@@ -42,16 +42,6 @@ def boxed_to(x: Tensor, lay: Lay) -> Tensor:
     return assembled(r.spec, lay, new)
 
 
-def brought(g: Tensor, lay: Lay | None) -> Tensor:
-    """A gradient as its leaf lies (arrive.pxi), a value as what it is written into. A local leaf's gradient is local."""
-    if lay is None:
-        from flowedu.core.sbp.tensor.shards import to_local
-        return to_local(g)
-    if g.lay is None:
-        g = from_logical(g, lay.whole)
-    return boxed(g, lay)
-
-
 def boxed(x: Tensor, lay: Lay, grad_lay: Lay | None = None) -> Tensor:
     if x.lay is lay and grad_lay is None:
         return x
@@ -85,17 +75,6 @@ def from_logical(t: Tensor, lay: Lay) -> Tensor:
     if lay.placement.type == "cuda" or t.place_:       # cut where it is, so that each device is brought its part alone
         return assembled(t.spec, lay, moved(route(lay.whole.layout, lay.layout, t.spec), parts, t.spec, lay.placement))
     return boxed_to(assembled(t.spec, lay.whole, dict.fromkeys(parts, labelled(t, None))), lay)
-
-
-def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
-    """x takes the value of z, boxed to x's own layout; history: and came about as z did."""
-    z = brought(z, x.lay)
-    if not x.has_memory:
-        take_parts(x, z, history)
-        return
-    copy_into(x, z)
-    if history:
-        set_history(x, z.node, z.out_index)
 
 
 def logical(x: Tensor) -> Tensor:

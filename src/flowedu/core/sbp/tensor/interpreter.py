@@ -2,15 +2,15 @@
 
 It answers calls with a global tensor among the inputs. What is chosen depends on Specs, attributes and layouts alone, so a
 repeated call finds its plan in a table. The gradient is not its business: the call is recorded as one of logical values
-(core/ops/spread.pxi), and backward comes by here again, op by op.
+(core/eager/later/spread.pxi), and backward comes by here again, op by op.
 """
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from flowedu.core.eager.dispatch import Lay, carried, global_tensor, labelled
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY, Op
-from flowedu.core.ops.dispatch import Lay, carried, global_tensor, labelled
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route as route_of
 from flowedu.core.sbp.choose import Choice, choose

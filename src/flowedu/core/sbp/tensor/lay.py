@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowedu.core.ops.dispatch import Lay
+from flowedu.core.eager.dispatch import Lay
 from flowedu.core.sbp.names import as_sbp, of_text, placement, sbp, split, world_error
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout, misfit

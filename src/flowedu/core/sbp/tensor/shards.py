@@ -5,15 +5,16 @@ layout: what was split is split, the gradient of what was broadcast is partial, 
 """
 from __future__ import annotations
 
+from flowedu.core.eager.arrays import copy_of
+from flowedu.core.eager.dispatch import Lay, copy_into, labelled, set_history, take_parts
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.arrays import copy_of
+from flowedu.core.ops.call import current_interpreter, interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.dispatch import Lay, current_interpreter, interpreter, labelled
-from flowedu.core.ops.tensor import Tensor
 from flowedu.core.sbp.names import as_sbp
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import DUAL, Layout, split_axis
-from flowedu.core.sbp.tensor.convert import boxed, boxed_to, brought, from_logical, recorded
+from flowedu.core.sbp.tensor.convert import boxed, boxed_to, from_logical, recorded
 from flowedu.core.sbp.tensor.interpreter import assembled, housed, on, parts_of
 from flowedu.core.sbp.tensor.lay import check_placement, checked_lay, kept, lay_of, no_axis, with_texts
 from flowedu.core.shelves import shelf
@@ -44,7 +45,7 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
     if p is None or sbps is None:
         raise CheckError("Converting a local tensor to global tensor must have placement and sbp parameters.",
                          expected="both", got=f"placement={p!r}, sbp={sbps!r}",
-                         fix='x.to_global(placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.split(0))')
+                         fix='x.to_global(placement=flow.placement("cpu", [0]), sbp=flow.sbp.split(0))')
     check_placement(p, "to_global")
     lay, engine = lay_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
     alone = len(engine.owned) == engine.size           # all shards are here, and alike
@@ -121,6 +122,26 @@ def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Te
         part = copy_of(part)
         part = part.clone() if part is parts[rank] else part
     return recorded(labelled(part, None), self, Shard(self, rank))
+
+
+def brought(g: Tensor, lay: Lay | None) -> Tensor:
+    """A gradient as its leaf lies (arrive.pxi), a value as what it is written into. A local leaf's gradient is local."""
+    if lay is None:
+        return to_local(g)
+    if g.lay is None:
+        g = from_logical(g, lay.whole)
+    return boxed(g, lay)
+
+
+def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
+    """x takes the value of z, boxed to x's own layout; history: and came about as z did."""
+    z = brought(z, x.lay)
+    if not x.has_memory:
+        take_parts(x, z, history)
+        return
+    copy_into(x, z)
+    if history:
+        set_history(x, z.node, z.out_index)
 
 
 # ---- both

@@ -1,0 +1,75 @@
+"""Tensors over NumPy arrays, and other tensors over the same memory."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.core.eager.dispatch import labelled, scalar_tensor, set_data, unrecorded
+from flowedu.core.eager.tensor import Tensor, attach
+from flowedu.core.ops.call import engine
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import cast
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.storage import from_numpy as over
+from flowedu.core.values.storage import view
+from flowedu.errors import ArgumentError, CallError, ShapeError
+
+_COPY, _IDENTITY = REGISTRY["contiguous"], REGISTRY["identity"]
+
+
+def from_numpy(a: np.ndarray) -> Tensor:
+    """A tensor over the memory of `a`, strides included: writes on one side show on the other. Of a read-only array a
+    tensor that in-place ops refuse to write. Raises DTypeError for element types flowedu has not, ShapeError for negative
+    strides."""
+    if not isinstance(a, np.ndarray):
+        raise CallError("from_numpy: expected an ndarray", expected="numpy.ndarray", got=type(a).__name__,
+                        fix="flow.tensor(data) takes numbers and lists")
+    if any(s < 0 for s in a.strides):
+        raise ShapeError("from_numpy: At least one stride in the given numpy array is negative, and tensors with negative "
+                         "strides are not supported", got=str(a.strides), fix="flow.from_numpy(a.copy())")
+    if not a.dtype.isnative:
+        raise ArgumentError("from_numpy: the array has not this machine's byte order", got=str(a.dtype),
+                            fix="a.astype(a.dtype.newbyteorder('='))")
+    return over(a, dt.as_dtype(a.dtype, "from_numpy: a.dtype"), Tensor)
+
+
+def copied(a, kind: dt.dtype | None = None) -> Tensor:
+    """A tensor with a copy of an array's numbers, as `kind` (None: as they are)."""
+    a = np.asarray(a)
+    kind = kind or dt.as_dtype(a.dtype)
+    if kind.numpy is None or kind.code < 0:                       # bfloat16: by way of float32; char: refused there
+        return cast(copied(a, dt.float32), kind)
+    with np.errstate(all="ignore"):
+        return over(np.array(a, dtype=kind.numpy, order="C", copy=True), kind, Tensor)
+
+
+def tensor_alias(t: Tensor, cls: type = Tensor) -> Tensor:
+    """Another tensor of class `cls` over the same memory, without history."""
+    if t.lay is None:
+        return view(t, t.shape_(), t.strides, 0, cls)
+    if cls is Tensor:
+        return labelled(t, t.lay)
+    y = view(scalar_tensor(0, t.dtype), (), (), 0, cls)
+    set_data(y, t)
+    return y
+
+
+def detach(self) -> Tensor:
+    """The same memory (or lazy value) without history."""
+    if self.has_memory:
+        return tensor_alias(self)
+    with unrecorded():
+        return _IDENTITY.call((self,), ())
+
+
+def copy_of(t: Tensor) -> Tensor:
+    """A copy, row by row, with t's history."""
+    return _COPY.call((t,), ())
+
+
+def row_by_row(t: Tensor) -> Tensor:
+    """t itself where its memory runs row by row, else a copy that does."""
+    return t if t.row_major_() else copy_of(t)
+
+
+engine.number, engine.array = scalar_tensor, from_numpy
+attach(Tensor, {"detach": detach})

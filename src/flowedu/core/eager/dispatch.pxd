@@ -1,0 +1,127 @@
+from libc.stdint cimport int32_t, int64_t
+from flowedu._kernels.core.abi cimport fe_call, fe_kernel, fe_team, fe_view, fe_work
+from flowedu.core.ops.call cimport OpBase, Rule
+from flowedu.core.values.storage cimport ELSEWHERE, Array, Block
+
+cdef extern from "team.h" nogil:
+    int fe_run(fe_call *, int, int, int *) noexcept
+    int fe_has_threads() noexcept
+
+cdef enum:                           # what of a tensor (TensorBase.flags), or of a call (Entry.flags), is not plain; 0: nothing
+    TRACKED = 1                      # a gradient is wanted: the call goes on the tape (chapter 2, node.pxi)
+    VIEW = 2                         # it has a Link: its history may be stale; of a call: it makes one (chapter 2, link.pxi)
+    NO_MEMORY = 4                    # a value of a graph (chapters 4 and 5, lazy.pxi), or its parts lie elsewhere
+    GLOBAL = 8                       # it has a Lay (chapter 6, spread.pxi)
+    WRITES = 16                      # of a call: the kernel writes into its inputs (inplace.pxi)
+    SPECIAL = 31 | ELSEWHERE         # any of these, or memory on another device (chapter 8, elsewhere.pxi): not the plain path
+    LOCAL_ONLY = 32                  # other ranks may have other numbers in its place: not computed from constants alone. That
+    UNIFORM = 32                     # is the usual case, so a tensor keeps the opposite, and flags_of turns it round
+    INFERENCE = 64                   # made in inference mode
+    ADOPTED = 128                    # is the .grad of some leaf, which nobody else may use as theirs
+    MANY = 1024                      # of a call: it has several outputs, or many inputs (run_many)
+
+cdef enum:
+    MAX_KEY = 160                    # numbers in the key of a call: shapes and strides of its inputs
+    MAX_DEPTH = 64                   # views of views that are followed
+    NO_HISTORY = -1                  # epoch of a view that was made under no_grad
+
+cdef class Entry:                    # one op on one set of input specs and attributes, ready to run
+    cdef readonly object op
+    cdef readonly tuple specs        # output Specs
+    cdef readonly tuple attrs
+    cdef readonly tuple in_shapes, in_dtypes
+    cdef tuple written               # None, or the inputs the kernel writes into
+    cdef fe_kernel fn
+    cdef fe_work work
+    cdef int nin, nout
+    cdef fe_view *outs               # templates: shape, strides, dtype
+    cdef int64_t *ints
+    cdef double *reals
+    cdef readonly int nints
+    cdef const void *extra
+    cdef object keep                 # owns what `extra` points to
+    cdef int64_t contiguous          # bit i: input i must be contiguous
+    cdef readonly int64_t cost       # elements touched, or flops / 8: decides on threads
+    cdef int flags                   # VIEW, WRITES, MANY; LOCAL_ONLY: numbers from nothing, drawn anew wherever it is called
+    cdef readonly bint python        # the kernel is a Python function (pykernel.pyx)
+    cdef bint quick                  # the kernel is small and wants no scratch: one thread calls it at once
+    cdef int64_t offset
+    cdef int64_t key_len
+    cdef int64_t key[MAX_KEY]
+    cdef bint differentiable
+    cdef public object launched      # what the engine of another device knows of it (chapter 8)
+
+cdef class Node:                     # one call on the tape
+    cdef readonly Entry entry        # the op with its attributes; None: `custom` knows how to go back
+    cdef readonly object custom      # an object with name, shapes, outputs and backward(douts) (core/grad/custom.py)
+    cdef readonly int64_t seq
+    cdef readonly tuple edges        # per input: Node, leaf tensor or None
+    cdef int[4] slots                # per input: output number of that Node (further inputs: in `more`)
+    cdef list more
+    cdef public tuple saved          # values the gradient rules need, in the order of op.saved
+    cdef int64_t[4] versions         # of the memory of `saved` when it was saved (further ones: in `more_versions`)
+    cdef list more_versions
+    cdef public list grads           # filled during backward
+    cdef bint needed, wanted         # during backward: whether a wanted gradient lies below; below or here
+    cdef public object hooks         # None, or a dict (tensor/hooks.py)
+    cdef public object line          # in anomaly mode: where the forward call was
+    cdef object __weakref__
+
+cdef class Link:                     # how a view came about
+    cdef readonly TensorBase base    # the tensor whose memory it looks at, itself no view
+    cdef readonly TensorBase parent  # the tensor it was made from; None: too many steps away to be followed
+    cdef readonly OpBase op
+    cdef readonly tuple attrs
+    cdef readonly int depth
+    cdef readonly bint plain         # made under no_grad: it has no history, whatever its base gets
+    cdef public int64_t epoch        # base.epoch when the view's own history was made; NO_HISTORY: made under no_grad
+
+cdef class Lay:                      # how a global tensor lies: one object for each placement and sbp (core/sbp/tensor/lay.py)
+    cdef readonly object placement, sbp, layout      # as users know them; as core/sbp computes with them
+    cdef readonly Lay whole          # broadcast, on the same placement
+    cdef readonly bint single        # on one device: a tensor there has its memory, as a local one
+
+cdef class Rare:                     # what only few tensors have
+    cdef public dict parts           # global tensors on several devices: {rank: local tensor} of the ranks owned here
+    cdef public object choice        # and how the op that made it was spread over them (core/sbp/choose.py); None: unknown
+    cdef public object symbol        # lazy tensors: what they stand for
+    cdef public object grad_name     # lazy tensors: what grad_fn prints
+    cdef public object hooks         # {id: function} of register_hook, on a leaf
+    cdef public object after         # {id: function} of register_post_accumulate_grad_hook
+    cdef public bint retains         # retain_grad() was called
+
+cdef class TensorBase(Array):
+    # Array.flags: to be ORed with those of other inputs, see flags_of
+    cdef public int out_index
+    cdef public object grad_
+    cdef public Node node
+    cdef public int64_t epoch        # how often an in-place op rewrote the history
+    cdef readonly Link link          # None: not a view. Set it with set_link
+    cdef Lay lay_                    # None: a local tensor. Set it with set_lay
+    cdef public Rare rare            # None: nothing rare
+
+cdef class Slots:                    # what later chapters give (hooks.pxi says who and what for)
+    cdef public object Tensor, Size, mixed, mixed_matmul, write, node_name, node_next, node_hook, leaf_hooks, before_node, after_node, pack, line, watch, seed
+    cdef public object run_global, bring, logical, write_parts, device_memory, launch, carry, move
+    cdef public OpBase add, sub, mul, div, matmul
+
+cdef Slots filled
+
+cdef inline int flags_of(TensorBase x) noexcept:
+    return x.flags ^ UNIFORM if x.block != NULL else x.flags ^ UNIFORM | NO_MEMORY
+
+cdef inline void set_flag(TensorBase x, int flag, bint on) noexcept:
+    x.flags = x.flags | flag if on else x.flags & ~flag
+
+cdef int settle(TensorBase x) except -1
+cdef int set_output(TensorBase y, Node node, int out_index, bint tracked) except -1
+cdef TensorBase brought(TensorBase x, Lay lay)
+cdef int64_t version_of(TensorBase x)
+cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
+cdef TensorBase new_tensor()
+cdef bint swap_grad(bint on) noexcept
+cdef bint swap_amp(bint on) noexcept
+cdef int swap_device(int device) noexcept
+cdef TensorBase alias_of(TensorBase t)
+cdef TensorBase packed(TensorBase x, int device=*)
+cdef raise_readonly(what)

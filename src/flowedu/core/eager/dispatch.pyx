@@ -1,0 +1,101 @@
+"""The chokepoint: every op call goes through `OpBase.call` to the interpreter on top of the thread's stack.
+
+With an empty stack that is eager: infer the output spec (cached per op, input specs and attributes: an Entry),
+allocate, run the kernel, and, when an input requires a gradient, put the call on the tape.
+"""
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
+from cpython.ref cimport Py_INCREF
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+cimport cython
+
+from flowedu._kernels.core.abi cimport *
+from flowedu.core.ops.call cimport OpBase, Rule, active, answer_by, current_interpreter
+from flowedu.core.values.storage cimport (
+    ELSEWHERE, Array, Block, block_drop, block_new, block_over, block_try, view_contiguous)
+
+import os
+import warnings
+
+from flowedu._kernels import TABLE
+from flowedu.core.values.dtype import BY_CODE
+from flowedu.core.values.here import here as _here
+from flowedu.core.values.spec import Spec
+from flowedu.core.values.storage import no_memory
+from flowedu.errors import (ArgumentError, DeviceError, DTypeError, FlowError, GradientError, KernelError,
+                            LazyTensorError, NotATensorError, ShapeError, user_line)
+from flowedu.errors.element_types import no_kernel
+from flowedu.core.ops import axes as equations
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.eager.pykernel import KERNEL, PyCall, kept_error
+
+cdef extern from "Python.h":
+    object PyType_GenericAlloc(PyTypeObject *, Py_ssize_t)
+    void PyTuple_SET_ITEM(object, Py_ssize_t, object)
+    ctypedef object (*newfunc)(PyTypeObject *, PyObject *, PyObject *)
+    ctypedef struct _Type "PyTypeObject":
+        newfunc tp_new
+
+cdef extern from *:
+    """
+    #if defined(__linux__) && defined(__GNUC__)
+    #define FE_LOCAL static __thread __attribute__((tls_model("initial-exec")))
+    #else
+    #define FE_LOCAL static __thread
+    #endif
+    FE_LOCAL int fe_grad_off;        /* whether this thread records: a new thread does */
+    FE_LOCAL int fe_inference;
+    FE_LOCAL int fe_amp;             /* whether here.amp chooses the types its calls compute in */
+    FE_LOCAL int fe_device;          /* where calls without inputs put what they make: Block.device */
+    """
+    int fe_grad_off
+    int fe_inference
+    int fe_amp
+    int fe_device
+
+cdef enum:
+    MAX_ARGS = 14                    # inputs and outputs of a call for which the stack has room
+    MAX_INPUTS = 10                  # of them inputs
+    MAX_DRAWN = 8                    # integers of a random op
+    SMALL = 32768                    # below this cost one thread is faster
+
+cdef object here = _here
+cdef int threads = 1
+cdef int64_t sequence = 0
+cdef tuple NOTHING = ()
+cdef int64_t copy_kernel[FE_NDTYPE]
+cdef int _code
+for _code in range(FE_NDTYPE):
+    copy_kernel[_code] = TABLE["copy", _code][0]
+
+cdef inline bint is_float(int32_t dtype) noexcept:         # that kernels compute in
+    return dtype == FE_F32 or dtype == FE_F64
+
+
+cdef inline bint computes(int32_t dtype):                  # ... or read into it; in a graph 16-bit floats have carriers
+    return is_float(dtype) or has_gradient(dtype) and not lazy_mode()
+
+
+cdef inline bint is_integer(int32_t dtype) noexcept:       # that kernels compute in
+    return dtype == FE_I32 or dtype == FE_I64
+
+
+# One C module, so that the pieces call each other directly; one file per idea.
+include "hooks.pxi"
+include "switches.pxi"
+include "entry.pxi"
+include "memory.pxi"
+include "launch.pxi"
+include "eager.pxi"
+include "later/elsewhere.pxi"
+include "node.pxi"
+include "link.pxi"
+include "inplace.pxi"
+include "later/lazy.pxi"
+include "later/spread.pxi"
+include "tensorbase.pxi"
+
+answer_by(answer)
+set_num_threads(default_threads())

@@ -1,0 +1,198 @@
+# Chapter 2: Entry, one op on one set of input specs, ready to run; it is found or made (part of dispatch.pyx).
+
+cdef class Entry:
+    """Everything known about a call before its data: output specs, kernel, attribute block. Shared by eager and plans."""
+
+    def __cinit__(self, op, tuple attrs, list in_specs, tuple specs, kernel, ints, reals, contiguous, int64_t cost,
+                  extra=None, view=None):
+        cdef int i, d
+        self.op, self.attrs, self.specs, self.nin, self.nout = op, attrs, specs, len(in_specs), len(specs)
+        self.in_shapes = tuple([s.shape for s in in_specs])
+        self.in_dtypes = tuple([s.dtype for s in in_specs])
+        self.flags = MANY if self.nout != 1 or self.nin >= MAX_ARGS else 0
+        if op.mutates is not None:
+            self.written, self.flags = tuple(op.mutates(len(in_specs))), self.flags | WRITES
+        self.cost, self.keep = cost, extra
+        self.extra = NULL if extra is None else <const void *><size_t>extra.address
+        if kernel is not None:
+            self.fn = <fe_kernel><void *><size_t>kernel[0]
+            self.work = <fe_work><void *><size_t>kernel[1]
+        for i in contiguous:
+            if i < 63:
+                self.contiguous |= (<int64_t>1) << i
+        self.nints = len(ints)
+        self.ints = <int64_t *>calloc(max(len(ints), 1), 8)
+        self.reals = <double *>calloc(max(len(reals), 1), 8)
+        self.outs = <fe_view *>calloc(max(self.nout, 1), sizeof(fe_view))
+        if not self.ints or not self.reals or not self.outs:
+            raise MemoryError
+        for i, n in enumerate(ints):
+            self.ints[i] = n
+        for i, x in enumerate(reals):
+            self.reals[i] = x
+        for i, spec in enumerate(specs):
+            if len(spec.shape) > FE_MAX_DIM:
+                raise ShapeError(f"{op.name}: the result has too many axes", expected=f"at most {FE_MAX_DIM}",
+                                 got=str(spec.shape))
+            self.outs[i].ndim, self.outs[i].dtype = len(spec.shape), spec.dtype.code
+            step = 1
+            for d in range(len(spec.shape) - 1, -1, -1):
+                self.outs[i].shape[d] = spec.shape[d]
+                self.outs[i].stride[d] = step
+                step *= max(spec.shape[d], 1)
+        if view is not None:
+            self.flags |= VIEW
+            strides, self.offset = view
+            for d in range(self.outs[0].ndim):                 # a single element needs no step, however large it is
+                self.outs[0].stride[d] = strides[d] if specs[0].shape[d] > 1 or abs(strides[d]) < 1 << 58 else 1
+        self.differentiable, self.python = bool(op.rules), isinstance(extra, PyCall)
+        self.quick = self.fn != NULL and self.work == NULL and cost < SMALL and self.nin < 63 and not self.python
+        if not in_specs:
+            self.flags |= ELSEWHERE | LOCAL_ONLY if op.random else ELSEWHERE      # maybe: see place_of
+
+    def __dealloc__(self):
+        free(self.ints)
+        free(self.reals)
+        free(self.outs)
+
+    @property
+    def strides(self):
+        """Of a view's output, in elements."""
+        return tuple([self.outs[0].stride[d] for d in range(self.outs[0].ndim)])
+
+    @property
+    def view_offset(self):
+        return self.offset if self.flags & VIEW else None
+
+
+def prepare(op, specs, attrs, strides=None):
+    """The Entry of a call: output Specs, kernel and attribute block. None: a view those strides do not allow."""
+    outs = op.infer(specs, attrs)
+    names = op.bind(specs, attrs, outs=outs)
+    view = kernel = extra = None
+    ints, reals = (), ()
+    if op.view is not None:
+        view = op.ask(op.view, {**names, "strides": strides[0], "out": outs[0]})
+        if view is None:
+            return None
+    elif op.cpu is None and op.ref is not None:
+        kernel, extra = KERNEL, PyCall(op, attrs)
+    else:
+        kernel, extra = op.kernel_for(specs, outs, names)
+        if op.pack is not None:
+            ints, reals = bounded(op, *op.ask(op.pack, names))
+    contiguous = [i for i in range(len(specs))
+                  if op.contiguous and (op.inputs[0] if op.variadic else op.inputs[i]) in op.contiguous]
+    cost = 0 if view else equations.cost(op, specs, outs, op.ask(op.axes, names))
+    return Entry(op, attrs, list(specs), outs, kernel, ints, reals, contiguous, cost, extra, view)
+
+
+def bounded(op, ints, reals):
+    """What `pack` gave, if kernels can reckon with it: they multiply strides, pads and sizes, in int64."""
+    most = 63 if op.numbers or op.random else 31
+    for n in ints:
+        if not -2 ** most <= n < 2 ** most:
+            raise ArgumentError(f"{op.name}: an attribute is too large", got=str(n),
+                                expected=f"integers in [-2**{most}, 2**{most})", fix="check strides, padding and sizes")
+    try:
+        return ints, [float(x) for x in reals]
+    except OverflowError:
+        raise ArgumentError(f"{op.name}: a number is too large for a float64", expected="numbers below 1.8e308",
+                            got=f"{max(reals, key=abs)}"[:60], fix="use a smaller number") from None
+
+
+cdef inline answer(OpBase op, tuple inputs, tuple attrs):
+    """`op.call(inputs, attrs)`, from C without the detour a method takes."""
+    if fe_amp:
+        inputs = here.amp(op, inputs)
+    if active != 0:
+        interpreter = current_interpreter()
+        if interpreter is not None:
+            return ask(interpreter, op, inputs, attrs)
+    return eager(op, inputs, attrs)
+
+
+cdef inline int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
+    """What of the inputs decides on the Entry; returns how many numbers that is."""
+    cdef fe_view *v
+    cdef int64_t k = 0
+    cdef int i, d
+    for i in range(len(inputs)):
+        v = &(<TensorBase>inputs[i]).v
+        key[k] = v.ndim * 16 + v.dtype
+        k += 1
+        for d in range(v.ndim):
+            key[k] = v.shape[d]
+            k += 1
+        if strides:
+            for d in range(v.ndim):
+                key[k] = v.stride[d]
+                k += 1
+    return k
+
+
+cdef inline bint alike(tuple a, tuple b):
+    return a == b and (exact(a) is a or exact(a) == exact(b))
+
+
+cpdef exact(attrs):
+    """Attributes as a key: 0.0 and -0.0, which are equal, are two."""
+    for a in attrs or ():
+        if type(a) is float and a == 0:
+            return tuple([repr(a) if type(a) is float and a == 0 else a for a in attrs])
+    return attrs
+
+
+cdef Entry find(OpBase op, tuple inputs, tuple attrs):
+    """The Entry for these inputs: one of the last few used, or from the cache, or made now (slow: Python). None: a view that
+    the strides do not allow."""
+    cdef int64_t key[MAX_INPUTS * (1 + 2 * FE_MAX_DIM)]
+    cdef bint wants_strides = op.view is not None
+    cdef Entry e
+    cdef int i
+    cdef int64_t k
+    if len(inputs) > MAX_INPUTS:
+        return find_many(op, inputs, attrs)
+    k = fill_key(key, inputs, wants_strides)
+    for i in range(len(op.recent)):
+        e = <Entry>op.recent[i]
+        if e.key_len == k and memcmp(key, e.key, k * 8) == 0 and (attrs is e.attrs or alike(attrs, e.attrs)):
+            return e
+    name = (exact(attrs), PyBytes_FromStringAndSize(<char *>key, k * 8))
+    e = op.entries.get(name)
+    if e is None:
+        specs = [x.spec for x in inputs]
+        e = prepare(op, specs, attrs, [x.strides for x in inputs] if wants_strides else None)
+        if e is None:
+            return None
+        if k <= MAX_KEY:
+            memcpy(e.key, key, k * 8)
+            e.key_len = k
+        keep(op, name, e)
+    op.recent.insert(0, e)
+    if len(op.recent) > 4:
+        op.recent.pop()
+    return e
+
+
+cdef Entry find_many(OpBase op, tuple inputs, tuple attrs):
+    """The same for any number of inputs."""
+    cdef Entry e
+    cdef int64_t k = len(inputs)
+    for x in inputs:
+        k += (<TensorBase>x).v.ndim
+    key = PyBytes_FromStringAndSize(NULL, k * 8)
+    fill_key(<int64_t *>PyBytes_AS_STRING(key), inputs, False)
+    name = (exact(attrs), key)
+    e = op.entries.get(name)
+    if e is None:
+        e = prepare(op, [x.spec for x in inputs], attrs)
+        keep(op, name, e)
+    return e
+
+
+cdef int keep(OpBase op, name, Entry e) except -1:
+    if len(op.entries) >= 1024:                    # attributes that change every call must not pile up
+        op.entries.clear()
+    op.entries[name] = e
+    return 0

@@ -1,0 +1,96 @@
+# Chapter 2: tensors with memory of their own (part of dispatch.pyx).
+
+cdef TensorBase new_tensor():
+    cdef PyObject *kind = <PyObject *>filled.Tensor
+    cdef TensorBase y = <TensorBase>(<_Type *>kind).tp_new(<PyTypeObject *>kind, <PyObject *>NOTHING, NULL)
+    if fe_inference:
+        y.flags |= INFERENCE
+    return y
+
+
+cdef TensorBase fresh(Entry e, int i, int local_only):
+    """Memory for output i."""
+    cdef TensorBase y = new_tensor()
+    y.flags |= 0 if local_only else UNIFORM
+    y.v = e.outs[i]
+    y.block = block_try(fe_numel(&y.v) * BYTES[y.v.dtype])
+    if y.block == NULL:
+        raise no_memory(e.op.name, f"{e.specs[i]}", e.specs[i].nbytes)
+    y.v.data = y.block.data
+    return y
+
+
+cdef TensorBase alias_of(TensorBase t):
+    """The same memory as another tensor object, without history."""
+    cdef TensorBase y = new_tensor()
+    y.v, y.block = t.v, t.block
+    set_lay(y, t.lay_)
+    y.flags |= t.flags & (UNIFORM | ELSEWHERE)
+    if y.block != NULL:
+        y.block.refs += 1
+    elif t.rare is not None:                       # lazy: the same symbol; global: the same parts
+        y.rare = Rare()
+        y.rare.symbol, y.rare.parts = t.rare.symbol, t.rare.parts
+    return y
+
+
+cdef TensorBase packed(TensorBase x, int device=-1):
+    """A contiguous copy, without history, on a device (default: where x is)."""
+    cdef TensorBase y = new_tensor()
+    cdef int64_t step = 1
+    cdef int d
+    if x.block == NULL:
+        raise_lazy("its values are needed")
+    y.v = x.v
+    set_lay(y, x.lay_)
+    for d in range(x.v.ndim - 1, -1, -1):
+        y.v.stride[d] = step
+        step *= max(x.v.shape[d], 1)
+    if device > 0 or device < 0 and x.flags & ELSEWHERE:
+        take_room(y, device if device > 0 else x.block.device)
+    else:
+        y.block = block_try(fe_numel(&x.v) * BYTES[x.v.dtype])
+        if y.block == NULL:
+            raise no_memory("contiguous", f"a copy of {x.spec}", x.spec.nbytes)
+        y.v.data = y.block.data
+    if (x.flags | y.flags) & ELSEWHERE:
+        filled.carry(x, y)
+    else:
+        copy_values(&x.v, &y.v)
+    return y
+
+cdef int *BYTES = [4, 8, 4, 8, 1, 1, 1, 2, 2]
+
+
+def record_copy(TensorBase x):
+    """x made contiguous; differentiable (the identity)."""
+    return REGISTRY["contiguous"](x)
+
+
+def scalar_tensor(value, dtype):
+    """The number `value` as a 0-d tensor."""
+    cdef TensorBase y = new_tensor()
+    y.v.ndim, y.v.dtype = 0, dtype.code
+    y.flags |= UNIFORM
+    y.block = block_new(8)
+    y.v.data = y.block.data
+    if y.v.dtype == FE_F32:
+        (<float *>y.v.data)[0] = value
+    elif y.v.dtype == FE_F64:
+        (<double *>y.v.data)[0] = value
+    elif y.v.dtype == FE_I32:
+        (<int32_t *>y.v.data)[0] = value
+    elif y.v.dtype == FE_I64:
+        (<int64_t *>y.v.data)[0] = value
+    elif y.v.dtype == FE_I8:
+        (<int8_t *>y.v.data)[0] = <int8_t><int64_t>int(value)           # wraps, as C does
+    elif y.v.dtype == FE_U8:
+        (<uint8_t *>y.v.data)[0] = <uint8_t><int64_t>int(value)
+    elif y.v.dtype == FE_BOOL:
+        (<uint8_t *>y.v.data)[0] = bool(value)
+    elif y.v.dtype == FE_F16:
+        y.numpy()[()] = value
+        y.flags |= UNIFORM
+    else:
+        return eager(REGISTRY["constant"], NOTHING, ((), value, dtype))
+    return y

@@ -1,0 +1,194 @@
+# Chapter 2, the tape: what it remembers of a call (part of dispatch.pyx; the walk back is core/grad/tape.pyx).
+
+@cython.freelist(128)
+cdef class Node:
+    """One recorded call: what ran, where its inputs came from, and the values its gradient rules asked for.
+
+    Users meet it as `grad_fn`. What its methods do is in core/grad/nodes.py and tensor/hooks.py.
+    """
+
+    @property
+    def op(self):
+        return None if self.entry is None else self.entry.op
+
+    @property
+    def attrs(self):
+        return () if self.entry is None else self.entry.attrs
+
+    @property
+    def shapes(self):
+        """Of the inputs."""
+        return self.custom.shapes if self.entry is None else self.entry.in_shapes
+
+    @property
+    def outputs(self):
+        """How many the call had."""
+        return self.custom.outputs if self.entry is None else self.entry.nout
+
+    def slot(self, int i):
+        """Which output of edges[i] input i was."""
+        return self.slots[i] if self.more is None else self.more[i]
+
+    def __repr__(self):
+        return f"<{self.name()}>"
+
+    def name(self):
+        """`broadcast_add_backward`, say."""
+        return filled.node_name(self)
+
+    @property
+    def next_functions(self):
+        """((node, number of its output), ...) of the inputs; of a leaf: its accumulate_grad node; else (None, 0)."""
+        return filled.node_next(self)
+
+    def register_hook(self, hook):
+        """Call `hook(grad_inputs, grad_outputs)` after this node's gradients are computed; it may return other
+        grad_inputs. Returns a handle with remove()."""
+        return filled.node_hook(self, "after", hook)
+
+    def register_prehook(self, hook):
+        """Call `hook(grad_outputs)` before; it may return others. Returns a handle with remove()."""
+        return filled.node_hook(self, "before", hook)
+
+
+cdef inline object edge_of(TensorBase x):
+    return None if not x.flags & TRACKED else x if x.node is None else x.node
+
+
+cdef inline bint has_gradient(int32_t dtype) noexcept:
+    return is_float(dtype) or dtype == FE_F16 or dtype == FE_BF16
+
+
+cdef int set_output(TensorBase y, Node node, int out_index, bint tracked) except -1:
+    """y is output number `out_index` of `node`; whole numbers are nobody's."""
+    if node is None or has_gradient(y.v.dtype):
+        y.node, y.out_index = node, out_index
+        set_flag(y, TRACKED, tracked)
+    return 0
+
+
+cdef inline void take_history(TensorBase x, TensorBase y):
+    """x came about as y did."""
+    x.node, x.out_index = y.node, y.out_index
+    set_flag(x, TRACKED, y.flags & TRACKED)
+
+
+cdef int set_edges(Node node, tuple inputs) except -1:
+    """Where the inputs came from."""
+    cdef int n = len(inputs), i
+    global sequence
+    sequence += 1
+    node.seq = sequence
+    if n == 1:
+        node.edges = (edge_of(<TensorBase>inputs[0]),)
+        node.slots[0] = (<TensorBase>inputs[0]).out_index
+    elif n == 2:
+        node.edges = (edge_of(<TensorBase>inputs[0]), edge_of(<TensorBase>inputs[1]))
+        node.slots[0], node.slots[1] = (<TensorBase>inputs[0]).out_index, (<TensorBase>inputs[1]).out_index
+    else:
+        node.edges = tuple([edge_of(<TensorBase>x) for x in inputs])
+        if n > 4:
+            node.more = [(<TensorBase>x).out_index for x in inputs]
+        else:
+            for i in range(n):
+                node.slots[i] = (<TensorBase>inputs[i]).out_index
+    return 0
+
+
+cdef int set_saved(Node node, tuple saved) except -1:
+    """Keep `saved` for backward, with the versions their memory has now. None: not needed."""
+    cdef int i, n = len(saved)
+    node.saved = saved
+    for i in range(min(n, 4)):
+        if saved[i] is not None:
+            node.versions[i] = version_of(<TensorBase>saved[i])
+    if n > 4:
+        node.more_versions = [0 if t is None else version_of(<TensorBase>t) for t in saved]
+    if filled.pack is not None:
+        node.saved = tuple([None if t is None else filled.pack(t) for t in saved])
+    return 0
+
+
+cdef inline int64_t wanted_values(OpBase op, tuple inputs):
+    """Which of the values in op.saved the rules of the inputs that require a gradient ask for, as bits."""
+    cdef int i
+    cdef int64_t mask = 0
+    if op.star is not None:
+        return -1
+    for i in range(len(inputs)):
+        if (<TensorBase>inputs[i]).flags & TRACKED and op.by_input[i] is not None:
+            mask |= (<Rule>op.by_input[i]).saves
+    return mask
+
+
+cdef tape(OpBase op, tuple inputs, Entry e, result):
+    cdef int i
+    cdef Node node
+    cdef int64_t mask
+    cdef TensorBase y
+    cdef list saved
+    if not e.differentiable:
+        return
+    if not op.any_rule and not differentiable_inputs(op, inputs):
+        return
+    node = Node.__new__(Node)
+    node.entry = e
+    set_edges(node, inputs)
+    if op.variadic and (<TensorBase>inputs[0]).block == NULL and op.saved_inputs:
+        set_saved(node, tuple([kept_parts(<TensorBase>x) for x in inputs]))
+    elif op.variadic:
+        set_saved(node, inputs if op.saved_inputs else NOTHING)
+    elif len(op.saved) == 0:
+        node.saved = NOTHING
+    else:
+        mask, saved = wanted_values(op, inputs), []
+        for i in op.saved if mask else NOTHING:                             # i >= 0: input i; i < 0: output ~i
+            if not mask & 1:
+                saved.append(None)
+            elif i >= 0:
+                y = <TensorBase>inputs[i]          # of a global tensor its parts: in-place ops exchange those
+                saved.append(y if y.block != NULL else kept_parts(y))
+            else:                                      # an alias: the output must not keep itself alive
+                saved.append(alias_of(<TensorBase>result if e.nout == 1 else <TensorBase>result[~i]))
+            mask >>= 1
+        set_saved(node, tuple(saved))
+    if filled.line is not None:
+        node.line = filled.line()
+    if e.nout == 1:
+        set_output(<TensorBase>result, node, 0, True)
+    else:
+        for i in range(e.nout):
+            set_output(<TensorBase>result[i], node, i, True)
+
+
+def custom_node(custom, tuple inputs, tuple saved=NOTHING):
+    """A node that `custom` goes back through: autograd.Function, and writes into views.
+
+    `custom` has: name; shapes, of the inputs; outputs, their number; backward(node, douts), which returns a gradient or
+    None for each input.
+    """
+    cdef Node node = Node.__new__(Node)
+    cdef TensorBase x
+    for x in inputs:
+        if x.link is not None:
+            settle(x)
+    node.custom = custom
+    set_edges(node, inputs)
+    set_saved(node, saved)
+    if filled.line is not None:
+        node.line = filled.line()
+    return node
+
+
+def set_history(TensorBase y, Node node or None, int out_index=0):
+    """Make y the output number `out_index` of `node`; None: make it a leaf without gradient."""
+    set_output(y, node, out_index, node is not None)
+
+
+cdef bint differentiable_inputs(OpBase op, tuple inputs):
+    """Whether an input that requires a gradient has a rule."""
+    cdef int i
+    for i in range(len(inputs)):
+        if (<TensorBase>inputs[i]).flags & TRACKED and op.rules.get(op.inputs[0 if op.variadic else i]) is not None:
+            return True
+    return False

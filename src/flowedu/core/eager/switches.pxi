@@ -1,0 +1,114 @@
+# Chapter 2: switches of the eager interpreter: gradients, inference, devices, threads (part of dispatch.pyx).
+
+cdef inline bint lazy_mode():
+    """Whether ops of this thread are answered by an interpreter, not by the eager one."""
+    return active != 0 and current_interpreter() is not None
+
+
+cdef bint swap_grad(bint on) noexcept:
+    cdef bint old = not fe_grad_off
+    global fe_grad_off
+    fe_grad_off = not on
+    return old
+
+
+def set_grad_enabled(bint on):
+    """Whether eager calls of this thread are recorded; returns the old value."""
+    return swap_grad(on)
+
+
+class unrecorded:
+    """Context manager: eager calls of this thread inside it are not recorded."""
+
+    def __enter__(self):
+        self.old = swap_grad(False)
+
+    def __exit__(self, *exc):
+        swap_grad(self.old)
+
+
+cdef bint swap_amp(bint on) noexcept:
+    cdef bint old = fe_amp
+    global fe_amp
+    fe_amp = on
+    return old
+
+
+def set_amp(bint on):
+    """Whether here.amp(op, inputs) casts the inputs of this thread's calls (flowedu/nn/amp); returns the old value."""
+    return swap_amp(on)
+
+
+cdef int swap_device(int device) noexcept:
+    cdef int old = fe_device
+    global fe_device
+    fe_device = device
+    return old
+
+
+def constants_on(int device):
+    """Where this thread's calls without inputs put what they make (0: main memory, 1 + k: the k-th GPU); returns the old."""
+    return swap_device(device)
+
+
+def is_grad_enabled():
+    """Whether eager calls of this thread are recorded for backward."""
+    return not fe_grad_off
+
+
+def set_inference(bint on):
+    """Whether tensors made by this thread are marked as made for inference; returns the old value."""
+    global fe_inference
+    cdef bint old = fe_inference
+    fe_inference = on
+    return old
+
+
+def is_inference_mode_enabled():
+    return bool(fe_inference)
+
+
+def set_num_threads(int n):
+    """How many threads kernels may use, from now on."""
+    global threads, warned
+    if forked and n > 1:                           # gcc's OpenMP would wait for threads that did not come along
+        if not warned:
+            warned = True
+            warnings.warn("set_num_threads: a process made by fork stays at one thread: gcc's OpenMP does not survive fork. "
+                          "Start processes with multiprocessing's 'spawn' to have more.", RuntimeWarning, stacklevel=2)
+        n = 1
+    if n < 1:
+        raise FlowError("set_num_threads: n is not positive", expected="1 or more", got=str(n), fix="pass the number of "
+                        "cores, or 1")
+    threads = n if fe_has_threads() else 1
+
+
+cdef bint forked = False, warned = False
+
+
+def _after_fork():
+    global threads, forked, warned
+    threads, forked, warned = 1, True, False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def get_num_threads():
+    """How many threads kernels may use."""
+    return threads
+
+
+def default_threads() -> int:
+    """FLOWEDU_NUM_THREADS or OMP_NUM_THREADS if set, else the processors this process may run on."""
+    for name in ("FLOWEDU_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(name, "").split(",")[0]
+        if text.isdigit() and int(text) > 0:
+            return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def has_threads():
+    """False when the compiler had no OpenMP."""
+    return bool(fe_has_threads())

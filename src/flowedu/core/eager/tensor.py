@@ -1,0 +1,210 @@
+"""flow.Tensor: what a tensor is (attributes, conversion, operators). The C part (data, tape links, + - * / @) is
+core/eager/dispatch.pyx; the functions that become methods are attached by the modules that define them.
+"""
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+
+from flowedu.core.eager.dispatch import TensorBase, connect, slots
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import compare, operate, order
+from flowedu.core.ops.value import matmul
+from flowedu.core.shelves import shelf
+from flowedu.core.values import dtype as dt
+from flowedu.core.values import here as ambient
+from flowedu.core.values.size import Size
+from flowedu.errors import DTypeError, GradientError, LazyTensorError, ShapeError
+
+_op = REGISTRY.__getitem__
+
+
+def _operators(name: str, run=operate) -> tuple:
+    """The methods for `x op y` and, reflected, `y op x`."""
+    op = _op(name)
+    return lambda self, other: run(op, self, other), lambda self, other: run(op, other, self)
+
+
+class LazyGrad:
+    """The grad_fn of a lazy tensor: a name."""
+
+    next_functions = ()
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def name(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<{self._name}>"
+
+
+class TensorType(type):
+    """Calling the class makes a tensor: `flow.Tensor(2, 3)`, `flow.Tensor([1, 2])`. (The memory layer makes instances
+    without a call.)"""
+
+    def __call__(cls, *args, device=None):
+        return shelf("tensors from sizes")("Tensor", None, args, device)
+
+
+class Tensor(TensorBase, metaclass=TensorType):
+    """An n-dimensional array that can be differentiated. Make one with `flow.tensor(data)`.
+
+    Inside nn.Graph.build tensors are lazy: shape and dtype are known, numbers are not, and every op on one becomes a node
+    of the graph.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000
+
+    # ---- what it is
+    @property
+    def requires_grad(self) -> bool:
+        """Whether backward computes a gradient for it. May be set on leaves of floating dtype."""
+        if self.link is not None:
+            self.settle()
+        return self.tracked
+
+    @requires_grad.setter
+    def requires_grad(self, on: bool) -> None:
+        if self.requires_grad and not self.is_leaf:
+            if on:
+                return
+            raise GradientError("you can only change requires_grad flags of leaf variables", fix="use .detach() first")
+        if on and not self.differentiable_:
+            raise GradientError("only Tensors of floating point can require gradients", got=repr(self.dtype),
+                                fix="make it of a floating dtype: x.float()")
+        self.tracked = builtins.bool(on)
+        ambient.changes += type(self) is not Tensor       # a parameter
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was made by its user and not by a recorded op."""
+        if self.link is not None:
+            self.settle()
+        return self.node is None and (self.is_eager or self.rare.grad_name is None)
+
+    @property
+    def grad_fn(self):
+        """The recorded call that made it; None for leaves."""
+        if self.link is not None:
+            self.settle()
+        if self.node is None and self.is_lazy and self.rare.grad_name is not None and self.tracked:
+            return LazyGrad(self.rare.grad_name)
+        return self.node
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self.size_
+
+    is_global = property(lambda self: self.lay is not None, doc="Whether it has a placement and an sbp.")
+
+    # ---- its numbers
+    def _need_data(self, what: str) -> None:
+        if self.is_lazy:
+            raise LazyTensorError(f"tensor.{what} is not allowed to be called in nn.Graph.build(*args) or be called by "
+                                  "lazy tensor.", expected="an eager tensor", got=f"a lazy {self.spec}",
+                                  fix="return it from build() and look at what the graph's call returns")
+
+    def numpy(self) -> np.ndarray:
+        """The same memory as an ndarray: a write on one side shows on the other. It need not be detached first."""
+        self._need_data("numpy()")
+        self.uniform = False                              # the array may be written
+        if self.lay is not None:
+            return slots.logical(self).numpy()
+        if self.place_:
+            raise DTypeError(f"numpy: can't convert cuda:{self.place_ - 1} device type tensor to numpy. Use Tensor.cpu() "
+                             "to copy the tensor to host memory first", expected="a tensor on the CPU",
+                             got=f"cuda:{self.place_ - 1}", fix="x.cpu().numpy()")
+        if self.dtype.numpy is None:
+            return shelf("bfloat16 for NumPy")(self)
+        return np.asarray(memoryview(self))
+
+    def peek(self) -> np.ndarray:
+        """numpy() for those who only look, in float32 of a bfloat16 tensor."""
+        if self.dtype is dt.bfloat16:
+            return _op("cast")(self.detach(), dtype=dt.float32).peek()
+        plain = self.lay is None and self.has_memory
+        return np.asarray(memoryview(self.host_())) if plain else self.numpy()
+
+    def item(self):
+        """The one element as a Python number."""
+        if self.is_lazy:
+            raise LazyTensorError("item: Only eager scalar tensor support GetItem.", got="a lazy tensor",
+                                  expected="an eager tensor", fix="return it from build() and call item() on the result")
+        if self.size_ != 1:
+            raise ShapeError("item: can only convert a tensor of size 1 to a Python scalar", expected="one element",
+                             got=f"{self.size_} elements, shape {tuple(self.shape)}",
+                             fix="x.tolist() for all, x[0].item() for one, x.sum().item() for their sum")
+        a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
+        return a.host_().numpy().reshape(-1)[0].item()
+
+    def tolist(self):
+        """Nested lists of numbers; of a 0-dim tensor the number."""
+        self._need_data("tolist()")
+        a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
+        return a.host_().numpy().tolist()
+
+    def __float__(self):
+        self._need_data("__float__()")
+        return float(self.item())
+
+    def __int__(self):
+        self._need_data("__int__()")
+        return int(self.item())
+
+    def __index__(self):
+        self._need_data("__index__()")
+        if self.dtype.is_floating_point or self.size_ != 1:
+            raise DTypeError("only integer tensors of a single element can be converted to an index",
+                             got=f"{self.dtype.name}{list(self.shape)}")
+        return int(self.item())
+
+    def __bool__(self):
+        self._need_data("__bool__()")
+        if self.size_ != 1:
+            raise ShapeError("bool value of Tensor with more than one value is ambiguous" if self.size_ else
+                             "bool value of Tensor with no values is ambiguous", got=f"shape {tuple(self.shape)}",
+                             fix="x.any() or x.all()")
+        return builtins.bool(self.item())
+
+    def __len__(self):
+        if not self.ndim:
+            raise DTypeError("len() of a 0-d tensor", expected="one axis or more", got="no axis", fix="x.numel() is 1")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"tensor(..., size={tuple(self.shape)}, dtype={self.dtype!r})"       # printing.py has the full form
+
+    # ---- operators that C does not have
+    __pow__, __rpow__ = _operators("pow")
+    __mod__, __rmod__ = _operators("mod")
+    __floordiv__, __rfloordiv__ = _operators("floordiv")
+    __eq__, __ne__ = (_operators(name, compare)[0] for name in ("eq", "ne"))
+    __lt__, __le__, __gt__, __ge__ = (_operators(name, order)[0] for name in ("lt", "le", "gt", "ge"))
+    __hash__ = object.__hash__
+
+    def __neg__(self):
+        return _op("neg")(self)
+
+    def __abs__(self):
+        return _op("abs")(self)
+
+    def __iter__(self):
+        if not self.ndim:
+            raise DTypeError("iteration over a 0-d tensor", expected="at least one axis", got="shape ()",
+                             fix="x.item() is its number; x.reshape(1) has an axis")
+        return (self[i] for i in range(len(self)))
+
+
+def attach(cls: type, methods: dict) -> None:
+    """Make each function of `methods` a method of `cls`: {name: function, property or any descriptor}."""
+    for name, value in methods.items():
+        setattr(cls, name, value)
+
+
+connect(Tensor=Tensor, Size=Size, mixed=operate, mixed_matmul=matmul,
+        **{name: _op(name) for name in ("add", "sub", "mul", "div", "matmul")})
+__all__ = ["Size", "Tensor", "attach"]

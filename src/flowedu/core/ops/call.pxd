@@ -1,0 +1,30 @@
+from libc.stdint cimport int64_t
+
+cdef class Rule:                     # one gradient function, and where its arguments come from
+    cdef readonly object f
+    cdef int n
+    cdef int[16] kind                # 0 gradient of an output, 1 saved value, 2 attribute, 3 shape, 4 dtype of an input
+    cdef int[16] index
+    cdef int64_t saves               # bit i: needs saved value i
+    cpdef apply(self, list douts, tuple saved, tuple attrs, tuple shapes, tuple dtypes)
+
+cdef class OpBase:
+    cdef dict __dict__
+    cdef dict entries                # of the engine: what it knows of earlier calls (core/eager/entry.pxi)
+    cdef list recent                 # ... the last few used
+    cdef readonly tuple defaults, required
+    cdef readonly dict attr_index
+    cdef readonly bint elementwise
+    cdef readonly dict rules         # {input or "*": Rule}
+    cdef list by_input               # per input its Rule, or None
+    cdef Rule star                   # the one Rule for all inputs, if the record has one
+    cdef readonly object view
+    cdef readonly bint any_rule, saved_inputs, variadic
+    cdef readonly tuple saved, inputs, outputs
+    cpdef call(self, tuple inputs, tuple attrs)
+
+ctypedef object (*Answer)(OpBase op, tuple inputs, tuple attrs)
+
+cdef int active                      # interpreters in charge, in all threads
+cdef void answer_by(Answer answer) noexcept
+cpdef current_interpreter()

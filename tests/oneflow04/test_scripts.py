@@ -1,0 +1,120 @@
+"""Scripts as people write them for OneFlow 0.4: training, evaluation, callbacks, both views, parallel models, watching, in
+tests/oneflow04/scripts. They run as they stand, with flowedu in the place of oneflow, and learn."""
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+import flowedu.core.record.record_pb2
+from common import fresh_session  # noqa: F401
+
+SCRIPTS = Path(__file__).parent / "scripts"
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """script(name): the globals of the script after it ran in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+
+    def run(name, seed=1):
+        flow.clear_default_session()
+        flow.random.seed(seed)
+        for module in [m for m in sys.modules if m.split(".")[0] == "flowedu"]:
+            monkeypatch.setitem(sys.modules, "oneflow" + module[len("flowedu"):], sys.modules[module])
+        return runpy.run_path(str(SCRIPTS / f"{name}.py"), run_name="__main__")
+    yield run
+    sys.modules.pop("lenet_model", None)
+
+
+def learned(losses, least=0.4):
+    """From guessing one of ten to something better."""
+    assert 1.8 < losses[0] < 5 and np.mean(losses[-5:]) < least * losses[0], losses[::10]
+
+
+def test_mlp(script, capsys):
+    got = script("mlp_mnist")
+    learned(got["losses"], 0.25)
+    assert got["accuracy"] > 0.8
+    assert re.search(r"Epoch \[2/2\], Loss: 0\.\d{4}", capsys.readouterr().out)
+
+
+def test_lenet_is_trained_saved_loaded_and_evaluated(script, capsys):
+    learned(script("lenet_train")["losses"], 0.6)
+    out = capsys.readouterr().out
+    assert "model saved" in out
+    assert {"conv1-weight", "dense2-bias", "snapshot_done"} <= {p.name for p in Path("lenet_models_1").iterdir()}
+    assert script("lenet_eval", seed=2)["accuracy"] > 0.7
+    assert re.search(r"accuracy: \d\d\.\d%", capsys.readouterr().out)
+    with pytest.raises(AssertionError, match="already exists"):
+        script("lenet_train")
+
+
+def test_results_through_callbacks(script, capsys):
+    got = script("async_single_job")
+    learned(got["losses"])
+    assert len(capsys.readouterr().out.split("\n")) == len(got["losses"]) // 20 + 2, "what load_mnist says, and every 20th"
+    got = script("async_batch_job")
+    accuracy = float(re.search(r"accuracy: (.*)%", capsys.readouterr().out)[1])
+    assert accuracy > 80, "all callbacks have run when the counters are read"
+
+
+def test_two_devices_in_either_view_train_the_same(script):
+    mirrored, consistent = script("mirrored_strategy")["losses"], script("consistent_strategy")["losses"]
+    learned(consistent)
+    np.testing.assert_allclose(mirrored, consistent, rtol=1e-3)
+
+
+def test_a_model_parallel_layer_trains_the_same(script):
+    mixed = script("mixed_parallel_mlp")
+    assert re.search(r"dense2-matmul .*a=B, b=S\(0\) -> y=S\(1\)", mixed["train_job"].show())
+    np.testing.assert_allclose(mixed["losses"], script("consistent_strategy")["losses"], rtol=1e-3)
+
+
+def test_a_pipeline_of_two_devices(script):
+    got = script("pipeline_lenet")
+    learned(got["losses"], 0.6)
+    shown = got["train_job"].show()
+    for op, device in (("conv1", 0), ("hidden-matmul", 1), ("softmax_loss", 1)):
+        assert re.search(rf"{op}\w* \(\w+\) +{device} ", shown), shown
+
+
+def test_the_optimizer_in_the_configuration(script, capsys):
+    learned(script("optimizer_in_function_config")["losses"])
+    assert Path("mlp_models_1/hidden-weight-momentum/out").exists()
+    assert "deprecated" in capsys.readouterr().out
+
+
+def test_watch(script, capsys):
+    data = script("watch")["data"]
+    assert capsys.readouterr().out.partition("\n")[2] == f"in: {data}\nout: {np.maximum(data, 0)}\n"
+
+
+def test_watch_diff(script, capsys):
+    script("watch_diff")
+    out = capsys.readouterr().out
+    assert len(re.findall(r"watch_diff_handler: \[\[", out)) == 2 and out.count("(100, 10) float32") == 2
+
+
+def test_variables_of_ones_own(script):
+    got = script("own_variables")
+    assert got["losses"][0] > 1 > 1e-3 > got["losses"][-1]
+    np.testing.assert_allclose(got["weight"][:, 0], [1, -2, 0.5], atol=0.05)
+
+
+def test_eager_execution(script):
+    got = script("eager_mlp_mnist")
+    learned(got["losses"])
+    assert got["shown"] == [(100,)] * len(got["losses"])
+
+
+def test_records(script, capsys):
+    for i, (images, labels) in enumerate(script("ofrecord")["batches"]):
+        want = np.arange(4) + 4 * (i % 2)
+        np.testing.assert_array_equal(labels[:, 0], want)
+        np.testing.assert_array_equal(images, np.broadcast_to(2 * want[:, None, None], (4, 2, 3)))
+    assert capsys.readouterr().out.endswith("(4, 2, 3) (4, 1)\n")

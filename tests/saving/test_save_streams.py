@@ -1,0 +1,139 @@
+"""States in open files, and in one file: what flow.save writes into a stream, and torch.save at a path."""
+import importlib
+import io
+import os
+import shutil
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_save_load import leaves, same, states
+
+import flowedu as flow
+from flowedu import mock
+from flowedu.saving.folder import CheckpointFileError
+
+
+@pytest.fixture
+def torch():
+    with mock.enable("torch"):
+        yield importlib.import_module("torch")
+
+
+def written(state) -> bytes:
+    f = io.BytesIO()
+    flow.save(state, f)
+    return f.getvalue()
+
+
+@given(st.one_of(states, leaves))
+def test_a_stream_gives_back_what_it_was_given(state):
+    """From where the stream stands; the same state is the same bytes."""
+    data = written(state)
+    assert data == written(state)
+    f = io.BytesIO(b"before" + data)
+    f.seek(6)
+    same(flow.load(f), state)
+
+
+@pytest.mark.parametrize("saved", ["stream", "handle", "path"])
+@pytest.mark.parametrize("read", ["stream", "handle", "path", "copy"])
+def test_torchs_file_is_one_file_however_it_is_written_and_read(torch, tmp_path, saved, read):
+    """`os.path.isfile` and `shutil.copyfile` of a checkpoint are in most programs that go on from one."""
+    path, state = tmp_path / "new" / "m.pt", {"w": torch.ones(2, 3), "epoch": 3, "lr": [0.1]}
+    path.parent.mkdir()
+    if saved == "path":
+        for _ in range(2):
+            torch.save(state, path)
+        assert path.stat().st_mode & 0o777 == 0o666 & ~mask()
+    else:
+        with path.open("wb") as f:
+            if saved == "handle":
+                torch.save(state, f)
+            else:
+                torch.save(state, made := io.BytesIO())
+                f.write(made.getvalue())
+    assert os.path.isfile(path) and os.listdir(path.parent) == ["m.pt"]
+    if read == "copy":
+        path = shutil.copyfile(path, tmp_path / "best.pth.tar")
+    if read == "stream":
+        got = torch.load(io.BytesIO(path.read_bytes()), map_location="cpu", weights_only=True)
+    elif read == "handle":
+        with path.open("rb") as f:
+            got = torch.load(f, map_location="cpu")
+    else:
+        got = torch.load(path)
+    same(got, state)
+    same(flow.load(path), state)
+
+
+def mask() -> int:
+    old = os.umask(0)
+    os.umask(old)
+    return old
+
+
+def test_what_is_no_mapping_of_tensors_goes_into_a_file_too(torch, tmp_path):
+    for x in ([1, 2], 3.5, "text", torch.arange(3)):
+        torch.save(x, tmp_path / "x.pt")
+        same(torch.load(tmp_path / "x.pt"), x)
+
+
+def test_a_directory_of_flow_save_is_read_too(torch, tmp_path):
+    flow.save({"x": flow.ones(2)}, tmp_path / "x")
+    same(torch.load(tmp_path / "x"), {"x": flow.ones(2)})
+    with pytest.raises(CheckpointFileError, match="(?s)x is a directory.*fix"):
+        torch.save({"x": flow.ones(2)}, tmp_path / "x")
+
+
+def test_a_save_that_fails_leaves_the_file(torch, tmp_path):
+    torch.save({"x": torch.ones(2)}, tmp_path / "x.pt")
+    with pytest.raises(CheckpointFileError):
+        torch.save({"x": torch.ones(2), "y": object()}, tmp_path / "x.pt")
+    same(torch.load(tmp_path / "x.pt"), {"x": torch.ones(2)})
+    assert os.listdir(tmp_path) == ["x.pt"]
+
+
+def test_arrays_in_bytes():
+    f = io.BytesIO()
+    np.savez(f, a=np.arange(3))
+    assert (flow.load(io.BytesIO(f.getvalue()))["a"].numpy() == [0, 1, 2]).all()
+
+
+WHOLE = written({"x": flow.arange(4), "y": 1})
+
+
+def with_entry(name: str, **kind) -> bytes:
+    f = io.BytesIO(WHOLE)
+    with zipfile.ZipFile(f, "a", **kind) as z:
+        z.writestr(name, "x" * 100)
+    return f.getvalue()
+
+
+NO_STATE = {
+    "at its end": (b"", "(?s)nothing to read.*seek"), "two": (WHOLE + WHOLE, "(?s)cannot be read.*one dict"),
+    "a pickle": (b"\x80\x04K\x01.", "pickle"), "half": (WHOLE[:len(WHOLE) // 2], "no file that is read"),
+    "compressed": (with_entry("a", compression=zipfile.ZIP_DEFLATED), "cannot be read"),
+    "changed": (WHOLE.replace(b"kInt64", b"kFloat"), "cannot be read")}
+
+
+@pytest.mark.parametrize(("data", "said"), NO_STATE.values(), ids=NO_STATE)
+def test_bytes_that_are_no_state(data, said):
+    with pytest.raises(CheckpointFileError, match=said):
+        flow.load(io.BytesIO(data))
+
+
+def test_nothing_is_written_outside(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    flow.load(io.BytesIO(with_entry("../out")))
+    assert os.listdir(tmp_path) == ["here"] and os.listdir() == []
+
+
+def test_text_is_refused():
+    with pytest.raises(CheckpointFileError, match="(?s)takes text.*wb"):
+        flow.save({"x": flow.ones(1)}, io.StringIO())
+    with pytest.raises(CheckpointFileError, match="(?s)got: *text.*rb"):
+        flow.load(io.StringIO("x"))

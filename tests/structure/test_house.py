@@ -1,0 +1,234 @@
+"""The house: core is the course, a folder of it imports only those before it in the list and nothing outside; the folders
+beside it form no circle; and `import flowedu` stays light. Function-level imports count, too."""
+import ast
+import importlib
+import os
+import re
+import subprocess
+import sys
+import threading
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+import flowedu
+from common import HANGS
+from flowedu.core import shelves
+from flowedu.core.values import here as ambient
+from flowedu.core.values.here import during, here
+from flowedu.errors import UnsupportedError
+
+ROOT, TESTS = Path(flowedu.__file__).parent, Path(__file__).parents[1]
+COURSE = ("values", "ops", "eager", "grad", "layers", "graph", "job", "trace", "sbp", "buffers")     # in reading order
+GROUND = ("errors", "_kernels.core")                     # what core stands on; _kernels itself finds and loads the kernels
+BESIDE = {                                               # folders of tests that no folder of the package is named after
+    "amp": "half precision, in every layer, op, pass and optimizer",
+    "book": "book/, which no package has",
+    "chapters": "chapters/: lessons, demos and pictures",
+    "course": "needs core alone: it runs where everything else is deleted",
+    "data": "utils/data, under the name that programs call it",
+    "dist": "core/sbp and distributed/, which are one subject",
+    "doors": "what newcomers type, in a copy of the checkout",
+    "graph": "core/trace, nn/graph and onnx: nn.Graph is one subject",
+    "laws": "over the registry: every op of every folder",
+    "safety": "nonsense arguments, sizes and forks, whatever is called",
+    "structure": "the repository itself: where things lie, names, tables",
+}
+FILES = [p for p in sorted(ROOT.rglob("*")) if p.suffix in (".py", ".pyx", ".pxd", ".pxi")]
+MODULES = {".".join(("flowedu", *p.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__") for p in FILES}
+
+
+def imports(path: Path):
+    """(line, module) of every import of flowedu in a Python or Cython file; of the submodule, where one is imported."""
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "flowedu":
+                for name in node.names:
+                    below = f"{node.module}.{name.name}"
+                    yield node.lineno, below if below in MODULES else node.module
+            elif isinstance(node, ast.Import):
+                yield from ((node.lineno, a.name) for a in node.names if a.name.partition(".")[0] == "flowedu")
+    else:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            words = line.replace(",", " ").split()
+            if len(words) > 1 and words[0] in ("from", "cimport", "import") and words[1].startswith("flowedu"):
+                yield from ((number, below) for n in words[3:] if (below := f"{words[1]}.{n}") in MODULES)
+                yield number, words[1]
+
+
+def place(module: str) -> int:
+    """Position in the course; -1 for what core stands on, a large number for what is not of core."""
+    names = module.split(".")[1:]
+    if names[:1] == ["core"]:
+        return COURSE.index(names[1]) if names[1:2] and names[1] in COURSE else -1
+    return -1 if ".".join(names).startswith(GROUND) or names == ["_kernels"] else len(COURSE)
+
+
+def steps_out(path: Path):
+    """What a file of core imports against the rule: "its module -> the other"."""
+    own = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    here = place("flowedu." + own)
+    for _, module in imports(path):
+        if place(module) > here:
+            yield f"{own} -> {module}"
+
+
+CORE = [p for p in FILES if p.is_relative_to(ROOT / "core")]
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_core_imports_only_what_was_read_before(path):
+    assert not [*steps_out(path)]
+
+
+def test_the_rule_can_fail(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    bad = tmp_path / "core" / "graph" / "bad.py"
+    bad.parent.mkdir(parents=True)
+    bad.write_text("def f():\n    from flowedu.core.job.function import global_function\nimport flowedu.nn.init\n"
+                   "from flowedu.core.ops import define\nfrom flowedu.errors import FlowError\n")
+    assert [*steps_out(bad)] == ["core.graph.bad -> flowedu.nn.init", "core.graph.bad -> flowedu.core.job.function"]
+
+
+def test_what_surrounds_a_line_is_in_one_place():
+    """One thread-local, core/values/here.py; a thread of work elsewhere keeps what is its own in an object of its own."""
+    found = {str(p.relative_to(ROOT)) for p in FILES
+             if re.search(r"threading\.local|import local|ContextVar", p.read_text())}
+    assert found == {"core/values/here.py", "distributed/threads.py"}
+
+
+def test_here_is_set_for_a_block_and_for_one_thread():
+    seen = []
+    with pytest.raises(KeyError), during(strict=True, rule="oneflow"):
+        with during(rule="bytes", tracer="a tracer"):
+            assert (here.strict, here.rule, ambient.building) == (True, "bytes", 1)
+            assert repr(here) == "here: tracer = 'a tracer', strict = True"
+            other = threading.Thread(target=lambda: seen.extend([here.strict, here.tracer, repr(here)]))
+            other.start()
+            other.join()
+        assert (here.rule, here.tracer, ambient.building) == ("oneflow", None, 0)
+        raise KeyError
+    assert (here.strict, here.rule, seen) == (False, "bytes", [False, None, "here: nothing special"])
+    with pytest.raises(AttributeError, match="strikt"), during(strikt=True):
+        pass
+
+
+def test_what_core_leaves_to_shelves_is_there():
+    asked = {what for p in FILES for what in re.findall(r'shelf\("([^"]+)"[,)]', p.read_text())}
+    assert asked == set(shelves._homes)
+    assert all(shelves.shelf(what) is not None for what in shelves._homes)
+    with pytest.raises(UnsupportedError, match="a picture nobody makes"):
+        shelves.shelf("a picture nobody makes")
+
+
+LINES = 14_000                # of core and its kernels: what a student reads in a week. 16,000 at most
+
+
+def test_core_does_not_grow():
+    """Every line counts: blank ones, comments, the C of its kernels."""
+    files = [p for folder in ("core", "_kernels/core") for p in (ROOT / folder).rglob("*")
+             if p.suffix in (".py", ".pyx", ".pxd", ".pxi", ".h")]
+    lines = sum(len(p.read_text().splitlines()) for p in files)
+    assert lines <= LINES, f"{lines} lines: say something once instead of twice, or move what is no lesson to a shelf"
+    assert lines > LINES - 1000, f"{lines} lines: lower the bound"
+
+
+def circles(arrows: dict[str, set[str]]) -> set[str]:
+    """What can be reached from itself."""
+    found = set()
+    for start in arrows:
+        seen, todo = set(), [*arrows[start]]
+        while todo:
+            if (x := todo.pop()) not in seen:
+                seen.add(x)
+                todo += arrows.get(x, ())
+        found |= {start} & seen
+    return found
+
+
+def test_no_circle_of_folders():
+    """Of function-level imports, too. Left out are lists of names: flowedu/__init__ and nn/__init__, whose users know both
+    generations."""
+    arrows: dict[str, set[str]] = {}
+    for path in FILES:
+        here = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if path not in (ROOT / "__init__.py", ROOT / "nn" / "__init__.py"):
+            for _, module in imports(path):
+                there = module.split(".")[1:2] or ["__init__"]
+                if there != [here] and there != ["__init__"]:
+                    arrows.setdefault(here, set()).add(there[0])
+    assert not circles(arrows), {k: arrows[k] for k in circles(arrows)}
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {"a", "b", "c"}
+
+
+def test_at_most_25_names_at_the_top():
+    names = {p.name for p in ROOT.iterdir() if not p.name.startswith(("__pycache__", "."))}
+    assert len(names) <= 25, sorted(names)
+
+
+def test_an_import_brings_nothing_heavy_along():
+    script = ("import sys, flowedu; heavy = {'torch', 'matplotlib', 'PIL', 'google.protobuf', 'multiprocessing', 'onnx', "
+              "'tqdm', 'unittest', 'concurrent.futures', 'urllib.request', 'flowedu.core.trace', 'flowedu.vision.models', "
+              "'flowedu.oneflow04.data', 'flowedu.oneflow04.custom', 'flowedu.saving', 'flowedu.oneflow04.image.image'}; "
+              "print(sorted(heavy & set(sys.modules)))")
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
+    assert said.stdout.strip() == "[]"
+
+
+def test_an_import_starts_no_thread_and_leaves_the_environment():
+    script = ("import os, sys, numpy; t = '/proc/self/task'; n = lambda: len(os.listdir(t)) if os.path.isdir(t) else 0; "
+              "before = n(), dict(os.environ); import flowedu; print(before == (n(), dict(os.environ)))")
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "OPENBLAS_"))}
+    for threads in ({}, {"OPENBLAS_NUM_THREADS": "2"}, {"GOMP_SPINCOUNT": "7"}):
+        said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True,
+                              env={**plain, "PYTHONPATH": str(ROOT.parent), **threads})
+        assert said.stdout.strip() == "True"
+
+
+LATER = [("flowedu", "load_graph"), ("flowedu", "onnx"), ("flowedu", "data"), ("flowedu", "save"), ("flowedu", "train"),
+         ("flowedu", "custom_op"), ("flowedu", "image_decode"), ("flowedu.nn", "Graph"), ("flowedu.utils", "data"),
+         ("flowedu.models", "GPT"), ("flowedu.vision", "models")]
+
+
+@pytest.mark.parametrize("module, name", LATER)
+def test_what_is_imported_later_is_there(module, name):
+    m = importlib.import_module(module)
+    assert name in dir(m) and getattr(m, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        getattr(m, "nothing")  # noqa: B009
+
+
+def test_what_is_imported_later_may_have_another_name_there():
+    from flowedu.oneflow04.image import image
+    assert flowedu.image_decode is image.decode and flowedu.image is image
+
+
+def test_a_star_brings_every_public_name():
+    names = {}
+    exec("from flowedu import *", names)
+    assert {"Tensor", "nn", "add", *(n for m, n in LATER if m == "flowedu")} <= {*names}
+    assert names["save"] is flowedu.save and "_later" not in names
+
+
+def test_a_test_lies_in_a_folder_named_as_the_packages():
+    """tests/core/job has the tests of src/flowedu/core/job; folders of other names are on the list, which has no other."""
+    folders = {str(p.parent.relative_to(TESTS)) for p in TESTS.rglob("test_*.py")}
+    others = {f for f in folders if f == "." or not (ROOT / f).is_dir()}
+    assert others == {*BESIDE}, "test files go into a folder of the package's name, or its own name needs a reason"
+
+
+def test_a_test_file_borrows_from_no_other_folder_s():
+    """What is imported by a file's bare name comes from its folder, or from the helpers that lie in tests/ itself: else the
+    file could not run alone."""
+    borrowed = [(str(p.relative_to(TESTS)), name) for p in TESTS.rglob("*.py") for name in
+                re.findall(r"^ *(?:from|import) (test_\w+)", p.read_text(), re.M) if not (p.parent / f"{name}.py").exists()]
+    assert not borrowed
+
+
+def test_no_folder_of_tests_is_left_out(pytestconfig):
+    """pytest leaves out folders of some names unless told otherwise; `dist` is one of them."""
+    patterns = pytestconfig.getini("norecursedirs")
+    folders = [p.parent.name for p in TESTS.rglob("test_*.py")]
+    assert "dist" in folders and not [n for n in folders if any(fnmatch(n, pattern) for pattern in patterns)]
