@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
 
 from flowedu.core.eager.tensor import Tensor
@@ -14,9 +14,8 @@ from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.calls import bound, unpacked
-from flowedu.core.trace.effects import attributes_kept, check_aliases
 from flowedu.core.trace.tracer import Tracer, meta
-from flowedu.core.trace.update import STEP, append_updates, check_members
+from flowedu.core.trace.update import STEP, append_updates
 from flowedu.core.values import here as ambient
 from flowedu.core.values.here import during
 from flowedu.core.values.spec import Spec
@@ -45,7 +44,6 @@ class Compiled:
 
     def __init__(self, owner, args: tuple, kwargs: dict):
         self.owner, self.stamp = owner, ambient.changes
-        check_members(owner._optimizers, owner._paths())
         for part in (p for block in owner._blocks.values() for p in block.walk()):
             part.inputs, part.outputs, part.nodes = [], [], []        # of a build that failed
         with self._stage("building graph builders of parameters and buffers"):
@@ -88,14 +86,17 @@ class Compiled:
         owner, tracer = self.owner, self.tracer
         self.fetched: list[GraphValue] = []
         self.outputs: list[tuple[str, str | None]] = []
-        with during(tracer=tracer), interpreter(tracer), attributes_kept(tracer, owner._blocks.values()):
+        with during(tracer=tracer), interpreter(tracer), self.effects():
             with self._stage("building graph modules"), owner.config.computing():
                 out = owner.build(*args, **kwargs)
             with self._stage("building graph outputs"):
                 self.single = type(out) is not tuple
                 out = (out,) if self.single else out
                 self.tree, _ = io.map_leaves(f"_{owner.name}_output", out, {}, self._output)
-        check_aliases(tracer)
+
+    def effects(self) -> AbstractContextManager:
+        """Around build: what it does to tensors outside. nn.Graph knows (nn/graph/effects.py)."""
+        return nullcontext()
 
     def _complete(self) -> None:
         """Append backward, updates, and the writes of tensors that live outside."""
