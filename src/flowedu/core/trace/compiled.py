@@ -14,7 +14,7 @@ from flowedu.core.shelves import shelf
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.calls import bound, unpacked
-from flowedu.core.trace.tracer import Tracer, meta
+from flowedu.core.trace.tracer import Tracer
 from flowedu.core.trace.update import STEP, append_updates
 from flowedu.core.values import here as ambient
 from flowedu.core.values.here import during
@@ -33,10 +33,9 @@ class Operator(NamedTuple):
 class Compiled:
     """One graph, compiled for one set of input shapes.
 
-    Attributes: tracer; inputs and outputs, [(name, repr or None)] of the leaves; operators, the graph as it was traced;
-    program, which runs it; spread: where global tensors take part the same object (distributed/graph/view.py), else None;
-    plain: the arguments of a call are the program's; alone: its one output is what a call gives; stamp: here.changes
-    when it was last known to be what build would make.
+    Attributes: tracer; operators, the graph as it was traced; program, which runs it; spread: with global tensors it is
+    the same object (distributed/graph/view.py), else None; plain: the arguments of a call are the program's; alone: its one
+    output is what a call gives; stamp: here.changes when it was last known to be what build would make.
     """
 
     tracer_type = Tracer
@@ -73,7 +72,6 @@ class Compiled:
         """The arguments of build: what the caller gave, lazy."""
         placing, config = self.tracer.placing, self.owner.config
         self.specs: list[tuple[str, Spec | None]] = []
-        self.inputs: list[tuple[str, str]] = []
         self.tree_is_flat = not kwargs and all(isinstance(x, Tensor) for x in args)
         with self._stage("building graph inputs"):
             lazy = io.map_leaves(f"_{self.owner.name}_input", args, kwargs, self._input)
@@ -85,7 +83,6 @@ class Compiled:
         """Run build."""
         owner, tracer = self.owner, self.tracer
         self.fetched: list[GraphValue] = []
-        self.outputs: list[tuple[str, str | None]] = []
         with during(tracer=tracer), interpreter(tracer), self.effects():
             with self._stage("building graph modules"), owner.config.computing():
                 out = owner.build(*args, **kwargs)
@@ -114,17 +111,17 @@ class Compiled:
     # ---- building
     def _input(self, name: str, x):
         io.check_leaf(self.owner, "INPUT", name, x)
+        self.noted("INPUT", name, x)
         if x is None:
             self.specs.append((name, None))
-            self.inputs.append((name, None))
             return None
         self.specs.append((name, x.spec))
-        text = meta(x)
-        self.inputs.append((name, text))
-        self.owner._say(1, io.line("INPUT", name, text))
         value = self.graph.input(name, x.spec)
         self.tracer.placing.enter(value, x)
         return self.tracer.lazy(self.entered(value), x.requires_grad)
+
+    def noted(self, kind: str, name: str, x: Tensor | None) -> None:
+        """An input or output of build. nn.Graph says so (nn/graph/said.py)."""
 
     def entered(self, value: GraphValue) -> GraphValue:
         """What build gets for an input of the graph."""
@@ -133,12 +130,10 @@ class Compiled:
     def _output(self, name: str, x):
         io.check_leaf(self.owner, "OUTPUT", name, x)
         if x is None:
-            self.outputs.append((name, None))
+            self.noted("OUTPUT", name, x)
             return None
         self.fetched.append(self.tracer.value_of(x))
-        text = meta(x)
-        self.outputs.append((name, text))
-        self.owner._say(1, io.line("OUTPUT", name, text))
+        self.noted("OUTPUT", name, x)
         return len(self.fetched) - 1                          # where in `fetched`
 
     def _raw(self, op: str, *values, **attrs):
