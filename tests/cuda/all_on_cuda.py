@@ -14,7 +14,7 @@ MAKERS = ("tensor", "from_numpy", "ones", "zeros", "arange", "full", "randn", "r
 
 def moved(t):
     plain = isinstance(t, Tensor) and t.is_eager and t.lay is None
-    return t.detach().cuda().requires_grad_(t.requires_grad) if plain and not t.place_ else t
+    return t.detach().cuda().requires_grad_(t.requires_grad) if plain and not t._device else t
 
 
 def maker(f):
@@ -30,7 +30,7 @@ def born_there(init, cls):
 
 
 def read(numpy):
-    return lambda t: numpy(t.detach().cpu()).copy() if t.is_eager and t.lay is None and t.place_ else numpy(t)
+    return lambda t: numpy(t.detach().cpu()).copy() if t.is_eager and t.lay is None and t._device else numpy(t)
 
 
 @contextmanager

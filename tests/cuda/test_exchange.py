@@ -113,7 +113,7 @@ def test_read_only():
     with pytest.raises(RuntimeError, match="read-only"):
         y += 1
     assert y.__cuda_array_interface__["data"] == (x.data_ptr(), True) and (y + 1).tolist() == [2, 2, 2]
-    assert flow.from_dlpack(y).readonly_
+    assert flow.from_dlpack(y)._read_only
     with pytest.raises(BufferError, match="read-only"):
         y.__dlpack__()
 

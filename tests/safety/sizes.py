@@ -109,7 +109,7 @@ def check(what: str, call, *args) -> None:
         raise AssertionError(f"{what}: not one of flowedu's errors: {e!r}") from None
     for t in result if isinstance(result, (tuple, list)) else (result,):
         if isinstance(t, flow.Tensor) and t.has_memory and t.numel():
-            start, room = t.block_
+            start, room = t._block_address
             ends = [t.address + sum((n - 1) * s * t.dtype.bytes for n, s in zip(t.shape, t.strides) if s * sign > 0)
                     for sign in (1, -1)]
             assert start <= min(ends) and max(ends) + t.dtype.bytes <= start + room, f"{what}: {t.shape} outside its memory"

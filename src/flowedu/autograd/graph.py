@@ -57,7 +57,7 @@ class save_on_cpu(saved_tensors_hooks):
         inert("save_on_cpu(pin_memory)", bool(pin_memory) and not gpus.gpus(), False, "memory is pinned for a GPU only")
 
         def pack(t: Tensor):
-            return (t.device, t.cpu().pin_memory() if pin_memory else t.cpu()) if t.place_ and t.lay is None else t
+            return (t.device, t.cpu().pin_memory() if pin_memory else t.cpu()) if t._device and t.lay is None else t
         super().__init__(pack, lambda kept: kept if isinstance(kept, Tensor) else kept[1].to(kept[0]))
 
 

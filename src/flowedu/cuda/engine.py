@@ -90,7 +90,7 @@ class Ready:
 
 
 def _view(x: TensorBase) -> View:
-    return View(x.address, x.dtype, x.shape_(), x.strides)
+    return View(x.address, x.dtype, x._sizes(), x.strides)
 
 
 def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], drawn: tuple[int, int] | None) -> None:
@@ -101,7 +101,7 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
     if ready.row is None:
         _by_float32(entry, inputs, outputs, drawn)
         return
-    place = outputs[0].place_ if outputs else max([x.place_ for x in inputs])
+    place = outputs[0]._device if outputs else max([x._device for x in inputs])
     if ready.indexes:
         note_readers(place - 1, {entry.op.name: entry.op})
     held = here.gpu
@@ -129,9 +129,9 @@ def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple
     """The same with the device as this thread's."""
     given, apart, alike = [], 0, True
     for x in inputs:
-        if not x.place_:
+        if not x._device:
             x = _number(x, place - 1)
-        elif not x.row_major_():
+        elif not x._is_row_major():
             alike = False
         given.append(x.address)
         apart |= x.address
@@ -146,7 +146,7 @@ def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple
         if known is not None:
             known(given if drawn is None else [*given, *drawn], current_stream(place - 1).handle)
         else:
-            ready.row([_view(x) if x.place_ else _view(_number(x, place - 1)) for x in (*inputs, *outputs)],
+            ready.row([_view(x) if x._device else _view(_number(x, place - 1)) for x in (*inputs, *outputs)],
                       ready.ints if drawn is None else [*drawn, *ready.ints[2:]], ready.reals,
                       current_stream(place - 1).handle, formula=ready.formula)
         if BLOCKING:
@@ -161,7 +161,7 @@ def _rehearse(ready: Ready, key: Any, inputs: list, outputs: list, drawn: Any, p
     """What a call whose arrays lie so queues."""
     if len(ready.again) >= 16:                               # strides that change every call must not pile up
         ready.again.clear()
-    args = [_view(x if x.place_ else _number(x, place - 1)) for x in (*inputs, *outputs)]
+    args = [_view(x if x._device else _number(x, place - 1)) for x in (*inputs, *outputs)]
     ready.again[key] = found = again.rehearsed(ready.row, args, ready.ints, ready.reals, ready.formula, drawn is not None)
     return found
 
@@ -226,40 +226,40 @@ def look(index: int) -> None:
 # ---- values that travel
 def carry(x: TensorBase, y: TensorBase) -> None:
     """Copy x's values into y, of the same shape and dtype; each may be anywhere, with any strides."""
-    if not x.size_:
+    if not x._numel:
         return
-    if x.place_ == y.place_:
+    if x._device == y._device:
         _within(x, y)
-    elif not x.row_major_():
-        carry(carried(x, x.place_), y)
-    elif not y.row_major_():
-        carry_into(y, carried(x, y.place_))
+    elif not x._is_row_major():
+        carry(carried(x, x._device), y)
+    elif not y._is_row_major():
+        carry_into(y, carried(x, y._device))
     else:
         m = machine()
-        with m.on((x.place_ or y.place_) - 1), check("copy"):
-            if not x.place_:
-                s = current_stream(y.place_ - 1)
-                if x.size_ * x.dtype.bytes <= FEW and s.handle is None:  # the driver takes such a copy before it returns
+        with m.on((x._device or y._device) - 1), check("copy"):
+            if not x._device:
+                s = current_stream(y._device - 1)
+                if x._numel * x.dtype.bytes <= FEW and s.handle is None:  # the driver takes such a copy before it returns
                     m.driver.memcpy_htod_async(y.address, bytes(memory_of(x)), None)
                 else:
                     m.driver.memcpy_htod_async(y.address, memory_of(x), s.handle)
                     s.synchronize()
-            elif not y.place_:
-                look(x.place_ - 1)
-                s = current_stream(x.place_ - 1)
+            elif not y._device:
+                look(x._device - 1)
+                s = current_stream(x._device - 1)
                 m.driver.memcpy_dtoh_async(memory_of(y), x.address, s.handle)
                 s.synchronize()
             else:                                            # over the link, in turn with all else that both devices do
-                look(x.place_ - 1)
-                m.driver.memcpy_peer(y.address, x.address, x.size_ * x.dtype.bytes, m.context(y.place_ - 1),
-                                     m.context(x.place_ - 1))
+                look(x._device - 1)
+                m.driver.memcpy_peer(y.address, x.address, x._numel * x.dtype.bytes, m.context(y._device - 1),
+                                     m.context(x._device - 1))
                 if BLOCKING:
-                    wait(y.place_ - 1)
+                    wait(y._device - 1)
 
 
 def carry_into(y: TensorBase, x: TensorBase) -> None:
     """x's values into y on the same device, by strides."""
-    if y.place_:
+    if y._device:
         _within(x, y)
     else:
         from flowedu.core.eager.dispatch import copy_into
@@ -269,8 +269,8 @@ def carry_into(y: TensorBase, x: TensorBase) -> None:
 
 def _within(x: TensorBase, y: TensorBase) -> None:
     """By the copy kernel of their device."""
-    with machine().on(x.place_ - 1), check("copy"):
-        TABLE["copy", x.dtype.code]([_view(x), _view(y)], stream=current_stream(x.place_ - 1).handle)
+    with machine().on(x._device - 1), check("copy"):
+        TABLE["copy", x.dtype.code]([_view(x), _view(y)], stream=current_stream(x._device - 1).handle)
         if BLOCKING:
             machine().driver.Context.synchronize()
 

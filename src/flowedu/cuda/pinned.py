@@ -90,7 +90,7 @@ def empty(shape: tuple[int, ...], dtype: Dtype) -> Tensor:
 
 def copied(x: Tensor) -> Tensor:
     """x in pinned memory, row by row."""
-    y = empty(x.shape_(), x.dtype)
+    y = empty(x._sizes(), x.dtype)
     with unrecorded():
         memory_of(y)[:] = memory_of(row_by_row(x.detach()))[:]
     return y
@@ -98,20 +98,20 @@ def copied(x: Tensor) -> Tensor:
 
 def fetched(x: Tensor) -> Tensor:
     """The values of a tensor on a GPU, row by row in pinned memory."""
-    y = empty(x.shape_(), x.dtype)
+    y = empty(x._sizes(), x.dtype)
     carry(x.detach(), y)
     return y
 
 
 def block_of(x: Tensor) -> Pinned | None:
     """The pinned block that a tensor in main memory lies in."""
-    return _blocks.get(x.block_[0])
+    return _blocks.get(x._block_address[0])
 
 
 def queued(x: Tensor, place: int) -> Tensor:
     """A copy of a tensor of main memory, row by row, on a GPU. Where it is pinned nobody waits for it."""
-    y, block = new_elsewhere(x.shape_(), x.dtype, place), block_of(x)
-    if block is None or not x.size_:
+    y, block = new_elsewhere(x._sizes(), x.dtype, place), block_of(x)
+    if block is None or not x._numel:
         carry(x, y)
         return y
     m = machine()

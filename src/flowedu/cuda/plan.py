@@ -125,11 +125,11 @@ class DeviceExecutor:
 
     def _there(self, b: Buffer, written: bool) -> bool:
         """Whether a buffer is a tensor of the device. Numbers of main memory get a room, unless the plan writes them."""
-        if b.array is None or b.array.place_ == self.place:
+        if b.array is None or b.array._device == self.place:
             return b.array is not None
-        if b.kind == "variable" and (b.array.place_ or b.array.size_ != 1 or written):
+        if b.kind == "variable" and (b.array._device or b.array._numel != 1 or written):
             raise DeviceError(f"{self.plan.graph.name}: {b.name} is on another device than the graph",
-                              expected=device_name(self.place), got=device_name(b.array.place_),
+                              expected=device_name(self.place), got=device_name(b.array._device),
                               fix=f'move it there: .to("{device_name(self.place)}")')
         return False
 
@@ -184,8 +184,8 @@ class DeviceExecutor:
     def takes(self, arguments: tuple) -> bool:
         """Whether these can be run as they are: local tensors on the device, of the right shape and dtype, contiguous."""
         return len(arguments) == len(self.inputs) and all(
-            isinstance(x, TensorBase) and x.place_ == self.place and x.is_eager and x.lay is None and x.spec == v.spec
-            and x.row_major_() for x, v in zip(arguments, self.inputs))
+            isinstance(x, TensorBase) and x._device == self.place and x.is_eager and x.lay is None and x.spec == v.spec
+            and x._is_row_major() for x, v in zip(arguments, self.inputs))
 
     def accepts(self, arguments: tuple) -> bool:
         """Whether these can be run as they are: ndarrays of the right shape and dtype, C-contiguous."""

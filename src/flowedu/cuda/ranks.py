@@ -57,16 +57,16 @@ def check(p: placement, what: str) -> None:
 def check_own(x: Tensor, p: placement, rank: int) -> None:
     """Raises DeviceError: a rank brings as its shard what lies on the GPU of another."""
     place = place_of(p, rank)
-    if rank in p.devices and x.place_ != place:
+    if rank in p.devices and x._device != place:
         raise DeviceError(f"to_global: the shard of rank {rank} is on another rank's GPU", expected=f"cuda:{place - 1}",
-                          got=f"cuda:{x.place_ - 1}", fix=f'x.to("cuda:{place - 1}")')
+                          got=f"cuda:{x._device - 1}", fix=f'x.to("cuda:{place - 1}")')
 
 
 # ---- boxing
 def run(route: Route, parts: Sequence[Tensor], p: placement) -> Sequence[Tensor]:
     """Route.run for parts of which some are on GPUs, to the devices of p. What happens on the way happens on the devices it
     comes from."""
-    at = dict(zip(route.src.devices, [x.place_ for x in parts]))
+    at = dict(zip(route.src.devices, [x._device for x in parts]))
     for hop in route.hops:
         last = hop is route.hops[-1]
         places = [place_of(p, d) if last or d not in at else at[d] for d in hop.dst.devices]
@@ -123,7 +123,7 @@ def _all_reduced(hop: Hop, places: tuple[int, ...]) -> Run:
     def program(parts):
         made: list = [None] * len(parts)
         for group in members:
-            place = parts[group[0]].place_
+            place = parts[group[0]]._device
             total = functools.reduce(combine, [on(parts[n], place) for n in group])
             copies = {place: total}
             for n in group:

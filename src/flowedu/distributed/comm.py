@@ -87,7 +87,7 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor) -> None:
 def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor) -> None:
     """output_tensor = all ranks' input_tensor, one after the other along axis 0 (or along a new one)."""
     c, a = _comm(), _numbers(input_tensor, "all_gather_into_tensor")
-    whole, shape = (c.size, *a.shape), _local(output_tensor, "all_gather_into_tensor").shape_()
+    whole, shape = (c.size, *a.shape), _local(output_tensor, "all_gather_into_tensor")._sizes()
     if shape not in (whole, (c.size * a.shape[0], *a.shape[1:]) if a.ndim else None):
         raise ShapeError("flow.comm.all_gather_into_tensor: the output has another shape", got=str(shape),
                          expected=str(whole), fix=f"flow.empty{whole}")

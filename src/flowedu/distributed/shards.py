@@ -28,7 +28,7 @@ def logical_shape(x: Tensor, lay: Lay, check: bool) -> tuple[int, ...]:
 def _shapes_of_all(x: Tensor, p: placement, check: bool) -> list[tuple[int, ...]]:
     """The local shapes on the placement's devices: every rank of the world must come by here."""
     engine = current()
-    mine = [list(x.shape_()), x.dtype.name]
+    mine = [list(x._sizes()), x.dtype.name]
     all_meta = engine.comm(engine.rank).all_gather_object(mine)
     on = [all_meta[d] for d in p.devices]
     types = sorted({m[1] for m in on})

@@ -185,12 +185,12 @@ class Optimizer(BaseOptimizer):
         operands = [rate, self.count_]
         if not keys:
             for p in members:
-                g = p.grad_
+                g = p._grad
                 if g is not None:
                     operands += (p, g) if p.lay is None else on_parts(op, p, g)
         else:
             for p in members:
-                g = p.grad_
+                g = p._grad
                 if g is not None and p.lay is not None:
                     own = self.state.get(p)
                     operands += on_parts(op, p, g, *([own.get(k, p) for k in keys] if own else self._new_state(p, group)))
@@ -198,7 +198,7 @@ class Optimizer(BaseOptimizer):
                     own = self.state.get(p)
                     operands += (p, g)
                     operands += [own.get(k, p) for k in keys] if own else self._new_state(p, group)
-        if len(operands) > 2 and operands[2].place_:
+        if len(operands) > 2 and operands[2]._device:
             for some in by_device(operands, len(keys) + 2):
                 op.call(some, attrs)
         elif len(operands) > 2:
@@ -342,7 +342,7 @@ def by_device(operands: Sequence[Tensor], width: int) -> Iterator[tuple[Tensor, 
     """The operands of an update (rate, count, then `width` for each parameter) as those of one on each device."""
     places: dict[int, list[Tensor]] = {}
     for i in range(2, len(operands), width):
-        places.setdefault(operands[i].place_, []).extend(operands[i:i + width])
+        places.setdefault(operands[i]._device, []).extend(operands[i:i + width])
     for place, some in places.items():
         yield (*(carried(x, place) if place else x for x in operands[:2]), *some)
 
@@ -359,7 +359,7 @@ def on_parts(op: Op, *tensors: Tensor) -> list[Tensor]:
 
 def _into(old: Any, new: Any) -> Any:
     """`new`, in the tensor that is there if it fits: a graph may have that one."""
-    if isinstance(old, Tensor) and isinstance(new, Tensor) and (old.spec, old.place_) == (new.spec, new.place_) \
+    if isinstance(old, Tensor) and isinstance(new, Tensor) and (old.spec, old._device) == (new.spec, new._device) \
             and old.lay is new.lay:
         return old.copy_(new)
     return new
@@ -376,5 +376,5 @@ def _copied(value: Any, p: Tensor, number: int, key: str, dtype: dt.dtype | None
                          fix="make the optimizer over the same parameters, in the same order")
     if isinstance(value, Tensor) and value.is_global and p.is_global:
         return value.detach().to_global(p.placement, p.sbp, copy=True).to(dtype)
-    made = value.detach().host_().clone().to(dtype) if isinstance(value, Tensor) else tensor(value.numpy(), dtype=dtype)
+    made = value.detach()._on_host().clone().to(dtype) if isinstance(value, Tensor) else tensor(value.numpy(), dtype=dtype)
     return made.to(p.device) if p.lay is None else from_logical(made, p.lay)

@@ -35,7 +35,7 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
         found = [t.detach() for t in _listed(tensors) if t.numel()]
         if not found:
             return tensor(0.0)
-        norm = _in_one_pass(found) if p == 2 and found[0].place_ else None
+        norm = _in_one_pass(found) if p == 2 and found[0]._device else None
         norm = total_norm(found, p) if norm is None else norm
     if error_if_nonfinite and not math.isfinite(float(norm)):
         raise GradientError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it "

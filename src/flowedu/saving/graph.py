@@ -229,7 +229,7 @@ class LoadedGraph:
             if not isinstance(x, Tensor) or x.spec != spec:
                 raise GraphError(f"{self.name}: input {name} does not fit", expected=str(spec), fix="the graph was saved "
                                  "for one batch size", got=str(getattr(x, "spec", type(x).__name__)))
-            if x.place_ != self.place:
+            if x._device != self.place:
                 raise DeviceError(f"{self.name}: input {name} is on another device than the graph", got=str(x.device),
                                   expected=str(device_of(self.place)), fix=f'x.to("{device_of(self.place)}"), or '
                                   f'flow.load_graph(path, "{x.device}")')

@@ -122,8 +122,8 @@ class FileBackendVariableBlob:
 def write_variable(root: Path, name: str, value: Any) -> None:
     from flowedu.tensor.bfloat16 import bits_of
     inner = getattr(value, "tensor", None)               # of a variable of a session
-    value = inner if hasattr(inner, "host_") else value
-    d, value = getattr(value, "dtype", None), value.host_() if hasattr(value, "host_") else value
+    value = inner if hasattr(inner, "_on_host") else value
+    d, value = getattr(value, "dtype", None), value._on_host() if hasattr(value, "_on_host") else value
     array = value if isinstance(value, (np.ndarray, np.generic)) else bits_of(value) if d is dt.bfloat16 else \
         value.numpy() if callable(getattr(value, "numpy", None)) else None
     if not isinstance(array, (np.ndarray, np.generic)):

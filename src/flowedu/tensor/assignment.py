@@ -51,15 +51,15 @@ def put(x, index, value, accumulate: bool = False):
     if parts.basic and not accumulate:
         return _band(x, parts, value)
     with made_with(x):
-        places = reshaped(_RANGE.call((), (0, 1, x.size_, dt.int64)), tuple(x.shape))
+        places = reshaped(_RANGE.call((), (0, 1, x._numel, dt.int64)), tuple(x.shape))
     places = parts.view(places) if parts.basic else parts.picked(parts.view(places))
     value = beside(_value(x, value, tuple(places.shape)), x)
-    if not places.size_:
+    if not places._numel:
         return E.clone(x)
-    rows, flat = reshaped(S.contiguous(places), (places.size_, 1)), S.contiguous(S.ravel(S.contiguous(value)))
+    rows, flat = reshaped(S.contiguous(places), (places._numel, 1)), S.contiguous(S.ravel(S.contiguous(value)))
     if accumulate:
         from flowedu.tensor.scatters import _added
-        return E.add(x, reshaped(_added(flat, rows, (x.size_,)), tuple(x.shape)))
+        return E.add(x, reshaped(_added(flat, rows, (x._numel,)), tuple(x.shape)))
     y = _op("scatter_nd_update").call((S.ravel(S.contiguous(x)), rows, flat), ())
     return reshaped(y, tuple(x.shape))
 
@@ -75,7 +75,7 @@ def _band(x, parts, value):
     value = beside(reshaped(S.contiguous(_value(x, value, tuple(parts.sizes))), region), x)
     if region == tuple(x.shape):
         return value
-    if not value.size_:
+    if not value._numel:
         return E.clone(x)
     place = (tuple(x.shape), tuple(parts.start), tuple(parts.stop), tuple(parts.step))
     with made_with(x):

@@ -34,7 +34,7 @@ def element_size(self) -> int:
 
 def get_device(self) -> int:
     """The number of its GPU; -1: the CPU."""
-    return self.place_ - 1
+    return self._device - 1
 
 
 def is_floating_point(self) -> bool:
@@ -58,7 +58,7 @@ def _device(self):
     if self.lay is not None:
         raise ArgumentError("Only local tensors have 'device'. Please use '.placement' for global tensors.",
                             expected="a local tensor", got="a global one", fix="x.placement")
-    return device_of(self.place_) if self.place_ else CPU
+    return device_of(self._device) if self._device else CPU
 
 
 def _always(value, doc: str | None = None) -> property:
@@ -76,9 +76,9 @@ attach(Tensor, {
     "layout": _always("strided"), "__complex__": lambda self: complex(self.item()),
     "is_local": property(lambda self: self.lay is None, doc="Whether it lives in one process, on one device."),
     "output_nr": property(lambda self: self.out_index, doc="Which output of grad_fn it is."),
-    "itemsize": property(element_size), "nbytes": property(lambda self: self.size_ * self.dtype.bytes),
+    "itemsize": property(element_size), "nbytes": property(lambda self: self._numel * self.dtype.bytes),
     "_base": property(lambda self: None if self.link is None else self.link.base,
                       doc="The tensor whose memory this view looks at; None: not a view."),
-    "_version": property(lambda self: self.version_,
+    "_version": property(lambda self: self._version_count,
                          doc="How often this memory was written in place, through whichever tensor."),
     "T": property(lambda self: self.permute(*reversed(range(self.ndim))), doc="All axes reversed.")})

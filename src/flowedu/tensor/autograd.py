@@ -26,10 +26,10 @@ def _list(xs) -> list:
 
 def _one(t: Tensor) -> Tensor:
     """1, of t's shape and dtype, where t is."""
-    if t.ndim == 0 and not t.place_:
+    if t.ndim == 0 and not t._device:
         return scalar_tensor(1, t.dtype)
-    with made_on(t.place_):
-        return _CONSTANT.call((), (t.shape_(), 1, t.dtype))
+    with made_on(t._device):
+        return _CONSTANT.call((), (t._sizes(), 1, t.dtype))
 
 
 def _seed(t: Tensor, gradient, number: int = 0) -> Tensor:
@@ -43,7 +43,7 @@ def _seed(t: Tensor, gradient, number: int = 0) -> Tensor:
                             got=f"{told_value(t)} without a history",
                             fix="make an input with requires_grad=True, outside no_grad()")
     if gradient is None:
-        if t.size_ != 1:
+        if t._numel != 1:
             raise GradientError("Grad can be implicitly created only for scalar outputs", expected="a one-element output",
                                 got=f"shape {tuple(t.shape)}",
                                 fix="call .sum().backward(), or pass gradient=")
@@ -82,7 +82,7 @@ def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = N
     """
     if gradient is None and inputs is None and self.ndim == 0 and self.node is not None and self.link is None:
         retain = create_graph if retain_graph is None else retain_graph          # the usual case, without detours
-        run_backward([self], [_one(self) if self.place_ else scalar_tensor(1, self.dtype)], None, retain, create_graph)
+        run_backward([self], [_one(self) if self._device else scalar_tensor(1, self.dtype)], None, retain, create_graph)
         return
     if self.is_lazy:
         top = current_interpreter()
@@ -144,7 +144,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
                              create_graph if retain_graph is None else retain_graph, create_graph)
     for i, (x, g) in enumerate(zip(ins, found)):
         if g is None and materialize_grads:
-            found[i] = _CONSTANT.call((), (x.shape_(), 0, x.dtype))
+            found[i] = _CONSTANT.call((), (x._sizes(), 0, x.dtype))
         elif g is None and not allow_unused:
             raise GradientError("One of the differentiated Tensors appears to not have been used in the graph",
                                 got=f"input {i} of shape {tuple(x.shape)}",

@@ -198,7 +198,7 @@ def where(input) -> dict:
 
 def home(input, device=None):
     """The device of what is made like `input`: the one that is given, else its own; None: the CPU, or its placement."""
-    return device if device is not None or not getattr(input, "place_", 0) else input.device
+    return device if device is not None or not getattr(input, "_device", 0) else input.device
 
 
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:

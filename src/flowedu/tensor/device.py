@@ -66,7 +66,7 @@ part: Callable[[str], Any] = lambda name: None           # a module of flowedu.c
 def place_at(x) -> int:
     """The number of a tensor's device, as memory blocks have it; of a global one 1 where its placement is of GPUs."""
     lay = x.lay
-    return x.place_ if lay is None else int(lay.placement.type == "cuda")
+    return x._device if lay is None else int(lay.placement.type == "cuda")
 
 
 def device_of(place: int) -> device:

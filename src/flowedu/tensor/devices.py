@@ -31,7 +31,7 @@ class Moved(Custom):
 
     def __init__(self, x: Tensor):
         super().__init__("to", (x,))
-        self.place = x.place_
+        self.place = x._device
 
     def backward(self, node, douts):
         return [moved(douts[0], self.place)]
@@ -47,7 +47,7 @@ def moved(x: Tensor, place: int, non_blocking: bool = False) -> Tensor:
                               got="a lazy tensor", fix="graphs are on the CPU")
     if x.lay is not None:
         return _placed(x, "cuda" if place else "cpu")
-    if x.place_ == place:
+    if x._device == place:
         return x
     y = _as_it_lies(x, place, non_blocking)
     if x.requires_grad and is_grad_enabled():
@@ -67,17 +67,17 @@ def _placed(x: Tensor, kind: str) -> Tensor:
 def _as_it_lies(x: Tensor, place: int, non_blocking: bool) -> Tensor:
     """A copy of x on a device, its elements in the order of x's if those lie without gaps (channels_last stays so)."""
     dense = x
-    if not x.row_major_():
+    if not x._is_row_major():
         order = sorted(range(x.ndim), key=lambda d: -x.strides[d])
-        dense = view(x, [x.shape_()[d] for d in order], [x.strides[d] for d in order], 0, Tensor)
-        if not dense.row_major_():
+        dense = view(x, [x._sizes()[d] for d in order], [x.strides[d] for d in order], 0, Tensor)
+        if not dense._is_row_major():
             return carried(x, place)
-    if non_blocking and place and not x.place_:
+    if non_blocking and place and not x._device:
         y = gpus.part("pinned").queued(dense, place)
     else:
         y = carried(dense, place)
     if dense is not x:
-        y = view(y, x.shape_(), x.strides, 0, Tensor)
+        y = view(y, x._sizes(), x.strides, 0, Tensor)
     y.uniform = x.uniform
     return y
 
@@ -97,13 +97,13 @@ class made_on:
 
 def made_with(x) -> made_on:
     """`made_on` the device of x, the input of a function that makes something to go with it."""
-    return made_on(getattr(x, "place_", 0))
+    return made_on(getattr(x, "_device", 0))
 
 
 def beside(t, x):
     """t, which a function worked out in main memory, on the device of its input x."""
-    place = getattr(x, "place_", 0)
-    return moved(t, place) if place and t.place_ != place else t
+    place = getattr(x, "_device", 0)
+    return moved(t, place) if place and t._device != place else t
 
 
 def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_blocking: bool = False, copy: bool = False,
@@ -166,7 +166,7 @@ def cuda(self, device=None, non_blocking: bool = False) -> Tensor:
 
 def put(x: Tensor, a) -> None:
     """x takes the numbers of an array of its shape, wherever it is, without a gradient."""
-    if x.place_ or x.dtype.numpy is None:
+    if x._device or x.dtype.numpy is None:
         with unrecorded():
             x.copy_(from_numpy(a))
         return
@@ -176,21 +176,21 @@ def put(x: Tensor, a) -> None:
 
 def record_stream(self, stream) -> None:
     """Tells that kernels of another stream use this memory: it is given to others only when that stream is done with it."""
-    owner = self.owner_
+    owner = self._owner
     if hasattr(owner, "users"):                          # memory of another library's is that library's business
         owner.users = {*(owner.users or ()), stream}
 
 
 def cuda_array_interface(self) -> dict:
     """What PyCUDA, CuPy, Numba and flow.cuda.kernel look at this memory by; AttributeError for tensors on the CPU."""
-    if not self.place_ or self.dtype.numpy is None:
+    if not self._device or self.dtype.numpy is None:
         raise MissingAttributeError("__cuda_array_interface__: this tensor is not on a GPU, or of a dtype NumPy has not",
-                                    expected="a tensor on cuda", got=f"{self.spec} on {device_of(self.place_)}",
+                                    expected="a tensor on cuda", got=f"{self.spec} on {device_of(self._device)}",
                                     fix='x.to("cuda")')
     item = self.dtype.bytes
-    return {"shape": self.shape_(), "typestr": self.dtype.numpy.str, "data": (self.address, self.readonly_),
+    return {"shape": self._sizes(), "typestr": self.dtype.numpy.str, "data": (self.address, self._read_only),
             "strides": tuple(s * item for s in self.strides), "version": 3,
-            "stream": gpus.part("exchange").here(self.place_ - 1)}
+            "stream": gpus.part("exchange").here(self._device - 1)}
 
 
 TYPE_NAMES = {dt.float32: "FloatTensor", dt.float64: "DoubleTensor", dt.float16: "HalfTensor",
@@ -222,7 +222,7 @@ def pin_memory(self, device=None) -> Tensor:
 
 def is_pinned(self) -> bool:
     """Whether it lies in pinned memory."""
-    return not self.place_ and self.has_memory and gpus.gpus() > 0 and gpus.part("pinned").block_of(self) is not None
+    return not self._device and self.has_memory and gpus.gpus() > 0 and gpus.part("pinned").block_of(self) is not None
 
 
 connect(move=moved)

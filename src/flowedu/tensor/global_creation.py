@@ -30,7 +30,7 @@ def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
                             fix="leave device out: the placement says where it lies")
     if current_interpreter() is not None:
         return t.to_global(placement, sbp)
-    lay = checked_lay(placement, sbp, t.shape_(), "placement, sbp")
+    lay = checked_lay(placement, sbp, t._sizes(), "placement, sbp")
     return from_logical(t, lay)
 
 

@@ -92,7 +92,7 @@ def before_node(node, douts: list) -> None:
         t = weak() if weak is not None else None
         if t is not None:
             g = _COPY.call((douts[slot],), ())
-            t.grad_ = g if t.grad_ is None else t.grad_ + g
+            t._grad = g if t._grad is None else t._grad + g
     for f in list(node.hooks.get("before", {}).values()):
         new = f(tuple(douts))
         if new is not None:
@@ -115,9 +115,9 @@ def _checked(new, old):
     if not isinstance(new, TensorBase):
         raise GradientError("register_hook: the hook returned something else than a tensor", expected="a tensor or None",
                             got=type(new).__name__)
-    if new.shape_() != old.shape_():
-        raise GradientError("register_hook: the hook changed the shape of the gradient", expected=str(old.shape_()),
-                            got=str(new.shape_()))
+    if new._sizes() != old._sizes():
+        raise GradientError("register_hook: the hook changed the shape of the gradient", expected=str(old._sizes()),
+                            got=str(new._sizes()))
     return new
 
 

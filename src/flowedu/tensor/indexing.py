@@ -231,9 +231,9 @@ def getitem(self, index):
     """x[index]: a view for integers, slices, None and `...`; a copy for lists, arrays, index tensors and masks."""
     key = _key(index)
     if key is not None:
-        cut, sizes = _basic(self.shape_(), key)
+        cut, sizes = _basic(self._sizes(), key)
         v = self if cut is None else _SLICE.call((self,), cut)
-        return v if sizes is None and cut is not None else _RESHAPE.call((v,), (self.shape_() if sizes is None else sizes,))
+        return v if sizes is None and cut is not None else _RESHAPE.call((v,), (self._sizes() if sizes is None else sizes,))
     parts = Parts(tuple(self.shape), index)
     v = parts.view(self)
     if parts.basic:

@@ -57,8 +57,8 @@ def write_into(x: Tensor, z: Tensor, what: str = "copy_", since: int | None = No
                          got=str(tuple(z.shape)))
     if z.dtype is not x.dtype:
         z = _CAST.call((z,), (x.dtype,))
-    if z.place_ != x.place_:
-        z = moved(z, x.place_)
+    if z._device != x._device:
+        z = moved(z, x._device)
     if x.lay is not z.lay and top is None and not z.uniform and None in (x.lay, z.lay):
         raise ArgumentError(f"{what}: {'a local' if z.lay is None else 'a global'} tensor cannot be written into "
                             f"{'a local' if x.lay is None else 'a global'} one", expected="two local or two global tensors",
@@ -69,7 +69,7 @@ def write_into(x: Tensor, z: Tensor, what: str = "copy_", since: int | None = No
         return x
     recorded = is_grad_enabled() and (x.requires_grad or z.requires_grad or x._base is not None and x._base.requires_grad)
     if recorded and z.shape != x.shape:
-        z = _EXPAND.call((z,), (x.shape_(),))
+        z = _EXPAND.call((z,), (x._sizes(),))
     steps = view_steps(x) if recorded and x.link is not None else None
     if recorded and since is not None:
         keep_old_values(z, since, x)
@@ -104,7 +104,7 @@ def _rewrite(x: Tensor, z: Tensor, steps: list | None, independent: bool) -> Non
             inputs = (x, z) if z.requires_grad else (x,)
             set_history(x, custom_node(Overwritten("copy_slices", inputs), inputs))
         x.epoch += 1
-    elif not base.differentiable_:
+    elif not base._can_track:
         return
     else:
         inputs = (base, z) if z.requires_grad else (base,)
@@ -119,7 +119,7 @@ def _rewrite(x: Tensor, z: Tensor, steps: list | None, independent: bool) -> Non
 def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
     x.settle()
     if z.shape != x.shape:
-        z = _EXPAND.call((z,), (x.shape_(),))
+        z = _EXPAND.call((z,), (x._sizes(),))
     detached = False
     while x.link is not None:
         detached |= x.link.plain
@@ -145,7 +145,7 @@ def _put_back(parent: Tensor, op, attrs: tuple, z: Tensor, what: str) -> Tensor:
     if op is _IDENTITY:
         return z
     if op is REGISTRY["reshape"]:
-        return op.call((z,), (parent.shape_(),))
+        return op.call((z,), (parent._sizes(),))
     if op is REGISTRY["transpose"]:
         perm = attrs[op.attr_index["perm"]]
         return op.call((z,), (tuple(sorted(range(len(perm)), key=perm.__getitem__)),))
@@ -158,12 +158,12 @@ def _put_back(parent: Tensor, op, attrs: tuple, z: Tensor, what: str) -> Tensor:
 
 def _with_slice(parent: Tensor, z: Tensor, start: tuple, stop: tuple, step: tuple) -> Tensor:
     """`parent` with z in [start:stop:step]: where the slice lies, zeros with z in it, elsewhere the parent."""
-    shape = parent.shape_()
+    shape = parent._sizes()
     if all((a, b, s) == (0, n, 1) for a, b, s, n in zip(start, stop, step, shape)):
         return z
     attrs = dict(shape=shape, start=start, stop=stop, step=step)
     there = REGISTRY["slice_grad"](z, **attrs)
-    ones = REGISTRY["constant"](shape=z.shape_(), value=1, dtype=z.dtype)
+    ones = REGISTRY["constant"](shape=z._sizes(), value=1, dtype=z.dtype)
     mask = REGISTRY["slice_grad"](ones, **attrs)
     return REGISTRY["where"](_CAST.call((mask,), (int8,)), there, parent)
 
@@ -176,7 +176,7 @@ def compute_into(x: Tensor, f, args: tuple, kwargs: dict, what: str, lenient: bo
     """
     check_writable(x, what)
     since = x.node.seq - 1 if lenient and x.node is not None else tape_position()
-    if x.place_:
+    if x._device:
         with made_with(x):
             z = f(x, *args, **kwargs)
     else:
@@ -193,8 +193,8 @@ def check_result(x: Tensor, z: Tensor, what: str) -> None:
         raise ShapeError(f"{what}: Can not expand origin shape {tuple(x.shape)} to {tuple(z.shape)} in an inplace "
                          f"operation", expected=f"a result of shape {tuple(x.shape)}", got=str(tuple(z.shape)),
                          fix=f"x = x.{what.rstrip('_')}(...)" if what.endswith("_") else "x = x + y instead of x += y")
-    if z.place_ != x.place_:
-        here, there = device_of(x.place_), device_of(z.place_)
+    if z._device != x._device:
+        here, there = device_of(x._device), device_of(z._device)
         raise DeviceError(f"{what}: Expected all tensors to be on the same device", expected="operands on one device",
                           got=f"{here} and a result on {there}", fix=f'x = x.to("{there}") first')
     if not can_cast(z.dtype, x.dtype):

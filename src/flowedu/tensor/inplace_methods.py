@@ -113,7 +113,7 @@ def _fill(f: Callable, name: str) -> Callable:
 def copy_(self, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Take the values of `src`, broadcast to this shape and cast to this dtype. non_blocking: of pinned memory onto a GPU
     they are still being copied when this returns."""
-    if non_blocking and isinstance(src, Tensor) and self.place_ and src.lay is self.lay is None and src.is_eager:
+    if non_blocking and isinstance(src, Tensor) and self._device and src.lay is self.lay is None and src.is_eager:
         src = src.to(self.device, non_blocking=True)
     return write_into(self, _as_tensor(src, self, "copy_"))
 

@@ -47,23 +47,23 @@ def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None,
     self._need_data("__dlpack__()")
     if self.lay is not None:
         raise BufferError("dlpack: a global tensor is no one array: x.to_local() is this rank's part of it")
-    if stream is not None and stream != -1 and not self.place_:
+    if stream is not None and stream != -1 and not self._device:
         raise ArgumentError("__dlpack__: a CPU tensor has no stream", expected="None", got=repr(stream))
     if self.requires_grad:
         raise BufferError("can't export tensors that require gradient; use tensor.detach()")
     wanted, own = None if dl_device is None else tuple(int(i) for i in dl_device), __dlpack_device__(self)
     if wanted not in (None, own) and (wanted != (1, 0) or copy is False):
-        where = f"cuda:{own[1]}" if self.place_ else "the CPU"
+        where = f"cuda:{own[1]}" if self._device else "the CPU"
         raise BufferError(f"dlpack: this tensor is on {where}, device {own}, not {wanted}")
     t = self if not copy else copy_of(self.detach())
     t = t if wanted in (None, own) else t.cpu()
-    if t.place_ and stream != -1:
-        devices.part("exchange").handed_over(t.place_ - 1, stream)
+    if t._device and stream != -1:
+        devices.part("exchange").handed_over(t._device - 1, stream)
     return dlpack.export(t, max_version is not None and tuple(max_version) >= (1, 0))
 
 
 def __dlpack_device__(self) -> tuple[int, int]:
-    return (2, self.place_ - 1) if self.place_ else (1, 0)
+    return (2, self._device - 1) if self._device else (1, 0)
 
 
 def from_dlpack(x) -> Tensor:
@@ -88,7 +88,7 @@ def from_dlpack(x) -> Tensor:
 def data_ptr(self) -> int:
     """The address of the first element."""
     self._need_data("data_ptr()")
-    return self.address if self.size_ else 0
+    return self.address if self._numel else 0
 
 
 class UntypedStorage:
@@ -99,11 +99,11 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         """The address of the block."""
-        return self._tensor.block_[0]
+        return self._tensor._block_address[0]
 
     def nbytes(self) -> int:
         """Bytes of the block, which may be more than the tensor asked for."""
-        return self._tensor.block_[1]
+        return self._tensor._block_address[1]
 
     size = __len__ = nbytes
 
@@ -130,7 +130,7 @@ def _set_data(self, value: Tensor) -> None:
     if self.is_lazy or value.is_lazy:
         raise LazyTensorError("data: memory cannot be exchanged in nn.Graph.build", expected="eager tensors",
                               got="a lazy tensor", fix="x.copy_(value) writes the values")
-    if self.tracked and not value.differentiable_:
+    if self.tracked and not value._can_track:
         raise GradientError("data has a dtype that cannot require gradients", got=repr(value.dtype))
     set_data(self, value)
 
@@ -151,15 +151,15 @@ def _rebuilt(cls: type, array, dtype: dt.dtype, shape: tuple, requires_grad: boo
 def memory_of(t: Tensor):
     """The memory of a contiguous tensor on the CPU as a buffer of bytes, bfloat16 included."""
     import ctypes
-    return (ctypes.c_char * (t.size_ * t.dtype.bytes)).from_address(t.address)
+    return (ctypes.c_char * (t._numel * t.dtype.bytes)).from_address(t.address)
 
 
 def __reduce_ex__(self, protocol):
     self._need_data("__reduce_ex__()")
-    whole = row_by_row(self.detach().host_())             # the numbers alone: who loads them says where they go
-    array = np.ascontiguousarray(whole.numpy()).reshape(whole.shape_()) if self.dtype.numpy is not None \
+    whole = row_by_row(self.detach()._on_host())             # the numbers alone: who loads them says where they go
+    array = np.ascontiguousarray(whole.numpy()).reshape(whole._sizes()) if self.dtype.numpy is not None \
         else bytes(memory_of(whole))
-    return _rebuilt, (type(self), array, self.dtype, self.shape_(), self.requires_grad)
+    return _rebuilt, (type(self), array, self.dtype, self._sizes(), self.requires_grad)
 
 
 def __copy__(self) -> Tensor:

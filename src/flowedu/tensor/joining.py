@@ -95,7 +95,7 @@ def dstack(tensors: Sequence):
 
 def column_stack(tensors: Sequence):
     """Vectors as columns, matrices side by side."""
-    return hstack([reshaped(x, (x.size_, 1)) if x.ndim < 2 else x for x in _list("column_stack", tensors)])
+    return hstack([reshaped(x, (x._numel, 1)) if x.ndim < 2 else x for x in _list("column_stack", tensors)])
 
 
 def block_diag(*tensors):
@@ -117,8 +117,8 @@ def meshgrid(*tensors, indexing: str = "ij") -> tuple:
     turn = indexing == "xy" and len(xs) > 1
     if turn:
         xs[0], xs[1] = xs[1], xs[0]
-    shape = tuple(x.size_ for x in xs)
-    grid = [S.expand(reshaped(x, (1,) * i + (x.size_,) + (1,) * (len(xs) - i - 1)), *shape) for i, x in enumerate(xs)]
+    shape = tuple(x._numel for x in xs)
+    grid = [S.expand(reshaped(x, (1,) * i + (x._numel,) + (1,) * (len(xs) - i - 1)), *shape) for i, x in enumerate(xs)]
     if turn:
         grid[0], grid[1] = grid[1], grid[0]
     return tuple(grid)
@@ -129,7 +129,7 @@ def cartesian_prod(*tensors):
     tensors = _list("cartesian_prod", tensors)
     if len(tensors) == 1:
         return tensors[0]
-    return stack([reshaped(S.contiguous(g), (g.size_,)) for g in meshgrid(*tensors)], 1)
+    return stack([reshaped(S.contiguous(g), (g._numel,)) for g in meshgrid(*tensors)], 1)
 
 
 # ---- padding

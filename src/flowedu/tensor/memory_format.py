@@ -80,9 +80,9 @@ def copied(x: Tensor, format: memory_format, what: str = "clone") -> Tensor:
 def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
     """Whether the memory runs without gaps in the order of a format (None: row by row)."""
     if memory_format is None or memory_format is contiguous_format:
-        return self.row_major_()
+        return self._is_row_major()
     order = checked("is_contiguous", memory_format, preserve=False).order
-    return len(order) == self.ndim and in_order(self, order).row_major_()
+    return len(order) == self.ndim and in_order(self, order)._is_row_major()
 
 
 def contiguous(input, memory_format: memory_format | None = None):

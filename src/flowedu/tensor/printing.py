@@ -148,9 +148,9 @@ def tensor_repr(self) -> str:
         text = "tensor(..."
     else:
         a = self.float() if self.dtype.name == "bfloat16" else self
-        a = (a.detach() if a.requires_grad else a).host_().numpy()
+        a = (a.detach() if a.requires_grad else a)._on_host().numpy()
         text = "tensor(" + body(a)
-    if lazy or (not self.size_ and self.ndim != 1):
+    if lazy or (not self._numel and self.ndim != 1):
         suffixes.append(f"size={tuple(self.shape)}")
     return _with_suffixes(text, [*suffixes, f"dtype={self.dtype!r}", *grad_text(self)])
 

@@ -137,7 +137,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
                         placement, sbp)
     like = mean if isinstance(mean, Tensor) else std
     shape = S.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
-    with made_on(like.place_):
+    with made_on(like._device):
         return mean + std * normal_of(shape, like.dtype, 0, 1, generator)
 
 
@@ -147,7 +147,7 @@ def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:
         if not input.dtype.is_floating_point:
             raise DTypeError("bernoulli: the input does not hold probabilities", expected="a floating dtype",
                              got=input.dtype.name, fix="x.float(), or bernoulli(x, p)")
-        if not getattr(input, "is_lazy", False) and input.size_:
+        if not getattr(input, "is_lazy", False) and input._numel:
             a = (input.detach() if input.requires_grad else input).float().peek()
             if not (a >= 0).all() or not (a <= 1).all():
                 raise ArgumentError("bernoulli: Expected p_in >= 0 && p_in <= 1", expected="0 to 1", got=f"{a.min()} to "
@@ -155,7 +155,7 @@ def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:
     elif not 0 <= p <= 1:
         raise ArgumentError("bernoulli: bernoulli_ expects p to be in [0, 1]", expected="0 to 1", got=str(p), fix="p=0.5")
     kind = input.dtype if input.dtype.is_floating_point else dt.float32
-    with made_on(input.place_):
+    with made_on(input._device):
         drawn = uniform_of(tuple(input.shape), kind, 0, 1, generator)
     return cast(E.lt(drawn, input.detach() if p is None else p), input.dtype)
 
@@ -179,7 +179,7 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
                                 expected=f"at most {int((a > 0).sum(-1).min())}", got=str(num_samples),
                                 fix="replacement=True, or fewer samples")
     p = cast(input.detach(), dt.float64)
-    with made_on(p.place_):
+    with made_on(p._device):
         return _multinomial(p, p.shape[-1], num_samples, replacement, generator)
 
 

@@ -62,7 +62,7 @@ def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
         input = cast(input, dtype)
     _floats_only("mean", input)
     axes = dims(dim, input.ndim, "mean")
-    n = input.size_ if dim is None else _count(input.shape_(), axes)
+    n = input._numel if dim is None else _count(input._sizes(), axes)
     total = _SUM.call((input,), (axes, keepdim)) if input.dtype in dt.FLOATS else \
         run(_SUM, (input,), (axes, keepdim), REDUCING)
     return total * (1.0 / n if n else math.nan)
@@ -92,7 +92,7 @@ def _extreme(name: str, op):
 
 
 def _filled(what, x, axes):
-    if not x.size_ and builtins.any(x.shape[a] == 0 for a in axes):
+    if not x._numel and builtins.any(x.shape[a] == 0 for a in axes):
         raise AxisError(f"{what}: Expected reduction dim to have non-zero size: there is no {what} of zero elements",
                         expected="reduced axes of size 1 or more", got=f"{x.shape}, dim={axes}",
                         fix="check that the input is not empty")
@@ -123,7 +123,7 @@ def _position(what, x, dim, keepdim, smallest):
     if shape is not None:
         if dim is not None:
             one_dim(dim, 0, what)
-        x, axis = reshaped(x, (x.size_,)), 0
+        x, axis = reshaped(x, (x._numel,)), 0
     else:
         axis = one_dim(dim, x.ndim, what)
     _filled(what, x, (axis,))

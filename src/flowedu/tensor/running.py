@@ -29,7 +29,7 @@ def cumprod(input, dim: int, *, dtype=None):
     """The product of all elements up to each one along `dim`. Whole numbers give int64. Exact gradients also at zeros."""
     x = cast(input, dtype) if dtype is not None else input if input.dtype.is_floating_point else cast(input, dt.int64)
     axis = _along("cumprod", x, dim)
-    if not x.ndim or not x.size_:
+    if not x.ndim or not x._numel:
         return x * 1
     n = x.shape[axis]
     start, stop, step = (0,) * x.ndim, tuple(1 if i == axis else m for i, m in enumerate(x.shape)), (1,) * x.ndim
@@ -62,7 +62,7 @@ cummax, cummin = _running("cummax", False), _running("cummin", True)
 def logcumsumexp(input, dim: int):
     """log(cumsum(exp(x))), shifted by the largest element."""
     axis = _along("logcumsumexp", input, dim)
-    if not input.ndim or not input.size_:
+    if not input.ndim or not input._numel:
         return input * 1
     top = amax(input.detach() if hasattr(input, "detach") else input, axis, True)
     top = E.where(E.isfinite(top), top, 0.0)

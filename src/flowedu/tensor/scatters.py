@@ -67,7 +67,7 @@ def _coordinates(index, axis, shape):
         place = place if step == 1 else E.mul(place, step)
         total = place if total is None else E.add(total, place)
         step *= shape[d]
-    return reshaped(S.contiguous(S.expand(total, *index.shape)), (index.size_, 1))
+    return reshaped(S.contiguous(S.expand(total, *index.shape)), (index._numel, 1))
 
 
 def _checked(what, input, dim, index, src):
@@ -91,7 +91,7 @@ def _checked(what, input, dim, index, src):
 
 def _in_range(what, index, n, low=0):
     """Eager indices are looked at: a flattened place would hide one that is out of range."""
-    if not getattr(index, "is_lazy", False) and index.size_:
+    if not getattr(index, "is_lazy", False) and index._numel:
         a = index.peek()
         if a.min() < low or a.max() >= n:
             bad = a.min() if a.min() < low else a.max()
@@ -102,11 +102,11 @@ def _in_range(what, index, n, low=0):
 def _source(src, index, dtype):
     """The elements of src that belong to the index, as a vector."""
     if not isinstance(src, TensorBase):
-        return S.expand(beside(scalar(src, dtype, "scatter"), index), index.size_)
+        return S.expand(beside(scalar(src, dtype, "scatter"), index), index._numel)
     for d, m in enumerate(index.shape):
         if src.shape[d] != m:
             src = P.part(src, d, 0, m)
-    return reshaped(S.contiguous(src), (index.size_,))
+    return reshaped(S.contiguous(src), (index._numel,))
 
 
 def scatter(input, dim: int, index, src, *, reduce: str | None = None):
@@ -126,7 +126,7 @@ def scatter(input, dim: int, index, src, *, reduce: str | None = None):
         raise DTypeError("scatter: Expected self.dtype to be equal to src.dtype", expected=x.dtype.name, got=src.dtype.name,
                          fix="src.to(x.dtype)")
     _in_range("scatter", index, x.shape[axis])
-    if not index.size_:
+    if not index._numel:
         return E.clone(input)
     part = S.contiguous(_source(src, index, x.dtype))
     y = _UPDATE.call((S.ravel(S.contiguous(x)), _coordinates(index, axis, x.shape), part), ())
@@ -140,7 +140,7 @@ def scatter_add(input, dim: int, index, src):
         raise DTypeError("scatter_add: Expected self.dtype to be equal to src.dtype", expected=x.dtype.name,
                          got=src.dtype.name, fix="src.to(x.dtype)")
     _in_range("scatter_add", index, x.shape[axis])
-    return E.add(input, reshaped(_added(_source(src, index, x.dtype), _coordinates(index, axis, x.shape), (x.size_,)),
+    return E.add(input, reshaped(_added(_source(src, index, x.dtype), _coordinates(index, axis, x.shape), (x._numel,)),
                                  input.shape))
 
 
@@ -202,7 +202,7 @@ def index_select(input, dim: int, index):
 def take(input, index):
     """The elements at these places of the flattened tensor; negative ones count from the end."""
     _indices("take", index)
-    n = input.size_
+    n = input._numel
     return _GATHER.call((S.ravel(input), E.where(E.lt(index, 0), index + n, index)), (0,))
 
 
@@ -281,9 +281,9 @@ def masked_scatter(input, mask, source):
     from flowedu.tensor.search import data
     x, wide = S.broadcast_tensors(input, mask)
     places = data("masked_scatter", wide).reshape(-1).nonzero()[0]
-    if places.size > source.size_:
+    if places.size > source._numel:
         raise ShapeError("masked_scatter: the source has too few elements", expected=f"{places.size} or more",
-                         got=str(source.size_), fix="one element for each True of the mask")
+                         got=str(source._numel), fix="one element for each True of the mask")
     if not places.size:
         return E.clone(x)
     part = P.part(S.ravel(source), 0, 0, int(places.size))

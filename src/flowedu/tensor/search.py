@@ -106,9 +106,9 @@ def kthvalue(input, k: int, dim: int = -1, keepdim: bool = False):
 def median(input, dim: int | None = None, keepdim: bool = False):
     """The middle one of the sorted elements (of two the smaller), NaN if there is one; with dim (values, indices)."""
     if dim is None:
-        if not input.size_:
+        if not input._numel:
             return beside(scalar(float("nan"), input.dtype), input)
-        return reshaped(median(reshaped(input, (input.size_,)), 0)[0], ())
+        return reshaped(median(reshaped(input, (input._numel,)), 0)[0], ())
     if not input.ndim:
         return return_types.median(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("median", input, dim)
@@ -143,10 +143,10 @@ def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpo
     if dim is not None:
         one_dim(dim, input.ndim, "quantile")
     flat = dim is None or not input.ndim
-    x = reshaped(input, (input.size_,)) if flat else input
+    x = reshaped(input, (input._numel,)) if flat else input
     axis = one_dim(0 if flat else dim, x.ndim, "quantile")
     x = moved(sort(x, axis)[0], axis, x.ndim - 1)
-    place = reshaped(qs, (qs.size_,)) * float(x.shape[-1] - 1)
+    place = reshaped(qs, (qs._numel,)) * float(x.shape[-1] - 1)
     low = E.floor(place)
     w = {"linear": place - low, "lower": place * 0, "higher": cast(E.gt(place, low), x.dtype), "midpoint":
          cast(E.gt(place, low), x.dtype) * 0.5, "nearest": E.round(place) - low}[interpolation]
@@ -157,7 +157,7 @@ def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpo
     y = moved(E.where(nan, float("nan"), E.lerp(a, b, w)), x.ndim - 1, 0)     # (q, other axes)
     if keepdim:
         shape = [1] * input.ndim if flat else [*x.shape[:-1][:axis], 1, *x.shape[:-1][axis:]]
-        y = reshaped(y, (qs.size_, *shape))
+        y = reshaped(y, (qs._numel, *shape))
     return y if qs.ndim else reshaped(y, y.shape[1:])
 
 
@@ -217,7 +217,7 @@ def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
             raise ArgumentError("one_hot: Can not infer total number of classes from empty tensor.", expected="num_classes",
                                 got=str(a.shape), fix="num_classes=10, say")
         num_classes = int(a.max()) + 1
-    elif not is_lazy(input) and input.size_:
+    elif not is_lazy(input) and input._numel:
         a = input.peek()
         if a.min() < 0 or a.max() >= num_classes:
             raise ArgumentError("one_hot: Class values must be smaller than num_classes", got=f"{a.min()} to {a.max()}",

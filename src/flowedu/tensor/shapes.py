@@ -49,7 +49,7 @@ def full_shape(size: int, shape: Sequence[int], what: str = "reshape") -> tuple[
 
 def reshape(input, *sizes_, shape=None):
     """The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy."""
-    return _RESHAPE.call((input,), (full_shape(input.size_, sizes(sizes_ if shape is None else (shape,))),))
+    return _RESHAPE.call((input,), (full_shape(input._numel, sizes(sizes_ if shape is None else (shape,))),))
 
 
 def view(input, *shape):
@@ -57,7 +57,7 @@ def view(input, *shape):
     if len(shape) == 1 and hasattr(shape[0], "is_floating_point"):
         raise ArgumentError("view: a dtype would reinterpret the bytes", expected="sizes", got=repr(shape[0]),
                             fix="x.to(dtype) converts the numbers")
-    full = full_shape(input.size_, sizes(shape), "view")
+    full = full_shape(input._numel, sizes(shape), "view")
     if current_interpreter() is None and not input.is_contiguous() and reshape_strides(
             input.shape, input.strides, full) is None:
         raise ShapeError("view: view size is not compatible with input tensor's size and stride (at least one dimension "
@@ -86,7 +86,7 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
 
 
 def ravel(input):
-    return reshaped(input, (input.size_,))
+    return reshaped(input, (input._numel,))
 
 
 def unflatten(input, dim: int, sizes: Sequence[int]):
@@ -254,7 +254,7 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
         return y
     if repeats is None:
         from flowedu.tensor.creation import arange, home
-        input, repeats, dim = arange(input.size_, device=home(input)), input, 0
+        input, repeats, dim = arange(input._numel, device=home(input)), input, 0
     if dim is None:
         input, dim = ravel(input), 0
     a = one_dim(dim, input.ndim, "repeat_interleave")

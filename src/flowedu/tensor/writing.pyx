@@ -37,7 +37,7 @@ def check_writable(TensorBase x, str what="in-place"):
     if x.block != NULL:
         if overlaps_itself(&x.v) and fe_numel(&x.v):
             raise GradientError(f"{what}: unsupported operation: more than one element of the written-to tensor refers to a "
-                                "single memory location", got=f"an expanded tensor of shape {x.shape_()}",
+                                "single memory location", got=f"an expanded tensor of shape {x._sizes()}",
                                 fix="clone() the tensor before the write")
         if x.block.readonly:
             raise_readonly(what)
@@ -59,7 +59,7 @@ def check_writable(TensorBase x, str what="in-place"):
     if x.flags & TRACKED and x.node is None and not x.is_lazy:      # what a graph computes is no leaf
         raise GradientError(f"{what}: a leaf Tensor that requires grad is being used in an in-place operation",
                             expected="a tensor that some op made, or a leaf without requires_grad",
-                            got=f"a leaf of shape {x.shape_()} with requires_grad=True",
+                            got=f"a leaf of shape {x._sizes()} with requires_grad=True",
                             fix="write under flow.no_grad(), or into a clone()")
 
 
@@ -103,7 +103,7 @@ def view_steps(TensorBase x):
             raise GradientError("in-place: this view was made by too many view ops to follow the gradient",
                                 expected=f"fewer than {MAX_DEPTH} views of views, made outside no_grad()",
                                 fix="clone() the view when it is made")
-        steps.append((t.link.op, t.link.attrs, t.link.parent.shape_()))
+        steps.append((t.link.op, t.link.attrs, t.link.parent._sizes()))
         t = t.link.parent
     steps.reverse()
     return steps

@@ -45,7 +45,7 @@ def copied(a, kind: dt.dtype | None = None) -> Tensor:
 def tensor_alias(t: Tensor, cls: type = Tensor) -> Tensor:
     """Another tensor of class `cls` over the same memory, without history."""
     if t.lay is None:
-        return view(t, t.shape_(), t.strides, 0, cls)
+        return view(t, t._sizes(), t.strides, 0, cls)
     if cls is Tensor:
         return labelled(t, t.lay)
     y = view(scalar_tensor(0, t.dtype), (), (), 0, cls)
@@ -68,7 +68,7 @@ def copy_of(t: Tensor) -> Tensor:
 
 def row_by_row(t: Tensor) -> Tensor:
     """t itself where its memory runs row by row, else a copy that does."""
-    return t if t.row_major_() else copy_of(t)
+    return t if t._is_row_major() else copy_of(t)
 
 
 engine.number, engine.array = scalar_tensor, from_numpy

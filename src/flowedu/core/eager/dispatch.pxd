@@ -93,11 +93,11 @@ cdef class Rare:                     # what only few tensors have
 cdef class TensorBase(Array):
     # Array.flags: to be ORed with those of other inputs, see flags_of
     cdef public int out_index
-    cdef public object grad_
+    cdef public object _grad
     cdef public Node node
     cdef public int64_t epoch        # how often an in-place op rewrote the history
     cdef readonly Link link          # None: not a view. Set it with set_link
-    cdef Lay lay_                    # None: a local tensor. Set it with set_lay
+    cdef Lay _layout                    # None: a local tensor. Set it with set_lay
     cdef public Rare rare            # None: nothing rare
 
 cdef class Slots:                    # what later chapters give (hooks.pxi says who and what for)

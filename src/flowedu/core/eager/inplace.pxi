@@ -112,7 +112,7 @@ cdef bint can_read(tuple inputs, TensorBase x, int *flags) except -1:
         if not isinstance(inputs[i], TensorBase):
             return False
         t = <TensorBase>inputs[i]
-        if t.block == NULL or (t.lay_ is not x.lay_ and not t.flags & UNIFORM) or t.block.device != x.block.device and (
+        if t.block == NULL or (t._layout is not x._layout and not t.flags & UNIFORM) or t.block.device != x.block.device and (
                 t.block.device != 0 or t.v.ndim or t.flags & TRACKED):
             return False
         if t.flags & VIEW:

@@ -97,7 +97,7 @@ cdef int renew(TensorBase x) except -1:
         same = same and y.v.shape[d] == x.v.shape[d] and (y.v.stride[d] == x.v.stride[d] or x.v.shape[d] == 1)
     if not same and (x.block != NULL or y is None):
         raise GradientError("the shape or strides of a view's base were changed in place (t_, squeeze_, set data), and then "
-                            "its values by an op with a gradient", got=f"a view of shape {x.shape_()}",
+                            "its values by an op with a gradient", got=f"a view of shape {x._sizes()}",
                             fix="make the view again from its base")
     take_history(x, y)
     if x.block == NULL:

@@ -24,7 +24,7 @@ cdef TensorBase alias_of(TensorBase t):
     """The same memory as another tensor object, without history."""
     cdef TensorBase y = new_tensor()
     y.v, y.block = t.v, t.block
-    set_lay(y, t.lay_)
+    set_lay(y, t._layout)
     y.flags |= t.flags & (UNIFORM | ELSEWHERE)
     if y.block != NULL:
         y.block.refs += 1
@@ -42,7 +42,7 @@ cdef TensorBase packed(TensorBase x, int device=-1):
     if x.block == NULL:
         raise_lazy("its values are needed")
     y.v = x.v
-    set_lay(y, x.lay_)
+    set_lay(y, x._layout)
     for d in range(x.v.ndim - 1, -1, -1):
         y.v.stride[d] = step
         step *= max(x.v.shape[d], 1)

@@ -73,7 +73,7 @@ class Tensor(TensorBase, metaclass=TensorType):
             if on:
                 return
             raise GradientError("you can only change requires_grad flags of leaf variables", fix="use .detach() first")
-        if on and not self.differentiable_:
+        if on and not self._can_track:
             raise GradientError("only Tensors of floating point can require gradients", got=repr(self.dtype),
                                 fix="make it of a floating dtype: x.float()")
         self.tracked = builtins.bool(on)
@@ -97,7 +97,7 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     def numel(self) -> int:
         """The number of elements."""
-        return self.size_
+        return self._numel
 
     is_global = property(lambda self: self.lay is not None, doc="Whether it has a placement and an sbp.")
 
@@ -114,10 +114,10 @@ class Tensor(TensorBase, metaclass=TensorType):
         self.uniform = False                              # the array may be written
         if self.lay is not None:
             return slots.logical(self).numpy()
-        if self.place_:
-            raise DTypeError(f"numpy: can't convert cuda:{self.place_ - 1} device type tensor to numpy. Use Tensor.cpu() "
+        if self._device:
+            raise DTypeError(f"numpy: can't convert cuda:{self._device - 1} device type tensor to numpy. Use Tensor.cpu() "
                              "to copy the tensor to host memory first", expected="a tensor on the CPU",
-                             got=f"cuda:{self.place_ - 1}", fix="x.cpu().numpy()")
+                             got=f"cuda:{self._device - 1}", fix="x.cpu().numpy()")
         if self.dtype.numpy is None:
             return shelf("bfloat16 for NumPy")(self)
         return np.asarray(memoryview(self))
@@ -127,25 +127,25 @@ class Tensor(TensorBase, metaclass=TensorType):
         if self.dtype is dt.bfloat16:
             return _op("cast")(self.detach(), dtype=dt.float32).peek()
         plain = self.lay is None and self.has_memory
-        return np.asarray(memoryview(self.host_())) if plain else self.numpy()
+        return np.asarray(memoryview(self._on_host())) if plain else self.numpy()
 
     def item(self):
         """The one element as a Python number."""
         if self.is_lazy:
             raise LazyTensorError("item: Only eager scalar tensor support GetItem.", got="a lazy tensor",
                                   expected="an eager tensor", fix="return it from build() and call item() on the result")
-        if self.size_ != 1:
+        if self._numel != 1:
             raise ShapeError("item: can only convert a tensor of size 1 to a Python scalar", expected="one element",
-                             got=f"{self.size_} elements, shape {tuple(self.shape)}",
+                             got=f"{self._numel} elements, shape {tuple(self.shape)}",
                              fix="x.tolist() for all, x[0].item() for one, x.sum().item() for their sum")
         a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
-        return a.host_().numpy().reshape(-1)[0].item()
+        return a._on_host().numpy().reshape(-1)[0].item()
 
     def tolist(self):
         """Nested lists of numbers; of a 0-dim tensor the number."""
         self._need_data("tolist()")
         a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
-        return a.host_().numpy().tolist()
+        return a._on_host().numpy().tolist()
 
     def __float__(self):
         self._need_data("__float__()")
@@ -157,15 +157,15 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     def __index__(self):
         self._need_data("__index__()")
-        if self.dtype.is_floating_point or self.size_ != 1:
+        if self.dtype.is_floating_point or self._numel != 1:
             raise DTypeError("only integer tensors of a single element can be converted to an index",
                              got=f"{self.dtype.name}{list(self.shape)}")
         return int(self.item())
 
     def __bool__(self):
         self._need_data("__bool__()")
-        if self.size_ != 1:
-            raise ShapeError("bool value of Tensor with more than one value is ambiguous" if self.size_ else
+        if self._numel != 1:
+            raise ShapeError("bool value of Tensor with more than one value is ambiguous" if self._numel else
                              "bool value of Tensor with no values is ambiguous", got=f"shape {tuple(self.shape)}",
                              fix="x.any() or x.all()")
         return builtins.bool(self.item())

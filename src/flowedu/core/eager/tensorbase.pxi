@@ -33,7 +33,7 @@ cdef class TensorBase(Array):
     @property
     def lay(self):
         """How it lies on devices; None: a local tensor."""
-        return self.lay_
+        return self._layout
 
     @lay.setter
     def lay(self, Lay lay or None):
@@ -42,24 +42,24 @@ cdef class TensorBase(Array):
     @property
     def grad(self):
         """The gradient backward accumulated; None: none yet."""
-        return self.grad_
+        return self._grad
 
     @grad.setter
     def grad(self, value):
         if value is not None and not isinstance(value, TensorBase):
             raise DTypeError("grad: not a tensor", expected="a tensor or None", got=type(value).__name__,
                              fix="x.grad = flow.zeros_like(x), or None")
-        if value is not None and value.shape_() != self.shape_():
-            raise ShapeError("grad: the gradient has another shape than the tensor", expected=str(self.shape_()),
-                             got=str(value.shape_()), fix="give a gradient of the tensor's shape: flow.zeros_like(x)")
+        if value is not None and value._sizes() != self._sizes():
+            raise ShapeError("grad: the gradient has another shape than the tensor", expected=str(self._sizes()),
+                             got=str(value._sizes()), fix="give a gradient of the tensor's shape: flow.zeros_like(x)")
         if value is not None and value.dtype is not self.dtype:
             raise DTypeError("grad: the gradient has another dtype than the tensor", expected=self.dtype.name,
                              got=value.dtype.name, fix=f"give it as the tensor is: g.to(flow.{self.dtype.name})")
-        self.grad_ = value
+        self._grad = value
 
     @property
     def spec(self):
-        return Spec(self.shape_(), self.dtype)
+        return Spec(self._sizes(), self.dtype)
 
     @property
     def shape(self):
@@ -72,7 +72,7 @@ cdef class TensorBase(Array):
             PyTuple_SET_ITEM(shape, d, n)
         return shape
 
-    def shape_(self):
+    def _sizes(self):
         """The shape as a plain tuple."""
         return tuple([self.v.shape[i] for i in range(self.v.ndim)])
 
@@ -92,16 +92,16 @@ cdef class TensorBase(Array):
         self.rare.symbol = value
 
     @property
-    def place_(self):
+    def _device(self):
         """The device its memory is on (Block.device); of a lazy tensor, where the graph being built will run."""
         return self.block.device if self.block != NULL else _here.tracer.placing.place if self.is_lazy and _here.tracer else 0
 
-    def host_(self):
+    def _on_host(self):
         """Itself, or where it is on a GPU a copy in main memory, without history: for those who read numbers."""
         return carried(self, 0) if self.flags & ELSEWHERE else self
 
     @property
-    def owner_(self):
+    def _owner(self):
         """The object that keeps the memory of a tensor on a GPU (flowedu.cuda.memory); None in main memory."""
         return <object>self.block.owner if self.flags & ELSEWHERE else None
 
@@ -125,7 +125,7 @@ cdef class TensorBase(Array):
             settle(self)
 
     @property
-    def differentiable_(self):
+    def _can_track(self):
         """Whether the dtype can have gradients."""
         return has_gradient(self.v.dtype)
 

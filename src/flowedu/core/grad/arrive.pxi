@@ -66,19 +66,19 @@ cdef int deliver(Ends ends, TensorBase leaf, dx) except -1:
 cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
     """leaf.grad += g. A .grad has memory of its own: nobody else sees later in-place changes of it."""
     cdef TensorBase old
-    if leaf.lay_ is not g.lay_:                      # a gradient lies as its leaf does
-        g = brought(g, leaf.lay_)
-    if leaf.grad_ is not None:
-        old = <TensorBase>leaf.grad_
+    if leaf._layout is not g._layout:                      # a gradient lies as its leaf does
+        g = brought(g, leaf._layout)
+    if leaf._grad is not None:
+        old = <TensorBase>leaf._grad
         if create_graph or old.flags & TRACKED or not try_into(ADD, (old, g), NO_ATTRS, old):
-            leaf.grad_ = old + g
-            (<TensorBase>leaf.grad_).flags |= ADOPTED
+            leaf._grad = old + g
+            (<TensorBase>leaf._grad).flags |= ADOPTED
         return 0
     if g.block == NULL and g.flags & GLOBAL:      # its in-place ops exchange the parts: nobody else sees them
         g = alias_of(g)
     elif g.flags & ADOPTED or g.block == NULL or g.block.refs > 1 or not view_contiguous(&g.v):
         g = <TensorBase>COPY.call((g,), NO_ATTRS)
-    leaf.grad_ = g
+    leaf._grad = g
     g.flags |= ADOPTED
     return 0
 

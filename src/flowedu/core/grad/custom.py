@@ -12,7 +12,7 @@ class Custom:
     outputs = 1
 
     def __init__(self, name: str, inputs: Sequence[TensorBase]):
-        self.name, self.shapes = name, tuple(x.shape_() for x in inputs)
+        self.name, self.shapes = name, tuple(x._sizes() for x in inputs)
 
     def backward(self, node, douts: list) -> Sequence:
         raise NotImplementedError

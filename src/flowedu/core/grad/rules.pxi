@@ -11,7 +11,7 @@ cdef int check_versions(Node n) except -1:
         t = <TensorBase>n.saved[i]
         then = n.versions[i] if i < 4 else n.more_versions[i]
         if version_of(t) != then:
-            kind = f"{t.dtype.name}{list(t.shape_())}"
+            kind = f"{t.dtype.name}{list(t._sizes())}"
             what = n.entry.op.name if n.entry is not None else n.custom.name
             raise GradientError("backward: one of the variables needed for gradient computation has been modified by an "
                                 f"inplace operation: {what} saved a tensor {kind}, which is at version {version_of(t)} "

@@ -55,8 +55,8 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
         ends = Ends.__new__(Ends, order, roots, targets, create_graph)
         swap_grad(create_graph)
         for t, g in zip(roots, seeds):
-            if ((<TensorBase>t).flags | (<TensorBase>g).flags) & ELSEWHERE and t.place_ != g.place_:
-                g = filled.move(g, t.place_)
+            if ((<TensorBase>t).flags | (<TensorBase>g).flags) & ELSEWHERE and t._device != g._device:
+                g = filled.move(g, t._device)
             arrive(ends, edge(t), (<TensorBase>t).out_index, g)
         for n in order:
             if n.hooks is not None or ends.wanted is not None:

@@ -25,14 +25,14 @@ class OneDevice:
         """An input or variable of the graph stands for the tensor x. (A 0-d variable on the CPU may join any device.)"""
         if x.lay is not None:
             shelf("a graph of global tensors")             # raises where there is none
-        if not (x.place_ or x.ndim or value.kind == "input"):
+        if not (x._device or x.ndim or value.kind == "input"):
             return
         if not self.first:
-            self.place, self.first = x.place_, value.name
-        if x.place_ != self.place:
+            self.place, self.first = x._device, value.name
+        if x._device != self.place:
             raise DeviceError(f"{self.tracer.graph.name}: Expected all tensors to be on the same device",
                               expected="one device for inputs, parameters and buffers",
-                              got=f"{self.first} is on {device_name(self.place)}, {value.name} on {device_name(x.place_)}",
+                              got=f"{self.first} is on {device_name(self.place)}, {value.name} on {device_name(x._device)}",
                               fix='module.to("cuda") and x.to("cuda") bring them there')
 
     def check(self, op, inputs: tuple, values: Sequence) -> None:
@@ -60,8 +60,8 @@ def device_name(place: int) -> str:
 def need_cpu(what: str, name: str, x) -> None:
     """Raise UnsupportedError for a tensor (or Array) on a GPU, where what is computed, or the graph, is on the CPU."""
     lay = getattr(x, "lay", None)
-    if x.place_ or lay is not None and lay.placement.type == "cuda":
-        where = device_name(x.place_) if lay is None else str(lay.placement)
+    if x._device or lay is not None and lay.placement.type == "cuda":
+        where = device_name(x._device) if lay is None else str(lay.placement)
         raise UnsupportedError(f"{what}: {name} is on {where}, and this runs on the CPU", got=f"{x.dtype.name}"
                                f"{list(x.shape)} on {where}", expected="tensors on the CPU",
                                fix="x.cpu(), module.cpu(); a graph made anew runs where its tensors are")

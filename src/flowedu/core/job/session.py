@@ -41,7 +41,7 @@ class Variable:
 
     def numpy(self) -> np.ndarray:
         """The present value (a copy); of bfloat16 in float32."""
-        return self.tensor.host_().peek().copy()
+        return self.tensor._on_host().peek().copy()
 
 
 class Session:

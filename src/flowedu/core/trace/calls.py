@@ -35,10 +35,10 @@ def bound(compiled, args: tuple, kwargs: dict) -> tuple:
                              expected="a local one, as in the first call",
                              fix="x.to_local(), or another graph for global tensors")
         there = compiled.tracer.placing.place
-        if x.lay is None and x.place_ != there:
+        if x.lay is None and x._device != there:
             raise DeviceError(f"nn.Graph {compiled.owner.name}: {name} is on another device than the graph",
-                              expected=device_name(there), got=device_name(x.place_), fix="move it, or make another graph")
-        arrays.append(x if x.lay is not None or x.row_major_() else copy_of(x.detach()))
+                              expected=device_name(there), got=device_name(x._device), fix="move it, or make another graph")
+        arrays.append(x if x.lay is not None or x._is_row_major() else copy_of(x.detach()))
     return tuple(arrays)
 
 

@@ -202,7 +202,7 @@ class Compiled:
     def given(self, out: list, args: tuple, kwargs: dict):
         """What the caller, who gave `args` and `kwargs`, gets; watchers get theirs."""
         for i, (_, handler) in enumerate(self.watchers, len(self.fetched)):
-            handler([out[self.where[i]].host_().numpy()])
+            handler([out[self.where[i]]._on_host().numpy()])
         return unpacked(self, out)
 
     def bind(self, args: tuple, kwargs: dict) -> tuple:

@@ -82,7 +82,7 @@ def _state(tracer, states: dict, name: str, spec: Spec, lay=None) -> GraphValue:
         raise ArgumentError(f"{name} does not fit its parameter", expected=str(spec), got=str(found.spec),
                             fix="make the optimizer after model.to(...)")
     place = 0 if name == STEP else tracer.placing.place
-    if found.lay is None and found.place_ != place:
+    if found.lay is None and found._device != place:
         found = carried(found, place)
     if lay is not None and found.lay is not lay:
         found = tracer.placing.laid(found, lay)

@@ -221,11 +221,11 @@ cdef class Array:
         return BY_CODE[self.v.dtype]
 
     @property
-    def size_(self):
+    def _numel(self):
         return fe_numel(&self.v)
 
     @property
-    def version_(self):
+    def _version_count(self):
         """How often the memory was written in place."""
         return self.block.version if self.block != NULL else 0
 
@@ -241,18 +241,18 @@ cdef class Array:
         return self.block == other.block and self.block != NULL
 
     @property
-    def block_(self):
+    def _block_address(self):
         """(address, bytes) of the block; of memory that is not ours: of the array it came from."""
         if self.block == NULL:
             return 0, 0
         return <size_t>self.block.data, self.block.nbytes
 
     @property
-    def readonly_(self):
+    def _read_only(self):
         return self.block != NULL and self.block.readonly
 
     @property
-    def place_(self):
+    def _device(self):
         """The device its memory is on: 0, main memory, or 1 + the GPU's number."""
         return self.block.device if self.block != NULL else 0
 
@@ -261,7 +261,7 @@ cdef class Array:
         """Address of the first element; for looking at how views share memory."""
         return <size_t>self.v.data
 
-    def row_major_(self):
+    def _is_row_major(self):
         """Whether the elements lie row by row, without gaps."""
         return view_contiguous(&self.v)
 

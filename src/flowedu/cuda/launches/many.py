@@ -64,12 +64,12 @@ NORM = {code: Launch("norm_of_many", code, _norm, "norms.cu", TYPES[code], WIDE[
 def norm(xs: Sequence[TensorBase]) -> TensorBase | None:
     """The root of the sum of the squares of all numbers in these tensors, 0-dim and without history; None: they are not all
     of one real type, on one GPU, row by row."""
-    place, kind = xs[0].place_, xs[0].dtype
+    place, kind = xs[0]._device, xs[0].dtype
     if not place or kind.code not in NORM or not all(
-            x.place_ == place and x.dtype is kind and x.row_major_() for x in xs):
+            x._device == place and x.dtype is kind and x._is_row_major() for x in xs):
         return None
     y = new_elsewhere((), kind, place)
-    views = [View(x.address, kind, x.shape_()) for x in (*xs, y)]
+    views = [View(x.address, kind, x._sizes()) for x in (*xs, y)]
     with machine().on(place - 1):
         NORM[kind.code](views, stream=current_stream(place - 1).handle)
     return y

@@ -126,13 +126,13 @@ class Placing(OneDevice):
                                    got=repr(p), fix="call the module itself, or to_global on what the graph returns")
         attrs = dict(sbp=None, forced=True)
         if sbp is not None:
-            attrs["sbp"] = checked_lay(p, sbp, x.shape_(), "to_global").layout.sbp
+            attrs["sbp"] = checked_lay(p, sbp, x._sizes(), "to_global").layout.sbp
         elif p == back:
             attrs["sbp"] = have.layout.sbp
         if have is None or p != back:
             attrs["place"], attrs["grad_place"] = (Place(q.devices, tuple(q.hierarchy)) for q in (p, back))
         if grad_sbp is not None:
-            attrs["grad_sbp"] = checked_lay(back, grad_sbp, x.shape_(), "to_global: grad_sbp").layout.sbp
+            attrs["grad_sbp"] = checked_lay(back, grad_sbp, x._sizes(), "to_global: grad_sbp").layout.sbp
         self.active = True
         return self.tracer.run(HINT, (x,), HINT.complete(attrs))
 

@@ -179,7 +179,7 @@ class GlobalView:
             for r in self.ranks:
                 if r in parts:
                     part = parts[r]
-                    arguments[r].append(part if part.row_major_() else copy_of(part.detach()))
+                    arguments[r].append(part if part._is_row_major() else copy_of(part.detach()))
         return {r: tuple(a) for r, a in arguments.items()}
 
     def _output(self, i: int, value, found: dict[int, list]) -> Tensor:

@@ -38,7 +38,7 @@ class ByFormula(Counting):
             group.ready = True
         lr, decay = float(group["lr"]), float(group.get("weight_decay", 0))
         for p in group["params"]:
-            g = p.grad_
+            g = p._grad
             if g is None:
                 continue
             own = self.state.get(p) or self._remembered(p, group)

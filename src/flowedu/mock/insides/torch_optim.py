@@ -121,7 +121,7 @@ class Optimizer(base.Optimizer, metaclass=_Any):
             return deepcopy(value)
         shape = tuple(value.shape)
         if key == "step" or shape == () != tuple(p.shape):
-            return tensor(np.array((value.host_() if isinstance(value, Tensor) else value).numpy()))
+            return tensor(np.array((value._on_host() if isinstance(value, Tensor) else value).numpy()))
         return base._copied(value, p, number, key)
 
 
@@ -146,7 +146,7 @@ class Counting(Optimizer):
         """One call for all parameters that made the same number of steps."""
         alike: dict[int, list[tuple[Tensor, np.ndarray]]] = {}
         for p in group["params"]:
-            if p.grad_ is not None:
+            if p._grad is not None:
                 if not self.state.get(p):
                     self._new_state(p, group)
                 steps = self.state[p]["step"].numpy()

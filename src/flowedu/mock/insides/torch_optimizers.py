@@ -51,7 +51,7 @@ class SGD(Optimizer, optim.SGD):
     def _update(self, group: ParamGroup) -> None:
         first: list[Tensor] = []
         if group["momentum"] and group["dampening"]:
-            first = [p for p in group["params"] if p.grad_ is not None and not self.state.get(p)]
+            first = [p for p in group["params"] if p._grad is not None and not self.state.get(p)]
         new = {id(p) for p in first}
         self._updated(group, [p for p in group["params"] if id(p) not in new] if new else group["params"])
         if first:

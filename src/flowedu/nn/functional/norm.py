@@ -38,7 +38,7 @@ def moving_average(running, batch, momentum: float, factor: float = 1.0) -> None
 
 def count_up(counter) -> int:
     """Add 1 to an int64 number in place; what it is now."""
-    if counter.lay is not None or counter.place_:
+    if counter.lay is not None or counter._device:
         return int(counter.add_(1).item())
     values = counter.numpy()
     values += 1

@@ -47,7 +47,7 @@ def check_aliases(tracer) -> None:
     written = [(names[id(v)], tracer.variables[names[id(v)]]) for v in tracer.written]
     for name, t in written:
         for other, u in tracer.variables.items():
-            if other != name and t.shares_block(u) and (t.place_ or np.may_share_memory(t.numpy(), u.numpy())):
+            if other != name and t.shares_block(u) and (t._device or np.may_share_memory(t.numpy(), u.numpy())):
                 raise UnsupportedError(f"nn.Graph: build writes {name} in place, and {other} lies in the same memory",
                                        expected="one tensor for memory that is written", got="two",
                                        fix="use one of the two in build, or make views of it there", at="")

@@ -225,7 +225,7 @@ def overlap(x: Tensor, y: Tensor) -> bool:
     """Whether two tensors may have memory in common."""
     if not x.shares_block(y):
         return False
-    if not x.place_:
+    if not x._device:
         return np.may_share_memory(x.peek(), y.peek())
     (start, end), (first, last) = _extent(x), _extent(y)
     return start < last and first < end
@@ -233,6 +233,6 @@ def overlap(x: Tensor, y: Tensor) -> bool:
 
 def _extent(x: Tensor) -> tuple[int, int]:
     """The addresses from the first byte to behind the last."""
-    if not x.size_:
+    if not x._numel:
         return x.data_ptr(), x.data_ptr()
     return x.data_ptr(), x.data_ptr() + (1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride()))) * x.element_size()

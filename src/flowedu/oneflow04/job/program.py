@@ -79,7 +79,7 @@ class Program04(CompiledJob):
     def complete(self) -> None:
         context, config = self.context, self.job.config
         depth = int(config.values.get("prefetch", 2)) if config else 2
-        self.host = HostPart(context, lambda n: self.session.variables[n].tensor.host_(), depth)
+        self.host = HostPart(context, lambda n: self.session.variables[n].tensor._on_host(), depth)
         self._hoist()
         self.plain = not self.host.calls and not self.varying and all(
             type(d) is ph.FixedTensorDef for d, _ in self.fed) and all(len(v) == 1 for v in self.fetched)

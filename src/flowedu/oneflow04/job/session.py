@@ -204,7 +204,7 @@ def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
         pairs.append((variable, array))
     with session.lock:
         for variable, array in pairs:
-            if variable.tensor.place_ or variable.dtype is bfloat16:
+            if variable.tensor._device or variable.dtype is bfloat16:
                 copy_into(variable.tensor, cast(from_numpy(np.ascontiguousarray(array)), variable.dtype))
             else:
                 variable.tensor.numpy()[...] = array

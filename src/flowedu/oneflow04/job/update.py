@@ -163,4 +163,4 @@ class ScheduleByVariable:
         return self.scheduler.is_constant
 
     def __call__(self, step: int) -> float:
-        return self.scheduler(int(self.session.variables[self.name].tensor.host_().numpy()[0]))
+        return self.scheduler(int(self.session.variables[self.name].tensor._on_host().numpy()[0]))

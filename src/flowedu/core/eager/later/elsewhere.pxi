@@ -26,7 +26,7 @@ cdef int place_of(OpBase op, tuple inputs) except -1:
 
 cdef raise_apart(OpBase op, tuple inputs):
     names = [f"{op.inputs[0]}[{i}]" for i in range(len(inputs))] if op.variadic else op.inputs
-    where = ["cpu" if x.place_ == 0 else f"cuda:{x.place_ - 1}" for x in inputs]
+    where = ["cpu" if x._device == 0 else f"cuda:{x._device - 1}" for x in inputs]
     raise DeviceError(f"{op.name}: Expected all tensors to be on the same device", expected="one device (a 0-d tensor on the "
                       "CPU may join)", got=", ".join([f"{n} is on {w}" for n, w in zip(names, where)]),
                       fix=f'x.to("{max(where)}") brings a tensor there')
@@ -37,7 +37,7 @@ cdef tuple together(tuple inputs, int device):
     cdef TensorBase x
     for x in inputs:
         if x.block.device != device and x.flags & TRACKED and not fe_grad_off:
-            return tuple([x if x.place_ == device else filled.move(x, device) for x in inputs])
+            return tuple([x if x._device == device else filled.move(x, device) for x in inputs])
     return inputs
 
 

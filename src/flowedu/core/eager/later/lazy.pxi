@@ -54,6 +54,6 @@ cdef int take_symbol(TensorBase x, TensorBase y) except -1:
     if x.rare is None:
         x.rare = Rare()
     x.rare.symbol, x.rare.grad_name, x.rare.parts = y.rare.symbol, y.rare.grad_name, y.rare.parts
-    set_lay(x, y.lay_)
+    set_lay(x, y._layout)
     set_flag(x, TRACKED, y.flags & TRACKED)
     return 0

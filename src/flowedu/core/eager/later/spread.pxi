@@ -13,13 +13,13 @@ cdef class Lay:
 
 
 cdef inline void set_lay(TensorBase x, Lay lay):
-    x.lay_ = lay
+    x._layout = lay
     set_flag(x, GLOBAL, lay is not None)
 
 
 def apart(tuple inputs):
     """Whether inputs with axes lie in different memories: a constant is still to be brought to a GPU."""
-    return len({x.place_ for x in inputs if x.is_eager and (x.ndim or x.place_)}) > 1
+    return len({x._device for x in inputs if x.is_eager and (x.ndim or x._device)}) > 1
 
 
 cdef Lay one_device(tuple inputs):
@@ -29,13 +29,13 @@ cdef Lay one_device(tuple inputs):
     cdef int i
     for i in range(len(inputs)):
         x = <PyObject *>inputs[i]
-        if (<TensorBase>x).lay_ is None:
+        if (<TensorBase>x)._layout is None:
             if not (<TensorBase>x).flags & UNIFORM:          # it may differ from rank to rank: spread_call says what is wrong
                 return None
-        elif (<TensorBase>x).block == NULL or lay != NULL and <PyObject *>(<TensorBase>x).lay_.whole != lay:
+        elif (<TensorBase>x).block == NULL or lay != NULL and <PyObject *>(<TensorBase>x)._layout.whole != lay:
             return None
         else:
-            lay = <PyObject *>(<TensorBase>x).lay_.whole
+            lay = <PyObject *>(<TensorBase>x)._layout.whole
     return None if lay == NULL else <Lay>lay
 
 
@@ -87,7 +87,7 @@ def labelled(TensorBase x, Lay lay or None):
 def take_parts(TensorBase x, TensorBase z, bint history):
     """The global tensor x has the parts of z from here on; history: and came about as z did."""
     x.rare.parts = z.rare.parts
-    set_lay(x, z.lay_)
+    set_lay(x, z._layout)
     if history:
         take_history(x, z)
     x.epoch += 1
@@ -128,7 +128,7 @@ cdef int take_memory(TensorBase x, TensorBase y) except -1:
         x.rare = Rare()
     x.block, x.v = y.block, y.v
     set_link(x, None)
-    set_lay(x, y.lay_)
+    set_lay(x, y._layout)
     set_flag(x, UNIFORM, y.flags & UNIFORM)
     set_flag(x, ELSEWHERE, y.flags & ELSEWHERE)
     if x.rare is not None:

@@ -18,7 +18,7 @@ _routes: dict[tuple, Route] = {}
 
 def recorded(y: Tensor, x: Tensor, node: Custom) -> Tensor:
     """y came about from x by `node`, if anybody asks for gradients."""
-    if is_grad_enabled() and x.requires_grad and y.differentiable_:
+    if is_grad_enabled() and x.requires_grad and y._can_track:
         set_history(y, custom_node(node, (x,)))
     return y
 
@@ -27,7 +27,7 @@ def boxed_to(x: Tensor, lay: Lay) -> Tensor:
     """The same logical value in another layout, in memory of its own unless nothing has to be done. No history."""
     if x.lay is lay:
         return x
-    key = (x.lay, lay, x.shape_(), x.dtype)
+    key = (x.lay, lay, x._sizes(), x.dtype)
     r = _routes.get(key)
     if r is None:
         r = kept(_routes, key, route(x.lay.layout, lay.layout, x.spec))
@@ -72,7 +72,7 @@ class Boxed(Custom):
 def from_logical(t: Tensor, lay: Lay) -> Tensor:
     """A global tensor from its logical value, which every rank has in full."""
     parts = {d: labelled(t, None) for d in lay.layout.devices if d in current().owned}
-    if lay.placement.type == "cuda" or t.place_:       # cut where it is, so that each device is brought its part alone
+    if lay.placement.type == "cuda" or t._device:       # cut where it is, so that each device is brought its part alone
         return assembled(t.spec, lay, moved(route(lay.whole.layout, lay.layout, t.spec), parts, t.spec, lay.placement))
     return boxed_to(assembled(t.spec, lay.whole, dict.fromkeys(parts, labelled(t, None))), lay)
 
@@ -81,6 +81,6 @@ def logical(x: Tensor) -> Tensor:
     """The whole value as a local tensor in main memory, on every rank of the world: all of them must call it."""
     engine = current()
     if x.has_memory and len(engine.owned) == engine.size:
-        return labelled(x.host_(), None)
+        return labelled(x._on_host(), None)
     parts = moved(route(x.lay.layout, layout("B", world()), x.spec), parts_of(x), x.spec, placement.all())
     return next(iter(parts.values()))

@@ -47,7 +47,7 @@ def run(op: Op, inputs: tuple, attrs: tuple):
     names = attrs[:-2] if op.random else attrs            # without seed and draw, which are new in every call
     strict, rule = here.strict, here.rule
     lays = tuple(home if x.lay is None else x.lay for x in inputs)
-    key = (op, names, lays, strict, rule, *[(x.shape_(), x.dtype) for x in inputs])
+    key = (op, names, lays, strict, rule, *[(x._sizes(), x.dtype) for x in inputs])
     plan = _plans.get(key)
     if plan is None:
         plan = kept(_plans, key, _planned(op, [x.spec for x in inputs], attrs, home, lays, strict, rule))
@@ -121,14 +121,14 @@ def _carried_out(op: Op, plan: Plan, inputs: tuple, attrs: tuple):
 def _shape_of(x: Tensor, place: int) -> Tensor:
     """Zeros in the shape of x, which take no memory."""
     zero = on(REGISTRY["constant"](shape=(), value=0, dtype=x.dtype), place)
-    return REGISTRY["expand"](zero, shape=x.shape_())
+    return REGISTRY["expand"](zero, shape=x._sizes())
 
 
 def _input_parts(x: Tensor, plan: Plan, route: Route | None) -> Parts:
     """An input's parts as the signature wants them. A local one is the same on every rank."""
     if x.lay is None:
         parts = {d: x for d in plan.home.layout.devices if d in current().owned}
-        if x.ndim or x.place_:                            # (a number may join on a GPU as it is)
+        if x.ndim or x._device:                            # (a number may join on a GPU as it is)
             parts = housed(parts, plan.home.placement)
     else:
         parts = parts_of(x)
@@ -143,12 +143,12 @@ def place_of(p: placement, rank: int) -> int:
 
 def on(x: Tensor, place: int) -> Tensor:
     """x in this memory, without history; itself where it is there."""
-    return x if x.place_ == place else carried(x, place)
+    return x if x._device == place else carried(x, place)
 
 
 def housed(parts: Parts, p: placement) -> Parts:
     """The parts, each in the memory of its device."""
-    if p.type == "cpu" and not any(x.place_ for x in parts.values()):
+    if p.type == "cpu" and not any(x._device for x in parts.values()):
         return parts
     return {rank: on(x, place_of(p, rank)) for rank, x in parts.items()}
 
@@ -186,7 +186,7 @@ def moved(route: Route, parts: Parts, spec: Spec, p: placement) -> Parts:
     src, dst, owned = route.src.devices, route.dst.devices, engine.owned
     if len(owned) == engine.size or set(src) | set(dst) <= set(owned):
         given = [parts[d] for d in src]
-        found = shelf("GPUs of ranks").run(route, given, p) if any(x.place_ for x in given) else route.run(given)
+        found = shelf("GPUs of ranks").run(route, given, p) if any(x._device for x in given) else route.run(given)
         return housed(dict(zip(dst, found)), p)
     made = {}
     for rank in owned:

@@ -28,7 +28,7 @@ class Joined(Custom):
 
     def __init__(self, x: Tensor, lay: Lay, spec: Spec):
         super().__init__("local_to_global", (x,))
-        self.lay, self.spec, self.place = lay, spec, x.place_
+        self.lay, self.spec, self.place = lay, spec, x._device
 
     def backward(self, node, douts):
         g = brought(douts[0], with_texts(self.lay, [DUAL.get(s, s) for s in self.lay.layout.sbp]))
@@ -49,10 +49,10 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
     check_placement(p, "to_global")
     lay, engine = lay_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
     alone = len(engine.owned) == engine.size           # all shards are here, and alike
-    if x.place_ and p.type == "cuda" and not alone:
+    if x._device and p.type == "cuda" and not alone:
         shelf("GPUs of ranks").check_own(x, p, engine.rank)
     others = None if alone else shelf("shards of other ranks")
-    spec = Spec(_logical_shape(x.shape_(), lay.layout) if alone else others.logical_shape(x, lay, check_meta), x.dtype)
+    spec = Spec(_logical_shape(x._sizes(), lay.layout) if alone else others.logical_shape(x, lay, check_meta), x.dtype)
     own = copy_of(x.detach()) if copy else x.detach()
     parts = housed({d: own for d in p.devices if d in engine.owned}, p)
     if "B" in lay.layout.sbp and not alone:
@@ -180,7 +180,7 @@ def to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_me
 def box_to(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
     if p is None and sbps is None and grad_sbp is None:
         return x
-    key = (x.lay, p, tuple(sbps) if type(sbps) is list else sbps, x.shape_(), current().size)
+    key = (x.lay, p, tuple(sbps) if type(sbps) is list else sbps, x._sizes(), current().size)
     try:
         lay = _asked.get(key)
     except TypeError:                              # something unhashable: no placement or sbp
@@ -189,7 +189,7 @@ def box_to(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
         lay = kept(_asked, key, _checked(x, p, sbps))
     grad_lay = None
     if grad_sbp is not None:
-        grad_lay = checked_lay(x.lay.placement, grad_sbp, x.shape_(), "to_global: grad_sbp")
+        grad_lay = checked_lay(x.lay.placement, grad_sbp, x._sizes(), "to_global: grad_sbp")
     y = boxed(x, lay, grad_lay)
     return copy_of(y) if copy and y is x else y
 
@@ -201,7 +201,7 @@ def _checked(x: Tensor, p, sbps) -> Lay:
     if sbps is None and len(p.hierarchy) != len(x.lay.sbp):
         raise ArgumentError("to_global: another hierarchy needs an sbp", expected=f"{len(p.hierarchy)} of them",
                             got=f"sbp=None, and the present one is {x.lay.sbp}", fix="pass sbp=")
-    return checked_lay(p, x.lay.sbp if sbps is None else sbps, x.shape_(), "to_global")
+    return checked_lay(p, x.lay.sbp if sbps is None else sbps, x._sizes(), "to_global")
 
 
 def laid(x: Tensor, lay: Lay) -> Tensor:
