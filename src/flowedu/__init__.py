@@ -7,6 +7,8 @@ from math import e, inf, nan, pi
 
 from flowedu import aliases                             # first: what is imported by another path than where it lives
 
+from flowedu.fast import kernels as _fast_kernels     # before anything is computed
+
 # chapter 1: blobs, dtypes, placeholders
 from flowedu.core.values.dtype import (
     bool_ as bool, char, convert_oneflow_dtype_to_numpy_dtype, dtype, dtypes, float16, float32, float64, int8, int32, int64,

@@ -7,11 +7,11 @@ import pytest
 import flowedu as flow
 from dist.signature_common import refuse
 from flowedu.core.sbp import choose as module
-from flowedu.core.sbp import rules
 from flowedu.core.sbp.choose import cheapest, choose
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.sbp.signature import signatures
 from flowedu.core.values.spec import Spec
+from flowedu.distributed import oneflow_rule
 from flowedu.errors import JobBuildAndInferError, OutOfRangeError
 from flowedu.ops import REGISTRY
 from laws.calls import reference
@@ -134,7 +134,7 @@ SEEN = [("matmul", [Q, Q], {}, "B B:B, B S0:S1, B S1:S1, S0 B:S0, S0 S1:S0, S1 B
 
 @pytest.mark.parametrize("op, shapes, attrs, seen", SEEN, ids=lambda v: v if isinstance(v, str) and ":" not in v else "")
 def test_oneflows_rule_chooses_what_oneflow_was_seen_to_choose(op, shapes, attrs, seen):
-    """Results on two ranks (eager, 0.9). Left out: its own signatures, see the table in core/sbp/rules.py."""
+    """Results on two ranks (eager, 0.9). Left out: its own signatures, see the table in distributed/oneflow_rule.py."""
     for row in seen.split(", "):
         sbps, want = row.split(":")
         choice = made(op, shapes, sbps, rule="oneflow", **attrs)
@@ -153,8 +153,8 @@ def test_where_oneflows_signatures_differ(op, shapes, attrs, sbps, theirs, ours)
 
 
 def test_the_table_of_differences():
-    """That in core/sbp/rules.py, line by line."""
-    lines = [line for line in rules.__doc__.splitlines() if line.startswith("    ") and " -> " in line]
+    """That in distributed/oneflow_rule.py, line by line."""
+    lines = [line for line in oneflow_rule.__doc__.splitlines() if line.startswith("    ") and " -> " in line]
     assert len(lines) == 7
     for line in lines:
         plain = line.replace("S(0)", "S0").replace("S(1)", "S1")

@@ -15,6 +15,7 @@ from flowedu.core.sbp.candidates import ways
 from flowedu.core.sbp.choose import choose
 from flowedu.core.sbp.sbp import fits
 from flowedu.core.sbp.signature import extra, signatures
+from flowedu.distributed import oneflow_rule
 from flowedu.errors import JobBuildAndInferError
 from flowedu.ops import REGISTRY
 from laws.calls import label, reference
@@ -101,7 +102,7 @@ def test_choosing_is_deterministic_and_takes_no_more_bytes_than_any_other(case, 
     mix = [data.draw(st.sampled_from(sources)) for _ in specs]               # each input as in some way
     present = [[layouts_of([w.signature[i]], hierarchy)[0]] for i, w in enumerate(mix)]
     devices = tuple(range(int(np.prod(hierarchy))))
-    for rule in ("bytes", "oneflow"):
+    for rule in oneflow_rule.RULES:
         call = lambda rule=rule: choose(op, specs, attrs, [list(p) for p in present], devices, hierarchy, rule=rule)
         choice = call()
         assert call() is choice

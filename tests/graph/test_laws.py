@@ -4,8 +4,8 @@ import pytest
 
 import flowedu as flow
 from common import fresh_session, job  # noqa: F401
-from flowedu.core.layers.frontend import front
 from flowedu.core.values.dtype import as_dtype
+from flowedu.ops.front import front
 from laws.calls import attributes, cases, close, input_name, label, types_of, values
 
 from .making import graph

@@ -74,8 +74,8 @@ METHODS = {
     "dist/test_global_tensors.py": "global_to_global local_to_global",
 }
 # What the class needs for itself: fields of the C part and what other modules call.
-INNER = set("address epoch has_memory inference global_layout link node out_index parts peek rare requires_grad_on refresh_view "
-            "shares_block spec storage strides symbol tracked uniform".split())
+INNER = set("address epoch has_memory inference global_layout link node out_index parts peek rare requires_grad_on "
+            "refresh_view shares_block spec storage strides symbol tracked uniform".split())
 
 
 def named() -> set[str]:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.sbp.boxing import Route
 from flowedu.core.sbp.boxing import route as _route
-from flowedu.core.sbp.rules import RULES
 from flowedu.core.sbp.tensor.global_layout import checked_layout
 from flowedu.core.values.dtype import as_dtype, float32
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import during
+from flowedu.distributed.oneflow_rule import RULES
 from flowedu.errors import ArgumentError
 
 __all__ = ["Route", "route", "rule", "strict"]
@@ -71,7 +71,7 @@ def strict() -> _Set:
 
 def rule(name: str) -> _Set:
     """Context manager: how signatures are chosen inside it: "bytes" (the fewest moved; the default) or "oneflow" (OneFlow
-    0.9's own order and prices; see core/sbp/rules.py for where the two differ)."""
+    0.9's own order and prices; see oneflow_rule.py for where the two differ)."""
     if name not in RULES:
         raise ArgumentError(f"boxing.rule: no such rule: {name!r}", expected=" or ".join(RULES), got=repr(name),
                             fix='flow.boxing.rule("oneflow")')

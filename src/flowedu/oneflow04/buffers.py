@@ -12,11 +12,11 @@ import numpy as np
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
 from flowedu.core.buffers.tensor_list import TensorList
-from flowedu.core.layers.frontend import front
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.ops.front import front
 from flowedu.ops.host import define_host
 
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Sequence
 
 from flowedu.core.layers.context import current, unique
-from flowedu.core.layers.frontend import front
 from flowedu.core.values.blob import BlobDef
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 from flowedu.ops import REGISTRY
+from flowedu.ops.front import front
 
 __all__ = ["AutoDistribute", "BroadcastDistribute", "Distribute", "SplitDistribute", "assert_is_valid_distribute", "auto",
            "broadcast", "consistent_strategy", "consistent_strategy_enabled", "mirrored_strategy",

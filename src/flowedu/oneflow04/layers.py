@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flowedu.core.layers.context import current
-from flowedu.core.layers.frontend import front
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import normal_axis
 from flowedu.errors import ArgumentError, CheckError
@@ -20,6 +19,7 @@ from flowedu.oneflow04.math import add, matmul, relu
 from flowedu.oneflow04.nn import functions as F
 from flowedu.oneflow04.variables import get_variable
 from flowedu.ops import REGISTRY
+from flowedu.ops.front import front
 
 
 def dense(inputs, units: int, activation: Callable | None = None, use_bias: bool = True, kernel_initializer=None,

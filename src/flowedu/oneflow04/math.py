@@ -10,7 +10,6 @@ from math import inf, nan, prod
 import numpy as np
 
 from flowedu import ops as _ops
-from flowedu.core.layers.frontend import front
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import scalar
 from flowedu.core.ops.view import check_number
@@ -20,6 +19,7 @@ from flowedu.errors import ArgumentError, CheckError, DTypeError, UnsupportedErr
 from flowedu.oneflow04.matrix_ops import tril, triu  # noqa: F401  (math.tril, math.triu)
 from flowedu.oneflow04.shape_ops import broadcast_to_compatible_with  # noqa: F401  (and its second name)
 from flowedu.oneflow04.sort_ops import in_top_k, top_k  # noqa: F401  (math.in_top_k, math.top_k)
+from flowedu.ops.front import front
 
 _e = _ops.elementwise
 

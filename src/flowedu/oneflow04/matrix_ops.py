@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from flowedu import ops
-from flowedu.core.layers.frontend import front
 from flowedu.core.values import dtype as dt
 from flowedu.errors import CheckError, ShapeError
+from flowedu.ops.front import front
 
 _o = ops.REGISTRY
 _e = ops.elementwise

@@ -7,11 +7,11 @@ import numpy as np
 
 from flowedu.core.eager.dispatch import connect
 from flowedu.core.layers.context import current, gen_seed, set_seed
-from flowedu.core.layers.frontend import front
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY as _o
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError
+from flowedu.ops.front import front
 from flowedu.ops.host import define_host, forget_generators
 
 

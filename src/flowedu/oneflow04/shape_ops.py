@@ -5,12 +5,12 @@ import builtins
 from collections.abc import Sequence
 
 from flowedu import ops
-from flowedu.core.layers.frontend import front
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import broadcast, normal_axis
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError
 from flowedu.oneflow04.matrix_ops import positions
 from flowedu.oneflow04.sort_ops import swapped
+from flowedu.ops.front import front
 
 _o = ops.REGISTRY
 

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from flowedu import ops
-from flowedu.core.layers.frontend import front
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import normal_axis
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError
+from flowedu.ops.front import front
 
 _o = ops.REGISTRY
 _e = ops.elementwise

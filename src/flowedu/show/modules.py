@@ -9,10 +9,8 @@ import numpy as np
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.sbp.sbp import pretty
 from flowedu.core.trace.blocks import Block
-from flowedu.core.trace.io import line
-from flowedu.core.trace.names import output_name
-from flowedu.core.trace.tracer import meta
 from flowedu.errors import UnsupportedError
+from flowedu.show.meta import line, meta, output_name
 from flowedu.show.plan import aligned
 from flowedu.show.profile import profile as measured
 from flowedu.show.ranks import text

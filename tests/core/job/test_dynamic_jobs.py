@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import flowedu as flow
 import flowedu.typing as tp
 from common import constant, constant_rate, f32, fresh_session, refused  # noqa: F401
-from flowedu.core.layers.frontend import front
+from flowedu.ops.front import front
 from flowedu.ops.host import HOST, define_host
 
 SGD = flow.optimizer.SGD

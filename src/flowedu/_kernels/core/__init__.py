@@ -9,6 +9,7 @@
     axes.pxd         the axes of a copy, in the best order
     cast.pyx         kernels: cast, fill
     layout.pyx       kernels: copy, concat, slice_grad
+    moves.pxi        the three, made of one move
     formulas.h       every scalar formula, once
     scalarmath.h     functions that C has not
     tiles.h          a short loop for each formula and type
@@ -17,8 +18,9 @@
     extent.pxd       an array seen along one axis
     fold.pxd         many numbers into one
     reduce.pyx       kernels: sum, max, min, prod
-    blas.pxd         OpenBLAS as function pointers
-    product.pxd      one matrix product of strided operands
-    matmul.pyx       kernel: the batched product
+    matrix.pxd       one operand of a matrix product
+    matmul.pyx       kernel: the batched product, as three loops
     update.pyx       kernel: an SGD step
+
+Copies, elementwise ops, products and reductions are plain here: _kernels/fast has kernels that take their places.
 """

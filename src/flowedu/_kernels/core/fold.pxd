@@ -1,12 +1,8 @@
-# Folding many numbers into one by sum, prod, max or min: the pieces that reduce, softmax and the norms share.
+# Folding many numbers into one by sum, prod, max or min.
 # Compiled into every module that cimports it.
 from libc.math cimport INFINITY
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t
 from flowedu._kernels.core.elements cimport num
-
-cdef enum:
-    LANES = 32                   # accumulators of a single run
-    FLUSH = 64                   # additions into one float accumulator before it is emptied into a double
 
 cdef struct Sum:
     int unused
@@ -76,34 +72,3 @@ cdef inline anynum identity(anynum like, kind *tag) noexcept nogil:
             return INT32_MAX
         else:
             return INT64_MAX
-
-
-cdef inline wide take_run(const num *x, int64_t n, wide none, kind *tag) noexcept nogil:
-    """x[0] op ... op x[n-1], of consecutive elements."""
-    cdef num lane[LANES]
-    cdef wide total = none
-    cdef num s
-    cdef int64_t i = 0, j, h, end
-    while n - i >= LANES:
-        end = min(n, i + LANES * FLUSH)
-        for j in range(LANES):
-            lane[j] = x[i + j]
-        i += LANES
-        while i + LANES <= end:
-            for j in range(LANES):
-                lane[j] = combine(lane[j], x[i + j], tag)
-            i += LANES
-        h = LANES // 2
-        while h > 0:
-            for j in range(h):
-                lane[j] = combine(lane[j], lane[j + h], tag)
-            h //= 2
-        total = combine(total, <wide>lane[0], tag)
-    if i < n:
-        s = x[i]
-        for j in range(i + 1, n):
-            s = combine(s, x[j], tag)
-        total = combine(total, <wide>s, tag)
-    return total
-
-

@@ -13,3 +13,4 @@ cdef extern from "tiles.h" nogil:
         int32_t *item
         int16_t *const_slot
         int16_t *out_slot
+    char *FE_CONST(const fe_program *, int)

@@ -122,4 +122,5 @@ typedef struct {
     char const_value[FE_MAX_SLOTS][8]; /* already in the slot's type */
     int16_t out_slot[FE_MAX_SLOTS];
 } fe_program;
+#define FE_CONST(p, i) ((p)->const_value[i])
 #endif

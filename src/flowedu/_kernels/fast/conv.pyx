@@ -13,7 +13,7 @@ Routines, picked by `algorithm`:
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.table cimport *
-from flowedu._kernels.core.blas cimport *
+from flowedu._kernels.ops.blas cimport *
 from flowedu._kernels.fast.conv_geometry cimport *
 from flowedu._kernels.fast.conv_tiles cimport *
 from flowedu._kernels.fast.conv_weight cimport *

@@ -11,7 +11,7 @@ from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.table cimport *
-from flowedu._kernels.core.blas cimport *
+from flowedu._kernels.ops.blas cimport *
 from flowedu._kernels.fast.conv_last_geometry cimport *
 from flowedu._kernels.fast.conv_last_depth cimport *
 from flowedu._kernels.fast.conv_last_dense cimport *

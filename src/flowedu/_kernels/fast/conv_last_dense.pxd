@@ -4,7 +4,7 @@
 # One serial GEMM per thread and block. With an output to be finished (scale, shift, clip) blocks are small enough to be
 # still in the cache then.
 from libc.string cimport memcpy, memset
-from flowedu._kernels.core.blas cimport *
+from flowedu._kernels.ops.blas cimport *
 from flowedu._kernels.fast.conv_last_geometry cimport *
 
 cdef enum:

@@ -1,4 +1,4 @@
-/* The inner loops of copy (_kernels/core/layout.pyx) that know more than plain ones: a short run, a tile transposed in
+/* The inner loops of copy (layout_runs.pyx) that know more than plain ones: a short run, a tile transposed in
  * registers, three channels (de)interleaved. */
 #ifndef FLOWEDU_LAYOUT_TILES_H
 #define FLOWEDU_LAYOUT_TILES_H

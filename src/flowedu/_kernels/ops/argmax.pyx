@@ -8,6 +8,7 @@ from libc.stdint cimport INT64_MIN, int32_t, int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.extent cimport *
 from flowedu._kernels.core.fold cimport *
+from flowedu._kernels.ops.runs cimport *
 
 cdef enum:
     TILE = 512                   # elements, or columns, looked at together

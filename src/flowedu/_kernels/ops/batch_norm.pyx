@@ -16,7 +16,8 @@ from flowedu._kernels.core.extent cimport *
 from flowedu._kernels.ops.batch_norm_columns cimport *
 from flowedu._kernels.ops.moments cimport *
 from flowedu._kernels.core.table cimport *
-from flowedu._kernels.core.fold cimport Sum, take_run
+from flowedu._kernels.core.fold cimport Sum
+from flowedu._kernels.ops.runs cimport take_run
 
 cdef struct Moments:             # count, mean, sum of squared differences from it
     double n, mean, m2

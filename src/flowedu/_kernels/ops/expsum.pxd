@@ -4,6 +4,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.fold cimport *
+from flowedu._kernels.ops.runs cimport *
 
 cdef extern from "scalarmath.h" nogil:
     float fe_expf(float) noexcept

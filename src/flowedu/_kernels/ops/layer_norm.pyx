@@ -8,6 +8,7 @@ from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.fold cimport *
+from flowedu._kernels.ops.runs cimport *
 from flowedu._kernels.ops.moments cimport *
 from flowedu._kernels.core.table cimport *
 

@@ -9,8 +9,9 @@ Scratch of a thread: [panel of a][panel of b][block of the product].
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from flowedu._kernels.core.abi cimport *
-from flowedu._kernels.core.blas cimport *
-from flowedu._kernels.core.product cimport *
+from flowedu._kernels.ops.blas cimport *
+from flowedu._kernels.core.matrix cimport *
+from flowedu._kernels.ops.product cimport *
 from flowedu._kernels.ops.carry cimport rounded, run
 
 cdef extern from "few_rows.h" nogil:

@@ -1,8 +1,9 @@
 """JobBlob: a value of a job that is being built."""
 from __future__ import annotations
 
-from flowedu.core.layers.frontend import front
+from flowedu.core.layers.context import BETWEEN_JOBS, current, unique
 from flowedu.core.values.blob import BlobDef
+from flowedu.errors import CheckError
 
 
 class JobBlob(BlobDef):
@@ -28,5 +29,9 @@ class JobBlob(BlobDef):
         return getattr(getattr(self.value, "node", None), "line", "")
 
     def call_op(self, op, inputs: tuple, attrs: tuple):
-        """An op record called on blobs: unwrap, append the node, wrap. (flow.math and friends also give it a name.)"""
-        return front(op.name.capitalize())(lambda *values: op.call(values, attrs))(*inputs)
+        """An op record called on blobs: unwrap, append the node, wrap."""
+        context = current()
+        if not context.in_job:
+            raise CheckError(f"a blob of job {self.job_name} is used outside any job", expected="blobs made in the body "
+                             "that runs now", got=repr(self), fix=BETWEEN_JOBS)
+        return context.apply(lambda *values: op.call(values, attrs), inputs, {}, unique(op.name.capitalize()), "out_0")

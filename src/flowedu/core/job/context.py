@@ -68,7 +68,7 @@ class JobContext(Context):
         return blob
 
     def apply(self, f: Callable, args: tuple, kwargs: dict, label: str, blob_name: str):
-        """The answer of a front-end function (layers/frontend.py) that is given blobs of this job; label: the op's name."""
+        """The answer of a front-end function (ops/front.py) that is given blobs of this job; label: the op's name."""
         given = [self.owned(b) for b in blobs_in((*args, *kwargs.values()))]
         args, kwargs = self.unwrapped(args, kwargs, self.value_of)
         result, labels = self.call(f, args, kwargs, label)

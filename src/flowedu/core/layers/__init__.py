@@ -1,7 +1,6 @@
 """Chapter 3: what surrounds a computation, and modules with parameters. Its files, in reading order:
 
     context.py    where a layer gets variables and names
-    frontend.py   one function for blobs and tensors
     parameter.py  Parameter: a tensor that is learnt
     module.py     Module: parameters, buffers, other modules
     group.py      update rules, states, BaseOptimizer

@@ -49,7 +49,7 @@ class Module:
                                expected="def forward(self, x): ... in the class", fix="define it", got=type(self).__name__)
 
     def __call__(self, *args, **kwargs):
-        if ambient.building and ambient.thread_state.tracer is not None:      # nn.Graph is being built: ops get the module's name
+        if ambient.building and ambient.thread_state.tracer is not None:      # nn.Graph is being built
             return ambient.thread_state.tracer.call_module(self, args, kwargs)
         if self._hooks is not None:
             return self._hooks.call(self, args, kwargs)

@@ -3,21 +3,15 @@
 A Formula is symbolic: `[("mul", 2, (0, 1)), ...]` over numbered slots. `compile` picks a tile function per instruction
 for given dtypes and lays the result out as the C struct the elementwise kernel reads (_kernels/core/tiles.h).
 """
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
-from flowedu._kernels.core.program cimport FE_MAX_SLOTS, fe_program, fe_tile
+from flowedu._kernels.core.program cimport FE_CONST, FE_MAX_SLOTS, fe_program, fe_tile
 
 from flowedu._kernels import TILES
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.errors.element_types import mixed, refused
 
 import numpy as np
-
-cdef extern from *:
-    """
-    #define FE_SET_CONST(p, i, src, n) memcpy((p)->const_value[i], src, n)
-    """
-    void FE_SET_CONST(fe_program *, int, const char *, int)
 
 MAX_SLOTS = FE_MAX_SLOTS
 
@@ -132,7 +126,7 @@ cdef class Program:
         for i, (slot, value) in enumerate(formula.consts.items()):
             raw = raw_number(value, types[slot])
             self.p.const_slot[i] = slot
-            FE_SET_CONST(&self.p, i, raw, len(raw))
+            memcpy(FE_CONST(&self.p, i), <const char *>raw, len(raw))
         for i, slot in enumerate(formula.outs):
             self.p.out_slot[i] = slot
 

@@ -110,7 +110,7 @@ def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Presen
             is one layout.
         devices, hierarchy: where the call runs; default: in a row.
         hints: for each input, the SBP that the user wants it in (one text holds along all axes of a grid), or None.
-        rule: "bytes", or "oneflow" (rules.py).
+        rule: one of RULES: "bytes", or "oneflow" (distributed/oneflow_rule.py).
         strict: only a way that takes all inputs as they lie will do: nothing is boxed.
 
     Raises:

@@ -4,22 +4,7 @@
 somebody later; then the way that takes more inputs as they lie; then S(0) before S(1) ... before B before P, first for the
 inputs (for outputs B comes first). What has whole inputs only is made once, whole: to cut it later costs nothing.
 
-"oneflow": as OneFlow 0.9 chooses, prices in its own currency. On a row of devices: more inputs as they lie; then its
-price, where an input that is B costs more than any bytes, even if it only has to be cut; then the order of the signatures.
-On a grid: the first way that takes all inputs as they lie, else the lowest price, the last of equals; cutting B costs 1.
-
-    two devices     "bytes"                 "oneflow"              what decides there
-    add S(0), B     S(0), S(0) -> S(0)      B, B -> B              cutting B moves 0 bytes; its price is 2^31
-    add B, P        S(0), S(0) -> S(0)      B, B -> B              the same; reduce-scatter moves half of all-reduce
-    matmul B, S(0)  S(1), S(0) -> P         B, S(1) -> S(1)        the same
-    matmul S(1), B  S(1), S(0) -> P         S(0), B -> S(0)        the same
-    matmul P, S(1)  P, B -> P               B, S(1) -> S(1)        all-gather moves half of all-reduce
-    mul P, P        S(0), S(0) -> S(0)      P, B -> P              the same
-    concat P, S(0)  S(1), S(1) -> S(1)      P, P -> P              one input lies right; "bytes" makes no partial sums
-
-Where OneFlow itself differs from rule "oneflow", its list of signatures does: it has no partial maximum (max of S(0) is B),
-its conv2d takes no w=S(0), its batch norm takes x=S(0) and normalises each device's rows alone, and it was seen to make
-(4, 4) + (4,) of S(0), B (which lie right) B.
+Another one is OneFlow's own: distributed/oneflow_rule.py.
 """
 from __future__ import annotations
 
@@ -46,7 +31,6 @@ class Rule(NamedTuple):
     partial: bool
 
 
-# ---- bytes
 def _fewest_bytes(c, asked: Asked) -> tuple:
     outputs = c.signature[len(asked.specs):]
     partial = sum(any(s[axis][0] == "P" for s in outputs) for axis in range(len(outputs[0]))) if outputs else 0
@@ -59,58 +43,7 @@ def _rank(signature, inputs: int) -> tuple:
     return tuple(place(s, 1000 if i < inputs else -1) for i, sbps in enumerate(signature) for s in sbps)
 
 
-# ---- OneFlow's
-INT32_MAX, INT64_MAX = 2 ** 31 - 1, 2 ** 63 - 1
-PENALTY = 4                        # its ONEFLOW_PENALTY_FOR_PARTIAL_IN_CONSUMER_POLICY
-
-
-def row_price(src: Layout, dst: Layout, spec: Spec) -> int:
-    """What OneFlow reckons for an input on a row of devices."""
-    if (src.sbp, src.k) == (dst.sbp, dst.k):
-        return 0
-    if dst.sbp[0][0] == "P":
-        return INT64_MAX
-    return INT32_MAX if src.sbp[0] == "B" else spec.nbytes
-
-
-def grid_price(src: Layout, dst: Layout, spec: Spec) -> int:
-    """What OneFlow reckons for an input on a grid: the price of every axis of the grid that changes, and 1 for each."""
-    total = spec.nbytes
-    if src.devices != dst.devices or src.hierarchy != dst.hierarchy:
-        p, c = src.k, dst.k
-        times = 1 + (c - 1) * dst.whole + (p - 1) * bool(src.partial) + PENALTY * (p + c) * bool(dst.partial)
-        return times * total
-    price = 0
-    for axis, (a, b, n) in enumerate(zip(src.sbp, dst.sbp, src.hierarchy)):
-        if a != b and n > 1:
-            price += 1 + _axis_price(a[0], b[0], total, n)
-            price += total * (b[0] == "S" and b in src.sbp[axis + 1:])         # cut above where it is cut already
-    return price
-
-
-def _axis_price(a: str, b: str, total: int, n: int) -> int:
-    if b == "P":
-        return PENALTY * total * 2 * n
-    return {"SS": total * (n - 1) // n, "SB": total * (n - 1), "PS": total * (n - 1), "PB": 2 * total * (n - 1), "BS": 1,
-            "PP": total * 2 * (n - 1)}[a + b]
-
-
-def _priced(c, asked: Asked, price: Callable) -> int:
-    return sum(price(src, dst, spec) for src, dst, spec in zip(asked.present, c.layouts, asked.specs))
-
-
-def _oneflow(c, asked: Asked) -> tuple:
-    exact = sum((src.sbp, src.k) == (dst.sbp, dst.k) for src, dst in zip(asked.present, c.layouts))
-    if all(len(s) == 1 for s in c.signature):
-        return -10 * exact, _priced(c, asked, row_price), c.number
-    if exact == len(asked.specs):
-        return 0, 0, c.number
-    return 1, _priced(c, asked, grid_price), -c.number
-
-
 RULES = {
     "bytes": Rule(_fewest_bytes, ("the fewest bytes to move", "fewer partial results, which would cost somebody later",
                                   "more inputs stay as they lie", "the first in the order S(0), S(1) ..., B, P"), False),
-    "oneflow": Rule(_oneflow, ("more inputs stay as they lie", "the lowest of OneFlow's prices",
-                               "the place among the signatures"), True),
 }

@@ -4,7 +4,6 @@
     tracer.py    build runs once, on tensors without data
     blocks.py    what a graph knows of its modules
     io.py        names and containers of inputs and outputs
-    effects.py   what build writes to outside the graph
     options.py   options of one graph
     update.py    learning rates, and states of optimizers
     names.py     names as OneFlow prints them

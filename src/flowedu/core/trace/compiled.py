@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
 
 from flowedu.core.eager.tensor import Tensor
@@ -14,9 +14,8 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.calls import bound, unpacked
-from flowedu.core.trace.effects import attributes_kept, check_aliases
-from flowedu.core.trace.tracer import Tracer, meta
-from flowedu.core.trace.update import STEP, append_updates, check_members
+from flowedu.core.trace.tracer import Tracer
+from flowedu.core.trace.update import STEP, append_updates
 from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import during
@@ -34,10 +33,9 @@ class Operator(NamedTuple):
 class Compiled:
     """One graph, compiled for one set of input shapes.
 
-    Attributes: tracer; inputs and outputs, [(name, repr or None)] of the leaves; operators, the graph as it was traced;
-    program, which runs it; spread: where global tensors take part the same object (distributed/graph/view.py), else None;
-    plain: the arguments of a call are the program's; alone: its one output is what a call gives; stamp:
-    thread_state.changes when it was last known to be what build would make.
+    Attributes: tracer; operators, the graph as it was traced; program, which runs it; spread: with global tensors it is
+    the same object (distributed/graph/view.py), else None; plain: the arguments of a call are the program's; alone: its one
+    output is what a call gives; stamp: here.changes when it was last known to be what build would make.
     """
 
     tracer_type = Tracer
@@ -45,7 +43,6 @@ class Compiled:
 
     def __init__(self, owner, args: tuple, kwargs: dict):
         self.owner, self.stamp = owner, ambient.changes
-        check_members(owner._optimizers, owner._paths())
         for part in (p for block in owner._blocks.values() for p in block.walk()):
             part.inputs, part.outputs, part.nodes = [], [], []        # of a build that failed
         with self._stage("building graph builders of parameters and buffers"):
@@ -75,7 +72,6 @@ class Compiled:
         """The arguments of build: what the caller gave, lazy."""
         placing, config = self.tracer.placing, self.owner.config
         self.specs: list[tuple[str, Spec | None]] = []
-        self.inputs: list[tuple[str, str]] = []
         self.tree_is_flat = not kwargs and all(isinstance(x, Tensor) for x in args)
         with self._stage("building graph inputs"):
             lazy = io.map_leaves(f"_{self.owner.name}_input", args, kwargs, self._input)
@@ -87,15 +83,17 @@ class Compiled:
         """Run build."""
         owner, tracer = self.owner, self.tracer
         self.fetched: list[GraphValue] = []
-        self.outputs: list[tuple[str, str | None]] = []
-        with during(tracer=tracer), interpreter(tracer), attributes_kept(tracer, owner._blocks.values()):
+        with during(tracer=tracer), interpreter(tracer), self.effects():
             with self._stage("building graph modules"), owner.config.computing():
                 out = owner.build(*args, **kwargs)
             with self._stage("building graph outputs"):
                 self.single = type(out) is not tuple
                 out = (out,) if self.single else out
                 self.tree, _ = io.map_leaves(f"_{owner.name}_output", out, {}, self._output)
-        check_aliases(tracer)
+
+    def effects(self) -> AbstractContextManager:
+        """Around build: what it does to tensors outside. nn.Graph knows (nn/graph/effects.py)."""
+        return nullcontext()
 
     def _complete(self) -> None:
         """Append backward, updates, and the writes of tensors that live outside."""
@@ -113,17 +111,17 @@ class Compiled:
     # ---- building
     def _input(self, name: str, x):
         io.check_leaf(self.owner, "INPUT", name, x)
+        self.noted("INPUT", name, x)
         if x is None:
             self.specs.append((name, None))
-            self.inputs.append((name, None))
             return None
         self.specs.append((name, x.spec))
-        text = meta(x)
-        self.inputs.append((name, text))
-        self.owner._say(1, io.line("INPUT", name, text))
         value = self.graph.input(name, x.spec)
         self.tracer.placing.enter(value, x)
         return self.tracer.lazy(self.entered(value), x.requires_grad)
+
+    def noted(self, kind: str, name: str, x: Tensor | None) -> None:
+        """An input or output of build. nn.Graph says so (nn/graph/said.py)."""
 
     def entered(self, value: GraphValue) -> GraphValue:
         """What build gets for an input of the graph."""
@@ -132,12 +130,10 @@ class Compiled:
     def _output(self, name: str, x):
         io.check_leaf(self.owner, "OUTPUT", name, x)
         if x is None:
-            self.outputs.append((name, None))
+            self.noted("OUTPUT", name, x)
             return None
         self.fetched.append(self.tracer.value_of(x))
-        text = meta(x)
-        self.outputs.append((name, text))
-        self.owner._say(1, io.line("OUTPUT", name, text))
+        self.noted("OUTPUT", name, x)
         return len(self.fetched) - 1                          # where in `fetched`
 
     def _raw(self, op: str, *values, **attrs):

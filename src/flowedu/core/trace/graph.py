@@ -14,11 +14,9 @@ from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block, make_block
 from flowedu.core.trace.compiled import Compiled
 from flowedu.core.trace.options import Options
-from flowedu.core.trace.update import check_disjoint
 from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.thread_state import thread_state
-from flowedu.errors import CheckError, GraphAttributeError, GraphError, UnsupportedError
-from flowedu.errors.once import inert
+from flowedu.errors import GraphAttributeError, GraphError, UnsupportedError
 
 _counters: dict[str, count] = {}
 
@@ -85,29 +83,12 @@ class Graph:
                                expected=f"def build(self, ...) in {self.class_name}", got="none",
                                fix="def build(self, x): return self.model(x)")
 
-    def add_optimizer(self, optim: BaseOptimizer, *, lr_sch=None, is_sparse: bool = False) -> None:
+    def add_optimizer(self, optim: BaseOptimizer, *, lr_sch=None) -> None:
         """Let `optim` update its parameters at the end of every call, at the rate of the scheduler `lr_sch` if given.
 
-        Steps of the graph are steps of both: they hold rates, counts and states as if they had been stepped eagerly.
+        Steps of the graph are steps of both: they hold rates, counts and states as if they had been stepped eagerly. (What
+        may be added: nn/graph/added.py.)
         """
-        inert("nn.Graph.add_optimizer(is_sparse)", bool(is_sparse), False, "gradients are dense")
-        if optim is None:
-            raise CheckError("add_optimizer: optimizer cannot be None", expected="a flow.optim.Optimizer", got="None")
-        if not isinstance(optim, BaseOptimizer):
-            raise CheckError("add_optimizer: optimizer must be an instance of Optimizer", got=type(optim).__name__,
-                                 expected="one made by flow.optim", fix="flow.optim.SGD(model.parameters(), lr=0.1)")
-        if lr_sch is not None:
-            if not hasattr(lr_sch, "lr_at"):
-                raise CheckError("add_optimizer: lr_sch cannot work in a graph", got=type(lr_sch).__name__,
-                                     expected="a scheduler whose rate depends on the number of the step",
-                                     fix="a scheduler of flow.optim.lr_scheduler; ReduceLROnPlateau only works eagerly")
-            if lr_sch.optimizer is not optim:
-                raise CheckError("add_optimizer: lr_sch belongs to another optimizer", expected="lr_sch.optimizer is "
-                                     "optim", got=f"that of a {type(lr_sch.optimizer).__name__}")
-        if self._compiled is not None:
-            raise GraphError(f"add_optimizer: nn.Graph {self.name} has already been compiled",
-                             expected="add_optimizer in __init__", got="a graph that was called", fix="make another graph")
-        check_disjoint([*self._optimizers, (optim, lr_sch)], self._paths())
         self._optimizers.append((optim, lr_sch))
         self.config.training = True
 

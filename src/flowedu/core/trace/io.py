@@ -54,11 +54,6 @@ def _rebuilt(x, children: list):
     return list(children) if isinstance(x, list) else tuple(children)
 
 
-def line(kind: str, name: str, text: str | None) -> str:
-    """`(INPUT:_G_0_input.0.0_2:tensor(...))`, as print and debug show a leaf; text None: it is None."""
-    return f"({kind}:{name}:{text})" if text is not None else f"[WARNING]({kind}:{name}:{type(None)})"
-
-
 def check_leaf(graph, kind: str, name: str, x) -> None:
     """Tensors and None may go in and out of build. Raises UnsupportedError (a NotImplementedError)."""
     if x is not None and not isinstance(x, Tensor):

@@ -22,7 +22,6 @@ from flowedu.core.ops.reverse import reverse
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block
 from flowedu.core.trace.names import grad_name, op_type
-from flowedu.core.values import dtype as dt
 from flowedu.errors import GradientError, JobBuildAndInferError, ShapeError, UnsupportedError
 
 FREE = "FreeEagerTensor-"            # then a number: the name of a tensor that build uses and no module has
@@ -169,19 +168,13 @@ class Tracer:
         self.called.add(id(module))
         self.scope.append(block)
         try:
-            if first:
-                self.say(1, f"(MODULE:{block.path}:{module._shallow_repr()})", block)
-                block.inputs = self.seen("INPUT", f"_{block.path}_input", args, kwargs, block)
-                for kind, table in (("PARAMETER", module._parameters), ("BUFFER", module._buffers)):
-                    for key, t in table.items():
-                        if t is not None:
-                            self.say(1, f"({kind}:{block.path}.{key}:{meta(t)})", block)
-            out = self.forward(block, args, kwargs)
-            if first:
-                block.outputs = self.seen("OUTPUT", f"_{block.path}_output", _as_args(out), {}, block)
-            return out
+            return self.first(block, args, kwargs) if first else self.forward(block, args, kwargs)
         finally:
             self.scope.pop()
+
+    def first(self, block: Block, args: tuple, kwargs: dict):
+        """The first call of a module. nn.Graph says what goes in and comes out (nn/graph/said.py)."""
+        return self.forward(block, args, kwargs)
 
     def forward(self, block: Block, args: tuple, kwargs: dict):
         """forward of the module, in its scope."""
@@ -190,14 +183,6 @@ class Tracer:
     def stranger(self, module, args: tuple, kwargs: dict):
         """forward of a module that is not registered."""
         return _forward(module, args, kwargs)
-
-    def seen(self, kind: str, prefix: str, args: tuple, kwargs: dict, block) -> list[str]:
-        """A line on each of the arguments, said aloud at debug level 1."""
-        found = [f"({kind}:{name}:{meta(x)})" if isinstance(x, Tensor) else f"[WARNING]({kind}:{name}:{type(x)})"
-                 for name, x in io.leaves(prefix, args, kwargs)]
-        for line in found:
-            self.say(1, line, block)
-        return found
 
     # ---- what tensors ask for
     def backward(self, loss: Tensor, gradient: Tensor | None = None) -> None:
@@ -269,23 +254,3 @@ def check_seed(what: str, loss: Tensor, gradient: Tensor | None) -> None:
     if gradient is not None and gradient.shape != loss.shape:
         raise ShapeError(f"{what}: out_grad's shape must be same as output's ({tuple(gradient.shape)} vs "
                          f"{tuple(loss.shape)})", expected=str(tuple(loss.shape)), got=str(tuple(gradient.shape)))
-
-
-def _as_args(out) -> tuple:
-    return out if type(out) is tuple else (out,)
-
-
-def meta(x: Tensor) -> str:
-    """`tensor(..., size=(2, 3), dtype=flowedu.float32, requires_grad=True)`: all but the numbers."""
-    end = f", grad_fn=<{x.grad_fn.name() if hasattr(x.grad_fn, 'name') else x.grad_fn}>" if x.grad_fn is not None else \
-        ", requires_grad=True" if x.requires_grad else ""
-    return meta_text(tuple(x.shape), x.dtype, end, lazy=x.is_lazy)
-
-
-def meta_text(shape: tuple, dtype: dt.dtype, end: str = "", lazy: bool = False, width: int = 80) -> str:
-    """The same from its parts. A line as long as `width` is broken before `end`, as the printed form of tensors is."""
-    head = "tensor(..., is_lazy='True', " if lazy else "tensor(..., "
-    text = f"{head}size={shape}, dtype={dtype!r}"
-    if end and len(text) + len(end) > width:
-        end = ",\n       " + end[2:]
-    return text + end + ")"

@@ -31,31 +31,6 @@ class Rate:
             self.array[0] = self.now = lr
 
 
-def check_disjoint(entries: Sequence[tuple], paths: dict[int, str]) -> None:
-    """Every parameter belongs to one optimizer. Raises ArgumentError (a ValueError)."""
-    owner: dict[int, int] = {}
-    for number, (optimizer, _) in enumerate(entries):
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                if owner.setdefault(id(p), number) != number:
-                    raise ArgumentError(f"<{paths.get(id(p), tuple(p.shape))}> is already bound to another optimizer",
-                                        expected="every parameter in one optimizer", got=f"optimizers {owner[id(p)]} and "
-                                        f"{number}", fix="make the optimizers over disjoint parameters")
-
-
-def check_members(entries: Sequence[tuple], paths: dict[int, str]) -> None:
-    """Every parameter belongs to the graph. Raises ArgumentError (a ValueError)."""
-    for number, (optimizer, _) in enumerate(entries):
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                if id(p) not in paths:
-                    raise ArgumentError(f"Parameter <{tuple(p.shape)}> is not in the corresponding nn.Graph/nn.Module",
-                                        expected="parameters of the modules assigned to the graph",
-                                        got=f"a parameter of optimizer {number} that is in none of them",
-                                        fix="assign the module to the graph, and make the optimizer after "
-                                            "model.to(...)")
-
-
 def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue], states: dict[str, Tensor],
                    scale: float = 1.0, together: bool = True) -> tuple[list[Rate], dict[GraphValue, Tensor]]:
     """Append one update op per optimizer and group; returns the learning rates, and what the host writes.

@@ -13,6 +13,22 @@ _REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__",
               "less": "__gt__", "less_equal": "__ge__", "greater": "__lt__", "greater_equal": "__le__", "equal": "__eq__",
               "not_equal": "__ne__"}
 
+# What only data can answer: {method: (what it is called, what to do instead)}
+_REFUSED = {
+    "numpy": ("numpy()", "return it from the job, or flow.watch(blob, handler)"),
+    "__array__": ("array", "return it from the job, or flow.watch(blob, handler)"),
+    "__getitem__": ("indexing", "use flow.slice(x, begin, size)"),
+    "__setitem__": ("assignment to a part", "use flow.slice_update, or flow.where(mask, x, y)"),
+    "__len__": ("len()", "use blob.shape[0]"),
+    "__iter__": ("iteration", "use flow.slice, or return it and iterate the array"),
+    "__abs__": ("abs()", "use flow.math.abs(x)"),
+    "__pos__": ("unary plus", "leave it out"),
+    "__neg__": ("unary minus", "use flow.math.negative(x)"),
+    **dict.fromkeys(("__float__", "__int__", "__index__"), ("number", "return it from the job; or use flow's ops")),
+    **dict.fromkeys(("__pow__", "__rpow__"), ("**", "use flow.math.pow(x, y)")),
+    **dict.fromkeys(("__matmul__", "__rmatmul__"), ("@", "use flow.matmul(a, b)")),
+    **dict.fromkeys(("__floordiv__", "__rfloordiv__"), ("//", "use flow.math.floordiv(x, y)"))}
+
 
 class BlobDesc:
     """Root of everything that describes a blob."""
@@ -65,18 +81,6 @@ class BlobDef(BlobDesc):
         return ArgumentError(f"a blob has no {what}: inside a job it stands for data that does not exist yet",
                              expected="ops that build the graph: flow.math, flow.nn, + - * /", got=repr(self), fix=fix)
 
-    def numpy(self):
-        raise self._no("numpy()", "return it from the job, or flow.watch(blob, handler)")
-
-    def __getitem__(self, index):
-        raise self._no("indexing", "use flow.slice(x, begin, size)")
-
-    def __setitem__(self, index, value):
-        raise self._no("assignment to a part", "use flow.slice_update, or flow.where(mask, x, y)")
-
-    def __array__(self, dtype=None, copy=None):
-        raise self._no("array", "return it from the job, or flow.watch(blob, handler)")
-
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         answer = getattr(self, _REFLECTED.get(ufunc.__name__, ""), None)
         if answer is not None and method == "__call__" and inputs[1] is self:
@@ -85,37 +89,6 @@ class BlobDef(BlobDesc):
                          "data that does not exist yet", expected="ops that build the graph: flow.math, flow.nn", got=repr(
                              self), fix=f"flow.math.{ufunc.__name__}(x), or return the blob and use NumPy on the result")
 
-    def __float__(self):
-        raise self._no("number", "return it from the job; in the body go on with flow's ops")
-
-    __int__ = __index__ = __float__
-
-    def __abs__(self):
-        raise self._no("abs()", "use flow.math.abs(x)")
-
-    def __pos__(self):
-        raise self._no("unary plus", "leave it out")
-
-    def __floordiv__(self, other):
-        raise self._no("//", "use flow.math.floordiv(x, y)")
-
-    def __neg__(self):
-        raise self._no("unary minus", "use flow.math.negative(x)")
-
-    def __pow__(self, other):
-        raise self._no("**", "use flow.math.pow(x, y)")
-
-    def __matmul__(self, other):
-        raise self._no("@", "use flow.matmul(a, b)")
-
-    __rfloordiv__, __rpow__, __rmatmul__ = __floordiv__, __pow__, __matmul__
-
-    def __len__(self):
-        raise self._no("len()", "use blob.shape[0]")
-
-    def __iter__(self):
-        raise self._no("iteration", "use flow.slice, or return it and iterate the array")
-
     def __bool__(self):
         return True
 
@@ -123,3 +96,13 @@ class BlobDef(BlobDesc):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.logical_blob_name} shape={self.shape} dtype={self.dtype!r}>"
+
+
+def _refusal(what: str, fix: str):
+    def refuse(self, *args, **kwargs):
+        raise self._no(what, fix)
+    return refuse
+
+
+for _name, _words in _REFUSED.items():
+    setattr(BlobDef, _name, _refusal(*_words))

@@ -7,13 +7,15 @@ import re
 import sys
 from pathlib import Path
 
+from flowedu.core.layers.group import BaseOptimizer
 from flowedu.core.trace import graph as core
 from flowedu.core.trace.compiled import Compiled
 from flowedu.core.values import thread_state as ambient
 from flowedu.errors import ArgumentError, CallError, CheckError, GraphError
-from flowedu.errors.once import say_once
+from flowedu.errors.once import inert, say_once
 from flowedu.nn.amp.grad_scaler import GradScaler
 from flowedu.nn.graph import state
+from flowedu.nn.graph.added import check_optimizer
 from flowedu.nn.graph.changes import refresh
 from flowedu.nn.graph.config import GraphConfig
 from flowedu.nn.graph.proxies import GraphModule, ProxyModule
@@ -69,6 +71,15 @@ class Graph(core.Graph):
 
     def __setattr__(self, name: str, value) -> None:
         super().__setattr__(name, value._block.origin if isinstance(value, ProxyModule) else value)
+
+    def add_optimizer(self, optim: BaseOptimizer, *, lr_sch=None, is_sparse: bool = False) -> None:
+        """Let `optim` update its parameters at the end of every call, at the rate of the scheduler `lr_sch` if given.
+
+        Steps of the graph are steps of both: they hold rates, counts and states as if they had been stepped eagerly.
+        """
+        inert("nn.Graph.add_optimizer(is_sparse)", bool(is_sparse), False, "gradients are dense")
+        check_optimizer(self, optim, lr_sch)
+        super().add_optimizer(optim, lr_sch=lr_sch)
 
     def set_grad_scaler(self, grad_scaler: GradScaler) -> None:
         """Let every step scale its loss, look for overflows and leave out the step that has one (scaling.py): what eager

@@ -10,16 +10,16 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import reverse
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import Block
-from flowedu.core.trace.compiled import Compiled
 from flowedu.core.trace.names import grad_name
-from flowedu.core.trace.tracer import Tracer, check_seed
+from flowedu.core.trace.tracer import check_seed
 from flowedu.nn.graph.reduced import CONST, MEAN, OWN, Reduced, seed_kind
+from flowedu.nn.graph.said import SayingCompiled, SayingTracer
 from flowedu.nn.graph.state import give_to_optimizers, load_free_tensors
 from flowedu.nn.graph.steps import Steps
 from flowedu.nn.graph.unroll import Checkpoint, joined, micro_slices, over_micro_batches
 
 
-class ForgetfulTracer(Tracer):
+class ForgetfulTracer(SayingTracer):
     """A Tracer that knows modules with activation_checkpointing, and flow.autograd.grad in build."""
 
     def __init__(self, *args):
@@ -59,7 +59,7 @@ class ForgetfulTracer(Tracer):
         return [None if g is None else self.lazy(g, create_graph, grad_name(g.node) if g.node else "") for g in found]
 
 
-class RepeatingCompiled(Compiled):
+class RepeatingCompiled(SayingCompiled):
     """A Compiled that cuts the batch into micro-batches (config.set_gradient_accumulation_steps).
 
     Attributes: cuts, every input's micro-batches; parts, for each micro-batch its values by those of the first, and its

@@ -8,7 +8,7 @@ the attribute then is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 
@@ -18,11 +18,12 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.call import interpreter
 from flowedu.core.trace import io
-from flowedu.core.trace.effects import check_aliases
 from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.thread_state import during
 from flowedu.errors import GradientError, UnsupportedError
+from flowedu.nn.graph.added import check_members
 from flowedu.nn.graph.changes import Seen, attributes
+from flowedu.nn.graph.effects import attributes_kept, check_aliases
 from flowedu.nn.graph.scaling import ScalingCompiled, ScalingTracer
 from flowedu.tensor.modes import no_grad
 
@@ -71,6 +72,7 @@ class WritingCompiled(ScalingCompiled):
     tracer_type = WatchfulTracer
 
     def __init__(self, owner, args: tuple, kwargs: dict):
+        check_members(owner._optimizers, owner._paths())
         self.seen = Seen(owner)
         self.entrances: list[tuple[str, Tensor | None, object]] = []
         self.exits: list[tuple[int, int]] = []
@@ -100,6 +102,9 @@ class WritingCompiled(ScalingCompiled):
                 self._attributes_written(stand_ins)
         check_aliases(self.tracer)
         self.once = next((f"build itself changes {path}" for path, *_ in self.seen.differences()), None)
+
+    def effects(self) -> AbstractContextManager:
+        return attributes_kept(self.tracer, self.owner._blocks.values())
 
     def link(self) -> None:
         super().link()

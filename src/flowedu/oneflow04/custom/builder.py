@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flowedu.core.layers.frontend import front
 from flowedu.core.ops.record import REQUIRED
 from flowedu.core.values.dtype import dtype
 from flowedu.errors import ArgumentError, CheckError, JobBuildAndInferError
 from flowedu.oneflow04.custom.optypes import OpType, op_type
+from flowedu.ops.front import front
 
 IGNORED = ("device_sub_tag",)              # attributes of OneFlow that mean nothing here
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.layers.context import gen_seed
-from flowedu.core.layers.frontend import front
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DataError, DTypeError, ShapeError
 from flowedu.errors.once import inert
 from flowedu.oneflow04.data.reader import ofrecord_reader
 from flowedu.oneflow04.image.decode import check_color_space, check_crop, crop_window, decode_images
 from flowedu.oneflow04.random import name_once, seed_of
+from flowedu.ops.front import front
 from flowedu.ops.host import define_host
 
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowedu.core.layers.frontend import front
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DataError, UnsupportedError
 from flowedu.oneflow04.data.decoders import check_raw, pictures, raw_array
 from flowedu.oneflow04.data.reader import ofrecord_reader
 from flowedu.oneflow04.image import resample
+from flowedu.ops.front import front
 from flowedu.ops.host import define_host
 
 

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from flowedu.core.layers.context import current, gen_seed
-from flowedu.core.layers.frontend import front
 from flowedu.core.values.dtype import record
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DataError, FlowError
 from flowedu.oneflow04.data.ofrecord import RawRecord, check_parts, part_paths, read_part
 from flowedu.oneflow04.random import seed_of
+from flowedu.ops.front import front
 from flowedu.ops.host import define_host
 
 

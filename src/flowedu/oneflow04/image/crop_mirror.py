@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
-from flowedu.core.layers.frontend import front
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError, UnsupportedError
 from flowedu.oneflow04.buffers import need_buffer, need_value
 from flowedu.oneflow04.image import _pixels
 from flowedu.oneflow04.image.decode import check_color_space
 from flowedu.oneflow04.image.pictures import channel_numbers, check_pictures
+from flowedu.ops.front import front
 from flowedu.ops.host import define_host
 
 WHAT = "image.CropMirrorNormalize"

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
-from flowedu.core.layers.frontend import front
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DataError, ShapeError
 from flowedu.oneflow04.buffers import need_buffer, need_value
 from flowedu.oneflow04.image.pictures import FLIPS, flip_codes, with_codes
+from flowedu.ops.front import front
 from flowedu.ops.host import define_host
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
 from flowedu.core.layers.context import gen_seed
-from flowedu.core.layers.frontend import front
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.oneflow04.buffers import need_buffer, sizes
@@ -21,6 +20,7 @@ from flowedu.oneflow04.image.crop_mirror import CropMirrorNormalize
 from flowedu.oneflow04.image.decode import check_color_space, check_crop, crop_window, decode_images
 from flowedu.oneflow04.image.pictures import FLIPS, channel_numbers, check_pictures, flip_codes, pixel_type, with_codes
 from flowedu.oneflow04.image.resize import Resize, target_resize
+from flowedu.ops.front import front
 from flowedu.ops.host import define_host
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
-from flowedu.core.layers.frontend import front
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
 from flowedu.oneflow04.buffers import need_buffer
@@ -14,6 +13,7 @@ from flowedu.oneflow04.image import resample
 from flowedu.oneflow04.image.decode import check_color_space
 from flowedu.oneflow04.image.pictures import check_pictures, pixel_type
 from flowedu.oneflow04.image.threads import each
+from flowedu.ops.front import front
 from flowedu.ops.host import define_host
 
 MUCH = 1 << 20               # numbers in a batch: resizing it takes longer than starting threads

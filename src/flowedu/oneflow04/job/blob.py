@@ -13,6 +13,7 @@ from flowedu.errors import CheckError
 from flowedu.oneflow04 import distribute as wishes
 from flowedu.oneflow04 import math
 from flowedu.oneflow04.job.values import is_list
+from flowedu.ops.front import front
 
 
 class PlacedBlob(JobBlob):
@@ -28,6 +29,10 @@ class PlacedBlob(JobBlob):
     def __init__(self, value, op_name: str, blob_name: str, context, is_dynamic: bool = False):
         super().__init__(value, op_name, blob_name, context, is_dynamic)
         self.parallel_conf = context.placement
+
+    def call_op(self, op, inputs: tuple, attrs: tuple):
+        """As a front-end function, which looks at all arguments. (flow.math and friends also give the result a name.)"""
+        return front(op.name.capitalize())(lambda *values: op.call(values, attrs))(*inputs)
 
     @property
     def distribute(self):

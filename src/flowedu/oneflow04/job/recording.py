@@ -1,6 +1,6 @@
 """What a job's body did, so that it can be done again on other values.
 
-A body runs once, on blobs of the largest shapes. Every call of a front-end function (frontend.py) in it is remembered;
+A body runs once, on blobs of the largest shapes. Every call of a front-end function (ops/front.py) in it is remembered;
 `replay` runs those calls again: on values of the shapes that really came (another graph is built), or on the data itself
 (the calls that read and decode data run eagerly, before the plan).
 """

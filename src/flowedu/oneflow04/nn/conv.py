@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from flowedu import ops
-from flowedu.core.layers.frontend import front
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.nn.functional.conv import convolution
 from flowedu.nn.layout import FORMATS, channels_last, check_positive, check_rank, count_windows, to_first, to_last
+from flowedu.ops.front import front
 from flowedu.ops.padding import conv_ints, conv_padding, out_size
 
 _INPUT_GRAD = ops.REGISTRY["conv2d_input_grad"]

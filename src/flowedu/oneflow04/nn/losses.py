@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 
 from flowedu import ops
-from flowedu.core.layers.frontend import front
 from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError
 from flowedu.errors.element_types import mixed
@@ -17,6 +16,7 @@ from flowedu.nn.functional.common import reshaped, times, total
 from flowedu.nn.functional.ctc import ctc_losses
 from flowedu.nn.functional.loss import bent, weighted_logits
 from flowedu.oneflow04.nn.functions import sparse_softmax_cross_entropy_with_logits
+from flowedu.ops.front import front
 
 _o = ops.REGISTRY
 _e = ops.elementwise

@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowedu import ops
-from flowedu.core.layers.frontend import front
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.nn.functional.pixelshuffle import shuffled
 from flowedu.nn.functional.upsampling import resized
 from flowedu.nn.layout import FORMATS, channels_last, check_rank, to_first, to_last
+from flowedu.ops.front import front
 
 _o = ops.REGISTRY
 

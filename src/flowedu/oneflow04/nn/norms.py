@@ -9,13 +9,13 @@ from __future__ import annotations
 from math import prod
 
 from flowedu.core.layers.context import unique
-from flowedu.core.layers.frontend import front
 from flowedu.errors import CheckError
 from flowedu.nn.functional.common import reshaped
 from flowedu.nn.functional.norm import by_groups
 from flowedu.nn.layout import check_rank
 from flowedu.oneflow04 import initializers as init
 from flowedu.oneflow04.variables import get_variable
+from flowedu.ops.front import front
 
 
 @front("GroupNorm")

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowedu.core.layers.frontend import front
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.nn.functional.pool import maxima, means
 from flowedu.nn.layout import FORMATS, channels_last, check_positive, check_rank, count_windows, to_first, to_last
+from flowedu.ops.front import front
 from flowedu.ops.padding import pool_ints, pool_padding
 
 _MEANING = {"max": "Largest element of each window; padding never wins. The first of equal ones gets the gradient.",

@@ -13,7 +13,6 @@ import inspect
 import keyword
 from collections.abc import Callable, Sequence
 
-from flowedu.core.layers.frontend import front
 from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.core.ops.record import Effects, Laws, Meaning, Split
 from flowedu.errors import ArgumentError
@@ -29,6 +28,7 @@ from flowedu.ops.custom.record import (
     signature_of,
     whole,
 )
+from flowedu.ops.front import front
 from flowedu.ops.host import HOST
 
 LIBRARIES: dict[str, set[str]] = {}        # {stem of a C++ library: op types that stand in for it}

@@ -1,0 +1,51 @@
+"""What an nn.Graph says while it is built: a line for each input, output, parameter and buffer. print(graph) shows them."""
+from __future__ import annotations
+
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.trace import io
+from flowedu.core.trace.blocks import Block
+from flowedu.core.trace.compiled import Compiled
+from flowedu.core.trace.tracer import Tracer
+from flowedu.show.meta import line, meta
+
+
+class SayingTracer(Tracer):
+    """A Tracer that says, at debug level 1, what its modules are given and give."""
+
+    def first(self, block: Block, args: tuple, kwargs: dict):
+        module = block.origin
+        self.say(1, f"(MODULE:{block.path}:{module._shallow_repr()})", block)
+        block.inputs = self._seen("INPUT", f"_{block.path}_input", args, kwargs, block)
+        for kind, table in (("PARAMETER", module._parameters), ("BUFFER", module._buffers)):
+            for key, t in table.items():
+                if t is not None:
+                    self.say(1, f"({kind}:{block.path}.{key}:{meta(t)})", block)
+        out = super().first(block, args, kwargs)
+        block.outputs = self._seen("OUTPUT", f"_{block.path}_output", out if type(out) is tuple else (out,), {}, block)
+        return out
+
+    def _seen(self, kind: str, prefix: str, args: tuple, kwargs: dict, block: Block) -> list[str]:
+        """A line on each of the arguments."""
+        found = [f"({kind}:{name}:{meta(x)})" if isinstance(x, Tensor) else f"[WARNING]({kind}:{name}:{type(x)})"
+                 for name, x in io.leaves(prefix, args, kwargs)]
+        for text in found:
+            self.say(1, text, block)
+        return found
+
+
+class SayingCompiled(Compiled):
+    """A Compiled that says what goes into build and comes out.
+
+    Attributes: inputs and outputs, [(name, text or None)] of the leaves.
+    """
+
+    def __init__(self, *args):
+        self.inputs: list[tuple[str, str | None]] = []
+        self.outputs: list[tuple[str, str | None]] = []
+        super().__init__(*args)
+
+    def noted(self, kind: str, name: str, x: Tensor | None) -> None:
+        text = None if x is None else meta(x)
+        (self.inputs if kind == "INPUT" else self.outputs).append((name, text))
+        if x is not None:
+            self.owner._say(1, line(kind, name, text))

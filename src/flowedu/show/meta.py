@@ -1,0 +1,38 @@
+"""How graphs print tensors, in a line and without the numbers, and the names that OneFlow gives outputs."""
+from __future__ import annotations
+
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.values import dtype as dt
+
+OUTPUTS = {  # record: its first output
+    **dict.fromkeys("""matmul conv2d reshape cast concat constant contiguous where gather dropout expand
+                       sparse_softmax_cross_entropy""".split(), "out"),
+    **dict.fromkeys(("sum", "max", "min", "prod"), "output_tensor"), "log_softmax": "prob", "transpose": "output",
+}
+
+
+def line(kind: str, name: str, text: str | None) -> str:
+    """`(INPUT:_G_0_input.0.0_2:tensor(...))`, as print and debug show a leaf; text None: it is None."""
+    return f"({kind}:{name}:{text})" if text is not None else f"[WARNING]({kind}:{name}:{type(None)})"
+
+
+def meta(x: Tensor) -> str:
+    """`tensor(..., size=(2, 3), dtype=flowedu.float32, requires_grad=True)`: all but the numbers."""
+    end = f", grad_fn=<{x.grad_fn.name() if hasattr(x.grad_fn, 'name') else x.grad_fn}>" if x.grad_fn is not None else \
+        ", requires_grad=True" if x.requires_grad else ""
+    return meta_text(tuple(x.shape), x.dtype, end, lazy=x.is_lazy)
+
+
+def meta_text(shape: tuple, dtype: dt.dtype, end: str = "", lazy: bool = False, width: int = 80) -> str:
+    """The same from its parts. A line as long as `width` is broken before `end`, as the printed form of tensors is."""
+    head = "tensor(..., is_lazy='True', " if lazy else "tensor(..., "
+    text = f"{head}size={shape}, dtype={dtype!r}"
+    if end and len(text) + len(end) > width:
+        end = ",\n       " + end[2:]
+    return text + end + ")"
+
+
+def output_name(node, i: int = 0) -> str:
+    """`z_0`: the i-th output of a node."""
+    own = node.op.outputs[i] if i < len(node.op.outputs) else "out"
+    return f"{OUTPUTS.get(node.op.name, own) if i == 0 else own}_0"
