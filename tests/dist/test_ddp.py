@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import flowedu as flow
 from dist.ranks import SRC, TESTS, launch, mpi
 from flowedu import nn
+from flowedu.distributed.plain_parallel import average_gradients, same_on_all_ranks
 from flowedu.errors import ArgumentError, CommError, DTypeError
 
 WORDS, FEATURES, OUT = 7, 5, 3
@@ -79,6 +80,25 @@ def test_any_number_of_ranks(k, bucket_size, accumulate):
     for got in flow.distributed.spawn(lambda: train(flow.env.get_rank(), k, bucket_size, 2, accumulate), k):
         for a, b in zip(got, want):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+@given(k=st.integers(1, 4), bucket_size=st.integers(1, 9), alone=st.booleans())
+def test_buckets_average_as_one_message_for_each_parameter_does(k, bucket_size, alone):
+    """Also where only one rank takes a branch, and ranks begin with other numbers."""
+    x, words, y = batch(12)
+
+    def gradients(rank, plain):
+        m = net(rank)
+        m = same_on_all_ranks(m) if plain else nn.parallel.DistributedDataParallel(m, bucket_size=bucket_size)
+        ((m(x[rank:rank + 3], words[rank:rank + 3], branch=alone and rank == 0) - y[rank:rank + 3]) ** 2).mean().backward()
+        if plain:
+            average_gradients(m)
+        return {n: np.zeros(tuple(p.shape)) if p.grad is None else p.grad.numpy().copy() for n, p in m.named_parameters()}
+
+    for plain, real in zip(on(k, lambda rank: gradients(rank, True)), on(k, lambda rank: gradients(rank, False))):
+        assert list(plain) == list(real)
+        for name in plain:
+            np.testing.assert_allclose(real[name], plain[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def on(k, f):

@@ -7,7 +7,7 @@
 What core leaves to this folder: ranks/ and mpi/ (engines), perform.py (one rank's half of a route), shards.py (shards that
 other ranks have), graph/ (a graph of global tensors becomes one for each rank), rank_graphs.py (fewer messages in those),
 global_graph.py (ZeRO, pipelines, the search in auto/), spread.py (jobs of OneFlow 0.4 on several devices: one graph, shared
-memory).
+memory). Rungs to read before what is used: ring.py (an all-reduce), plain_parallel.py (data parallelism).
 """
 from flowedu.core.sbp.ranks import set_virtual_devices
 from flowedu.distributed.spawn import spawn
