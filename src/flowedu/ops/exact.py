@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from flowedu.core.ops.elementwise import _as, div, exp, neg, sign, square, unary, zeros_like
+from flowedu.core.ops.elementwise import _as, div, exp, neg, sign, square, unary, zeros_of
 from flowedu.core.ops.promote import DIVIDING
 from flowedu.core.ops.record import Laws
 from flowedu.core.ops.tiled import elementwise
@@ -37,7 +37,7 @@ def _erfinv(x):
     return np.vectorize(one, otypes=[np.float64])(x)
 
 
-trunc = unary("trunc", lambda x: np.trunc(x), lambda dy: zeros_like(dy))
+trunc = unary("trunc", lambda x: np.trunc(x), lambda dy: zeros_of(dy))
 exp2 = unary("exp2", lambda x: np.exp2(x), lambda dy, y: dy * y * math.log(2))
 log2 = unary("log2", lambda x: np.log2(x), lambda dy, x: dy / (x * math.log(2)), domain="positive")
 log10 = unary("log10", lambda x: np.log10(x), lambda dy, x: dy / (x * math.log(10)), domain="positive")

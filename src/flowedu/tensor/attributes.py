@@ -24,7 +24,7 @@ def stride(self, dim: int | None = None):
 
 def storage_offset(self) -> int:
     """Elements between the start of the memory block and the first element."""
-    return self.storage_offset_
+    return self._storage_offset
 
 
 def element_size(self) -> int:

@@ -6,7 +6,7 @@ from math import prod
 
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.elementwise import zeros_like
+from flowedu.core.ops.elementwise import zeros_of
 from flowedu.core.ops.promote import cast, result_type
 from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError, ShapeError
@@ -260,7 +260,7 @@ def matrix_power(input, n: int):
     if y is not None:
         return y
     y = S.expand(eye(input.shape[-1], dtype=input.dtype, device=home(input)), *input.shape)
-    return y + zeros_like(input) if input.requires_grad else S.contiguous(y)      # the derivative is 0, and there is one
+    return y + zeros_of(input) if input.requires_grad else S.contiguous(y)      # the derivative is 0, and there is one
 
 
 _CDIST_MODES = ("donot_use_mm_for_euclid_dist", "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")

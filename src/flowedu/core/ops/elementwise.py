@@ -40,7 +40,7 @@ def where_false(mask, dz):
     return where(mask, scalar(0, dz.dtype), dz)
 
 
-def zeros_like(dz):
+def zeros_of(dz):
     """Zeros, as many as dz."""
     return where_true(greater(dz, dz), dz)
 
@@ -69,21 +69,21 @@ minimum = elementwise("minimum(x, y) -> z", Split(fold="min", rising=["x", "y"])
                             "y": lambda dz, x, y: where_false(less_equal(x, y), dz)})
 floordiv = elementwise("floordiv(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False),
                        tile="floordiv", ref=lambda x, y: np.floor_divide(x, y),         # of the domain: no jump nearby
-                       grad={"x": lambda dz: zeros_like(dz), "y": lambda dz: zeros_like(dz)})
+                       grad={"x": lambda dz: zeros_of(dz), "y": lambda dz: zeros_of(dz)})
 mod = elementwise("mod(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False), tile="mod",
                   ref=lambda x, y: np.mod(x, y), grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * floordiv(x, y))})
 DIVIDING.update({floordiv, mod})
 xdivy = elementwise("xdivy(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "nonzero"}), tile="xdivy",
-                    ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x / y),
+                    ref=lambda x, y: np.where(x == 0, np.zeros_of(x), x / y),
                     grad={"x": lambda dz, y: dz / y, "y": lambda dz, y, z: neg(dz * xdivy(z, y))})
 xlogy = elementwise("xlogy(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "positive"}), tile="xlogy",
-                    ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x * np.log(y)),
+                    ref=lambda x, y: np.where(x == 0, np.zeros_of(x), x * np.log(y)),
                     grad={"x": lambda dz, x, y: where_false(equal(maximum(abs(x), y), 0.0), dz * log(y)),  # x = 0, y <= 0
                           "y": lambda dz, x, y: dz * xdivy(x, y)})
 
 # ---- one input
 abs = unary("abs", lambda x: np.abs(x), lambda dy, x: dy * sign(x), float_only=False)
-sign = unary("sign", lambda x: np.where(x != x, x.dtype.type(0), np.sign(x)), lambda dy: zeros_like(dy), float_only=False)
+sign = unary("sign", lambda x: np.where(x != x, x.dtype.type(0), np.sign(x)), lambda dy: zeros_of(dy), float_only=False)
 square = unary("square", lambda x: np.square(x), lambda dy, x: dy * x * 2, float_only=False)
 relu = unary("relu", lambda x: np.maximum(x, 0), lambda dy, y: relu_grad(dy, y), float_only=False, rising=["x"])
 relu_grad = elementwise("relu_grad(dy, y) -> dx", Split(linear=["dy"]), Laws(float_only=False), tile="relu_grad",
@@ -99,11 +99,11 @@ reciprocal = unary("reciprocal", lambda x: 1 / x, lambda dy, y: neg(dy * square(
 sin = unary("sin", lambda x: np.sin(x), lambda dy, x: dy * cos(x))
 cos = unary("cos", lambda x: np.cos(x), lambda dy, x: neg(dy * sin(x)))
 tanh = unary("tanh", lambda x: np.tanh(x), lambda dy, y: dy * (1 - square(y)), rising=["x"])
-ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: zeros_like(dy))
-floor = unary("floor", lambda x: np.floor(x), lambda dy: zeros_like(dy))
-round = unary("round", lambda x: np.rint(x), lambda dy: zeros_like(dy))
+ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: zeros_of(dy))
+floor = unary("floor", lambda x: np.floor(x), lambda dy: zeros_of(dy))
+round = unary("round", lambda x: np.rint(x), lambda dy: zeros_of(dy))
 sigmoid = unary("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda dy, y: dy * y * (1 - y), rising=["x"])
-softplus = unary("softplus", lambda x: np.logaddexp(x, np.zeros_like(x)), lambda dy, x: dy * sigmoid(x))
+softplus = unary("softplus", lambda x: np.logaddexp(x, np.zeros_of(x)), lambda dy, x: dy * sigmoid(x))
 
 
 # ---- comparisons: int8 zeros and ones, as OneFlow 0.4 has them

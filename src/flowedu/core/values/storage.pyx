@@ -230,7 +230,7 @@ cdef class Array:
         return self.block.version if self.block != NULL else 0
 
     @property
-    def storage_offset_(self):
+    def _storage_offset(self):
         """Elements between the start of the block and the first element."""
         if self.block == NULL:
             return 0
