@@ -74,10 +74,10 @@ mod = elementwise("mod(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"},
                   ref=lambda x, y: np.mod(x, y), grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * floordiv(x, y))})
 DIVIDING.update({floordiv, mod})
 xdivy = elementwise("xdivy(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "nonzero"}), tile="xdivy",
-                    ref=lambda x, y: np.where(x == 0, np.zeros_of(x), x / y),
+                    ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x / y),
                     grad={"x": lambda dz, y: dz / y, "y": lambda dz, y, z: neg(dz * xdivy(z, y))})
 xlogy = elementwise("xlogy(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "positive"}), tile="xlogy",
-                    ref=lambda x, y: np.where(x == 0, np.zeros_of(x), x * np.log(y)),
+                    ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x * np.log(y)),
                     grad={"x": lambda dz, x, y: where_false(equal(maximum(abs(x), y), 0.0), dz * log(y)),  # x = 0, y <= 0
                           "y": lambda dz, x, y: dz * xdivy(x, y)})
 
@@ -103,7 +103,7 @@ ceil = unary("ceil", lambda x: np.ceil(x), lambda dy: zeros_of(dy))
 floor = unary("floor", lambda x: np.floor(x), lambda dy: zeros_of(dy))
 round = unary("round", lambda x: np.rint(x), lambda dy: zeros_of(dy))
 sigmoid = unary("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda dy, y: dy * y * (1 - y), rising=["x"])
-softplus = unary("softplus", lambda x: np.logaddexp(x, np.zeros_of(x)), lambda dy, x: dy * sigmoid(x))
+softplus = unary("softplus", lambda x: np.logaddexp(x, np.zeros_like(x)), lambda dy, x: dy * sigmoid(x))
 
 
 # ---- comparisons: int8 zeros and ones, as OneFlow 0.4 has them
