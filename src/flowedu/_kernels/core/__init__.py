@@ -18,6 +18,7 @@
     extent.pxd       an array seen along one axis
     fold.pxd         many numbers into one
     reduce.pyx       kernels: sum, max, min, prod
+    reductions.pxi   the four, made of one reduce
     matrix.pxd       one operand of a matrix product
     matmul.pyx       kernel: the batched product, as three loops
     update.pyx       kernel: an SGD step

@@ -42,14 +42,6 @@ cdef void fetch(char *to, const fe_view *v, int64_t start, int64_t n, int item) 
         memcpy(to + i * item, v.data + fe_place(v, start + i) * item, item)
 
 
-cdef inline void run(const fe_program *p, char **slot, int64_t n) noexcept nogil:
-    cdef int i
-    cdef const fe_instr *q
-    for i in range(p.ninstr):
-        q = &p.instr[i]
-        q.fn(n, slot[q.out], slot[q.a], slot[q.b] if q.b >= 0 else NULL, slot[q.c] if q.c >= 0 else NULL)
-
-
 cdef int elementwise(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     cdef const fe_program *p = <const fe_program *>call.extra
     cdef char buffers[FE_MAX_SLOTS * FE_TILE_BYTES]

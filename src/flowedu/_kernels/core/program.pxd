@@ -1,4 +1,4 @@
-# The C structs of elementwise programs (tiles.h), for the kernel that runs them and the module that makes them.
+# Elementwise programs (tiles.h), for the kernels that run them and the module that makes them. Compiled into each of these.
 from libc.stdint cimport int16_t, int32_t, int64_t
 
 cdef extern from "tiles.h" nogil:
@@ -14,3 +14,12 @@ cdef extern from "tiles.h" nogil:
         int16_t *const_slot
         int16_t *out_slot
     char *FE_CONST(const fe_program *, int)
+
+
+cdef inline void run(const fe_program *p, char **slot, int64_t n) noexcept nogil:
+    """All instructions over one tile of n elements."""
+    cdef int i
+    cdef const fe_instr *q
+    for i in range(p.ninstr):
+        q = &p.instr[i]
+        q.fn(n, slot[q.out], slot[q.a], slot[q.b] if q.b >= 0 else NULL, slot[q.c] if q.c >= 0 else NULL)

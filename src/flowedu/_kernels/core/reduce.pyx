@@ -35,33 +35,9 @@ cdef int reduce(fe_call *call, const fe_team *team, num *tag, wide *wtag, kind *
     return FE_OK
 
 
-cdef int carried(fe_call *call, const fe_team *team, num *tag, kind *op) noexcept nogil:
-    if num is float or num is double:
-        return reduce(call, team, tag, <double *>NULL, op)
-    else:
-        return reduce(call, team, tag, <int64_t *>NULL, op)
-
-
-cdef int sum_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    return carried(call, team, tag, <Sum *>NULL)
-
-
-cdef int prod_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    return carried(call, team, tag, <Prod *>NULL)
-
-
-cdef int max_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    return carried(call, team, tag, <Max *>NULL)
-
-
-cdef int min_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    return carried(call, team, tag, <Min *>NULL)
+include "flowedu/_kernels/core/reductions.pxi"
 
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    return {"sum": of_numbers(<void *>sum_[float], <void *>sum_[double], <void *>sum_[int32_t], <void *>sum_[int64_t], NULL),
-            "prod": of_numbers(<void *>prod_[float], <void *>prod_[double], <void *>prod_[int32_t], <void *>prod_[int64_t],
-                               NULL),
-            "max": of_numbers(<void *>max_[float], <void *>max_[double], <void *>max_[int32_t], <void *>max_[int64_t], NULL),
-            "min": of_numbers(<void *>min_[float], <void *>min_[double], <void *>min_[int32_t], <void *>min_[int64_t], NULL)}
+    return reductions(NULL)

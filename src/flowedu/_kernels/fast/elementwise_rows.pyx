@@ -93,14 +93,6 @@ cdef void gather_flat(char *dst, const char *base, const Walk *w, int k, int64_t
             index[d] += 1
 
 
-cdef inline void run(const fe_program *p, char **slot, int64_t n) noexcept nogil:
-    cdef int i
-    cdef const fe_instr *q
-    for i in range(p.ninstr):
-        q = &p.instr[i]
-        q.fn(n, slot[q.out], slot[q.a], slot[q.b] if q.b >= 0 else NULL, slot[q.c] if q.c >= 0 else NULL)
-
-
 cdef int elementwise(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     cdef const fe_program *p = <const fe_program *>call.extra
     cdef Walk w

@@ -222,35 +222,9 @@ cdef int64_t reduce_work(const fe_call *call, int nt) noexcept nogil:
     return 8 * nt * fe_numel(&call.args[1]) if p.partial else 0
 
 
-cdef int carried(fe_call *call, const fe_team *team, num *tag, kind *op) noexcept nogil:
-    """Floats are carried in double, whole numbers in int64."""
-    if num is float or num is double:
-        return reduce(call, team, tag, <double *>NULL, op)
-    else:
-        return reduce(call, team, tag, <int64_t *>NULL, op)
-
-
-cdef int sum_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    return carried(call, team, tag, <Sum *>NULL)
-
-
-cdef int prod_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    return carried(call, team, tag, <Prod *>NULL)
-
-
-cdef int max_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    return carried(call, team, tag, <Max *>NULL)
-
-
-cdef int min_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    return carried(call, team, tag, <Min *>NULL)
+include "flowedu/_kernels/core/reductions.pxi"
 
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    cdef void *work = <void *>reduce_work
-    return {"sum": of_numbers(<void *>sum_[float], <void *>sum_[double], <void *>sum_[int32_t], <void *>sum_[int64_t], work),
-            "prod": of_numbers(<void *>prod_[float], <void *>prod_[double], <void *>prod_[int32_t], <void *>prod_[int64_t],
-                               work),
-            "max": of_numbers(<void *>max_[float], <void *>max_[double], <void *>max_[int32_t], <void *>max_[int64_t], work),
-            "min": of_numbers(<void *>min_[float], <void *>min_[double], <void *>min_[int32_t], <void *>min_[int64_t], work)}
+    return reductions(<void *>reduce_work)
