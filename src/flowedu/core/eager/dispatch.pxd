@@ -76,9 +76,9 @@ cdef class Link:                     # how a view came about
     cdef readonly bint plain         # made under no_grad: it has no history, whatever its base gets
     cdef public int64_t epoch        # base.epoch when the view's own history was made; NO_HISTORY: made under no_grad
 
-cdef class GlobalLayout:                      # how a global tensor lies: one object for each placement and sbp (core/sbp/tensor/global_layout.py)
+cdef class GlobalLayout:             # of a global tensor: one object for each placement and sbp (core/sbp/tensor/global_layout.py)
     cdef readonly object placement, sbp, layout      # as users know them; as core/sbp computes with them
-    cdef readonly GlobalLayout whole          # broadcast, on the same placement
+    cdef readonly GlobalLayout whole # broadcast, on the same placement
     cdef readonly bint single        # on one device: a tensor there has its memory, as a local one
 
 cdef class Rare:                     # what only few tensors have
@@ -97,7 +97,7 @@ cdef class TensorBase(Array):
     cdef public Node node
     cdef public int64_t epoch        # how often an in-place op rewrote the history
     cdef readonly Link link          # None: not a view. Set it with set_link
-    cdef GlobalLayout _layout                    # None: a local tensor. Set it with set_layout
+    cdef GlobalLayout _layout        # None: a local tensor. Set it with set_layout
     cdef public Rare rare            # None: nothing rare
 
 cdef class Slots:                    # what later chapters give (hooks.pxi says who and what for)

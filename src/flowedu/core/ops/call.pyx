@@ -1,13 +1,12 @@
 """The one place that all calls of ops pass through: `OpBase.call` hands a call to the interpreter in charge, the one on top
-of this thread's stack. With an empty stack that is the engine of core/eager, once it is there.
-"""
+of this thread's stack. With an empty stack that is the engine of core/eager, once it is there."""
 from flowedu.core.values.storage cimport Array
 
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.thread_state import thread_state as _thread_state
 from flowedu.errors import FlowError
 
-cdef object thread_state = _thread_state             # thread_state.interpreters: none in this thread, and the engine answers
+cdef object thread_state = _thread_state     # thread_state.interpreters: none in this thread, and the engine answers
 cdef int active = 0
 
 
@@ -40,7 +39,7 @@ cpdef current_interpreter():
 
 
 def call_below(op, inputs, attrs):
-    """Dispatch a call with the interpreter under the one in charge (for interpreters that watch and pass on)."""
+    """Hand a call to the interpreter under the one in charge (for interpreters that watch and pass on)."""
     stack = thread_state.interpreters
     thread_state.interpreters = stack[:-1]
     try:
@@ -50,23 +49,14 @@ def call_below(op, inputs, attrs):
 
 
 class Engine:
-    """What makes values of numbers and arrays: core/eager, and promote.py, put their functions here."""
+    """What makes values of numbers and arrays; core/eager, and promote.py, put their functions here: number(value, dtype), a
+    0-dim one; array(ndarray), over its memory; operands(inputs), those of an elementwise call, numbers made values."""
 
-    def number(self, value, dtype):
-        """The number as a 0-dim value."""
-        self.missing()
-
-    def array(self, a):
-        """A value over the memory of an ndarray."""
-        self.missing()
-
-    def operands(self, inputs):
-        """The inputs of an elementwise call, numbers among them as values."""
-        self.missing()
-
-    def missing(self):
+    def missing(self, *args):
         raise FlowError("ops: nobody answers calls", expected="an interpreter in charge, or the engine", got="an empty stack",
                         fix="import flowedu.core.eager, or: with interpreter(Plain()): ...")
+
+    number = array = operands = missing
 
 
 engine = Engine()
@@ -74,7 +64,8 @@ engine = Engine()
 
 cdef object by_stack(OpBase op, tuple inputs, tuple attrs):
     """The answer as long as there is no engine."""
-    return current_interpreter().run(op, inputs, attrs) if current_interpreter() is not None else engine.missing()
+    in_charge = current_interpreter()
+    return in_charge.run(op, inputs, attrs) if in_charge is not None else engine.missing()
 
 
 cdef Dispatch dispatch = by_stack

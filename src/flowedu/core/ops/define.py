@@ -124,7 +124,7 @@ class Op(OpBase):
             raise no_kernel(self, specs, attrs, outs, BY_CODE)
 
     def bind(self, specs: Sequence[Spec], attrs: tuple, **more) -> dict[str, Any]:
-        """{name: value} for the record's functions, at the level of Specs."""
+        """{name: value} for the record's functions, of Specs, or of arrays."""
         names = {**dict(zip(self.attrs, attrs)), **more}
         if self.variadic:
             names[self.inputs[0]] = tuple(specs)

@@ -37,9 +37,7 @@ class Plain:
 
     def run(self, op, inputs: tuple, attrs: tuple):
         outs = op.infer([x.spec for x in inputs], attrs)
-        arrays = tuple([x.data for x in inputs])
-        names = dict(zip(op.attrs, attrs)) | ({op.inputs[0]: arrays} if op.variadic else dict(zip(op.inputs, arrays)))
-        results = op.ask(op.ref, names)
+        results = op.ask(op.ref, op.bind([x.data for x in inputs], attrs))
         results = results if isinstance(results, tuple) else (results,)
         made = tuple([PlainValue(s, np.asarray(a)) for s, a in zip(outs, results)])
         return made if len(made) > 1 else made[0]
