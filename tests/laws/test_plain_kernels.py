@@ -14,7 +14,7 @@ from flowedu import _kernels
 ROOT = Path(__file__).parents[2]
 PLAIN = {"elementwise": ("elementwise",), "matmul": ("matmul",), "reduce": ("sum", "prod", "max", "min"),
          "layout": ("copy", "concat", "slice_grad")}
-BESIDE = {"conv_plain": ("conv2d",)}             # outside of core: entered and overtaken by the file of the records
+BESIDE = {"conv_plain": ("conv2d",)}             # outside of core: to be read, and not entered
 CHILD = """
 import sys, types
 sys.modules["flowedu.fast.kernels"] = types.ModuleType("flowedu.fast.kernels")     # as if it were not there

@@ -13,7 +13,7 @@ from flowedu.core.values.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.padding import out_size, used_stride
 
-register("conv_plain", "conv")               # the second takes the place of the first
+register("conv")
 
 ATTRS = "strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), groups=1"
 

@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""conv2d as its definition has it, seven loops: read it before _kernels/fast/conv.pyx, which takes its place.
+"""conv2d as its definition has it, seven loops: read it before _kernels/fast/conv.pyx. Nothing loads it but the law that
+holds it to the record's meaning (register("conv_plain") puts it in the other's place).
 
 x (n, c, h, w), weights (o, c / groups, kh, kw), y (n, o, ...). ints: [stride of rows, of columns, padding above, below, left,
 right, dilation of rows, of columns, groups].
