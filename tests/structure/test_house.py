@@ -230,6 +230,14 @@ def test_a_test_file_borrows_from_no_other_folder_s():
     assert not borrowed
 
 
+def test_a_file_whose_tests_define_ops_forgets_them():
+    """An op that a test has defined is met by laws over the whole registry, if they run after it in the same process."""
+    defines = re.compile(r"^[^\"'\n]*flow\.custom_op\(", re.M)
+    found = {str(p.relative_to(TESTS)): "own_registry" in p.read_text() for p in TESTS.rglob("test_*.py")
+             if defines.search(p.read_text())}
+    assert len(found) >= 6 and all(found.values()), "import own_registry from custom_ops"
+
+
 def test_no_folder_of_tests_is_left_out(pytestconfig):
     """pytest leaves out folders of some names unless told otherwise; `dist` is one of them."""
     patterns = pytestconfig.getini("norecursedirs")

@@ -13,6 +13,7 @@ import pytest
 import flowedu as flow
 import flowedu.typing as tp
 from common import HANGS, constant, constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
+from custom_ops import own_registry  # noqa: F401
 from flowedu.core.layers.context import current
 from flowedu.ops.host import HostOp
 
