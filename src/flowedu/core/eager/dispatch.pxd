@@ -39,11 +39,11 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef double *reals
     cdef readonly int nints
     cdef const void *extra
-    cdef object keep                 # owns what `extra` points to
+    cdef readonly object keep        # owns what `extra` points to
     cdef int64_t contiguous          # bit i: input i must be contiguous
     cdef readonly int64_t cost       # elements touched, or flops / 8: decides on threads
     cdef int flags                   # VIEW, WRITES, MANY; LOCAL_ONLY: numbers from nothing, drawn anew wherever it is called
-    cdef readonly bint python        # the kernel is a Python function (pykernel.pyx)
+    cdef readonly bint python        # the kernel is a Python function (ops/custom/pykernel.pyx)
     cdef bint quick                  # the kernel is small and wants no scratch: one thread calls it at once
     cdef int64_t offset
     cdef int64_t key_len
@@ -101,7 +101,7 @@ cdef class TensorBase(Array):
     cdef public Rare rare            # None: nothing rare
 
 cdef class Slots:                    # what later chapters give (hooks.pxi says who and what for)
-    cdef public object Tensor, Size, mixed, mixed_matmul, write, node_name, node_next, node_hook, leaf_hooks, before_node, after_node, pack, line, watch, seed
+    cdef public object Tensor, Size, mixed, mixed_matmul, write, into, renew, node_name, node_next, node_hook, leaf_hooks, before_node, after_node, pack, line, watch, seed
     cdef public object run_global, bring, logical, write_parts, device_memory, launch, carry, move
     cdef public OpBase add, sub, mul, div, matmul
 
@@ -117,8 +117,17 @@ cdef int refresh_view(TensorBase x) except -1
 cdef int set_output(TensorBase y, Node node, int out_index, bint tracked) except -1
 cdef TensorBase brought(TensorBase x, GlobalLayout lay)
 cdef int64_t version_of(TensorBase x)
-cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
+cdef bint same_view(const fe_view *a, const fe_view *b) noexcept
+cdef int copy_history(TensorBase x, TensorBase y) except -1
+cdef int take_symbol(TensorBase x, TensorBase y) except -1
+cdef Entry find(OpBase op, tuple inputs, tuple attrs)
+cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1
+cdef int start(Entry e, tuple inputs, list made, int device, const int64_t *drawn) except -1
+cdef tape(OpBase op, tuple inputs, Entry e, result)
+cdef int64_t wanted_values(OpBase op, tuple inputs)
+cdef bint differentiable_inputs(OpBase op, tuple inputs)
 cdef TensorBase new_tensor()
+cdef int copy_values(fe_view *source, fe_view *target) except -1
 cdef bint swap_grad(bint on) noexcept
 cdef bint swap_amp(bint on) noexcept
 cdef int swap_device(int device) noexcept

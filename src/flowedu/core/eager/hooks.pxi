@@ -14,8 +14,10 @@ cdef dict HOOKS = {
     "matmul": ("flowedu.core.eager.tensor", "x @ y"),
     "mixed": ("flowedu.core.eager.tensor", "x + y and the like of unequal dtypes, numbers, foreign objects"),
     "mixed_matmul": ("flowedu.core.eager.tensor", "x @ y of them, or of other than two matrices"),
-    "write": ("flowedu.tensor.inplace", "x += y and the like, where the fast path does not do"),
-    "node_name": ("flowedu.core.grad.nodes", "what a recorded call is called"),
+    "write": ("flowedu.tensor.inplace", "x += y and the like"),
+    "into": ("flowedu.tensor.writing", "f(op, inputs, attrs, x): run it in x's memory, if that is safe; nothing: nobody does"),
+    "renew": ("flowedu.tensor.writing", "f(x): the history of a view whose base was written since"),
+    "node_name": ("flowedu.tensor.node_names", "what a recorded call is called; nothing: as its op"),
     "node_next": ("flowedu.tensor.hooks", "its next_functions"),
     "node_hook": ("flowedu.tensor.hooks", "puts a hook on it"),
     "leaf_hooks": ("flowedu.tensor.hooks", "f(leaf, gradient): what the leaf's hooks make of it"),
@@ -38,7 +40,7 @@ cdef dict HOOKS = {
 
 cdef unset(str name):
     """What stands in a slot nobody has filled: what does without, or the error that says who fills it."""
-    if name in ("pack", "line", "watch", "seed"):
+    if name in ("pack", "line", "watch", "seed", "into", "node_name"):
         return None
     if name in ("add", "sub", "mul", "div", "matmul"):
         return UnsetOp(name)

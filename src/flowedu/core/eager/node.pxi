@@ -4,7 +4,7 @@
 cdef class Node:
     """One recorded call: what ran, where its inputs came from, and the values its gradient rules asked for.
 
-    Users meet it as `grad_fn`. What its methods do is in core/grad/nodes.py and tensor/hooks.py.
+    Users meet it as `grad_fn`. What its methods do is in tensor/node_names.py and tensor/hooks.py.
     """
 
     @property
@@ -34,7 +34,9 @@ cdef class Node:
 
     def name(self):
         """`broadcast_add_backward`, say."""
-        return filled.node_name(self)
+        if filled.node_name is not None:
+            return filled.node_name(self)
+        return f"{self.custom.name if self.entry is None else self.op.name}_backward"
 
     @property
     def next_functions(self):
@@ -60,17 +62,18 @@ cdef inline bint has_gradient(int32_t dtype) noexcept:
 
 
 cdef int set_output(TensorBase y, Node node, int out_index, bint tracked) except -1:
-    """y is output number `out_index` of `node`; whole numbers are nobody's."""
+    """y is output number `out_index` of `node`; integers have no history."""
     if node is None or has_gradient(y.v.dtype):
         y.node, y.out_index = node, out_index
         set_flag(y, TRACKED, tracked)
     return 0
 
 
-cdef inline void copy_history(TensorBase x, TensorBase y):
-    """x came about as y did."""
+cdef int copy_history(TensorBase x, TensorBase y) except -1:
+    """Give x the autograd history of y."""
     x.node, x.out_index = y.node, y.out_index
     set_flag(x, TRACKED, y.flags & TRACKED)
+    return 0
 
 
 cdef int set_edges(Node node, tuple inputs) except -1:
@@ -109,7 +112,7 @@ cdef int set_saved(Node node, tuple saved) except -1:
     return 0
 
 
-cdef inline int64_t wanted_values(OpBase op, tuple inputs):
+cdef int64_t wanted_values(OpBase op, tuple inputs):
     """Which of the values in op.saved the rules of the inputs that require a gradient ask for, as bits."""
     cdef int i
     cdef int64_t mask = 0

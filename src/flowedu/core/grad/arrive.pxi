@@ -70,7 +70,7 @@ cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
         g = brought(g, leaf._layout)
     if leaf._grad is not None:
         old = <TensorBase>leaf._grad
-        if create_graph or old.flags & TRACKED or not try_into(ADD, (old, g), NO_ATTRS, old):
+        if create_graph or old.flags & TRACKED or filled.into is None or not filled.into(ADD, (old, g), NO_ATTRS, old):
             leaf._grad = old + g
             (<TensorBase>leaf._grad).flags |= ADOPTED
         return 0

@@ -22,7 +22,6 @@ from flowedu.core.eager.dispatch cimport (
     swap_amp,
     swap_device,
     swap_grad,
-    try_into,
     version_of,
 )
 from flowedu.core.ops.call cimport OpBase, Rule

@@ -65,7 +65,7 @@ class Meaning(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """How it is computed: by default by `ref`, called as a kernel in Python (core/eager/pykernel.pyx).
+    """How it is computed: by default by `ref`, called as a kernel in Python (ops/custom/pykernel.pyx).
 
     cpu: name of the kernel, as in the `table()` of a module of _kernels.
     pack: (ints, reals) for the kernel, in the order it reads them.
