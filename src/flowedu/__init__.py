@@ -62,7 +62,8 @@ from flowedu.oneflow04.job.eager import eager_execution_enabled, enable_eager_ex
 from flowedu.oneflow04.job.env import current_machine_id, current_resource
 from flowedu.oneflow04.job.function import global_function
 from flowedu.oneflow04.job.scope import cast_to_current_logical_view, current_scope, namespace as name_scope
-from flowedu.core.job.session import clear_default_session, get_all_variables
+from flowedu.core.job.session import clear_default_session
+from flowedu.oneflow04.job.session import get_all_variables
 from flowedu.oneflow04.job.session import load_variables, sync_default_session
 from flowedu.oneflow04.job.watch import watch, watch_diff
 from flowedu.oneflow04 import deprecated, unittest

@@ -13,7 +13,7 @@ from flowedu.core.eager.dispatch cimport (
     VIEW,
     Entry,
     Link,
-    Node,
+    TapeNode,
     TensorBase,
     alias_of,
     compute_any,
@@ -27,7 +27,7 @@ from flowedu.core.eager.dispatch cimport (
     same_view,
     set_flag,
     start,
-    swap_grad,
+    set_grad_enabled,
     take_symbol,
     tape,
     wanted_values,
@@ -86,7 +86,7 @@ def keep_old_values(TensorBase z, int64_t since, TensorBase x):
     """Before x's memory is overwritten by z: where calls recorded after `since`, below z, saved x or a view of it, let them
     keep a copy of what is there now."""
     cdef list todo
-    cdef Node n
+    cdef TapeNode n
     cdef TensorBase t
     cdef dict copies = {}
     if z.node is None or z.node.seq <= since:
@@ -94,7 +94,7 @@ def keep_old_values(TensorBase z, int64_t since, TensorBase x):
     todo = [z.node]
     seen = {z.node}
     while todo:
-        n = <Node>todo.pop()
+        n = <TapeNode>todo.pop()
         if n.saved is not None:
             for i, o in enumerate(n.saved):
                 if not isinstance(o, TensorBase) or (<TensorBase>o).block != x.block:
@@ -108,7 +108,7 @@ def keep_old_values(TensorBase z, int64_t since, TensorBase x):
                 if n.more_versions is not None:
                     n.more_versions[i] = 0
         for e in n.edges:
-            if type(e) is Node and (<Node>e).seq > since and e not in seen:
+            if type(e) is TapeNode and (<TapeNode>e).seq > since and e not in seen:
                 seen.add(e)
                 todo.append(e)
 
@@ -164,13 +164,13 @@ def renew(TensorBase x):
     if x.block != NULL and not (base.flags | x.flags) & TRACKED:
         link.epoch = base.epoch
         return
-    old = swap_grad(not link.plain and is_grad_enabled()) if x.flags & GLOBAL else is_grad_enabled()
+    old = set_grad_enabled(not link.plain and is_grad_enabled()) if x.flags & GLOBAL else is_grad_enabled()
     try:
         y = link.op.call((link.parent,), link.attrs)
     except ShapeError:
         y = None
     finally:
-        swap_grad(old)
+        set_grad_enabled(old)
     same = y is not None and y.v.ndim == x.v.ndim and y.v.data == x.v.data
     for d in range(x.v.ndim):
         same = same and y.v.shape[d] == x.v.shape[d] and (y.v.stride[d] == x.v.stride[d] or x.v.shape[d] == 1)

@@ -1,6 +1,6 @@
 # Chapter 2: the eager interpreter (part of dispatch.pyx). Run an op now: its Entry, memory for the outputs, the kernel.
-# That is all; where a gradient is wanted the tape (node.pxi) remembers it. What is not plain says so by a flag, of an input or
-# of the Entry; the table SPECIALS says who answers then: views (link.pxi), graphs (lazy.pxi), devices (global.pxi, device.pxi).
+# That is all; where a gradient is wanted the tape (node.pxi) remembers it. A call that is not plain has a flag, of an input
+# or of the Entry; the table SPECIALS has the function that answers it: views (link.pxi), graphs (lazy.pxi), devices (global.pxi, device.pxi).
 
 cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
     """Run an op now. drawn: a random op's seed and draw, instead of those in `attrs`."""
@@ -35,26 +35,26 @@ cdef inline run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
 
 ctypedef object (*Answering)(OpBase, tuple, tuple, Entry, int, const int64_t *, GlobalLayout)
 
-cdef struct Special:                               # a flag of an input or of the call, and who answers calls with it
+cdef struct Special:                               # a flag of an input or of the call, and the function that answers
     int flag
     Answering answer
 
 cdef Special[3] SPECIALS                           # each chapter enters its own: global.pxi, link.pxi, device.pxi
 
 
-cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout lay=None):
+cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at=None):
     """A call that is not plain: the interpreter of its first flag answers, which does its own part and hands the rest of the
-    call on without that flag. e: the Entry, if it is known. lay: of the results, if they are global."""
+    call on without that flag. e: the Entry, if it is known. at: the layout of the results, if they are global."""
     cdef int i
     if e is not None:
         flags |= e.flags & ON_DEVICE
     for i in range(3):
         if flags & SPECIALS[i].flag:
-            return SPECIALS[i].answer(op, inputs, attrs, e, flags & ~SPECIALS[i].flag, drawn, lay)
-    return answered(op, inputs, attrs, e, flags, drawn, lay, 0)
+            return SPECIALS[i].answer(op, inputs, attrs, e, flags & ~SPECIALS[i].flag, drawn, at)
+    return answered(op, inputs, attrs, e, flags, drawn, at, 0)
 
 
-cdef answered(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout lay, int device):
+cdef answered(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at, int device):
     """The call on inputs that are up to date and in one place."""
     if e is None:
         e = find(op, inputs, attrs)
@@ -71,8 +71,8 @@ cdef answered(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const in
         result = run_many(e, inputs, flags & LOCAL_ONLY, drawn)
     else:
         result = run(e, inputs, flags & LOCAL_ONLY, drawn)
-    if lay is not None:
-        label(result, lay)
+    if at is not None:
+        label(result, at)
     if flags & TRACKED and not fe_grad_off:
         tape(op, inputs, e, result)
     return result

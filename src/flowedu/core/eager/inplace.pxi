@@ -74,17 +74,22 @@ cdef update(OpBase op, x, other):
 def set_data(TensorBase x, TensorBase y):
     """x looks at the memory of y from here on; its history and gradient stay."""
     cdef Block *old = x.block
-    if (x.flags | y.flags) & GLOBAL:
-        take_memory(x, y)
-        return
-    if x.block == NULL or y.block == NULL:
-        raise_lazy("its memory is exchanged")
-    if y.block.version <= old.version:             # what was saved of x is gone: make backward notice
-        y.block.version = old.version + 1
-    y.block.refs += 1
+    if not (x.flags | y.flags) & GLOBAL:
+        if x.block == NULL or y.block == NULL:
+            raise_lazy("its memory is exchanged")
+        if y.block.version <= old.version:         # what was saved of x is gone: make backward notice
+            y.block.version = old.version + 1
+    if y.block != NULL:
+        y.block.refs += 1
+    elif x.rare is None:
+        x.rare = Rare()
     x.block, x.v = y.block, y.v
     set_link(x, None)
+    set_layout(x, y._layout)
     set_flag(x, UNIFORM, y.flags & UNIFORM)
     set_flag(x, ON_DEVICE, y.flags & ON_DEVICE)
+    if x.rare is not None:
+        x.rare.parts = None if y.rare is None else y.rare.parts
     x.epoch += 1
-    block_drop(old)
+    if old != NULL:
+        block_drop(old)

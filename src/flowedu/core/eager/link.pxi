@@ -1,12 +1,12 @@
-# Chapter 2, views: where one came from, and its history when an in-place op rewrote that of its base (part of dispatch.pyx).
+# Chapter 2, views: the base of each, and its history when an in-place op rewrote that of its base (part of dispatch.pyx).
 #
-# A view's history is "this view op, of my parent". While nobody writes in place it is recorded once, when the view is made.
+# A view's history is "this view op, of my parent". Without writes in place it is recorded once, when the view is made.
 # A write rewrites the base's history and counts base.epoch up; every view of it is then stale, and makes its history anew
 # when it is used next: the same view op again, on the same memory (tensor/writing.pyx).
 
 @cython.freelist(64)
 cdef class Link:
-    """How a view came about."""
+    """How a view was made."""
 
 
 cdef int make_link(TensorBase x, TensorBase y, OpBase op, tuple attrs) except -1:
@@ -44,9 +44,9 @@ cdef TensorBase view_of(TensorBase x, OpBase op, tuple attrs, Entry e, int flags
     return y
 
 
-cdef call_refreshed(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout lay):
+cdef call_refreshed(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at):
     """A call with a view, or a value without memory, among its inputs."""
-    return special(op, inputs, attrs, e, refresh_views(inputs) & ~(GLOBAL | VIEW | NO_MEMORY), drawn, lay)
+    return special(op, inputs, attrs, e, refresh_views(inputs) & ~(GLOBAL | VIEW | NO_MEMORY), drawn, at)
 
 SPECIALS[1].flag, SPECIALS[1].answer = VIEW | NO_MEMORY, call_refreshed
 

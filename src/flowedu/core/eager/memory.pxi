@@ -82,9 +82,6 @@ def scalar_tensor(value, dtype):
         (<uint8_t *>y.v.data)[0] = <uint8_t><int64_t>int(value)
     elif y.v.dtype == FE_BOOL:
         (<uint8_t *>y.v.data)[0] = bool(value)
-    elif y.v.dtype == FE_F16:
-        y.numpy()[()] = value
-        y.flags |= UNIFORM
     else:
         return eager(REGISTRY["constant"], NOTHING, ((), value, dtype))
     return y

@@ -1,4 +1,4 @@
-"""flow.Tensor: what a tensor is (attributes, conversion, operators). The C part (data, tape links, + - * / @) is
+"""flow.Tensor: attributes, conversions, operators. The C part (data, tape links, + - * / @) is
 core/eager/dispatch.pyx; the functions that become methods are attached by the modules that define them.
 """
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     __slots__ = ()
     __array_priority__ = 1000
 
-    # ---- what it is
+    # ---- its attributes
     @property
     def requires_grad(self) -> bool:
         """Whether backward computes a gradient for it. May be set on leaves of floating dtype."""
@@ -123,7 +123,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         return np.asarray(memoryview(self))
 
     def peek(self) -> np.ndarray:
-        """numpy() for those who only look, in float32 of a bfloat16 tensor."""
+        """numpy() for reading only; float32 of a bfloat16 tensor."""
         if self.dtype is dt.bfloat16:
             return _op("cast")(self.detach(), dtype=dt.float32).peek()
         plain = self.global_layout is None and self.has_memory

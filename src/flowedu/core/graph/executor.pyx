@@ -14,7 +14,7 @@ from flowedu._kernels.core.abi cimport *
 from flowedu.core.values.storage cimport ON_DEVICE, Array, Block, block_drop, block_try, itemsize, row_by_row, view_contiguous
 from flowedu.core.eager.dispatch cimport GLOBAL, Entry, TensorBase, copy_values, fe_run, new_tensor
 
-from flowedu.core.values.thread_state import thread_state
+from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.core.values import storage
 from flowedu.core.values.dtype import uint8
 from flowedu.core.values.spec import LARGEST
@@ -24,6 +24,7 @@ from flowedu.core.graph.devices import need_cpu
 from flowedu.core.graph.memory import no_room
 from flowedu.core.eager.dispatch import get_num_threads
 
+register_fields(plans=0)     # how many plans with Python kernels the thread is in the middle of
 cnp.import_array()
 
 cdef enum:
@@ -63,8 +64,8 @@ cdef class Executor:
     cdef tuple in_types, out_types, out_shapes
     cdef fe_view *in_views
     cdef fe_view *outs
-    cdef list lasting            # the arrays of variables, and where each lay when its address was taken
-    cdef fe_view *lay
+    cdef list lasting            # the arrays of variables, and the view of each when its address was taken
+    cdef fe_view *planned
     cdef public int64_t runs
     cdef public bint as_tensors  # arguments and outputs are tensors, not ndarrays
     cdef public list written     # the tensors of variables that a step changes
@@ -144,11 +145,11 @@ cdef class Executor:
             shapes.append(value.spec.shape)
         self.out_shapes = tuple(shapes)
         self.lasting = [b.array for b in plan.buffers if b.kind == "variable"]
-        self.lay = <fe_view *>calloc(max(len(self.lasting), 1), sizeof(fe_view))
-        if self.lay == NULL:
+        self.planned = <fe_view *>calloc(max(len(self.lasting), 1), sizeof(fe_view))
+        if self.planned == NULL:
             raise MemoryError
         for i, array in enumerate(self.lasting):
-            self.lay[i] = (<Array>array).v
+            self.planned[i] = (<Array>array).v
         self.out_types = tuple([value.spec.dtype.numpy or np.dtype(np.uint16) for value in plan.graph.outputs])    # bfloat16
 
     cdef char *home(self, buffer) except NULL:
@@ -174,7 +175,7 @@ cdef class Executor:
         free(self.draws)
         free(self.patches)
         free(self.in_views)
-        free(self.lay)
+        free(self.planned)
         if self.arena != NULL:
             block_drop(self.arena)
 
@@ -187,7 +188,7 @@ cdef class Executor:
         if max(1, <int>get_num_threads() // share) != self.nt:
             return True
         for i in range(len(self.lasting)):
-            v, w = &(<Array>(<list>self.lasting)[i]).v, &self.lay[i]
+            v, w = &(<Array>(<list>self.lasting)[i]).v, &self.planned[i]
             if v.data != w.data or v.ndim != w.ndim or v.dtype != w.dtype:
                 return True
             for d in range(v.ndim):
@@ -231,7 +232,7 @@ cdef class Executor:
     cdef list guarded(self, tuple arguments):
         """A step with Python kernels, which might call this very plan."""
         depth = thread_state.plans
-        if not self.lock.acquire(blocking=depth == 0):         # who is inside a job waits for none: two could for each other
+        if not self.lock.acquire(blocking=depth == 0):         # a thread inside a job waits for no other: two could deadlock
             raise UnsupportedError(f"job {self.plan.graph.name} was called by a Python kernel while it runs",
                                    expected="a kernel that calls other jobs, or none", got="a call of a job that runs",
                                    fix="write that loop outside the job")
@@ -243,7 +244,7 @@ cdef class Executor:
             self.lock.release()
 
     cdef int own(self, owner) except -1:
-        """Tell every Python kernel who owns the memory of its inputs."""
+        """Give every Python kernel the owner of its inputs' memory."""
         cdef int i
         for i in self.pythons:
             self.calls[i].work = <char *><PyObject *>owner

@@ -40,7 +40,7 @@ slice = define(
 
 
 def full_axes(shape, start, stop, step):
-    """The axes of which the slice takes everything."""
+    """The axes that the slice takes whole."""
     return [i for i, n in enumerate(shape) if (start[i], stop[i], step[i]) == (0, n, 1)]
 
 
@@ -51,7 +51,7 @@ def band_equation(rank, keep):
 
 
 def localize_slice(x, start, stop, step, full):
-    """On a part of an axis of which the slice takes everything it takes all of the part."""
+    """An axis that the slice takes whole: it takes all of a device's part, too."""
     keep = full_axes(full, start, stop, step)
     return {"stop": tuple(n if i in keep else b for i, (n, b) in enumerate(zip(x.shape, stop)))}
 

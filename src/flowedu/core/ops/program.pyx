@@ -1,4 +1,4 @@
-"""Formula and Program: an elementwise computation as a flat list of tile calls.
+"""Formula and TileProgram: an elementwise computation as a flat list of tile calls.
 
 A Formula is symbolic: `[("mul", 2, (0, 1)), ...]` over numbered slots. `compile` picks a tile function per instruction
 for given dtypes and lays the result out as the C struct the elementwise kernel reads (_kernels/core/tiles.h).
@@ -66,12 +66,12 @@ class Formula:
         return types
 
     def compile(self, what, in_types, out_types):
-        """The Program for these dtypes (made once)."""
+        """The TileProgram for these dtypes (made once)."""
         key = tuple(t.code for t in in_types)
         found = self.cache.get(key)
         if found is None:
             wide = extension("formulas of 16-bit floats", _as_it_is)(self, in_types, out_types)
-            found = self.cache[key] = Program(wide, wide.types(what, in_types))
+            found = self.cache[key] = TileProgram(wide, wide.types(what, in_types))
         return found
 
     def describe(self):
@@ -87,7 +87,7 @@ def _as_it_is(formula, in_types, out_types):
     return formula
 
 
-cdef class Program:
+cdef class TileProgram:
     """The C struct of a compiled Formula. `address` goes into a call's `extra`."""
 
     cdef fe_program p

@@ -37,7 +37,7 @@ def reshape_strides(shape, strides, new):
 
 def reshape_axes(x, shape):
     """An axis keeps its letter where old and new agree from the left; in a merged or split group only the first may
-    be split (its slices stay whole runs of memory). Axes of size 1 are in nobody's way."""
+    be split (its slices stay whole runs of memory). Axes of size 1 do not matter."""
     letters = iter(axes.LETTERS)
     old, new = ["Z"] * x.ndim, ["Z"] * len(shape)
     left = [i for i, n in enumerate(x.shape) if n != 1]

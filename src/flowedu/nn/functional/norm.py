@@ -48,8 +48,8 @@ def count_up(counter) -> int:
 
 def _samples_apart(x: Tensor) -> bool:
     """Whether a global tensor is split along another axis than that of the channels."""
-    lay = x.global_layout
-    return lay is not None and not lay.single and any(s.text[0] == "S" and s.text != "S1" for s in lay.sbp)
+    at = x.global_layout
+    return at is not None and not at.single and any(s.text[0] == "S" and s.text != "S1" for s in at.sbp)
 
 
 def _batch_norm_apart(x: Tensor, gamma: Tensor, beta: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:

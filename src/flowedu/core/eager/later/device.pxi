@@ -4,10 +4,10 @@
 # of hooks.pxi, `device_memory`, kernels are started by another, `launch`, and values travel through `carry`. Nothing in C reads
 # or writes that memory.
 
-cdef call_on_device(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout lay):
+cdef call_on_device(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at):
     """A call with a tensor on another device among its inputs, or without inputs."""
     cdef int device = place_of(op, inputs)
-    return answered(op, together(inputs, device), attrs, e, flags, drawn, lay, device)
+    return answered(op, together(inputs, device), attrs, e, flags, drawn, at, device)
 
 SPECIALS[2].flag, SPECIALS[2].answer = ON_DEVICE, call_on_device
 
@@ -41,7 +41,7 @@ cdef raise_apart(OpBase op, tuple inputs):
 
 
 cdef tuple together(tuple inputs, int device):
-    """The inputs with those 0-d ones that a gradient is wanted for brought to the device, recorded: it goes back that way."""
+    """The inputs; 0-d ones that need a gradient are copied to the device, recorded, so that the gradient goes back."""
     cdef TensorBase x
     for x in inputs:
         if x.block.device != device and x.flags & TRACKED and not fe_grad_off:
