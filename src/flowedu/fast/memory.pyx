@@ -8,9 +8,11 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 from posix.stdlib cimport posix_memalign
 
-from flowedu.core.values.storage cimport Block, allocate_by, plain_give, plain_take
+from flowedu.core.values cimport storage as memory
+from flowedu.core.values.storage cimport Block, plain_give, plain_take
 
 from flowedu.core.values import storage
+from flowedu.core.values.spec import LARGEST as _LARGEST
 
 cdef extern from *:
     """
@@ -30,7 +32,7 @@ cdef enum:
 
 cdef Block *FREE[CLASSES]
 memset(FREE, 0, sizeof(FREE))
-cdef int64_t cached_bytes = 0, cache_limit = 1 << 30
+cdef int64_t cached_bytes = 0, cache_limit = 1 << 30, LARGEST = _LARGEST
 
 
 cdef int size_class(int64_t nbytes, int64_t *rounded) noexcept nogil:
@@ -53,11 +55,16 @@ cdef Block *cached_take(int64_t nbytes) noexcept:
     blocks were given back."""
     global cached_bytes
     cdef int64_t size = 0
-    cdef int c = size_class(nbytes, &size)
-    cdef Block *b = FREE[c]
+    cdef int c
+    cdef Block *b
+    if not 0 <= nbytes <= LARGEST:
+        return NULL
+    c = size_class(nbytes, &size)
+    b = FREE[c]
     if b != NULL:
         FREE[c] = b.next
         cached_bytes -= b.nbytes
+        memory.live_bytes += b.nbytes
         return b
     b = fresh(size)
     if b == NULL:
@@ -80,6 +87,7 @@ cdef Block *fresh(int64_t size) noexcept:
         return plain_take(size)
     storage_huge(data, size)
     b.data, b.nbytes, b.device, b.owner = <char *>data, size, 0, NULL
+    memory.live_bytes += size
     return b
 
 
@@ -89,6 +97,7 @@ cdef void cached_give(Block *b) noexcept:
     if b.bucket < 0 or cached_bytes + b.nbytes > cache_limit:
         plain_give(b)
         return
+    memory.live_bytes -= b.nbytes
     b.next = FREE[b.bucket]
     FREE[b.bucket] = b
     cached_bytes += b.nbytes
@@ -102,7 +111,8 @@ cdef void drop_cache() noexcept:
         while FREE[c] != NULL:
             b = FREE[c]
             FREE[c] = b.next
-            plain_give(b)
+            free(b.data)
+            free(b)
     cached_bytes = 0
 
 
@@ -120,9 +130,9 @@ def set_cache(bint enabled) -> None:
     """Switch reuse of freed blocks on or off (off lets a memory checker see every access)."""
     storage.separate = not enabled
     if enabled:
-        allocate_by(cached_take, cached_give)
+        memory.take, memory.give = cached_take, cached_give
     else:
-        allocate_by(plain_take, plain_give)
+        memory.take, memory.give = plain_take, plain_give
         drop_cache()
 
 

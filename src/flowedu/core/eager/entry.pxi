@@ -146,18 +146,22 @@ cpdef exact(attrs):
 cdef Entry find(OpBase op, tuple inputs, tuple attrs):
     """The Entry for these inputs: one of the last few used, or from the cache, or made now (slow: Python). None: a view that
     the strides do not allow."""
-    cdef int64_t few[MAX_INPUTS * (1 + 2 * FE_MAX_DIM)]
-    cdef int64_t *key = few
+    cdef int64_t key[MAX_INPUTS * (1 + 2 * FE_MAX_DIM)]
+    cdef Py_ssize_t k = 0
+    if len(inputs) <= MAX_INPUTS:
+        return find_by(op, inputs, attrs, key)
+    for x in inputs:                               # no view has so many
+        k += 1 + (<TensorBase>x).v.ndim
+    large = PyBytes_FromStringAndSize(NULL, k * 8)
+    return find_by(op, inputs, attrs, <int64_t *>PyBytes_AS_STRING(large))
+
+
+cdef inline Entry find_by(OpBase op, tuple inputs, tuple attrs, int64_t *key):
+    """key: room for the numbers that decide on the Entry."""
     cdef bint wants_strides = op.view is not None
     cdef Entry e
     cdef int i
-    cdef int64_t k = 0
-    if len(inputs) > MAX_INPUTS:                   # no view has so many
-        for x in inputs:
-            k += 1 + (<TensorBase>x).v.ndim
-        large = PyBytes_FromStringAndSize(NULL, k * 8)
-        key = <int64_t *>PyBytes_AS_STRING(large)
-    k = fill_key(key, inputs, wants_strides)
+    cdef int64_t k = fill_key(key, inputs, wants_strides)
     for i in range(len(op.recent)):
         e = <Entry>op.recent[i]
         if e.key_len == k and memcmp(key, e.key, k * 8) == 0 and (attrs is e.attrs or alike(attrs, e.attrs)):

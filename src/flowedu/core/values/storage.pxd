@@ -15,15 +15,31 @@ cdef struct Block:           # a piece of memory, shared by the arrays that view
 ctypedef Block *(*Take)(int64_t nbytes) noexcept
 ctypedef void (*Give)(Block *b) noexcept
 
-cdef void allocate_by(Take taking, Give giving) noexcept
+cdef int64_t live_bytes      # of all blocks that come from `take`, which counts them, and `give`
+cdef Take take               # where blocks come from, and where they go: fast/memory.pyx puts its functions here
+cdef Give give
 cdef Block *plain_take(int64_t nbytes) noexcept
 cdef void plain_give(Block *b) noexcept
-cdef Block *block_try(int64_t nbytes) noexcept
+
+cdef inline Block *block_try(int64_t nbytes) noexcept:
+    """A block of at least nbytes, 64-byte aligned, with one reference; contents undefined. NULL, without an exception: there
+    is no memory."""
+    cdef Block *b = take(nbytes)
+    if b != NULL:
+        b.refs, b.version, b.readonly = 1, 0, False
+    return b
+
 cdef Block *block_new(int64_t nbytes) except NULL
 cdef Block *block_over(char *data, int64_t nbytes, object owner) except NULL
 cdef void block_drop(Block *b) noexcept
-cdef int itemsize(int32_t dtype) noexcept nogil
 cdef bint view_contiguous(const fe_view *v) noexcept nogil
+
+cdef extern from *:
+    """static const int fe_item[] = {4, 8, 4, 8, 1, 1, 1, 2, 2};"""
+    const int fe_item[9]             # bytes of an element, by dtype code
+
+cdef inline int itemsize(int32_t dtype) noexcept nogil:
+    return fe_item[dtype]
 
 cdef inline void row_by_row(fe_view *v) noexcept nogil:
     """Give v, whose shape is known, the strides of a contiguous array."""

@@ -17,53 +17,33 @@ from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.spec import LARGEST as _LARGEST, Spec, check_spec
 from flowedu.errors import DTypeError, OutOfMemoryError, ShapeError
 
-cdef int64_t LARGEST = _LARGEST, live_bytes = 0
+cdef int64_t LARGEST = _LARGEST
+live_bytes = 0
 separate = False             # True in the debug build: every array is its own malloc, so that a sanitizer sees where it ends
-cdef int ITEM[9]
-ITEM[0], ITEM[1], ITEM[2], ITEM[3], ITEM[4], ITEM[5], ITEM[6], ITEM[7], ITEM[8] = 4, 8, 4, 8, 1, 1, 1, 2, 2
 cdef const char **FORMATS = [b"f", b"d", b"i", b"q", b"b", b"B", b"?", b"e", NULL]
-
-
-cdef int itemsize(int32_t dtype) noexcept nogil:
-    return ITEM[dtype]
 
 
 cdef Block *plain_take(int64_t nbytes) noexcept:
     """A block of nbytes, 64-byte aligned, from the system. NULL: there is no memory."""
+    global live_bytes
     cdef void *data = NULL
-    cdef Block *b = <Block *>malloc(sizeof(Block))
-    if b != NULL and posix_memalign(&data, 64, max(nbytes, 1)) != 0:
+    cdef Block *b = <Block *>malloc(sizeof(Block)) if 0 <= nbytes <= LARGEST else NULL
+    if b == NULL or posix_memalign(&data, 64, max(nbytes, 1)) != 0:
         free(b)
         return NULL
-    if b != NULL:
-        b.data, b.nbytes, b.bucket, b.device, b.owner = <char *>data, max(nbytes, 1), -1, 0, NULL
+    b.data, b.nbytes, b.bucket, b.device, b.owner = <char *>data, max(nbytes, 1), -1, 0, NULL
+    live_bytes += b.nbytes
     return b
 
 
 cdef void plain_give(Block *b) noexcept:
+    global live_bytes
+    live_bytes -= b.nbytes
     free(b.data)
     free(b)
 
 
-cdef Take take = plain_take
-cdef Give give = plain_give
-
-
-cdef void allocate_by(Take taking, Give giving) noexcept:
-    """From now on blocks come from `taking` and go to `giving`."""
-    global take, give
-    take, give = taking, giving
-
-
-cdef Block *block_try(int64_t nbytes) noexcept:
-    """A block of at least nbytes, 64-byte aligned, with one reference; contents undefined. NULL, without an exception: there
-    is no memory."""
-    global live_bytes
-    cdef Block *b = take(nbytes) if 0 <= nbytes <= LARGEST else NULL
-    if b != NULL:
-        b.refs, b.version, b.readonly = 1, 0, False
-        live_bytes += b.nbytes
-    return b
+take, give = plain_take, plain_give
 
 
 cdef Block *block_new(int64_t nbytes) except NULL:
@@ -94,16 +74,14 @@ def no_memory(what: str, got: str, nbytes: int, **more) -> OutOfMemoryError:
 
 cdef void block_drop(Block *b) noexcept:
     """Give up one reference; the last one returns the memory."""
-    global live_bytes
     b.refs -= 1
     if b.refs > 0:
         return
-    if b.owner != NULL:
+    if b.owner == NULL:
+        give(b)
+    else:
         Py_DECREF(<object>b.owner)
         free(b)
-        return
-    live_bytes -= b.nbytes
-    give(b)
 
 
 def bytes_in_use() -> int:
@@ -166,7 +144,7 @@ cdef class Array:
         """Elements between the start of the block and the first element."""
         if self.block == NULL:
             return 0
-        return (self.v.data - self.block.data) // ITEM[self.v.dtype]
+        return (self.v.data - self.block.data) // itemsize(self.v.dtype)
 
     def shares_block(self, Array other):
         """Whether both look at the same block of memory."""
@@ -199,7 +177,7 @@ cdef class Array:
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         cdef int i
-        cdef int item = ITEM[self.v.dtype]
+        cdef int item = itemsize(self.v.dtype)
         cdef Py_ssize_t *dims
         if self.block == NULL:
             raise BufferError("a lazy tensor has no memory: inside nn.Graph.build there are no numbers yet")
@@ -253,7 +231,7 @@ def empty(shape, dtype, cls=Array):
     for i in range(a.v.ndim):
         a.v.shape[i] = shape[i]
     row_by_row(&a.v)
-    n = fe_numel(&a.v) * ITEM[a.v.dtype]
+    n = fe_numel(&a.v) * itemsize(a.v.dtype)
     a.block = block_try(n)
     if a.block == NULL:
         raise no_memory("empty", f"{Spec(shape, dtype)}", n)
@@ -296,7 +274,7 @@ def view(Array base, shape, strides, int64_t offset, cls=Array):
         a.v.stride[i] = strides[i]
     if base.block == NULL:
         raise ShapeError("view: a lazy tensor has no memory to look at", fix="use reshape, permute or indexing")
-    a.v.data = base.v.data + offset * ITEM[base.v.dtype]
+    a.v.data = base.v.data + offset * itemsize(base.v.dtype)
     a.block, a.flags = base.block, base.flags & ON_DEVICE
     a.block.refs += 1
     return a
