@@ -114,6 +114,9 @@ from flowedu.tensor.linear import (
     addbmm, addmm, addmv, addr, baddbmm, bmm, cdist, chain_matmul, cross, dot, ger, inner, kron, matmul, matrix_power, mm,
     mv, outer, tensordot, trace, vdot)
 from flowedu.tensor.linalg import det, inv as inverse
+from flowedu.tensor.factors import (
+    cholesky_inverse, cholesky_solve, old_cholesky as cholesky, old_qr as qr, old_svd as svd, triangular_solve)
+from flowedu.tensor.least_squares import logdet, matrix_exp, old_slogdet as slogdet, pinverse
 from flowedu.tensor.einsum import einsum
 from flowedu.tensor.search import (
     argsort, argwhere, bincount, bucketize, histc, isin, kthvalue, masked_select, median, mode, msort, nonzero, quantile,
