@@ -40,7 +40,7 @@ from flowedu.oneflow04.matrix_ops import range
 from flowedu.oneflow04.shape_ops import (
     broadcast_like, broadcast_to_compatible_with, reshape_like, reverse, slice_update, slice_v2)
 from flowedu.oneflow04.sort_ops import in_top_k
-from flowedu import linalg
+from flowedu.oneflow04 import linalg
 
 # chapter 3: variables, layers, optimizers
 from flowedu.oneflow04 import layers, losses, optimizer, random, regularizers
@@ -167,7 +167,7 @@ __getattr__, __dir__ = _lazy_import(__name__, {
                      "user_op_module_builder"), "flowedu.oneflow04.custom"),
     # chapter 5
     "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
-    "onnx": "flowedu.onnx",
+    "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",
     "explain": "flowedu.show.explaining",

@@ -9,7 +9,7 @@ NAMES = {
         cumulative_trapezoid gradient histogram histogramdd renorm vecdot lobpcg igamma igammac polygamma mvlgamma
         nextafter frexp gcd lcm i0 index_reduce segment_reduce dsplit hsplit vsplit nanquantile nanmedian
         set_float32_matmul_precision use_deterministic_algorithms autocast get_autocast_dtype amp set_flush_denormal
-        get_num_interop_threads Event Stream mps distributions hub from_file frombuffer empty_permuted empty_strided
+        get_num_interop_threads Event Stream mps hub from_file frombuffer empty_permuted empty_strided
         celu_ selu_ rrelu_ alpha_dropout feature_dropout native_norm pdist pixel_shuffle bilinear""",
     "flow.nn": """LazyLinear LazyConv2d EmbeddingBag FractionalMaxPool2d AdaptiveLogSoftmaxWithLoss RNNBase
         CrossMapLRN2d LPPool2d MultiMarginLoss DataParallel Buffer UninitializedParameter quantized qat quantizable

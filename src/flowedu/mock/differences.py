@@ -113,6 +113,7 @@ IDLE = (
     Idle("autograd.functional.hessian", "outer_jacobian_strategy", ANY, _SAME),
     Idle("autograd.functional.hessian autograd.functional.jvp autograd.functional.vjp", "strict", (False,),
          "what does not depend has gradient 0", "leave it out"),
+    Idle("distributions.Distribution.expand", "_instance", (None,), "PyTorch's insides", "leave it out"),
     Idle("cuda.CUDAGraph", "keep_graph", ANY, _SAME),
     Idle("cuda.CUDAGraph.capture_begin", "pool", (None,), "each graph has its own memory", "leave it out"),
     Idle("cuda.CUDAGraph.capture_begin cuda.graph", "capture_error_mode", ANY, _SAME),
@@ -150,6 +151,7 @@ PLACES: dict[str, str] = {
     "autograd.functional.jacobian": "func inputs create_graph strict vectorize strategy",
     "autograd.functional.hessian": "func inputs create_graph strict vectorize outer_jacobian_strategy",
     "autograd.functional.jvp autograd.functional.vjp": "func inputs v create_graph strict",
+    "distributions.Distribution.expand": "batch_shape _instance",
 }
 
 # names that are PyTorch's under its name, beside those of mock/names.py that come whole: what flowedu's has instead
