@@ -40,7 +40,7 @@ from flowedu.oneflow04.matrix_ops import range
 from flowedu.oneflow04.shape_ops import (
     broadcast_like, broadcast_to_compatible_with, reshape_like, reverse, slice_update, slice_v2)
 from flowedu.oneflow04.sort_ops import in_top_k
-from flowedu import linalg
+from flowedu.oneflow04 import linalg
 
 # chapter 3: variables, layers, optimizers
 from flowedu.oneflow04 import layers, losses, optimizer, random, regularizers
@@ -115,6 +115,9 @@ from flowedu.tensor.linear import (
     addbmm, addmm, addmv, addr, baddbmm, bmm, cdist, chain_matmul, cross, dot, ger, inner, kron, matmul, matrix_power, mm,
     mv, outer, tensordot, trace, vdot)
 from flowedu.tensor.linalg import det, inv as inverse
+from flowedu.tensor.factors import (
+    cholesky_inverse, cholesky_solve, old_cholesky as cholesky, old_qr as qr, old_svd as svd, triangular_solve)
+from flowedu.tensor.least_squares import logdet, matrix_exp, old_slogdet as slogdet, pinverse
 from flowedu.tensor.einsum import einsum
 from flowedu.tensor.search import (
     argsort, argwhere, bincount, bucketize, histc, isin, kthvalue, masked_select, median, mode, msort, nonzero, quantile,
@@ -165,7 +168,7 @@ __getattr__, __dir__ = _lazy_import(__name__, {
                      "user_op_module_builder"), "flowedu.oneflow04.custom"),
     # chapter 5
     "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
-    "onnx": "flowedu.onnx",
+    "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",
     "explain": "flowedu.show.explaining",

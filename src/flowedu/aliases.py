@@ -26,6 +26,7 @@ ALIASES = {
     "distribute": "oneflow04.distribute",
     "experimental": "oneflow04.experimental",
     "layers": "oneflow04.layers",
+    "linalg": "oneflow04.linalg",
     "losses": "oneflow04.losses",
     "math": "oneflow04.math",
     "optimizer": "oneflow04.optimizer",
