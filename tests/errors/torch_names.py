@@ -1,16 +1,16 @@
 """Names that programs for PyTorch and torchvision use: {where they look for them here: the names}."""
 
 NAMES = {
-    "flow": """func vmap profiler asarray get_default_device set_default_device cov corrcoef hann_window
-        hamming_window stft istft fft ifft complex view_as_real view_as_complex real imag polar angle conj
-        sparse_coo_tensor sparse quantize_per_tensor qint8 quasirandom overrides package futures special monitor export
-        library fx jit compile Storage UntypedStorage classes cond while_loop compiler is_complex is_conj resolve_conj
-        lu qr svd eig symeig cholesky cholesky_inverse lstsq geqrf ormqr pca_lowrank svd_lowrank trapz
-        cumulative_trapezoid gradient histogram histogramdd renorm vecdot lobpcg igamma igammac polygamma mvlgamma
-        nextafter frexp gcd lcm i0 index_reduce segment_reduce dsplit hsplit vsplit nanquantile nanmedian
-        set_float32_matmul_precision use_deterministic_algorithms autocast get_autocast_dtype amp set_flush_denormal
-        get_num_interop_threads Event Stream mps distributions hub from_file frombuffer empty_permuted empty_strided
-        celu_ selu_ rrelu_ alpha_dropout feature_dropout native_norm pdist pixel_shuffle bilinear""",
+    "flow": """func vmap profiler asarray get_default_device set_default_device stft istft fft ifft complex view_as_real
+        view_as_complex real imag polar angle conj sparse_coo_tensor sparse quantize_per_tensor qint8 quasirandom
+        overrides package futures special monitor export library fx jit compile Storage UntypedStorage classes cond
+        while_loop compiler is_complex is_conj resolve_conj lu qr svd eig symeig cholesky cholesky_inverse lstsq
+        geqrf ormqr pca_lowrank svd_lowrank trapz cumulative_trapezoid gradient histogram histogramdd renorm vecdot
+        lobpcg igamma igammac polygamma mvlgamma nextafter frexp gcd lcm i0 index_reduce segment_reduce nanquantile
+        nanmedian set_float32_matmul_precision use_deterministic_algorithms autocast get_autocast_dtype amp
+        set_flush_denormal get_num_interop_threads Event Stream mps distributions hub from_file frombuffer
+        empty_permuted empty_strided celu_ selu_ rrelu_ alpha_dropout feature_dropout native_norm pdist
+        pixel_shuffle bilinear""",
     "flow.nn": """LazyLinear LazyConv2d EmbeddingBag FractionalMaxPool2d AdaptiveLogSoftmaxWithLoss RNNBase
         CrossMapLRN2d LPPool2d MultiMarginLoss DataParallel Buffer UninitializedParameter quantized qat quantizable
         intrinsic ao attention""",
