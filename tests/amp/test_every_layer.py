@@ -27,6 +27,7 @@ REST = [
     ("nn.CosineEmbeddingLoss()", (5, 3), (5, 3), ("sign", (5,))), ("nn.TripletMarginLoss()", (5, 3), (5, 3), (5, 3)),
     ("nn.MultiLabelSoftMarginLoss()", (3, 4), ("unit", (3, 4))), ("nn.CombinedMarginLoss(1.0, 0.2, 0.1)", ("unit", (6, 4)),
                                                                     CLASSES),
+    ("nn.MultiMarginLoss()", (6, 4), CLASSES), ("nn.MultiLabelMarginLoss()", (6, 4), ("int", 4, (6, 4))),
     ("nn.MultiheadAttention(6, 2)", ROW, ROW, ROW), ("nn.TransformerEncoderLayer(6, 2, 8, dropout=0.0)", ROW),
     ("nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, 0.0), 2, nn.LayerNorm(6))", ROW),
     ("nn.TransformerDecoderLayer(6, 2, 8, dropout=0.0)", ROW, ROW), ("nn.Transformer(6, 2, 1, 1, 8, 0.0)", ROW, ROW),

@@ -11,12 +11,12 @@ NAMES = {
         set_flush_denormal get_num_interop_threads Event Stream mps distributions hub from_file frombuffer
         empty_permuted empty_strided celu_ selu_ rrelu_ alpha_dropout feature_dropout native_norm pdist
         pixel_shuffle bilinear""",
-    "flow.nn": """LazyLinear LazyConv2d EmbeddingBag FractionalMaxPool2d AdaptiveLogSoftmaxWithLoss RNNBase
-        CrossMapLRN2d LPPool2d MultiMarginLoss DataParallel Buffer UninitializedParameter quantized qat quantizable
+    "flow.nn": """LazyLinear LazyConv2d FractionalMaxPool2d AdaptiveLogSoftmaxWithLoss RNNBase
+        CrossMapLRN2d LPPool2d DataParallel Buffer UninitializedParameter quantized qat quantizable
         intrinsic ao attention""",
     "flow.optim": "LBFGS RAdam NAdam Adamax ASGD Rprop SparseAdam Adafactor Muon swa_utils",
     "flow.optim.lr_scheduler": "OneCycleLR CyclicLR SWALR",
-    "flow.nn.functional": """embedding_bag lp_pool2d fractional_max_pool2d pdist threshold_ multi_margin_loss
+    "flow.nn.functional": """lp_pool2d fractional_max_pool2d pdist threshold_
         native_channel_shuffle feature_alpha_dropout""",
     "flow.vision.transforms": """RandomErasing RandomAffine RandomPerspective RandomRotation GaussianBlur
         RandomInvert RandomPosterize RandomSolarize RandomAdjustSharpness RandomAutocontrast RandomEqualize AutoAugment

@@ -34,7 +34,7 @@ ON_DEVICE = {
     "asarray": "flow.as_tensor(x)", "frombuffer": "flow.from_numpy(np.frombuffer(buffer, np.float32).copy())",
     "LazyLinear": _LAZY.format("Linear"), "LazyConv1d": _LAZY.format("Conv1d"), "LazyConv2d": _LAZY.format("Conv2d"),
     "LazyConv3d": _LAZY.format("Conv3d"), "LazyBatchNorm1d": _LAZY.format("BatchNorm1d"),
-    "LazyBatchNorm2d": _LAZY.format("BatchNorm2d"), "EmbeddingBag": "flow.nn.Embedding, and the .sum(1) or .mean(1) of it",
+    "LazyBatchNorm2d": _LAZY.format("BatchNorm2d"),
     "all_gather_into_tensor": "flow.distributed.all_gather(tensors, x)",
     "all_reduce_coalesced": "flow.distributed.all_reduce(x) for each",
     "trapz": "flow.trapezoid(y, x)", "vecdot": "(x * y).sum(-1)",

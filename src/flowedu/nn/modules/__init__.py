@@ -7,11 +7,12 @@ from flowedu.nn.modules.attention import (
     MultiheadAttention, Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
     TransformerEncoderLayer)
 from flowedu.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from flowedu.nn.modules.bags import EmbeddingBag
 from flowedu.nn.modules.linear import Bilinear, Embedding, Flatten, Identity, Linear, Unflatten
 from flowedu.nn.modules.loss import (
     BCELoss, BCEWithLogitsLoss, CombinedMarginLoss, CosineEmbeddingLoss, CrossEntropyLoss, CTCLoss, GaussianNLLLoss,
-    HingeEmbeddingLoss, HuberLoss, KLDivLoss, L1Loss, MarginRankingLoss, MSELoss, MultiLabelSoftMarginLoss, NLLLoss,
-    PoissonNLLLoss, SmoothL1Loss, SoftMarginLoss, TripletMarginLoss)
+    HingeEmbeddingLoss, HuberLoss, KLDivLoss, L1Loss, MarginRankingLoss, MSELoss, MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss, MultiMarginLoss, NLLLoss, PoissonNLLLoss, SmoothL1Loss, SoftMarginLoss, TripletMarginLoss)
 from flowedu.nn.modules.norm import (
     BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm,
     LocalResponseNorm, RMSNorm, SyncBatchNorm)
