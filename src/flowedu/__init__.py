@@ -167,7 +167,7 @@ __getattr__, __dir__ = _lazy_import(__name__, {
                      "user_op_module_builder"), "flowedu.oneflow04.custom"),
     # chapter 5
     "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
-    "onnx": "flowedu.onnx",
+    "onnx": "flowedu.onnx", "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",
     "explain": "flowedu.show.explaining",

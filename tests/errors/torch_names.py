@@ -1,7 +1,7 @@
 """Names that programs for PyTorch and torchvision use: {where they look for them here: the names}."""
 
 NAMES = {
-    "flow": """func vmap profiler asarray get_default_device set_default_device stft istft fft ifft complex view_as_real
+    "flow": """profiler asarray get_default_device set_default_device stft istft fft ifft complex view_as_real
         view_as_complex real imag polar angle conj sparse_coo_tensor sparse quantize_per_tensor qint8 quasirandom
         overrides package futures special monitor export library fx jit compile Storage UntypedStorage classes cond
         while_loop compiler is_complex is_conj resolve_conj lu qr svd eig symeig cholesky cholesky_inverse lstsq

@@ -5,7 +5,7 @@ _GRAPH = "a compiled network is an nn.Graph: subclass flow.nn.Graph and define b
 _DEVICES = "devices are the CPU and CUDA: flow.cuda.is_available() says whether there is one"
 _REAL = "there are no complex dtypes: keep real and imaginary parts as two tensors"
 _LAZY = "write the number of inputs: flow.nn.{}"
-_DERIVED = "there is flow.autograd.functional: vjp, jvp, jacobian, hessian"
+_DERIVED = "there is flow.func: jvp, jacfwd, hessian"
 
 # name, or path where the name alone is not enough ("x.": of a module's object): what to do
 ON_DEVICE = {
@@ -21,7 +21,7 @@ ON_DEVICE = {
     "sparse": "tensors are dense; nn.Embedding has a dense gradient",
     "sparse_coo_tensor": "tensors are dense; nn.Embedding has a dense gradient",
     "fft": "NumPy has one: flow.tensor(np.fft.fft(x.numpy()).real)",
-    "func": _DERIVED, "vmap": "write the function for a batch: the first axis of its tensors", "forward_ad": _DERIVED,
+    "forward_ad": _DERIVED,
     "hub": "models are in flow.vision.models and flow.models; flow.load reads weights",
     "one_embedding": "nn.Embedding, spread over devices by to_global",
     "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
