@@ -30,8 +30,7 @@ NAMES = {
     "flow.linalg": """svd qr eigh eig cholesky lstsq matrix_rank pinv slogdet cond eigvals eigvalsh solve_triangular
         lu lu_factor matrix_exp multi_dot householder_product tensorinv vander svdvals inv_ex ldl_factor""",
     "flow.utils": "checkpoint tensorboard cpp_extension bottleneck collect_env model_zoo benchmark mobile_optimizer dlpack",
-    "flow.nn.utils": """parametrizations parametrize weight_norm spectral_norm prune stateless fusion
-        clip_grads_with_norm_ remove_weight_norm skip_init""",
+    "flow.nn.utils": "prune stateless fusion clip_grads_with_norm_ skip_init",
     "flow.nn.init": "kaiming_uniform xavier_normal",
     "flow.cuda": "amp memory_summary nvtx graphs ipc_collect is_bf16_supported nccl comm",
     "flow.distributed": """all_gather_into_tensor reduce_scatter_tensor broadcast_object_list fsdp
