@@ -133,6 +133,9 @@ ON_DEVICE = {
     "test_containers": {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"},
     "test_module": {"Module", "Parameter"},
     "the folder graph": {"Graph"},
+    "oneflow04/test_record_modules": {
+        "CoinFlip", "CropMirrorNormalize", "OFRecordBytesDecoder", "OFRecordImageDecoder", "OFRecordImageDecoderRandomCrop",
+        "OFRecordRawDecoder", "OFRecordReader", "OfrecordBytesDecoder", "OfrecordRawDecoder", "OfrecordReader"},
 }
 
 
