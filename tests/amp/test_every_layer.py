@@ -97,6 +97,7 @@ def test_a_layer_in_16_bits_is_near_the_one_in_float32(case, half):
 def test_every_layer_has_a_case():
     named = {n for text, *_ in CASES for n in re.findall(r"nn\.(\w+)\(", text)}
     layers = {n for n, x in vars(nn).items() if isinstance(x, type) and issubclass(x, nn.Module)}
+    layers = {n for n in layers if not n.startswith("Lazy")}                   # become those layers at their first input
     assert layers - RECORDS == named | REFUSED | HOLDERS
 
 

@@ -11,8 +11,8 @@ NAMES = {
         set_flush_denormal get_num_interop_threads Event Stream mps distributions hub from_file frombuffer
         empty_permuted empty_strided celu_ selu_ rrelu_ alpha_dropout feature_dropout native_norm pdist
         pixel_shuffle bilinear""",
-    "flow.nn": """LazyLinear LazyConv2d FractionalMaxPool2d AdaptiveLogSoftmaxWithLoss RNNBase
-        CrossMapLRN2d LPPool2d DataParallel Buffer UninitializedParameter quantized qat quantizable
+    "flow.nn": """FractionalMaxPool2d AdaptiveLogSoftmaxWithLoss RNNBase
+        CrossMapLRN2d LPPool2d DataParallel Buffer quantized qat quantizable
         intrinsic ao attention""",
     "flow.optim": "LBFGS RAdam NAdam Adamax ASGD Rprop SparseAdam Adafactor Muon swa_utils",
     "flow.optim.lr_scheduler": "OneCycleLR CyclicLR SWALR",

@@ -4,7 +4,6 @@ from __future__ import annotations
 _GRAPH = "a compiled network is an nn.Graph: subclass flow.nn.Graph and define build()"
 _DEVICES = "devices are the CPU and CUDA: flow.cuda.is_available() says whether there is one"
 _REAL = "there are no complex dtypes: keep real and imaginary parts as two tensors"
-_LAZY = "write the number of inputs: flow.nn.{}"
 _DERIVED = "there is flow.func: jvp, jacfwd, hessian"
 
 # name, or path where the name alone is not enough ("x.": of a module's object): what to do
@@ -32,9 +31,6 @@ ON_DEVICE = {
     "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",
     "DataParallel": "nn.parallel.DistributedDataParallel, or global tensors: model.to_global(placement, sbp)",
     "asarray": "flow.as_tensor(x)", "frombuffer": "flow.from_numpy(np.frombuffer(buffer, np.float32).copy())",
-    "LazyLinear": _LAZY.format("Linear"), "LazyConv1d": _LAZY.format("Conv1d"), "LazyConv2d": _LAZY.format("Conv2d"),
-    "LazyConv3d": _LAZY.format("Conv3d"), "LazyBatchNorm1d": _LAZY.format("BatchNorm1d"),
-    "LazyBatchNorm2d": _LAZY.format("BatchNorm2d"),
     "all_gather_into_tensor": "flow.distributed.all_gather(tensors, x)",
     "all_reduce_coalesced": "flow.distributed.all_reduce(x) for each",
     "trapz": "flow.trapezoid(y, x)", "vecdot": "(x * y).sum(-1)",

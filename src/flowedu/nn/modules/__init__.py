@@ -29,5 +29,9 @@ from flowedu.nn.modules.padding import (
     ZeroPad3d)
 from flowedu.nn.modules.pixelshuffle import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from flowedu.nn.modules.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+from flowedu.nn.modules.lazy import (
+    LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d, LazyConv1d, LazyConv2d, LazyConv3d, LazyConvTranspose1d,
+    LazyConvTranspose2d, LazyConvTranspose3d, LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d, LazyLinear,
+    UninitializedParameter)
 
 __all__ = [name for name in dir() if name[0].isupper()]
