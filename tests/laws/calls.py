@@ -76,7 +76,7 @@ def values(domain: str, shape, dtype, rng, place: int = 0) -> np.ndarray:
         return rng.integers(0, 2, shape).astype(dtype)
     if domain == "few":
         return rng.permutation(np.arange(n) % 3 - 1).reshape(shape).astype(dtype)
-    if domain == "matrix":                                         # far from singular
+    if domain in ("matrix", "definite"):                           # far from singular; the second with x.T @ A @ x > 0
         square = len(shape) > 1 and shape[-1] == shape[-2]
         return (rng.uniform(-1, 1, shape) + (np.eye(shape[-1]) * shape[-1] if square else 0)).astype(dtype)
     if domain == "sorted":

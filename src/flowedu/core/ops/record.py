@@ -148,8 +148,8 @@ class Laws(NamedTuple):
 
     examples: calls: dicts with "shapes" (one per input) and any attributes.
     domain: {input name: values to draw}: "any" (default), "positive", "unit" (-1, 1), "nonzero", "above_one", "index:N"
-        (integers in [0, N)), "mask" (int8 zeros and ones), "few" (-1, 0 and 1), "matrix" (far from singular), "sorted"
-        (along the last axis).
+        (integers in [0, N)), "mask" (int8 zeros and ones), "few" (-1, 0 and 1), "matrix" (far from singular),
+        "definite" (a matrix, the mean of whose triangles is positive definite), "sorted" (along the last axis).
     float_only: float32 and float64; otherwise also int32 and int64.
     """
 
