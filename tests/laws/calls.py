@@ -4,6 +4,7 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -30,6 +31,16 @@ def examples(op) -> list[dict]:
 def cases(want=lambda op: True) -> list:
     """(op, example) pairs of all ops that `want` accepts."""
     return [(op, e) for op in REGISTRY.values() if want(op) for e in examples(op)]
+
+
+def thin(calls: list) -> list:
+    """For laws that say much the same of every example of an op: `make test` runs one of them, which one differs from op to
+    op; `make test-all` runs all."""
+    of = {}
+    for op, e in calls:
+        of.setdefault(op.name, []).append(e)
+    quick = {name: found[zlib.crc32(name.encode()) % len(found)] for name, found in of.items()}
+    return [pytest.param((op, e), marks=[pytest.mark.slow] * (e != quick[op.name])) for op, e in calls]
 
 
 def label(case) -> str:
