@@ -32,8 +32,8 @@ from flowedu.oneflow04.array_ops import (
     acc, assign, cast, constant, constant_like, constant_scalar, dynamic_reshape, elem_cnt, expand_dims, identity,
     identity_n, pack, repeat, slice, unpack)
 from flowedu.oneflow04.index_ops import (
-    dim_gather, gather_nd, one_hot, scatter_nd, tensor_scatter_nd_add, tensor_scatter_nd_update, unsorted_batch_segment_sum,
-    unsorted_segment_sum, unsorted_segment_sum_like)
+    batch_gather, dim_gather, gather_nd, one_hot, scatter_nd, tensor_scatter_nd_add, tensor_scatter_nd_update,
+    unsorted_batch_segment_sum, unsorted_segment_sum, unsorted_segment_sum_like)
 from flowedu.oneflow04.math import (
     add as broadcast_add, clip_by_value, divide as broadcast_div, multiply as broadcast_mul, subtract as broadcast_sub)
 from flowedu.oneflow04.matrix_ops import range
@@ -106,7 +106,8 @@ from flowedu.tensor.shapes import (
     movedim, moveaxis, permute, ravel, repeat_interleave, reshape, squeeze, swapaxes, swapdims, t, tile, transpose,
     unflatten, unsqueeze, view)
 from flowedu.tensor.pieces import (
-    as_strided, chunk, diagonal, flip, fliplr, flipud, narrow, roll, rot90, select, split, tensor_split, unbind, unfold)
+    as_strided, chunk, diagonal, dsplit, flip, fliplr, flipud, hsplit, narrow, roll, rot90, select, split, tensor_split,
+    unbind, unfold, vsplit)
 from flowedu.tensor.joining import (
     block_diag, cartesian_prod, cat, cat as concat, column_stack, concatenate, diag, diag_embed, diagflat, dstack, hstack,
     meshgrid, pad, row_stack, stack, take_along_dim, tril, triu, vander, vstack)
@@ -118,6 +119,7 @@ from flowedu.tensor.linalg import det, inv as inverse
 from flowedu.tensor.factors import (
     cholesky_inverse, cholesky_solve, old_cholesky as cholesky, old_qr as qr, old_svd as svd, triangular_solve)
 from flowedu.tensor.least_squares import logdet, matrix_exp, old_slogdet as slogdet, pinverse
+from flowedu.tensor.covariance import corrcoef, cov
 from flowedu.tensor.einsum import einsum
 from flowedu.tensor.search import (
     argsort, argwhere, bincount, bucketize, histc, isin, kthvalue, masked_select, median, mode, msort, nonzero, quantile,
@@ -129,6 +131,7 @@ from flowedu.tensor.generator import (
     Generator, default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state)
 from flowedu.tensor.random import (
     bernoulli, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm)
+from flowedu.tensor.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
 from flowedu.tensor.printing import set_printoptions
 from flowedu.tensor.questions import is_floating_point, is_nonzero, is_tensor, numel
 from flowedu.core.ops.promote import result_type
@@ -169,6 +172,7 @@ __getattr__, __dir__ = _lazy_import(__name__, {
     # chapter 5
     "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
     "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
+    "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",
     "explain": "flowedu.show.explaining",

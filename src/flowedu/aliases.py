@@ -25,6 +25,7 @@ ALIASES = {
     "deprecated": "oneflow04.deprecated",
     "distribute": "oneflow04.distribute",
     "experimental": "oneflow04.experimental",
+    "func": "autograd.func",
     "layers": "oneflow04.layers",
     "linalg": "oneflow04.linalg",
     "losses": "oneflow04.losses",

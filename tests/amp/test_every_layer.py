@@ -27,6 +27,7 @@ REST = [
     ("nn.CosineEmbeddingLoss()", (5, 3), (5, 3), ("sign", (5,))), ("nn.TripletMarginLoss()", (5, 3), (5, 3), (5, 3)),
     ("nn.MultiLabelSoftMarginLoss()", (3, 4), ("unit", (3, 4))), ("nn.CombinedMarginLoss(1.0, 0.2, 0.1)", ("unit", (6, 4)),
                                                                     CLASSES),
+    ("nn.MultiMarginLoss()", (6, 4), CLASSES), ("nn.MultiLabelMarginLoss()", (6, 4), ("int", 4, (6, 4))),
     ("nn.MultiheadAttention(6, 2)", ROW, ROW, ROW), ("nn.TransformerEncoderLayer(6, 2, 8, dropout=0.0)", ROW),
     ("nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, 0.0), 2, nn.LayerNorm(6))", ROW),
     ("nn.TransformerDecoderLayer(6, 2, 8, dropout=0.0)", ROW, ROW), ("nn.Transformer(6, 2, 1, 1, 8, 0.0)", ROW, ROW),
@@ -38,6 +39,8 @@ REST = [
                                        ("AlphaDropout", ROW))],
 ]
 REFUSED = {"CTCLoss"}                                      # log probabilities are float32 (PyTorch's, too)
+RECORDS = {"CoinFlip", "CropMirrorNormalize", *(f"{o}{n}" for o in ("OFRecord", "Ofrecord") for n in (
+    "Reader", "RawDecoder", "BytesDecoder")), "OFRecordImageDecoder", "OFRecordImageDecoderRandomCrop"}     # no numbers yet
 HOLDERS = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"}
 CASES = [*LAYERS, *RECURRENT, *REST]
 
@@ -94,7 +97,8 @@ def test_a_layer_in_16_bits_is_near_the_one_in_float32(case, half):
 def test_every_layer_has_a_case():
     named = {n for text, *_ in CASES for n in re.findall(r"nn\.(\w+)\(", text)}
     layers = {n for n, x in vars(nn).items() if isinstance(x, type) and issubclass(x, nn.Module)}
-    assert layers == named | REFUSED | HOLDERS
+    layers = {n for n in layers if not n.startswith("Lazy")}                   # become those layers at their first input
+    assert layers - RECORDS == named | REFUSED | HOLDERS
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)

@@ -1,22 +1,22 @@
 """Names that programs for PyTorch and torchvision use: {where they look for them here: the names}."""
 
 NAMES = {
-    "flow": """func vmap profiler asarray get_default_device set_default_device cov corrcoef hann_window
-        hamming_window stft istft fft ifft complex view_as_real view_as_complex real imag polar angle conj
+    "flow": """profiler asarray get_default_device set_default_device stft istft fft ifft complex view_as_real
+        view_as_complex real imag polar angle conj
         sparse_coo_tensor sparse quantize_per_tensor qint8 quasirandom overrides package futures special monitor export
         library fx jit compile Storage UntypedStorage classes cond while_loop compiler is_complex is_conj resolve_conj
         lu eig symeig lstsq geqrf ormqr pca_lowrank svd_lowrank trapz
         cumulative_trapezoid gradient histogram histogramdd renorm vecdot lobpcg igamma igammac polygamma mvlgamma
-        nextafter frexp gcd lcm i0 index_reduce segment_reduce dsplit hsplit vsplit nanquantile nanmedian
+        nextafter frexp gcd lcm i0 index_reduce segment_reduce nanquantile nanmedian
         set_float32_matmul_precision use_deterministic_algorithms autocast get_autocast_dtype amp set_flush_denormal
         get_num_interop_threads Event Stream mps hub from_file frombuffer empty_permuted empty_strided
         celu_ selu_ rrelu_ alpha_dropout feature_dropout native_norm pdist pixel_shuffle bilinear""",
-    "flow.nn": """LazyLinear LazyConv2d EmbeddingBag FractionalMaxPool2d AdaptiveLogSoftmaxWithLoss RNNBase
-        CrossMapLRN2d LPPool2d MultiMarginLoss DataParallel Buffer UninitializedParameter quantized qat quantizable
+    "flow.nn": """FractionalMaxPool2d AdaptiveLogSoftmaxWithLoss RNNBase
+        CrossMapLRN2d LPPool2d DataParallel Buffer quantized qat quantizable
         intrinsic ao attention""",
     "flow.optim": "LBFGS RAdam NAdam Adamax ASGD Rprop SparseAdam Adafactor Muon swa_utils",
     "flow.optim.lr_scheduler": "OneCycleLR CyclicLR SWALR",
-    "flow.nn.functional": """embedding_bag lp_pool2d fractional_max_pool2d pdist threshold_ multi_margin_loss
+    "flow.nn.functional": """lp_pool2d fractional_max_pool2d pdist threshold_
         native_channel_shuffle feature_alpha_dropout""",
     "flow.vision.transforms": """RandomErasing RandomAffine RandomPerspective RandomRotation GaussianBlur
         RandomInvert RandomPosterize RandomSolarize RandomAdjustSharpness RandomAutocontrast RandomEqualize AutoAugment
@@ -29,8 +29,7 @@ NAMES = {
         resnet101 resnet152 vgg13 vgg19""",
     "flow.linalg": "eig eigvals lu lu_factor lu_solve householder_product ldl_factor ldl_solve solve_ex",
     "flow.utils": "checkpoint tensorboard cpp_extension bottleneck collect_env model_zoo benchmark mobile_optimizer dlpack",
-    "flow.nn.utils": """parametrizations parametrize weight_norm spectral_norm prune stateless fusion
-        clip_grads_with_norm_ remove_weight_norm skip_init""",
+    "flow.nn.utils": "prune stateless fusion clip_grads_with_norm_ skip_init",
     "flow.nn.init": "kaiming_uniform xavier_normal",
     "flow.cuda": "amp memory_summary nvtx graphs ipc_collect is_bf16_supported nccl comm",
     "flow.distributed": """all_gather_into_tensor reduce_scatter_tensor broadcast_object_list fsdp

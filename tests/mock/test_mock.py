@@ -29,9 +29,9 @@ OTHER = {("torch", ""): {
     "tril", "triu", "where", "zeros", "zeros_like"},
     ("torch", "linalg"): {"matmul"}, ("torch", "nn"): {"RMSNorm"}, ("torch", "nn.functional"): {
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
-    "hinge_embedding_loss", "kl_div", "l1_loss", "log_softmax", "margin_ranking_loss", "mse_loss",
-    "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "softmax",
-    "softmin"}, ("torch", "optim"): {
+    "hinge_embedding_loss", "kl_div", "l1_loss", "log_softmax", "margin_ranking_loss", "mse_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softmin"}, ("torch", "optim"): {
     "Adadelta", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "SGD"}, ("torch", "optim.lr_scheduler"): {
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
     "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",

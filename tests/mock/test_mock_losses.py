@@ -14,14 +14,15 @@ WORDS = [{}, {"size_average": True}, {"size_average": False}, {"reduce": False},
 LOSSES = {"mse_loss": "xx", "l1_loss": "xx", "smooth_l1_loss": "xx", "soft_margin_loss": "xs", "kl_div": "xx",
           "hinge_embedding_loss": "xs", "margin_ranking_loss": "xxs", "cosine_embedding_loss": "xxr",
           "binary_cross_entropy": "pp", "binary_cross_entropy_with_logits": "xp", "multilabel_soft_margin_loss": "xp",
-          "nll_loss": "xc", "cross_entropy": "xc", "poisson_nll_loss": "xp"}
+          "nll_loss": "xc", "cross_entropy": "xc", "multi_margin_loss": "xc", "multilabel_margin_loss": "xm",
+          "poisson_nll_loss": "xp"}
 
 
 def _inputs(kinds: str) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     make = {"x": lambda: rng.normal(size=(3, 4)).astype("f4"), "p": lambda: rng.uniform(0.1, 0.9, (3, 4)).astype("f4"),
             "s": lambda: rng.choice([-1.0, 1.0], (3, 4)).astype("f4"), "r": lambda: np.array([1, -1, 1]),
-            "c": lambda: np.array([0, 3, 1])}
+            "c": lambda: np.array([0, 3, 1]), "m": lambda: np.array([[2, 0, -1, 1], [-1, 0, 1, 2], [3, 1, 0, 2]])}
     return [make[k]() for k in kinds]
 
 

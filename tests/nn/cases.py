@@ -35,6 +35,8 @@ LAYERS = [
     ("nn.Embedding(7, 3, padding_idx=2)", ("int", 4, (5, 3))), ("nn.Embedding(5, 2, padding_idx=-1)", ("int", 5, (9,))),
     ("nn.Embedding(5, 2, scale_grad_by_freq=True)", ("int", 3, (9,))),
     ("nn.Embedding(5, 2, max_norm=0.5)", ("int", 4, (3,))),
+    *[(f"nn.EmbeddingBag(7, 3, mode={mode!r}, padding_idx=1)", ("int", 4, (5, 3))) for mode in ("sum", "mean", "max")],
+    ("nn.EmbeddingBag(7, 3, include_last_offset=True)", ("int", 7, (6,)), np.array([0, 2, 2, 6])),
     # convolutions
     ("nn.Conv1d(4, 6, 3)", LINE), ("nn.Conv1d(4, 6, 3, stride=2, padding=1, dilation=2, groups=2)", LINE),
     ("nn.Conv1d(4, 6, 4, padding='same')", LINE), ("nn.Conv1d(4, 2, 3, padding=2, padding_mode='circular')", LINE),

@@ -133,6 +133,11 @@ ON_DEVICE = {
     "test_containers": {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"},
     "test_module": {"Module", "Parameter"},
     "the folder graph": {"Graph"},
+    "test_lazy": {"LazyLinear", "UninitializedParameter", *(f"Lazy{name}{n}d" for n in (1, 2, 3) for name in (
+        "Conv", "ConvTranspose", "BatchNorm", "InstanceNorm"))},
+    "oneflow04/test_record_modules": {
+        "CoinFlip", "CropMirrorNormalize", "OFRecordBytesDecoder", "OFRecordImageDecoder", "OFRecordImageDecoderRandomCrop",
+        "OFRecordRawDecoder", "OFRecordReader", "OfrecordBytesDecoder", "OfrecordRawDecoder", "OfrecordReader"},
 }
 
 

@@ -49,6 +49,10 @@ LOSSES = [
     ("F.triplet_margin_loss(x, y, z{})", (5, 3), (5, 3), (5, 3)),
     ("F.triplet_margin_loss(x, y, z, margin=0.5, p=1.0, swap=True{})", (5, 3), (5, 3), (5, 3)),
     ("F.multilabel_soft_margin_loss(x, y.detach(), z.detach(){})", (3, 4), ("unit", (3, 4)), W),
+    ("F.multi_margin_loss(x, y, weight=z.detach(){})", (6, 4), CLASSES, W),
+    ("F.multi_margin_loss(x, y, 2, 0.5{})", (6, 4), CLASSES), ("F.multi_margin_loss(x, y{})", (4,), ("int", 4, ())),
+    ("F.multilabel_margin_loss(x, y{})", (3, 4), np.array([[2, 0, -1, 1], [-1, 0, 1, 2], [3, 1, 0, 2]])),
+    ("F.multilabel_margin_loss(x, y{})", (3,), np.array([1, 1, -1])),
 ]
 
 

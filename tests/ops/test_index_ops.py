@@ -126,6 +126,14 @@ def test_dim_gather(data):
     np.testing.assert_array_equal(both(lambda a, b: flow.dim_gather(a, dim, b), x, i), np.take_along_axis(x, i, dim))
 
 
+def test_batch_gather_takes_of_each_batch_what_its_own_indices_say():
+    rng = np.random.default_rng(0)
+    x, few = rng.standard_normal((2, 3, 4, 5)), rng.integers(0, 4, (2, 3, 6))
+    want = np.stack([np.stack([x[b, c, few[b, c]] for c in range(3)]) for b in range(2)])
+    np.testing.assert_array_equal(both(flow.batch_gather, x, few), want)
+    np.testing.assert_array_equal(both(flow.batch_gather, x, few[0, 0] % 2), x[few[0, 0] % 2])
+
+
 @some
 @given(st.data())
 def test_segment_sums(data):

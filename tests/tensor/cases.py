@@ -169,7 +169,9 @@ CREATION = ["m.zeros(2, 3)", "m.zeros((2, 3))", "m.zeros(())", "m.zeros(0)", "m.
     "m.tensor([1, 2], dtype=m.float64)", "m.tensor([1.5, 2.5], dtype=m.int64)", "m.tensor([m.tensor(1), m.tensor(2)])",
     "m.as_tensor([1, 2])", "m.Tensor([1, 2])", "m.FloatTensor([1, 2])", "m.LongTensor([1, 2])", "m.BoolTensor([1, 0])",
     "m.DoubleTensor([[1]])", "m.IntTensor([3])", "m.empty(2, 0)", "m.Tensor(0, 3)", "m.tensor([True, 2])",
-    "m.tensor([[], []])"]
+    "m.tensor([[], []])", "m.bartlett_window(7)", "m.blackman_window(8, periodic=False)", "m.hann_window(1)",
+    "m.hamming_window(5, True, 0.6, 0.4, dtype=m.float64)", "m.hann_window(6, False)", "m.kaiser_window(6, True, 5.0)",
+    "m.kaiser_window(4, False)", "m.hann_window(0)"]
 CASTS = [f"{x}.{c}()" for x in ("a", "i", "q", "h", "u8", "n3") for c in
          "float double half int long bool byte char".split()]
 CASTS += ["a.to(m.int32)", "a.bfloat16().float()", "i.to(m.float16)", "a.type_as(i)", "m.result_type(i, 1.5) == m.float32",

@@ -1,5 +1,20 @@
 """More lines as those of cases.py: options, negative axes, numbers as operands, empty and odd sizes."""
 OPTIONS = """
+m.hsplit(a, 2) # view
+m.hsplit(v, [1, 3]) # view
+a.vsplit([1]) # view
+m.vsplit(a, 3) # view
+B.dsplit(2) # view
+m.dsplit(B, (1, 2)) # view
+m.cov(a)
+m.cov(c)
+a.cov(correction=0)
+m.cov(i)
+m.cov(a, fweights=k1[0])
+m.cov(a, aweights=p[0])
+m.cov(a, fweights=k1[0], aweights=p[0], correction=0)
+m.corrcoef(a)
+c.corrcoef() # values
 m.quantile(a, m.tensor([0.1, 0.5], dtype=m.float64), dim=0)
 m.quantile(a, 0.5, dim=1, interpolation='lower')
 m.quantile(a, 0.35, dim=1, interpolation='nearest')

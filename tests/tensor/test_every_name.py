@@ -15,7 +15,7 @@ FUNCTIONS = {
                              "rand_like randint randn randn_like randperm seed set_rng_state",
     "tensor/test_interop.py": "from_dlpack from_numpy get_default_dtype set_default_dtype",
     "tensor/test_autograd_api.py": "grad is_grad_enabled is_inference_mode_enabled",
-    "tensor/test_printing.py": "set_printoptions",
+    "tensor/test_printing.py": "set_printoptions", "autograd/test_vmap.py": "vmap",
     "tensor/test_attributes.py": "broadcast_add broadcast_div broadcast_mul broadcast_sub current_global_function_desc "
                                  "device_prior_placement fixed_placement randint_like set_cache image_resize "
                                  "image_target_resize consistent_user_op_module_builder is_floating_point is_nonzero "
@@ -24,7 +24,7 @@ FUNCTIONS = {
                              "elem_cnt identity_n reshape_like pack reverse slice slice_update slice_v2 unpack "
                              "clip_by_scalar",
     "core/job/test_blobs.py": "clip_by_value constant_like expand_dims convert_oneflow_dtype_to_numpy_dtype range identity",
-    "ops/test_index_ops.py": "dim_gather gather_nd scatter_nd tensor_scatter_nd_add tensor_scatter_nd_update "
+    "ops/test_index_ops.py": "batch_gather dim_gather gather_nd scatter_nd tensor_scatter_nd_add tensor_scatter_nd_update "
                              "unsorted_batch_segment_sum unsorted_segment_sum unsorted_segment_sum_like",
     "ops/test_losses.py": "combined_margin_loss ctc_loss smooth_l1_loss",
     "oneflow04/test_image_ops.py": "image_batch_align image_decode image_random_crop object_bbox_flip object_bbox_scale "

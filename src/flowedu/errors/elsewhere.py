@@ -4,8 +4,7 @@ from __future__ import annotations
 _GRAPH = "a compiled network is an nn.Graph: subclass flow.nn.Graph and define build()"
 _DEVICES = "devices are the CPU and CUDA: flow.cuda.is_available() says whether there is one"
 _REAL = "there are no complex dtypes: keep real and imaginary parts as two tensors"
-_LAZY = "write the number of inputs: flow.nn.{}"
-_DERIVED = "there is flow.autograd.functional: vjp, jvp, jacobian, hessian"
+_DERIVED = "there is flow.func: jvp, jacfwd, hessian"
 
 # name, or path where the name alone is not enough ("x.": of a module's object): what to do
 ON_DEVICE = {
@@ -19,7 +18,7 @@ ON_DEVICE = {
     "sparse": "tensors are dense; nn.Embedding has a dense gradient",
     "sparse_coo_tensor": "tensors are dense; nn.Embedding has a dense gradient",
     "fft": "NumPy has one: flow.tensor(np.fft.fft(x.numpy()).real)",
-    "func": _DERIVED, "vmap": "write the function for a batch: the first axis of its tensors", "forward_ad": _DERIVED,
+    "forward_ad": _DERIVED,
     "hub": "models are in flow.vision.models and flow.models; flow.load reads weights",
     "one_embedding": "nn.Embedding, spread over devices by to_global",
     "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
@@ -30,9 +29,6 @@ ON_DEVICE = {
     "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",
     "DataParallel": "nn.parallel.DistributedDataParallel, or global tensors: model.to_global(placement, sbp)",
     "asarray": "flow.as_tensor(x)", "frombuffer": "flow.from_numpy(np.frombuffer(buffer, np.float32).copy())",
-    "LazyLinear": _LAZY.format("Linear"), "LazyConv1d": _LAZY.format("Conv1d"), "LazyConv2d": _LAZY.format("Conv2d"),
-    "LazyConv3d": _LAZY.format("Conv3d"), "LazyBatchNorm1d": _LAZY.format("BatchNorm1d"),
-    "LazyBatchNorm2d": _LAZY.format("BatchNorm2d"), "EmbeddingBag": "flow.nn.Embedding, and the .sum(1) or .mean(1) of it",
     "all_gather_into_tensor": "flow.distributed.all_gather(tensors, x)",
     "all_reduce_coalesced": "flow.distributed.all_reduce(x) for each",
     "trapz": "flow.trapezoid(y, x)", "vecdot": "(x * y).sum(-1)",

@@ -19,4 +19,9 @@ from flowedu.nn.parameter_lists import ParameterDict, ParameterList
 from flowedu.diagnostics.lazy_imports import lazy_import
 
 __getattr__, __dir__ = lazy_import(__name__, {"Graph": "flowedu.nn.graph", "graph": "flowedu.nn.graph",
-                                           "parallel": "flowedu.nn.parallel"})
+                                           "parallel": "flowedu.nn.parallel",
+    # records and pictures, as OneFlow has them in nn
+    "image": "flowedu.oneflow04.nn.image",
+    **dict.fromkeys(("CoinFlip", "CropMirrorNormalize", "OFRecordBytesDecoder", "OFRecordImageDecoder",
+                     "OFRecordImageDecoderRandomCrop", "OFRecordRawDecoder", "OFRecordReader", "OfrecordBytesDecoder",
+                     "OfrecordRawDecoder", "OfrecordReader"), "flowedu.oneflow04.nn.records")})

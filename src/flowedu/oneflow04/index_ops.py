@@ -59,6 +59,13 @@ def gather(params, indices, axis: int | None = None, batch_dims: int = 0):
     return _o["reshape"](y, shape=(*params.shape[:axis], *indices.shape[batch_dims:], *params.shape[axis + 1:]))
 
 
+@front("BatchGather")
+def batch_gather(input, indices):
+    """Parts of each batch, by its own indices: all axes of `indices` but the last are batch axes, which `input` has, too.
+    y[b, j, ...] = input[b, indices[b, j], ...]."""
+    return gather.__wrapped__(input, indices, batch_dims=max(indices.ndim - 1, 0))
+
+
 @front("GatherNd")
 def gather_nd(params, indices):
     """For every row of `indices` (its last axis), the part of `params` it names: indices (n, 1) names n rows, (n, 2) n

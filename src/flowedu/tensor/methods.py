@@ -7,6 +7,7 @@ from flowedu.core.ops.promote import cast, foreign, is_number
 from flowedu.core.values import dtype as dt
 from flowedu.tensor import (
     assignment,
+    covariance,
     creation,
     elementwise,
     factors,
@@ -40,12 +41,14 @@ METHODS = {
     shapes: """reshape view view_as reshape_as flatten ravel unflatten squeeze unsqueeze permute transpose swapaxes
         swapdims t adjoint movedim moveaxis expand expand_as broadcast_to repeat tile repeat_interleave contiguous
         type_as""",
-    pieces: "narrow select split chunk tensor_split unbind unfold diagonal as_strided flip fliplr flipud roll rot90",
+    pieces: """narrow select split chunk tensor_split unbind unfold diagonal as_strided flip fliplr flipud roll rot90
+        hsplit vsplit dsplit""",
     joining: "tril triu diag diagflat diag_embed take_along_dim",
     linear: "matmul mm bmm mv dot vdot inner outer ger addmm addmv addr baddbmm addbmm kron cross trace matrix_power",
     linalg: "inverse det",
     factors: "cholesky_inverse cholesky_solve triangular_solve",
     least_squares: "logdet matrix_exp pinverse",
+    covariance: "cov corrcoef",
     search: """sort argsort msort topk kthvalue median mode quantile nonzero argwhere masked_select unique
         unique_consecutive bincount histc isin in_top_k""",
     scatters: """gather scatter scatter_add scatter_reduce index_select take index_add index_copy index_fill index_put

@@ -110,6 +110,33 @@ def tensor_split(input, indices_or_sections, dim: int = 0) -> tuple:
     return tuple(part(input, a, p, builtins.max(p, q)) for p, q in zip(marks, marks[1:]))
 
 
+def _even(what: str, input, where, dim: int, least: int) -> tuple:
+    """tensor_split along an axis, of which a number of sections must be a divisor."""
+    if input.ndim < least:
+        raise ShapeError(f"{what}: requires a tensor with at least {least} dimension{'s' * (least > 1)}",
+                         expected=f"{least} or more axes", got=str(tuple(input.shape)), fix=f"flow.atleast_{least}d(x)")
+    if isinstance(where, int) and (where < 1 or input.shape[dim] % where):
+        raise ShapeError(f"{what}: attempted to split along dimension {dim}, but the size of the dimension "
+                         f"{input.shape[dim]} is not divisible by the split_size {where}", got=str(where),
+                         expected="a divisor of the axis", fix="flow.tensor_split makes parts of two sizes")
+    return tensor_split(input, where, dim)
+
+
+def hsplit(input, indices_or_sections) -> tuple:
+    """Pieces along axis 1, of a vector along its only one: so many alike, or cut at the places in a list. Views."""
+    return _even("hsplit", input, indices_or_sections, builtins.min(1, builtins.max(input.ndim - 1, 0)), 1)
+
+
+def vsplit(input, indices_or_sections) -> tuple:
+    """Pieces along axis 0 of a tensor with 2 axes or more. See hsplit."""
+    return _even("vsplit", input, indices_or_sections, 0, 2)
+
+
+def dsplit(input, indices_or_sections) -> tuple:
+    """Pieces along axis 2 of a tensor with 3 axes or more. See hsplit."""
+    return _even("dsplit", input, indices_or_sections, 2, 3)
+
+
 def unbind(input, dim: int = 0) -> tuple:
     """One tensor for each place along an axis."""
     a = one_dim(dim, input.ndim, "unbind")

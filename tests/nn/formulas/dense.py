@@ -41,6 +41,32 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     return weight[input]
 
 
+def _bags(d):
+    weight, mode = d.floats(d.one_of(1, 3, 5), d.one_of(1, 4)), d.one_of("sum", "mean", "max")
+    args = {"weight": weight, "mode": mode} | d.options(padding_idx=(0, -1))
+    if d.one_of(True, False):
+        args["input"] = d.labels(len(weight), *d.shape(2, 2))
+    else:
+        n = d.one_of(0, 1, 5)
+        args |= {"input": d.labels(len(weight), n), "offsets": np.sort(np.append(d.labels(n + 1, 2), 0))}
+        if d.one_of(True, False):
+            args |= {"include_last_offset": True, "offsets": np.append(args["offsets"], n)}
+    return args | (d.maybe(per_sample_weights=lambda: d.floats(*args["input"].shape)) if mode == "sum" else {})
+
+
+@row(_bags, module="EmbeddingBag", build=lambda a: None if {"offsets", "per_sample_weights"} & {*a} else dict(
+    zip(("num_embeddings", "embedding_dim"), a["weight"].shape)))
+def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
+                  sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None):
+    ends = [] if offsets is None else [*offsets[1:], *([] if include_last_offset else [len(input)])]
+    factors = np.ones(input.shape) if per_sample_weights is None else per_sample_weights
+    bags = [*zip(input, factors)] if offsets is None else [(input[a:b], factors[a:b]) for a, b in zip(offsets, ends)]
+    unread = None if padding_idx is None else padding_idx % len(weight)
+    rows = [[weight[i] * f for i, f in zip(*bag) if i != unread] for bag in bags]
+    return np.array([{"sum": np.sum, "mean": np.mean, "max": np.max}[mode](r, 0) if r else 0 * weight[0] for r in rows]
+                    ).reshape(len(rows), weight.shape[1])
+
+
 @row(lambda d: {"input": d.labels(3, *d.shape(0, 3))} | d.options(num_classes=(3, 6)) | d.options(on_value=(5,),
                                                                                                off_value=(-2,)))
 def one_hot(input, num_classes=-1, on_value=1, off_value=0):

@@ -216,3 +216,32 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     var = np.maximum(var if var.ndim == input.ndim else var[..., None], eps)
     loss = 0.5 * (np.log(var) + (input - target) ** 2 / var) + (0.5 * math.log(2 * math.pi) if full else 0)
     return reduced(loss, reduction)
+
+
+# ---- margins between classes
+def _scores(d, many):
+    lead, classes = d.one_of((), (d.one_of(1, 3),)), d.one_of(1, 2, 4)
+    args = {"input": d.floats(*lead, classes), "target": d.labels(classes, *lead)} | d.options(reduction=REDUCTIONS)
+    if many:
+        target = np.stack([d.rng.permutation(classes) for _ in range(lead[0] if lead else 1)])
+        target[np.arange(classes) == d.labels(classes + 1, len(target), 1)] = -1          # what follows is not read
+        return args | {"target": target.reshape(*lead, classes)}
+    return args | d.options(p=(2,), margin=(0.3, 2.0)) | d.maybe(weight=lambda: d.positive(classes))
+
+
+@row(lambda d: _scores(d, False), module="MultiMarginLoss", fixed=("weight",))
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, reduction="mean"):
+    def one(x, y):
+        near = sum(max(0.0, margin - x[y] + x[j]) ** p for j in range(len(x)) if j != y)
+        return near * (1 if weight is None else weight[y]) / len(x)
+
+    return reduced(one(input, target) if input.ndim == 1 else np.array([*map(one, input, target)]), reduction)
+
+
+@row(lambda d: _scores(d, True), module="MultiLabelMarginLoss")
+def multilabel_margin_loss(input, target, reduction="mean"):
+    def one(x, y):
+        own = [*itertools.takewhile(lambda c: c >= 0, y)]
+        return sum(max(0.0, 1 - x[i] + x[j]) for i in own for j in range(len(x)) if j not in own) / len(x)
+
+    return reduced(one(input, target) if input.ndim == 1 else np.array([*map(one, input, target)]), reduction)

@@ -56,6 +56,18 @@ def logspace(start, end, steps, base=10.0, dtype="float32"):
     return as_kind(base ** np.linspace(start, end, steps), dtype)
 
 
+def window(formula):
+    """Of NumPy's own windows, which are symmetric: a periodic one is the next longer without its last."""
+    def made(n, periodic=True, *numbers, dtype="float32"):
+        return as_kind(formula(n + 1, *numbers)[:-1] if periodic and n > 1 else formula(n, *numbers), dtype)
+
+    return made
+
+
+def hamming(n, alpha=0.54, beta=0.46):
+    return alpha + (beta / 0.46) * (np.hamming(n) - 0.54)
+
+
 def eye(n, m=None, dtype="float32"):
     return as_kind(np.eye(n, m), dtype)
 
@@ -69,6 +81,9 @@ TYPED = dict(Float="float32", Long="int64", Bool="bool", Double="float64", Int="
              Char="int8", BFloat16="bfloat16")
 FUNCTIONS = {"tensor": tensor, "as_tensor": tensor, "full": full, "zeros": filled(0), "ones": filled(1), "empty": filled(0),
              "empty_like": like(0), "zeros_like": like(0), "ones_like": like(1), "full_like": full_like, "arange": arange,
+             "bartlett_window": window(np.bartlett), "blackman_window": window(np.blackman),
+             "hann_window": window(np.hanning),
+             "hamming_window": window(hamming), "kaiser_window": window(lambda n, beta=12.0: np.kaiser(n, beta)),
              "linspace": linspace, "logspace": logspace, "eye": eye, "Tensor": typed("float32"),
              "new_zeros": lambda x, *size: as_kind(np.zeros(ints(size)), x.kind),
              "new_ones": lambda x, *size: as_kind(np.ones(ints(size)), x.kind),

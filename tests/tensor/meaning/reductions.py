@@ -162,7 +162,20 @@ def quantile(x, q, dim=None, keepdim=False, interpolation="linear"):
     return T(y if not keepdim else y.reshape([1] * x.ndim) if dim is None else np.expand_dims(y, dim % x.ndim + q.ndim))
 
 
+def cov(x, correction=1, fweights=None, aweights=None):
+    kind = x.kind if category(x.kind) == 2 else "float32"
+    seen, counts = (None if w is None else w.a for w in (fweights, aweights))
+    if seen is None:
+        return as_kind(np.cov(x.a, ddof=correction, aweights=counts), kind)
+    rows = np.repeat(x.a, seen, -1)                            # each observation as often as it was seen
+    return as_kind(np.cov(rows, ddof=correction, aweights=None if counts is None else np.repeat(counts, seen)), kind)
+
+
+def corrcoef(x):
+    return as_kind(np.corrcoef(x.a), x.kind)
+
+
 FUNCTIONS |= {f.__name__: f for f in (aminmax, var, std, var_mean, std_mean, renorm, count_nonzero, diff, trapezoid,
-                                      quantile)}
+                                      quantile, cov, corrcoef)}
 FUNCTIONS["norm"] = lambda x, p=2, dim=None, keepdim=False: vector_norm(x, p, dim, keepdim)
 LINALG = {"vector_norm": vector_norm, "matrix_norm": matrix_norm, "norm": linalg_norm}

@@ -166,6 +166,10 @@ def tensor_split(x, where, dim=0):
     return tuple(T(a, x.kind) for a in np.array_split(x.a, where if isinstance(where, int) else list(where), dim))
 
 
+def evenly(axis):
+    return lambda x, where: parts(x, where if isinstance(where, int) else list(where), min(axis, x.a.ndim - 1))
+
+
 def unbind(x, dim=0):
     return tuple(T(select(x.a, dim, k), x.kind) for k in range(x.shape[dim]))
 
@@ -212,6 +216,7 @@ def triu_indices(rows, columns, offset=0):
     return T(np.stack(np.triu_indices(rows, offset, columns)))
 
 
+FUNCTIONS |= {"hsplit": evenly(1), "vsplit": evenly(0), "dsplit": evenly(2)}
 FUNCTIONS |= {f.__name__: f for f in (vander, repeat_interleave, take_along_dim, split, chunk, tensor_split, unbind,
                                       meshgrid, broadcast_tensors, broadcast_shapes, cartesian_prod, combinations,
                                       block_diag, tril_indices, triu_indices)}

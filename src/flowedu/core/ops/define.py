@@ -69,7 +69,7 @@ class Op(OpBase):
     # ---- for the interpreters
     def ask(self, f: Callable, names: dict[str, Any]) -> Any:
         """Call a record's function with the names it asked for."""
-        return f(*[names[p] for p in self.params[f]])
+        return f(*[names[p] if p != "attributes" else {n: names[n] for n in self.attrs} for p in self.params[f]])
 
     def equation(self, specs: Sequence[Spec], attrs: tuple) -> str:
         """The axis equation for these inputs, such as "mk,kn->mn"."""
@@ -125,8 +125,7 @@ class Op(OpBase):
 
     def bind(self, specs: Sequence[Spec], attrs: tuple, **more) -> dict[str, Any]:
         """{name: value} for the record's functions, of Specs, or of arrays."""
-        attributes = dict(zip(self.attrs, attrs))
-        names = {**attributes, "attributes": attributes, **more}
+        names = {**dict(zip(self.attrs, attrs)), **more}
         if self.variadic:
             names[self.inputs[0]] = tuple(specs)
         elif self.inputs:

@@ -103,6 +103,18 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
     return F.multilabel_soft_margin_loss(input, target, weight, word)
 
 
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                           reduction: str = "mean") -> Tensor:
+    """What other classes' scores come near to those that target names."""
+    return F.multilabel_margin_loss(input, target, _word(size_average, reduce, reduction))
+
+
+def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+                      size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """What other classes' scores come near to that of target."""
+    return F.multi_margin_loss(input, target, p, margin, weight, _word(size_average, reduce, reduction))
+
+
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """-input at the class that target names."""

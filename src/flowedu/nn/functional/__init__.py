@@ -2,6 +2,7 @@
 from flowedu.nn.functional.activation import *
 from flowedu.nn.functional.adaptive_pool import *
 from flowedu.nn.functional.attention import *
+from flowedu.nn.functional.bags import *
 from flowedu.nn.functional.class_losses import *
 from flowedu.nn.functional.conv import conv1d, conv2d, conv3d
 from flowedu.nn.functional.conv_transpose import conv_transpose1d, conv_transpose2d, conv_transpose3d
@@ -10,6 +11,7 @@ from flowedu.nn.functional.dense import bilinear, embedding, linear
 from flowedu.nn.functional.distance import *
 from flowedu.nn.functional.dropouts import *
 from flowedu.nn.functional.loss import *
+from flowedu.nn.functional.margins import *
 from flowedu.nn.functional.norm import (
     batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, normalize, rms_norm)
 from flowedu.nn.functional.pixelshuffle import *

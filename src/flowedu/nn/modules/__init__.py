@@ -7,11 +7,12 @@ from flowedu.nn.modules.attention import (
     MultiheadAttention, Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
     TransformerEncoderLayer)
 from flowedu.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from flowedu.nn.modules.bags import EmbeddingBag
 from flowedu.nn.modules.linear import Bilinear, Embedding, Flatten, Identity, Linear, Unflatten
 from flowedu.nn.modules.loss import (
     BCELoss, BCEWithLogitsLoss, CombinedMarginLoss, CosineEmbeddingLoss, CrossEntropyLoss, CTCLoss, GaussianNLLLoss,
-    HingeEmbeddingLoss, HuberLoss, KLDivLoss, L1Loss, MarginRankingLoss, MSELoss, MultiLabelSoftMarginLoss, NLLLoss,
-    PoissonNLLLoss, SmoothL1Loss, SoftMarginLoss, TripletMarginLoss)
+    HingeEmbeddingLoss, HuberLoss, KLDivLoss, L1Loss, MarginRankingLoss, MSELoss, MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss, MultiMarginLoss, NLLLoss, PoissonNLLLoss, SmoothL1Loss, SoftMarginLoss, TripletMarginLoss)
 from flowedu.nn.modules.norm import (
     BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm,
     LocalResponseNorm, RMSNorm, SyncBatchNorm)
@@ -28,5 +29,9 @@ from flowedu.nn.modules.padding import (
     ZeroPad3d)
 from flowedu.nn.modules.pixelshuffle import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from flowedu.nn.modules.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+from flowedu.nn.modules.lazy import (
+    LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d, LazyConv1d, LazyConv2d, LazyConv3d, LazyConvTranspose1d,
+    LazyConvTranspose2d, LazyConvTranspose3d, LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d, LazyLinear,
+    UninitializedParameter)
 
 __all__ = [name for name in dir() if name[0].isupper()]

@@ -218,6 +218,26 @@ class MultiLabelSoftMarginLoss(_Weighted):
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
+class MultiMarginLoss(_Weighted):
+    """What the other classes' scores come nearer to the target's than margin; see F.multi_margin_loss."""
+
+    def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average=None, reduce=None,
+                 reduction: str = "mean"):
+        super().__init__(weight, size_average, reduce, reduction)
+        self.p, self.margin = p, margin
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multi_margin_loss(input, target, p=self.p, margin=self.margin, weight=self.weight,
+                                   reduction=self.reduction)
+
+
+class MultiLabelMarginLoss(_Loss):
+    """The same where a sample has several classes; see F.multilabel_margin_loss."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+
+
 class CombinedMarginLoss(Module):
     """F.combined_margin_loss: the cosine of each row's label made harder (SphereFace, ArcFace, CosFace)."""
 

@@ -1,0 +1,203 @@
+"""Batching rules: how a call on many values at once is one call of the same op. They are read off the record.
+
+An op works element by element; or takes one more axis in front, which its equation shows; or has a letter that may be split
+over devices: what may be cut into shards may be put together of shards, too, so the batch joins that letter's axis. Else
+the op is called for each element of the batch.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from flowedu.core.ops.axes import elementwise as broadcasting
+from flowedu.core.ops.axes import parse
+from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.values.spec import Spec
+from flowedu.errors import FlowError
+
+_RESHAPE, _TRANSPOSE, _EXPAND, _SLICE, _CONCAT, _CONSTANT = map(
+    REGISTRY.__getitem__, ("reshape", "transpose", "expand", "slice", "concat", "constant"))
+_REFUSALS = (FlowError, ValueError, KeyError, IndexError, TypeError, ZeroDivisionError)     # of a record asked too much
+
+
+def _behind(axis: int) -> int:
+    return axis + 1 if axis >= 0 else axis
+
+
+# {attribute: what it is with one more axis in front, of size n}
+_SHIFTED: dict[str, Callable] = {
+    "begin_norm_axis": lambda value, n: value + 1,
+    "axis": lambda value, n: tuple(map(_behind, value)) if isinstance(value, tuple) else _behind(value),
+    "perm": lambda value, n: (0, *(p + 1 for p in value)),
+    "shape": lambda value, n: (n, *value),
+    "start": lambda value, n: (0, *value), "stop": lambda value, n: (n, *value), "step": lambda value, n: (1, *value)}
+
+
+class Batch:
+    """A call with a batch of `size`: Specs of its inputs without the batch, and which of them have it (in front)."""
+
+    def __init__(self, op: Op, inputs: Sequence, batched: Sequence[bool], attrs: tuple):
+        self.op, self.inputs, self.batched, self.attrs = op, tuple(inputs), tuple(batched), attrs
+        self.size = next(x.shape[0] for x, b in zip(inputs, batched) if b)
+        self.specs = [Spec(tuple(x.shape[1:] if b else x.shape), x.dtype) for x, b in zip(inputs, batched)]
+        self.outs = op.infer(self.specs, attrs)
+
+    def whole(self) -> list:
+        """The inputs, those without the batch repeated along it."""
+        return [x if b else _EXPAND.call((x,), ((self.size, *x.shape),)) for x, b in zip(self.inputs, self.batched)]
+
+
+def batched_call(op: Op, inputs: Sequence, batched: Sequence[bool], attrs: tuple) -> tuple:
+    """The results of op for each element of the batch, stacked in front."""
+    batch = Batch(op, inputs, batched, attrs)
+    return next((call() for rule in RULES if (call := rule(batch)) is not None), None) or looped(batch)
+
+
+def _answers(result) -> tuple:
+    return result if isinstance(result, tuple) else (result,)
+
+
+# ---- rules: a function that makes the call, or None
+def elementwise(batch: Batch) -> Callable | None:
+    """The op broadcasts: the batch is an axis in front of the common shape."""
+    op, out = batch.op, batch.outs[0]
+    if not op.elementwise or op.variadic:
+        return None
+    specs = [Spec((batch.size, *(1,) * (out.ndim - s.ndim), *s.shape), s.dtype) if b else s
+             for s, b in zip(batch.specs, batch.batched)]
+    try:
+        if op.equation(batch.specs, batch.attrs) != broadcasting(*batch.specs):
+            return None
+        op.infer(specs, batch.attrs)
+    except _REFUSALS:
+        return None
+
+    def call():
+        aligned = [x if tuple(x.shape) == s.shape else _RESHAPE.call((x,), (s.shape,)) for x, s in zip(batch.inputs, specs)]
+        return _answers(op.call(tuple(aligned), batch.attrs))
+
+    return call
+
+
+def leading(batch: Batch) -> Callable | None:
+    """The op takes an axis more in front of the inputs that have the batch, and of the outputs."""
+    return _in_front(batch, batch.inputs, batch.batched)
+
+
+def repeated(batch: Batch) -> Callable | None:
+    """... in front of all inputs: those without the batch are repeated along it, without a copy."""
+    return _in_front(batch, batch.whole(), (True,) * len(batch.inputs))
+
+
+def _in_front(batch: Batch, inputs: Sequence, batched: Sequence[bool]) -> Callable | None:
+    """The equation must have one letter more there, the same for all, and else be the same."""
+    op, n = batch.op, batch.size
+    if op.axes is None:
+        return None
+    specs = [Spec((n, *s.shape), s.dtype) if b else s for s, b in zip(batch.specs, batched)]
+    try:
+        attrs = tuple(_SHIFTED[name](value, n) if name in _SHIFTED and value is not None else value
+                      for name, value in zip(op.attrs, batch.attrs))
+        old, new = (sum(parse(op.equation(some, given), len(specs)), []) for some, given in (
+            (batch.specs, batch.attrs), (specs, attrs)))
+        outs = op.infer(specs, attrs)
+    except _REFUSALS:
+        return None
+    grown = [Spec((n, *s.shape), s.dtype) for s in batch.outs]
+    if [*outs] != grown or not _one_more(old, new, (*batched, *(True,) * len(grown))):
+        return None
+    return lambda: _answers(op.call(tuple(inputs), attrs))
+
+
+def _one_more(old: list[str], new: list[str], batched: Sequence[bool]) -> bool:
+    """Whether the terms are the old ones, those of `batched` with one and the same letter, that may be split, in front."""
+    names: dict[str, str] = {}
+    front = {term[:1] for term, b in zip(new, batched) if b}
+    rest = [term[b:] for term, b in zip(new, batched)]
+    return len(front) == 1 and front.pop().islower() and all(
+        len(a) == len(b) and all(names.setdefault(y, x) == x for x, y in zip(a, b)) for a, b in zip(old, rest))
+
+
+def folded(batch: Batch) -> Callable | None:
+    """The batch joins the axis of a letter: one that every batched input and every output has, and that may be split."""
+    op = batch.op
+    if op.axes is None or not batch.outs:
+        return None
+    try:
+        ins, outs = parse(op.equation(batch.specs, batch.attrs), len(batch.specs))
+    except _REFUSALS:
+        return None
+    needed = [term for term, b in zip(ins, batch.batched) if b] + outs
+    for letter in dict.fromkeys(c for c in needed[0] if c.islower()):
+        if all(term.count(letter) == 1 for term in needed) and (call := _fold(batch, letter, ins, outs)):
+            return call
+    return None
+
+
+def _fold(batch: Batch, letter: str, ins: list[str], outs: list[str]) -> Callable | None:
+    op, n = batch.op, batch.size
+    grown = [_grown(s, term, letter, n) for s, term in zip(batch.specs, ins)]
+    wanted = [_grown(s, term, letter, n) for s, term in zip(batch.outs, outs)]
+    attrs = batch.attrs
+    try:
+        if op.localize is not None:
+            names = op.bind(grown, attrs, out=wanted[0], full=batch.specs[0].shape, full_out=batch.outs[0].shape)
+            changed = op.ask(op.localize, names)
+            attrs = tuple(changed.get(name, value) for name, value in zip(op.attrs, attrs))
+        if [*op.infer(grown, attrs)] != wanted:
+            return None
+    except _REFUSALS:
+        return None
+
+    def call():
+        parts = [_join(x, term.index(letter)) if letter in term else x
+                 for x, term in zip(_with(batch, ins, letter), ins)]
+        made = _answers(op.call(tuple(parts), attrs))
+        return tuple(_apart(y, term.index(letter), n) for y, term in zip(made, outs))
+
+    return call
+
+
+def _with(batch: Batch, ins: list[str], letter: str) -> list:
+    """The inputs, those that have the letter with the batch in front."""
+    return [w if letter in term else x for x, w, term in zip(batch.inputs, batch.whole(), ins)]
+
+
+def _grown(spec: Spec, term: str, letter: str, n: int) -> Spec:
+    return Spec(tuple(k * n if c == letter else k for c, k in zip(term, spec.shape)), spec.dtype)
+
+
+def _join(x, at: int):
+    """(n, ..., k, ...) as (..., n * k, ...), where k is the axis `at` behind the batch."""
+    shape = tuple(x.shape[1:])
+    x = _TRANSPOSE.call((x,), ((*range(1, at + 1), 0, *range(at + 1, x.ndim)),))
+    return _RESHAPE.call((x,), ((*shape[:at], x.shape[at] * shape[at], *shape[at + 1:]),))
+
+
+def _apart(y, at: int, n: int):
+    """The way back."""
+    shape = tuple(y.shape)
+    y = _RESHAPE.call((y,), ((*shape[:at], n, shape[at] // n, *shape[at + 1:]),))
+    return _TRANSPOSE.call((y,), ((at, *(i for i in range(y.ndim) if i != at)),))
+
+
+def looped(batch: Batch) -> tuple:
+    """A call for each element of the batch."""
+    def element(x, b, k):
+        if not b:
+            return x
+        start, stop = (k, *(0,) * (x.ndim - 1)), (k + 1, *x.shape[1:])
+        return _RESHAPE.call((_SLICE.call((x,), (start, stop, (1,) * x.ndim)),), (tuple(x.shape[1:]),))
+
+    rows = [_answers(batch.op.call(tuple(element(x, b, k) for x, b in zip(batch.inputs, batch.batched)), batch.attrs))
+            for k in range(batch.size)]
+    return tuple(stacked([row[i] for row in rows]) if rows else _CONSTANT.call((), ((0, *s.shape), 0, s.dtype))
+                 for i, s in enumerate(batch.outs))
+
+
+def stacked(rows: Sequence):
+    """Values of one shape, one behind the other along a new axis in front."""
+    rows = tuple(_RESHAPE.call((r,), ((1, *r.shape),)) for r in rows)
+    return _CONCAT.call(rows, (0,)) if len(rows) > 1 else rows[0]
+
+
+RULES = (elementwise, leading, folded, repeated)          # in the order they are tried

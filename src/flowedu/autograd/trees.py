@@ -1,0 +1,42 @@
+"""Nested tuples, lists and dicts of tensors: taken apart into leaves, and put together of others."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def leaves(tree: Any) -> list:
+    """What is no tuple, list or dict, from left to right."""
+    if isinstance(tree, dict):
+        return [x for value in tree.values() for x in leaves(value)]
+    return [x for part in tree for x in leaves(part)] if isinstance(tree, (tuple, list)) else [tree]
+
+
+def mapped(f: Callable, tree: Any) -> Any:
+    """The same tree, with f(leaf) for each leaf."""
+    if isinstance(tree, dict):
+        return type(tree)((key, mapped(f, value)) for key, value in tree.items())
+    if isinstance(tree, (tuple, list)):
+        parts = [mapped(f, part) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    return f(tree)
+
+
+def rebuilt(tree: Any, values: list) -> Any:
+    """The same tree with other leaves, in order."""
+    rest = iter(values)
+    return mapped(lambda _: next(rest), tree)
+
+
+def spread(prefix: Any, tree: Any) -> list | None:
+    """For each leaf of `tree` what `prefix` says there: a tree cut short, whose leaves hold for all that is below. None:
+    they do not fit."""
+    if isinstance(prefix, dict) and isinstance(tree, dict) and prefix.keys() == tree.keys():
+        parts = [spread(prefix[key], value) for key, value in tree.items()]
+    elif isinstance(prefix, (tuple, list)) and isinstance(tree, (tuple, list)) and len(prefix) == len(tree):
+        parts = [*map(spread, prefix, tree)]
+    elif isinstance(prefix, (dict, tuple, list)):
+        return None
+    else:
+        return [prefix] * len(leaves(tree))
+    return None if None in parts else [x for part in parts for x in part]

@@ -1,0 +1,104 @@
+"""embedding_bag: sums, means or maxima of rows of a table, bag by bag."""
+from __future__ import annotations
+
+from math import inf
+
+from flowedu.core.ops.promote import cast
+from flowedu.core.values import dtype as dt
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.errors.once import inert
+from flowedu.nn.functional.dense import embedding
+from flowedu.tensor import Tensor
+from flowedu.tensor import elementwise as E
+from flowedu.tensor.creation import arange, full, zeros
+from flowedu.tensor.devices import made_with
+from flowedu.tensor.scatters import gather, index_add, scatter_reduce
+from flowedu.tensor.search import searchsorted
+
+MODES = ("sum", "mean", "max")
+
+
+def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[Tensor, int]:
+    """For each index in a row the number of its bag, and how many bags there are."""
+    if input.ndim == 2:
+        if offsets is not None:
+            raise ArgumentError("embedding_bag: if input is 2D, then offsets has to be None, as input is treated is a "
+                                "mini-batch of fixed length sequences", expected="offsets=None",
+                                got=f"offsets {tuple(offsets.shape)}", fix="input.reshape(-1), if the offsets hold")
+        n, length = input.shape
+        with made_with(input):
+            return arange(n).unsqueeze(1).expand(n, length).reshape(-1), n
+    if input.ndim != 1 or offsets is None or offsets.ndim != 1:
+        raise ShapeError("embedding_bag: offsets has to be a 1D Tensor, input 1D or 2D",
+                         expected="input (bags, length), or input (indices,) and offsets (bags,)",
+                         got=f"input {tuple(input.shape)}, offsets {None if offsets is None else tuple(offsets.shape)}",
+                         fix="offsets: where each bag begins in the input, from 0")
+    n = offsets.shape[0] - bool(include_last_offset)
+    if not offsets.is_lazy and offsets.shape[0] and int(offsets[0]) != 0:
+        raise ArgumentError("embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
+                            "start from position 0", expected="0", got=str(int(offsets[0])), fix="flow.tensor([0, ...])")
+    with made_with(input):
+        return searchsorted(offsets[:n], arange(input.shape[0]), right=True) - 1, n
+
+
+def _maxima(rows: Tensor, bag: Tensor, n: int) -> Tensor:
+    """The largest of each bag's rows, element by element; of equal ones the first has the gradient."""
+    length, at = rows.shape[0], bag.unsqueeze(1).expand(rows.shape)               # eager: scatter_reduce is
+    if not length:
+        return zeros(n, rows.shape[1], dtype=rows.dtype)
+    own = rows.detach()
+    top = scatter_reduce(zeros(n + 1, rows.shape[1], dtype=rows.dtype), 0, at, own, "amax", include_self=False)
+    place = E.where(E.eq(own, top[bag]), arange(length).unsqueeze(1), length - 1)
+    first = scatter_reduce(full((n + 1, rows.shape[1]), length, dtype=dt.int64), 0, at, place, "amin")[:n]
+    return E.where(E.lt(first, length), gather(rows, 0, E.clamp(first, max=length - 1)), 0.0)
+
+
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
+                  norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+                  padding_idx: int | None = None) -> Tensor:
+    """The rows of `weight` that each bag of indices names, as one: their sum, mean or maximum.
+
+    Args:
+        input: indices, (bags, length), or all bags in a row, (indices,), with `offsets` (bags,) where each begins.
+        weight: (rows, size). max_norm, norm_type, scale_grad_by_freq, sparse: as in embedding.
+        mode: "sum", "mean" or "max". per_sample_weights: a factor for each index, with "sum" only.
+        include_last_offset: the last offset is where the last bag ends.
+        padding_idx: an index that counts for nothing.
+
+    Returns: (bags, size); zeros for an empty bag. Maxima of bags in a row are eager only.
+    """
+    inert("nn.functional.embedding_bag(sparse)", bool(sparse), False, "gradients are dense")
+    if mode not in MODES:
+        raise ArgumentError("embedding_bag: mode has to be one of sum, mean, max", expected='"sum", "mean" or "max"',
+                            got=repr(mode), fix='mode="mean"')
+    if per_sample_weights is not None and mode != "sum":
+        raise ArgumentError("embedding_bag: per_sample_weights is only supported for mode='sum'", expected='mode="sum"',
+                            got=f"mode={mode!r}", fix="embedding(input, weight), then multiply and reduce")
+    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
+        raise ShapeError("embedding_bag: expected per_sample_weights to have the same shape as input",
+                         expected=str(tuple(input.shape)), got=str(tuple(per_sample_weights.shape)),
+                         fix="a factor for each index")
+    bag, n = _bags(input, offsets, include_last_offset)
+    flat = input.reshape(-1)
+    rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+    if padding_idx is not None:                     # to a bag of their own behind the last
+        bag = E.where(E.eq(flat, padding_idx % weight.shape[0]), n, bag)
+    with made_with(rows):
+        if mode == "max" and offsets is None and input.shape[1]:
+            unread = E.eq(bag, n).reshape(n, -1, 1)
+            y = E.where(unread, -inf, rows.reshape(n, -1, rows.shape[1])).max(1).values
+            return E.where(unread.all(1), 0.0, y)
+        if mode == "max":
+            return _maxima(rows, bag, n)
+        y = zeros(n + 1, weight.shape[1], dtype=rows.dtype)
+        if per_sample_weights is not None:
+            rows = rows * cast(per_sample_weights.reshape(-1, 1), rows.dtype)
+        y = index_add(y, 0, bag, rows)[:n]
+        if mode == "sum":
+            return y
+        counts = index_add(zeros(n + 1, dtype=dt.int64), 0, bag, E.eq(bag, bag).long())[:n]
+    return y / cast(E.clamp(counts, min=1), y.dtype).unsqueeze(1)
+
+
+__all__ = ["embedding_bag"]

@@ -1,0 +1,76 @@
+"""Margins between classes: what the wrong classes' scores may come near to the right ones'."""
+from __future__ import annotations
+
+from flowedu.core.ops.promote import cast
+from flowedu.core.values import dtype as dt
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.nn.functional.common import check_floats, check_tensor, reduced
+from flowedu.tensor import Tensor
+from flowedu.tensor import elementwise as E
+from flowedu.tensor.creation import arange
+from flowedu.tensor.devices import made_with
+from flowedu.tensor.scatters import gather
+
+
+def _rows(what: str, input, target, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Scores (n, classes) and targets with their first axis; `shape`: that of the targets."""
+    check_floats(what, input)
+    check_tensor(what, target, "target")
+    if input.ndim not in (1, 2):
+        raise ShapeError(f"{what}: Expected non-empty vector or matrix", expected="(n, classes), or (classes,)",
+                         got=str(tuple(input.shape)), fix="input.flatten(1)")
+    if target.dtype not in (dt.int32, dt.int64):
+        raise DTypeError(f"{what}: expected target being integer type", expected="int64", got=repr(target.dtype),
+                         fix="target.long()")
+    if tuple(target.shape) != shape:
+        raise ShapeError(f"{what}: inconsistent target size", expected=str(shape), got=str(tuple(target.shape)),
+                         fix="check the order of the arguments: input, target")
+    return (input, target) if input.ndim == 2 else (input.unsqueeze(0), target.unsqueeze(0))
+
+
+def _classes(n: int, like) -> Tensor:
+    with made_with(like):
+        return arange(n)
+
+
+def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+                      reduction: str = "mean") -> Tensor:
+    """The sum of max(0, margin - x[target] + x[j])^p over the classes j beside the target, by the number of classes.
+
+    Args:
+        input: scores (n, classes) or (classes,). target: classes, whole numbers (n,) or ().
+        p: 1 or 2. weight: (classes,) how much samples of each class count.
+    """
+    x, y = _rows("multi_margin_loss", input, target, tuple(input.shape[:-1]))
+    if p not in (1, 2):
+        raise ArgumentError("multi_margin_loss: only p == 1 and p == 2 supported", expected="1 or 2", got=repr(p),
+                            fix="p=1")
+    classes, column = x.shape[1], y.unsqueeze(1)
+    d = E.clamp(x - gather(x, 1, column) + margin, min=0)
+    d = d if p == 1 else d * d
+    if weight is not None:
+        if tuple(weight.shape) != (classes,):
+            raise ShapeError("multi_margin_loss: inconsistent weight size", expected=f"({classes},)",
+                             got=str(tuple(weight.shape)), fix="flow.ones(classes) counts all alike")
+        d = d * weight[y].unsqueeze(1)
+    loss = E.where(E.eq(_classes(classes, x), column), 0.0, d).sum(1) / classes
+    return reduced("multi_margin_loss", loss if input.ndim == 2 else loss.squeeze(0), reduction)
+
+
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """The sum of max(0, 1 - x[i] + x[j]) over all i that the target names and j that it does not, by the number of classes.
+
+    input: scores (n, classes) or (classes,). target: of the same shape; the classes of each sample, then -1, and what
+    follows is not read.
+    """
+    x, y = _rows("multilabel_margin_loss", input, target, tuple(input.shape))
+    named = E.eq(cast(E.lt(y, 0), dt.int32).cumsum(1), 0)                # up to the first -1
+    places = E.where(named, y, 0)
+    hits = E.logical_and(E.eq(places.unsqueeze(2), _classes(x.shape[1], x)), named.unsqueeze(2))
+    others = E.logical_not(hits.any(1)).unsqueeze(1)                     # (n, 1, classes)
+    d = E.clamp(1 - gather(x, 1, places).unsqueeze(2) + x.unsqueeze(1), min=0)
+    loss = E.where(E.logical_and(others, named.unsqueeze(2)), d, 0.0).sum((1, 2)) / x.shape[1]
+    return reduced("multilabel_margin_loss", loss if input.ndim == 2 else loss.squeeze(0), reduction)
+
+
+__all__ = ["multi_margin_loss", "multilabel_margin_loss"]

@@ -1,0 +1,55 @@
+"""Covariances and correlations of variables, one in each row of a tensor."""
+from __future__ import annotations
+
+from flowedu.core.ops.promote import cast, default_float
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.tensor.elementwise import clamp, sqrt
+from flowedu.tensor.joining import diag
+from flowedu.tensor.shapes import unsqueeze
+
+
+def _weights(name: str, w, observations: int, whole: bool):
+    if w is None:
+        return None
+    if whole == w.dtype.is_floating_point:
+        raise ArgumentError(f"cov: {name} must be {'whole numbers' if whole else 'floats'}", got=w.dtype.name,
+                            expected="int64" if whole else "float32 or float64",
+                            fix=f"{name}={name}.{'long' if whole else 'float'}()")
+    if tuple(w.shape) != (observations,):
+        raise ShapeError(f"cov: {name} must have a number for each observation", expected=f"({observations},)",
+                         got=str(tuple(w.shape)), fix="one weight for each column of the input")
+    return w
+
+
+def cov(input, *, correction: int = 1, fweights=None, aweights=None):
+    """The covariances of the rows: (variables, observations) -> (variables, variables); (observations,) -> ().
+
+    correction: what is taken from the number of observations. fweights: how often each was seen (whole numbers);
+    aweights: how much each counts. Raises ShapeError for more than 2 axes or weights that do not fit.
+    """
+    if input.ndim > 2:
+        raise ShapeError("cov: expected input to have two or fewer dimensions", expected="(variables, observations)",
+                         got=str(tuple(input.shape)), fix="x.flatten(1)")
+    x = input if input.dtype.is_floating_point else cast(input, default_float())
+    x = x.reshape(1, -1) if x.ndim < 2 else x
+    n = x.shape[1]
+    f, a = _weights("fweights", fweights, n, True), _weights("aweights", aweights, n, False)
+    if f is None and a is None:
+        centred, counted = x - x.mean(1, True), max(n - correction, 0)
+        y = centred @ centred.T / counted if counted else centred @ centred.T * float("inf")
+    else:
+        w = cast(a if f is None else f if a is None else f * a, x.dtype)
+        total = w.sum()
+        centred = x - unsqueeze((x * w).sum(1) / total, 1)
+        counted = total - correction * (1 if a is None else (w * a).sum() / total)
+        y = (centred * w) @ centred.T / clamp(counted, min=0)
+    return y.reshape(()) if input.ndim < 2 else y
+
+
+def corrcoef(input):
+    """The correlations of the rows, cov by the product of standard deviations: numbers in [-1, 1]."""
+    c = cov(input)
+    if not c.ndim:
+        return c / c
+    spread = sqrt(diag(c))
+    return clamp(c / unsqueeze(spread, 1) / spread, -1, 1)

@@ -1,0 +1,62 @@
+"""Windows of signal processing. periodic: one period of the window, for spectra; else symmetric, for filters."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi
+
+import numpy as np
+
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.values import dtype as dt
+from flowedu.errors import ArgumentError, DTypeError
+from flowedu.tensor.creation import default_float, finished, tensor
+
+
+def _made(name: str, length: int, periodic: bool, formula: Callable, dtype) -> Tensor:
+    """formula(k / n) at the window's places k = 0, 1, ..., in float64, then as dtype; a window of one place is [1]."""
+    kind = default_float() if dtype is None else dt.as_dtype(dtype)
+    if not kind.is_floating_point:
+        raise DTypeError(f"{name}: floating point types are expected", expected="float32 or float64", got=kind.name,
+                         fix="leave dtype out, and convert the result")
+    if length < 0:
+        raise ArgumentError(f"{name}: requires non-negative window_length", expected="0 or more", got=str(length),
+                            fix="window_length=400, say")
+    n = length if periodic else length - 1
+    return tensor(formula(np.arange(length) / n) if length > 1 else np.ones(length), dtype=kind)
+
+
+def hann_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False,
+                placement=None, sbp=None) -> Tensor:
+    """0.5 - 0.5 cos(2 pi k / n) for k = 0, 1, ...: (window_length,)."""
+    t = _made("hann_window", window_length, periodic, lambda t: 0.5 - 0.5 * np.cos(2 * pi * t), dtype)
+    return finished(t, device, requires_grad, placement, sbp)
+
+
+def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype=None,
+                   device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """alpha - beta cos(2 pi k / n) for k = 0, 1, ...: (window_length,)."""
+    t = _made("hamming_window", window_length, periodic, lambda t: alpha - beta * np.cos(2 * pi * t), dtype)
+    return finished(t, device, requires_grad, placement, sbp)
+
+
+def blackman_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False,
+                    placement=None, sbp=None) -> Tensor:
+    """0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n) for k = 0, 1, ...: (window_length,)."""
+    t = _made("blackman_window", window_length, periodic,
+              lambda t: 0.42 - 0.5 * np.cos(2 * pi * t) + 0.08 * np.cos(4 * pi * t), dtype)
+    return finished(t, device, requires_grad, placement, sbp)
+
+
+def bartlett_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False,
+                    placement=None, sbp=None) -> Tensor:
+    """1 - |2 k / n - 1| for k = 0, 1, ..., a triangle: (window_length,)."""
+    t = _made("bartlett_window", window_length, periodic, lambda t: 1 - np.abs(2 * t - 1), dtype)
+    return finished(t, device, requires_grad, placement, sbp)
+
+
+def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype=None, device=None,
+                  requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta) for k = 0, 1, ...; I0: the Bessel function. (window_length,)"""
+    t = _made("kaiser_window", window_length, periodic,
+              lambda t: np.i0(beta * np.sqrt(1 - (2 * t - 1) ** 2)) / np.i0(beta), dtype)
+    return finished(t, device, requires_grad, placement, sbp)

@@ -1,0 +1,77 @@
+"""Law: a call on a batch is the stack of the calls on its elements, for every record, whichever of its inputs have it."""
+import itertools
+
+import numpy as np
+import pytest
+
+from flowedu.autograd.batching import RULES, Batch, batched_call
+from flowedu.core.eager.arrays import from_numpy
+
+from .calls import attributes, cases, input_name, label, types_of, values
+
+# What is called for each element of the batch, always or where some of the inputs have it, and why there is no rule.
+_BOTH, _PLACES = "no letter of both inputs is in the output", "indices of each element count from its own beginning"
+LOOPED = {
+    "as_strided": ("always", "it says where in memory"), "layer_norm_grad": ("always", "sums over what may be split"),
+    "slice_part": ("some", "a device calls it"), "layer_norm": ("some", "a weight that has the batch"),
+    **dict.fromkeys(("diagonal", "unfold"), ("some", "its two axes, or its one, may not be split")),
+    "matmul": ("some", "a matrix for each element, of several rows of matrices"),
+    "searchsorted": ("some", "a row for each element"),
+    **dict.fromkeys(("conv2d", "conv2d_input_grad", "conv2d_weight_grad", "conv2d_last", "conv2d_last_input_grad",
+                     "conv2d_last_weight_grad", "conv2d_last_norm"), ("some", _BOTH)),
+    **dict.fromkeys(("gather", "gather_grad", "gather_part", "gather_part_grad", "gather_nd", "scatter_nd",
+                     "scatter_nd_update"), ("some", _PLACES)),
+}
+CALLS = cases(lambda op: not op.mutates and not op.random and not op.effect)
+SIZE = 3
+
+
+def subsets(op, example) -> list[tuple[bool, ...]]:
+    """Which inputs have the batch: all, each alone, all but one."""
+    n = len(example["shapes"])
+    one = [tuple(i == k for i in range(n)) for k in range(n)]
+    return list(dict.fromkeys([(True,) * n, *one, *(tuple(not b for b in o) for o in one if n > 2)])) if n else []
+
+
+def drawn(op, example, batched, size=SIZE):
+    rng = np.random.default_rng(0)
+    arrays = []
+    for i, (shape, dtype, b) in enumerate(zip(example["shapes"], types_of(op, example, np.float64), batched)):
+        made = [values(op.domain.get(input_name(op, i), "any"), shape, dtype, rng, i) for _ in range(size if b else 1)]
+        arrays.append(np.stack(made) if b else made[0])
+    return arrays
+
+
+def answers(result) -> list[np.ndarray]:
+    return [y.peek() for y in (result if isinstance(result, tuple) else (result,))]
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+def test_a_batch_is_the_stack_of_its_elements(case):
+    op, example = case
+    attrs = attributes(op, example)
+    for batched in subsets(op, example):
+        arrays = drawn(op, example, batched)
+        got = answers(batched_call(op, [from_numpy(a) for a in arrays], batched, attrs))
+        rows = [answers(op.call(tuple(from_numpy(np.asarray(a[k]) if b else a) for a, b in zip(arrays, batched)), attrs))
+                for k in range(SIZE)]
+        for y, want in zip(got, map(np.stack, zip(*rows)), strict=True):
+            assert y.dtype == want.dtype and y.shape == want.shape, batched
+            np.testing.assert_allclose(y, want, rtol=1e-9, atol=1e-11, equal_nan=True, err_msg=str(batched))
+
+
+def rule_of(op, example, batched) -> str:
+    batch = Batch(op, [from_numpy(a) for a in drawn(op, example, batched)], batched, attributes(op, example))
+    return next((rule.__name__ for rule in RULES if rule(batch) is not None), "looped")
+
+
+def test_which_records_have_no_rule():
+    """A new record is listed here, or has a rule: its equation says so."""
+    found = {}
+    for op, example in CALLS:
+        for batched in subsets(op, example):
+            found.setdefault(op.name, []).append(rule_of(op, example, batched))
+    looped = {name: "always" if {*used} == {"looped"} else "some" for name, used in found.items() if "looped" in used}
+    assert looped == {name: how for name, (how, _) in LOOPED.items()}
+    used = set(itertools.chain(*found.values()))
+    assert used == {"elementwise", "leading", "folded", "repeated", "looped"}
