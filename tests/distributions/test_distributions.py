@@ -224,7 +224,7 @@ def test_the_gradient_of_log_prob_and_entropy(line):
             assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
 
 
-NOT_SMOOTH = ("Gamma", "Chi2", "Beta", "Dirichlet", "StudentT")
+BY_REJECTION = ("Gamma", "Chi2", "Beta", "Dirichlet", "StudentT")
 
 
 @pytest.mark.parametrize("line", [n for n in LINES if made(n).has_rsample])
@@ -235,10 +235,10 @@ def test_the_gradient_of_samples(line):
         d.rsample().sum(0).mul(2).backward()
         assert d.rsample().requires_grad and d.rsample().sum(-1).item() == pytest.approx(1)
         return
-    if any(n in line for n in NOT_SMOOTH):
-        with pytest.raises(UnsupportedError, match="no gradient by its concentration"):
-            made(line, leaves=[]).rsample()
-        assert made(line, leaves=[]).sample().shape == made(line).batch_shape + made(line).event_shape
+    if any(n in line for n in BY_REJECTION):
+        leaves = []
+        made(line, leaves=leaves).rsample((3,)).sum().backward()
+        assert all(x.grad is not None for x in leaves)
         return
 
     def drawn(d):
@@ -248,6 +248,36 @@ def test_the_gradient_of_samples(line):
 
     for got, want in slopes(line, drawn):
         assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
+
+
+@pytest.mark.parametrize("a", [0.4, 0.7, 1.0, 3.5, 40.0, 2000.0])
+def test_the_gradient_of_a_gamma_variable(a):
+    """It keeps its probability, by quadrature of the density, while the concentration moves."""
+    from flowedu.distributions.gamma import slope
+
+    from .distribution_lines import quadrature
+    flow.manual_seed(7)
+    z = D.Gamma(flow.tensor(a, dtype=flow.float64), 1.0).sample((12,)).numpy()
+
+    def below(b, z):
+        x, w = quadrature((0.0, z))
+        return float((np.exp((b - 1) * np.log(x) - x - math.lgamma(b)) * w).sum())
+
+    got, h = slope(np.full_like(z, a), z), 1e-3 * a
+    for i, v in enumerate(z):
+        density = math.exp((a - 1) * math.log(v) - v - math.lgamma(a))
+        change = (8 * (below(a + h, v) - below(a - h, v)) - (below(a + 2 * h, v) - below(a - 2 * h, v))) / (12 * h)
+        assert abs(got[i] + change / density) <= 1e-4 * abs(got[i]) + 1e-9
+
+
+@pytest.mark.parametrize("line, by, slope", [
+    ("d.Gamma(t(2.5), t(1.7))", 0, 1 / 1.7), ("d.Gamma(t(2.5), t(1.7))", 1, -2.5 / 1.7 ** 2), ("d.Chi2(t(3.0))", 0, 1.0),
+    ("d.Beta(t(2.5), t(1.5))", 0, 1.5 / 16), ("d.Beta(t(2.5), t(1.5))", 1, -2.5 / 16)])
+def test_the_gradient_of_samples_is_that_of_the_mean(line, by, slope):
+    flow.manual_seed(7)
+    leaves: list = []
+    grad, = flow.grad(made(line, leaves=leaves).rsample((COUNT,)).mean(), [leaves[by]])
+    assert abs(grad.item() - slope) < 0.03 * abs(slope)
 
 
 def test_a_rate_s_gradient_is_there():

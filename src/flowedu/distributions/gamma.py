@@ -1,29 +1,60 @@
 """Gamma and what is made of gamma variables: Chi2, Beta, Dirichlet.
 
-A gamma variable is drawn by rejection (NumPy's), and so is no function of its concentration that could be differentiated:
-rsample refuses a concentration that needs a gradient. A rate's gradient is there.
+A gamma variable is drawn by rejection (NumPy's), and so is no function of its concentration that could be differentiated.
+But where it lies among all variables of that concentration, its probability, may be held fast while the concentration
+moves: that is the gradient rsample has (Figurnov, Mohamed, Mnih: Implicit reparameterization gradients, 2018).
 """
 from __future__ import annotations
 
-from flowedu.core.eager.dispatch import is_grad_enabled
+import numpy as np
+
+from flowedu.autograd.function import Function
+from flowedu.core.eager.arrays import from_numpy
 from flowedu.distributions import constraints
 from flowedu.distributions.distribution import Distribution
 from flowedu.distributions.utils import broadcast_all, drawn_by_numpy
-from flowedu.errors import UnsupportedError
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.devices import beside
+from flowedu.tensor.elementwise import digamma
 from flowedu.tensor.factors import identity
 from flowedu.tensor.joining import stack
 from flowedu.tensor.limits import finfo
 
 
-def gamma_draw(what: str, concentration, shape):
+def slope(a: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """dz / da of a gamma variable z, at equal probability: -(dF / da) / (dF / dz), F(a, z) the probability of at most z.
+
+    F is z^a exp(-z) times the sum of z^k / gamma(a + k + 1); so dF / da over the density is the sum of the terms
+    z^(k + 1) gamma(a) / gamma(a + k + 1), each times log(z) - digamma(a + k + 1).
+    """
+    term, psi, total, k = z / a, digamma(from_numpy(np.ascontiguousarray(a + 1))).numpy(), np.zeros_like(z), 0
+    log = np.log(z)
+    while term.size and (term > 1e-18 * (1 + np.abs(total))).any():
+        total = total - term * (log - psi)
+        k += 1
+        term, psi = term * z / (a + k), psi + 1 / (a + k)
+    return total
+
+
+class _Draw(Function):
+    """Gamma variables of rate 1, one for each concentration, with the gradient of a variable that keeps its probability."""
+
+    @staticmethod
+    def forward(ctx, concentration):
+        y = drawn_by_numpy("standard_gamma", concentration.shape, concentration)
+        y = y.clamp(min=finfo(y.dtype).tiny)
+        ctx.save_for_backward(concentration, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        a, y = (x.detach().double().cpu().numpy() for x in ctx.saved_tensors)
+        return dy * beside(from_numpy(slope(a, y)), dy).to(dy.dtype)
+
+
+def gamma_draw(concentration, shape):
     """Gamma variables of rate 1."""
-    if is_grad_enabled() and concentration.requires_grad:
-        raise UnsupportedError(f"{what}.rsample: a gamma variable has no gradient by its concentration here",
-                               expected="a concentration without a gradient", got="requires_grad=True",
-                               fix="d.sample(), and the gradient of d.log_prob(x); or concentration.detach()")
-    y = drawn_by_numpy("standard_gamma", shape, concentration)
-    return y.clamp(min=finfo(y.dtype).tiny)
+    return _Draw.apply(concentration.expand(*shape))
 
 
 class Gamma(Distribution):
@@ -49,7 +80,7 @@ class Gamma(Distribution):
         return self.concentration / self.rate.square()
 
     def rsample(self, sample_shape=()):
-        return gamma_draw(type(self).__name__, self.concentration, self._extended_shape(sample_shape)) / self.rate
+        return gamma_draw(self.concentration, self._extended_shape(sample_shape)) / self.rate
 
     def log_prob(self, value):
         x, a = self._checked(value), self.concentration
@@ -104,7 +135,7 @@ class Dirichlet(Distribution):
         return self.concentration * (total - self.concentration) / (total.square() * (total + 1))
 
     def rsample(self, sample_shape=()):
-        y = gamma_draw("Dirichlet", self.concentration, self._extended_shape(sample_shape))
+        y = gamma_draw(self.concentration, self._extended_shape(sample_shape))
         return y / y.sum(-1, True)
 
     def log_prob(self, value):
@@ -148,7 +179,7 @@ class Beta(Distribution):
 
     def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
-        x, y = (gamma_draw("Beta", a, shape) for a in (self.concentration1, self.concentration0))
+        x, y = (gamma_draw(a, shape) for a in (self.concentration1, self.concentration0))
         return x / (x + y)
 
     def _both(self):

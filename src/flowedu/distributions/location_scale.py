@@ -160,7 +160,7 @@ class StudentT(Distribution):
 
     def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
-        chi2 = 2 * gamma_draw("StudentT", self.df / 2, shape)
+        chi2 = 2 * gamma_draw(self.df / 2, shape)
         return self.loc + self.scale * normal(shape, self.df) * E.rsqrt(chi2 / self.df)
 
     def log_prob(self, value):
