@@ -30,8 +30,8 @@ KERNELS = {p.stem: f"flowedu._kernels.{p.parent.name}.{p.stem}"           # a ne
            for p in sorted(Path("src/flowedu/_kernels").glob("*/*.pyx"))}
 HEADERS = ["_kernels/core", "_kernels/ops", "_kernels/fast"]
 ENGINE = ["flowedu.core.values.storage", "flowedu.tensor.dlpack", "flowedu.tensor.writing", "flowedu.core.ops.call",
-          "flowedu.core.ops.program", "flowedu.core.eager.dispatch", "flowedu.core.eager.pykernel",
-          "flowedu.core.grad.tape", "flowedu.core.graph.executor", "flowedu.diagnostics.function",
+          "flowedu.core.ops.program", "flowedu.core.eager.dispatch", "flowedu.ops.custom.pykernel",
+          "flowedu.core.grad.tape", "flowedu.core.graph.executor", "flowedu.diagnostics.function", "flowedu.fast.memory",
           "flowedu.oneflow04.image._pixels", "flowedu.distributed.mpi.lanes"]
 EXACT = {"flowedu.oneflow04.image._pixels"}    # rounds where it is written: must give NumPy's bits
 # their bits must not depend on where arrays lie

@@ -59,7 +59,7 @@ def pytest_configure(config):
 
         if "debug" not in Path(flowedu.__file__).parts:
             pytest.exit(f"FLOWEDU_DEBUG=1, but the tests import {flowedu.__file__}: use `make test-debug`", 3)
-        from flowedu.core.values.storage import set_cache
+        from flowedu.fast.memory import set_cache
 
         set_cache(False)        # every array its own malloc, so that the sanitizer sees where it ends
 

@@ -21,7 +21,9 @@ def imports_torch(node: ast.AST) -> bool:
 @functools.cache
 def torch_tests(file: Path) -> frozenset[str]:
     """The names of the functions of a file that need PyTorch; all of them when the file itself imports it."""
-    top = ast.parse(file.read_text()).body
+    if "torch" not in (text := file.read_text()):
+        return frozenset()
+    top = ast.parse(text).body
     kinds = (ast.FunctionDef, ast.ClassDef)
     functions = {n.name: n for n in top if isinstance(n, kinds)}
     if any(imports_torch(n) for n in top if not isinstance(n, kinds)):

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import flowedu as flow
-from flowedu.core.values.storage import set_cache
+from flowedu.fast.memory import set_cache
 from flowedu.learn.demo import opening
 from flowedu.show.svg import FILLS, GREY, Drawing
 

@@ -3,7 +3,7 @@ import argparse
 from pathlib import Path
 
 import flowedu as flow
-from flowedu.core.eager.dispatch import Node
+from flowedu.core.eager.dispatch import TapeNode
 from flowedu.core.ops.call import call_below, interpreter
 from flowedu.learn.demo import opening
 from flowedu.show.svg import FILLS, GREY, Drawing
@@ -38,7 +38,7 @@ def reachable(node) -> list:
     return order
 
 
-def where_true(node: Node) -> list[str]:
+def where_true(node: TapeNode) -> list[str]:
     """Names of the values that the op's gradient asked for."""
     op = node.op
     return [op.inputs[i] if i >= 0 else op.outputs[~i] for i in op.saved]
@@ -50,8 +50,8 @@ def places(order: list) -> dict:
     for n in order:
         column[id(n)] = max((column[id(e)] + 1 for e in getattr(n, "edges", ()) if e is not None), default=0)
     for n in reversed(order):                           # a leaf moves right, next to its first reader
-        if not isinstance(n, Node):
-            readers = [m for m in order if isinstance(m, Node) and any(n is e for e in m.edges)]
+        if not isinstance(n, TapeNode):
+            readers = [m for m in order if isinstance(m, TapeNode) and any(n is e for e in m.edges)]
             column[id(n)] = min(column[id(m)] for m in readers) - 1
     spots, used = {}, {}
     for n in order:
@@ -81,7 +81,7 @@ def picture(result, names: dict, path: Path) -> Path:
                 d.arrow(x1, y1 + down, x2 + WIDTH, y2 + down, GREY)
     for n in order:
         x, y = spots[id(n)]
-        if isinstance(n, Node):
+        if isinstance(n, TapeNode):
             d.box(x, y, WIDTH, HEIGHT, f"{n.op.name}\n{list(n.entry.specs[0].shape)}", FILLS[0])
             d.text(x + WIDTH / 2, y + HEIGHT + 17, "keeps " + (" and ".join(where_true(n)) or "nothing"), 12, color=GREY)
         else:

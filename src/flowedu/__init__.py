@@ -11,13 +11,13 @@ from flowedu.fast import kernels as _fast_kernels     # before anything is compu
 
 # chapter 1: blobs, dtypes, placeholders
 from flowedu.core.values.dtype import (
-    bool_ as bool, char, convert_oneflow_dtype_to_numpy_dtype, dtype, dtypes, float16, float32, float64, int8, int32, int64,
-    record, tensor_buffer, uint8)
+    bool_ as bool, char, dtype, dtypes, float16, float32, float64, int8, int32, int64, record, tensor_buffer, uint8)
+from flowedu.oneflow04.element_types import convert_oneflow_dtype_to_numpy_dtype
 from flowedu.core.values.blob import BlobDef, BlobDesc
 from flowedu.core.values.placeholder import ArgBlobDef, FixedTensorDef
 from flowedu.oneflow04.mirrored import MirroredTensorDef, MirroredTensorListDef
 from flowedu.oneflow04.job.signature import enable_typing_check as _enable_typing_check
-from flowedu.core.values.storage import empty_cache, memory_stats, set_cache
+from flowedu.fast.memory import empty_cache, memory_stats, set_cache
 from flowedu import errors
 from flowedu.errors import JobBuildAndInferError
 from flowedu.oneflow04 import sysconfig
@@ -40,7 +40,7 @@ from flowedu.oneflow04.matrix_ops import range
 from flowedu.oneflow04.shape_ops import (
     broadcast_like, broadcast_to_compatible_with, reshape_like, reverse, slice_update, slice_v2)
 from flowedu.oneflow04.sort_ops import in_top_k
-from flowedu import linalg
+from flowedu.oneflow04 import linalg
 
 # chapter 3: variables, layers, optimizers
 from flowedu.oneflow04 import layers, losses, optimizer, random, regularizers
@@ -62,7 +62,8 @@ from flowedu.oneflow04.job.eager import eager_execution_enabled, enable_eager_ex
 from flowedu.oneflow04.job.env import current_machine_id, current_resource
 from flowedu.oneflow04.job.function import global_function
 from flowedu.oneflow04.job.scope import cast_to_current_logical_view, current_scope, namespace as name_scope
-from flowedu.core.job.session import clear_default_session, get_all_variables
+from flowedu.core.job.session import clear_default_session
+from flowedu.oneflow04.job.session import get_all_variables
 from flowedu.oneflow04.job.session import load_variables, sync_default_session
 from flowedu.oneflow04.job.watch import watch, watch_diff
 from flowedu.oneflow04 import deprecated, unittest
@@ -115,6 +116,9 @@ from flowedu.tensor.linear import (
     addbmm, addmm, addmv, addr, baddbmm, bmm, cdist, chain_matmul, cross, dot, ger, inner, kron, matmul, matrix_power, mm,
     mv, outer, tensordot, trace, vdot)
 from flowedu.tensor.linalg import det, inv as inverse
+from flowedu.tensor.factors import (
+    cholesky_inverse, cholesky_solve, old_cholesky as cholesky, old_qr as qr, old_svd as svd, triangular_solve)
+from flowedu.tensor.least_squares import logdet, matrix_exp, old_slogdet as slogdet, pinverse
 from flowedu.tensor.covariance import corrcoef, cov
 from flowedu.tensor.einsum import einsum
 from flowedu.tensor.search import (
@@ -167,7 +171,8 @@ __getattr__, __dir__ = _lazy_import(__name__, {
                      "user_op_module_builder"), "flowedu.oneflow04.custom"),
     # chapter 5
     "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
-    "onnx": "flowedu.onnx", "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
+    "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
+    "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",
     "explain": "flowedu.show.explaining",
@@ -202,7 +207,10 @@ _register_shelf({
     "shards of other ranks": "flowedu.distributed.shards", "GPUs of ranks": "flowedu.cuda.ranks",
     "why a call does not fit": "flowedu.diagnostics.explain:misfit",
     "tensors from sizes": "flowedu.tensor.creation:construct", "bfloat16 for NumPy": "flowedu.tensor.bfloat16:shown",
-    "signature of a job": "flowedu.oneflow04.job.signature:job_signature"})
+    "signature of a job": "flowedu.oneflow04.job.signature:job_signature",
+    "kernels in Python": "flowedu.ops.custom.pykernel:python_call", "slices of parts": "flowedu.ops.slice_part:spread",
+    "formulas of 16-bit floats": "flowedu.ops.halves:widened",
+    "OneFlow's names of ops": "flowedu.tensor.node_names:type_name"})
 
 __version__ = "0.1.0"
 

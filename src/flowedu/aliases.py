@@ -27,6 +27,7 @@ ALIASES = {
     "experimental": "oneflow04.experimental",
     "func": "autograd.func",
     "layers": "oneflow04.layers",
+    "linalg": "oneflow04.linalg",
     "losses": "oneflow04.losses",
     "math": "oneflow04.math",
     "optimizer": "oneflow04.optimizer",

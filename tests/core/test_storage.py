@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 import flowedu as flow
 from common import constant_rate, f32, fresh_session, job, refused  # noqa: F401
-from laws.calls import attributes, cases, input_name, label, types_of, values
+from laws.calls import attributes, cases, input_name, label, thin, types_of, values
 
 TYPES = [np.float32, np.float64, np.int32, np.int64, np.int8, np.uint8, np.bool_, np.float16]
 ARRAYS = st.sampled_from(TYPES).flatmap(
@@ -195,7 +195,7 @@ def test_sessions_come_and_go():
     assert live() == start
 
 
-@pytest.mark.parametrize("case", cases(lambda op: bool(op.rules) and not op.random), ids=label)
+@pytest.mark.parametrize("case", thin(cases(lambda op: bool(op.rules) and not op.random)), ids=label)
 def test_backward_frees_what_forward_saved(case):
     """After backward: nothing but the inputs and their gradients, for every op, run after run."""
     op, example = case
@@ -226,7 +226,7 @@ def test_backward_frees_what_forward_saved(case):
     assert live() == start
 
 
-@pytest.mark.parametrize("case", cases(lambda op: not op.mutates), ids=label)
+@pytest.mark.parametrize("case", thin(cases(lambda op: not op.mutates)), ids=label)
 def test_calls_leak_nothing(case):
     op, example = case
     attrs, rng = attributes(op, example), np.random.default_rng(0)

@@ -19,7 +19,7 @@ from flowedu.core.sbp.ranks import VirtualEngine, set_virtual_devices
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.sbp.tensor.convert import logical
 from flowedu.core.sbp.tensor.shards import to_global
-from flowedu.core.trace.graph import Graph
+from flowedu.core.trace.graph import TracedGraph
 from flowedu.core.values import dtype as dt
 from flowedu.core.values import typing as tp
 from flowedu.core.values.spec import Spec, broadcast
@@ -106,7 +106,7 @@ def test_chapter_4_a_job_computes_what_its_body_says():
 def test_chapter_5_a_graph_is_its_module():
     net, x = Net(), numbers(5, 4, seed=3)
 
-    class CoursePredict(Graph):
+    class CoursePredict(TracedGraph):
         def __init__(self):
             super().__init__()
             self.net = net
@@ -143,7 +143,7 @@ def test_chapter_6_a_graph_runs_on_every_rank(x_sbp):
     for name, cut in (("w0", split(1)), ("b0", split(0)), ("w1", split(0)), ("b1", BROADCAST)):
         setattr(net, name, Parameter(to_global(to_global(getattr(net, name).detach(), on, BROADCAST), on, cut)))
 
-    class CourseSpread(Graph):
+    class CourseSpread(TracedGraph):
         def __init__(self):
             super().__init__()
             self.net = net

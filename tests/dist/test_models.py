@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from common import few
 
 from .plans import MODELS, PLANS, spread
 
@@ -27,7 +28,7 @@ def one_device(request):
     return request.param, train(make(), loss_of, flow.tensor(x), flow.tensor(y))
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", few(list(PLANS), lambda plan: plan == "hybrid"))
 def test_eager(world, one_device, plan):
     world(4)
     name, want = one_device

@@ -16,7 +16,7 @@ from svg_text import misplaced
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(p.parent for p in ROOT.glob("chapters/*/README.md"))
 SHORT = ("01_blob", "02_ops", "07_tensor_buffer")                  # demos of less than 2 s
-LONG = ("06_sbp", "08_kernels")                                    # lessons of some seconds
+QUICK = ("01_blob", "03_layers", "07_tensor_buffer")               # lessons of some seconds
 CUDA = "08_kernels"                                                # its demo: tests/cuda/test_chapter8.py
 
 
@@ -31,7 +31,7 @@ def python(*arguments, cwd: Path, told: str = "") -> str:
 
 
 @pytest.mark.parametrize("chapter", [
-    pytest.param(c, id=c.name, marks=[pytest.mark.slow] if c.name in LONG else []) for c in CHAPTERS])
+    pytest.param(c, id=c.name, marks=[] if c.name in QUICK else [pytest.mark.slow]) for c in CHAPTERS])
 def test_a_chapters_pages_run_after_one_another(chapter, tmp_path):
     """As `make chapter-N` runs them, and from the last to the first: no page needs, or minds, what another left behind."""
     found = pages(chapter)

@@ -26,6 +26,7 @@ def test_lessons_leave_out_what_other_processes_need(whole):
     assert "processes.md:20: left out: it needs exercise" in said and "inside.md:254: left out: it needs exercise" in said
 
 
+@pytest.mark.slow
 def test_what_a_block_would_print_is_shown_all_the_same(whole):
     """One that is left out: a page can be read before its exercises are done."""
     said = lessons(whole, "empty", "chapters/04_job_functions/plan.md")

@@ -6,7 +6,7 @@ import flowedu as flow
 from common import fresh_session, job  # noqa: F401
 from flowedu.core.values.dtype import as_dtype
 from flowedu.ops.front import front
-from laws.calls import attributes, cases, close, input_name, label, types_of, values
+from laws.calls import attributes, cases, close, input_name, label, thin, types_of, values
 
 from .making import graph
 
@@ -26,7 +26,7 @@ def listed(out):
     return list(out) if isinstance(out, tuple) else [out]
 
 
-@pytest.mark.parametrize("case", CALLS, ids=label)
+@pytest.mark.parametrize("case", thin(CALLS), ids=label)
 def test_values(case):
     op, example = case
     arrays, attrs = drawn(op, example)
@@ -45,7 +45,7 @@ def test_values(case):
             close(y, w, np.float32)
 
 
-@pytest.mark.parametrize("case", TRAINED, ids=label)
+@pytest.mark.parametrize("case", thin(TRAINED), ids=label)
 def test_gradients(case):
     """Of a weighted sum of all floating results."""
     op, example = case

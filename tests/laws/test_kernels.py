@@ -10,7 +10,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 
-from .calls import attributes, call, cases, close, few, label, reference, run
+from .calls import attributes, call, cases, close, few, label, reference, run, thin
 from .draws import EXACT, KINDS, agree, drawn, meaning, most_terms, supported
 
 CALLS = cases(lambda op: op.ref is not None and not op.mutates)
@@ -80,7 +80,7 @@ def test_infer_tells_shape_and_dtype_of_reference(case, data):
         assert spec.dtype.numpy == y.dtype
 
 
-@pytest.mark.parametrize("case", CALLS, ids=label)
+@pytest.mark.parametrize("case", thin(CALLS), ids=label)
 @few
 @given(data=st.data())
 def test_threads_do_not_change_values(case, data):

@@ -10,7 +10,7 @@ from flowedu.core.graph.ir import Graph
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 
-from .calls import call, cases, close, few, label, run
+from .calls import call, cases, close, few, label, run, thin
 from .draws import EXACT, KINDS, agree, drawn, most_terms
 from .graphs import run_graph
 
@@ -27,7 +27,7 @@ def build(op, arrays, attrs):
     return g, values
 
 
-@pytest.mark.parametrize("case", CALLS, ids=label)
+@pytest.mark.parametrize("case", thin(CALLS), ids=label)
 @few
 @given(data=st.data(), kind=st.sampled_from(KINDS))
 def test_graph_equals_eager(case, data, kind):
@@ -38,7 +38,7 @@ def test_graph_equals_eager(case, data, kind):
         agree(a, b, op.name in EXACT, most_terms(op, arrays))            # threads may add in another order
 
 
-@pytest.mark.parametrize("case", TRAINED, ids=label)
+@pytest.mark.parametrize("case", thin(TRAINED), ids=label)
 @few
 @given(data=st.data())
 def test_graph_gradients_equal_eager_gradients(case, data):

@@ -20,7 +20,7 @@ from flowedu.distributed.spread import spread
 from flowedu.errors import JobBuildAndInferError
 from flowedu.ops import REGISTRY
 
-from .calls import attributes, cases, input_name, label, resized, types_of, values
+from .calls import attributes, cases, input_name, label, resized, thin, types_of, values
 from .graphs import run_graph
 from .test_modes import evaluate, expression
 
@@ -73,7 +73,7 @@ def divides(op, specs, attrs, sig, k):
     return set(sig) <= {"B"} or split_call(logical_call(op, specs, attrs), sig, k) is not None
 
 
-@pytest.mark.parametrize("case", CALLS, ids=label)
+@pytest.mark.parametrize("case", thin(CALLS), ids=label)
 def test_the_spread_graph_computes_the_same(case):
     op, example = case
     for e in sizes(op, example):
@@ -101,7 +101,7 @@ def test_the_spread_graph_computes_the_same(case):
 TRAINED = cases(lambda op: bool(op.rules) and not op.random)
 
 
-@pytest.mark.parametrize("case", TRAINED, ids=label)
+@pytest.mark.parametrize("case", thin(TRAINED), ids=label)
 def test_gradients_are_spread_too(case):
     op, example = case
     for e in sizes(op, example):

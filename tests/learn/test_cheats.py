@@ -238,16 +238,17 @@ BESIDE = {"patches the judge": PATCHES, "writes verdicts": FORGES,
           "starts somebody": "import os\nos.fork()\n", "looks around": "open('/etc/passwd')\n",
           "has a network": "__import__('socket').socket()\n",
           "writes into the tree": f"open({str(course.HOME / 'README.md')!r}, 'a')\n"}
-QUICK = "patches the judge"
+PATCHING = "patches the judge"
 
 
-@pytest.mark.parametrize("name", few(sorted(BESIDE), lambda name: name == QUICK))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(BESIDE))
 def test_what_a_kernels_file_does_beside_its_kernel_is_worth_nothing(bench, tmp_path, name):
     """In a grade, and in `make check`: the judge never loads the file."""
     empty = handout.stub(KERNEL).replace("    return FE_OK", "    cdef int nothing = 0\n    return FE_OK") + BESIDE[name]
     said = verdict(bench, tmp_path, empty, KERNEL)
     assert said["state"] == "wrong" and said["stars"] == 0, said
-    if name == QUICK:
+    if name == PATCHING:
         assert said["law"] == "kernels.argmax_shared", said
         checked = limits.judged(KERNEL, tmp_path / KERNEL.file, course.HOME)
         assert (checked["state"], checked["law"]) == ("wrong", "kernels.argmax_shared")

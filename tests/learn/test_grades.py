@@ -205,6 +205,7 @@ def test_a_submission(tmp_path, capsys):
     assert grade.main([str(tmp_path / "nobody"), "4"]) == 2 and grade.main([str(work), "99"]) == 2
 
 
+@pytest.mark.slow
 def test_a_class(tmp_path):
     """All kinds; a second time nothing is graded but what changed."""
     holes = [h for h in course.holes() if h.chapter == 1]

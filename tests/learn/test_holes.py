@@ -19,7 +19,7 @@ from flowedu.learn.laws import Law
 from flowedu.learn.runner import Runner, main
 
 HOLES = course.holes()
-OF_EACH_KIND = ("1.1", "3.2", "5.5", "6.2", "7.1", "8.3")
+OF_EACH_KIND = ("1.1", "5.5", "8.3")
 
 
 @pytest.mark.parametrize("hole", few(HOLES, lambda h: h.id in OF_EACH_KIND), ids=lambda h: h.id)
@@ -76,7 +76,7 @@ def test_a_failure_in_a_students_words(runner):
         "  why   chapters/01_blob/README.md#memory-a-block-a-shape-and-strides", "  h: hint 1 of 3"]
 
 
-@pytest.mark.parametrize("text, words", [
+@pytest.mark.parametrize("text, words", few([
     ("def row_major(shape)\n    return ()\n", ("SyntaxError", "line 1      def row_major(shape)")),
     ("def row_major():\n    return ()\n", ("is called with (shape)", "keep the parameters")),
     ("def other(shape):\n    return ()\n", ("has no function row_major",)),
@@ -87,7 +87,7 @@ def test_a_failure_in_a_students_words(runner):
     ("def row_major(shape):\n    x = bytearray(8 << 30)\n    return ()\n", ("MemoryError", "line 2")),
     ("def row_major(shape):\n    while True:\n        print('flood ' * 9)\n", ("lines more", "printed more than")),
     ("raise ValueError('at the top')\n", ("ValueError: at the top", "line 1")),
-])
+], lambda row: row[1][0] in ("SyntaxError", "ended by itself with code 0", "ended by SIGSEGV", "lines more")))
 def test_nothing_an_answer_does_harms_the_runner(runner, text, words):
     right, said = answer(runner, text)
     assert not right and all(w in said for w in words), said

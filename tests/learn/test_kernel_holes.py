@@ -72,7 +72,7 @@ def test_from_the_stub_to_the_solution(runner):
     ([("from libc.stdint", 'cdef extern from "nowhere.h":\n    int nothing\nfrom libc.stdint')], ("nowhere.h",)),
     ([("def table():", "import os\nos._exit(0)\ndef table():")], ("ended by itself with code 0",)),
     ([("def table():", "raise SystemExit(3)\ndef table():")], ("SystemExit: 3",)),
-], lambda row: row[1][0] == "law 1 of 5" or row[1][1:] == ("line 20 ",)))
+], lambda row: row[1][0] == "law 1 of 5"))
 def test_what_is_wrong_is_told(runner, changes, words):
     right, said = answer(runner, *changes)
     assert not right and all(w in said for w in words), said

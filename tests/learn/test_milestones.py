@@ -42,7 +42,7 @@ def test_a_milestone_is_reached_on_the_librarys_lines(chapter, tmp_path):
     assert "all of it the library's" in done.stdout and f"milestone {chapter.number} reached" in done.stdout
 
 
-@pytest.mark.parametrize("chapter", few(WITH, lambda c: c.number == 1), ids=lambda c: c.folder.name)
+@pytest.mark.parametrize("chapter", few(WITH, lambda c: False), ids=lambda c: c.folder.name)
 def test_a_milestone_runs_on_answers(chapter, tmp_path):
     runner = Runner(course.HOME, tmp_path / "work")
     answered(runner, [course.find(id) for id in chapter.milestone.needs])
@@ -84,9 +84,9 @@ def test_an_answer_that_fails_in_a_milestone_is_told_without_a_traceback(tmp_pat
     assert "IndexError" in done.stdout and "line 2" in done.stdout and "buffers[10 ** 6]" in done.stdout
 
 
-@pytest.mark.parametrize("body, said", [("while True:\n        pass", "had not ended after"),
+@pytest.mark.parametrize("body, said", few([("while True:\n        pass", "had not ended after"),
                                         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV"),
-                                        ("raise SystemExit(1)", "")])
+                                        ("raise SystemExit(1)", "")], lambda row: "SIGSEGV" in row[1]))
 def test_a_program_that_does_not_end_well(body, said, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(milestone, "PATIENCE", 5)
     (tmp_path / "milestone.py").write_text(f"def main():\n    {body}\n")

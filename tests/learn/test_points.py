@@ -68,7 +68,7 @@ def reached(hole, text, seed, folder):
     return eval(hole.half, {"__builtins__": {}}, measures)
 
 
-@pytest.mark.parametrize("seed", few((0, 2027, *range(1, 5)), lambda seed: seed in (0, 2027)))
+@pytest.mark.parametrize("seed", few((0, 2027, *range(1, 5)), lambda seed: seed == 0))
 @pytest.mark.parametrize("hole", TARGETS, ids=lambda h: h.id)
 def test_the_first_threshold_lies_between_the_stub_and_every_answer(hole, seed, tmp_path):
     assert not reached(hole, handout.stub(hole), seed, tmp_path)

@@ -125,7 +125,8 @@ def test_what_is_not_there_is_told():
     assert mock.wanted()["torch.fft"] == 1 and mock.wanted()["torch.no_such_thing"] == 1
 
 
-@pytest.mark.parametrize("path", "linalg onnx nn nn.init utils.data amp distributed utils.tensorboard".split())
+@pytest.mark.parametrize(
+    "path", "distributions linalg onnx nn nn.init utils.data amp distributed utils.tensorboard".split())
 def test_what_a_file_imports_is_no_name_of_pytorchs(path):
     """`expected: one of Any, CallError, IO, ...` of torch.onnx."""
     with mock.enable("torch"):

@@ -14,8 +14,9 @@ from flowedu.mock.translate import _short
 
 # optim and optim.lr_scheduler are compared in tests/optim and tests/mock/test_mock_torch.py
 PLACES = ["", "accelerator", "amp", "autograd", "autograd.functional", "backends.cudnn", "cuda", "cuda.amp", "distributed",
-          "jit", "linalg", "nn", "nn.attention", "nn.functional", "nn.init", "nn.modules.utils", "nn.parallel", "nn.utils",
-          "nn.utils.rnn", "onnx", "random", "serialization", "utils", "utils.data", "utils.model_zoo"]
+          "distributions", "jit", "linalg", "nn", "nn.attention", "nn.functional", "nn.init", "nn.modules.utils",
+          "nn.parallel", "nn.utils", "nn.utils.rnn", "onnx", "random", "serialization", "utils", "utils.data",
+          "utils.model_zoo"]
 # {argument: values that say the same}: flowedu's None is PyTorch's value there, or the other way round
 ALIKE = {"memory_format": "None preserve_format contiguous_format", "layout": "None strided", "correction": "None 1",
          "unbiased": "None True", "compute_mode": "None 'use_mm_for_euclid_dist_if_necessary'", "indexing": "None 'ij'",

@@ -9,7 +9,7 @@ from common import HANGS
 
 ROOT = Path(flowedu.__file__).parent
 PAGE = ROOT.parents[1] / "chapters" / "02_ops" / "README.md"
-GIVEN = ("flowedu.core.ops", "flowedu.core.values", "flowedu.errors", "flowedu._kernels")
+GIVEN = ("flowedu.core.ops", "flowedu.core.values", "flowedu.core.extensions", "flowedu.errors", "flowedu._kernels")
 ALONE = f"""
 import sys, types
 

@@ -18,6 +18,7 @@ INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/la
           "core/grad/custom.py", "tensor/overwriting.py", "core/trace/calls.py", "distributed/", "oneflow04/job/",
           "oneflow04/custom/", "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py", "optim/lr_scheduler/",
           "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/", "learn/laws/",
+          "distributions/transforms.py",
           "mock/insides/")                                # other libraries' switches: their texts say what they do here
 # of these, users call
 USERS = ("core/eager/tensor.py", "core/eager/arrays.py", "distributed/comm.py", "mock/insides/functionals.py")
@@ -31,6 +32,8 @@ REASONS = {
         "Finder.find_spec(folders)", "Finder.find_spec(target)", "Loader.create_module(spec)", "Loader.get_code(name)")},
     **{f"mock/modules.Finder.{f}": "Python's protocol of imports" for f in (
         "find_spec(folders)", "find_spec(target)")},
+    **{f"distributions/utils.lazy_property.{f}": "Python's protocol of attributes" for f in (
+        "__get__(owner)", "__set_name__(owner)")},
     **{f"learn/teach/worker._FromMemory.{f}": "Python's protocol of imports" for f in (
         "create_module(spec)", "find_spec(path)", "find_spec(target)")},
     "learn/teach/worker.judge(hole)": "what judge.judged calls when it has read an answer",
@@ -46,8 +49,8 @@ REASONS = {
     "mock/insides/functionals.layer_norm_affine(begin_params_axis)": "likewise",
     "tensor/modes.set_grad_enabled.__new__(mode)": "its __init__ reads it",
     "autograd/graph.save_on_cpu.__init__(device_type)": "whatever the device, tensors are in main memory",
-    "core/trace/compiled.Compiled.given(args)": "read by nn.Graph, whose build may write into them (nn/graph/written.py)",
-    "core/trace/compiled.Compiled.given(kwargs)": "see args",
+    "core/trace/compiled.CompiledGraph.given(args)": "nn.Graph's build may write into them (nn/graph/written.py)",
+    "core/trace/compiled.CompiledGraph.given(kwargs)": "see args",
     "nn/graph/proxies.GraphModule.debug(options)": "checked by Graph.debug, which calls it",
     "tensor/global_creation.global_to_global(check_meta)": "the ranks agree on a global tensor already",
     "nn/modules/linear.Identity.__init__(args)": "its meaning is to take anything",

@@ -9,7 +9,6 @@ import pytest
 
 import flowedu
 from flowedu import _kernels
-from flowedu.core.grad import nodes
 from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.core.ops.record import DEFAULTS, Kernel, Laws, Meaning, Signature, Split, View, read
 from flowedu.distributed import rank_graphs
@@ -18,6 +17,7 @@ from flowedu.errors import ArgumentError, MissingAttributeError
 from flowedu.nn.graph import unroll  # noqa: F401  (a record of its own)
 from flowedu.ops.host import HOST
 from flowedu.show import meta
+from flowedu.tensor import node_names
 
 ROOT = Path(flowedu.__file__).parent
 EVERY = [*REGISTRY.values(), *HOST.values(),
@@ -101,6 +101,7 @@ def test_element_types_have_names():
             assert not BARE.search(path.read_text()), f"{path}: name the element types"
 
 
-@pytest.mark.parametrize("table", [nodes.OP_TYPES, nodes._SCALAR, meta.OUTPUTS], ids=["OP_TYPES", "_SCALAR", "OUTPUTS"])
+@pytest.mark.parametrize("table", [node_names.OP_TYPES, node_names._SCALAR, meta.OUTPUTS],
+                         ids=["OP_TYPES", "_SCALAR", "OUTPUTS"])
 def test_tables_of_oneflow_names_name_records(table):
     assert set(table) <= REGISTRY.keys()

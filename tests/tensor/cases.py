@@ -116,7 +116,11 @@ LINEAR = ["m.matmul(a, sq)", "m.matmul(B, C)", "m.matmul(B, sq)", "m.matmul(a, c
     "m.linalg.matrix_power(dd, -2)", "m.matrix_power(sq, 0) # values", "m.cdist(a, b)", "m.cdist(a, sq, p=1.0)",
     "m.matmul(i, k.T)", "m.matmul(B4, C[:, None])", "m.chain_matmul(a, sq, sq)", "c @ sq", "a @ c",
     "m.einsum('ij->j', i8)", "m.einsum('ij->', q)", "m.einsum('ii', u8[:, :3])", "m.einsum('ij->ji', i8)",
-    "m.addr(m.zeros(4, 4, dtype=m.float64), u8[0] * 30, u8[1])", "m.addbmm(i8[:, :3], i8[None, :, :3], i8[None, :, :3])"]
+    "m.addr(m.zeros(4, 4, dtype=m.float64), u8[0] * 30, u8[1])", "m.addbmm(i8[:, :3], i8[None, :, :3], i8[None, :, :3])",
+    "m.cholesky(dd @ dd.T)", "(dd @ dd.T).cholesky(True)", "m.cholesky_solve(a.T, m.cholesky(dd @ dd.T))",
+    "m.cholesky_inverse(m.linalg.cholesky(dd @ dd.T))", "m.triangular_solve(a.T, dd)[0]",
+    "m.triangular_solve(a.T, dd, upper=False, transpose=True, unitriangular=True)[0]", "m.svd(a)[1]", "m.svd(a.T)[0].abs()",
+    "m.qr(a.T)[1].abs()", "m.slogdet(dd)", "m.logdet(dd @ dd.T)", "m.pinverse(a)", "m.matrix_exp(sq)"]
 SEARCH = ["m.sort(a)", "m.sort(a, 0)", "m.sort(a, descending=True)", "m.sort(i, stable=True)", "m.argsort(a)",
     "m.argsort(a, 0, descending=True)", "a.sort(1).values", "m.msort(a)", "m.topk(a, 2)", "m.topk(a, 2, 0)",
     "m.topk(a, 3, largest=False)", "m.kthvalue(a, 2)", "m.kthvalue(a, 1, 0, keepdim=True)", "m.gather(a, 1, k)",

@@ -19,14 +19,14 @@ import functools
 from collections.abc import Callable
 
 from flowedu.core.eager.arrays import tensor_alias
-from flowedu.core.eager.dispatch import custom_node, is_grad_enabled, set_history, twin
+from flowedu.core.eager.dispatch import custom_node, is_grad_enabled, set_history
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.call import current_interpreter
 from flowedu.errors import CallError, GradientError, LazyTensorError
 from flowedu.tensor.modes import no_grad
 from flowedu.tensor.overwriting import zeros
-from flowedu.tensor.writing import check_writable
+from flowedu.tensor.writing import check_writable, twin
 
 
 class Context:

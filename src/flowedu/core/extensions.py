@@ -1,7 +1,7 @@
-"""What the course leaves to the extensions beside it, by name: pictures and tables, graphs of global tensors, plans on a
-GPU.
+"""Extensions: parts of the package that core calls by name, without importing them: pictures and tables, graphs of global
+tensors, plans on a GPU.
 
-    extension("plan as text")(plan)      calls what `register_extension` was told of "plan as text" (by flowedu/__init__.py)
+    extension("plan as text")(plan)      calls the function registered as "plan as text" (in flowedu/__init__.py)
 
 Nothing is imported before it is called. Without the extension the rest of the course runs, and the call says what is
 missing.

@@ -26,7 +26,7 @@ from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import device_memory
 from flowedu.cuda.streams import current_stream
 from flowedu.cuda.table import TABLE, View, fault
-from flowedu.errors import KernelError, UnsupportedError
+from flowedu.errors import LinAlgError, UnsupportedError
 from flowedu.errors.element_types import no_kernel
 from flowedu.tensor.interop import memory_of
 
@@ -190,7 +190,7 @@ def look(index: int) -> None:
     if found is not None and found[0] == SINGULAR:
         from flowedu.ops.linalg import inverse, solve
         names = " or ".join(op.name for op in readers if op is inverse or op is solve)
-        raise KernelError(f"{names}: the matrix is singular", expected="a matrix with an inverse",
+        raise LinAlgError(f"{names}: the matrix is singular", expected="a matrix with an inverse",
                           got=f"matrix {found[1]} of the batch",
                           fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)")
     if found is not None:

@@ -9,8 +9,10 @@ import sys
 import threading
 import warnings
 
-from flowedu.core.values.thread_state import thread_state
+from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.errors import DeviceError
+
+register_fields(gpu=None)                        # the context of the thread's current GPU
 
 SET_UP = "`make test-cuda` sets up PyCUDA and the simulator; FLOWEDU_CUDA=sim then chooses it"
 

@@ -1,4 +1,4 @@
-"""Memory of GPUs: a caching allocator by size classes, as the CPU's (core/values/storage.pyx), for each device and stream.
+"""Memory of GPUs: a caching allocator by size classes, as the CPU's (fast/memory.pyx), for each device and stream.
 
 The driver's own allocation waits for the device; a block from a free list costs nothing. What was freed on a stream is only
 given to what is queued on that stream later, so nobody waits for a kernel that may still read it.

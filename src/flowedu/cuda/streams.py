@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flowedu.core.values.thread_state import during, thread_state
+from flowedu.core.values.thread_state import during, register_fields, thread_state
 from flowedu.cuda.faults import check
 from flowedu.cuda.machine import machine
 from flowedu.errors import CallError, KernelError
 from flowedu.tensor.device import device as Device
 from flowedu.tensor.device import index_of
+
+register_fields(streams=None)         # {GPU: the stream that the thread's work is queued on}; others: the default stream
 
 
 class Stream:

@@ -52,7 +52,7 @@ def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtyp
 
 # ---- switches
 class _Set(during):
-    """Context manager: sets one of the switches of `here`; gives what it was set to."""
+    """Context manager: sets a field of the thread's state; gives what it was set to."""
 
     def __init__(self, name: str, value):
         super().__init__(**{name: value})
@@ -80,4 +80,4 @@ def rule(name: str) -> _Set:
 
 def heard() -> _Set:
     """Context manager: the list of all choices made inside, in order."""
-    return _Set("heard", [])
+    return _Set("choice_log", [])

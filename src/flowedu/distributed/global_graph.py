@@ -8,20 +8,20 @@ from collections.abc import Mapping
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.sbp.ranks import world
 from flowedu.core.sbp.sbp import Layout, place_of
-from flowedu.core.sbp.tensor.global_layout import lay_at
 from flowedu.core.values.place import Place
 from flowedu.distributed.auto.search import automatic, trained
 from flowedu.distributed.graph.infer import HINT
+from flowedu.distributed.layouts import lay_at
 from flowedu.distributed.pipeline import one_forward_one_backward
 from flowedu.distributed.zero import zero
 
 
 def prepared(view) -> dict:
-    """Put into view.graph what its configuration wants. view.lays becomes where variables and inputs lie from now on, and
-    view.found what the search found. Returns what an Inference of the graph is told."""
+    """Put into view.graph what its configuration wants. view.global_layouts becomes where variables and inputs lie from now
+    on, and view.found what the search found. Returns what an Inference of the graph is told."""
     graph, config, passes = view.graph, view.owner.config, view.tracer.passes
     alone = _split(view) if config.zero_stage else set()
-    sources = {v: lay.layout for v, lay in view.lays.items()}
+    sources = {v: global_layout.layout for v, global_layout in view.global_layouts.items()}
     if config.accumulation > 1:
         one_forward_one_backward(graph, passes, places(graph, sources))
     ways = {}
@@ -37,7 +37,7 @@ def _split(view) -> set[Node]:
         home, value = tracer.placing.homes.get(id(t)), graph.variables.get(name)
         if home is not None and value is not None and home is not t.global_layout:
             split[value] = t.global_layout.layout
-            view.lays[value] = home
+            view.global_layouts[value] = home
     return zero(graph, split, view.owner.config.zero_stage, tracer.passes)
 
 
@@ -45,11 +45,11 @@ def _searched(view, sources: dict[GraphValue, Layout], alone: set[Node]) -> tupl
     """Layouts and ways that are cheapest together; parameters are laid so when they are linked. ZeRO's stay."""
     graph, config, free = view.graph, view.owner.config, {}
     if config.auto_parameters and not config.zero_stage:
-        free = {w: states for w, states in trained(graph).items() if w in view.lays}
+        free = {w: states for w, states in trained(graph).items() if w in view.global_layouts}
     view.found = automatic(graph, world(), sources, free, unshared=alone, ratio=config.auto_ratio)
     for v, at in view.found.best.sources.items():
-        if v in view.lays and at != view.lays[v].layout:
-            view.lays[v] = lay_at(at)
+        if v in view.global_layouts and at != view.global_layouts[v].layout:
+            view.global_layouts[v] = lay_at(at)
     return view.found.best.sources, view.found.best.ways
 
 

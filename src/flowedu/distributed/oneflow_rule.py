@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowedu.core.sbp.rules import RULES, Asked, Rule
+from flowedu.core.sbp.rules import RULES, Asked, ChoiceRule
 from flowedu.core.sbp.sbp import Layout
 from flowedu.core.values.spec import Spec
 
@@ -73,6 +73,6 @@ def _oneflow(c, asked: Asked) -> tuple:
     return 1, _priced(c, asked, grid_price), -c.number
 
 
-RULES["oneflow"] = Rule(
+RULES["oneflow"] = ChoiceRule(
     _oneflow, ("more inputs stay as they lie", "the lowest of OneFlow's prices",
                "the place among the signatures"), True)

@@ -14,10 +14,10 @@ from flowedu.core.sbp.tensor.interpreter import Parts
 from flowedu.errors import ArgumentError, DTypeError, user_line
 
 
-def logical_shape(x: Tensor, lay: GlobalLayout, check: bool) -> tuple[int, ...]:
+def logical_shape(x: Tensor, global_layout: GlobalLayout, check: bool) -> tuple[int, ...]:
     """The shape of the value whose parts the ranks bring. check: whether their dtypes are compared."""
-    layout = lay.layout
-    found = shapes = _shapes_of_all(x, lay.placement, check)
+    layout = global_layout.layout
+    found = shapes = _shapes_of_all(x, global_layout.placement, check)
     for s, n in zip(reversed(layout.sbp), reversed(layout.hierarchy)):      # axis by axis of the grid, the innermost first
         groups = [shapes[i:i + n] for i in range(0, len(shapes), n)]
         shapes = [_joined_shape(g, s) for g in groups]

@@ -182,6 +182,10 @@ class KernelError(FlowError, RuntimeError):
     """A kernel met a value it cannot work with, such as a label outside its range."""
 
 
+class LinAlgError(KernelError):
+    """A matrix is singular, not positive definite, or LAPACK finds no answer. (flow.linalg.LinAlgError, as in PyTorch.)"""
+
+
 class OutOfMemoryError(FlowError, MemoryError, RuntimeError):
     """There is no memory for an array, or no machine could have so much. (RuntimeError in PyTorch and OneFlow.)"""
 

@@ -11,8 +11,6 @@ ON_DEVICE = {
     "autocast": "flow.amp.autocast", "autocast_mode": "flow.amp", "get_autocast_dtype": "flow.amp.get_autocast_dtype",
     "GradScaler": "flow.amp.GradScaler",
     "quantization": "there are no quantized kernels; train and run in float32, or export to ONNX and quantize there",
-    "distributions":
-        "draw with flow.randn, flow.rand, flow.normal, flow.bernoulli, flow.multinomial and flow.poisson",
     "profiler":
         "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time; cProfile shows the rest",
     "jit": _GRAPH, "compile": _GRAPH,

@@ -5,6 +5,7 @@ name; the library's source carries no marks.
 """
 from __future__ import annotations
 
+import functools
 import json
 import re
 import tomllib
@@ -156,7 +157,7 @@ def chapters(home: Path | None = None) -> list[Chapter]:
     found = []
     for file in sorted(Path(home or HOME, "chapters").glob("[0-9]*/chapter.toml")):
         try:
-            table = tomllib.loads(file.read_text())
+            table = _table(file.read_text())
         except tomllib.TOMLDecodeError as error:
             raise ArgumentError(f"{file}: this is no TOML", expected="see chapters/01_blob/chapter.toml",
                                 got=str(error)) from None
@@ -166,6 +167,11 @@ def chapters(home: Path | None = None) -> list[Chapter]:
             c.milestone = Milestone(**{k: tuple(v) if isinstance(v, list) else v for k, v in table["milestone"].items()})
         found.append(c)
     return found
+
+
+@functools.lru_cache(32)                      # of all that asks for a hole, most have asked before
+def _table(text: str) -> dict:
+    return tomllib.loads(text)
 
 
 def _hole(row: dict, file: Path) -> Hole:

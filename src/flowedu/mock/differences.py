@@ -44,7 +44,10 @@ RENAMED: dict[str, dict[str, str]] = {
     "atleast_1d atleast_2d atleast_3d": {"input": "*"},
     "swapaxes Tensor.swapaxes": {"axis0": "dim0", "axis1": "dim1"},
     "det inverse": {"input": "A"},
-    "linalg.norm linalg.matrix_norm": {"input": "A"},
+    "linalg.norm linalg.matrix_norm linalg.cholesky_ex linalg.cond linalg.eigh linalg.eigvalsh linalg.matrix_rank "
+    "linalg.pinv linalg.solve_triangular linalg.tensorinv": {"input": "A"},
+    "linalg.lstsq": {"input": "A", "b": "B"},
+    "linalg.tensorsolve": {"input": "A", "other": "B"},
     "linalg.vector_norm": {"input": "x"},
     "isin": {"test_element": "test_elements", "element": "elements"},
     "scatter Tensor.scatter": {"value": "src"},
@@ -87,8 +90,6 @@ IDLE = (
     Idle("from_dlpack", "device", (None, "cpu"), "the memory of the other library is used where it lies",
          "torch.from_dlpack(x).to(device)"),
     Idle("from_dlpack", "copy", (None, False), "the memory of the other library is used", "torch.from_dlpack(x).clone()"),
-    Idle("linalg.matrix_norm", "dtype", (None,), "the type is the input's", "convert: A.to(dtype)"),
-    Idle("linalg.solve", "left", (True,), "A @ X = B", "torch.linalg.solve(A.mT, B.mT).mT"),
     Idle("Tensor.numpy", "force", (False,), "a tensor that needs a gradient is refused", "x.detach().cpu().numpy()"),
     Idle("save", "_disable_byteorder_record", ANY, "nothing is pickled"),
     Idle("nn.Module.modules", "remove_duplicate", (True,), "each module is named once",
@@ -114,6 +115,7 @@ IDLE = (
     Idle("autograd.functional.hessian", "outer_jacobian_strategy", ANY, _SAME),
     Idle("autograd.functional.hessian autograd.functional.jvp autograd.functional.vjp", "strict", (False,),
          "what does not depend has gradient 0", "leave it out"),
+    Idle("distributions.Distribution.expand", "_instance", (None,), "PyTorch's insides", "leave it out"),
     Idle("cuda.CUDAGraph", "keep_graph", ANY, _SAME),
     Idle("cuda.CUDAGraph.capture_begin", "pool", (None,), "each graph has its own memory", "leave it out"),
     Idle("cuda.CUDAGraph.capture_begin cuda.graph", "capture_error_mode", ANY, _SAME),
@@ -151,6 +153,7 @@ PLACES: dict[str, str] = {
     "autograd.functional.jacobian": "func inputs create_graph strict vectorize strategy",
     "autograd.functional.hessian": "func inputs create_graph strict vectorize outer_jacobian_strategy",
     "autograd.functional.jvp autograd.functional.vjp": "func inputs v create_graph strict",
+    "distributions.Distribution.expand": "batch_shape _instance",
 }
 
 # names that are PyTorch's under its name, beside those of mock/names.py that come whole: what flowedu's has instead

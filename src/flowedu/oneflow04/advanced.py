@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 from flowedu.core.layers.context import current
 from flowedu.core.values.place import bounds
-from flowedu.core.values.spec import normal_axis
 from flowedu.errors import CheckError, ShapeError
+from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.job.scope import placement
 from flowedu.ops import REGISTRY
 from flowedu.ops.front import front

@@ -8,9 +8,9 @@ import numpy as np
 
 from flowedu import ops
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.spec import normal_axis
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError, UnsupportedError
 from flowedu.errors.once import inert
+from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.index_ops import argwhere
 from flowedu.oneflow04.math import _operands
 from flowedu.ops.front import front

@@ -12,8 +12,8 @@ import numpy as np
 from flowedu import ops
 from flowedu.core.ops.view import check_number
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.spec import normal_axis
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.matrix_ops import positions
 from flowedu.ops.front import front
 from flowedu.ops.host import define_host

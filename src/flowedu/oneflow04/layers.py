@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from flowedu.core.layers.context import current
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.spec import normal_axis
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.oneflow04 import initializers as init
 from flowedu.oneflow04.array_ops import reshape
+from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.conv_layers import activated, conv1d, conv2d, conv3d, named, prelu, upsample_2d
 from flowedu.oneflow04.distribute import AUTO, BROADCAST, split
 from flowedu.oneflow04.math import add, matmul, relu

@@ -14,8 +14,8 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import scalar
 from flowedu.core.ops.view import check_number
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.spec import normal_axis
 from flowedu.errors import ArgumentError, CheckError, DTypeError, UnsupportedError
+from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.matrix_ops import tril, triu  # noqa: F401  (math.tril, math.triu)
 from flowedu.oneflow04.shape_ops import broadcast_to_compatible_with  # noqa: F401  (and its second name)
 from flowedu.oneflow04.sort_ops import in_top_k, top_k  # noqa: F401  (math.in_top_k, math.top_k)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from flowedu import ops
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.spec import broadcast, normal_axis
+from flowedu.core.values.spec import broadcast
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError
+from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.matrix_ops import positions
 from flowedu.oneflow04.sort_ops import swapped
 from flowedu.ops.front import front

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from flowedu import ops
 from flowedu.core.values import dtype as dt
-from flowedu.core.values.spec import normal_axis
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError
+from flowedu.oneflow04.axes import normal_axis
 from flowedu.ops.front import front
 
 _o = ops.REGISTRY

@@ -13,7 +13,7 @@ import numpy as np
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.trace.graph import Graph
+from flowedu.core.trace.graph import TracedGraph
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CallError, GraphError, UnsupportedError
 from flowedu.errors.extras import install
@@ -116,7 +116,7 @@ class Builder:
         self.names.update(zip(node.outputs, found))
 
 
-def export(model: Graph | Module, path: str | os.PathLike | IO[bytes], *, args: Tensor | Sequence = (),
+def export(model: TracedGraph | Module, path: str | os.PathLike | IO[bytes], *, args: Tensor | Sequence = (),
            kwargs: Mapping[str, Any] | None = None, input_names: Sequence[str] | None = None,
            output_names: Sequence[str] | None = None, dynamic_axes: Mapping[str, Any] | None = None,
            opset: int | None = None) -> None:
@@ -144,7 +144,7 @@ def export(model: Graph | Module, path: str | os.PathLike | IO[bytes], *, args: 
     if isinstance(model, Module):
         from flowedu.onnx import module
         made = module.model_of(model, args, kwargs, names, dynamic_axes)
-    elif not isinstance(model, Graph):
+    elif not isinstance(model, TracedGraph):
         raise CallError("onnx.export: not an nn.Graph and no module", expected="an nn.Module, or an nn.Graph that was "
                         "called once", got=type(model).__name__, fix='export(model, "model.onnx", args=batch)')
     elif dynamic_axes or kwargs or isinstance(args, Tensor) or len(args):
@@ -167,7 +167,7 @@ def _converted(onnx, model, opset: int):
                                fix=f"leave opset out: the file has opset {OPSET}") from None
 
 
-def model_of(graph: Graph, names: tuple[Sequence[str] | None, Sequence[str] | None]):
+def model_of(graph: TracedGraph, names: tuple[Sequence[str] | None, Sequence[str] | None]):
     """A called graph as a checked onnx.ModelProto. names: of inputs, of outputs. Raises as export does."""
     onnx = _onnx()
     if graph._compiled is None:

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from flowedu.core.ops.elementwise import (
-    _as,
     abs,
     equal,
     floor,
@@ -28,7 +27,7 @@ from flowedu.core.ops.elementwise import (
 from flowedu.core.ops.promote import scalar
 from flowedu.core.ops.record import Laws, Split
 from flowedu.ops.formula import elementwise
-from flowedu.ops.functions import tan
+from flowedu.ops.functions import as_input, tan
 
 log_sigmoid = elementwise("log_sigmoid(x) -> y", formula=lambda x: neg(softplus(neg(x))))
 relu6 = elementwise("relu6(x) -> y", Split(rising=["x"]), formula=lambda x: minimum(relu(x), 6.0),
@@ -44,7 +43,7 @@ softsign = elementwise("softsign(x) -> y", formula=lambda x: x / (abs(x) + 1))
 
 _lgamma = np.vectorize(lambda x: math.inf if x <= 0 and x % 1 == 0 else math.lgamma(x), otypes=[np.float64])
 
-lgamma = unary("lgamma", _as(_lgamma), lambda dy, x: dy * digamma(x), domain="positive")
+lgamma = unary("lgamma", as_input(_lgamma), lambda dy, x: dy * digamma(x), domain="positive")
 
 # ---- digamma = lgamma', for x of 0.5 or more: by digamma(x + 1) = digamma(x) + 1 / x eight steps up, where the series
 # log x - 1/2x - sum of B2k / 2k x^2k is exact to rounding. Of eight reciprocals: 1/x + 1/(x+7) = (2x+7) / x(x+7), ...

@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 
-from flowedu.core.ops.elementwise import _as, div, exp, neg, sign, square, unary, zeros_of
+from flowedu.core.ops.elementwise import div, exp, neg, sign, square, unary, zeros_of
 from flowedu.core.ops.promote import DIVIDING
 from flowedu.core.ops.record import Laws
 from flowedu.core.ops.tiled import elementwise
+from flowedu.ops.functions import as_input
 
 
 # ---- bits of whole numbers
@@ -41,7 +42,7 @@ trunc = unary("trunc", lambda x: np.trunc(x), lambda dy: zeros_of(dy))
 exp2 = unary("exp2", lambda x: np.exp2(x), lambda dy, y: dy * y * math.log(2))
 log2 = unary("log2", lambda x: np.log2(x), lambda dy, x: dy / (x * math.log(2)), domain="positive")
 log10 = unary("log10", lambda x: np.log10(x), lambda dy, x: dy / (x * math.log(10)), domain="positive")
-erfinv = unary("erfinv", _as(_erfinv), lambda dy, y: dy * exp(square(y)) * (math.sqrt(math.pi) / 2), domain="unit")
+erfinv = unary("erfinv", as_input(_erfinv), lambda dy, y: dy * exp(square(y)) * (math.sqrt(math.pi) / 2), domain="unit")
 fmod = elementwise("fmod(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False), tile="fmod",
                    ref=lambda x, y: np.fmod(x, y),
                    grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * trunc(div(x, y)))})

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from flowedu.core.ops.elementwise import _as, equal, exp, neg, rsqrt, square, unary, where
+from flowedu.core.ops.elementwise import equal, exp, neg, rsqrt, square, unary, where
 from flowedu.core.ops.promote import scalar
 from flowedu.core.ops.record import Laws, Split
 from flowedu.core.ops.tiled import elementwise
@@ -14,6 +14,11 @@ _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 _DENSITY = 1 / math.sqrt(2 * math.pi)             # of the normal distribution, at 0
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _cdf = np.vectorize(lambda x: math.erfc(-x * math.sqrt(0.5)) / 2, otypes=[np.float64])
+
+
+def as_input(f):
+    """A NumPy function that keeps the dtype of its input."""
+    return lambda x: f(x).astype(x.dtype)
 
 
 def _not_zero(x):
@@ -37,9 +42,9 @@ cosh = unary("cosh", lambda x: np.cosh(x), lambda dy, x: dy * sinh(x))
 asinh = unary("asinh", lambda x: np.arcsinh(x), lambda dy, x: dy * rsqrt(square(x) + 1))
 acosh = unary("acosh", lambda x: np.arccosh(x), lambda dy, x: dy * rsqrt(square(x) - 1), domain="above_one")
 atanh = unary("atanh", lambda x: np.arctanh(x), lambda dy, x: dy / (1 - square(x)), domain="unit")
-erf = unary("erf", _as(_erf), lambda dy, x: dy * exp(neg(square(x))) * _TWO_OVER_SQRT_PI)
-erfc = unary("erfc", _as(lambda x: 1 - _erf(x)), lambda dy, x: dy * exp(neg(square(x))) * -_TWO_OVER_SQRT_PI)
-gelu = unary("gelu", _as(lambda x: x * _cdf(x)), lambda dy, x: gelu_grad(dy, x))
+erf = unary("erf", as_input(_erf), lambda dy, x: dy * exp(neg(square(x))) * _TWO_OVER_SQRT_PI)
+erfc = unary("erfc", as_input(lambda x: 1 - _erf(x)), lambda dy, x: dy * exp(neg(square(x))) * -_TWO_OVER_SQRT_PI)
+gelu = unary("gelu", as_input(lambda x: x * _cdf(x)), lambda dy, x: gelu_grad(dy, x))
 gelu_grad = elementwise("gelu_grad(dy, x) -> dx", Split(linear=["dy"]), tile="gelu_grad",
                         ref=lambda dy, x: (dy * (_cdf(x) + x * np.exp(-x * x / 2) * _DENSITY)).astype(x.dtype),
                         grad={"dy": lambda ddx, x: gelu_grad(ddx, x),

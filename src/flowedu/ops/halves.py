@@ -1,23 +1,26 @@
 """Every op of float32 takes float16 and bfloat16: numbers are read into float32, computed with there, and rounded once.
 
-Elementwise ops do it tile by tile (core/ops/program.pyx), products panel by panel (_kernels/ops/matmul_half.pyx). The
-others, where no kernel loads 16-bit floats itself, go slice by slice (slices.py) through scratch (_kernels/ops/narrow.pyx).
+Elementwise ops do it tile by tile (`widened`, and _kernels/ops/half_tiles.h), products panel by panel
+(_kernels/ops/matmul_half.pyx). The others, where no kernel loads 16-bit floats itself, go slice by slice (slices.py)
+through scratch (_kernels/ops/narrow.pyx).
 """
 from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from itertools import count
 
 import flowedu._kernels as kernels
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
+from flowedu.core.ops.program import Formula
 from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ShapeError
 from flowedu.ops.slices import slices
 
-kernels.register("matmul_half")
+kernels.register("matmul_half", "cast_halves")
 _narrow = importlib.import_module(f"flowedu._kernels.{kernels.ISA}.narrow")
 
 
@@ -28,6 +31,30 @@ def _row(op, wide: tuple[int, int], specs: Sequence[Spec], outs: Sequence[Spec],
 
 
 kernels.NARROW.update({half.code: _row for half in dt.HALVES})
+
+
+def widened(formula: Formula, in_types: Sequence[dt.dtype], out_types: Sequence[dt.dtype]) -> Formula:
+    """The formula for inputs of one 16-bit float: read into float32, computed there, rounded once. Itself for others."""
+    key = (*in_types, *out_types)
+    if key in formula.cache:
+        return formula.cache[key]
+    halves = {t for t in in_types if t in dt.HALVES}
+    if len(halves) != 1 or any(t.is_floating_point for t in {*in_types} - halves):
+        return formula
+    half, = halves
+    names = [name for name, _, _ in formula.instrs]
+    if "widen" in names or all((name, half.code) in kernels.TILES for name in names):
+        return formula                                         # it says so itself; or `where`: bytes are only chosen
+    number = count(formula.nslots)
+    wide = {i: next(number) for i, t in enumerate(in_types) if t is half}
+    ends = {o: next(number) for o, t in zip(formula.outs, out_types) if t is half}
+    formula.cache[key] = wider = Formula(
+        formula.nin, [*[("widen", slot, (i,)) for i, slot in wide.items()],
+                      *[(name, o, tuple([wide.get(k, k) for k in slots])) for name, o, slots in formula.instrs],
+                      *[(half.name, slot, (o,)) for o, slot in ends.items()]],
+        [ends.get(o, o) for o in formula.outs], formula.consts,
+        {slot: dt.float32 if t is half else t for slot, t in formula.dtypes.items()})
+    return wider
 
 
 def _fits(value, ref):

@@ -28,8 +28,10 @@ from flowedu.core.ops.define import Op
 from flowedu.core.ops.record import Effects, Meaning, Signature, parameters, read
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
-from flowedu.core.values.thread_state import thread_state
+from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.errors import ArgumentError, DTypeError
+
+register_fields(states=None)                     # what host ops remember; None: the eager ones
 
 HOST: dict[str, HostOp] = {}
 _follow_seed: weakref.WeakSet[States] = weakref.WeakSet()

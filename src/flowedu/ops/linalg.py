@@ -1,12 +1,15 @@
-"""Inverse, determinant and solution of linear systems, by LAPACK through NumPy; and searchsorted.
+"""Inverse, determinants and solution of linear systems, by LAPACK through NumPy; and searchsorted.
 
 Small things that are not worth a kernel of their own: `ref` is the kernel. The gradients are ops, so they have gradients.
 """
 from __future__ import annotations
 
+import builtins
+
 import numpy as np
 
 from flowedu.core.ops import axes
+from flowedu.core.ops.concat import concat, slice
 from flowedu.core.ops.define import define
 from flowedu.core.ops.elementwise import abs, add, equal, mul, neg, sub
 from flowedu.core.ops.matmul import matmul
@@ -14,11 +17,11 @@ from flowedu.core.ops.record import Laws, Meaning, Split
 from flowedu.core.ops.reduce import max
 from flowedu.core.ops.view import cast, expand, reshape, transpose
 from flowedu.core.values.dtype import float32, float64, int64
-from flowedu.errors import DTypeError, KernelError, ShapeError
+from flowedu.errors import DTypeError, LinAlgError, ShapeError
 from flowedu.ops.strided import _diagonal_grad as on_diagonal
 
 
-def _check_square(name):
+def check_square(name):
     def check(x):
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
             raise ShapeError(f"{name}: not a square matrix", expected="a shape (..., n, n)", got=str(x.shape),
@@ -29,7 +32,7 @@ def _check_square(name):
     return check
 
 
-def _batch(rank):
+def batch_axes(rank):
     return axes.same(rank - 2)
 
 
@@ -42,15 +45,15 @@ def _inverse_ref(x):
     try:
         return np.linalg.inv(x)
     except np.linalg.LinAlgError:
-        raise KernelError("inverse: the matrix is singular", expected="a matrix with an inverse",
+        raise LinAlgError("inverse: the matrix is singular", expected="a matrix with an inverse",
                           got=f"shape {x.shape}, rank {int(np.min(np.linalg.matrix_rank(x)))}",
                           fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)") from None
 
 
 inverse = define(
     "inverse(x) -> y",
-    Meaning(lambda x: "{0}MN->{0}NM".format(_batch(x.ndim)), _inverse_ref, shape=lambda x: x.shape,
-            check=_check_square("inverse")),
+    Meaning(lambda x: "{0}MN->{0}NM".format(batch_axes(x.ndim)), _inverse_ref, shape=lambda x: x.shape,
+            check=check_square("inverse")),
     Laws([dict(shapes=[(5, 5)]), dict(shapes=[(6, 3, 3)])], domain={"x": "matrix"}),
     grad={"x": lambda dy, y: neg(matmul(matmul(turned(y), dy), turned(y)))}, doc="The inverse of each square matrix.")
 
@@ -71,14 +74,25 @@ def _det_grad(dy, x, y):
 
 det = define(
     "det(x) -> y",
-    Meaning(lambda x: "{0}MN->{0}".format(_batch(x.ndim)), lambda x: np.asarray(np.linalg.det(x), x.dtype),
-            shape=lambda x: x.shape[:-2], check=_check_square("linalg.det")),
+    Meaning(lambda x: "{0}MN->{0}".format(batch_axes(x.ndim)), lambda x: np.asarray(np.linalg.det(x), x.dtype),
+            shape=lambda x: x.shape[:-2], check=check_square("linalg.det")),
     Laws([dict(shapes=[(4, 4)]), dict(shapes=[(6, 3, 3)])], domain={"x": "matrix"}), grad={"x": _det_grad},
     doc="The determinant of each square matrix.")
 
 
+slogdet = define(
+    "slogdet(x) -> (sign, logabsdet)",
+    Meaning(lambda x: "{0}MN->{0},{0}".format(batch_axes(x.ndim)),
+            lambda x: tuple(np.asarray(y, x.dtype) for y in np.linalg.slogdet(x)), shape=lambda x: (x.shape[:-2],) * 2,
+            check=check_square("linalg.slogdet")),
+    Laws([dict(shapes=[(4, 4)]), dict(shapes=[(6, 3, 3)])], domain={"x": "matrix"}),
+    grad={"x": lambda dlogabsdet, x: None if dlogabsdet is None else
+          mul(reshape(dlogabsdet, shape=(*dlogabsdet.shape, 1, 1)), turned(inverse(x)))},
+    doc="The determinant of each square matrix: its sign, and the logarithm of its size.")
+
+
 def _check_solve(a, b):
-    _check_square("linalg.solve")(a)
+    check_square("linalg.solve")(a)
     if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1] or b.dtype is not a.dtype:
         raise ShapeError("linalg.solve: b does not fit", expected=f"b {a.dtype.name} {(*a.shape[:-1], 'k')}",
                          got=f"a {a}, b {b}", fix="reshape a vector to (n, 1)")
@@ -88,7 +102,7 @@ def _solve_ref(a, b):
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
-        raise KernelError("linalg.solve: the matrix is singular", expected="a matrix with an inverse",
+        raise LinAlgError("linalg.solve: the matrix is singular", expected="a matrix with an inverse",
                           got=f"shape {a.shape}", fix="add a small multiple of flow.eye(n)") from None
 
 
@@ -99,9 +113,41 @@ def _solve_grad(dy, a, y):
 
 solve = define(
     "solve(a, b) -> y",
-    Meaning(lambda a: "{0}MN,{0}Nk->{0}Nk".format(_batch(a.ndim)), _solve_ref, shape=lambda b: b.shape, check=_check_solve),
+    Meaning(lambda a: "{0}MN,{0}Nk->{0}Nk".format(batch_axes(a.ndim)), _solve_ref, shape=lambda b: b.shape,
+            check=_check_solve),
     Split(linear=["b"]), Laws([dict(shapes=[(4, 4), (4, 6)]), dict(shapes=[(6, 3, 3), (6, 3, 2)])], domain={"a": "matrix"}),
     grad=_solve_grad, doc="y with a @ y = b.")
+
+
+# ---- exponentials
+def _exponential_ref(x):
+    """Taylor's series of x / 2^k, k so large that few terms will do, squared k times."""
+    a = x.astype(np.float64)
+    size = float(np.abs(a).sum(-1).max(initial=0))
+    k = int(np.ceil(np.log2(size))) + 3 if 0 < size < np.inf else 0
+    k = builtins.max(k, 0)
+    term = y = np.broadcast_to(np.eye(a.shape[-1]), a.shape)
+    for i in builtins.range(1, 17):
+        term = term @ (a / 2.0 ** k) / i
+        y = y + term
+    for _ in builtins.range(k):
+        y = y @ y
+    return y.astype(x.dtype)
+
+
+def _exponential_grad(dy, x):
+    """The upper right quarter of the exponential of x.T, dy over 0, x.T."""
+    n, xt = x.shape[-1], turned(x)
+    wide = concat(concat(xt, dy, axis=x.ndim - 1), concat(sub(xt, xt), xt, axis=x.ndim - 1), axis=x.ndim - 2)
+    batch = (0,) * (x.ndim - 2)
+    return slice(matrix_exp(wide), start=(*batch, 0, n), stop=(*x.shape[:-2], n, 2 * n), step=(1,) * x.ndim)
+
+
+matrix_exp = define(
+    "matrix_exp(x) -> y",
+    Meaning(lambda x: "{0}MN->{0}MN".format(batch_axes(x.ndim)), _exponential_ref, check=check_square("linalg.matrix_exp")),
+    Laws([dict(shapes=[(4, 4)]), dict(shapes=[(6, 3, 3)])]), grad={"x": _exponential_grad},
+    doc="1 + x + x @ x / 2 + ... of each square matrix.")
 
 
 # ---- looking up

@@ -57,7 +57,7 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
         return [tree, {n: [list(t.shape), _type(t).name] for n, t in tensors.items()}]
 
     tree, specs = _on(rank, read)
-    lay = layout_of(placement(kind, [rank]), (BROADCAST,))
+    global_layout = layout_of(placement(kind, [rank]), (BROADCAST,))
 
     class Decoder(state._Decoder):
         def variable(self, name):
@@ -66,7 +66,8 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
         def tensor(self, x):
             shape, kind = specs[x["tensor"]]
             own = tensors.get(x["tensor"])
-            t = assembled(Spec(tuple(shape), _TYPES[kind]), lay, {} if own is None else {rank: labelled(own, None)})
+            parts = {} if own is None else {rank: labelled(own, None)}
+            t = assembled(Spec(tuple(shape), _TYPES[kind]), global_layout, parts)
             if x.get("parameter"):
                 return Parameter(t, bool(x.get("requires_grad")))
             return t.requires_grad_() if x.get("requires_grad") else t

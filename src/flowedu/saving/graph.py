@@ -16,7 +16,7 @@ from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.program import Program
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.trace import io
-from flowedu.core.trace.graph import Graph as TracedGraph
+from flowedu.core.trace.graph import TracedGraph
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, CheckpointError, DeviceError, GraphError, UnsupportedError

@@ -8,7 +8,7 @@ import numpy as np
 
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.sbp.sbp import pretty
-from flowedu.core.trace.blocks import Block
+from flowedu.core.trace.blocks import ModuleBlock
 from flowedu.errors import UnsupportedError
 from flowedu.show.meta import line, meta, output_name
 from flowedu.show.plan import aligned
@@ -60,7 +60,7 @@ def describe(graph, stacks: bool = False) -> str:
     return f"(GRAPH:{graph.name}:{graph.class_name}): (\n{_indented(lines)}\n)"
 
 
-def _block(block: Block, compiled, used: set[int], owned: dict, stacks: bool, where: Where) -> list[str]:
+def _block(block: ModuleBlock, compiled, used: set[int], owned: dict, stacks: bool, where: Where) -> list[str]:
     module, inner = block.origin, list(block.inputs)
     for kind, table in (("PARAMETER", module._parameters), ("BUFFER", module._buffers)):
         for key, t in table.items():
@@ -77,7 +77,7 @@ def _block(block: Block, compiled, used: set[int], owned: dict, stacks: bool, wh
     return [_parenthesised(f"(MODULE:{block.path}:{module._shallow_repr()})", inner)]
 
 
-def _with_variables(block: Block, operators: list, stacks: bool, where: Where) -> list[str]:
+def _with_variables(block: ModuleBlock, operators: list, stacks: bool, where: Where) -> list[str]:
     """The block's operators in order, its variables where they are first used."""
     table, lines, seen = {o.node: o for o in operators}, [], set()
     for item in block.nodes:

@@ -2,6 +2,7 @@
 from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.tensor.creation import empty, from_numpy, full, full_shape, ones_like, tensor, zeros_like
 from flowedu.tensor import attributes, indexing, methods
+from flowedu.tensor import node_names  # noqa: F401  (what the tape's nodes are called)
 from flowedu.tensor import devices, global_methods, inplace_methods, interop
 from flowedu.tensor.autograd import grad, is_grad_enabled, no_grad, tensor_alias
 from flowedu.tensor.inplace import write_into

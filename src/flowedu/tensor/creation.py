@@ -192,8 +192,8 @@ def ones(*size, dtype=None, device=None, requires_grad: bool = False, placement=
 
 def where(input) -> dict:
     """placement and sbp of a global tensor, as the keywords of creation functions; of a local one nothing."""
-    lay = getattr(input, "global_layout", None)
-    return {} if lay is None else {"placement": lay.placement, "sbp": lay.sbp}
+    global_layout = getattr(input, "global_layout", None)
+    return {} if global_layout is None else {"placement": global_layout.placement, "sbp": global_layout.sbp}
 
 
 def home(input, device=None):

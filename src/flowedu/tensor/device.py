@@ -75,8 +75,8 @@ part: Callable[[str], Any] = lambda name: None           # a module of flowedu.c
 
 def place_at(x) -> int:
     """The number of a tensor's device, as memory blocks have it; of a global one 1 where its placement is of GPUs."""
-    lay = x.global_layout
-    return x._device if lay is None else int(lay.placement.type == "cuda")
+    global_layout = x.global_layout
+    return x._device if global_layout is None else int(global_layout.placement.type == "cuda")
 
 
 def device_of(place: int) -> device:

@@ -13,17 +13,19 @@ from flowedu.core.eager.dispatch import call_seeded, slots
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.values import thread_state as ambient
-from flowedu.core.values.thread_state import during, thread_state
+from flowedu.core.values.thread_state import during, register_fields, thread_state
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.errors.once import inert
 from flowedu.tensor.creation import from_numpy
 from flowedu.tensor.device import usable
 
+register_fields(draws=None)              # the thread's own stream of the default generator; None: the shared one
+
 _MASK63 = 0x7FFFFFFFFFFFFFFF
 
 
 class Generator:
-    """A row of random numbers of its own: `flow.Generator().manual_seed(1)`; pass it as `generator=`."""
+    """A stream of random numbers of its own: `flow.Generator().manual_seed(1)`; pass it as `generator=`."""
 
     seedings = 0                         # how often it was given a seed
 

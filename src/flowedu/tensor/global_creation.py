@@ -30,8 +30,8 @@ def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
                             fix="leave device out: the placement says where it lies")
     if current_interpreter() is not None:
         return t.to_global(placement, sbp)
-    lay = checked_layout(placement, sbp, t._sizes(), "placement, sbp")
-    return from_logical(t, lay)
+    global_layout = checked_layout(placement, sbp, t._sizes(), "placement, sbp")
+    return from_logical(t, global_layout)
 
 
 def shared_generator(placement, generator):

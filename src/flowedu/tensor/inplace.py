@@ -34,7 +34,7 @@ from flowedu.tensor.device import device_of
 from flowedu.tensor.devices import made_with, moved
 from flowedu.tensor.overwriting import Overwritten, WroteIntoView
 from flowedu.tensor.promotion import can_cast
-from flowedu.tensor.writing import check_writable, keep_old_values, run_into, view_steps
+from flowedu.tensor.writing import Update, check_writable, keep_old_values, try_into, view_steps
 
 _CAST, _EXPAND, _IDENTITY = REGISTRY["cast"], REGISTRY["expand"], REGISTRY["identity"]
 
@@ -212,7 +212,7 @@ def arithmetic(x: Tensor, op, other) -> Tensor:
         if not isinstance(y, TensorBase) and isinstance(y, (int, float)):
             y = scalar_tensor(y, x.dtype)
         if isinstance(y, TensorBase) and y.dtype is x.dtype and (x.rare is None or not x.rare.retains) \
-                and run_into(op, (x, y), (), x):
+                and try_into(op, (x, y), (), x):
             return x
     since = tape_position()
     z = operate(op, x, other)
@@ -222,4 +222,4 @@ def arithmetic(x: Tensor, op, other) -> Tensor:
     return write_into(x, z, what, since)
 
 
-connect(write=arithmetic)
+connect(write=Update(arithmetic))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.core.eager.dispatch import set_history, take_value, twin
+from flowedu.core.eager.dispatch import set_history, take_value
 from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
@@ -18,9 +18,9 @@ from flowedu.tensor.creation import from_numpy
 from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.inplace import arithmetic, compute_into, write_into
 from flowedu.tensor.modes import no_grad
-from flowedu.tensor.writing import check_writable, run_into, set_layout
+from flowedu.tensor.writing import check_writable, set_layout, try_into, twin
 
-# One op, in x's own memory where that is safe (core/eager/inplace.pxi).
+# One op, in x's own memory where that is safe (writing.pyx).
 _UNARY = ("floor ceil trunc abs neg exp expm1 log log1p sqrt rsqrt reciprocal sin cos tan tanh sinh cosh asin acos atan "
           "asinh acosh atanh sigmoid relu square erf erfc sign").split()
 # Everything else: computed apart, then copied.
@@ -59,7 +59,7 @@ def _unary(name: str) -> Callable:
     def method(self) -> Tensor:
         check_writable(self, name + "_")
         fast = self.dtype in FLOATS and (self.rare is None or not self.rare.retains)
-        return self if fast and run_into(op, (self,), (), self) else general(self)
+        return self if fast and try_into(op, (self,), (), self) else general(self)
 
     method.__name__, method.__doc__ = name + "_", general.__doc__
     return method

@@ -10,8 +10,10 @@ from flowedu.tensor import (
     covariance,
     creation,
     elementwise,
+    factors,
     indexing,
     joining,
+    least_squares,
     linalg,
     linear,
     pieces,
@@ -44,6 +46,8 @@ METHODS = {
     joining: "tril triu diag diagflat diag_embed take_along_dim",
     linear: "matmul mm bmm mv dot vdot inner outer ger addmm addmv addr baddbmm addbmm kron cross trace matrix_power",
     linalg: "inverse det",
+    factors: "cholesky_inverse cholesky_solve triangular_solve",
+    least_squares: "logdet matrix_exp pinverse",
     covariance: "cov corrcoef",
     search: """sort argsort msort topk kthvalue median mode quantile nonzero argwhere masked_select unique
         unique_consecutive bincount histc isin in_top_k""",
@@ -72,6 +76,10 @@ def log_softmax(self, dim: int | None = None, dtype=None):
 TABLE |= {"where": where, "softmax": softmax, "log_softmax": log_softmax, "mT": property(shapes.mT), "H": property(
     shapes.adjoint), "__getitem__": indexing.getitem, "__setitem__": assignment.setitem, "__repr__": printing.tensor_repr,
     "__format__": printing.tensor_format, "__contains__": lambda self, x: bool((self == x).any())}
+
+
+TABLE |= {"cholesky": factors.old_cholesky, "qr": factors.old_qr, "svd": factors.old_svd,
+          "slogdet": least_squares.old_slogdet}
 
 
 # ---- conversions

@@ -137,10 +137,10 @@ def grad_text(t) -> list[str]:
 def tensor_repr(self) -> str:
     """repr(tensor)."""
     suffixes, lazy = [], getattr(self, "is_lazy", False)
-    lay = getattr(self, "global_layout", None)
-    device = getattr(self, "device", None) if lay is None else None
-    if lay is not None:
-        suffixes += [f"placement={lay.placement!r}", f"sbp={lay.sbp!r}"]
+    global_layout = getattr(self, "global_layout", None)
+    device = getattr(self, "device", None) if global_layout is None else None
+    if global_layout is not None:
+        suffixes += [f"placement={global_layout.placement!r}", f"sbp={global_layout.sbp!r}"]
     if device is not None and getattr(device, "type", "cpu") != "cpu":
         suffixes.append(f"device='{device}'")
     if lazy:

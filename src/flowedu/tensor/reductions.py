@@ -262,12 +262,12 @@ def _root(total, root):
 
 def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
     """The p-norm over `dim` (None: all elements as one vector). "fro" is 2. ArgumentError for another word: the
-    nuclear norm, "nuc", needs singular values, for which there is no op."""
+    nuclear norm is flow.linalg.matrix_norm's."""
     try:
         order = 2 if p in ("fro", None) else float(p)
     except ValueError:
         raise ArgumentError(f"norm: there is no norm {p!r}", expected='"fro" or a number', got=repr(p),
-                            fix='"fro" is the root of the sum of squares') from None
+                            fix='"fro" is the root of the sum of squares; flow.linalg.matrix_norm(x, "nuc")') from None
     return vector_norm(input, order, dim, keepdim, dtype=dtype)
 
 

@@ -1,19 +1,26 @@
-"""flow.return_types: the named results of max, min, sort, ... along an axis: `values` and `indices`."""
+"""flow.return_types: named results: `values` and `indices` of max, min, sort, ... along an axis; factors of matrices."""
 from __future__ import annotations
 
 from collections import namedtuple
 
 
-def _pair(name: str):
-    base = namedtuple(name, ["values", "indices"])
+def _named(name: str, fields: str = "values indices"):
+    base = namedtuple(name, fields.split())
 
     def __repr__(self) -> str:
-        return f"flowedu.return_types.{name}(\nvalues={self.values!r},\nindices={self.indices!r})"
+        shown = "".join(f"\n{field}={value!r}," for field, value in zip(self._fields, self))
+        return f"flowedu.return_types.{name}({shown[:-1]})"
 
+    called = f"flow.{name.replace('linalg_', 'linalg.')}" + " along an axis" * (fields == "values indices")
     return type(name, (base,), {"__slots__": (), "__repr__": __repr__, "__module__": __name__,
-                                "__doc__": f"What flow.{name} along an axis gives: values and indices."})
+                                "__doc__": f"What {called} gives: {fields.replace(' ', ', ')}."})
 
 
-max, min, sort, topk, kthvalue, median, mode, cummax, cummin = map(_pair, (
-    "max", "min", "sort", "topk", "kthvalue", "median", "mode", "cummax", "cummin"))
-nanmedian = _pair("nanmedian")
+max, min, sort, topk, kthvalue, median, mode, cummax, cummin, nanmedian = map(_named, (
+    "max", "min", "sort", "topk", "kthvalue", "median", "mode", "cummax", "cummin", "nanmedian"))
+linalg_cholesky_ex, linalg_inv_ex = _named("linalg_cholesky_ex", "L info"), _named("linalg_inv_ex", "inverse info")
+linalg_eigh, linalg_qr = _named("linalg_eigh", "eigenvalues eigenvectors"), _named("linalg_qr", "Q R")
+linalg_svd, linalg_slogdet = _named("linalg_svd", "U S Vh"), _named("linalg_slogdet", "sign logabsdet")
+linalg_lstsq = _named("linalg_lstsq", "solution residuals rank singular_values")
+qr, slogdet, svd = _named("qr", "Q R"), _named("slogdet", "sign logabsdet"), _named("svd", "U S V")
+triangular_solve = _named("triangular_solve", "solution cloned_coefficient")

@@ -1,26 +1,45 @@
 """Before a tensor is written in place: whether it may be, what of its old values backward still needs, how a view comes from
-its base; and the writes that need C. (What a write means for histories: inplace.py.)"""
+its base; the writes that need C; and views of what was written. (What a write means for histories: inplace.py.)"""
 from libc.stdint cimport int64_t
 
 from flowedu._kernels.core.abi cimport fe_numel, fe_view
 from flowedu.core.eager.dispatch cimport (
     GLOBAL,
+    LOCAL_ONLY,
     MAX_DEPTH,
     NO_HISTORY,
     TRACKED,
+    UNIFORM,
     VIEW,
-    Node,
+    Entry,
+    Link,
+    TapeNode,
     TensorBase,
+    alias_of,
+    compute_any,
+    copy_history,
+    differentiable_inputs,
+    find,
+    flags_of,
     packed,
     raise_readonly,
     refresh_view,
-    try_into,
+    same_view,
+    set_flag,
+    start,
+    set_grad_enabled,
+    take_symbol,
+    tape,
+    wanted_values,
 )
-from flowedu.core.ops.call cimport OpBase
+from flowedu.core.ops.call cimport OpBase, active, current_interpreter
+from flowedu.core.values.storage cimport ON_DEVICE, view_contiguous
 
-from flowedu.core.eager.dispatch import is_grad_enabled
-from flowedu.errors import GradientError
+from flowedu.core.eager.dispatch import connect, is_grad_enabled
+from flowedu.errors import GradientError, ShapeError
 
+cdef enum:
+    MAX_ARGS = 14                    # inputs and output of a call that runs in the memory of one of them
 
 cdef bint overlaps_itself(const fe_view *v) noexcept:
     """Whether one element shows at several places (an expanded tensor)."""
@@ -67,7 +86,7 @@ def keep_old_values(TensorBase z, int64_t since, TensorBase x):
     """Before x's memory is overwritten by z: where calls recorded after `since`, below z, saved x or a view of it, let them
     keep a copy of what is there now."""
     cdef list todo
-    cdef Node n
+    cdef TapeNode n
     cdef TensorBase t
     cdef dict copies = {}
     if z.node is None or z.node.seq <= since:
@@ -75,7 +94,7 @@ def keep_old_values(TensorBase z, int64_t since, TensorBase x):
     todo = [z.node]
     seen = {z.node}
     while todo:
-        n = <Node>todo.pop()
+        n = <TapeNode>todo.pop()
         if n.saved is not None:
             for i, o in enumerate(n.saved):
                 if not isinstance(o, TensorBase) or (<TensorBase>o).block != x.block:
@@ -89,7 +108,7 @@ def keep_old_values(TensorBase z, int64_t since, TensorBase x):
                 if n.more_versions is not None:
                     n.more_versions[i] = 0
         for e in n.edges:
-            if type(e) is Node and (<Node>e).seq > since and e not in seen:
+            if type(e) is TapeNode and (<TapeNode>e).seq > since and e not in seen:
                 seen.add(e)
                 todo.append(e)
 
@@ -109,11 +128,6 @@ def view_steps(TensorBase x):
     return steps
 
 
-def run_into(OpBase op, tuple inputs, tuple attrs, TensorBase x):
-    """try_into for Python: True if x now holds op(*inputs), history included."""
-    return try_into(op, inputs, attrs, x)
-
-
 def set_layout(TensorBase x, TensorBase y):
     """x takes the shape and strides of y, a view of its twin. A view stays a view of its base, by more steps."""
     x.v = y.v
@@ -128,3 +142,157 @@ def bump(TensorBase x):
     """Count a write into x's memory that happened elsewhere."""
     if x.block != NULL:
         x.block.version += 1
+
+
+# ---- views of what was written
+def renew(TensorBase x):
+    """Make the history of a stale view anew."""
+    cdef Link link = x.link
+    cdef TensorBase base = link.base, y
+    cdef int d
+    cdef bint same
+    if x.flags & TRACKED and x.node is None and x.block != NULL:        # a leaf by its user's own word
+        link.epoch = base.epoch
+        return
+    if link.parent is None:
+        if (base.flags | x.flags) & TRACKED:
+            raise GradientError("this view was made by too many view ops to follow what was written into its base",
+                                expected=f"fewer than {MAX_DEPTH} views of views", got="a view whose base was written "
+                                "in place by an op with a gradient", fix="clone() the view when it is made")
+        link.epoch = base.epoch
+        return
+    if x.block != NULL and not (base.flags | x.flags) & TRACKED:
+        link.epoch = base.epoch
+        return
+    old = set_grad_enabled(not link.plain and is_grad_enabled()) if x.flags & GLOBAL else is_grad_enabled()
+    try:
+        y = link.op.call((link.parent,), link.attrs)
+    except ShapeError:
+        y = None
+    finally:
+        set_grad_enabled(old)
+    same = y is not None and y.v.ndim == x.v.ndim and y.v.data == x.v.data
+    for d in range(x.v.ndim):
+        same = same and y.v.shape[d] == x.v.shape[d] and (y.v.stride[d] == x.v.stride[d] or x.v.shape[d] == 1)
+    if not same and (x.block != NULL or y is None):
+        raise GradientError("the shape or strides of a view's base were changed in place (t_, squeeze_, set data), and then "
+                            "its values by an op with a gradient", got=f"a view of shape {x._sizes()}",
+                            fix="make the view again from its base")
+    copy_history(x, y)
+    if x.block == NULL:
+        take_symbol(x, y)
+    link.epoch = base.epoch
+
+
+def twin(TensorBase x):
+    """x as it is now in another object: the same memory, history and base."""
+    cdef TensorBase y = alias_of(x)
+    copy_history(y, x)
+    y.link = x.link
+    set_flag(y, VIEW, x.link is not None)
+    return y
+
+
+# ---- computing in the memory of an input
+cdef bint lazy_mode():
+    return active != 0 and current_interpreter() is not None
+
+
+cpdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1:
+    """Run an elementwise op with x's memory as its output, if that is safe; False: nothing was done.
+
+    Safe: x is contiguous, the result has its shape and dtype, inputs that lie in x's memory are x itself, and backward does
+    not need a value that is overwritten. With a gradient, x gets the history of the result; a view gets none here.
+    """
+    cdef fe_view args[MAX_ARGS]
+    cdef int flags = 0
+    cdef bint wants
+    cdef TensorBase y
+    cdef Entry e
+    cdef bint records
+    if lazy_mode() or x.block == NULL or not op.elementwise or len(inputs) >= MAX_ARGS or not view_contiguous(&x.v) \
+            or not can_read(inputs, x, &flags):
+        return False
+    records = is_grad_enabled()
+    wants = flags & TRACKED and records
+    if wants:
+        if x.flags & VIEW or overwrites_saved(op, inputs, x):
+            return False
+    elif records and x.flags & TRACKED:
+        return False
+    e = find(op, inputs, attrs)
+    if e is None or not fits(e, x) or wants and e.differentiable and not (op.any_rule or differentiable_inputs(op, inputs)):
+        return False
+    args[e.nin] = x.v
+    if flags & ON_DEVICE:
+        start(e, inputs, [x], x.block.device, NULL)
+    else:
+        compute_any(e, inputs, args, NULL)
+    x.block.version += 1
+    if flags & LOCAL_ONLY:
+        x.flags &= ~UNIFORM
+    if wants:
+        y = alias_of(x)
+        tape(op, inputs, e, y)
+        copy_history(x, y)
+        x.epoch += 1
+    return True
+
+
+cdef bint can_read(tuple inputs, TensorBase x, int *flags) except -1:
+    """Whether a kernel may read all inputs while it writes x's memory; their flags."""
+    cdef TensorBase t
+    cdef int i
+    for i in range(len(inputs)):
+        if not isinstance(inputs[i], TensorBase):
+            return False
+        t = <TensorBase>inputs[i]
+        if t.block == NULL or (t._layout is not x._layout and not t.flags & UNIFORM) or t.block.device != x.block.device and (
+                t.block.device != 0 or t.v.ndim or t.flags & TRACKED):
+            return False
+        if t.flags & VIEW:
+            refresh_view(t)
+        if t.block == x.block and not same_view(&t.v, &x.v):
+            return False
+        flags[0] |= flags_of(t)
+    return True
+
+
+cdef bint overwrites_saved(OpBase op, tuple inputs, TensorBase x) except -1:
+    """Whether backward of the call needs an input that lies in x's memory."""
+    cdef int64_t mask = wanted_values(op, inputs)
+    for i in op.saved:
+        if mask & 1 and i >= 0 and (<TensorBase>inputs[i]).block == x.block:
+            return True
+        mask >>= 1
+    return False
+
+
+cdef bint fits(Entry e, TensorBase x) noexcept:
+    """Whether a kernel makes one output, of x's shape and dtype."""
+    cdef int d
+    if e.flags & VIEW or e.nout != 1 or e.fn == NULL or e.python or e.outs[0].dtype != x.v.dtype \
+            or e.outs[0].ndim != x.v.ndim:
+        return False
+    for d in range(x.v.ndim):
+        if e.outs[0].shape[d] != x.v.shape[d]:
+            return False
+    return True
+
+
+cdef class Update:
+    """`x op= other`: in x's memory where that is safe and nobody asks for gradients, else by `write(x, op, other)`."""
+    cdef object write
+
+    def __init__(self, write):
+        self.write = write
+
+    def __call__(self, TensorBase x, OpBase op, other):
+        if not lazy_mode() and isinstance(other, TensorBase) and (<TensorBase>other).v.dtype == x.v.dtype and x._can_track \
+                and not x.flags & (TRACKED | VIEW) and x.block != NULL and not x.block.readonly \
+                and try_into(op, (x, other), (), x):
+            return x
+        return self.write(x, op, other)
+
+
+connect(into=try_into, renew=renew)

@@ -46,6 +46,37 @@ def chain_matmul(*xs):
     return operate(lambda *arrays: np.linalg.multi_dot(arrays), *xs)
 
 
+def turned(a):
+    return np.swapaxes(a, -1, -2)
+
+
+def cholesky(x, upper=False):
+    return operate(lambda a: turned(np.linalg.cholesky(a)) if upper else np.linalg.cholesky(a), x)
+
+
+def cholesky_solve(x, y):
+    return operate(lambda b, low: np.linalg.solve(low @ turned(low), b), x, y)
+
+
+def triangular_solve(x, y, upper=True, transpose=False, unitriangular=False):
+    def solved(b, a):
+        a = np.triu(a) if upper else np.tril(a)
+        a = a - np.diag(np.diag(a)) + np.eye(len(a)) if unitriangular else a
+        return np.linalg.solve(a.T if transpose else a, b)
+    return operate(solved, x, y), y
+
+
+def svd(x):
+    u, s, vh = np.linalg.svd(x.a, full_matrices=False)
+    return T(u), T(s), T(vh.T)
+
+
+def matrix_exp(x):
+    """In a basis of eigenvectors, which a matrix of random numbers has."""
+    w, v = np.linalg.eig(x.a)
+    return T((v * np.exp(w) @ np.linalg.inv(v)).real)
+
+
 FUNCTIONS = {n: product(np.matmul) for n in ("matmul", "mm", "bmm", "mv")}
 FUNCTIONS |= {n: product(np.dot) for n in ("dot", "vdot")}
 FUNCTIONS |= {"outer": product(np.outer), "ger": product(np.outer), "inner": product(np.inner), "kron": product(np.kron),
@@ -54,6 +85,10 @@ FUNCTIONS |= {"outer": product(np.outer), "ger": product(np.outer), "inner": pro
               "addr": scaled(np.outer),
               "addbmm": scaled(lambda b, c: (b @ c).sum(0))}
 FUNCTIONS |= {f.__name__: f for f in (einsum, tensordot, cross, matrix_power, cdist, chain_matmul)}
-LINALG |= {"inv": FUNCTIONS["inverse"], "det": FUNCTIONS["det"], "solve": solve, "matrix_power": matrix_power,
-           "cross": lambda x, y: cross(x, y, -1)}
+FUNCTIONS |= {f.__name__: f for f in (cholesky, cholesky_solve, triangular_solve, svd, matrix_exp)}
+FUNCTIONS |= {"cholesky_inverse": lambda x: operate(lambda low: np.linalg.inv(low @ low.T), x),
+              "qr": lambda x: tuple(map(T, np.linalg.qr(x.a))), "slogdet": lambda x: tuple(map(T, np.linalg.slogdet(x.a))),
+              "logdet": lambda x: T(np.linalg.slogdet(x.a)[1]), "pinverse": product(np.linalg.pinv)}
+LINALG |= {"cholesky": cholesky, "inv": FUNCTIONS["inverse"], "det": FUNCTIONS["det"], "solve": solve,
+           "matrix_power": matrix_power, "cross": lambda x, y: cross(x, y, -1)}
 T.__matmul__ = FUNCTIONS["matmul"]

@@ -5,12 +5,10 @@
     openmp.py        how idle threads wait
     table.pxd        rows of the tables of kernels
     elements.pxd     types that kernels are compiled for
-    halves.h         16-bit floats
-    axes.pxd         the axes of a copy, in the best order
     cast.pyx         kernels: cast, fill
     layout.pyx       kernels: copy, concat, slice_grad
     moves.pxi        the three, made of one move
-    formulas.h       every scalar formula, once
+    formulas.h       the scalar formulas, each once
     scalarmath.h     functions that C has not
     tiles.h          a short loop for each formula and type
     program.pxd      the structs of a program of tiles

@@ -20,7 +20,7 @@ enum { FE_F32 = 0, FE_F64 = 1, FE_I32 = 2, FE_I64 = 3, FE_I8 = 4, FE_U8 = 5, FE_
        FE_NDTYPE = 9 };
 
 /* Status codes: the engine turns them into messages. */
-enum { FE_OK = 0, FE_BAD_INDEX = 1, FE_PYTHON = 2 }; /* FE_PYTHON: `detail` is an exception (core/eager/pykernel.pyx) */
+enum { FE_OK = 0, FE_BAD_INDEX = 1, FE_PYTHON = 2 }; /* FE_PYTHON: `detail` is an exception (ops/custom/pykernel.pyx) */
 
 typedef struct {
     char *data;                  /* address of element [0, 0, ...] */

@@ -1,4 +1,4 @@
-/* Every scalar formula of the elementwise ops, once: the CPU tiles (tiles.h) and the CUDA kernels include this file.
+/* Every scalar formula of the elementwise ops of core, once: the CPU tiles (tiles.h) and the CUDA kernels include this file.
  *
  * X(name, formula): `a`, `b`, `c` are the operands, T is their type. To add an op: one line here and one record in
  * core/ops/elementwise.py. A formula must be branch-free (?: is fine) so that loops over it become vector code.
@@ -7,6 +7,15 @@
 #define FLOWEDU_FORMULAS_H
 #include <math.h>
 #include "scalarmath.h"
+#if !defined(FLOWEDU_MORE_FORMULAS_H) && __has_include("more_formulas.h")
+#include "more_formulas.h" /* those of the ops beside core */
+#endif
+#ifndef FLOWEDU_MORE_FORMULAS_H
+#define FE_MORE_UNARY_REAL(X)
+#define FE_MORE_BINARY_ANY(X)
+#define FE_MORE_BINARY_REAL(X)
+#define FE_MORE_BINARY_INT(X)
+#endif
 
 /* float and double versions under one name */
 #ifdef __CUDACC__
@@ -32,33 +41,15 @@
     X(sqrt, FE_F(sqrtf, sqrt, a))                                    \
     X(rsqrt, 1 / FE_F(sqrtf, sqrt, a))                               \
     X(reciprocal, 1 / a)                                             \
-    X(reciprocal_no_nan, a == 0 ? 0 : 1 / a)                         \
     X(sin, FE_F(sinf, sin, a))                                       \
     X(cos, FE_F(cosf, cos, a))                                       \
-    X(tan, FE_F(tanf, tan, a))                                       \
-    X(asin, FE_F(asinf, asin, a))                                    \
-    X(acos, FE_F(acosf, acos, a))                                    \
-    X(atan, FE_F(atanf, atan, a))                                    \
-    X(sinh, FE_F(sinhf, sinh, a))                                    \
-    X(cosh, FE_F(coshf, cosh, a))                                    \
     X(tanh, FE_F(fe_tanhf, fe_tanh, a))                              \
-    X(asinh, FE_F(asinhf, asinh, a))                                 \
-    X(acosh, FE_F(acoshf, acosh, a))                                 \
-    X(atanh, FE_F(atanhf, atanh, a))                                 \
-    X(erf, FE_F(fe_erff, fe_erf, a))                                 \
-    X(erfc, FE_F(erfcf, erfc, a))                                    \
-    X(lgamma, FE_F(lgammaf, lgamma, a))                              \
-    X(gelu, FE_F(fe_geluf, fe_gelu, a))                              \
     X(ceil, FE_F(ceilf, ceil, a))                                    \
     X(floor, FE_F(floorf, floor, a))                                 \
-    X(trunc, FE_F(truncf, trunc, a))                                 \
-    X(exp2, FE_F(exp2f, exp2, a))                                    \
-    X(log2, FE_F(log2f, log2, a))                                    \
-    X(log10, FE_F(log10f, log10, a))                                 \
-    X(erfinv, FE_F(fe_erfinvf, fe_erfinv, a))                        \
     X(round, FE_F(rintf, rint, a))                                   \
     X(sigmoid, FE_F(fe_sigmoidf, fe_sigmoid, a))                     \
-    X(softplus, (a > 0 ? a : 0) + FE_F(log1pf, log1p, FE_F(fe_expf, fe_exp, a > 0 ? -a : a)))
+    X(softplus, (a > 0 ? a : 0) + FE_F(log1pf, log1p, FE_F(fe_expf, fe_exp, a > 0 ? -a : a))) \
+    FE_MORE_UNARY_REAL(X)
 
 #define FE_BINARY_ANY(X)                                             \
     X(add, a + b)                                                    \
@@ -66,32 +57,24 @@
     X(mul, a * b)                                                    \
     X(maximum, a > b || a != a ? a : b)                              \
     X(minimum, a < b || a != a ? a : b)                              \
-    X(squared_difference, (a - b) * (a - b))                         \
-    X(relu_grad, b > 0 ? a : 0)
+    X(relu_grad, b > 0 ? a : 0)                                      \
+    FE_MORE_BINARY_ANY(X)
 
 #define FE_BINARY_REAL(X)                                            \
     X(div, a / b)                                                    \
     X(pow, FE_F2(powf, pow, a, b))                                   \
-    X(atan2, FE_F2(atan2f, atan2, a, b))                             \
     X(floordiv, FE_F2(fe_floordivf, fe_floordiv, a, b))              \
     X(mod, FE_F2(fe_modf, fe_mod, a, b))                             \
-    X(fmod, FE_F2(fmodf, fmod, a, b))                                \
-    X(copysign, FE_F2(copysignf, copysign, a, b))                    \
-    X(gelu_grad, a * FE_F(fe_gelu_slopef, fe_gelu_slope, b))         \
     X(xdivy, a == 0 ? 0 : a / b)                                     \
-    X(xlogy, a == 0 ? 0 : a * FE_F(fe_logf, fe_log, b))
+    X(xlogy, a == 0 ? 0 : a * FE_F(fe_logf, fe_log, b))              \
+    FE_MORE_BINARY_REAL(X)
 
 /* Whole numbers: division by zero gives 0 instead of stopping the process; // and % round as Python's do. */
 #define FE_BINARY_INT(X)                                             \
     X(floordiv, b == 0 ? 0 : b == -1 ? -a : a / b - ((a % b != 0) & ((a < 0) != (b < 0))))  \
     X(mod, b == 0 || b == -1 ? 0 : a % b + (((a % b != 0) & ((a < 0) != (b < 0))) ? b : 0)) \
-    X(fmod, b == 0 || b == -1 ? 0 : a % b)                                                  \
     X(pow, fe_ipow(a, b))                                                                   \
-    X(bit_and, a & b)                                                                       \
-    X(bit_or, a | b)                                                                        \
-    X(bit_xor, a ^ b)                                                                       \
-    X(shift_left, b < 0 || b > 63 ? 0 : (uint64_t)a << b)                                   \
-    X(shift_right, (int64_t)a >> (b < 0 || b > 63 ? 63 : b))
+    FE_MORE_BINARY_INT(X)
 
 /* Results are 0 or 1 in int8. */
 #define FE_COMPARE(X)                                                \

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include "abi.h"
 #include "formulas.h"
-#include "halves.h"
 
 typedef void (*fe_tile)(int64_t n, void *out, const void *a, const void *b, const void *c);
 
@@ -20,16 +19,18 @@ typedef struct {
 /* out may be one of the operands (in place), never overlap them otherwise: ivdep says so. */
 #define FE_LOOP(body) _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) { body; }
 
-#define FE_TILE1(tag, ctype, name, formula)                                                              \
+#define FE_TILE1(name, formula, tag, ctype, code)                                                        \
     static void tile_##name##_##tag(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) { \
         typedef ctype T; T *o = (T *)o_; const T *pa = (const T *)a_;                                    \
         FE_LOOP(const T a = pa[i]; o[i] = (T)(formula))                                                  \
     }
-#define FE_TILE2(tag, ctype, otype, name, formula)                                                       \
+#define FE_TILE_TO(otype, name, formula, tag, ctype)                                                     \
     static void tile_##name##_##tag(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) { \
         typedef ctype T; otype *o = (otype *)o_; const T *pa = (const T *)a_, *pb = (const T *)b_;       \
         FE_LOOP(const T a = pa[i]; const T b = pb[i]; o[i] = (otype)(formula))                           \
     }
+#define FE_TILE2(name, formula, tag, ctype, code) FE_TILE_TO(ctype, name, formula, tag, ctype)
+#define FE_TILE_COMPARE(name, formula, tag, ctype, code) FE_TILE_TO(int8_t, name, formula, tag, ctype)
 #define FE_TILE_WHERE(tag, ctype)                                                                        \
     static void tile_where_##tag(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) {  \
         ctype *o = (ctype *)o_; const int8_t *pa = (const int8_t *)a_;                                   \
@@ -37,24 +38,18 @@ typedef struct {
         FE_LOOP(o[i] = pa[i] ? pb[i] : pc[i])                                                            \
     }
 
-/* Between a 16-bit float and the float32 it is computed in. */
-#define FE_TILE_CONVERT(name, from, to, f)                                                               \
-    static void tile_##name(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) {       \
-        to *o = (to *)o_; const from *pa = (const from *)a_;                                             \
-        f(pa, o, n);                                                                                     \
-    }
+/* Each type once: D(name, formula, tag, C type, code). */
+#define FE_REALS(D, n, f) D(n, f, f32, float, FE_F32) D(n, f, f64, double, FE_F64)
+#define FE_WHOLES(D, n, f) D(n, f, i32, int32_t, FE_I32) D(n, f, i64, int64_t, FE_I64) D(n, f, i8, int8_t, FE_I8) \
+    D(n, f, u8, uint8_t, FE_U8)
+#define FE_NUMBERS(D, n, f) FE_REALS(D, n, f) FE_WHOLES(D, n, f)
 
-#define X1F(name, f) FE_TILE1(f32, float, name, f) FE_TILE1(f64, double, name, f)
-#define X1I(name, f) FE_TILE1(i32, int32_t, name, f) FE_TILE1(i64, int64_t, name, f) \
-    FE_TILE1(i8, int8_t, name, f) FE_TILE1(u8, uint8_t, name, f)
-#define X1A(name, f) X1F(name, f) X1I(name, f)
-#define X2F(name, f) FE_TILE2(f32, float, float, name, f) FE_TILE2(f64, double, double, name, f)
-#define X2I(name, f) FE_TILE2(i32, int32_t, int32_t, name, f) FE_TILE2(i64, int64_t, int64_t, name, f) \
-    FE_TILE2(i8, int8_t, int8_t, name, f) FE_TILE2(u8, uint8_t, uint8_t, name, f)
-#define X2A(name, f) X2F(name, f) X2I(name, f)
-#define XCMP(name, f) FE_TILE2(f32, float, int8_t, name, f) FE_TILE2(f64, double, int8_t, name, f)  \
-    FE_TILE2(i32, int32_t, int8_t, name, f) FE_TILE2(i64, int64_t, int8_t, name, f)                 \
-    FE_TILE2(i8, int8_t, int8_t, name, f) FE_TILE2(u8, uint8_t, int8_t, name, f)
+#define X1F(n, f) FE_REALS(FE_TILE1, n, f)
+#define X1A(n, f) FE_NUMBERS(FE_TILE1, n, f)
+#define X2F(n, f) FE_REALS(FE_TILE2, n, f)
+#define X2I(n, f) FE_WHOLES(FE_TILE2, n, f)
+#define X2A(n, f) FE_NUMBERS(FE_TILE2, n, f)
+#define XCMP(n, f) FE_NUMBERS(FE_TILE_COMPARE, n, f)
 
 FE_UNARY_ANY(X1A)
 FE_UNARY_REAL(X1F)
@@ -67,28 +62,24 @@ FE_TILE_WHERE(f64, double)
 FE_TILE_WHERE(i32, int32_t)
 FE_TILE_WHERE(i64, int64_t)
 FE_TILE_WHERE(i8, int8_t)
-FE_TILE_WHERE(i16, int16_t)
-FE_TILE_CONVERT(from_f16, fe_half, float, fe_widen_f16)
-FE_TILE_CONVERT(to_f16, float, fe_half, fe_round_f16)
-FE_TILE_CONVERT(from_bf16, fe_bf16, float, fe_widen_bf16)
-FE_TILE_CONVERT(to_bf16, float, fe_bf16, fe_round_bf16)
+#if __has_include("half_tiles.h")
+#include "half_tiles.h" /* those of 16-bit floats */
+#else
+#define FE_HALF_ROWS
+#endif
 
-#define E1F(n, f) {#n, FE_F32, FE_F32, 1, tile_##n##_f32}, {#n, FE_F64, FE_F64, 1, tile_##n##_f64},
-#define E1I(n, f) {#n, FE_I32, FE_I32, 1, tile_##n##_i32}, {#n, FE_I64, FE_I64, 1, tile_##n##_i64},  \
-    {#n, FE_I8, FE_I8, 1, tile_##n##_i8}, {#n, FE_U8, FE_U8, 1, tile_##n##_u8},
-#define E1A(n, f) E1F(n, f) E1I(n, f)
-#define E2F(n, f) {#n, FE_F32, FE_F32, 2, tile_##n##_f32}, {#n, FE_F64, FE_F64, 2, tile_##n##_f64},
-#define E2I(n, f) {#n, FE_I32, FE_I32, 2, tile_##n##_i32}, {#n, FE_I64, FE_I64, 2, tile_##n##_i64},  \
-    {#n, FE_I8, FE_I8, 2, tile_##n##_i8}, {#n, FE_U8, FE_U8, 2, tile_##n##_u8},
-#define E2A(n, f) E2F(n, f) E2I(n, f)
-#define ECMP(n, f) {#n, FE_F32, FE_I8, 2, tile_##n##_f32}, {#n, FE_F64, FE_I8, 2, tile_##n##_f64},  \
-    {#n, FE_I32, FE_I8, 2, tile_##n##_i32}, {#n, FE_I64, FE_I8, 2, tile_##n##_i64},                 \
-    {#n, FE_I8, FE_I8, 2, tile_##n##_i8}, {#n, FE_U8, FE_I8, 2, tile_##n##_u8},
+#define E1(n, f, tag, ctype, code) {#n, code, code, 1, tile_##n##_##tag},
+#define E2(n, f, tag, ctype, code) {#n, code, code, 2, tile_##n##_##tag},
+#define E2C(n, f, tag, ctype, code) {#n, code, FE_I8, 2, tile_##n##_##tag},
+#define E2B(n, f, tag, ctype, code) {#n, code, FE_BOOL, 2, tile_##f##_##tag},
+#define E1F(n, f) FE_REALS(E1, n, f)
+#define E1A(n, f) FE_NUMBERS(E1, n, f)
+#define E2F(n, f) FE_REALS(E2, n, f)
+#define E2I(n, f) FE_WHOLES(E2, n, f)
+#define E2A(n, f) FE_NUMBERS(E2, n, f)
+#define ECMP(n, f) FE_NUMBERS(E2C, n, f)
 /* A bool is a byte that is 0 or 1: the int8 functions serve. */
-#define EBOOL(n, f) {#n, FE_F32, FE_BOOL, 2, tile_##f##_f32}, {#n, FE_F64, FE_BOOL, 2, tile_##f##_f64},  \
-    {#n, FE_I32, FE_BOOL, 2, tile_##f##_i32}, {#n, FE_I64, FE_BOOL, 2, tile_##f##_i64},                  \
-    {#n, FE_I8, FE_BOOL, 2, tile_##f##_i8}, {#n, FE_U8, FE_BOOL, 2, tile_##f##_u8},                      \
-    {#n, FE_BOOL, FE_BOOL, 2, tile_##f##_i8},
+#define EBOOL(n, f) FE_NUMBERS(E2B, n, f) {#n, FE_BOOL, FE_BOOL, 2, tile_##f##_i8},
 
 static const fe_tile_entry FE_TILES[] = {
     FE_UNARY_ANY(E1A) FE_UNARY_REAL(E1F) FE_BINARY_ANY(E2A) FE_BINARY_REAL(E2F) FE_BINARY_INT(E2I) FE_COMPARE(ECMP)
@@ -96,12 +87,7 @@ static const fe_tile_entry FE_TILES[] = {
     {"where", FE_F32, FE_F32, 3, tile_where_f32}, {"where", FE_F64, FE_F64, 3, tile_where_f64},
     {"where", FE_I32, FE_I32, 3, tile_where_i32}, {"where", FE_I64, FE_I64, 3, tile_where_i64},
     {"where", FE_I8, FE_I8, 3, tile_where_i8}, {"where", FE_U8, FE_U8, 3, tile_where_i8},
-    {"where", FE_BOOL, FE_BOOL, 3, tile_where_i8}, {"where", FE_F16, FE_F16, 3, tile_where_i16},
-    {"where", FE_BF16, FE_BF16, 3, tile_where_i16},
-    {"widen", FE_BF16, FE_F32, 1, tile_from_bf16}, {"bfloat16", FE_F32, FE_BF16, 1, tile_to_bf16},
-#if defined(__FLT16_MAX__)
-    {"widen", FE_F16, FE_F32, 1, tile_from_f16}, {"float16", FE_F32, FE_F16, 1, tile_to_f16},
-#endif
+    {"where", FE_BOOL, FE_BOOL, 3, tile_where_i8}, FE_HALF_ROWS
 };
 enum { FE_NTILES = sizeof(FE_TILES) / sizeof(FE_TILES[0]) };
 

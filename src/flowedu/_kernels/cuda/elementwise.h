@@ -1,8 +1,9 @@
-/* Elementwise formulas on the device: every formula of formulas.h as a function `op_NAME` of Op<T>, and how a kernel runs
+/* Elementwise formulas on the device: every formula of formulas.h and more_formulas.h as a function `op_NAME` of Op<T>, and how a kernel runs
  * one, or a chain of them, over whole arrays. The kernels themselves are written by flowedu/cuda/programs.py, one for each
  * program: it knows the operands. */
 #include "view.h"
 #include "narrow.h"
+#include "more_formulas.h"
 #include "formulas.h"
 
 template <class T> struct Numbers {                    /* formulas of any type */

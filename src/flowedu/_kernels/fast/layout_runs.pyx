@@ -8,7 +8,7 @@ what is left has one of three inner loops: a straight run of bytes, a plain stri
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.elements cimport item
-from flowedu._kernels.core.axes cimport *
+from flowedu._kernels.ops.axes cimport *
 
 cdef extern from *:
     """

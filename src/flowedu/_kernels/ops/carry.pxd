@@ -1,7 +1,7 @@
 # 16-bit floats brought into a float32 array, and rounded back from there. Compiled into every module that cimports it.
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
-from flowedu._kernels.core.axes cimport *
+from flowedu._kernels.ops.axes cimport *
 
 cdef extern from "halves.h" nogil:
     ctypedef long double half "fe_half"

@@ -18,7 +18,7 @@ from flowedu.core.values.spec import Spec
 from flowedu.errors import DTypeError, ShapeError, UnsupportedError
 
 
-class Block(NamedTuple):
+class TensorBlock(NamedTuple):
     """Where one tensor lies: its address, how many bytes it takes, what it looks like."""
 
     address: int
@@ -69,9 +69,9 @@ class TensorBuffer:
         """Bytes of all tensors together."""
         return sum(a.nbytes for a in self.items)
 
-    def memory(self) -> list[Block]:
+    def memory(self) -> list[TensorBlock]:
         """Where each tensor lies."""
-        return [Block(a.ctypes.data, a.nbytes, a.shape, as_dtype(a.dtype)) for a in self.items]
+        return [TensorBlock(a.ctypes.data, a.nbytes, a.shape, as_dtype(a.dtype)) for a in self.items]
 
     def where(self, i: int) -> str:
         """Tensor `i` of `items` for error messages: "instance 3", "instance (1, 0)"."""

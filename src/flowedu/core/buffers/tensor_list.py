@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from flowedu.core.buffers.tensor_buffer import Block
+from flowedu.core.buffers.tensor_buffer import TensorBlock
 from flowedu.core.values.dtype import as_dtype, dtype
 from flowedu.core.values.spec import Spec
 from flowedu.errors import DTypeError, ShapeError
@@ -74,10 +74,10 @@ class TensorList:
     def nbytes(self) -> int:
         return self.data.nbytes
 
-    def memory(self) -> list[Block]:
+    def memory(self) -> list[TensorBlock]:
         """Where each tensor lies: one behind the other."""
         base, step = self.data.ctypes.data, self.data.itemsize
-        return [Block(base + int(a) * step, int(b - a) * step, tuple(map(int, s)), self.dtype)
+        return [TensorBlock(base + int(a) * step, int(b - a) * step, tuple(map(int, s)), self.dtype)
                 for a, b, s in zip(self.offsets, self.offsets[1:], self.shapes)]
 
     # ---- its tensors

@@ -11,7 +11,6 @@
     tensorbase.pxi              the C part of Tensor
     link.pxi                    views and their history
     inplace.pxi                 writes into a tensor's memory
-    pykernel.pyx                kernels written in Python
     tensor.py                   Tensor: attributes, conversions, operators
     arrays.py                   tensors over NumPy arrays
     later/                      what chapters 4 to 8 hook into it

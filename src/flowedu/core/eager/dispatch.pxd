@@ -7,7 +7,7 @@ cdef extern from "team.h" nogil:
     int fe_run(fe_call *, int, int, int *) noexcept
     int fe_has_threads() noexcept
 
-cdef enum:                           # what of a tensor (TensorBase.flags), or of a call (Entry.flags), is not plain; 0: nothing
+cdef enum:                           # of a tensor (TensorBase.flags) or a call (Entry.flags): flags that leave the fast path
     TRACKED = 1                      # a gradient is wanted: the call goes on the tape (chapter 2, node.pxi)
     VIEW = 2                         # it has a Link: its history may be stale; of a call: it makes one (chapter 2, link.pxi)
     NO_MEMORY = 4                    # a value of a graph (chapters 4 and 5, lazy.pxi), or its parts lie elsewhere
@@ -17,7 +17,7 @@ cdef enum:                           # what of a tensor (TensorBase.flags), or o
     LOCAL_ONLY = 32                  # other ranks may have other numbers in its place: not computed from constants alone. That
     UNIFORM = 32                     # is the usual case, so a tensor keeps the opposite, and flags_of turns it round
     INFERENCE = 64                   # made in inference mode
-    ADOPTED = 128                    # is the .grad of some leaf, which nobody else may use as theirs
+    ADOPTED = 128                    # is the .grad of some leaf: no other leaf may take it over
     MANY = 1024                      # of a call: it has several outputs, or many inputs (run_many)
 
 cdef enum:
@@ -39,11 +39,11 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef double *reals
     cdef readonly int nints
     cdef const void *extra
-    cdef object keep                 # owns what `extra` points to
+    cdef readonly object keep        # owns what `extra` points to
     cdef int64_t contiguous          # bit i: input i must be contiguous
     cdef readonly int64_t cost       # elements touched, or flops / 8: decides on threads
     cdef int flags                   # VIEW, WRITES, MANY; LOCAL_ONLY: numbers from nothing, drawn anew wherever it is called
-    cdef readonly bint python        # the kernel is a Python function (pykernel.pyx)
+    cdef readonly bint python        # the kernel is a Python function (ops/custom/pykernel.pyx)
     cdef bint quick                  # the kernel is small and wants no scratch: one thread calls it at once
     cdef int64_t offset
     cdef int64_t key_len
@@ -51,12 +51,12 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef bint differentiable
     cdef public object launched      # what the engine of another device knows of it (chapter 8)
 
-cdef class Node:                     # one call on the tape
+cdef class TapeNode:                     # one call on the tape
     cdef readonly Entry entry        # the op with its attributes; None: `custom` knows how to go back
     cdef readonly object custom      # an object with name, shapes, outputs and backward(douts) (core/grad/custom.py)
     cdef readonly int64_t seq
-    cdef readonly tuple edges        # per input: Node, leaf tensor or None
-    cdef int[4] slots                # per input: output number of that Node (further inputs: in `more`)
+    cdef readonly tuple edges        # per input: TapeNode, leaf tensor or None
+    cdef int[4] slots                # per input: output number of that TapeNode (further inputs: in `more`)
     cdef list more
     cdef public tuple saved          # values the gradient rules need, in the order of op.saved
     cdef int64_t[4] versions         # of the memory of `saved` when it was saved (further ones: in `more_versions`)
@@ -67,7 +67,7 @@ cdef class Node:                     # one call on the tape
     cdef public object line          # in anomaly mode: where the forward call was
     cdef object __weakref__
 
-cdef class Link:                     # how a view came about
+cdef class Link:                     # how a view was made
     cdef readonly TensorBase base    # the tensor whose memory it looks at, itself no view
     cdef readonly TensorBase parent  # the tensor it was made from; None: too many steps away to be followed
     cdef readonly OpBase op
@@ -81,7 +81,7 @@ cdef class GlobalLayout:             # of a global tensor: one object for each p
     cdef readonly GlobalLayout whole # broadcast, on the same placement
     cdef readonly bint single        # on one device: a tensor there has its memory, as a local one
 
-cdef class Rare:                     # what only few tensors have
+cdef class Rare:                     # fields that few tensors have
     cdef public dict parts           # global tensors on several devices: {rank: local tensor} of the ranks owned here
     cdef public object choice        # and how the op that made it was spread over them (core/sbp/choose.py); None: unknown
     cdef public object symbol        # lazy tensors: what they stand for
@@ -94,14 +94,14 @@ cdef class TensorBase(Array):
     # Array.flags: to be ORed with those of other inputs, see flags_of
     cdef public int out_index
     cdef public object _grad
-    cdef public Node node
+    cdef public TapeNode node
     cdef public int64_t epoch        # how often an in-place op rewrote the history
     cdef readonly Link link          # None: not a view. Set it with set_link
     cdef GlobalLayout _layout        # None: a local tensor. Set it with set_layout
     cdef public Rare rare            # None: nothing rare
 
-cdef class Slots:                    # what later chapters give (hooks.pxi says who and what for)
-    cdef public object Tensor, Size, mixed, mixed_matmul, write, node_name, node_next, node_hook, leaf_hooks, before_node, after_node, pack, line, watch, seed
+cdef class Slots:                    # the functions that later chapters give (table in hooks.pxi)
+    cdef public object Tensor, Size, mixed, mixed_matmul, write, into, renew, node_name, node_next, node_hook, leaf_hooks, before_node, after_node, pack, line, watch, seed
     cdef public object run_global, bring, logical, write_parts, device_memory, launch, carry, move
     cdef public OpBase add, sub, mul, div, matmul
 
@@ -114,14 +114,22 @@ cdef inline void set_flag(TensorBase x, int flag, bint on) noexcept:
     x.flags = x.flags | flag if on else x.flags & ~flag
 
 cdef int refresh_view(TensorBase x) except -1
-cdef int set_output(TensorBase y, Node node, int out_index, bint tracked) except -1
-cdef TensorBase brought(TensorBase x, GlobalLayout lay)
+cdef int set_output(TensorBase y, TapeNode node, int out_index, bint tracked) except -1
 cdef int64_t version_of(TensorBase x)
-cdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -1
+cdef bint same_view(const fe_view *a, const fe_view *b) noexcept
+cdef int copy_history(TensorBase x, TensorBase y) except -1
+cdef int take_symbol(TensorBase x, TensorBase y) except -1
+cdef Entry find(OpBase op, tuple inputs, tuple attrs)
+cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1
+cdef int start(Entry e, tuple inputs, list made, int device, const int64_t *drawn) except -1
+cdef tape(OpBase op, tuple inputs, Entry e, result)
+cdef int64_t wanted_values(OpBase op, tuple inputs)
+cdef bint differentiable_inputs(OpBase op, tuple inputs)
 cdef TensorBase new_tensor()
-cdef bint swap_grad(bint on) noexcept
-cdef bint swap_amp(bint on) noexcept
-cdef int swap_device(int device) noexcept
+cdef int copy_values(fe_view *source, fe_view *target) except -1
+cpdef bint set_grad_enabled(bint on) noexcept
+cpdef bint set_amp(bint on) noexcept
+cpdef int constants_on(int device) noexcept
 cdef TensorBase alias_of(TensorBase t)
 cdef TensorBase packed(TensorBase x, int device=*)
 cdef raise_readonly(what)

@@ -14,7 +14,7 @@ cimport cython
 from flowedu._kernels.core.abi cimport *
 from flowedu.core.ops.call cimport OpBase, Rule, active, dispatch_by, current_interpreter
 from flowedu.core.values.storage cimport (
-    ON_DEVICE, Array, Block, block_drop, block_new, block_over, block_try, view_contiguous)
+    ON_DEVICE, Array, Block, block_drop, block_new, block_over, block_try, itemsize, row_by_row, view_contiguous)
 
 import os
 import warnings
@@ -29,7 +29,7 @@ from flowedu.errors import (ArgumentError, DeviceError, DTypeError, FlowError, G
 from flowedu.errors.element_types import no_kernel
 from flowedu.core.ops import axes as equations
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.eager.pykernel import KERNEL, PyCall, kept_error
+from flowedu.core.extensions import extension
 
 cdef extern from "Python.h":
     object PyType_GenericAlloc(PyTypeObject *, Py_ssize_t)

@@ -1,6 +1,6 @@
 # Chapter 2: the eager interpreter (part of dispatch.pyx). Run an op now: its Entry, memory for the outputs, the kernel.
-# That is all; where a gradient is wanted the tape (node.pxi) remembers it. What is not plain says so by a flag, of an input or
-# of the Entry; `special` asks the flag's chapter: views (link.pxi), graphs (lazy.pxi), devices (global.pxi, device.pxi).
+# That is all; where a gradient is wanted the tape (node.pxi) remembers it. A call that is not plain has a flag, of an input
+# or of the Entry; the table SPECIALS has the function that answers it: views (link.pxi), graphs (lazy.pxi), devices (global.pxi, device.pxi).
 
 cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
     """Run an op now. drawn: a random op's seed and draw, instead of those in `attrs`."""
@@ -33,21 +33,29 @@ cdef inline run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
     return y
 
 
-cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn):
-    """A call that is not plain: each chapter looks for its own flag. e: the Entry, if it is what is not plain."""
-    cdef GlobalLayout lay = None
-    cdef int device = 0
-    if flags & GLOBAL:
-        lay = one_device(inputs) if drawn == NULL and not (flags & ON_DEVICE and apart(inputs)) else None
-        if lay is None:
-            if drawn != NULL:
-                attrs = (*attrs[:len(attrs) - 2], drawn[0], drawn[1])
-            return call_global(op, inputs, attrs)
-    if flags & (VIEW | NO_MEMORY):
-        flags = refresh_views(inputs)
-    if flags & ON_DEVICE or not inputs:
-        device = place_of(op, inputs)
-        inputs = together(inputs, device)
+ctypedef object (*Answering)(OpBase, tuple, tuple, Entry, int, const int64_t *, GlobalLayout)
+
+cdef struct Special:                               # a flag of an input or of the call, and the function that answers
+    int flag
+    Answering answer
+
+cdef Special[3] SPECIALS                           # each chapter enters its own: global.pxi, link.pxi, device.pxi
+
+
+cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at=None):
+    """A call that is not plain: the interpreter of its first flag answers, which does its own part and hands the rest of the
+    call on without that flag. e: the Entry, if it is known. at: the layout of the results, if they are global."""
+    cdef int i
+    if e is not None:
+        flags |= e.flags & ON_DEVICE
+    for i in range(3):
+        if flags & SPECIALS[i].flag:
+            return SPECIALS[i].answer(op, inputs, attrs, e, flags & ~SPECIALS[i].flag, drawn, at)
+    return answered(op, inputs, attrs, e, flags, drawn, at, 0)
+
+
+cdef answered(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at, int device):
+    """The call on inputs that are up to date and in one place."""
     if e is None:
         e = find(op, inputs, attrs)
     if e is None:                                  # a view that these strides do not allow
@@ -55,11 +63,16 @@ cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int
     if e.flags & WRITES:
         mark_written(op, inputs, e)
     flags |= e.flags
-    result = view_of(<TensorBase>inputs[0], op, attrs, e, flags) if e.flags & VIEW else \
-        run_on_device(e, inputs, device, flags & LOCAL_ONLY, drawn) if device != 0 else \
-        run_many(e, inputs, flags & LOCAL_ONLY, drawn) if e.flags & MANY else run(e, inputs, flags & LOCAL_ONLY, drawn)
-    if lay is not None:
-        label(result, lay)
+    if e.flags & VIEW:
+        result = view_of(<TensorBase>inputs[0], op, attrs, e, flags)
+    elif device != 0:
+        result = run_on_device(e, inputs, device, flags & LOCAL_ONLY, drawn)
+    elif e.flags & MANY:
+        result = run_many(e, inputs, flags & LOCAL_ONLY, drawn)
+    else:
+        result = run(e, inputs, flags & LOCAL_ONLY, drawn)
+    if at is not None:
+        label(result, at)
     if flags & TRACKED and not fe_grad_off:
         tape(op, inputs, e, result)
     return result

@@ -45,7 +45,7 @@ cdef class Entry:
             strides, self.offset = view
             for d in range(self.outs[0].ndim):                 # a single element needs no step, however large it is
                 self.outs[0].stride[d] = strides[d] if specs[0].shape[d] > 1 or abs(strides[d]) < 1 << 58 else 1
-        self.differentiable, self.python = bool(op.rules), isinstance(extra, PyCall)
+        self.differentiable, self.python = bool(op.rules), kernel is not None and op.cpu is None
         self.quick = self.fn != NULL and self.work == NULL and cost < SMALL and self.nin < 63 and not self.python
         if not in_specs:
             self.flags |= ON_DEVICE | LOCAL_ONLY if op.random else ON_DEVICE      # maybe: see place_of
@@ -76,7 +76,7 @@ def prepare(op, specs, attrs, strides=None):
         if view is None:
             return None
     elif op.cpu is None and op.ref is not None:
-        kernel, extra = KERNEL, PyCall(op, attrs)
+        kernel, extra = extension("kernels in Python")(op, attrs)
     else:
         kernel, extra = op.kernel_for(specs, outs, names)
         if op.pack is not None:
@@ -146,13 +146,17 @@ cpdef exact(attrs):
 cdef Entry find(OpBase op, tuple inputs, tuple attrs):
     """The Entry for these inputs: one of the last few used, or from the cache, or made now (slow: Python). None: a view that
     the strides do not allow."""
-    cdef int64_t key[MAX_INPUTS * (1 + 2 * FE_MAX_DIM)]
+    cdef int64_t few[MAX_INPUTS * (1 + 2 * FE_MAX_DIM)]
+    cdef int64_t *key = few
     cdef bint wants_strides = op.view is not None
     cdef Entry e
     cdef int i
-    cdef int64_t k
-    if len(inputs) > MAX_INPUTS:
-        return find_many(op, inputs, attrs)
+    cdef int64_t k = 0
+    if len(inputs) > MAX_INPUTS:                   # no view has so many
+        for x in inputs:
+            k += 1 + (<TensorBase>x).v.ndim
+        large = PyBytes_FromStringAndSize(NULL, k * 8)
+        key = <int64_t *>PyBytes_AS_STRING(large)
     k = fill_key(key, inputs, wants_strides)
     for i in range(len(op.recent)):
         e = <Entry>op.recent[i]
@@ -161,38 +165,15 @@ cdef Entry find(OpBase op, tuple inputs, tuple attrs):
     name = (exact(attrs), PyBytes_FromStringAndSize(<char *>key, k * 8))
     e = op.entries.get(name)
     if e is None:
-        specs = [x.spec for x in inputs]
-        e = prepare(op, specs, attrs, [x.strides for x in inputs] if wants_strides else None)
+        e = prepare(op, [x.spec for x in inputs], attrs, [x.strides for x in inputs] if wants_strides else None)
         if e is None:
             return None
-        if k <= MAX_KEY:
-            memcpy(e.key, key, k * 8)
-            e.key_len = k
-        keep(op, name, e)
+        e.key_len = k if k <= MAX_KEY else -1
+        memcpy(e.key, key, max(e.key_len, 0) * 8)
+        if len(op.entries) >= 1024:                # attributes that change every call must not pile up
+            op.entries.clear()
+        op.entries[name] = e
     op.recent.insert(0, e)
     if len(op.recent) > 4:
         op.recent.pop()
     return e
-
-
-cdef Entry find_many(OpBase op, tuple inputs, tuple attrs):
-    """The same for any number of inputs."""
-    cdef Entry e
-    cdef int64_t k = len(inputs)
-    for x in inputs:
-        k += (<TensorBase>x).v.ndim
-    key = PyBytes_FromStringAndSize(NULL, k * 8)
-    fill_key(<int64_t *>PyBytes_AS_STRING(key), inputs, False)
-    name = (exact(attrs), key)
-    e = op.entries.get(name)
-    if e is None:
-        e = prepare(op, [x.spec for x in inputs], attrs)
-        keep(op, name, e)
-    return e
-
-
-cdef int keep(OpBase op, name, Entry e) except -1:
-    if len(op.entries) >= 1024:                    # attributes that change every call must not pile up
-        op.entries.clear()
-    op.entries[name] = e
-    return 0

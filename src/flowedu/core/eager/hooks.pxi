@@ -1,10 +1,10 @@
-# Chapter 2, what it leaves open, and who fills it (part of dispatch.pyx).
+# Chapter 2, hooks for later chapters, and the modules that fill them (part of dispatch.pyx).
 #
 # Ops and the tape call later chapters without knowing them, through the slots below. The module that has what belongs into a
 # slot puts it there when it is imported: `connect(write=arithmetic)`. Nothing else in this folder looks upwards.
 
 cdef dict HOOKS = {
-    # slot: (who fills it, what for)
+    # slot: (the module that fills it, what for)
     "Tensor": ("flowedu.core.eager.tensor", "the class of what eager calls return"),
     "Size": ("flowedu.core.eager.tensor", "the class of shapes"),
     "add": ("flowedu.core.eager.tensor", "the op behind x + y; so sub, mul, div and matmul"),
@@ -14,8 +14,10 @@ cdef dict HOOKS = {
     "matmul": ("flowedu.core.eager.tensor", "x @ y"),
     "mixed": ("flowedu.core.eager.tensor", "x + y and the like of unequal dtypes, numbers, foreign objects"),
     "mixed_matmul": ("flowedu.core.eager.tensor", "x @ y of them, or of other than two matrices"),
-    "write": ("flowedu.tensor.inplace", "x += y and the like, where the fast path does not do"),
-    "node_name": ("flowedu.core.grad.nodes", "what a recorded call is called"),
+    "write": ("flowedu.tensor.inplace", "x += y and the like"),
+    "into": ("flowedu.tensor.writing", "f(op, inputs, attrs, x): run it in x's memory, if that is safe; nothing: never"),
+    "renew": ("flowedu.tensor.writing", "f(x): the history of a view whose base was written since"),
+    "node_name": ("flowedu.tensor.node_names", "what a recorded call is called; nothing: as its op"),
     "node_next": ("flowedu.tensor.hooks", "its next_functions"),
     "node_hook": ("flowedu.tensor.hooks", "puts a hook on it"),
     "leaf_hooks": ("flowedu.tensor.hooks", "f(leaf, gradient): what the leaf's hooks make of it"),
@@ -23,10 +25,10 @@ cdef dict HOOKS = {
     "after_node": ("flowedu.tensor.hooks", "f(node, grads, douts): what its hooks make of grads"),
     "pack": ("flowedu.autograd.graph", "what every tensor saved for backward is passed through; nothing: it is saved as it is"),
     "line": ("flowedu.autograd.anomaly", "anomaly mode: where a recorded call was made; nothing: that is not kept"),
-    "watch": ("flowedu.autograd.anomaly", "anomaly mode: f(node, douts, grads or None, error or None) at every node; nothing: nobody"),
+    "watch": ("flowedu.autograd.anomaly", "anomaly mode: f(node, douts, grads or None, error or None) at every node"),
     "seed": ("flowedu.oneflow04.random", "f(seed): what else flow.manual_seed seeds; nothing: nothing else"),
     "run_global": ("flowedu.core.sbp.tensor", "run(op, inputs, attrs): a call with a global tensor, without recording it"),
-    "bring": ("flowedu.core.sbp.tensor", "bring(x, lay): a gradient boxed to the layout of its leaf"),
+    "bring": ("flowedu.core.sbp.tensor", "bring(x, global_layout): a gradient boxed to the layout of its leaf"),
     "logical": ("flowedu.core.sbp.tensor", "a global tensor as one local one"),
     "write_parts": ("flowedu.core.sbp.tensor", "writing in place into a global tensor"),
     "device_memory": ("flowedu.cuda.engine", "f(bytes, GPU): an object with an .address, which gives the memory back when it goes"),
@@ -37,8 +39,8 @@ cdef dict HOOKS = {
 
 
 cdef unset(str name):
-    """What stands in a slot nobody has filled: what does without, or the error that says who fills it."""
-    if name in ("pack", "line", "watch", "seed"):
+    """The default of a slot: a value that does without, or a function whose error names the module that fills it."""
+    if name in ("pack", "line", "watch", "seed", "into", "node_name"):
         return None
     if name in ("add", "sub", "mul", "div", "matmul"):
         return UnsetOp(name)
@@ -75,7 +77,7 @@ class UnsetTensor:
 
 
 cdef class Slots:
-    """What is in the slots now. `slots` is the one of them."""
+    """The contents of the slots; `slots` is the only instance."""
 
     def __cinit__(self):
         for name in HOOKS:

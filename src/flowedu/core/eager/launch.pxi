@@ -1,4 +1,4 @@
-# Chapter 2: how a kernel is called (part of dispatch.pyx): at once, on several threads, or, written in Python, through pykernel.pyx.
+# Chapter 2: how a kernel is called (part of dispatch.pyx): at once, on several threads, or as a Python function.
 
 cdef inline int compute(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1:
     """Call the kernel. args: room for views of the inputs, then those of the outputs. drawn: a random op's seed and draw, or
@@ -40,7 +40,7 @@ cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn)
         owner = (inputs, held)
         call.work = <char *><PyObject *>owner
         if call_alone(&call) != FE_OK:
-            raise kept_error(call.detail, f"in op {e.op.name}, called at {user_line()}")
+            raise e.keep.kept_error(call.detail, f"in op {e.op.name}, called at {user_line()}")
         return 0
     if e.fn == NULL:
         raise no_kernel(e.op, [x.spec for x in inputs], e.attrs, e.specs, BY_CODE)

@@ -13,7 +13,7 @@ cdef TensorBase fresh(Entry e, int i, int local_only):
     cdef TensorBase y = new_tensor()
     y.flags |= 0 if local_only else UNIFORM
     y.v = e.outs[i]
-    y.block = block_try(fe_numel(&y.v) * BYTES[y.v.dtype])
+    y.block = block_try(fe_numel(&y.v) * itemsize(y.v.dtype))
     if y.block == NULL:
         raise no_memory(e.op.name, f"{e.specs[i]}", e.specs[i].nbytes)
     y.v.data = y.block.data
@@ -37,19 +37,15 @@ cdef TensorBase alias_of(TensorBase t):
 cdef TensorBase packed(TensorBase x, int device=-1):
     """A contiguous copy, without history, on a device (default: where x is)."""
     cdef TensorBase y = new_tensor()
-    cdef int64_t step = 1
-    cdef int d
     if x.block == NULL:
         raise_lazy("its values are needed")
     y.v = x.v
     set_layout(y, x._layout)
-    for d in range(x.v.ndim - 1, -1, -1):
-        y.v.stride[d] = step
-        step *= max(x.v.shape[d], 1)
+    row_by_row(&y.v)
     if device > 0 or device < 0 and x.flags & ON_DEVICE:
         allocate_on(y, device if device > 0 else x.block.device)
     else:
-        y.block = block_try(fe_numel(&x.v) * BYTES[x.v.dtype])
+        y.block = block_try(fe_numel(&x.v) * itemsize(x.v.dtype))
         if y.block == NULL:
             raise no_memory("contiguous", f"a copy of {x.spec}", x.spec.nbytes)
         y.v.data = y.block.data
@@ -58,8 +54,6 @@ cdef TensorBase packed(TensorBase x, int device=-1):
     else:
         copy_values(&x.v, &y.v)
     return y
-
-cdef int *BYTES = [4, 8, 4, 8, 1, 1, 1, 2, 2]
 
 
 def record_copy(TensorBase x):
@@ -88,9 +82,6 @@ def scalar_tensor(value, dtype):
         (<uint8_t *>y.v.data)[0] = <uint8_t><int64_t>int(value)
     elif y.v.dtype == FE_BOOL:
         (<uint8_t *>y.v.data)[0] = bool(value)
-    elif y.v.dtype == FE_F16:
-        y.numpy()[()] = value
-        y.flags |= UNIFORM
     else:
         return eager(REGISTRY["constant"], NOTHING, ((), value, dtype))
     return y

@@ -1,10 +1,10 @@
 # Chapter 2, the tape: what it remembers of a call (part of dispatch.pyx; the walk back is core/grad/tape.pyx).
 
 @cython.freelist(128)
-cdef class Node:
+cdef class TapeNode:
     """One recorded call: what ran, where its inputs came from, and the values its gradient rules asked for.
 
-    Users meet it as `grad_fn`. What its methods do is in core/grad/nodes.py and tensor/hooks.py.
+    Users meet it as `grad_fn`. What its methods do is in tensor/node_names.py and tensor/hooks.py.
     """
 
     @property
@@ -34,7 +34,9 @@ cdef class Node:
 
     def name(self):
         """`broadcast_add_backward`, say."""
-        return filled.node_name(self)
+        if filled.node_name is not None:
+            return filled.node_name(self)
+        return f"{self.custom.name if self.entry is None else self.op.name}_backward"
 
     @property
     def next_functions(self):
@@ -59,21 +61,22 @@ cdef inline bint has_gradient(int32_t dtype) noexcept:
     return is_float(dtype) or dtype == FE_F16 or dtype == FE_BF16
 
 
-cdef int set_output(TensorBase y, Node node, int out_index, bint tracked) except -1:
-    """y is output number `out_index` of `node`; whole numbers are nobody's."""
+cdef int set_output(TensorBase y, TapeNode node, int out_index, bint tracked) except -1:
+    """y is output number `out_index` of `node`; integers have no history."""
     if node is None or has_gradient(y.v.dtype):
         y.node, y.out_index = node, out_index
         set_flag(y, TRACKED, tracked)
     return 0
 
 
-cdef inline void copy_history(TensorBase x, TensorBase y):
-    """x came about as y did."""
+cdef int copy_history(TensorBase x, TensorBase y) except -1:
+    """Give x the autograd history of y."""
     x.node, x.out_index = y.node, y.out_index
     set_flag(x, TRACKED, y.flags & TRACKED)
+    return 0
 
 
-cdef int set_edges(Node node, tuple inputs) except -1:
+cdef int set_edges(TapeNode node, tuple inputs) except -1:
     """Where the inputs came from."""
     cdef int n = len(inputs), i
     global sequence
@@ -95,7 +98,7 @@ cdef int set_edges(Node node, tuple inputs) except -1:
     return 0
 
 
-cdef int set_saved(Node node, tuple saved) except -1:
+cdef int set_saved(TapeNode node, tuple saved) except -1:
     """Keep `saved` for backward, with the versions their memory has now. None: not needed."""
     cdef int i, n = len(saved)
     node.saved = saved
@@ -109,7 +112,7 @@ cdef int set_saved(Node node, tuple saved) except -1:
     return 0
 
 
-cdef inline int64_t wanted_values(OpBase op, tuple inputs):
+cdef int64_t wanted_values(OpBase op, tuple inputs):
     """Which of the values in op.saved the rules of the inputs that require a gradient ask for, as bits."""
     cdef int i
     cdef int64_t mask = 0
@@ -123,7 +126,7 @@ cdef inline int64_t wanted_values(OpBase op, tuple inputs):
 
 cdef tape(OpBase op, tuple inputs, Entry e, result):
     cdef int i
-    cdef Node node
+    cdef TapeNode node
     cdef int64_t mask
     cdef TensorBase y
     cdef list saved
@@ -131,7 +134,7 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
         return
     if not op.any_rule and not differentiable_inputs(op, inputs):
         return
-    node = Node.__new__(Node)
+    node = TapeNode.__new__(TapeNode)
     node.entry = e
     set_edges(node, inputs)
     if op.variadic and (<TensorBase>inputs[0]).block == NULL and op.saved_inputs:
@@ -167,7 +170,7 @@ def custom_node(custom, tuple inputs, tuple saved=NOTHING):
     `custom` has: name; shapes, of the inputs; outputs, their number; backward(node, douts), which returns a gradient or
     None for each input.
     """
-    cdef Node node = Node.__new__(Node)
+    cdef TapeNode node = TapeNode.__new__(TapeNode)
     cdef TensorBase x
     for x in inputs:
         if x.link is not None:
@@ -180,7 +183,7 @@ def custom_node(custom, tuple inputs, tuple saved=NOTHING):
     return node
 
 
-def set_history(TensorBase y, Node node or None, int out_index=0):
+def set_history(TensorBase y, TapeNode node or None, int out_index=0):
     """Make y the output number `out_index` of `node`; None: make it a leaf without gradient."""
     set_output(y, node, out_index, node is not None)
 

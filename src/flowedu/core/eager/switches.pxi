@@ -5,50 +5,38 @@ cdef inline bint lazy_mode():
     return active != 0 and current_interpreter() is not None
 
 
-cdef bint swap_grad(bint on) noexcept:
+cpdef bint set_grad_enabled(bint on) noexcept:
+    """Whether eager calls of this thread are recorded; returns the old value."""
     cdef bint old = not fe_grad_off
     global fe_grad_off
     fe_grad_off = not on
     return old
 
 
-def set_grad_enabled(bint on):
-    """Whether eager calls of this thread are recorded; returns the old value."""
-    return swap_grad(on)
-
-
 class unrecorded:
     """Context manager: eager calls of this thread inside it are not recorded."""
 
     def __enter__(self):
-        self.old = swap_grad(False)
+        self.old = set_grad_enabled(False)
 
     def __exit__(self, *exc):
-        swap_grad(self.old)
+        set_grad_enabled(self.old)
 
 
-cdef bint swap_amp(bint on) noexcept:
+cpdef bint set_amp(bint on) noexcept:
+    """Whether thread_state.amp(op, inputs) casts the inputs of this thread's calls (flowedu/nn/amp); returns the old value."""
     cdef bint old = fe_amp
     global fe_amp
     fe_amp = on
     return old
 
 
-def set_amp(bint on):
-    """Whether thread_state.amp(op, inputs) casts the inputs of this thread's calls (flowedu/nn/amp); returns the old value."""
-    return swap_amp(on)
-
-
-cdef int swap_device(int device) noexcept:
+cpdef int constants_on(int device) noexcept:
+    """Where this thread's calls without inputs put what they make (0: main memory, 1 + k: the k-th GPU); returns the old."""
     cdef int old = fe_device
     global fe_device
     fe_device = device
     return old
-
-
-def constants_on(int device):
-    """Where this thread's calls without inputs put what they make (0: main memory, 1 + k: the k-th GPU); returns the old."""
-    return swap_device(device)
 
 
 def is_grad_enabled():

@@ -1,4 +1,4 @@
-"""flow.Tensor: what a tensor is (attributes, conversion, operators). The C part (data, tape links, + - * / @) is
+"""flow.Tensor: attributes, conversions, operators. The C part (data, tape links, + - * / @) is
 core/eager/dispatch.pyx; the functions that become methods are attached by the modules that define them.
 """
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 from flowedu.core.eager.dispatch import TensorBase, connect, slots
 from flowedu.core.extensions import extension
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import compare, operate, order
+from flowedu.core.ops.promote import operate
 from flowedu.core.ops.value import matmul
 from flowedu.core.values import dtype as dt
 from flowedu.core.values import thread_state as ambient
@@ -20,10 +20,10 @@ from flowedu.errors import DTypeError, GradientError, LazyTensorError, ShapeErro
 _op = REGISTRY.__getitem__
 
 
-def _operators(name: str, run=operate) -> tuple:
+def _operators(name: str) -> tuple:
     """The methods for `x op y` and, reflected, `y op x`."""
     op = _op(name)
-    return lambda self, other: run(op, self, other), lambda self, other: run(op, other, self)
+    return lambda self, other: operate(op, self, other), lambda self, other: operate(op, other, self)
 
 
 class LazyGrad:
@@ -59,7 +59,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     __slots__ = ()
     __array_priority__ = 1000
 
-    # ---- what it is
+    # ---- its attributes
     @property
     def requires_grad(self) -> bool:
         """Whether backward computes a gradient for it. May be set on leaves of floating dtype."""
@@ -123,7 +123,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         return np.asarray(memoryview(self))
 
     def peek(self) -> np.ndarray:
-        """numpy() for those who only look, in float32 of a bfloat16 tensor."""
+        """numpy() for reading only; float32 of a bfloat16 tensor."""
         if self.dtype is dt.bfloat16:
             return _op("cast")(self.detach(), dtype=dt.float32).peek()
         plain = self.global_layout is None and self.has_memory
@@ -182,8 +182,6 @@ class Tensor(TensorBase, metaclass=TensorType):
     __pow__, __rpow__ = _operators("pow")
     __mod__, __rmod__ = _operators("mod")
     __floordiv__, __rfloordiv__ = _operators("floordiv")
-    __eq__, __ne__ = (_operators(name, compare)[0] for name in ("eq", "ne"))
-    __lt__, __le__, __gt__, __ge__ = (_operators(name, order)[0] for name in ("lt", "le", "gt", "ge"))
     __hash__ = object.__hash__
 
     def __neg__(self):

@@ -36,8 +36,8 @@ cdef class TensorBase(Array):
         return self._layout
 
     @global_layout.setter
-    def global_layout(self, GlobalLayout lay or None):
-        set_layout(self, lay)
+    def global_layout(self, GlobalLayout global_layout or None):
+        set_layout(self, global_layout)
 
     @property
     def grad(self):
@@ -97,7 +97,7 @@ cdef class TensorBase(Array):
         return self.block.device if self.block != NULL else _thread_state.tracer.placing.place if self.is_lazy and _thread_state.tracer else 0
 
     def _on_host(self):
-        """Itself, or where it is on a GPU a copy in main memory, without history: for those who read numbers."""
+        """Itself, or a copy in main memory, without history, of a tensor on a GPU."""
         return carried(self, 0) if self.flags & ON_DEVICE else self
 
     @property

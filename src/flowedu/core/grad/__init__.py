@@ -4,6 +4,4 @@
     rules.pxi   the gradient rules of one node
     arrive.pxi  where gradients arrive: .grad, hooks, anomaly mode
     custom.py   nodes that are no op calls
-    nodes.py    names of nodes
 """
-from flowedu.core.grad import nodes  # noqa: F401  (the names of recorded calls)

@@ -1,4 +1,4 @@
-# Where gradients arrive, and what users hung there (part of tape.pyx): leaves add them to their .grad, wanted tensors collect
+# Where gradients arrive, and the hooks of users there (part of tape.pyx): leaves add them to their .grad, wanted tensors collect
 # them, hooks see them, anomaly mode looks on. A backward without any of these pays for none.
 
 cdef class Ends:
@@ -22,14 +22,14 @@ cdef class Ends:
 
 cdef int mark_needed(list order, dict wanted) except -1:
     """Only nodes above a wanted value have to run."""
-    cdef Node n
+    cdef TapeNode n
     cdef int i
     wanted_nodes = {key[0] for key in wanted if type(key) is tuple}
     for n in reversed(order):
         n.needed = False
         for e in n.edges:
-            if type(e) is Node:
-                n.needed = (<Node>e).wanted
+            if type(e) is TapeNode:
+                n.needed = (<TapeNode>e).wanted
             elif e is not None:
                 n.needed = id(e) in wanted
             if n.needed:
@@ -64,17 +64,17 @@ cdef int deliver(Ends ends, TensorBase leaf, dx) except -1:
 
 
 cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
-    """leaf.grad += g. A .grad has memory of its own: nobody else sees later in-place changes of it."""
+    """leaf.grad += g. A .grad has memory of its own: no other tensor sees later in-place changes of it."""
     cdef TensorBase old
     if leaf._layout is not g._layout:                      # a gradient lies as its leaf does
-        g = brought(g, leaf._layout)
+        g = <TensorBase>filled.bring(g, leaf._layout)
     if leaf._grad is not None:
         old = <TensorBase>leaf._grad
-        if create_graph or old.flags & TRACKED or not try_into(ADD, (old, g), NO_ATTRS, old):
+        if create_graph or old.flags & TRACKED or filled.into is None or not filled.into(ADD, (old, g), NO_ATTRS, old):
             leaf._grad = old + g
             (<TensorBase>leaf._grad).flags |= ADOPTED
         return 0
-    if g.block == NULL and g.flags & GLOBAL:      # its in-place ops exchange the parts: nobody else sees them
+    if g.block == NULL and g.flags & GLOBAL:      # its in-place ops exchange the parts: no other tensor sees them
         g = alias_of(g)
     elif g.flags & ADOPTED or g.block == NULL or g.block.refs > 1 or not view_contiguous(&g.v):
         g = <TensorBase>COPY.call((g,), NO_ATTRS)
@@ -91,12 +91,12 @@ def accumulate_into(TensorBase leaf, TensorBase g):
 # ---- hooks
 cdef dict hooked_leaves(list order, list roots):
     """{id of a leaf with hooks: [contributions still to come, their sum]}; None: there is no such leaf."""
-    cdef Node n
+    cdef TapeNode n
     cdef TensorBase leaf
     cdef dict found = None
     for n in order:
         for e in n.edges:
-            if e is None or type(e) is Node:
+            if e is None or type(e) is TapeNode:
                 continue
             leaf = <TensorBase>e
             if leaf.rare is not None and (leaf.rare.hooks or leaf.rare.after):
@@ -112,7 +112,7 @@ cdef dict hooked_leaves(list order, list roots):
     return found
 
 
-cdef int pass_outputs(Ends ends, Node n) except -1:
+cdef int pass_outputs(Ends ends, TapeNode n) except -1:
     """The gradients of n's outputs are complete: hooks may change them, and wanted ones are results."""
     cdef int i
     if n.hooks is not None:
@@ -124,15 +124,15 @@ cdef int pass_outputs(Ends ends, Node n) except -1:
     return 0
 
 
-cdef int step_over(Ends ends, Node n) except -1:
+cdef int step_over(Ends ends, TapeNode n) except -1:
     """No gradient goes through n: leaves with hooks below it need not wait for one."""
     for e in n.edges:
-        if e is not None and type(e) is not Node:
+        if e is not None and type(e) is not TapeNode:
             deliver(ends, <TensorBase>e, None)
     return 0
 
 
-cdef list hooked_gradients(Node n, list douts, Ends ends):
+cdef list hooked_gradients(TapeNode n, list douts, Ends ends):
     """`gradients`, seen by anomaly mode and the node's hooks."""
     cdef list grads
     try:

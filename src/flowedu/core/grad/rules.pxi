@@ -1,6 +1,6 @@
 # What happens at one node: the gradient rules, given what they saved (part of tape.pyx).
 
-cdef int check_versions(Node n) except -1:
+cdef int check_versions(TapeNode n) except -1:
     """What was saved must still be what it was."""
     cdef int i
     cdef int64_t then
@@ -21,7 +21,7 @@ cdef int check_versions(Node n) except -1:
     return 0
 
 
-cdef tuple saved_values(Node n, bint create_graph):
+cdef tuple saved_values(TapeNode n, bint create_graph):
     """What the rules asked for; with create_graph, each value with the history it had when it was saved."""
     cdef TensorBase y, x
     cdef int i, slot
@@ -54,7 +54,7 @@ cdef tuple saved_values(Node n, bint create_graph):
         if e is None:
             if x.flags & TRACKED:
                 out[i] = alias_of(x)
-        elif type(e) is Node:
+        elif type(e) is TapeNode:
             if x.node is not e or x.out_index != out_index(n, slot) or x.flags & VIEW:
                 y = alias_of(x)
                 set_output(y, e, out_index(n, slot), True)
@@ -64,7 +64,7 @@ cdef tuple saved_values(Node n, bint create_graph):
     return tuple(out)
 
 
-cdef list gradients(Node n, list douts, Ends ends):
+cdef list gradients(TapeNode n, list douts, Ends ends):
     """The gradient of every input of the call, None where there is none or it is not wanted."""
     cdef OpBase op
     cdef Rule rule
@@ -85,7 +85,7 @@ cdef list gradients(Node n, list douts, Ends ends):
     grads = [None] * len(n.edges)
     for i in range(len(n.edges)):
         e = n.edges[i]
-        if e is not None and ((<Node>e).wanted if type(e) is Node else ends.wanted is None or id(e) in ends.wanted):
+        if e is not None and ((<TapeNode>e).wanted if type(e) is TapeNode else ends.wanted is None or id(e) in ends.wanted):
             rule = op.by_input[i]
             if rule is not None:
                 grads[i] = rule.apply(douts, saved, n.entry.attrs, n.entry.in_shapes, n.entry.in_dtypes)

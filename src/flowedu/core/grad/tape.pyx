@@ -1,7 +1,7 @@
 """Backward over the tape: the same walk as reverse.py, in C speed, over the nodes that eager calls leave behind.
 
-Nodes are visited once, latest first (their sequence numbers are a topological order). `run_backward` is the walk; what is
-computed at a node is rules.pxi, where gradients arrive, and what users hung there, is arrive.pxi.
+Nodes are visited once, latest first (their sequence numbers are a topological order). `run_backward` is the walk; a
+node's gradients are computed in rules.pxi; they arrive, and meet the hooks of users, in arrive.pxi.
 """
 from libc.stdint cimport int64_t
 
@@ -11,18 +11,16 @@ from flowedu.core.eager.dispatch cimport (
     TRACKED,
     VIEW,
     Entry,
-    Node,
+    TapeNode,
     Rare,
     TensorBase,
     alias_of,
-    brought,
     filled,
     set_output,
     refresh_view,
-    swap_amp,
-    swap_device,
-    swap_grad,
-    try_into,
+    set_amp,
+    constants_on,
+    set_grad_enabled,
     version_of,
 )
 from flowedu.core.ops.call cimport OpBase, Rule
@@ -44,16 +42,16 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
 
     Leaves get their `.grad`, unless `targets` is given: then the list of their gradients (None: no path) is returned.
     """
-    cdef Node n
+    cdef TapeNode n
     cdef Ends ends
     cdef list order = []
-    cdef bint old = swap_grad(True), amp = swap_amp(False)
-    cdef int device = swap_device(0)
+    cdef bint old = set_grad_enabled(True), amp = set_amp(False)
+    cdef int device = constants_on(0)
     try:
         bring_up_to_date(targets)
         order = reachable(bring_up_to_date(roots))
         ends = Ends.__new__(Ends, order, roots, targets, create_graph)
-        swap_grad(create_graph)
+        set_grad_enabled(create_graph)
         for t, g in zip(roots, seeds):
             if ((<TensorBase>t).flags | (<TensorBase>g).flags) & ON_DEVICE and t._device != g._device:
                 g = filled.move(g, t._device)
@@ -69,22 +67,22 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
                 step_over(ends, n)
             n.grads = None
     finally:
-        swap_grad(old)
-        swap_amp(amp)
-        swap_device(device)
+        set_grad_enabled(old)
+        set_amp(amp)
+        constants_on(device)
         for n in order:
             n.grads = None
     return ends.results
 
 
-cdef int step(Ends ends, Node n) except -1:
+cdef int step(Ends ends, TapeNode n) except -1:
     """The gradients of n's outputs are known: hand each input its own."""
     cdef int i
     cdef tuple shapes = n.entry.in_shapes if n.entry is not None else n.custom.shapes
     cdef list douts = n.grads, grads
     for g in douts:                                # constants of a rule are made where the gradients are
         if g is not None:
-            swap_device((<TensorBase>g).block.device if (<TensorBase>g).block != NULL else 0)
+            constants_on((<TensorBase>g).block.device if (<TensorBase>g).block != NULL else 0)
     grads = gradients(n, douts, ends) if n.hooks is None and filled.watch is None else \
         hooked_gradients(n, douts, ends)
     n.grads = None
@@ -99,10 +97,10 @@ cdef int step(Ends ends, Node n) except -1:
 cdef inline int arrive(Ends ends, e, int slot, dx) except -1:
     """dx, or no gradient, arrives at output `slot` of a node, or at a leaf."""
     cdef list grads
-    if type(e) is not Node:
+    if type(e) is not TapeNode:
         return deliver(ends, <TensorBase>e, dx)
     if dx is not None:
-        grads = (<Node>e).grads
+        grads = (<TapeNode>e).grads
         grads[slot] = dx if grads[slot] is None else grads[slot] + dx
     return 0
 
@@ -111,13 +109,13 @@ cdef inline object edge(TensorBase t):
     return t if t.node is None else t.node
 
 
-cdef inline int out_index(Node n, int i):
+cdef inline int out_index(TapeNode n, int i):
     """Which output of edges[i] input i was."""
     return n.slots[i] if n.more is None else n.more[i]
 
 
 cdef list bring_up_to_date(tensors):
-    """Settle views whose base was written; returns the nodes of the tensors that have one."""
+    """Refresh views whose base was written; returns the nodes of the tensors that have one."""
     cdef list nodes = []
     cdef TensorBase t
     for t in tensors or ():
@@ -128,18 +126,18 @@ cdef list bring_up_to_date(tensors):
     return nodes
 
 
-def _seq(Node n):
+def _seq(TapeNode n):
     return -n.seq
 
 
 cdef list reachable(list todo):
     """All nodes in and below `todo`, latest first, each with room for its outputs' gradients."""
-    cdef Node n
+    cdef TapeNode n
     cdef list found = []
     cdef int64_t last = 0x7FFFFFFFFFFFFFFF
     cdef bint ordered = True
     while todo:
-        n = <Node>todo.pop()
+        n = <TapeNode>todo.pop()
         if n.grads is not None:                    # seen
             continue
         n.grads = [None] * (n.entry.nout if n.entry is not None else n.custom.outputs)
@@ -148,7 +146,7 @@ cdef list reachable(list todo):
         ordered = ordered and n.seq < last
         last = n.seq
         for e in n.edges:
-            if type(e) is Node:
+            if type(e) is TapeNode:
                 todo.append(e)
     if not ordered:                                # a chain comes out in order by itself
         found.sort(key=_seq)
@@ -162,7 +160,7 @@ cdef bint all_none(list xs):
     return True
 
 
-cdef int release(Node n) except -1:
+cdef int release(TapeNode n) except -1:
     """Free what the node saved. One that saved no more than numbers (x * 2) keeps it, and may go backward twice."""
     cdef TensorBase t
     if n.entry is None:

@@ -19,7 +19,7 @@ class OneDevice:
     def __init__(self, tracer):
         self.tracer = tracer
         self.homes: dict[int, object] = {}
-        self.place, self.first = 0, ""                     # and who was there first
+        self.place, self.first = 0, ""                     # and the name of the first value there
 
     def enter(self, value, x) -> None:
         """An input or variable of the graph stands for the tensor x. (A 0-d variable on the CPU may join any device.)"""
@@ -59,9 +59,9 @@ def device_name(place: int) -> str:
 
 def need_cpu(what: str, name: str, x) -> None:
     """Raise UnsupportedError for a tensor (or Array) on a GPU, where what is computed, or the graph, is on the CPU."""
-    lay = getattr(x, "global_layout", None)
-    if x._device or lay is not None and lay.placement.type == "cuda":
-        where = device_name(x._device) if lay is None else str(lay.placement)
+    global_layout = getattr(x, "global_layout", None)
+    if x._device or global_layout is not None and global_layout.placement.type == "cuda":
+        where = device_name(x._device) if global_layout is None else str(global_layout.placement)
         raise UnsupportedError(f"{what}: {name} is on {where}, and this runs on the CPU", got=f"{x.dtype.name}"
                                f"{list(x.shape)} on {where}", expected="tensors on the CPU",
                                fix="x.cpu(), module.cpu(); a graph made anew runs where its tensors are")

@@ -11,19 +11,20 @@ from time import perf_counter
 import numpy as np
 
 from flowedu._kernels.core.abi cimport *
-from flowedu.core.values.storage cimport ON_DEVICE, Array, Block, block_drop, block_try, itemsize, view_contiguous
-from flowedu.core.eager.dispatch cimport GLOBAL, Entry, TensorBase, fe_run, new_tensor
+from flowedu.core.values.storage cimport ON_DEVICE, Array, Block, block_drop, block_try, itemsize, row_by_row, view_contiguous
+from flowedu.core.eager.dispatch cimport GLOBAL, Entry, TensorBase, copy_values, fe_run, new_tensor
 
-from flowedu.core.values.thread_state import thread_state
-from flowedu.core.values.dtype import BY_CODE, uint8
+from flowedu.core.values.thread_state import register_fields, thread_state
+from flowedu.core.values import storage
+from flowedu.core.values.dtype import uint8
 from flowedu.core.values.spec import LARGEST
-from flowedu.core.values.storage import cache_enabled, empty, from_numpy, no_memory
+from flowedu.core.values.storage import empty, no_memory
 from flowedu.errors import KernelError, UnsupportedError
 from flowedu.core.graph.devices import need_cpu
 from flowedu.core.graph.memory import no_room
 from flowedu.core.eager.dispatch import get_num_threads
-from flowedu.core.eager.pykernel import kept_error
 
+register_fields(plans=0)     # how many plans with Python kernels the thread is in the middle of
 cnp.import_array()
 
 cdef enum:
@@ -63,8 +64,8 @@ cdef class Executor:
     cdef tuple in_types, out_types, out_shapes
     cdef fe_view *in_views
     cdef fe_view *outs
-    cdef list lasting            # the arrays of variables, and where each lay when its address was taken
-    cdef fe_view *lay
+    cdef list lasting            # the arrays of variables, and the view of each when its address was taken
+    cdef fe_view *planned
     cdef public int64_t runs
     cdef public bint as_tensors  # arguments and outputs are tensors, not ndarrays
     cdef public list written     # the tensors of variables that a step changes
@@ -87,8 +88,7 @@ cdef class Executor:
         self.draws = <int64_t **>calloc(max(self.ncalls, 1), sizeof(void *))
         if not self.calls or not self.views or not self.outs or not self.draws:
             raise MemoryError
-        self.homes = None if cache_enabled() else {
-            b: empty((b.nbytes,), uint8) for b in plan.buffers if b.in_arena}   # a sanitizer sees where each ends
+        self.homes = None if not storage.separate else {b: empty((b.nbytes,), uint8) for b in plan.buffers if b.in_arena}
         if plan.arena <= LARGEST:
             self.arena = block_try(max(plan.arena, 64))
         if self.arena == NULL:
@@ -145,11 +145,11 @@ cdef class Executor:
             shapes.append(value.spec.shape)
         self.out_shapes = tuple(shapes)
         self.lasting = [b.array for b in plan.buffers if b.kind == "variable"]
-        self.lay = <fe_view *>calloc(max(len(self.lasting), 1), sizeof(fe_view))
-        if self.lay == NULL:
+        self.planned = <fe_view *>calloc(max(len(self.lasting), 1), sizeof(fe_view))
+        if self.planned == NULL:
             raise MemoryError
         for i, array in enumerate(self.lasting):
-            self.lay[i] = (<Array>array).v
+            self.planned[i] = (<Array>array).v
         self.out_types = tuple([value.spec.dtype.numpy or np.dtype(np.uint16) for value in plan.graph.outputs])    # bfloat16
 
     cdef char *home(self, buffer) except NULL:
@@ -175,7 +175,7 @@ cdef class Executor:
         free(self.draws)
         free(self.patches)
         free(self.in_views)
-        free(self.lay)
+        free(self.planned)
         if self.arena != NULL:
             block_drop(self.arena)
 
@@ -188,7 +188,7 @@ cdef class Executor:
         if max(1, <int>get_num_threads() // share) != self.nt:
             return True
         for i in range(len(self.lasting)):
-            v, w = &(<Array>(<list>self.lasting)[i]).v, &self.lay[i]
+            v, w = &(<Array>(<list>self.lasting)[i]).v, &self.planned[i]
             if v.data != w.data or v.ndim != w.ndim or v.dtype != w.dtype:
                 return True
             for d in range(v.ndim):
@@ -232,7 +232,7 @@ cdef class Executor:
     cdef list guarded(self, tuple arguments):
         """A step with Python kernels, which might call this very plan."""
         depth = thread_state.plans
-        if not self.lock.acquire(blocking=depth == 0):         # who is inside a job waits for none: two could for each other
+        if not self.lock.acquire(blocking=depth == 0):         # a thread inside a job waits for no other: two could deadlock
             raise UnsupportedError(f"job {self.plan.graph.name} was called by a Python kernel while it runs",
                                    expected="a kernel that calls other jobs, or none", got="a call of a job that runs",
                                    fix="write that loop outside the job")
@@ -244,7 +244,7 @@ cdef class Executor:
             self.lock.release()
 
     cdef int own(self, owner) except -1:
-        """Tell every Python kernel who owns the memory of its inputs."""
+        """Give every Python kernel the owner of its inputs' memory."""
         cdef int i
         for i in self.pythons:
             self.calls[i].work = <char *><PyObject *>owner
@@ -304,7 +304,7 @@ cdef class Executor:
             (<TensorBase>t).block.version += 1
         out = [None] * self.noutputs
         for i in range(self.noutputs):
-            out[i] = self.fetch_tensor(i) if self.as_tensors else self.fetch(i)
+            out[i] = self.fetch_tensor(i) if self.as_tensors else self.fetch_array(i)
         return out
 
     cdef object failure(self, int status, int failed):
@@ -312,8 +312,8 @@ cdef class Executor:
         step = self.plan.steps[failed]
         line = step.node.line if step.node is not None else ""
         if status == FE_PYTHON:
-            return kept_error(self.calls[failed].detail, f"in {step.name} of job {self.plan.graph.name}, made at {line}; "
-                              "no variable was updated")
+            return step.entry.keep.kept_error(self.calls[failed].detail, f"in {step.name} of job {self.plan.graph.name}, made at "
+                                              f"{line}; no variable was updated")
         return KernelError(f"{step.name}: {step.entry.op.name} met the index {self.calls[failed].detail}, out of range",
                               expected=step.entry.op.range_help or "indices inside the range of their axis",
                               fix="check the labels or indices fed to the job; no variable was updated", at=line)
@@ -337,55 +337,37 @@ cdef class Executor:
     cdef object fetch_tensor(self, int i):
         """Output i as a fresh tensor."""
         cdef fe_view *v = &self.outs[i]
-        cdef TensorBase y
-        cdef int64_t step = 1, nbytes
-        cdef int d
-        if not view_contiguous(v) or v.dtype == FE_BF16:
-            return from_numpy(self.fetch(i), BY_CODE[v.dtype], type(new_tensor()))
-        y = new_tensor()
+        cdef int64_t nbytes = fe_numel(v) * itemsize(v.dtype)
+        cdef TensorBase y = new_tensor()
         y.v = v[0]
-        for d in range(v.ndim - 1, -1, -1):
-            y.v.stride[d] = step
-            step *= max(v.shape[d], 1)
-        nbytes = fe_numel(v) * itemsize(v.dtype)
         y.block = block_try(nbytes)
         if y.block == NULL:
             raise no_memory(self.plan.graph.name, f"output {i}, {self.plan.graph.outputs[i].spec}", nbytes)
         y.v.data = y.block.data
-        memcpy(y.v.data, v.data, nbytes)
+        fetch(v, &y.v)
         return y
 
-    cdef object fetch(self, int i):
+    cdef object fetch_array(self, int i):
         """Output i as a fresh array."""
-        cdef fe_view *v = &self.outs[i]
+        cdef fe_view to = self.outs[i]
         cdef cnp.npy_intp dims[8]
         cdef int d
-        cdef int64_t step = 1
-        cdef bint plain = True
         cdef cnp.ndarray a
-        for d in range(v.ndim - 1, -1, -1):
-            dims[d] = v.shape[d]
-            if v.shape[d] != 1 and v.stride[d] != step:
-                plain = False
-            step *= v.shape[d]
-        a = np.empty(self.out_shapes[i], self.out_types[i]) if v.dtype > FE_I64 else \
-            cnp.PyArray_SimpleNew(v.ndim, dims, NUMPY_CODE[v.dtype])
-        if plain:
-            memcpy(cnp.PyArray_DATA(a), v.data, cnp.PyArray_NBYTES(a))
-        else:
-            if step == 0:
-                return a
-            item = self.out_types[i].itemsize
-            shape = self.out_shapes[i]
-            span = 1 + sum([(n - 1) * v.stride[d] for d, n in enumerate(shape)])
-            a[...] = np.lib.stride_tricks.as_strided(_window(<size_t>v.data, self.out_types[i], span), shape,
-                                                     [v.stride[d] * item for d in range(v.ndim)])
+        for d in range(to.ndim):
+            dims[d] = to.shape[d]
+        a = np.empty(self.out_shapes[i], self.out_types[i]) if to.dtype > FE_I64 else \
+            cnp.PyArray_SimpleNew(to.ndim, dims, NUMPY_CODE[to.dtype])
+        to.data = <char *>cnp.PyArray_DATA(a)
+        fetch(&self.outs[i], &to)
         return a
 
 cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY_INT64]
 
 
-cdef object _window(size_t address, dtype, int64_t count):
-    """`count` elements of memory as an array, without owning it."""
-    cdef cnp.npy_intp n = count * dtype.itemsize
-    return cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_UINT8, <void *>address).view(dtype)
+cdef int fetch(fe_view *v, fe_view *to) except -1:
+    """The values of v, row by row, to memory of their own."""
+    row_by_row(to)
+    if view_contiguous(v):
+        memcpy(to.data, v.data, fe_numel(v) * itemsize(v.dtype))
+        return 0
+    return copy_values(v, to)

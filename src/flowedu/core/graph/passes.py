@@ -2,7 +2,7 @@
 
     simplify  identity and no-op nodes go
     cse       the same op on the same values is computed once
-    dead      nodes nobody needs go                                            (rewrite.py)
+    dead      nodes that are not needed go                                            (rewrite.py)
 
 Others register themselves: those that make graphs faster are in fast/passes. inplace and reuse are the planner's
 (memory.py). All can be switched off by name.

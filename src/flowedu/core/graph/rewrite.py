@@ -1,4 +1,4 @@
-"""What passes share: nodes rebuilt with other inputs or attributes, and readers pointed elsewhere."""
+"""Helpers that passes share: nodes rebuilt with other inputs or attributes, and readers pointed elsewhere."""
 from __future__ import annotations
 
 import re

@@ -14,7 +14,7 @@ from flowedu.core.layers.context import pushed
 
 
 class Compiled:
-    """What runs one call of a job.
+    """Runs calls of a job.
 
     Args:
         context: the job, its body done.

@@ -1,4 +1,4 @@
-"""JobContext: the surroundings of a job's body while it is compiled."""
+"""JobContext: the context of a job's body while it is compiled."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -50,7 +50,7 @@ class JobContext(Context):
         self.default_initializer = config.default_initializer if config else None
 
     def computing(self) -> AbstractContextManager:
-        """What the body runs in."""
+        """The context manager that the body runs in."""
         return nullcontext()
 
     # ---- calls of front-end functions
@@ -164,7 +164,7 @@ class JobContext(Context):
                                         'PiecewiseConstantScheduler([], [0.1])).minimize(loss), or type="predict"')
 
     def finish(self) -> list:
-        """Append backward and updates. Returns (values, handler) pairs: what to hand to whom after each run."""
+        """Append backward and updates. Returns (values, handler) pairs: each handler gets its values after each run."""
         if self.training:
             self.train()
         return []

@@ -90,7 +90,7 @@ class JobFunction:
         if not compiled.program.executor.accepts(args):
             args = self._arguments(args)
         outputs = compiled.run(args)
-        if self.single:                              # the usual case: one array, that nobody else gets
+        if self.single:                              # the usual case: one array
             i = compiled.returned[0]
             return outputs[i] if i not in compiled.shared else outputs[i].copy()
         return self.value(self.program.result, [[compiled.fetch(outputs, i)] for i in range(len(compiled.returned))],
@@ -135,7 +135,7 @@ class JobFunction:
         return text if self.compiled.spread is None else f"{text}\n\n{self.compiled.spread.describe()}"
 
     def argument_names(self) -> dict[str, str]:
-        """{name of an input of the graph: the parameter it is}, for those who print the plan."""
+        """{name of an input of the graph: the parameter it is}, for printing the plan."""
         found = {}
         for name, d in zip(self.signature.names, self.program.defs):
             arrays = leaves(d)

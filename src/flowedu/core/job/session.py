@@ -85,7 +85,7 @@ class Session:
                                         expected=f"{found[0]}, as in job {found[4]}", fix="rename one of the layers")
 
     def start(self, what: str = "a function that needs the variables", asked: object = None) -> None:
-        """Compile all jobs and make the variables, once. `what`: who asks for it; asked: the job that is called.
+        """Compile all jobs and make the variables, once. `what`: the caller, for messages; asked: the job that is called.
 
         What a body raises is raised here, and the session stays OPEN.
         """
@@ -136,13 +136,13 @@ class Session:
         return 0
 
     def close(self) -> None:
-        """End what jobs left running."""
+        """Reset all jobs."""
         for job in self.jobs.values():
             job.reset()
 
 
 def in_a_body(what: str) -> UnsupportedError:
-    """The error of those that can only be called outside of jobs."""
+    """The error of a function that can only be called outside of jobs."""
     return UnsupportedError(f"{what} was called inside the body of a job", expected="blobs and ops in a body: it describes "
                             "a graph, or a step of it", got=f"a call of {what}",
                             fix="call it outside; what two jobs have in common can be a plain Python function")
@@ -173,12 +173,6 @@ def clear_default_session() -> None:
     _default = type(_default)()
     context.EAGER.variables.clear()
     extension("eager sources begin anew", otherwise=lambda: None)()
-
-
-def get_all_variables() -> dict[str, Variable]:
-    """Live handles with .shape, .dtype and .numpy(), optimizer state included. Starts the session."""
-    _default.start()
-    return dict(_default.variables)
 
 
 atexit.register(lambda: _default.close())

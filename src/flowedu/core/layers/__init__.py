@@ -1,4 +1,4 @@
-"""Chapter 3: what surrounds a computation, and modules with parameters. Its files, in reading order:
+"""Chapter 3: the context of a computation, and modules with parameters. Its files, in reading order:
 
     context.py    where a layer gets variables and names
     parameter.py  Parameter: a tensor that is learnt

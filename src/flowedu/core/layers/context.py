@@ -1,4 +1,4 @@
-"""Context: what a layer asks its surroundings for: variables, names, and whether this is training.
+"""Context: where a layer gets variables and names, and whether this is training.
 
 Eagerly that is a store of tensors (`Eager`). While a job is compiled, the job pushes its own context.
 """
@@ -11,9 +11,10 @@ import numpy as np
 
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.spec import Spec
-from flowedu.core.values.thread_state import during, thread_state
+from flowedu.core.values.thread_state import during, register_fields, thread_state
 from flowedu.errors import CheckError, JobBuildAndInferError
 
+register_fields(context=None)                # what layers get variables and names from; None: the eager one
 _ids = itertools.count()
 _draws = itertools.count()
 
@@ -36,8 +37,8 @@ def unique(prefix: str) -> str:
 class Context:
     """Names and variables.
 
-    Attributes: training; namespaces (see `flow.scope.namespace`); default_initializer; model_names {variable: what
-    get_variable was told}; in_job; devices, how many there are where ops run now.
+    Attributes: training; namespaces (see `flow.scope.namespace`); default_initializer; model_names {variable: the
+    model_name given to get_variable}; in_job; devices, how many there are where ops run now.
     """
 
     training = False

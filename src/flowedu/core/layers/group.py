@@ -1,4 +1,4 @@
-"""What optimizers are made of: update rules, the states they want, and what a graph asks of an optimizer."""
+"""The parts of optimizers: update rules, their states, and the interface between graphs and optimizers."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class UpdateRule(NamedTuple):
 
 
 class BaseOptimizer:
-    """What an nn.Graph asks of an optimizer.
+    """The interface of an optimizer for an nn.Graph.
 
     Attributes: param_groups, the parameters with their options: [{"params": list of parameters, "lr": ...}]; count_, a
     tensor (int64) that holds the number of steps made.
@@ -51,7 +51,7 @@ class BaseOptimizer:
     count_: Any
 
     def state_of(self, p: Any, group: Mapping[str, Any]) -> dict:
-        """{key: tensor} of what is remembered about a parameter: the tensors themselves, made if there are none."""
+        """{key: tensor} of a parameter's states: the tensors themselves, made if there are none."""
         raise NotImplementedError(f"{type(self).__name__}.state_of is not defined")
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:

@@ -16,6 +16,7 @@ from flowedu.core.values import thread_state as ambient
 from flowedu.errors import CallError, DTypeError, MissingAttributeError, UnsupportedError
 from flowedu.errors.nearest import UnknownNameError
 
+ambient.register_fields(tracer=None)                     # chapter 5: the nn.Graph being built
 _set = object.__setattr__
 
 
@@ -34,7 +35,7 @@ class Module:
     """
 
     training: bool
-    _hooks = None                                        # what is called around forward, if anything (nn/methods/hooks.py)
+    _hooks = None                                        # functions called around forward, if any (nn/methods/hooks.py)
 
     def __init__(self):
         _set(self, "training", True)
@@ -92,7 +93,7 @@ class Module:
         ambient.changes += 1
 
     def __getattr__(self, name: str):
-        own = self.__dict__                              # only asked for what is no ordinary attribute
+        own = self.__dict__                              # only called for names that are no ordinary attributes
         if "_modules" in own:
             for table in ("_parameters", "_modules", "_buffers"):
                 if name in own[table]:
@@ -120,7 +121,7 @@ class Module:
                                         f"as the first line of {type(self).__name__}.__init__", fix="add that line",
                                         got=type(self).__name__)
 
-    # ---- what it is made of; a thing that is shared counts once, at its first place
+    # ---- its parts; a shared one counts once, at its first place
     def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
                       ) -> Iterator[tuple[str, Module]]:
         """(path, module) of this module and all below it, each once."""
@@ -181,8 +182,8 @@ class Module:
 
     # ---- changing all
     def train(self, mode: bool = True) -> Module:
-        """Say that this is training (or not): dropout and batch norm behave accordingly. The children are told by their own
-        `train`, which may do more. Returns self."""
+        """Say that this is training (or not): dropout and batch norm behave accordingly. The children's own `train` is
+        called, which may do more. Returns self."""
         if not isinstance(mode, bool):
             raise CallError("train: mode is not a bool", expected="True or False", got=repr(mode),
                             fix="model.train() or model.eval()")
@@ -204,7 +205,7 @@ class Module:
 
     # ---- printing
     def extra_repr(self) -> str:
-        """What stands between the parentheses when the module is printed."""
+        """The text between the parentheses when the module is printed."""
         return ""
 
     def _get_name(self) -> str:

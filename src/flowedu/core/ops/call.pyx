@@ -3,14 +3,15 @@ of this thread's stack. With an empty stack that is the engine of core/eager, on
 from flowedu.core.values.storage cimport Array
 
 from flowedu.core.values.blob import BlobDef
-from flowedu.core.values.thread_state import thread_state as _thread_state
+from flowedu.core.values.thread_state import register_fields, thread_state as _thread_state
 from flowedu.errors import FlowError
 
+register_fields(interpreters=())        # they answer calls of ops; the last is in charge; none: the engine does
 cdef object thread_state = _thread_state     # thread_state.interpreters: none in this thread, and the engine answers
 cdef int active = 0
 
 
-# ---- who answers
+# ---- interpreters
 class interpreter:
     """Context manager: inside it, `run(op, inputs, attrs)` of the given interpreter answers every op call of this thread."""
 
@@ -48,8 +49,8 @@ def call_below(op, inputs, attrs):
         thread_state.interpreters = stack
 
 
-class Engine:
-    """What makes values of numbers and arrays; core/eager, and promote.py, put their functions here: number(value, dtype), a
+class EngineParts:
+    """Functions that make values of numbers and arrays; core/eager and promote.py put theirs here: number(value, dtype), a
     0-dim one; array(ndarray), over its memory; operands(inputs), those of an elementwise call, numbers made values."""
 
     def missing(self, *args):
@@ -59,7 +60,7 @@ class Engine:
     number = array = operands = missing
 
 
-engine = Engine()
+engine = EngineParts()
 
 
 cdef object by_stack(OpBase op, tuple inputs, tuple attrs):
@@ -77,7 +78,7 @@ cdef void dispatch_by(Dispatch engine) noexcept:
     dispatch = engine
 
 
-# ---- what is called
+# ---- ops
 cdef class Rule:
     """A gradient function with its argument list worked out: `need` is a list of (kind, index)."""
 

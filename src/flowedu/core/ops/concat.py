@@ -5,6 +5,7 @@ import builtins
 
 import numpy as np
 
+from flowedu.core.extensions import extension
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split, View
@@ -19,34 +20,45 @@ def _check_slice(x, start, stop, step):
                          "step of 1 or more", got=f"start={tuple(start)} stop={tuple(stop)} step={tuple(step)}")
 
 
-def _slice_shape(start, stop, step):
+def slice_shape(start, stop, step):
     return tuple(-(-(b - a) // s) for a, b, s in zip(start, stop, step))
 
 
 slice = define(
     "slice(x, *, start, stop, step) -> y",
-    Meaning(lambda x, start, stop, step: _bands(x.ndim, _full(x.shape, start, stop, step)),
-            lambda x, start, stop, step: x[tuple(map(builtins.slice, start, stop, step))], shape=_slice_shape,
+    Meaning(lambda x, start, stop, step: band_equation(x.ndim, full_axes(x.shape, start, stop, step)),
+            lambda x, start, stop, step: x[tuple(map(builtins.slice, start, stop, step))], shape=slice_shape,
             check=_check_slice),
     View(lambda strides, start, step: (tuple(s * t for s, t in zip(strides, step)),
                                        sum(s * a for s, a in zip(strides, start)))),
     Split(linear=["x"], rising=["x"],
-          spread=lambda x, start, stop, step: _slice_spread(x, start, stop, step, (0,) * x.ndim),
-          localize=lambda x, start, stop, step, full: _localize_slice(x, start, stop, step, full)),
+          spread=lambda x, start, stop, step: extension("slices of parts", _no_spread)(x, start, stop, step),
+          localize=lambda x, start, stop, step, full: localize_slice(x, start, stop, step, full)),
     Laws([dict(shapes=[(6, 12)], start=(0, 2), stop=(6, 9), step=(1, 3)),
           dict(shapes=[(12,)], start=(3,), stop=(3,), step=(1,))], float_only=False),
     grad={"x": lambda dy, x_shape, start, stop, step: slice_grad(dy, shape=x_shape, start=start, stop=stop, step=step)})
 
 
-def _full(shape, start, stop, step):
-    """The axes of which the slice takes everything."""
+def full_axes(shape, start, stop, step):
+    """The axes that the slice takes whole."""
     return [i for i, n in enumerate(shape) if (start[i], stop[i], step[i]) == (0, n, 1)]
 
 
-def _bands(rank, keep):
+def band_equation(rank, keep):
     """The equation of what changes the size of all axes but those of `keep`."""
     term = axes.same(rank, [i for i in range(rank) if i not in keep])
     return f"{term}->{term}"
+
+
+def localize_slice(x, start, stop, step, full):
+    """An axis that the slice takes whole: it takes all of a device's part, too."""
+    keep = full_axes(full, start, stop, step)
+    return {"stop": tuple(n if i in keep else b for i, (n, b) in enumerate(zip(x.shape, stop)))}
+
+
+def _no_spread(x, start, stop, step):
+    """An axis that is cut by the slice stays whole."""
+    return {}
 
 
 def _check_slice_grad(dy, shape, start, stop, step):
@@ -67,14 +79,14 @@ def _slice_grad_ref(dy, shape, start, stop, step):
 
 
 def _localize_slice_grad(out, shape, start, stop, step):
-    keep = _full(shape, start, stop, step)
+    keep = full_axes(shape, start, stop, step)
     return {"shape": out.shape, "stop": tuple(out.shape[i] if i in keep else b for i, b in enumerate(stop))}
 
 
 slice_grad = define(
     "slice_grad(dy, *, shape, start, stop, step) -> dx",
-    Meaning(lambda shape, start, stop, step: _bands(len(shape), _full(shape, start, stop, step)), _slice_grad_ref,
-            shape=lambda shape: shape, check=_check_slice_grad),
+    Meaning(lambda shape, start, stop, step: band_equation(len(shape), full_axes(shape, start, stop, step)),
+            _slice_grad_ref, shape=lambda shape: shape, check=_check_slice_grad),
     Kernel("slice_grad", pack=lambda start, step: ((*start, *step), ()), numbers=True, contiguous=False),
     Split(linear=["dy"], localize=_localize_slice_grad),
     Laws([dict(shapes=[(6, 3)], shape=(6, 12), start=(0, 2), stop=(6, 9), step=(1, 3)),
@@ -82,54 +94,6 @@ slice_grad = define(
           dict(shapes=[(0, 6)], shape=(3, 6), start=(2, 0), stop=(2, 6), step=(1, 1))], float_only=False),
     grad={"dy": lambda ddx, start, stop, step: slice(ddx, start=start, stop=stop, step=step)},
     doc="Zeros of `shape`, with dy where slice(start, stop, step) reads. With step 1: zero padding.")
-
-
-# ---- a device's part of what slice reads (ops/part.py)
-def _slice_part_ref(x, start, stop, step, first):
-    y = np.zeros(_slice_shape(start, stop, step), x.dtype)
-    here, there = [], []
-    for n, a, b, s, f in zip(x.shape, start, stop, step, first):
-        low = max(-(-(f - a) // s), 0)                            # the first j for which a + j * s lies in this part
-        high = max(min(-(-(f + n - a) // s), -(-(b - a) // s)), low)
-        there.append(builtins.slice(low, high))
-        here.append(builtins.slice(a + low * s - f, a + (high - 1) * s - f + 1, s) if high > low else builtins.slice(0, 0))
-    y[tuple(there)] = x[tuple(here)]
-    return y
-
-
-def _kept(x, start, stop, step, first):
-    """The axes of which the part has everything and the slice takes everything."""
-    return [i for i in _full(x.shape, start, stop, step) if first[i] == 0]
-
-
-def _check_slice_part(x, start, stop, step, first):
-    if not len(start) == len(stop) == len(step) == len(first) == x.ndim:
-        raise ShapeError("slice_part: start, stop, step and first need an entry for every axis",
-                         expected=f"{x.ndim} entries for x {x.shape}",
-                         got=f"{len(start)}, {len(stop)}, {len(step)} and {len(first)}")
-
-
-def _localize_slice(x, start, stop, step, full):
-    return {"stop": tuple(n if i in _full(full, start, stop, step) else b for i, (n, b) in enumerate(zip(x.shape, stop)))}
-
-
-def _slice_spread(x, start, stop, step, first):
-    def entry(axis):
-        moved = lambda at, _: {"start": start, "stop": stop, "step": step, "first": tuple(
-            f + at * (i == axis) for i, f in enumerate(first))}
-        return (f"S{axis}", "P"), (slice_part, moved)
-    keep = _kept(x, start, stop, step, first)
-    return dict(entry(i) for i in range(x.ndim) if i not in keep)
-
-
-slice_part = define(
-    "slice_part(x, *, start, stop, step, first) -> y",
-    Meaning(lambda x, start, stop, step, first: _bands(x.ndim, _kept(x, start, stop, step, first)), _slice_part_ref,
-            shape=_slice_shape, check=_check_slice_part),
-    Split(linear=["x"], localize=_localize_slice, spread=_slice_spread),
-    Laws([dict(shapes=[(6, 6)], start=(0, 2), stop=(6, 9), step=(1, 3), first=(0, 4)),
-          dict(shapes=[(6,)], start=(3,), stop=(11,), step=(1,), first=(6,))], float_only=False),
-    doc="slice of an array of which x is the part from `first` on: zeros where the slice reads outside it.")
 
 
 # ---- concat

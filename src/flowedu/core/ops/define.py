@@ -33,7 +33,7 @@ REGISTRY: dict[str, Op] = {}
 class Op(OpBase):
     """One op. Calling it, with attributes as keywords, hands the call to the interpreter in charge (OpBase in call.pyx).
 
-    Its fields are those of the parts of its record (record.py), and what is worked out from them here. None can be set
+    Its fields are those of the parts of its record (record.py), and those derived from them here. None can be set
     once it is made: what an interpreter knows of an op, it keeps elsewhere.
     """
 
@@ -66,10 +66,10 @@ class Op(OpBase):
                             got=", ".join([f"no {n}" for n in missing] + [f"unknown {n}" for n in unknown]),
                             fix=f"see help(flow.ops.{self.name}) for the record")
 
-    # ---- what the interpreters ask of a record
+    # ---- for the interpreters
     def ask(self, f: Callable, names: dict[str, Any]) -> Any:
         """Call a record's function with the names it asked for."""
-        return f(*[names[p] for p in self.params[f]])
+        return f(*[names[p] if p != "attributes" else {n: names[n] for n in self.attrs} for p in self.params[f]])
 
     def equation(self, specs: Sequence[Spec], attrs: tuple) -> str:
         """The axis equation for these inputs, such as "mk,kn->mn"."""

@@ -18,11 +18,6 @@ def _pow(x, y):
     return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0))).astype(x.dtype)
 
 
-def _as(f):
-    """A NumPy function that keeps the dtype of its input."""
-    return lambda x: f(x).astype(x.dtype)
-
-
 def unary(name, ref, grad=None, tile=None, domain="any", float_only=True, linear=(), rising=()):
     return elementwise(f"{name}(x) -> y", Split(linear=linear, rising=rising),
                        Laws(domain={"x": domain}, float_only=float_only), tile=tile or name, ref=ref,

@@ -1,6 +1,8 @@
 """The matrix product."""
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from flowedu.core.ops import axes
@@ -60,10 +62,7 @@ def _grad_b(dy, a, transpose_a, transpose_b, b_shape):
 def flat(x):
     """All axes but the last, as one."""
     from flowedu.core.ops.view import reshape
-    rows = 1
-    for n in x.shape[:-1]:
-        rows *= n
-    return reshape(x, shape=(rows, x.shape[-1]))
+    return reshape(x, shape=(prod(x.shape[:-1]), x.shape[-1]))
 
 
 matmul = define(

@@ -1,4 +1,4 @@
-"""Formula and Program: an elementwise computation as a flat list of tile calls.
+"""Formula and TileProgram: an elementwise computation as a flat list of tile calls.
 
 A Formula is symbolic: `[("mul", 2, (0, 1)), ...]` over numbered slots. `compile` picks a tile function per instruction
 for given dtypes and lays the result out as the C struct the elementwise kernel reads (_kernels/core/tiles.h).
@@ -8,6 +8,7 @@ from libc.string cimport memcpy, memset
 from flowedu._kernels.core.program cimport FE_CONST, FE_MAX_SLOTS, fe_program, fe_tile
 
 from flowedu._kernels import TILES
+from flowedu.core.extensions import extension
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.errors.element_types import mixed, refused
 
@@ -65,46 +66,28 @@ class Formula:
         return types
 
     def compile(self, what, in_types, out_types):
-        """The Program for these dtypes (made once)."""
+        """The TileProgram for these dtypes (made once)."""
         key = tuple(t.code for t in in_types)
         found = self.cache.get(key)
         if found is None:
-            plain = self.widened(in_types, out_types)
-            found = self.cache[key] = Program(plain, plain.types(what, in_types))
+            wide = extension("formulas of 16-bit floats", _as_it_is)(self, in_types, out_types)
+            found = self.cache[key] = TileProgram(wide, wide.types(what, in_types))
         return found
-
-    def widened(self, in_types, out_types):
-        """The same for inputs of one 16-bit float: read into float32, computed there, rounded once. Itself for others."""
-        key = (*in_types, *out_types)
-        if key in self.cache:
-            return self.cache[key]
-        halves = {t for t in in_types if t.is_floating_point and t.bytes == 2}
-        if len(halves) != 1 or any(t.is_floating_point for t in {*in_types} - halves):
-            return self
-        half, = halves
-        if all((name, half.code) in TILES for name, _, _ in self.instrs) or any(name == "widen" for name, _, _ in self.instrs):
-            return self                                           # where: bytes are only chosen; or it says so itself
-        number = iter(range(self.nslots, 1 << 15))
-        wide = {i: next(number) for i, t in enumerate(in_types) if t is half}
-        ends = {o: next(number) for o, t in zip(self.outs, out_types) if t is half}
-        self.cache[key] = wider = Formula(self.nin, [*[("widen", slot, (i,)) for i, slot in wide.items()],
-                                  *[(name, o, tuple([wide.get(k, k) for k in slots])) for name, o, slots in self.instrs],
-                                  *[(half.name, slot, (o,)) for o, slot in ends.items()]],
-                       [ends.get(o, o) for o in self.outs], self.consts,
-                       {slot: BY_CODE[0] if t is half else t for slot, t in self.dtypes.items()})
-        return wider
 
     def describe(self):
         """`y3 = mul(x0, x1); ...` for plans."""
         name = lambda s: f"x{s}" if s < self.nin else f"{self.consts[s]:g}" if s in self.consts else f"t{s}"
         return "; ".join(f"{name(o)} = {n}({', '.join(map(name, ops))})" for n, o, ops in self.instrs)
 
-
     def __repr__(self):
         return f"Formula({self.describe()})"
 
 
-cdef class Program:
+def _as_it_is(formula, in_types, out_types):
+    return formula
+
+
+cdef class TileProgram:
     """The C struct of a compiled Formula. `address` goes into a call's `extra`."""
 
     cdef fe_program p

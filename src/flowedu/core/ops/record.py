@@ -17,7 +17,9 @@ parts are read off the op itself: `op.linear`, `op.examples`.
 | ref | its ndarray | - | value | |
 | grad[input] | its value | its value | value | `dy` (`d` + output name): its gradient; `x_shape`, `x_dtype`: only those |
 
-So the parameter names of a gradient say what backward must keep alive: nobody writes that list twice.
+(`attributes`: all of them, {name: value}; those of the first three rows may ask for it.)
+
+So the parameter names of a gradient say what backward must keep alive: that list is written once.
 """
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ REQUIRED = object()               # the default of an attribute that has none
 
 
 class Signature(NamedTuple):
-    """What a call looks like: names of inputs and outputs, and {attribute: default or REQUIRED} in the order values are
+    """The form of a call: names of inputs and outputs, and {attribute: default or REQUIRED} in the order values are
     kept. variadic: the one input stands for any number of them. signature: the text, for messages."""
 
     name: str
@@ -46,7 +48,7 @@ class Signature(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """What the op is, whatever computes it.
+    """The meaning of the op, independent of what computes it.
 
     axes: the axis equation, `"mk,kn->mn"`, or a function that returns it. A lower-case letter may be split over devices;
         upper case must stay whole; `1` is a broadcast axis. A lower-case letter absent from an output is contracted:
@@ -65,7 +67,7 @@ class Meaning(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """How it is computed: by default by `ref`, called as a kernel in Python (core/eager/pykernel.pyx).
+    """How it is computed: by default by `ref`, called as a kernel in Python (ops/custom/pykernel.pyx).
 
     cpu: name of the kernel, as in the `table()` of a module of _kernels.
     pack: (ints, reals) for the kernel, in the order it reads them.
@@ -73,7 +75,7 @@ class Kernel(NamedTuple):
     contiguous: the kernel wants contiguous inputs (the engine packs strided ones). False: any strides. Or a list of input
         names that must be contiguous.
     key: the input whose dtype picks the kernel version (default: the first; for sources, the output).
-    inplace: inputs whose buffer the first output may reuse when nobody reads them later.
+    inplace: inputs whose buffer the first output may reuse when they are not read later.
     program: an elementwise formula (ops/formula.py), which lets the plan fuse this op.
     range_help: which indices the kernel takes, for the message about one out of range.
     role: what messages call `ref` ("cube: backward"). trusted: `ref` may lend its inputs to other threads, and sees to it
@@ -127,12 +129,12 @@ class Split(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """What it does beside giving its outputs; the passes of a graph leave such calls where they are.
+    """Its effects beside its outputs; the passes of a graph leave such calls where they are.
 
     mutates: which of n inputs are changed, in order: a function of n. `ref` returns their new values in that order.
     random: the result depends on a seed; the laws compare it with `ref` but do not split it.
     fresh: two calls with the same inputs are not the same.
-    effect: it counts even if nobody reads its outputs.
+    effect: it must run even if its outputs are not read.
     """
 
     mutates: Callable[[int], Sequence[int]] | None = None
@@ -142,12 +144,12 @@ class Effects(NamedTuple):
 
 
 class Laws(NamedTuple):
-    """What the laws of the tests try.
+    """The examples that the laws of the tests try.
 
     examples: calls: dicts with "shapes" (one per input) and any attributes.
     domain: {input name: values to draw}: "any" (default), "positive", "unit" (-1, 1), "nonzero", "above_one", "index:N"
-        (integers in [0, N)), "mask" (int8 zeros and ones), "few" (-1, 0 and 1), "matrix" (far from singular), "sorted"
-        (along the last axis).
+        (integers in [0, N)), "mask" (int8 zeros and ones), "few" (-1, 0 and 1), "matrix" (far from singular),
+        "definite" (a matrix, the mean of whose triangles is positive definite), "sorted" (along the last axis).
     float_only: float32 and float64; otherwise also int32 and int64.
     """
 
@@ -185,7 +187,7 @@ def _read_parameters(listed: str) -> tuple[tuple[str, ...], bool, dict[str, Any]
     return (a.vararg.arg,) if a.vararg else tuple(p.arg for p in a.args), a.vararg is not None, attrs
 
 
-# ---- what is worked out once
+# ---- derived fields, worked out once
 def derived(f: dict[str, Any]) -> dict[str, Any]:
     """The fields that are read in another form than they are written in, and those that follow from others."""
     equation, attrs, outputs = f["axes"], f["attrs"], f["outputs"]

@@ -35,7 +35,7 @@ class Recorder:
 def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence, visit: Callable | None = None) -> list:
     """Gradients of `targets`, given `seeds`: (value, its gradient) pairs. None where there is no path.
 
-    Only calls on a path from a target to a seed are visited, each once; `visit(call)` is told before, and may return a
+    Only calls on a path from a target to a seed are visited, each once; `visit(call)` is called first, and may return a
     record with the same values computed again. Whole numbers and bools end a path: they have no derivative.
     """
     reached = {id(t) for t in targets}
@@ -109,11 +109,8 @@ def vjp(f: Callable, inputs: tuple, douts: tuple) -> list:
     recorder = Recorder()
     identity = REGISTRY["identity"]
     with interpreter(recorder):
-        fresh = tuple(identity(x) for x in inputs)    # so that an input given twice is told apart
+        fresh = tuple(identity(x) for x in inputs)    # so that an input given twice counts as two
         outputs = f(*fresh)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     seeds = [(y, d) for y, d in zip(outputs, douts) if d is not None]
     return reverse(recorder.calls, seeds, fresh)
-
-
-

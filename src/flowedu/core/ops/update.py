@@ -96,12 +96,13 @@ def define_update(name: str, group: Sequence[str], rule: Callable, hyper: Mappin
     flags = [n for n, default in hyper.items() if isinstance(default, bool)]
     three = (*numbers.split(), "-", "-", "-")[:3]
 
-    def pack(xs, scale, weight_decay, l1, l2, **more):
+    def pack(xs, scale, weight_decay, l1, l2, attributes):
         own = _numbers((len(xs) - HEAD) // size, weight_decay, l1, l2)
-        reals = [0.0 if n == "-" else more[n] for n in three]
-        return tuple(int(more[n]) for n in flags) or (0,), (scale, *reals, *[x for decays in own for x in decays])
+        reals = [0.0 if n == "-" else attributes[n] for n in three]
+        return tuple(int(attributes[n]) for n in flags) or (0,), (scale, *reals, *[x for decays in own for x in decays])
 
-    def ref(xs, scale, weight_decay, l1, l2, **more):
+    def ref(xs, scale, weight_decay, l1, l2, attributes):
+        more = {n: attributes[n] for n in hyper}
         lr, t, out = float(np.ravel(xs[0])[0]), int(np.ravel(xs[1])[0]) + 1, []
         for i, (wd, a, b) in enumerate(_numbers((len(xs) - HEAD) // size, weight_decay, l1, l2)):
             w, g, *state = xs[HEAD + i * size:HEAD + (i + 1) * size]
@@ -112,23 +113,15 @@ def define_update(name: str, group: Sequence[str], rule: Callable, hyper: Mappin
             out += [np.asarray(x, w.dtype) for x in rule(w, g, state, lr, wd, t, **more)]
         return tuple(out)
 
-    attrs = {**common, **hyper}
+    listed = ", ".join(f"{n}={default!r}" for n, default in {**common, **hyper}.items())
     return define(
-        f"{name}(*xs, {', '.join(f'{n}={default!r}' for n, default in attrs.items())}) -> ()",
-        Meaning(lambda xs: _update_axes(xs, group, whole), _asks(ref, ["xs", *attrs]), shape=lambda: (),
+        f"{name}(*xs, {listed}) -> ()",
+        Meaning(lambda xs: _update_axes(xs, group, whole), ref, shape=lambda: (),
                 check=lambda xs, weight_decay, l1, l2: _check(name, group, xs, {
                     "weight_decay": weight_decay, "l1": l1, "l2": l2})),
-        Kernel(name, pack=_asks(pack, ["xs", *attrs]), contiguous=False), Split(group=size, whole=whole),
+        Kernel(name, pack=pack, contiguous=False), Split(group=size, whole=whole),
         Effects(mutates=lambda n: [i for i in range(HEAD, n) if (i - HEAD) % size != 1]),
         doc=f"lr, step, then ({', '.join(group)}) for each parameter; all but g change in place.")
-
-
-def _asks(f, names):
-    """f as a function whose signature lists `names`: records read signatures (core/ops/record.py)."""
-    from inspect import Parameter, Signature
-    g = lambda *values: f(**dict(zip(names, values)))
-    g.__signature__ = Signature([Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names])
-    return g
 
 
 # ---- stochastic gradient descent

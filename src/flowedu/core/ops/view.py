@@ -5,6 +5,7 @@ from math import isfinite, prod
 
 import numpy as np
 
+from flowedu._kernels import TABLE
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
 from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, Split, View
@@ -36,7 +37,7 @@ def reshape_strides(shape, strides, new):
 
 def reshape_axes(x, shape):
     """An axis keeps its letter where old and new agree from the left; in a merged or split group only the first may
-    be split (its slices stay whole runs of memory). Axes of size 1 are in nobody's way."""
+    be split (its slices stay whole runs of memory). Axes of size 1 do not matter."""
     letters = iter(axes.LETTERS)
     old, new = ["Z"] * x.ndim, ["Z"] * len(shape)
     left = [i for i, n in enumerate(x.shape) if n != 1]
@@ -136,7 +137,7 @@ def _check_assign(value, ref):
 
 
 def _of_numbers(dtype):
-    if getattr(dtype, "code", 0) < 0:                      # no kernel would know how large its elements are
+    if hasattr(dtype, "code") and ("cast", dtype.code) not in TABLE:      # no kernel knows how large its elements are
         raise DTypeError(f"cast: {dtype!r} has no array form", expected="a numeric dtype", got=repr(dtype))
     return dtype
 

@@ -1,10 +1,10 @@
-"""Which way a call runs: the one whose inputs take the fewest bytes to bring into place.
+"""The choice of the way in which a call runs: that whose inputs take the fewest bytes to bring into place.
 
 Greedy, one call after the other, in the spirit of OneFlow's SbpInferenceHint: of the ways there are (candidates.py), those
 go that leave a device nothing of a split axis, that contradict a hint, or that would turn a value into a partial sum. Of
 the others the cheapest wins, and among equals what a rule says (rules.py).
 
-What is chosen depends on op, Specs, attributes and layouts alone, and is remembered: a repeated call is a look-up.
+The choice depends on op, Specs, attributes and layouts alone, and is remembered: a repeated call is a look-up.
 """
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Candidate:
 
 @dataclass
 class Choice:
-    """What was chosen, and from what.
+    """The way that was chosen, and the candidates.
 
     Attributes: signature, one tuple of SBPs per value; layouts, of the inputs, then the outputs; routes of the inputs
     (None: in place); bytes they move; calls, one LocalCall per device (None: all B, one call serves all); candidates, the
@@ -81,12 +81,12 @@ def cheapest(present: Present, dst: Layout, spec: Spec) -> Route:
 
 
 def is_present(present: Present, dst: Layout) -> bool:
-    """Whether nothing has to be done: `dst` is there, or all of the value is on its devices."""
+    """Whether the value already has layout `dst`, or lies whole on its devices."""
     return dst in present or (dst.whole and any(p.whole and set(dst.devices) <= set(p.devices) for p in present))
 
 
 class Question(NamedTuple):
-    """What is to be chosen for. same: for each input, the first that is the same value; the rest as for `choose`."""
+    """A call to be chosen for. same: for each input, the first that is the same value; the rest as for `choose`."""
 
     op: Op
     specs: tuple[Spec, ...]

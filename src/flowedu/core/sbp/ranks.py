@@ -1,4 +1,4 @@
-"""Ranks: who there is, which of them this thread works for, and the messages between them.
+"""Ranks: all of them, those that this thread works for, and the messages between them.
 
 A world has `size` ranks. An engine *owns* those whose work this thread does: all of them (virtual devices, below), or one
 (a thread of flow.distributed.spawn, a process of MPI: distributed/ranks, distributed/mpi).
@@ -19,8 +19,10 @@ import numpy as np
 from flowedu.core.eager.arrays import from_numpy
 from flowedu.core.extensions import extension
 from flowedu.core.values.place import Place
-from flowedu.core.values.thread_state import during, thread_state
+from flowedu.core.values.thread_state import during, register_fields, thread_state
 from flowedu.errors import ArgumentError, CommError
+
+register_fields(engine=None)                     # the ranks a thread computes with; None: those of the process
 
 
 class Comm(ABC):
@@ -32,7 +34,7 @@ class Comm(ABC):
     @abstractmethod
     def box(self, route, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
         """This rank's part at the end of a route, from the one it has at the start: see Route.perform (boxing/algebra.py),
-        which calls it. Every rank of both ends must come by here."""
+        which calls it. It is collective: every rank of both ends must call it."""
 
 
 class Engine(ABC):
@@ -75,7 +77,7 @@ class World:
     def meet(self, rank: int, route, part: np.ndarray | None) -> np.ndarray | None:
         """This rank's part at the end of the route."""
         ranks = {*route.dst.devices, *(sender for sender, _, _ in route.messages())}
-        if rank not in ranks:                                # what it has is not asked for
+        if rank not in ranks:                                # its part is not asked for
             return None
         with self.bell:
             m = self.meetings.setdefault(route, SimpleNamespace(given={}, made=None))
@@ -91,14 +93,14 @@ class World:
         return m.made.get(rank)
 
     def end(self, rank: int) -> None:
-        """Who waits for this rank hears that it will not come."""
+        """Wake the ranks that wait for this one: it will not come."""
         with self.bell:
             self.ended.add(rank)
             self.bell.notify_all()
 
 
 def _boxed(route, given: dict[int, np.ndarray | None]) -> dict[int, np.ndarray]:
-    """All ranks' parts at the end of a route. Where nobody asks for what a rank has, zeros stand for it."""
+    """All ranks' parts at the end of a route. Zeros stand for parts that no rank asks for."""
     src, spec = route.src, route.spec
     nothing = lambda i: np.zeros(src.local_shape(spec.shape, i), spec.dtype.numpy)
     parts = [from_numpy(np.asarray(given[d] if d in given else nothing(i))) for i, d in enumerate(src.devices)]

@@ -1,8 +1,8 @@
-"""Which of several ways is taken: rules. A rule gives every candidate a key; the smallest key wins.
+"""Rules: which of several ways is taken. A rule gives every candidate a key; the smallest key wins.
 
 "bytes", the default: the fewest bytes to bring the inputs into place; then fewer partial results, which would cost
-somebody later; then the way that takes more inputs as they lie; then S(0) before S(1) ... before B before P, first for the
-inputs (for outputs B comes first). What has whole inputs only is made once, whole: to cut it later costs nothing.
+bytes later; then the way that takes more inputs as they lie; then S(0) before S(1) ... before B before P, first for the
+inputs (for outputs B comes first). A result of whole inputs is made once, whole: to cut it later costs nothing.
 
 Another one is OneFlow's own: distributed/oneflow_rule.py.
 """
@@ -13,18 +13,22 @@ from typing import NamedTuple
 
 from flowedu.core.sbp.sbp import Layout, split_axis
 from flowedu.core.values.spec import Spec
+from flowedu.core.values.thread_state import register_fields
+
+# strict: nothing is boxed by itself; rule: how layouts are chosen; choice_log: a list that gets every choice, or None
+register_fields(strict=False, rule="bytes", choice_log=None)
 
 
 class Asked(NamedTuple):
-    """What a rule knows of the call: logical Specs of the inputs, and the layout each is in (the first one)."""
+    """A rule's view of the call: logical Specs of the inputs, and the layout each is in (the first one)."""
 
     specs: Sequence[Spec]
     present: Sequence[Layout]
 
 
-class Rule(NamedTuple):
-    """key(candidate, asked): what is compared. because: what each part of the key says when it decides. partial: whether a
-    value may be turned into a partial one."""
+class ChoiceRule(NamedTuple):
+    """key(candidate, asked): the key that is compared. because: the reason that each part of the key stands for. partial:
+    whether a value may be turned into a partial one."""
 
     key: Callable
     because: Sequence[str]
@@ -44,6 +48,7 @@ def _rank(signature, inputs: int) -> tuple:
 
 
 RULES = {
-    "bytes": Rule(_fewest_bytes, ("the fewest bytes to move", "fewer partial results, which would cost somebody later",
-                                  "more inputs stay as they lie", "the first in the order S(0), S(1) ..., B, P"), False),
+    "bytes": ChoiceRule(_fewest_bytes, (
+        "the fewest bytes to move", "fewer partial results, which would cost somebody later",
+        "more inputs stay as they lie", "the first in the order S(0), S(1) ..., B, P"), False),
 }

@@ -10,4 +10,4 @@
     compiled.py  backward, updates, and the Program
     calls.py     what a call is given and gives back
 """
-from flowedu.core.trace.graph import Graph
+from flowedu.core.trace.graph import TracedGraph

@@ -1,4 +1,4 @@
-"""What a graph knows of its modules and they do not: paths, stages, what the trace saw."""
+"""A graph's own data about its modules: paths, stages, the inputs and outputs that the trace saw."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from flowedu.core.layers.module import Module
 
 
 @dataclass(eq=False, repr=False)
-class Block:
+class ModuleBlock:
     """A module's place in a graph.
 
     Attributes: name; prefix, the path of the parent with a dot; origin; children; inputs and outputs, a line on each as
@@ -18,7 +18,7 @@ class Block:
     name: str
     prefix: str
     origin: Module
-    children: dict[str, Block] = field(default_factory=dict)
+    children: dict[str, ModuleBlock] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     nodes: list = field(default_factory=list)
@@ -38,7 +38,7 @@ class Block:
             yield from child.walk()
 
 
-def make_block(kind: type[Block], name: str, prefix: str, module: Module) -> Block:
+def make_block(kind: type[ModuleBlock], name: str, prefix: str, module: Module) -> ModuleBlock:
     """The block of a module, a `kind`, with those below it."""
     block = kind(name, prefix, module)
     for key, child in module._modules.items():

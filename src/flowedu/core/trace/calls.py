@@ -1,4 +1,4 @@
-"""What a call of a compiled graph is given and gives back."""
+"""The arguments and results of calls of a compiled graph."""
 from __future__ import annotations
 
 from flowedu.core.eager.arrays import copy_of

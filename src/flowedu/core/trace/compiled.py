@@ -1,4 +1,4 @@
-"""Compiled: what a graph's first call makes: build traced, backward and updates appended, passes, plan, executor."""
+"""CompiledGraph: what a graph's first call makes: build traced, backward and updates appended, passes, plan, executor."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from flowedu.core.graph.program import Program
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import Block
+from flowedu.core.trace.blocks import ModuleBlock
 from flowedu.core.trace.calls import bound, unpacked
 from flowedu.core.trace.tracer import Tracer
 from flowedu.core.trace.update import STEP, append_updates
@@ -27,10 +27,10 @@ class Operator(NamedTuple):
 
     node: Node
     inputs: tuple[GraphValue, ...]
-    block: Block | None
+    block: ModuleBlock | None
 
 
-class Compiled:
+class CompiledGraph:
     """One graph, compiled for one set of input shapes.
 
     Attributes: tracer; operators, the graph as it was traced; program, which runs it; spread: with global tensors it is
@@ -63,13 +63,13 @@ class Compiled:
 
     @contextmanager
     def _stage(self, what: str) -> Iterator[None]:
-        """What the debug mode says of a part of the work."""
+        """Print the beginning and the end of a part of the work, in debug mode."""
         self.owner._say(1, f"start {what}.")
         yield
         self.owner._say(1, f"end {what}.")
 
     def _enter(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """The arguments of build: what the caller gave, lazy."""
+        """The arguments of build: lazy tensors in the place of the caller's."""
         placing, config = self.tracer.placing, self.owner.config
         self.specs: list[tuple[str, Spec | None]] = []
         self.tree_is_flat = not kwargs and all(isinstance(x, Tensor) for x in args)
@@ -92,7 +92,7 @@ class Compiled:
                 self.tree, _ = io.map_leaves(f"_{owner.name}_output", out, {}, self._output)
 
     def effects(self) -> AbstractContextManager:
-        """Around build: what it does to tensors outside. nn.Graph knows (nn/graph/effects.py)."""
+        """A context manager around build that handles its effects on tensors outside (nn/graph/effects.py)."""
         return nullcontext()
 
     def _complete(self) -> None:
@@ -121,10 +121,10 @@ class Compiled:
         return self.tracer.lazy(self.entered(value), x.requires_grad)
 
     def noted(self, kind: str, name: str, x: Tensor | None) -> None:
-        """An input or output of build. nn.Graph says so (nn/graph/said.py)."""
+        """Report an input or output of build (nn/graph/said.py)."""
 
     def entered(self, value: GraphValue) -> GraphValue:
-        """What build gets for an input of the graph."""
+        """The value that build gets for an input of the graph."""
         return value
 
     def _output(self, name: str, x):
@@ -141,7 +141,7 @@ class Compiled:
         return self.tracer.append(op, values, op.complete(attrs))
 
     def _build_line(self) -> str:
-        """Where build is defined."""
+        """The file and line where build is defined."""
         code = getattr(type(self.owner).build, "__code__", None)
         return "" if code is None else told_line((code.co_filename, code.co_firstlineno))
 
@@ -159,7 +159,7 @@ class Compiled:
                                         fix="add an optimizer, or leave backward out to predict")
 
     def _train(self) -> tuple[tuple, list[tuple[GraphValue, Callable]]]:
-        """Append the backward pass and updates: what append_updates gives, and what to hand to whom."""
+        """Append the backward pass and updates. Returns the result of append_updates, and (value, handler) pairs."""
         tracer, entries = self.tracer, self.owner._optimizers
         members = [p for optimizer, _ in entries for g in optimizer.param_groups for p in g["params"] if p.requires_grad]
         leaves = {id(t): self.graph.variables[n] for n, t in tracer.variables.items()}
@@ -200,7 +200,7 @@ class Compiled:
         self.program.link(arrays, tracer.variables.get(STEP), [rate.write for rate in self.rates])
 
     def given(self, out: list, args: tuple, kwargs: dict):
-        """What the caller, who gave `args` and `kwargs`, gets; watchers get theirs."""
+        """The result of a call with `args` and `kwargs`, from the program's outputs; watchers get their values."""
         for i, (_, handler) in enumerate(self.watchers, len(self.fetched)):
             handler([out[self.where[i]]._on_host().numpy()])
         return unpacked(self, out)

@@ -1,6 +1,6 @@
-"""nn.Graph: eager modules compiled into one plan. The class; what it does is in the files beside it.
+"""nn.Graph: eager modules compiled into one plan. The class; its parts are in the files beside it.
 
-What users of OneFlow 1.0 know besides is nn/graph: options, printing and pictures, state dicts, parts that run again.
+The rest of OneFlow 1.0's nn.Graph is in nn/graph: options, printing and pictures, state dicts, parts that run again.
 """
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.group import BaseOptimizer
 from flowedu.core.layers.module import Module
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import Block, make_block
-from flowedu.core.trace.compiled import Compiled
+from flowedu.core.trace.blocks import ModuleBlock, make_block
+from flowedu.core.trace.compiled import CompiledGraph
 from flowedu.core.trace.options import Options
 from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.thread_state import thread_state
@@ -21,7 +21,7 @@ from flowedu.errors import GraphAttributeError, GraphError, UnsupportedError
 _counters: dict[str, count] = {}
 
 
-class Graph:
+class TracedGraph:
     """Subclass it, assign modules to attributes in `__init__`, describe one step in `build`; see nn.Graph (nn/graph).
 
     The first call traces build and compiles; every call runs the whole step, updates included. Parameters stay those of
@@ -30,7 +30,7 @@ class Graph:
     Attributes: name; config (Options); training, is_compiled.
     """
 
-    options_type, block_type, compiled_type = Options, Block, Compiled
+    options_type, block_type, compiled_type = Options, ModuleBlock, CompiledGraph
 
     def __init__(self):
         put = object.__setattr__.__get__(self)
@@ -44,7 +44,7 @@ class Graph:
         put("_states", {})
         put("_is_building", False)
 
-    # ---- what a graph is made of
+    # ---- parts of a graph
     def __setattr__(self, name: str, value) -> None:
         self._need_init(f"self.{name} = ...")
         if isinstance(value, Module):
@@ -61,8 +61,8 @@ class Graph:
             object.__setattr__(self, name, value)
         ambient.changes += 1
 
-    def handle(self, block: Block):
-        """What the attribute is that a module was assigned to."""
+    def handle(self, block: ModuleBlock):
+        """The value of an attribute that a module was assigned to."""
         return block.origin
 
     def __getattr__(self, name: str):
@@ -129,7 +129,7 @@ class Graph:
             raise
         return out[0] if compiled.alone else compiled.given(out, args, kwargs)
 
-    def _compile(self, *args, **kwargs) -> Compiled:
+    def _compile(self, *args, **kwargs) -> CompiledGraph:
         """Trace build on inputs like these, and compile. Once."""
         if self._compiled is not None:
             raise GraphError(f"nn.Graph {self.name} has already been compiled", expected="one call of _compile",
@@ -153,8 +153,8 @@ class Graph:
         object.__setattr__(self, "_compiled", compiled)
         return compiled
 
-    def _checked(self, compiled: Compiled, args: tuple, kwargs: dict) -> Compiled:
-        """Something was written since: what build read, and is to be traced again? nn.Graph knows (nn/graph/changes.py)."""
+    def _checked(self, compiled: CompiledGraph, args: tuple, kwargs: dict) -> CompiledGraph:
+        """The CompiledGraph to run after something was written; a new one if build read it (nn/graph/changes.py)."""
         return compiled
 
     def _outside(self, args: tuple, kwargs: dict) -> None:
@@ -165,5 +165,5 @@ class Graph:
                              expected="calls of modules in build; eager tensors outside", got=f"{self.name}(...)",
                              fix="call the module that the inner graph holds")
 
-    def _say(self, level: int, text: str, block: Block | None = None) -> None:
-        """What is done, for graphs that are asked to say it."""
+    def _say(self, level: int, text: str, block: ModuleBlock | None = None) -> None:
+        """Report what is done; a plain graph is silent."""

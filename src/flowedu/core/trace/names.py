@@ -1,14 +1,18 @@
-"""What OneFlow calls an op and its gradient. Ops that are in no table go by their own names."""
+"""What an op of a graph and its gradient are called: as OneFlow calls them, where tensor/node_names.py is there."""
 from __future__ import annotations
 
-from flowedu.core.grad.nodes import OP_TYPES
+from flowedu.core.extensions import extension
+
+
+def type_name(op) -> str:
+    return extension("OneFlow's names of ops", lambda op: op.name)(op)
 
 
 def op_type(node) -> str:
     """`broadcast_add`: the type of op in names of operators."""
-    return OP_TYPES.get(node.op.name, node.op.name).removeprefix("view::")
+    return type_name(node.op).removeprefix("view::")
 
 
 def grad_name(node) -> str:
     """`broadcast_add_backward`: what grad_fn prints."""
-    return f"{OP_TYPES.get(node.op.name, node.op.name)}_backward"
+    return f"{type_name(node.op)}_backward"

@@ -1,4 +1,4 @@
-"""Options: what one graph is told about itself."""
+"""Options: the settings of one graph."""
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
@@ -24,5 +24,5 @@ class Options:
         self.one_update = True                     # of all parameters of a group, by one call
 
     def computing(self) -> AbstractContextManager:
-        """What build runs in."""
+        """The context manager that build runs in."""
         return nullcontext()

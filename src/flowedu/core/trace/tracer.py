@@ -17,10 +17,9 @@ from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.layers.module import say_misfit
 from flowedu.core.ops.call import interpreter
-from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import reverse
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import Block
+from flowedu.core.trace.blocks import ModuleBlock
 from flowedu.core.trace.names import grad_name, op_type
 from flowedu.errors import GradientError, JobBuildAndInferError, ShapeError, UnsupportedError
 
@@ -42,7 +41,7 @@ class Tracer:
     watches; said, called with every line of debug output.
     """
 
-    def __init__(self, name: str, blocks: dict[str, Block], paths: dict[int, str], say: Callable[[int, str], None]):
+    def __init__(self, name: str, blocks: dict[str, ModuleBlock], paths: dict[int, str], say: Callable[[int, str], None]):
         self.graph = Graph(name)
         self.blocks = {id(b.origin): b for top in blocks.values() for b in reversed(list(top.walk()))}
         self.paths, self.say = paths, say
@@ -51,8 +50,8 @@ class Tracer:
         self.written: dict[GraphValue, GraphValue] = {}  # variable -> its value at the end of a run
         self.goal: tuple[GraphValue, GraphValue | None] | None = None
         self.watches: list[Watch] = []
-        self.scope: list[Block] = []
-        self.owner: dict[Node, Block | None] = {}
+        self.scope: list[ModuleBlock] = []
+        self.owner: dict[Node, ModuleBlock | None] = {}
         self.frozen: set[Node] = set()                   # made under no_grad
         self.called: set[int] = set()
         self.hooked = False                              # whether it was said that hooks are not run
@@ -132,22 +131,9 @@ class Tracer:
                 block.nodes.append(value)                # variables are listed where they are first used
         return value
 
-    def block_of_path(self, name: str) -> Block | None:
+    def block_of_path(self, name: str) -> ModuleBlock | None:
         parent = name.rpartition(".")[0]
         return next((b for b in self.blocks.values() if b.path == parent), None)
-
-    def write(self, x: Tensor, z: Tensor) -> None:
-        """x, an eager tensor, is written in place: it has z's value from here on, and in memory after each run."""
-        target = self.value_of(x)
-        while target.kind == "node":                     # written before in this build
-            target = next(v for v, now in self.written.items() if now is target)
-        value = self.value_of(z)
-        if value.spec != target.spec:
-            raise JobBuildAndInferError("nn.Graph: an in-place write does not fit", expected=str(target.spec),
-                                        got=str(value.spec), fix="cast or reshape the value")
-        if value is target or value in self.written.values() or value.node is None or value.node.op.view is not None:
-            value = self.append(REGISTRY["contiguous"], [value], ())[0]
-        self.values[id(x)], self.written[target] = value, value
 
     # ---- modules
     def call_module(self, module, args: tuple, kwargs: dict):
@@ -172,11 +158,11 @@ class Tracer:
         finally:
             self.scope.pop()
 
-    def first(self, block: Block, args: tuple, kwargs: dict):
+    def first(self, block: ModuleBlock, args: tuple, kwargs: dict):
         """The first call of a module. nn.Graph says what goes in and comes out (nn/graph/said.py)."""
         return self.forward(block, args, kwargs)
 
-    def forward(self, block: Block, args: tuple, kwargs: dict):
+    def forward(self, block: ModuleBlock, args: tuple, kwargs: dict):
         """forward of the module, in its scope."""
         return _forward(block.origin, args, kwargs)
 

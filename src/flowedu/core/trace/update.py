@@ -43,7 +43,7 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
         together: all parameters of a group by one op; else each by one of its own.
     """
     rates, hosts, groups, owned = [], {}, [], {}
-    homes = {tracer.paths[i]: lay for i, lay in tracer.placing.homes.items()}
+    homes = {tracer.paths[i]: global_layout for i, global_layout in tracer.placing.homes.items()}
     for optimizer, _ in entries:
         if optimizer is entries[0][0]:                # the executor counts for this one alone
             states[STEP] = optimizer.count_
@@ -73,8 +73,8 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
     return rates, hosts
 
 
-def _state(tracer, states: dict, name: str, spec: Spec, lay=None) -> GraphValue:
-    """What stands for one of `states`. lay: how it lies, for global parameters."""
+def _state(tracer, states: dict, name: str, spec: Spec, global_layout=None) -> GraphValue:
+    """What stands for one of `states`. global_layout: that of a global parameter."""
     if name in tracer.graph.variables:
         return tracer.graph.variables[name]
     found = states[name]
@@ -84,10 +84,10 @@ def _state(tracer, states: dict, name: str, spec: Spec, lay=None) -> GraphValue:
     place = 0 if name == STEP else tracer.placing.place
     if found.global_layout is None and found._device != place:
         found = carried(found, place)
-    if lay is not None and found.global_layout is not lay:
-        found = tracer.placing.laid(found, lay)
+    if global_layout is not None and found.global_layout is not global_layout:
+        found = tracer.placing.laid(found, global_layout)
     states[name] = tracer.variables[name] = found
     value = tracer.graph.variable(name, spec)
-    if lay is not None:
+    if global_layout is not None:
         tracer.placing.enter(value, found)
     return value

@@ -3,7 +3,7 @@
     dtype.py                  element types
     size.py                   what t.shape is
     spec.py                   shape and dtype of a value; broadcasting, strides
-    storage.pyx, storage.pxd  Array: memory seen through a shape and strides; the caching allocator
+    storage.pyx, storage.pxd  Array: memory seen through a shape and strides
     blob.py                   Blob: a description with a name and no data
     typing.py                 type names of a job's arguments
     placeholder.py            what a job takes, and the check of each call

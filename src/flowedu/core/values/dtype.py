@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.core.values import thread_state
-from flowedu.errors import DTypeError, UnsupportedError
+from flowedu.errors import DTypeError
 
 
 class dtype:
@@ -54,8 +54,6 @@ NUMBERS = (float32, float64, int32, int64)          # and every op of any number
 BY_CODE = (float32, float64, int32, int64, int8, uint8, bool_, float16, bfloat16)
 _ALL = (*BY_CODE, char, record, tensor_buffer)
 _BY_NUMPY = {d.numpy: d for d in BY_CODE if d.numpy is not None}
-
-
 _BY_NAME = {d.name: d for d in _ALL}
 
 
@@ -69,19 +67,6 @@ def by_name(name: str) -> dtype:
 def dtypes() -> list[dtype]:
     """Every canonical element type."""
     return list(_ALL)
-
-
-def convert_oneflow_dtype_to_numpy_dtype(d: dtype) -> np.dtype:
-    """The NumPy type of `d`. UnsupportedError (a NotImplementedError) for record and tensor_buffer, which have none;
-    DTypeError for what is no element type of flowedu."""
-    what = "convert_oneflow_dtype_to_numpy_dtype"
-    if not isinstance(d, dtype):
-        raise DTypeError(f"{what}: not an element type of flowedu", expected="flow.float32, say", got=repr(d),
-                         fix="np.dtype(d) gives the dtype of what NumPy knows")
-    if d.numpy is None:
-        raise UnsupportedError(f"{what}: {d.name} has no NumPy counterpart", expected="an element type of numbers",
-                               got=repr(d), fix="flow.tensor_buffer_to_tensor or a decoder of records gives numbers")
-    return d.numpy
 
 
 def as_dtype(d: object, what: str = "dtype") -> dtype:

@@ -78,7 +78,7 @@ class FixedTensorDef(ArgBlobDef):
     def check(self, value: Any, where: str) -> np.ndarray:
         """The array, cast to `dtype`; the caller's own where it fits as it is, so copy before keeping it.
 
-        Raises: CheckError (an AssertionError), whose text begins with `where`; DTypeError for what is not numbers.
+        Raises: CheckError (an AssertionError), whose text begins with `where`; DTypeError: no numbers.
         """
         if self.fits(value):
             return value

@@ -1,6 +1,6 @@
 """What a job takes and returns: checked at decoration and at compile, and used to shape the result of every call.
 
-    check_signature(fn) -> Signature           at decoration
+    check_signature(fn) -> CallSignature           at decoration
     signature.input_defs()                     at compile: a definition per parameter
     signature.check_return(value, is_blob)     at compile, on what the body returned
     convert(value, signature.returns, leaf)    at every call
@@ -24,7 +24,7 @@ from flowedu.errors import CheckError, UnsupportedError, told_value
 MISSING = inspect.Signature.empty  # no annotation was written
 
 
-class Parameter(NamedTuple):
+class CallParameter(NamedTuple):
     """`tree`: a placeholder class, or a tree of them; the default value where nothing was annotated (before tp)."""
 
     name: str
@@ -32,14 +32,14 @@ class Parameter(NamedTuple):
     annotated: bool
 
 
-class Signature(NamedTuple):
+class CallSignature(NamedTuple):
     """What a job takes and returns (`returns`: Numpy, None, MISSING, or a tree of containers).
 
     Attribute calls_back: the job returns a function that wants a handler of the result.
     """
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[CallParameter, ...]
     returns: Any
     calls_back = False
 
@@ -79,7 +79,7 @@ def blob_advice(value: Any) -> str:
     return "forgot `return`?" if value is None else "return what flow's ops give"
 
 
-def check_signature(fn: Function) -> Signature:
+def check_signature(fn: Function) -> CallSignature:
     """Reads and checks the annotations of a job's function, at decoration.
 
     Raises: UnsupportedError (a NotImplementedError) for an annotation of the wrong kind; CheckError (an AssertionError)
@@ -88,13 +88,13 @@ def check_signature(fn: Function) -> Signature:
     return extension("signature of a job", plain_signature)(fn)
 
 
-def plain_signature(fn: Function) -> Signature:
+def plain_signature(fn: Function) -> CallSignature:
     """Of a job that takes arrays and returns one, or none."""
     read = inspect.signature(fn)
     if read.return_annotation not in (Numpy, None, MISSING):
         raise UnsupportedError(f"{fn.__name__}: return annotation", expected="tp.Numpy or None", fix="write -> tp.Numpy",
                                got=repr(read.return_annotation))
-    return Signature(fn.__name__, tuple(Parameter(p.name, p.annotation, p.annotation is not MISSING)
+    return CallSignature(fn.__name__, tuple(CallParameter(p.name, p.annotation, p.annotation is not MISSING)
                                         for p in read.parameters.values()), read.return_annotation)
 
 

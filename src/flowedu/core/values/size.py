@@ -1,4 +1,4 @@
-"""Size: what t.shape is."""
+"""Size: the class of t.shape."""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""Spec: what is known about a value before it exists. Shape arithmetic lives here too."""
+"""Spec: the shape and element type of a value, known before it exists. Shape arithmetic lives here too."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -75,14 +75,6 @@ def broadcast(*shapes: Sequence[int], what: str = "broadcast") -> tuple[int, ...
                              got=" and ".join(str(tuple(s)) for s in shapes), fix="reshape or expand one of them")
         out.append(sizes.pop() if sizes else 1)
     return tuple(out)
-
-
-def normal_axis(axis: int, rank: int, what: str) -> int:
-    """`axis` counted from the front. Raises ShapeError when it is out of [-rank, rank)."""
-    if not -rank <= axis < rank:
-        raise ShapeError(f"{what}: axis is out of range", expected=f"an axis in [{-rank}, {rank - 1}]", got=str(axis),
-                         fix="count axes from 0, or from the end with -1")
-    return axis % rank
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:

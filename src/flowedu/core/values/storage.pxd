@@ -5,19 +5,33 @@ cdef struct Block:           # a piece of memory, shared by the arrays that view
     char *data
     int64_t nbytes
     int64_t refs
-    int32_t bucket           # free list it goes back to; -1: borrowed from `owner`
     int32_t device           # 0: main memory; 1 + k: the k-th GPU's, which nothing here may touch (chapter 8)
+    int32_t bucket           # of fast/memory.pyx: the list of free blocks it goes back to; -1: none
     void *owner              # a Python object that keeps borrowed memory alive
-    Block *next
+    Block *next              # of fast/memory.pyx: the next one of that list
     int64_t version          # how often an in-place op wrote here: what backward saved must not have changed
     bint readonly            # memory that must not be written, such as a mapped file's
 
+ctypedef Block *(*Take)(int64_t nbytes) noexcept
+ctypedef void (*Give)(Block *b) noexcept
+
+cdef void allocate_by(Take taking, Give giving) noexcept
+cdef Block *plain_take(int64_t nbytes) noexcept
+cdef void plain_give(Block *b) noexcept
 cdef Block *block_try(int64_t nbytes) noexcept
 cdef Block *block_new(int64_t nbytes) except NULL
 cdef Block *block_over(char *data, int64_t nbytes, object owner) except NULL
 cdef void block_drop(Block *b) noexcept
 cdef int itemsize(int32_t dtype) noexcept nogil
 cdef bint view_contiguous(const fe_view *v) noexcept nogil
+
+cdef inline void row_by_row(fe_view *v) noexcept nogil:
+    """Give v, whose shape is known, the strides of a contiguous array."""
+    cdef int64_t step = 1
+    cdef int d
+    for d in range(v.ndim - 1, -1, -1):
+        v.stride[d] = step
+        step *= max(v.shape[d], 1)
 
 cdef enum:
     ON_DEVICE = 256          # a flag of Array.flags: block.device is not 0

@@ -1,11 +1,9 @@
-"""Array: a block of memory seen through a shape and strides; and the caching allocator blocks come from.
+"""Array: a block of memory seen through a shape and strides; and where blocks come from.
 
-A fresh page costs 1.4 us to touch, a ReLU over it 0.4 us: memory that was just freed is the fastest memory there is.
-So freed blocks go to free lists by size class (four classes to a doubling) and are handed out again.
+Here each is a piece of the system's memory. fast/memory.pyx, which hands freed ones out again, takes the place of that.
 """
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
 from posix.stdlib cimport posix_memalign
 from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDED, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer)
@@ -19,29 +17,10 @@ from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.spec import LARGEST as _LARGEST, Spec, check_spec
 from flowedu.errors import DTypeError, OutOfMemoryError, ShapeError
 
-cdef extern from *:
-    """
-    #include <sys/mman.h>
-    #ifdef MADV_HUGEPAGE
-    #define storage_huge(p, n) ((void)madvise(p, n, MADV_HUGEPAGE))
-    #else
-    #define storage_huge(p, n) ((void)0)
-    #endif
-    """
-    void storage_huge(void *p, size_t n) noexcept nogil
-
-cdef enum:
-    CLASSES = 160
-    SMALLEST = 64
-    HUGE = 1 << 21
-
-cdef int64_t LARGEST = _LARGEST              # what the classes reach to
-cdef Block *FREE[CLASSES]
-memset(FREE, 0, sizeof(FREE))
-cdef int64_t live_bytes = 0, cached_bytes = 0, cache_limit = 1 << 30
+cdef int64_t LARGEST = _LARGEST, live_bytes = 0
+separate = False             # True in the debug build: every array is its own malloc, so that a sanitizer sees where it ends
 cdef int ITEM[9]
 ITEM[0], ITEM[1], ITEM[2], ITEM[3], ITEM[4], ITEM[5], ITEM[6], ITEM[7], ITEM[8] = 4, 8, 4, 8, 1, 1, 1, 2, 2
-cdef bint CACHE = True       # False in the debug build: every block is its own malloc, so that a sanitizer sees it
 cdef const char **FORMATS = [b"f", b"d", b"i", b"q", b"b", b"B", b"?", b"e", NULL]
 
 
@@ -49,52 +28,41 @@ cdef int itemsize(int32_t dtype) noexcept nogil:
     return ITEM[dtype]
 
 
-cdef int size_class(int64_t nbytes, int64_t *rounded) noexcept nogil:
-    """Index and size of the smallest class that holds nbytes: 64, 80, 96, 112, 128, 160, ..."""
-    cdef int64_t base = SMALLEST, step
-    cdef int c = 0
-    while base * 2 < nbytes:
-        base *= 2
-        c += 4
-    step = base // 4
-    while base < nbytes:
-        base += step
-        c += 1
-    rounded[0] = base
-    return c
+cdef Block *plain_take(int64_t nbytes) noexcept:
+    """A block of nbytes, 64-byte aligned, from the system. NULL: there is no memory."""
+    cdef void *data = NULL
+    cdef Block *b = <Block *>malloc(sizeof(Block))
+    if b != NULL and posix_memalign(&data, 64, max(nbytes, 1)) != 0:
+        free(b)
+        return NULL
+    if b != NULL:
+        b.data, b.nbytes, b.bucket, b.device, b.owner = <char *>data, max(nbytes, 1), -1, 0, NULL
+    return b
+
+
+cdef void plain_give(Block *b) noexcept:
+    free(b.data)
+    free(b)
+
+
+cdef Take take = plain_take
+cdef Give give = plain_give
+
+
+cdef void allocate_by(Take taking, Give giving) noexcept:
+    """From now on blocks come from `taking` and go to `giving`."""
+    global take, give
+    take, give = taking, giving
 
 
 cdef Block *block_try(int64_t nbytes) noexcept:
     """A block of at least nbytes, 64-byte aligned, with one reference; contents undefined. NULL, without an exception: there
-    is no memory, not even after the cached blocks were given back."""
-    global live_bytes, cached_bytes
-    cdef int64_t size = 0
-    cdef int c
-    cdef Block *b
-    if not 0 <= nbytes <= LARGEST:
-        return NULL
-    c = size_class(nbytes, &size)
-    b = FREE[c]
-    cdef void *data = NULL
+    is no memory."""
+    global live_bytes
+    cdef Block *b = take(nbytes) if 0 <= nbytes <= LARGEST else NULL
     if b != NULL:
-        FREE[c] = b.next
-        cached_bytes -= b.nbytes
-    else:
-        b = <Block *>malloc(sizeof(Block))
-        if not CACHE:
-            size = max(nbytes, 1)
-        if b == NULL:
-            return NULL
-        if posix_memalign(&data, HUGE if size >= 2 * HUGE else 64, size) != 0:
-            drop_cache()
-            if posix_memalign(&data, 64, size) != 0:
-                free(b)
-                return NULL
-        if size >= 2 * HUGE:                 # large pages, as NumPy asks for: fewer to touch first, fewer to look up
-            storage_huge(data, size)
-        b.data, b.nbytes, b.bucket, b.device, b.owner = <char *>data, size, c, 0, NULL
-    b.refs, b.version, b.readonly = 1, 0, False
-    live_bytes += b.nbytes
+        b.refs, b.version, b.readonly = 1, 0, False
+        live_bytes += b.nbytes
     return b
 
 
@@ -111,7 +79,7 @@ cdef Block *block_over(char *data, int64_t nbytes, object owner) except NULL:
     cdef Block *b = <Block *>malloc(sizeof(Block))
     if b == NULL:
         raise MemoryError
-    b.data, b.nbytes, b.refs, b.bucket, b.device, b.owner, b.next = data, nbytes, 1, -1, 0, <void *>owner, NULL
+    b.data, b.nbytes, b.refs, b.device, b.owner = data, nbytes, 1, 0, <void *>owner
     b.version, b.readonly = 0, False
     Py_INCREF(owner)
     return b
@@ -126,7 +94,7 @@ def no_memory(what: str, got: str, nbytes: int, **more) -> OutOfMemoryError:
 
 cdef void block_drop(Block *b) noexcept:
     """Give up one reference; the last one returns the memory."""
-    global live_bytes, cached_bytes
+    global live_bytes
     b.refs -= 1
     if b.refs > 0:
         return
@@ -135,48 +103,12 @@ cdef void block_drop(Block *b) noexcept:
         free(b)
         return
     live_bytes -= b.nbytes
-    if CACHE and cached_bytes + b.nbytes <= cache_limit:
-        b.next = FREE[b.bucket]
-        FREE[b.bucket] = b
-        cached_bytes += b.nbytes
-    else:
-        free(b.data)
-        free(b)
+    give(b)
 
 
-cdef void drop_cache() noexcept:
-    global cached_bytes
-    cdef int c
-    cdef Block *b
-    for c in range(CLASSES):
-        while FREE[c] != NULL:
-            b = FREE[c]
-            FREE[c] = b.next
-            free(b.data)
-            free(b)
-    cached_bytes = 0
-
-
-def empty_cache() -> None:
-    """Return all cached memory to the system."""
-    drop_cache()
-
-
-def memory_stats() -> dict:
-    """Bytes in use by arrays (`live`) and held for reuse (`cached`)."""
-    return {"live": live_bytes, "cached": cached_bytes}
-
-
-def set_cache(bint enabled) -> None:
-    """Switch reuse of freed blocks on or off (off lets a memory checker see every access)."""
-    global CACHE
-    CACHE = enabled
-    if not enabled:
-        empty_cache()
-
-
-def cache_enabled() -> bool:
-    return CACHE
+def bytes_in_use() -> int:
+    """Bytes of all blocks that arrays have."""
+    return live_bytes
 
 
 cdef bint view_contiguous(const fe_view *v) noexcept nogil:
@@ -310,7 +242,7 @@ cdef bint plain_sizes(tuple shape):
 def empty(shape, dtype, cls=Array):
     """A new contiguous array of class `cls`, contents undefined. `dtype` is a flowedu dtype."""
     cdef Array a = cls.__new__(cls)
-    cdef int64_t n = 1
+    cdef int64_t n
     cdef int i
     if dtype.code < 0:
         raise DTypeError(f"empty: {dtype!r} has no array form", expected="a numeric dtype", got=repr(dtype))
@@ -318,10 +250,9 @@ def empty(shape, dtype, cls=Array):
     if not plain_sizes(shape):
         check_spec("empty", Spec(shape, dtype))
     a.v.ndim, a.v.dtype = <int32_t>len(shape), dtype.code
-    for i in range(a.v.ndim - 1, -1, -1):
+    for i in range(a.v.ndim):
         a.v.shape[i] = shape[i]
-        a.v.stride[i] = n
-        n *= max(a.v.shape[i], 1)
+    row_by_row(&a.v)
     n = fe_numel(&a.v) * ITEM[a.v.dtype]
     a.block = block_try(n)
     if a.block == NULL:

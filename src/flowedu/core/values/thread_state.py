@@ -1,8 +1,8 @@
 """The state of a thread, in one place: its active contexts. `print(thread_state)` says which.
 
-A chapter has its fields below, and sets them for the length of a block: `with during(tracer=t):`. (Two switches that every
-call reads, whether gradients are recorded and whether tensors are made for inference, are C's: core/eager/switches.pxi. The
-session of jobs is the process's.)
+The file that owns a field registers it, and sets it for the length of a block: `with during(tracer=t):`. (Two switches that
+every call reads, whether gradients are recorded and whether tensors are made for inference, are C's:
+core/eager/switches.pxi. The session of jobs is the process's.)
 """
 from __future__ import annotations
 
@@ -14,26 +14,21 @@ changes = 0                          # advances where what a build may have read
 
 
 class ThreadState(threading.local):
-    """Each thread sees its own values; a new thread starts with these."""
-
-    interpreters: tuple = ()         # chapter 2: who answers calls of ops; the last is in charge, none: eager
-    states: Any = None               # chapter 7: what host ops remember (ops/host.py); None: the eager ones
-    draws: list | None = None        # its own row of the default generator (tensor/generator.py); None: the shared one
-    amp: Any = None                  # chapter 5: f(op, inputs), inputs in the types the op computes in (flowedu/nn/amp)
-    context: Any = None              # chapters 3 and 4: what layers get variables and names from; None: the eager one
-    plans: int = 0                   # chapter 4: how many plans with Python kernels it is in the middle of
-    tracer: Any = None               # chapter 5: the nn.Graph being built
-    engine: Any = None               # chapter 6: the ranks it computes with; None: those of the process
-    strict: bool = False             # chapter 6: no boxing by itself
-    rule: str = "bytes"              # chapter 6: how layouts are chosen (core/sbp/rules.py)
-    heard: list | None = None        # chapter 6: choices of layouts are told to it
-    gpu: Any = None                  # chapter 8: the context of its current GPU
-    streams: dict | None = None      # chapter 8: {GPU: the stream its work is queued on}; others: the default stream
+    """Each thread sees its own values; a new thread starts with the defaults."""
 
     def __repr__(self) -> str:
-        special = [f"{k} = {getattr(self, k)!r}" for k in ThreadState.__annotations__
-                   if getattr(self, k) != getattr(ThreadState, k)]
+        special = [f"{k} = {getattr(self, k)!r}" for k, default in FIELDS.items() if getattr(self, k) != default]
         return f"thread_state: {', '.join(special) or 'nothing special'}"
+
+
+FIELDS: dict[str, Any] = {}          # {field: its default}
+
+
+def register_fields(**defaults: Any) -> None:
+    """Give the state of every thread these fields. Each is registered once, by the file that owns it."""
+    FIELDS.update(defaults)
+    for name, default in defaults.items():
+        setattr(ThreadState, name, default)
 
 
 thread_state = ThreadState()

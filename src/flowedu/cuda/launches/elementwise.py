@@ -6,6 +6,7 @@ import functools
 from flowedu.cuda.launch import ALL, Call, blocks, kernel
 from flowedu.cuda.programs import place
 from flowedu.cuda.walk import joined, packed, spread
+from flowedu.ops.halves import widened
 
 
 @kernel("elementwise", types=ALL)
@@ -18,7 +19,7 @@ def elementwise(call: Call) -> None:
         return
     first = tuple(call.ints[1:]) if call.ints and call.ints[0] else tuple([y.ndim - x.ndim for x in xs])
     side_by_side, walk = _steps(tuple([v.shape for v in call.args]), tuple([v.strides for v in call.args]), first)
-    formula = call.formula.widened([x.dtype for x in xs], [y.dtype])
+    formula = widened(call.formula, [x.dtype for x in xs], [y.dtype])
     where, name = place(formula, tuple([x.dtype.code for x in xs]))
     pointers = [v.pointer for v in call.args]
     if side_by_side and not any(p % 16 for p in pointers):

@@ -63,19 +63,19 @@ class RankGraph:
 
     # ---- rows
     def _row(self, row: Row) -> None:
-        brought = {}
+        boxed = {}
         summed = together(self, row) if row.node is not None and row.node.mutates else {}
         for b in row.boxed:
             part = summed.get(b.value) or self._carry(b, row.node.line if row.node is not None else "")
             if part is not None and row.shared:
                 self._keep(self.inferred.base(b.value), b.route.dst, part)
-            brought[b.value] = part
+            boxed[b.value] = part
         node = row.node
         if node is None or self.rank not in row.devices and not node.mutates:
             return
         if row.op == "parallel_cast":
             x = node.inputs[0]
-            part = brought[x] if x in brought else self.find(x, row.makes[0])
+            part = boxed[x] if x in boxed else self.find(x, row.makes[0])
             self._keep(node.outputs[0], row.makes[0], part)
         elif node.mutates:
             self._update(row)

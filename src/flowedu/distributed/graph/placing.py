@@ -61,7 +61,7 @@ class Placing(OneDevice):
 
     def keep(self, members: Sequence[Tensor], config) -> None:
         """Find the `homes` of the optimizers' parameters. Under ZeRO they are split along axis 0."""
-        from flowedu.core.sbp.tensor.global_layout import lay_at
+        from flowedu.distributed.layouts import lay_at
         from flowedu.distributed.zero import shard
         for p in members:
             if p.global_layout is not None:
@@ -86,14 +86,14 @@ class Placing(OneDevice):
         inferred = self._up_to_date()
         if inferred.base(value) in self.sources:
             return self.sources[inferred.base(value)]
-        from flowedu.core.sbp.tensor.global_layout import lay_at
+        from flowedu.distributed.layouts import lay_at
         return None if value in inferred.loose else lay_at(inferred.own(value))
 
     def _up_to_date(self):
         from flowedu.distributed.graph.infer import Inference
         graph = self.tracer.graph
         if self.inferred is None:
-            self.inferred = Inference(graph, world(), {v: lay.layout for v, lay in self.sources.items()})
+            self.inferred = Inference(graph, world(), {v: g.layout for v, g in self.sources.items()})
         for node in graph.nodes[self.followed:]:
             for x in node.inputs:
                 if x.kind != "node":
@@ -102,10 +102,10 @@ class Placing(OneDevice):
         self.followed = len(graph.nodes)
         return self.inferred
 
-    def laid(self, x: Tensor, lay) -> Tensor:
+    def laid(self, x: Tensor, global_layout) -> Tensor:
         """A tensor's value in this layout; a local one is the whole value."""
-        from flowedu.core.sbp.tensor.shards import laid
-        return laid(x, lay)
+        from flowedu.distributed.layouts import laid
+        return laid(x, global_layout)
 
     # ---- to_global in build
     def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:

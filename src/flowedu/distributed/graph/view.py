@@ -18,13 +18,12 @@ from flowedu.core.graph.plan import Plan
 from flowedu.core.graph.program import Program
 from flowedu.core.graph.rewrite import dead
 from flowedu.core.sbp.ranks import Engine, current, world
-from flowedu.core.sbp.tensor.global_layout import lay_at
 from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
-from flowedu.core.sbp.tensor.shards import laid
 from flowedu.core.values.spec import Spec
 from flowedu.distributed.global_graph import prepared
 from flowedu.distributed.graph.infer import Inference
 from flowedu.distributed.graph.lower import RankGraph, lower
+from flowedu.distributed.layouts import laid, lay_at
 from flowedu.distributed.rank_graphs import unread
 from flowedu.errors import GraphError
 
@@ -82,8 +81,8 @@ class GlobalView:
             if f.__name__ not in config.off:
                 f(graph)
         unread(graph)
-        self.lays, self.found = dict(tracer.placing.sources), None
-        told = {"sources": {v: lay.layout for v, lay in self.lays.items()}}
+        self.global_layouts, self.found = dict(tracer.placing.sources), None
+        told = {"sources": {v: global_layout.layout for v, global_layout in self.global_layouts.items()}}
         if config.zero_stage or config.accumulation > 1 or config.auto_parallel:
             told = prepared(self)
         self.inferred = Inference(graph, world(), **told).run(strict)
@@ -122,14 +121,15 @@ class GlobalView:
             if value.kind == "host":
                 parts = dict.fromkeys(self.ranks, t)
             else:
-                parts = self._parts(value.name, t, self.lays.get(value), value.name in written or t is self.counter)
+                changes = value.name in written or t is self.counter
+                parts = self._parts(value.name, t, self.global_layouts.get(value), changes)
             counter = value.name if t is self.counter else counter
             for r, part in parts.items():
                 found[r][value.name] = part
         self.programs.link(found, counter)
         self.counts = [t.numpy() for t in self.own[counter].values()] if counter else []
 
-    def _parts(self, name: str, t: Tensor, lay, written: bool) -> dict[int, Tensor]:
+    def _parts(self, name: str, t: Tensor, global_layout, written: bool) -> dict[int, Tensor]:
         """The tensors a variable's ranks work on. What is written, each has for itself."""
         if t.global_layout is None:                            # the same on every rank
             known = self.own.setdefault(name, {self.engine.rank: t})
@@ -137,8 +137,8 @@ class GlobalView:
                 if r not in known:
                     known[r] = copy_of(t.detach()) if written else t
             return known
-        if lay is not None and t.global_layout is not lay:     # ZeRO, or the automatic choice
-            take_parts(t, laid(t, lay), False)
+        if global_layout is not None and t.global_layout is not global_layout:     # ZeRO, or the automatic choice
+            take_parts(t, laid(t, global_layout), False)
         if t.has_memory:
             return {t.global_layout.layout.devices[0]: t}
         if written and self.own.get(name) is not t.rare.parts:
@@ -170,12 +170,12 @@ class GlobalView:
         """{rank: its parts of the inputs}"""
         arguments: dict[int, list] = {r: [] for r in self.ranks}
         for value, x in zip(self.graph.inputs.values(), xs):
-            lay = self.lays.get(value)
-            if x.global_layout is not lay:
+            global_layout = self.global_layouts.get(value)
+            if x.global_layout is not global_layout:
                 raise GraphError(f"nn.Graph {self.owner.name}: {value.name} lies otherwise than in the first call",
-                                 expected=_said(lay), got=_said(x.global_layout),
+                                 expected=_said(global_layout), got=_said(x.global_layout),
                                  fix="x.to_global(placement, sbp) as in the first call")
-            parts = dict.fromkeys(self.ranks, x) if lay is None else parts_of(x)
+            parts = dict.fromkeys(self.ranks, x) if global_layout is None else parts_of(x)
             for r in self.ranks:
                 if r in parts:
                     part = parts[r]
@@ -203,5 +203,5 @@ class GlobalView:
         return "\n".join([*([self.found.describe()] if self.found else []), self.inferred.describe()])
 
 
-def _said(lay) -> str:
-    return "a local tensor" if lay is None else f"{lay.placement}, sbp={lay.sbp}"
+def _said(global_layout) -> str:
+    return "a local tensor" if global_layout is None else f"{global_layout.placement}, sbp={global_layout.sbp}"

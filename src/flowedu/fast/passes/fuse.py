@@ -11,6 +11,7 @@ from flowedu.core.ops.view import constant
 from flowedu.core.values.dtype import dtype
 from flowedu.fast.ops.fused import fused
 from flowedu.ops.formula import inline
+from flowedu.ops.halves import widened
 
 MAX_OPERANDS = 12
 
@@ -125,7 +126,7 @@ class Group:
 
 def formula(node: Node) -> Formula:
     """What a node computes; of 16-bit floats, with the rounding behind it, so that a chain gives the bits of its ops."""
-    return node.op.program.widened([x.dtype for x in node.inputs], [y.dtype for y in node.outputs])
+    return widened(node.op.program, [x.dtype for x in node.inputs], [y.dtype for y in node.outputs])
 
 
 def _size(node: Node) -> int:

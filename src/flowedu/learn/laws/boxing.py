@@ -260,13 +260,13 @@ def _home_judged(case, yours):
     with devices(4), swapped(on, space["on"]):
         place = flow.placement("cpu", np.arange(math.prod(grid)).reshape(grid).tolist())
         sbps = tuple(names.get(s) or flow.sbp.split(int(s[1:])) for s in sbp)
-        lay = layout_of(place, as_sbp(sbps, len(grid), "to_global"))
+        global_layout = layout_of(place, as_sbp(sbps, len(grid), "to_global"))
         x = flow.tensor(np.ones(shape))
         dy = flow.ones(*_formula(sbp, grid, np.ones(shape))[0].shape, dtype=flow.float64, placement=place,
                        sbp=(flow.sbp.broadcast,) * len(grid))
         got = []
         for where in (0, "elsewhere"):
-            joined = Joined(x, lay, dy.spec)
+            joined = Joined(x, global_layout, dy.spec)
             joined.place = where
             got.append(yours(joined, None, [dy])[0].numpy())
     if np.allclose(2 * got[0], got[1]):

@@ -167,15 +167,15 @@ def _choices(case):
     from flowedu.core.values.spec import Spec
     choose._chosen.cache_clear()
     spec = Spec((8, 8), float32)
-    lays = [layout(s, ROW) for s in case[0]]
+    global_layouts = [layout(s, ROW) for s in case[0]]
     made = []
     for name, ins in case[1]:
         op = REGISTRY[name]
-        same = {i: (lays[i],) for i in ins}
+        same = {i: (global_layouts[i],) for i in ins}
         made.append(choose.choose(op, [spec] * len(ins), op.complete({}), [same[i] for i in ins], ROW))
-        lays.append(made[-1].layouts[-1])
+        global_layouts.append(made[-1].layouts[-1])
     choose._chosen.cache_clear()
-    return made, route(lays[-1], Layout(("S0",), ROW, (4,)), spec).bytes
+    return made, route(global_layouts[-1], Layout(("S0",), ROW, (4,)), spec).bytes
 
 
 def _program_said(case):

@@ -11,10 +11,12 @@ from flowedu.core.ops.call import OpBase
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import HALVES
-from flowedu.core.values.thread_state import thread_state
+from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.errors import ArgumentError, DeviceError, DTypeError
 from flowedu.nn.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
 from flowedu.tensor import device
+
+register_fields(amp=None)             # f(op, inputs): the inputs in the types that the op computes in
 
 KINDS = {"cpu": dt.bfloat16, "cuda": dt.float16}                 # of devices: the type unless one is given
 _CAST = REGISTRY["cast"]
@@ -23,7 +25,7 @@ FLOATS = (*HALVES, dt.float32)                                   # float64 stays
 
 
 class _Casts:
-    """Chooses types for one block; `here.amp`. A parameter is cast once in a block, and after it was written."""
+    """Chooses types for one block: `thread_state.amp`. A parameter is cast once in a block, and after it was written."""
 
     def __init__(self, dtype: dt.dtype, keeps: bool):
         self.dtype, self.keeps = dtype, keeps

@@ -13,7 +13,7 @@ from flowedu.errors.element_types import mixed
 from flowedu.nn.functional.common import check_floats, reshaped, times
 from flowedu.tensor import Tensor, no_grad
 from flowedu.tensor.devices import made_with
-from flowedu.tensor.writing import bump, run_into
+from flowedu.tensor.writing import bump, try_into
 
 _BATCH_NORM, _INFER, _LAYER_NORM = REGISTRY["batch_norm"], REGISTRY["batch_norm_infer"], REGISTRY["layer_norm"]
 
@@ -32,7 +32,7 @@ def moving_average(running, batch, momentum: float, factor: float = 1.0) -> None
     """running = (1 - momentum) * running + momentum * factor * batch, in place; eagerly without a temporary."""
     dtype = running.dtype
     inputs = (running, cast(batch, dtype), scalar(1 - momentum, dtype), scalar(momentum * factor, dtype))
-    if current_interpreter() is not None or not run_into(REGISTRY["blend"], inputs, (), running):
+    if current_interpreter() is not None or not try_into(REGISTRY["blend"], inputs, (), running):
         running.copy_(REGISTRY["blend"].call(inputs, ()))
 
 
@@ -48,8 +48,8 @@ def count_up(counter) -> int:
 
 def _samples_apart(x: Tensor) -> bool:
     """Whether a global tensor is split along another axis than that of the channels."""
-    lay = x.global_layout
-    return lay is not None and not lay.single and any(s.text[0] == "S" and s.text != "S1" for s in lay.sbp)
+    at = x.global_layout
+    return at is not None and not at.single and any(s.text[0] == "S" and s.text != "S1" for s in at.sbp)
 
 
 def _batch_norm_apart(x: Tensor, gamma: Tensor, beta: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:

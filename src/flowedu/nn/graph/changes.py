@@ -15,7 +15,7 @@ import numpy as np
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
-from flowedu.core.trace.blocks import Block, make_block
+from flowedu.core.trace.blocks import ModuleBlock, make_block
 from flowedu.core.values import dtype as dt
 from flowedu.tensor.generator import default_generator
 
@@ -182,7 +182,7 @@ def said(before, now) -> str:
     return "is another"
 
 
-def refresh(block: Block) -> None:
+def refresh(block: ModuleBlock) -> None:
     """Let a block have those children that its module has now; what the graph was told of the others stays."""
     for name in [n for n, child in block.children.items() if block.origin._modules.get(n) is not child.origin]:
         del block.children[name]

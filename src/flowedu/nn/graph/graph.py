@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flowedu.core.layers.group import BaseOptimizer
 from flowedu.core.trace import graph as core
-from flowedu.core.trace.compiled import Compiled
+from flowedu.core.trace.compiled import CompiledGraph
 from flowedu.core.values import thread_state as ambient
 from flowedu.errors import ArgumentError, CallError, CheckError, GraphError
 from flowedu.errors.once import inert, say_once
@@ -35,7 +35,7 @@ def check_debug_options(options: dict) -> None:
         say_once(f"nn.Graph.debug({name})", "level 3 shows the user's own line of every operator", 4)
 
 
-class Graph(core.Graph):
+class Graph(core.TracedGraph):
     """A static graph. Subclass it, assign modules to attributes in `__init__`, describe one step in `build`.
 
         class Train(flow.nn.Graph):
@@ -102,7 +102,7 @@ class Graph(core.Graph):
     def handle(self, block: GraphModule) -> ProxyModule:
         return ProxyModule(block)
 
-    def _compile(self, *args, **kwargs) -> Compiled:
+    def _compile(self, *args, **kwargs) -> CompiledGraph:
         for block in self._blocks.values():
             refresh(block)
         compiled = super()._compile(*args, **kwargs)
@@ -110,7 +110,7 @@ class Graph(core.Graph):
             print(f"{self.name} with operators:", describe(self, stacks=self._level >= 3), sep="\n")
         return compiled
 
-    def _checked(self, compiled: Compiled, args: tuple, kwargs: dict) -> Compiled:
+    def _checked(self, compiled: CompiledGraph, args: tuple, kwargs: dict) -> CompiledGraph:
         """The compiled graph, or where what build read is not as it was, that of a new trace: optimizers go on with what
         they remember, and the reason is said in a line on stderr."""
         now = ambient.changes
@@ -205,7 +205,7 @@ class Graph(core.Graph):
         from flowedu.show.graph import draw_graph
         return draw_graph(compiled, path, what == "optimized")
 
-    def _need_compiled(self, what: str) -> Compiled:
+    def _need_compiled(self, what: str) -> CompiledGraph:
         if self._compiled is None:
             raise GraphError(f"{what}: graph {self.name} is not compiled yet", expected="a graph that was called once",
                              got="a new graph", fix="call it on a batch first")

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
-from flowedu.core.trace.blocks import Block
+from flowedu.core.trace.blocks import ModuleBlock
 from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError
 from flowedu.saving.graph import ProxyState
 
 
-class GraphModule(Block):
+class GraphModule(ModuleBlock):
     """A module's place in a graph, as users see it: `graph.model.to(nn.graph.GraphModule)`.
 
-    Attributes: those of Block: name, origin, stage_id, placement, activation_checkpointing ...
+    Attributes: those of ModuleBlock: name, origin, stage_id, placement, activation_checkpointing ...
     """
 
     type = "MODULE"

@@ -9,7 +9,7 @@ from flowedu.core.graph.ir import GraphValue
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import reverse
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import Block
+from flowedu.core.trace.blocks import ModuleBlock
 from flowedu.core.trace.names import grad_name
 from flowedu.core.trace.tracer import check_seed
 from flowedu.nn.graph.reduced import CONST, MEAN, OWN, Reduced, seed_kind
@@ -34,7 +34,7 @@ class ForgetfulTracer(SayingTracer):
             self.checkpoints[node] = self.checkpoint
         return outputs
 
-    def forward(self, block: Block, args: tuple, kwargs: dict):
+    def forward(self, block: ModuleBlock, args: tuple, kwargs: dict):
         if self.checkpoint is not None or not block.activation_checkpointing:
             return super().forward(block, args, kwargs)
         self.checkpoint = Checkpoint(self)

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.trace import io
-from flowedu.core.trace.blocks import Block
-from flowedu.core.trace.compiled import Compiled
+from flowedu.core.trace.blocks import ModuleBlock
+from flowedu.core.trace.compiled import CompiledGraph
 from flowedu.core.trace.tracer import Tracer
 from flowedu.show.meta import line, meta
 
@@ -12,7 +12,7 @@ from flowedu.show.meta import line, meta
 class SayingTracer(Tracer):
     """A Tracer that says, at debug level 1, what its modules are given and give."""
 
-    def first(self, block: Block, args: tuple, kwargs: dict):
+    def first(self, block: ModuleBlock, args: tuple, kwargs: dict):
         module = block.origin
         self.say(1, f"(MODULE:{block.path}:{module._shallow_repr()})", block)
         block.inputs = self._seen("INPUT", f"_{block.path}_input", args, kwargs, block)
@@ -24,7 +24,7 @@ class SayingTracer(Tracer):
         block.outputs = self._seen("OUTPUT", f"_{block.path}_output", out if type(out) is tuple else (out,), {}, block)
         return out
 
-    def _seen(self, kind: str, prefix: str, args: tuple, kwargs: dict, block: Block) -> list[str]:
+    def _seen(self, kind: str, prefix: str, args: tuple, kwargs: dict, block: ModuleBlock) -> list[str]:
         """A line on each of the arguments."""
         found = [f"({kind}:{name}:{meta(x)})" if isinstance(x, Tensor) else f"[WARNING]({kind}:{name}:{type(x)})"
                  for name, x in io.leaves(prefix, args, kwargs)]
@@ -33,8 +33,8 @@ class SayingTracer(Tracer):
         return found
 
 
-class SayingCompiled(Compiled):
-    """A Compiled that says what goes into build and comes out.
+class SayingCompiled(CompiledGraph):
+    """A CompiledGraph that says what goes into build and comes out.
 
     Attributes: inputs and outputs, [(name, text or None)] of the leaves.
     """

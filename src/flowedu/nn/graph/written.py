@@ -17,10 +17,11 @@ from flowedu.core.eager.dispatch import carried
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.call import interpreter
+from flowedu.core.ops.define import REGISTRY
 from flowedu.core.trace import io
 from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.thread_state import during
-from flowedu.errors import GradientError, UnsupportedError
+from flowedu.errors import GradientError, JobBuildAndInferError, UnsupportedError
 from flowedu.nn.graph.added import check_members
 from flowedu.nn.graph.changes import Seen, attributes
 from flowedu.nn.graph.effects import attributes_kept, check_aliases
@@ -29,13 +30,26 @@ from flowedu.tensor.modes import no_grad
 
 
 class WatchfulTracer(ScalingTracer):
-    """A tracer that also tells `known` of modules that are called and not registered."""
+    """A tracer that lets build write into tensors, and tells `known` of modules that are called and not registered."""
 
     known: Seen
 
     def stranger(self, module, args: tuple, kwargs: dict):
         self.known.add(module, type(module).__name__)
         return super().stranger(module, args, kwargs)
+
+    def write(self, x: Tensor, z: Tensor) -> None:
+        """x, an eager tensor, is written in place: it has z's value from here on, and in memory after each run."""
+        target = self.value_of(x)
+        while target.kind == "node":                     # written before in this build
+            target = next(v for v, now in self.written.items() if now is target)
+        value = self.value_of(z)
+        if value.spec != target.spec:
+            raise JobBuildAndInferError("nn.Graph: an in-place write does not fit", expected=str(target.spec),
+                                        got=str(value.spec), fix="cast or reshape the value")
+        if value is target or value in self.written.values() or value.node is None or value.node.op.view is not None:
+            value = self.append(REGISTRY["contiguous"], [value], ())[0]
+        self.values[id(x)], self.written[target] = value, value
 
 
 class Attribute:

@@ -163,8 +163,8 @@ class Stateful:
             elif local_metadata.get("assign"):
                 own.data = given.detach()
             elif own is not given:
-                lay = own.global_layout if given.global_layout is None else None
-                own.copy_(given if lay is None else from_logical(given, lay))
+                global_layout = own.global_layout if given.global_layout is None else None
+                own.copy_(given if global_layout is None else from_logical(given, global_layout))
         extra = f"{prefix}_extra_state"
         if type(self).set_extra_state is not Module.set_extra_state:
             if extra in state_dict:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from flowedu import nn  # noqa: F401  (data, detection, image: their records are types too)
 from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.core.ops.record import REQUIRED
-from flowedu.core.values.spec import normal_axis
 from flowedu.errors import JobBuildAndInferError, ShapeError
 from flowedu.errors.nearest import nearest
 from flowedu.oneflow04 import array_ops, math
+from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.image import detection, image  # noqa: F401
 from flowedu.ops.host import HOST
 

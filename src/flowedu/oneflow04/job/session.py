@@ -10,7 +10,7 @@ import numpy as np
 from flowedu.core.eager.arrays import from_numpy
 from flowedu.core.eager.dispatch import copy_into
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.job.session import Session, default_session, in_a_body, use_session
+from flowedu.core.job.session import Session, Variable, default_session, in_a_body, use_session
 from flowedu.core.ops.promote import cast
 from flowedu.core.values.dtype import bfloat16
 from flowedu.core.values.spec import Spec
@@ -163,6 +163,13 @@ class Session04(Session):
     def close(self) -> None:
         debug.flush()
         super().close()
+
+
+def get_all_variables() -> dict[str, Variable]:
+    """Live handles with .shape, .dtype and .numpy(), optimizer state included. Starts the session."""
+    session = default_session()
+    session.start()
+    return dict(session.variables)
 
 
 use_session(Session04())

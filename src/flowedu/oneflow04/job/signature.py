@@ -6,7 +6,7 @@ from collections.abc import Callable as Function
 from typing import Any, NamedTuple
 
 from flowedu.core.values.placeholder import ArgBlobDef
-from flowedu.core.values.signature import MISSING, Parameter, Signature, blob_advice
+from flowedu.core.values.signature import MISSING, CallParameter, CallSignature, blob_advice
 from flowedu.core.values.typing import Numpy
 from flowedu.errors import CheckError, UnsupportedError, told_value
 from flowedu.oneflow04.job.annotation import (
@@ -23,7 +23,7 @@ from flowedu.oneflow04.job.annotation import (
 from flowedu.oneflow04.job.arguments import check_arguments
 
 
-class JobSignature(Signature):
+class JobSignature(CallSignature):
     """What a job takes and returns (`returns`: a tree of annotation.py)."""
 
     __slots__ = ()
@@ -90,7 +90,8 @@ def job_signature(fn: Function) -> JobSignature:
                              expected="plain parameters, one per input", got=str(p),
                              fix="take a Tuple[...] of placeholders for a group of inputs")
     trees = [parameter_tree(p.annotation, f"{name}: parameter {p.name}") if written else p.default for p in parameters]
-    return JobSignature(name, tuple(Parameter(p.name, t, p.annotation is not MISSING) for p, t in zip(parameters, trees)),
+    read = tuple(CallParameter(p.name, t, p.annotation is not MISSING) for p, t in zip(parameters, trees))
+    return JobSignature(name, read,
                         MISSING if returns is MISSING else return_tree(returns, name))
 
 
@@ -98,7 +99,7 @@ def check_return(value: Any, annotation: Any, is_blob: Function[[Any], bool], wh
     """Checks what a body returned against its return annotation, at compile.
 
     Args:
-        annotation: `Signature.returns`.
+        annotation: `JobSignature.returns`.
         is_blob: tells a blob from anything else; a blob's `is_dynamic` is read.
         where: starts the message: the job's name.
 

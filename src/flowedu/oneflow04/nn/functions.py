@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from flowedu import ops
 from flowedu.core.layers.context import current, gen_seed
-from flowedu.core.values.spec import normal_axis
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
+from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.math import mean_of, reduced_axes, relu, variance_of
 from flowedu.ops.front import front
 

@@ -5,7 +5,7 @@
         return x ** 3
 
 `cube` then takes blobs and tensors, has a gradient, and stands in a plan between compiled kernels
-(core/eager/pykernel.pyx). It is a record like every other, with the function as its `ref`; so is its gradient, `cube_grad`.
+(ops/custom/pykernel.pyx). It is a record like every other, with the function as its `ref`; so is its gradient, `cube_grad`.
 """
 from __future__ import annotations
 

@@ -6,10 +6,11 @@ from math import prod
 
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import as_tensors, cast, compare, default_float, is_number, operate, scalar
+from flowedu.core.ops.promote import as_tensors, cast, default_float, is_number, operate, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, NotATensorError
 from flowedu.tensor.dims import dims
+from flowedu.tensor.elementwise.comparing import compare
 from flowedu.tensor.elementwise.unary import abs
 
 _op = REGISTRY.__getitem__

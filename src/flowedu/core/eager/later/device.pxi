@@ -4,6 +4,14 @@
 # of hooks.pxi, `device_memory`, kernels are started by another, `launch`, and values travel through `carry`. Nothing in C reads
 # or writes that memory.
 
+cdef call_on_device(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at):
+    """A call with a tensor on another device among its inputs, or without inputs."""
+    cdef int device = place_of(op, inputs)
+    return answered(op, together(inputs, device), attrs, e, flags, drawn, at, device)
+
+SPECIALS[2].flag, SPECIALS[2].answer = ON_DEVICE, call_on_device
+
+
 cdef int place_of(OpBase op, tuple inputs) except -1:
     """The device of a call (Block.device): that of its inputs; 0-d tensors in main memory may join those on a GPU. Without
     inputs the one that constants are made on now."""
@@ -33,7 +41,7 @@ cdef raise_apart(OpBase op, tuple inputs):
 
 
 cdef tuple together(tuple inputs, int device):
-    """The inputs with those 0-d ones that a gradient is wanted for brought to the device, recorded: it goes back that way."""
+    """The inputs; 0-d ones that need a gradient are copied to the device, recorded, so that the gradient goes back."""
     cdef TensorBase x
     for x in inputs:
         if x.block.device != device and x.flags & TRACKED and not fe_grad_off:
@@ -43,7 +51,7 @@ cdef tuple together(tuple inputs, int device):
 
 cdef int allocate_on(TensorBase y, int device) except -1:
     """Memory of a GPU for y, whose shape and dtype are known."""
-    cdef int64_t nbytes = fe_numel(&y.v) * BYTES[y.v.dtype]
+    cdef int64_t nbytes = fe_numel(&y.v) * itemsize(y.v.dtype)
     owner = filled.device_memory(nbytes, device - 1)
     y.block = block_over(<char *><size_t>owner.address, nbytes, owner)
     y.block.device, y.v.data = device, y.block.data

@@ -12,51 +12,64 @@ cdef class GlobalLayout:
         return f"<{self.placement}, {self.sbp}>"
 
 
-cdef inline void set_layout(TensorBase x, GlobalLayout lay):
-    x._layout = lay
-    set_flag(x, GLOBAL, lay is not None)
+cdef inline void set_layout(TensorBase x, GlobalLayout at):
+    x._layout = at
+    set_flag(x, GLOBAL, at is not None)
 
 
 def apart(tuple inputs):
-    """Whether inputs with axes lie in different memories: a constant is still to be brought to a GPU."""
+    """Whether inputs with axes lie in different memories: a constant is not yet on the GPU."""
     return len({x._device for x in inputs if x.is_eager and (x.ndim or x._device)}) > 1
 
 
 cdef GlobalLayout one_device(tuple inputs):
-    """How the results lie if all inputs are in the memory of one device; None: `call_global` has to see to it."""
+    """How the results lie if all inputs are in the memory of one device; None: they are not."""
     cdef PyObject *x                               # borrowed: counting references costs 20 ns of a call of 160
-    cdef PyObject *lay = NULL
+    cdef PyObject *found = NULL
     cdef int i
     for i in range(len(inputs)):
         x = <PyObject *>inputs[i]
         if (<TensorBase>x)._layout is None:
-            if not (<TensorBase>x).flags & UNIFORM:          # it may differ from rank to rank: call_global says what is wrong
+            if not (<TensorBase>x).flags & UNIFORM:          # it may differ from rank to rank: an error, later
                 return None
-        elif (<TensorBase>x).block == NULL or lay != NULL and <PyObject *>(<TensorBase>x)._layout.whole != lay:
+        elif (<TensorBase>x).block == NULL or found != NULL and <PyObject *>(<TensorBase>x)._layout.whole != found:
             return None
         else:
-            lay = <PyObject *>(<TensorBase>x)._layout.whole
-    return None if lay == NULL else <GlobalLayout>lay
+            found = <PyObject *>(<TensorBase>x)._layout.whole
+    return None if found == NULL else <GlobalLayout>found
 
 
-cdef int label(result, GlobalLayout lay) except -1:
-    """All results lie so."""
+cdef int label(result, GlobalLayout at) except -1:
+    """Give every result this layout."""
     if isinstance(result, TensorBase):
-        set_layout(<TensorBase>result, lay)
+        set_layout(<TensorBase>result, at)
     else:
         for y in result:
-            set_layout(<TensorBase>y, lay)
+            set_layout(<TensorBase>y, at)
     return 0
 
 
-cdef call_global(OpBase op, tuple inputs, tuple attrs):
-    """A call of which at least one input is a global tensor."""
-    cdef bint wants = refresh_views(inputs) & TRACKED, old = swap_grad(False)
+cdef call_global(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at):
+    """A call with a global tensor among its inputs. If all are on one device, it runs on their memory as a local call."""
+    if drawn == NULL and not (flags & ON_DEVICE and apart(inputs)):
+        at = one_device(inputs)
+        if at is not None:
+            return special(op, inputs, attrs, e, flags, drawn, at)
+    if drawn != NULL:
+        attrs = (*attrs[:len(attrs) - 2], drawn[0], drawn[1])
+    return call_spread(op, inputs, attrs)
+
+SPECIALS[0].flag, SPECIALS[0].answer = GLOBAL, call_global
+
+
+cdef call_spread(OpBase op, tuple inputs, tuple attrs):
+    """A call on the devices of global tensors."""
+    cdef bint wants = refresh_views(inputs) & TRACKED, old = set_grad_enabled(False)
     cdef Entry e
     try:
         result = filled.run_global(op, inputs, attrs)
     finally:
-        swap_grad(old)
+        set_grad_enabled(old)
     if op.view is None and not (wants and old):
         return result
     e = find(op, inputs, attrs)
@@ -69,23 +82,23 @@ cdef call_global(OpBase op, tuple inputs, tuple attrs):
     return result
 
 
-def global_tensor(tuple shape, dtype, GlobalLayout lay, dict parts):
+def global_tensor(tuple shape, dtype, GlobalLayout global_layout, dict parts):
     """A tensor that lies on several devices: a logical shape, and {rank: local tensor} of the ranks owned here."""
     cdef TensorBase y = lazy_tensor(None, shape, dtype)
-    set_layout(y, lay)
+    set_layout(y, global_layout)
     y.rare.parts = parts
     return y
 
 
-def labelled(TensorBase x, GlobalLayout lay or None):
-    """The memory of x as a tensor that lies on the one device of `lay` (None: a local tensor), without history."""
+def labelled(TensorBase x, GlobalLayout global_layout or None):
+    """The memory of x as a tensor that lies on the one device of `global_layout` (None: a local tensor), without history."""
     cdef TensorBase y = alias_of(x)
-    set_layout(y, lay)
+    set_layout(y, global_layout)
     return y
 
 
 def take_parts(TensorBase x, TensorBase z, bint history):
-    """The global tensor x has the parts of z from here on; history: and came about as z did."""
+    """The global tensor x has the parts of z from here on; history: and z's autograd history."""
     x.rare.parts = z.rare.parts
     set_layout(x, z._layout)
     if history:
@@ -112,28 +125,3 @@ cdef int64_t version_of(TensorBase x):
         for t in x.rare.parts.values():
             n += (<TensorBase>t).block.version
     return n
-
-
-cdef TensorBase brought(TensorBase x, GlobalLayout lay):
-    """A gradient in the layout of its leaf."""
-    return <TensorBase>filled.bring(x, lay)
-
-
-cdef int take_memory(TensorBase x, TensorBase y) except -1:
-    """set_data where one of the two is global."""
-    cdef Block *old = x.block
-    if y.block != NULL:
-        y.block.refs += 1
-    elif x.rare is None:
-        x.rare = Rare()
-    x.block, x.v = y.block, y.v
-    set_link(x, None)
-    set_layout(x, y._layout)
-    set_flag(x, UNIFORM, y.flags & UNIFORM)
-    set_flag(x, ON_DEVICE, y.flags & ON_DEVICE)
-    if x.rare is not None:
-        x.rare.parts = None if y.rare is None else y.rare.parts
-    x.epoch += 1
-    if old != NULL:
-        block_drop(old)
-    return 0

@@ -22,14 +22,13 @@ cdef dispatch_to(interpreter, OpBase op, tuple inputs, tuple attrs):
 def lazy_tensor(symbol, shape, dtype, bint requires_grad=False, grad_name=None):
     """A tensor without numbers: the value `symbol` of the graph being built. `grad_name`: what grad_fn prints."""
     cdef TensorBase y = new_tensor()
-    cdef int64_t step = 1
     cdef int d
     if len(shape) > FE_MAX_DIM:
         raise ShapeError("a tensor has too many axes", expected=f"at most {FE_MAX_DIM}", got=str(tuple(shape)))
     y.v.ndim, y.v.dtype = <int32_t>len(shape), dtype.code
-    for d in range(y.v.ndim - 1, -1, -1):
-        y.v.shape[d], y.v.stride[d] = shape[d], step
-        step *= max(y.v.shape[d], 1)
+    for d in range(y.v.ndim):
+        y.v.shape[d] = shape[d]
+    row_by_row(&y.v)
     set_flag(y, TRACKED, requires_grad)
     y.rare = Rare()
     y.rare.symbol, y.rare.grad_name = symbol, grad_name or None

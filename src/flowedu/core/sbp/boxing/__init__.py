@@ -1,6 +1,6 @@
 """Boxing: from one layout to another, as an algebra. (In words and as a picture: show/routes.py, show/boxing.py.)
 
-    geometry.py    boxes: who has what, who lacks what, and who gives it to whom
+    geometry.py    boxes: the part each device has, the part it lacks, and its sender
     algebra.py     Hop, Route; `a | b`, `via(middle, a, b)`
     primitives.py  move, reduce, all-reduce, fill; the expression that reaches every layout; route()
     inops.py       a hop written in ops, on all parts at once

@@ -1,7 +1,7 @@
 """The algebra: a primitive is one collective between two layouts; routes are made of them by "or" and "via".
 
 `a | b` is whichever moves fewer bytes, the first of equals. `via(middle, a, b)` is a to a layout in between and b from
-there. An expression is asked for a route below a limit of bytes, so what is already too dear is not looked into.
+there. An expression is asked for a route below a limit of bytes, so a route that is already too dear is not pursued.
 """
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Hop:
 
 @dataclass(frozen=True)
 class Route:
-    """Hops, one after the other. None: the value is there already."""
+    """Hops, one after the other. Empty: the value is already in the target layout."""
 
     src: Layout
     dst: Layout
@@ -109,7 +109,7 @@ class Route:
         return [h.primitive.in_ops(h.src, h.dst, h.spec) for h in self.hops]
 
     def perform(self, comm, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
-        """What this rank does: its part at the end of the route (None: it has none there) from its part at the start.
+        """Run the route on this rank: its part at the end (None: it has none there) from its part at the start.
 
         Every rank of both ends calls this. The result is contiguous, and shares no memory with `part` unless there is
         nothing to do.
@@ -131,7 +131,7 @@ class Route:
         return f"boxing {self.src} -> {self.dst}"
 
     def describe(self) -> str:
-        """Path, bytes, and who sends what to whom."""
+        """Path, bytes, and all messages: sender, receiver, bytes."""
         return extension("route as text")(self)
 
     def draw(self, path=None) -> str:

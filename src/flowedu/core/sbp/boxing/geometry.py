@@ -1,4 +1,4 @@
-"""Boxes: what each device has of a value, what it lacks, and who gives it to whom.
+"""Boxes: the part of a value that each device has, the part it lacks, and the device that sends it.
 
 Without partial sums every device has one hyper-rectangle, and the different ones form a grid of cells. A partial value is
 several addends (slots), each laid out so. A change of layout is then one question, asked cell by cell: which addend of

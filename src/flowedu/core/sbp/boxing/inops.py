@@ -2,7 +2,7 @@
 tensors, and is differentiable where they are. Devices share memory here (GPUs do not: cuda/ranks.py), so parts that are
 equal on several devices are one value; the bytes a route tells are those a network would carry.
 
-Who needs what is worked out once, from the two layouts; what is left is a function of the parts.
+The transfers are worked out once, from the two layouts; the result is a function of the parts.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Recipe = Callable[[Sequence], object]                # all parts -> what one dev
 
 
 def identity(reducer: str, of: dtype) -> int | float | bool:
-    """What changes nothing: 0 for a sum, the least number for a maximum."""
+    """The neutral element: 0 for a sum, the least number for a maximum."""
     if reducer == "sum":
         return 0
     low = reducer == "max"
@@ -41,7 +41,7 @@ def transferred(src: Layout, dst: Layout, spec: Spec) -> Run:
     """What each device of `dst` needs, cut out of the parts, combined and put together."""
     held = {d: (n, src.box(spec.shape, n)) for n, d in enumerate(src.devices)}
     reducer = src.reducer or dst.reducer or "sum"
-    recipes: dict[object, Recipe] = {}                     # devices that need the same share what is made
+    recipes: dict[object, Recipe] = {}                     # devices that need the same part share it
     keys = []
     for i, (device, need) in enumerate(zip(dst.devices, transfer(src, dst, spec.shape))):
         whole = dst.box(spec.shape, i)
@@ -80,7 +80,7 @@ def _combined(pieces, held: dict, reducer: str) -> Recipe:
 
 
 def cut(n: int, whole: Box, box: Box) -> Recipe:
-    """Of part number n, which holds `whole`, what is in `box`."""
+    """The elements of part number n, which holds `whole`, that are in `box`."""
     if box == whole:
         return itemgetter(n)
     attrs = _range(box, whole)
@@ -108,7 +108,7 @@ def _joined(arrays: list, counts: tuple[int, ...], axis: int):
 
 
 def all_reduced(src: Layout, groups: Sequence[Sequence[int]]) -> Run:
-    """Every device of a group gets what makes one value of all their parts."""
+    """Every device of a group gets the sum, or the extremum, of all their parts."""
     number = {d: n for n, d in enumerate(src.devices)}
     members = [[number[d] for d in group] for group in groups]
     mine = [next(g for g, group in enumerate(groups) if d in group) for d in src.devices]

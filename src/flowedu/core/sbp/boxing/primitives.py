@@ -99,8 +99,8 @@ NOTHING = Boxing(lambda src, dst, spec, limit: Route(src, dst, (), spec) if equi
 
 
 def between(src: Layout, dst: Layout, spec: Spec, limit: float) -> Iterable[Layout]:
-    """Where a partial sum may be summed on its way. Nowhere, if no route can be shorter than `limit`; and what is no
-    partial sum goes directly: nothing is shorter."""
+    """Where a partial sum may be summed on its way. Nowhere, if no route can be shorter than `limit`; and a value
+    that is no partial sum goes directly: nothing is shorter."""
     return stops(src, dst, spec) if src.partial and limit > _least(src, dst, spec) else ()
 
 

@@ -7,7 +7,7 @@
 """
 from flowedu.core.sbp.tensor.convert import logical
 from flowedu.core.sbp.tensor.interpreter import run
-from flowedu.core.sbp.tensor.shards import brought, write_parts
+from flowedu.core.sbp.tensor.shards import box_like, write_parts
 from flowedu.core.eager.dispatch import connect
 
-connect(run_global=run, bring=brought, logical=logical, write_parts=write_parts)
+connect(run_global=run, bring=box_like, logical=logical, write_parts=write_parts)

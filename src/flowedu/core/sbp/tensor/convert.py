@@ -17,44 +17,44 @@ _routes: dict[tuple, Route] = {}
 
 
 def recorded(y: Tensor, x: Tensor, node: Custom) -> Tensor:
-    """y came about from x by `node`, if anybody asks for gradients."""
+    """y, with the history that `node` made it from x, if gradients are recorded."""
     if is_grad_enabled() and x.requires_grad and y._can_track:
         set_history(y, custom_node(node, (x,)))
     return y
 
 
-def boxed_to(x: Tensor, lay: GlobalLayout) -> Tensor:
+def boxed_to(x: Tensor, global_layout: GlobalLayout) -> Tensor:
     """The same logical value in another layout, in memory of its own unless nothing has to be done. No history."""
-    if x.global_layout is lay:
+    if x.global_layout is global_layout:
         return x
-    key = (x.global_layout, lay, x._sizes(), x.dtype)
+    key = (x.global_layout, global_layout, x._sizes(), x.dtype)
     r = _routes.get(key)
     if r is None:
-        r = kept(_routes, key, route(x.global_layout.layout, lay.layout, x.spec))
+        r = kept(_routes, key, route(x.global_layout.layout, global_layout.layout, x.spec))
     old = parts_of(x)
-    new = moved(r, old, r.spec, lay.placement)
+    new = moved(r, old, r.spec, global_layout.placement)
     if r.hops and new and len(current().owned) > 1:    # virtual devices see each other's memory: a slice may be a view
         own: dict[int, Tensor] = {}
         for t in new.values():
             if id(t) not in own:
                 own[id(t)] = copy_of(t) if any(t.shares_block(q) for q in old.values()) else t
         new = {rank: own[id(t)] for rank, t in new.items()}
-    return assembled(r.spec, lay, new)
+    return assembled(r.spec, global_layout, new)
 
 
-def boxed(x: Tensor, lay: GlobalLayout, grad_layout: GlobalLayout | None = None) -> Tensor:
-    if x.global_layout is lay and grad_layout is None:
+def boxed(x: Tensor, global_layout: GlobalLayout, grad_layout: GlobalLayout | None = None) -> Tensor:
+    if x.global_layout is global_layout and grad_layout is None:
         return x
-    y = labelled(x, lay) if x.global_layout is lay else boxed_to(x, lay)
-    return recorded(y, x, Boxed(x, lay, grad_layout)) if x.requires_grad else y
+    y = labelled(x, global_layout) if x.global_layout is global_layout else boxed_to(x, global_layout)
+    return recorded(y, x, Boxed(x, global_layout, grad_layout)) if x.requires_grad else y
 
 
 class Boxed(Custom):
     """From one layout to another. The gradient goes back to the placement it came from, in `grad_layout`, or as it lies."""
 
-    def __init__(self, x: Tensor, lay: GlobalLayout, grad_layout: GlobalLayout | None):
+    def __init__(self, x: Tensor, global_layout: GlobalLayout, grad_layout: GlobalLayout | None):
         super().__init__("global_to_global", (x,))
-        self.src, self.dst, self.grad_layout = x.global_layout, lay, grad_layout
+        self.src, self.dst, self.grad_layout = x.global_layout, global_layout, grad_layout
 
     def backward(self, node, douts):
         g, = douts
@@ -69,12 +69,13 @@ class Boxed(Custom):
         return [boxed(g, with_texts(self.src, ["B" if s[0] == "P" else s for s in self.src.layout.sbp]))]
 
 
-def from_logical(t: Tensor, lay: GlobalLayout) -> Tensor:
+def from_logical(t: Tensor, global_layout: GlobalLayout) -> Tensor:
     """A global tensor from its logical value, which every rank has in full."""
-    parts = {d: labelled(t, None) for d in lay.layout.devices if d in current().owned}
-    if lay.placement.type == "cuda" or t._device:       # cut where it is, so that each device is brought its part alone
-        return assembled(t.spec, lay, moved(route(lay.whole.layout, lay.layout, t.spec), parts, t.spec, lay.placement))
-    return boxed_to(assembled(t.spec, lay.whole, dict.fromkeys(parts, labelled(t, None))), lay)
+    parts = {d: labelled(t, None) for d in global_layout.layout.devices if d in current().owned}
+    if global_layout.placement.type == "cuda" or t._device:       # cut where it is: each device gets its part alone
+        cut = route(global_layout.whole.layout, global_layout.layout, t.spec)
+        return assembled(t.spec, global_layout, moved(cut, parts, t.spec, global_layout.placement))
+    return boxed_to(assembled(t.spec, global_layout.whole, dict.fromkeys(parts, labelled(t, None))), global_layout)
 
 
 def logical(x: Tensor) -> Tensor:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from flowedu.core.eager.dispatch import GlobalLayout
 from flowedu.core.extensions import extension
 from flowedu.core.sbp.names import as_sbp, of_text, placement, sbp, split, world_error
@@ -27,30 +25,24 @@ def kept(table: dict, key, value):
 def layout_of(p: placement, sbps: tuple[sbp, ...]) -> GlobalLayout:
     """The GlobalLayout of a placement and one sbp for each axis of its grid (both checked already)."""
     key = (p, tuple(s.text for s in sbps))
-    lay = _known.get(key)
-    if lay is None:
+    global_layout = _known.get(key)
+    if global_layout is None:
         whole = None
         if set(key[1]) != {"B"}:
             whole = layout_of(p, (of_text("B"),) * len(sbps))
         layout = Layout(key[1], p.devices, tuple(p.hierarchy))
-        lay = _known.setdefault(key, GlobalLayout(p, sbps, layout, whole))
-    return lay
+        global_layout = _known.setdefault(key, GlobalLayout(p, sbps, layout, whole))
+    return global_layout
 
 
-def lay_at(layout: Layout) -> GlobalLayout:
-    """The GlobalLayout whose layout this is."""
-    ranks = np.array(layout.devices).reshape(layout.hierarchy).tolist()
-    return layout_of(placement("cpu", ranks), tuple(map(of_text, layout.sbp)))
-
-
-def with_texts(lay: GlobalLayout, texts: Sequence[str]) -> GlobalLayout:
+def with_texts(global_layout: GlobalLayout, texts: Sequence[str]) -> GlobalLayout:
     """The same placement with another sbp."""
-    return layout_of(lay.placement, tuple(map(of_text, texts)))
+    return layout_of(global_layout.placement, tuple(map(of_text, texts)))
 
 
 def checked_layout(p, sbps, shape: Sequence[int], what: str) -> GlobalLayout:
-    """The GlobalLayout a user asked for, for a tensor of this logical shape. Raises for what is no placement or sbp, for a
-    rank the world does not have, an axis the shape does not have, and a split that would leave a device without
+    """The GlobalLayout a user asked for, for a tensor of this logical shape. Raises for what is not a placement or sbp,
+    for a rank the world does not have, an axis the shape does not have, and a split that would leave a device without
     elements."""
     check_placement(p, what)
     sbps = as_sbp(sbps, len(p.hierarchy), what)

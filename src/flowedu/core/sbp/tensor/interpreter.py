@@ -1,6 +1,6 @@
 """The eager interpreter of global tensors: choose a signature, box the inputs, run the op on every device's part.
 
-It answers calls with a global tensor among the inputs. What is chosen depends on Specs, attributes and layouts alone, so a
+It answers calls with a global tensor among the inputs. The choice depends on Specs, attributes and layouts alone, so a
 repeated call finds its plan in a table. The gradient is not its business: the call is recorded as one of logical values
 (core/eager/later/global.pxi), and backward comes by here again, op by op.
 """
@@ -27,17 +27,17 @@ from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, user_line
 
 Parts = dict[int, Tensor]                # {rank: what it has}, of the ranks this thread owns
-_plans: dict[tuple, Plan] = {}
+_plans: dict[tuple, CallPlan] = {}
 
 
-class Plan(NamedTuple):
-    """What a call does: how the inputs are boxed, what each device calls, how the results lie."""
+class CallPlan(NamedTuple):
+    """The plan of a call: how the inputs are boxed, the calls of the devices, the layouts of the results."""
 
     home: GlobalLayout
     choice: Choice
     routes: tuple[Route | None, ...]
     calls: tuple[LocalCall, ...] | None  # of each device; None: one call for all, on whole values
-    lays: tuple[GlobalLayout, ...]
+    global_layouts: tuple[GlobalLayout, ...]
     outs: tuple[Spec, ...]
 
 
@@ -46,13 +46,13 @@ def run(op: Op, inputs: tuple, attrs: tuple):
     home = _home(op, inputs)
     names = attrs[:-2] if op.random else attrs            # without seed and draw, which are new in every call
     strict, rule = thread_state.strict, thread_state.rule
-    lays = tuple(home if x.global_layout is None else x.global_layout for x in inputs)
-    key = (op, names, lays, strict, rule, *[(x._sizes(), x.dtype) for x in inputs])
+    global_layouts = tuple(home if x.global_layout is None else x.global_layout for x in inputs)
+    key = (op, names, global_layouts, strict, rule, *[(x._sizes(), x.dtype) for x in inputs])
     plan = _plans.get(key)
     if plan is None:
-        plan = kept(_plans, key, _planned(op, [x.spec for x in inputs], attrs, home, lays, strict, rule))
-    if thread_state.heard is not None:
-        thread_state.heard.append(plan.choice)
+        plan = kept(_plans, key, _planned(op, [x.spec for x in inputs], attrs, home, global_layouts, strict, rule))
+    if thread_state.choice_log is not None:
+        thread_state.choice_log.append(plan.choice)
     return _carried_out(op, plan, inputs, attrs)
 
 
@@ -79,20 +79,20 @@ def _home(op: Op, inputs: tuple) -> GlobalLayout:
     return home
 
 
-def _planned(op: Op, specs: list[Spec], attrs: tuple, home: GlobalLayout, lays: tuple[GlobalLayout, ...], strict: bool,
-             rule: str) -> Plan:
+def _planned(op: Op, specs: list[Spec], attrs: tuple, home: GlobalLayout, global_layouts: tuple[GlobalLayout, ...],
+             strict: bool, rule: str) -> CallPlan:
     where = home.layout
     if op.random:                                         # asked for the shape alone: nothing is moved for it
-        lays = (home,) * len(lays)
-    choice = choose(op, specs, attrs, [[lay.layout] for lay in lays], where.devices, where.hierarchy, name=op.name,
+        global_layouts = (home,) * len(global_layouts)
+    choice = choose(op, specs, attrs, [[g.layout] for g in global_layouts], where.devices, where.hierarchy, name=op.name,
                     line=user_line(), strict=strict, rule=rule)
     n = len(specs)
     routes = (None,) * n if op.random else tuple(r if r is not None and r.hops else None for r in choice.routes)
     outs = op.infer(specs, attrs)
-    return Plan(home, choice, routes, choice.calls, tuple(with_texts(home, x.sbp) for x in choice.layouts[n:]), outs)
+    return CallPlan(home, choice, routes, choice.calls, tuple(with_texts(home, x.sbp) for x in choice.layouts[n:]), outs)
 
 
-def _carried_out(op: Op, plan: Plan, inputs: tuple, attrs: tuple):
+def _carried_out(op: Op, plan: CallPlan, inputs: tuple, attrs: tuple):
     engine, devices = current(), plan.home.layout.devices
     if devices[-1] >= engine.size:                        # made when there were more
         raise world_error(plan.home.placement, engine.size)
@@ -113,9 +113,9 @@ def _carried_out(op: Op, plan: Plan, inputs: tuple, attrs: tuple):
         mine = {d: plan.calls[devices.index(d)] for d in given}
         made = {d: mine[d].op.call(tuple(xs), mine[d].attrs) for d, xs in given.items()}
     if len(plan.outs) == 1:
-        return assembled(plan.outs[0], plan.lays[0], made, plan.choice)
-    return tuple(assembled(spec, lay, {d: y[i] for d, y in made.items()}, plan.choice)
-                 for i, (spec, lay) in enumerate(zip(plan.outs, plan.lays)))
+        return assembled(plan.outs[0], plan.global_layouts[0], made, plan.choice)
+    return tuple(assembled(spec, global_layout, {d: y[i] for d, y in made.items()}, plan.choice)
+                 for i, (spec, global_layout) in enumerate(zip(plan.outs, plan.global_layouts)))
 
 
 def _shape_of(x: Tensor, place: int) -> Tensor:
@@ -124,7 +124,7 @@ def _shape_of(x: Tensor, place: int) -> Tensor:
     return REGISTRY["expand"](zero, shape=x._sizes())
 
 
-def _input_parts(x: Tensor, plan: Plan, route: Route | None) -> Parts:
+def _input_parts(x: Tensor, plan: CallPlan, route: Route | None) -> Parts:
     """An input's parts as the signature wants them. A local one is the same on every rank."""
     if x.global_layout is None:
         parts = {d: x for d in plan.home.layout.devices if d in current().owned}
@@ -162,20 +162,20 @@ def parts_of(x: Tensor) -> Parts:
     return x.rare.parts
 
 
-def assembled(spec: Spec, lay: GlobalLayout, parts: Parts, choice: Choice | None = None) -> Tensor:
+def assembled(spec: Spec, global_layout: GlobalLayout, parts: Parts, choice: Choice | None = None) -> Tensor:
     """The global tensor of these parts, without history. choice: how the op that made it was spread."""
-    if lay.placement.type == "cuda":
-        parts = housed(parts, lay.placement)
-    if lay.single and parts:
-        return labelled(next(iter(parts.values())), lay)
-    y = global_tensor(tuple(spec.shape), spec.dtype, lay, parts)
+    if global_layout.placement.type == "cuda":
+        parts = housed(parts, global_layout.placement)
+    if global_layout.single and parts:
+        return labelled(next(iter(parts.values())), global_layout)
+    y = global_tensor(tuple(spec.shape), spec.dtype, global_layout, parts)
     y.rare.choice = choice
     return y
 
 
 def moved(route: Route, parts: Parts, spec: Spec, p: placement) -> Parts:
     """The parts at the end of a route, on the devices of p. Where this thread owns all ranks that takes part it is done in
-    ops; else through the communicator: then every rank of both ends must come by here."""
+    ops; else through the communicator: then it is collective: every rank of both ends must call it."""
     if not route.hops:
         return housed(parts, p)
     engine, cast = current(), REGISTRY["cast"]

@@ -10,12 +10,12 @@ from flowedu.core.eager.dispatch import GlobalLayout, copy_into, labelled, set_h
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.extensions import extension
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.call import current_interpreter, interpreter
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.sbp.names import as_sbp
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import DUAL, Layout, split_axis
-from flowedu.core.sbp.tensor.convert import boxed, boxed_to, from_logical, recorded
+from flowedu.core.sbp.tensor.convert import boxed, from_logical, recorded
 from flowedu.core.sbp.tensor.global_layout import check_placement, checked_layout, kept, layout_of, no_axis, with_texts
 from flowedu.core.sbp.tensor.interpreter import assembled, housed, on, parts_of
 from flowedu.core.values.spec import Spec
@@ -26,12 +26,12 @@ from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 class Joined(Custom):
     """Shards became a global tensor."""
 
-    def __init__(self, x: Tensor, lay: GlobalLayout, spec: Spec):
+    def __init__(self, x: Tensor, global_layout: GlobalLayout, spec: Spec):
         super().__init__("local_to_global", (x,))
-        self.global_layout, self.spec, self.place = lay, spec, x._device
+        self.global_layout, self.spec, self.place = global_layout, spec, x._device
 
     def backward(self, node, douts):
-        g = brought(douts[0], with_texts(self.global_layout, [DUAL.get(s, s) for s in self.global_layout.layout.sbp]))
+        g = box_like(douts[0], with_texts(self.global_layout, [DUAL.get(s, s) for s in self.global_layout.layout.sbp]))
         parts = [on(p, self.place) for p in parts_of(g).values()]
         if not parts:                                  # a rank outside the placement: its tensor was not used
             return [on(REGISTRY["constant"](shape=self.shapes[0], value=0, dtype=self.spec.dtype), self.place)]
@@ -47,17 +47,19 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
                          expected="both", got=f"placement={p!r}, sbp={sbps!r}",
                          fix='x.to_global(placement=flow.placement("cpu", [0]), sbp=flow.sbp.split(0))')
     check_placement(p, "to_global")
-    lay, engine = layout_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
+    global_layout, engine = layout_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
     alone = len(engine.owned) == engine.size           # all shards are here, and alike
     if x._device and p.type == "cuda" and not alone:
         extension("GPUs of ranks").check_own(x, p, engine.rank)
     others = None if alone else extension("shards of other ranks")
-    spec = Spec(_logical_shape(x._sizes(), lay.layout) if alone else others.logical_shape(x, lay, check_meta), x.dtype)
+    shape = _logical_shape(x._sizes(), global_layout.layout) if alone else \
+        others.logical_shape(x, global_layout, check_meta)
+    spec = Spec(shape, x.dtype)
     own = copy_of(x.detach()) if copy else x.detach()
     parts = housed({d: own for d in p.devices if d in engine.owned}, p)
-    if "B" in lay.layout.sbp and not alone:
-        parts = others.of_first(lay.layout, parts)
-    return recorded(assembled(spec, lay, parts), x, Joined(x, lay, spec))
+    if "B" in global_layout.layout.sbp and not alone:
+        parts = others.of_first(global_layout.layout, parts)
+    return recorded(assembled(spec, global_layout, parts), x, Joined(x, global_layout, spec))
 
 
 def _logical_shape(shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
@@ -124,18 +126,18 @@ def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Te
     return recorded(labelled(part, None), self, Shard(self, rank))
 
 
-def brought(g: Tensor, lay: GlobalLayout | None) -> Tensor:
-    """A gradient as its leaf lies (arrive.pxi), a value as what it is written into. A local leaf's gradient is local."""
-    if lay is None:
+def box_like(g: Tensor, global_layout: GlobalLayout | None) -> Tensor:
+    """g in a layout: a gradient in that of its leaf (arrive.pxi), a value in that of its target. None: a local tensor."""
+    if global_layout is None:
         return to_local(g)
     if g.global_layout is None:
-        g = from_logical(g, lay.whole)
-    return boxed(g, lay)
+        g = from_logical(g, global_layout.whole)
+    return boxed(g, global_layout)
 
 
 def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
-    """x takes the value of z, boxed to x's own layout; history: and came about as z did."""
-    z = brought(z, x.global_layout)
+    """x takes the value of z, boxed to x's own layout; history: and z's autograd history."""
+    z = box_like(z, x.global_layout)
     if not x.has_memory:
         take_parts(x, z, history)
         return
@@ -150,7 +152,7 @@ _asked: dict[tuple, GlobalLayout] = {}           # what was asked for before, ch
 
 def to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_meta: bool | None = None,
               copy: bool = False) -> Tensor:
-    """A local tensor becomes this rank's shard of a global one; a global one is brought to another placement or sbp.
+    """A local tensor becomes this rank's shard of a global one; a global one is boxed to another placement or sbp.
 
     Args:
         placement: flow.placement; of a local tensor required, of a global one the present one by default.
@@ -182,15 +184,15 @@ def box_to(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
         return x
     key = (x.global_layout, p, tuple(sbps) if type(sbps) is list else sbps, x._sizes(), current().size)
     try:
-        lay = _asked.get(key)
+        global_layout = _asked.get(key)
     except TypeError:                              # something unhashable: no placement or sbp
-        lay = _checked(x, p, sbps)
-    if lay is None:
-        lay = kept(_asked, key, _checked(x, p, sbps))
+        global_layout = _checked(x, p, sbps)
+    if global_layout is None:
+        global_layout = kept(_asked, key, _checked(x, p, sbps))
     grad_layout = None
     if grad_sbp is not None:
         grad_layout = checked_layout(x.global_layout.placement, grad_sbp, x._sizes(), "to_global: grad_sbp")
-    y = boxed(x, lay, grad_layout)
+    y = boxed(x, global_layout, grad_layout)
     return copy_of(y) if copy and y is x else y
 
 
@@ -202,9 +204,3 @@ def _checked(x: Tensor, p, sbps) -> GlobalLayout:
         raise ArgumentError("to_global: another hierarchy needs an sbp", expected=f"{len(p.hierarchy)} of them",
                             got=f"sbp=None, and the present one is {x.global_layout.sbp}", fix="pass sbp=")
     return checked_layout(p, x.global_layout.sbp if sbps is None else sbps, x._sizes(), "to_global")
-
-
-def laid(x: Tensor, lay: GlobalLayout) -> Tensor:
-    """A tensor's value in this layout; a local one is the whole value. Eagerly, also while a graph is being built."""
-    with interpreter(None):
-        return from_logical(x, lay) if x.global_layout is None else boxed_to(x, lay)

@@ -1,4 +1,4 @@
-"""What the tape's nodes are called: names as OneFlow prints them."""
+"""What OneFlow calls ops, the tape's nodes and those of graphs. Ops that are in no table go by their own names."""
 from __future__ import annotations
 
 from flowedu.core.eager.dispatch import connect
@@ -15,6 +15,11 @@ OP_TYPES = {                       # record: OneFlow's op, where the names diffe
 _SCALAR = {"add", "sub", "mul", "div", "pow"}
 
 
+def type_name(op) -> str:
+    """`broadcast_add`"""
+    return OP_TYPES.get(op.name, op.name)
+
+
 def node_name(node) -> str:
     """`broadcast_add_backward`; of a number and a tensor `scalar_add_backward`; of a Function `<its name>_backward`."""
     if node.entry is None:
@@ -24,7 +29,7 @@ def node_name(node) -> str:
         i = node.edges.index(None)
         if node.shapes[i] == ():
             return f"scalar_{name}_backward"
-    return f"{OP_TYPES.get(name, name)}_backward"
+    return f"{type_name(node.op)}_backward"
 
 
 connect(node_name=node_name)

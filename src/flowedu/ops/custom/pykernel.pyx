@@ -143,6 +143,19 @@ cdef class PyCall:
                              fix="reshape it, or say in infer= what shape the output has")
         return y
 
+    def kept_error(self, int64_t detail, str where):
+        """The exception a failed call kept, for its caller to raise. `where` is added to its message as a note."""
+        error = <object><PyObject *>detail
+        Py_DECREF(error)
+        if isinstance(error, MemoryError) and not isinstance(error, FlowError):
+            return OutOfMemoryError("out of memory in a Python kernel", got=str(error), expected="room for its arrays", at=where,
+                                    fix="use smaller sizes or batches, del tensors that are no longer needed")
+        if where and isinstance(error, Exception):
+            if isinstance(error, ValueError) and "read-only" in str(error):
+                where += "\n  fix:      inputs are read-only; change a copy: x = x.copy()"
+            error.add_note(where)
+        return error
+
     cdef int check_kept(self, list arrays) except -1:
         """Raise if the function kept an input, or a view of one: that memory is about to be used for something else."""
         cdef int i
@@ -179,18 +192,9 @@ cdef int python_kernel(fe_call *call, const fe_team *team, void *tag) noexcept n
             return FE_PYTHON
 
 
-KERNEL = (<size_t><void *>python_kernel, 0)                    # as in _kernels.TABLE
+cdef tuple KERNEL = (<size_t><void *>python_kernel, 0)         # as in _kernels.TABLE
 
 
-def kept_error(int64_t detail, str where):
-    """The exception a failed call kept, for its caller to raise. `where` is added to its message as a note."""
-    error = <object><PyObject *>detail
-    Py_DECREF(error)
-    if isinstance(error, MemoryError) and not isinstance(error, FlowError):
-        return OutOfMemoryError("out of memory in a Python kernel", got=str(error), expected="room for its arrays", at=where,
-                                fix="use smaller sizes or batches, del tensors that are no longer needed")
-    if where and isinstance(error, Exception):
-        if isinstance(error, ValueError) and "read-only" in str(error):
-            where += "\n  fix:      inputs are read-only; change a copy: x = x.copy()"
-        error.add_note(where)
-    return error
+def python_call(op, attrs):
+    """The kernel of a call of a record without a compiled one, and its `extra`."""
+    return KERNEL, PyCall(op, attrs)

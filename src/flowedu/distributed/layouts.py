@@ -1,0 +1,24 @@
+"""Layouts of graphs of global tensors: as GlobalLayouts, and tensors brought into one."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.core.eager.dispatch import GlobalLayout
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import interpreter
+from flowedu.core.sbp.names import of_text, placement
+from flowedu.core.sbp.sbp import Layout
+from flowedu.core.sbp.tensor.convert import boxed_to, from_logical
+from flowedu.core.sbp.tensor.global_layout import layout_of
+
+
+def lay_at(layout: Layout) -> GlobalLayout:
+    """The GlobalLayout whose layout this is."""
+    ranks = np.array(layout.devices).reshape(layout.hierarchy).tolist()
+    return layout_of(placement("cpu", ranks), tuple(map(of_text, layout.sbp)))
+
+
+def laid(x: Tensor, global_layout: GlobalLayout) -> Tensor:
+    """A tensor's value in this layout; a local one is the whole value. Eagerly, also while a graph is being built."""
+    with interpreter(None):
+        return from_logical(x, global_layout) if x.global_layout is None else boxed_to(x, global_layout)

@@ -1,0 +1,250 @@
+"""Distributions over one of several: Categorical, OneHotCategorical, Multinomial; and relaxed ones, with a gradient."""
+from __future__ import annotations
+
+import math
+
+from flowedu.core.ops.promote import cast
+from flowedu.core.values.dtype import int64
+from flowedu.distributions import constraints
+from flowedu.distributions.discrete import Binomial, _OfTwo
+from flowedu.distributions.distribution import Distribution
+from flowedu.distributions.utils import (
+    as_size,
+    broadcast_all,
+    clamp_probs,
+    lazy_property,
+    logits_to_probs,
+    one_of,
+    probs_to_logits,
+    uniform,
+)
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.nn.functional import softplus
+from flowedu.tensor import elementwise as E
+from flowedu.tensor import no_grad
+from flowedu.tensor.creation import arange, eye
+from flowedu.tensor.devices import made_with
+from flowedu.tensor.limits import finfo
+from flowedu.tensor.random import multinomial
+
+
+class _OfSeveral(Distribution):
+    """`probs`, which need not sum to 1, or `logits`: the last axis is that of the outcomes."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _vector = True                                       # whether an event is a vector, not a number
+
+    def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
+        name = one_of(type(self).__name__, probs=probs, logits=logits)
+        given, = broadcast_all(probs if logits is None else logits)
+        if not given.ndim:
+            raise ShapeError(f"{type(self).__name__}: {name} has no axis", expected="one axis or more; the last one is "
+                             "that of the outcomes", got=str(given.shape), fix=f"{name}.unsqueeze(-1)")
+        given = given - given.logsumexp(-1, True) if probs is None else given / given.sum(-1, True)
+        self._with_parameters(validate_args, 1, **{name: given})
+        if not self._vector:
+            self._event_shape = as_size(())
+
+    @lazy_property
+    def probs(self):
+        return logits_to_probs(self.logits)
+
+    @lazy_property
+    def logits(self):
+        return probs_to_logits(self.probs)
+
+    @property
+    def param_shape(self):
+        return getattr(self, self._own[0]).shape
+
+    @property
+    def _outcomes(self) -> int:
+        return self.param_shape[-1]
+
+    def _drawn(self, sample_shape):
+        """The number of an outcome for each event."""
+        n, batch = as_size(sample_shape), self._batch_shape
+        drawn = multinomial(self.probs.reshape(-1, self._outcomes), math.prod(n), True) if math.prod(n) else self.probs
+        if not math.prod(n):
+            return cast(drawn.reshape(-1)[:0], int64).reshape(*n, *batch)
+        return drawn.t().reshape(*n, *batch)
+
+    def entropy(self):
+        return -(self.probs * self.logits.clamp(min=finfo(self.logits.dtype).min)).sum(-1)
+
+
+class Categorical(_OfSeveral):
+    """The number of an outcome, int64."""
+
+    has_enumerate_support = True
+    _vector = False
+
+    @property
+    def support(self):
+        return constraints.integer_interval(0, self._outcomes - 1)
+
+    @property
+    def mean(self):
+        return self.probs.detach().sum(-1) * math.nan
+
+    @property
+    def variance(self):
+        return self.mean
+
+    @property
+    def mode(self):
+        return self.probs.argmax(-1)
+
+    def sample(self, sample_shape=()):
+        with no_grad():
+            return self._drawn(sample_shape)
+
+    def log_prob(self, value):
+        x = cast(self._checked(value), int64)
+        shape = tuple((x.unsqueeze(-1) + cast(self.logits.detach()[..., :1] * 0, int64)).shape[:-1])
+        logits = self.logits.expand(*shape, self._outcomes)
+        return logits.gather(-1, x.expand(*shape).unsqueeze(-1)).squeeze(-1)
+
+    def enumerate_support(self, expand: bool = True):
+        n = self._outcomes
+        with made_with(self.logits):
+            values = arange(n).reshape(n, *(1,) * len(self._batch_shape))
+        return values.expand(n, *self._batch_shape) if expand else values
+
+
+def _one_hot(index, like):
+    """1 at the index on a new last axis, of like's type and last axis."""
+    with made_with(like):
+        return cast(index.unsqueeze(-1) == arange(like.shape[-1]), like.dtype)
+
+
+class OneHotCategorical(_OfSeveral):
+    """An outcome as a vector with a 1 in its place."""
+
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    @property
+    def mean(self):
+        return self.probs
+
+    @property
+    def mode(self):
+        return _one_hot(self.probs.argmax(-1), self.probs)
+
+    @property
+    def variance(self):
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape=()):
+        with no_grad():
+            return _one_hot(self._drawn(sample_shape), self.probs)
+
+    def log_prob(self, value):
+        return Categorical(logits=self.logits, validate_args=False).log_prob(self._checked(value).argmax(-1))
+
+    def enumerate_support(self, expand: bool = True):
+        n = self._outcomes
+        with made_with(self.probs):
+            values = eye(n, dtype=self.probs.dtype).reshape(n, *(1,) * len(self._batch_shape), n)
+        return values.expand(n, *self._batch_shape, n) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """A OneHotCategorical whose samples have the gradient of the probabilities."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape=()):
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())
+
+
+class Multinomial(_OfSeveral):
+    """How often each outcome came in total_count draws."""
+
+    def __init__(self, total_count: int = 1, probs=None, logits=None, validate_args: bool | None = None):
+        if not isinstance(total_count, int):
+            raise ArgumentError("Multinomial: inhomogeneous total_count is not supported", expected="an int",
+                                got=repr(total_count), fix="a Multinomial for each total_count")
+        self.total_count = total_count
+        super().__init__(probs, logits, validate_args)
+
+    def _more(self):
+        return {"total_count": self.total_count}
+
+    @property
+    def support(self):
+        return constraints.multinomial(self.total_count)
+
+    @property
+    def mean(self):
+        return self.probs * self.total_count
+
+    @property
+    def variance(self):
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape=()):
+        n = as_size(sample_shape)
+        with no_grad():
+            return _one_hot(self._drawn((self.total_count, *n)), self.probs).sum(0)
+
+    def log_prob(self, value):
+        x = self._checked(value)
+        return math.lgamma(self.total_count + 1) - (x + 1).lgamma().sum(-1) + (x * self.logits).sum(-1)
+
+    def entropy(self):
+        """By the binomial distribution of each outcome's count."""
+        counts = Binomial(self.total_count, probs=self.probs, validate_args=False)
+        k = counts.enumerate_support(False)
+        return (self.total_count * super().entropy() - math.lgamma(self.total_count + 1)
+                + (counts.log_prob(k).exp() * (k + 1).lgamma()).sum((0, -1)))
+
+
+# ---- relaxed: between the outcomes, the nearer to one of them the lower the temperature
+class RelaxedBernoulli(_OfTwo):
+    """sigmoid((logits + a logistic number) / temperature), in (0, 1)."""
+
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args: bool | None = None):
+        self.temperature, = broadcast_all(temperature)
+        super().__init__(probs, logits, validate_args)
+
+    def _more(self):
+        return {"temperature": self.temperature}
+
+    def rsample(self, sample_shape=()):
+        u = clamp_probs(uniform(self._extended_shape(sample_shape), self.probs))
+        return ((self.logits + probs_to_logits(u, True)) / self.temperature).sigmoid()
+
+    def log_prob(self, value):
+        x = clamp_probs(self._checked(value))
+        y = probs_to_logits(x, True)
+        off = self.logits - y * self.temperature
+        return self.temperature.log() + off - 2 * softplus(off) - x.log() - (-x).log1p()
+
+
+class RelaxedOneHotCategorical(_OfSeveral):
+    """softmax((logits + Gumbel's numbers) / temperature): inside of the simplex."""
+
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args: bool | None = None):
+        self.temperature, = broadcast_all(temperature)
+        super().__init__(probs, logits, validate_args)
+
+    def _more(self):
+        return {"temperature": self.temperature}
+
+    def rsample(self, sample_shape=()):
+        u = clamp_probs(uniform(self._extended_shape(sample_shape), self.probs))
+        return ((self.logits - (-u.log()).log()) / self.temperature).softmax(-1)
+
+    def log_prob(self, value):
+        x, n = self._checked(value).clamp(min=finfo(self.logits.dtype).tiny).log(), self._outcomes
+        score = self.logits - x * self.temperature
+        score = (score - score.logsumexp(-1, True)).sum(-1)
+        return score + math.lgamma(n) + (n - 1) * E.log(self.temperature) - x.sum(-1)

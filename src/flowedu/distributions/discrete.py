@@ -1,0 +1,207 @@
+"""Distributions over whole numbers: Bernoulli, Geometric, Binomial, Poisson."""
+from __future__ import annotations
+
+import math
+
+from flowedu.core.ops.promote import cast
+from flowedu.core.values.dtype import int64
+from flowedu.distributions import constraints
+from flowedu.distributions.distribution import Distribution
+from flowedu.distributions.utils import (
+    broadcast_all,
+    drawn_by_numpy,
+    lazy_property,
+    logits_to_probs,
+    one_of,
+    probs_to_logits,
+    uniform,
+)
+from flowedu.errors import UnsupportedError
+from flowedu.nn.functional import softplus
+from flowedu.tensor import elementwise as E
+from flowedu.tensor import no_grad
+from flowedu.tensor.creation import arange
+from flowedu.tensor.devices import made_with
+from flowedu.tensor.random import poisson
+
+
+class _OfTwo(Distribution):
+    """`probs`, the probability of a 1, or `logits`, log(p / (1 - p)): one is given, the other worked out."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+
+    def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
+        name = one_of(type(self).__name__, probs=probs, logits=logits)
+        self._with_parameters(validate_args, **{name: probs if logits is None else logits})
+
+    @lazy_property
+    def probs(self):
+        return logits_to_probs(self.logits, True)
+
+    @lazy_property
+    def logits(self):
+        return probs_to_logits(self.probs, True)
+
+    @property
+    def param_shape(self):
+        return getattr(self, self._own[-1]).shape
+
+    def _entropy_of_one(self):
+        return softplus(self.logits) - self.probs * self.logits
+
+
+class Bernoulli(_OfTwo):
+    """1 with probability p, else 0."""
+
+    support = constraints.boolean
+    has_enumerate_support = True
+
+    @property
+    def mean(self):
+        return self.probs
+
+    @property
+    def mode(self):
+        y = cast(self.probs >= 0.5, self.probs.dtype)
+        return E.where(self.probs == 0.5, math.nan, y)
+
+    @property
+    def variance(self):
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape=()):
+        with no_grad():
+            return cast(uniform(self._extended_shape(sample_shape), self.probs) < self.probs, self.probs.dtype)
+
+    def log_prob(self, value):
+        return self._checked(value) * self.logits - softplus(self.logits)
+
+    def entropy(self):
+        return self._entropy_of_one()
+
+    def enumerate_support(self, expand: bool = True):
+        return _whole(self, 2, expand)
+
+
+def _whole(d: Distribution, n: int, expand: bool):
+    """0 to n - 1 along a first axis, of the type of the probabilities; expand: for each of the batch."""
+    with made_with(d.probs):
+        values = arange(n, dtype=d.probs.dtype).reshape(n, *(1,) * len(d.batch_shape))
+    return values.expand(n, *d.batch_shape) if expand else values
+
+
+class Geometric(_OfTwo):
+    """How often it was not, before it first was: (1 - p)^k p."""
+
+    support = constraints.nonnegative_integer
+
+    def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
+        super().__init__(probs, logits, validate_args)
+        if self._validate_args:
+            self._check_parameter("probs", constraints.greater_than(0.0))
+
+    @property
+    def mean(self):
+        return 1 / self.probs - 1
+
+    @property
+    def mode(self):
+        return self.probs.detach() * 0
+
+    @property
+    def variance(self):
+        return (1 / self.probs - 1) / self.probs
+
+    def sample(self, sample_shape=()):
+        with no_grad():
+            return (uniform(self._extended_shape(sample_shape), self.probs).log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value):
+        return E.xlogy(self._checked(value), 1 - self.probs) + self.probs.log()
+
+    def entropy(self):
+        return self._entropy_of_one() / self.probs
+
+
+class Binomial(_OfTwo):
+    """The number of ones among total_count."""
+
+    arg_constraints = {"total_count": constraints.nonnegative_integer, **_OfTwo.arg_constraints}
+    has_enumerate_support = True
+
+    def __init__(self, total_count=1, probs=None, logits=None, validate_args: bool | None = None):
+        name = one_of("Binomial", probs=probs, logits=logits)
+        given, total = broadcast_all(probs if logits is None else logits, total_count)
+        self._with_parameters(validate_args, total_count=cast(total, given.dtype), **{name: given})
+
+    @property
+    def support(self):
+        return constraints.integer_interval(0, self.total_count)
+
+    @property
+    def mean(self):
+        return self.total_count * self.probs
+
+    @property
+    def mode(self):
+        return E.minimum(((self.total_count + 1) * self.probs).floor(), self.total_count)
+
+    @property
+    def variance(self):
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape=()):
+        with no_grad():
+            y = drawn_by_numpy("binomial", self._extended_shape(sample_shape), cast(self.total_count, int64), self.probs)
+            return cast(y, self.probs.dtype)
+
+    def log_prob(self, value):
+        k, n = self._checked(value), self.total_count
+        ways = (n + 1).lgamma() - (k + 1).lgamma() - (n - k + 1).lgamma()
+        return ways + k * self.logits - n * softplus(self.logits)
+
+    def _one_count(self) -> int:
+        total = int(self.total_count.max().item())
+        if not bool((self.total_count == total).all()):
+            raise UnsupportedError("Binomial: its values differ in number", expected="one total_count for all",
+                                   got=str(self.total_count), fix="a Binomial for each total_count")
+        return total
+
+    def entropy(self):
+        p = self.log_prob(self.enumerate_support(False))
+        return -(p.exp() * p).sum(0)
+
+    def enumerate_support(self, expand: bool = True):
+        return _whole(self, 1 + self._one_count(), expand)
+
+
+class Poisson(Distribution):
+    """rate^k exp(-rate) / k!."""
+
+    arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate, validate_args: bool | None = None):
+        self._with_parameters(validate_args, rate=rate)
+
+    @property
+    def mean(self):
+        return self.rate
+
+    @property
+    def mode(self):
+        return self.rate.floor()
+
+    @property
+    def variance(self):
+        return self.rate
+
+    def sample(self, sample_shape=()):
+        with no_grad():
+            return poisson(self.rate.expand(*self._extended_shape(sample_shape)))
+
+    def log_prob(self, value):
+        x = self._checked(value)
+        return E.xlogy(x, self.rate) - self.rate - (x + 1).lgamma()
+
+

@@ -1,0 +1,200 @@
+"""Distributions over positive numbers: Exponential, HalfNormal, HalfCauchy, Weibull, Pareto."""
+from __future__ import annotations
+
+import math
+
+from flowedu.distributions import constraints
+from flowedu.distributions.distribution import Distribution
+from flowedu.distributions.utils import euler_constant, normal
+from flowedu.tensor import elementwise as E
+
+
+class Exponential(Distribution):
+    """The density rate exp(-rate x)."""
+
+    arg_constraints = {"rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, rate, validate_args: bool | None = None):
+        self._with_parameters(validate_args, rate=rate)
+
+    @property
+    def mean(self):
+        return self.rate.reciprocal()
+
+    @property
+    def mode(self):
+        return self.rate.detach() * 0
+
+    @property
+    def stddev(self):
+        return self.rate.reciprocal()
+
+    @property
+    def variance(self):
+        return self.rate.square().reciprocal()
+
+    def log_prob(self, value):
+        return self.rate.log() - self.rate * self._checked(value)
+
+    def cdf(self, value):
+        return -(-self.rate * self._checked(value)).expm1()
+
+    def icdf(self, value):
+        return -(-value).log1p() / self.rate
+
+    def entropy(self):
+        return 1 - self.rate.log()
+
+
+class _Half(Distribution):
+    """The size of a number that is distributed around 0."""
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, scale, validate_args: bool | None = None):
+        self._with_parameters(validate_args, scale=scale)
+
+    @property
+    def mode(self):
+        return self.scale.detach() * 0
+
+    def log_prob(self, value):
+        x = self._checked(value)
+        return E.where(x >= 0, self._log_density(x / self.scale) - self.scale.log(), -math.inf)
+
+
+class HalfNormal(_Half):
+    """The size of a normal number of mean 0 and standard deviation `scale`."""
+
+    @property
+    def mean(self):
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def variance(self):
+        return self.scale.square() * (1 - 2 / math.pi)
+
+    def rsample(self, sample_shape=()):
+        return (self.scale * normal(self._extended_shape(sample_shape), self.scale)).abs()
+
+    def _log_density(self, x):
+        return x.square() * -0.5 + 0.5 * math.log(2 / math.pi)
+
+    def cdf(self, value):
+        return E.erf(self._checked(value) / self.scale * math.sqrt(0.5))
+
+    def icdf(self, prob):
+        return self.scale * math.sqrt(2) * E.erfinv(prob)
+
+    def entropy(self):
+        return 0.5 * math.log(math.pi / 2) + 0.5 + self.scale.log()
+
+
+class HalfCauchy(_Half):
+    """The size of a number of Cauchy's distribution around 0."""
+
+    @property
+    def mean(self):
+        return self.scale.detach() * 0 + math.inf
+
+    @property
+    def variance(self):
+        return self.scale.detach() * 0 + math.inf
+
+    def _log_density(self, x):
+        return math.log(2 / math.pi) - x.square().log1p()
+
+    def cdf(self, value):
+        return (self._checked(value) / self.scale).atan() * (2 / math.pi)
+
+    def icdf(self, prob):
+        return self.scale * (prob * (math.pi / 2)).tan()
+
+    def entropy(self):
+        return math.log(2 * math.pi) + self.scale.log()
+
+
+class Weibull(Distribution):
+    """cdf 1 - exp(-(x / scale)^concentration)."""
+
+    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, scale, concentration, validate_args: bool | None = None):
+        self._with_parameters(validate_args, scale=scale, concentration=concentration)
+
+    def _moment(self, n):
+        return (1 + n / self.concentration).lgamma().exp()
+
+    @property
+    def mean(self):
+        return self.scale * self._moment(1)
+
+    @property
+    def mode(self):
+        k = self.concentration
+        return self.scale * ((k - 1).clamp(min=0) / k) ** k.reciprocal()
+
+    @property
+    def variance(self):
+        return self.scale.square() * (self._moment(2) - self._moment(1).square())
+
+    def log_prob(self, value):
+        k, x = self.concentration, (self._checked(value) / self.scale).log()
+        return k.log() - self.scale.log() + (k - 1) * x - (k * x).exp()
+
+    def cdf(self, value):
+        return -(-((self._checked(value) / self.scale) ** self.concentration)).expm1()
+
+    def icdf(self, value):
+        return self.scale * (-(-value).log1p()) ** self.concentration.reciprocal()
+
+    def entropy(self):
+        k = self.concentration
+        return euler_constant * (1 - k.reciprocal()) + (self.scale / k).log() + 1
+
+
+class Pareto(Distribution):
+    """cdf 1 - (scale / x)^alpha, from `scale` on."""
+
+    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    has_rsample = True
+
+    def __init__(self, scale, alpha, validate_args: bool | None = None):
+        self._with_parameters(validate_args, scale=scale, alpha=alpha)
+
+    @property
+    def support(self):
+        return constraints.greater_than_eq(self.scale.detach())
+
+    @property
+    def mean(self):
+        a = self.alpha.clamp(min=1)
+        return E.where(a > 1, a * self.scale / E.where(a > 1, a - 1, 1.0), math.inf)
+
+    @property
+    def mode(self):
+        return self.scale
+
+    @property
+    def variance(self):
+        a = self.alpha.clamp(min=2)
+        finite = a > 2
+        return E.where(finite, self.scale.square() * a / ((a - 1).square() * E.where(finite, a - 2, 1.0)), math.inf)
+
+    def log_prob(self, value):
+        return self.alpha.log() + self.alpha * self.scale.log() - (self.alpha + 1) * self._checked(value).log()
+
+    def cdf(self, value):
+        return 1 - (self.scale / self._checked(value)) ** self.alpha
+
+    def icdf(self, value):
+        return self.scale * (1 - value) ** -self.alpha.reciprocal()
+
+    def entropy(self):
+        return (self.scale / self.alpha).log() + 1 + self.alpha.reciprocal()

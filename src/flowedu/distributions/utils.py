@@ -1,0 +1,106 @@
+"""What distributions share: parameters that broadcast, attributes worked out when they are asked for, draws."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.eager.dispatch import TensorBase
+from flowedu.core.ops.promote import cast, default_float, is_number
+from flowedu.errors import ArgumentError, NotATensorError
+from flowedu.tensor import Size, enable_grad
+from flowedu.tensor.creation import tensor
+from flowedu.tensor.devices import beside, made_with
+from flowedu.tensor.generator import default_generator
+from flowedu.tensor.limits import finfo
+from flowedu.tensor.random import normal_of, uniform_of
+from flowedu.tensor.search import data
+from flowedu.tensor.shapes import broadcast_tensors
+
+euler_constant = 0.57721566490153286060                  # Euler and Mascheroni's
+
+
+def broadcast_all(*values):
+    """Numbers and tensors as tensors of one shape; numbers of the type of the first tensor."""
+    for v in values:
+        if not (isinstance(v, TensorBase) or is_number(v)):
+            raise NotATensorError("distributions", v, "a parameter")
+    first = next((v for v in values if isinstance(v, TensorBase)), None)
+    kind = default_float() if first is None else first.dtype
+
+    def made(v):
+        return v if isinstance(v, TensorBase) else beside(tensor(v, dtype=kind), first) if first is not None else tensor(
+            v, dtype=kind)
+
+    return tuple(broadcast_tensors(*map(made, values)))
+
+
+def as_size(shape: Any) -> Size:
+    """A number, a tuple or a Size as a Size."""
+    return Size((shape,) if isinstance(shape, int) else tuple(shape))
+
+
+def one_of(what: str, **given: Any) -> str:
+    """The name of the one that is not None; ArgumentError unless it is one."""
+    names = [n for n, v in given.items() if v is not None]
+    if len(names) != 1:
+        raise ArgumentError(f"{what}: exactly one of {', '.join(given)} must be given", expected="one of them",
+                            got=", ".join(names) or "none", fix=f"{what}({next(iter(given))}=...)")
+    return names[0]
+
+
+class lazy_property:
+    """An attribute that is worked out, with its gradient, when it is first asked for, unless it was set."""
+
+    def __init__(self, f: Callable):
+        self.f, self.__doc__ = f, f.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None):
+        if instance is None:
+            return self
+        with enable_grad():
+            value = vars(instance)[self.name] = self.f(instance)
+        return value
+
+
+# ---- probabilities and their logarithms
+def clamp_probs(probs):
+    """Probabilities a little away from 0 and 1."""
+    eps = finfo(probs.dtype).eps
+    return probs.clamp(eps, 1 - eps)
+
+
+def probs_to_logits(probs, is_binary: bool = False):
+    """log(p), of two outcomes log(p / (1 - p))."""
+    p = clamp_probs(probs)
+    return p.log() - (-p).log1p() if is_binary else p.log()
+
+
+def logits_to_probs(logits, is_binary: bool = False):
+    """The way back: a softmax over the last axis, of two outcomes a sigmoid."""
+    return logits.sigmoid() if is_binary else logits.softmax(-1)
+
+
+# ---- draws, by the default generator
+def uniform(shape: Sequence[int], like):
+    """Uniform in (0, 1), of like's type, beside it: 0 becomes the smallest number."""
+    with made_with(like):
+        return uniform_of(tuple(shape), like.dtype, 0, 1).clamp(min=finfo(like.dtype).tiny)
+
+
+def normal(shape: Sequence[int], like):
+    """Standard normal numbers of like's type, beside it."""
+    with made_with(like):
+        return normal_of(tuple(shape), like.dtype, 0, 1)
+
+
+def drawn_by_numpy(name: str, shape: Sequence[int], *parameters):
+    """A draw that needs the parameters' data (no graphs): of np.random.Generator's method, with our generator's seed."""
+    arrays = [data(name, p.detach()) for p in parameters]
+    y = getattr(np.random.Generator(np.random.Philox(key=list(default_generator.next()))), name)(*arrays, size=tuple(shape))
+    return cast(beside(from_numpy(np.asarray(y, np.float64)), parameters[0]), parameters[0].dtype)

@@ -1,0 +1,20 @@
+"""Element types, by OneFlow 0.4's names of functions."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.core.values.dtype import dtype
+from flowedu.errors import DTypeError, UnsupportedError
+
+
+def convert_oneflow_dtype_to_numpy_dtype(d: dtype) -> np.dtype:
+    """The NumPy type of `d`. UnsupportedError (a NotImplementedError) for record and tensor_buffer, which have none;
+    DTypeError for what is no element type of flowedu."""
+    what = "convert_oneflow_dtype_to_numpy_dtype"
+    if not isinstance(d, dtype):
+        raise DTypeError(f"{what}: not an element type of flowedu", expected="flow.float32, say", got=repr(d),
+                         fix="np.dtype(d) gives the dtype of what NumPy knows")
+    if d.numpy is None:
+        raise UnsupportedError(f"{what}: {d.name} has no NumPy counterpart", expected="an element type of numbers",
+                               got=repr(d), fix="flow.tensor_buffer_to_tensor or a decoder of records gives numbers")
+    return d.numpy

@@ -1,0 +1,57 @@
+"""What a device does with its part of an array of which a slice is read: it takes what lies in its part, and zeros for the
+rest; the results are partial sums. (The same for gather and its like: part.py.)"""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.core.ops.concat import band_equation, full_axes, localize_slice, slice_shape
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Laws, Meaning, Split
+from flowedu.errors import ShapeError
+
+
+def _ref(x, start, stop, step, first):
+    y = np.zeros(slice_shape(start, stop, step), x.dtype)
+    here, there = [], []
+    for n, a, b, s, f in zip(x.shape, start, stop, step, first):
+        low = max(-(-(f - a) // s), 0)                            # the first j for which a + j * s lies in this part
+        high = max(min(-(-(f + n - a) // s), -(-(b - a) // s)), low)
+        there.append(slice(low, high))
+        here.append(slice(a + low * s - f, a + (high - 1) * s - f + 1, s) if high > low else slice(0, 0))
+    y[tuple(there)] = x[tuple(here)]
+    return y
+
+
+def _kept(x, start, stop, step, first):
+    """The axes of which the part has everything and the slice takes everything."""
+    return [i for i in full_axes(x.shape, start, stop, step) if first[i] == 0]
+
+
+def _check(x, start, stop, step, first):
+    if not len(start) == len(stop) == len(step) == len(first) == x.ndim:
+        raise ShapeError("slice_part: start, stop, step and first need an entry for every axis",
+                         expected=f"{x.ndim} entries for x {x.shape}",
+                         got=f"{len(start)}, {len(stop)}, {len(step)} and {len(first)}")
+
+
+def spread(x, start, stop, step, first=None):
+    """The signatures of slice, and of slice_part, which split an axis that the slice cuts: parts of results are summed."""
+    first = (0,) * x.ndim if first is None else first
+
+    def entry(axis):
+        moved = lambda at, _: {"start": start, "stop": stop, "step": step, "first": tuple(
+            f + at * (i == axis) for i, f in enumerate(first))}
+        return (f"S{axis}", "P"), (slice_part, moved)
+    keep = _kept(x, start, stop, step, first)
+    return dict(entry(i) for i in range(x.ndim) if i not in keep)
+
+
+slice_part = define(
+    "slice_part(x, *, start, stop, step, first) -> y",
+    Meaning(lambda x, start, stop, step, first: band_equation(x.ndim, _kept(x, start, stop, step, first)), _ref,
+            shape=slice_shape, check=_check),
+    Split(linear=["x"], localize=localize_slice,
+          spread=lambda x, start, stop, step, first: spread(x, start, stop, step, first)),
+    Laws([dict(shapes=[(6, 6)], start=(0, 2), stop=(6, 9), step=(1, 3), first=(0, 4)),
+          dict(shapes=[(6,)], start=(3,), stop=(11,), step=(1,), first=(6,))], float_only=False),
+    doc="slice of an array of which x is the part from `first` on: zeros where the slice reads outside it.")

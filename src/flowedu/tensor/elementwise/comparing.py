@@ -1,0 +1,59 @@
+"""Comparisons of tensors: `a == b`, `a < b` and the like, as of numbers without bounds."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flowedu.core.eager.tensor import Tensor, attach
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.promote import as_tensors, foreign, is_number, is_value, promote, scalar
+from flowedu.core.values.dtype import FLOATS
+
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}        # a < b is b > a
+
+
+def compare(op, a, b):
+    """A comparison, as of numbers without bounds: bools. NotImplemented for foreign types."""
+    if isinstance(a, Tensor):
+        if isinstance(b, Tensor):
+            if a.dtype is b.dtype:
+                return op.call((a, b), ())
+        elif (type(b) is float or type(b) is int) and a.dtype in FLOATS:
+            return op.call((a, scalar(b, a.dtype)), ())
+    a, b = (x.item() if isinstance(x, np.generic) or isinstance(x, np.ndarray) and not x.ndim else x for x in (a, b))
+    if is_value(b) and is_number(a):
+        return compare(REGISTRY[_MIRRORED.get(op.name, op.name)], b, a)
+    whole = is_value(a) and not a.dtype.is_floating_point
+    if whole and is_number(b):
+        return _against(op, a, b)
+    whole = whole and is_value(b) and not b.dtype.is_floating_point                         # a 0-dim tensor counts here
+    pair = as_tensors(op.name, a, b, promote(a.dtype, b.dtype) if whole else None)
+    return NotImplemented if pair is None else op.call(pair, ())
+
+
+def _against(op, a, number):
+    """A comparison of whole numbers with one that may be a fraction, or beyond their dtype."""
+    name, (low, high) = op.name, a.dtype.limits
+    number = number if name in _MIRRORED else bool(number)                 # else of truths
+    if low <= number <= high:
+        n = math.ceil(number) if name in ("lt", "ge") else math.floor(number)
+        if n == number or name not in ("eq", "ne"):
+            return op.call((a, scalar(n, a.dtype)), ())
+    holds = name == "ne" or number > high and name in ("lt", "le") or number < low and name in ("gt", "ge")
+    return REGISTRY["eq" if holds else "ne"].call((a, a), ())
+
+
+def order(op, a, b):
+    """a < b and the like: of what has no order there is an error, where == is just False."""
+    y = compare(op, a, b)
+    return foreign(op.name, a, b) if y is NotImplemented else y
+
+
+def _operator(name: str, run):
+    op = REGISTRY[name]
+    return lambda self, other: run(op, self, other)
+
+
+attach(Tensor, {f"__{name}__": _operator(name, compare) for name in ("eq", "ne")})
+attach(Tensor, {f"__{name}__": _operator(name, order) for name in ("lt", "le", "gt", "ge")})

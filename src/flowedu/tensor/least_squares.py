@@ -1,0 +1,207 @@
+"""Matrices without an inverse: pinv, lstsq, matrix_rank, determinants as logarithms, inv_ex; and what is made of several or
+of many axes: multi_dot, vander, tensorinv, tensorsolve; matrix_exp."""
+from __future__ import annotations
+
+import math
+
+from flowedu.core.eager.dispatch import TensorBase
+from flowedu.core.ops.promote import cast
+from flowedu.core.values import dtype as dt
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.tensor import elementwise as E
+from flowedu.tensor import reductions as R
+from flowedu.tensor import return_types, running
+from flowedu.tensor import shapes as S
+from flowedu.tensor.creation import zeros
+from flowedu.tensor.devices import made_with
+from flowedu.tensor.factors import eigvalsh, identity, lapack, mirrored, solved, svdvals
+from flowedu.tensor.joining import cat
+from flowedu.tensor.limits import finfo
+from flowedu.tensor.linear import matmul
+from flowedu.tensor.promotion import check_tensor
+
+
+def _number(x) -> float | None:
+    return x.item() if isinstance(x, TensorBase) else x
+
+
+def _cut(A, atol, rtol) -> tuple[float, float]:
+    """(atol, rtol) below which a singular value counts as 0: where nothing is said the rounding of the largest."""
+    atol, rtol = _number(atol), _number(rtol)
+    if rtol is None:
+        rtol = max(A.shape[-2:], default=0) * finfo(A.dtype).eps if not atol else 0.0
+    return float(atol or 0.0), float(rtol)
+
+
+def pinv(A, rcond=None, hermitian: bool = False, *, atol=None, rtol=None):
+    """The pseudo-inverse: singular values of at most max(atol, rtol * the largest) count as 0. rcond: an older name of
+    rtol. hermitian: only the lower triangle is read. The gradient holds while the rank stays."""
+    check_tensor("linalg.pinv", A)
+    a = mirrored("linalg.pinv", A, False) if hermitian else A
+    if a.dtype.is_floating_point and a.ndim > 1:
+        atol, rtol = _cut(a, atol, rcond if rtol is None else rtol)
+    return lapack("pseudo_inverse", a, atol=atol or 0.0, rtol=rtol or 0.0)
+
+
+def pinverse(input, rcond: float = 1e-15):
+    """flow.linalg.pinv(input, rcond)."""
+    return pinv(input, rcond)
+
+
+def matrix_rank(A, tol=None, hermitian: bool = False, *, atol=None, rtol=None):
+    """How many singular values are above max(atol, rtol * the largest): int64. tol: an older name of atol."""
+    check_tensor("linalg.matrix_rank", A)
+    s = E.abs(eigvalsh(A.detach())) if hermitian else svdvals(A.detach())
+    if tol is not None:
+        atol, rtol = _number(tol), 0.0
+    atol, rtol = _cut(A, atol, rtol)
+    if not s.shape[-1]:
+        return R.sum(cast(s, dt.int64), -1)
+    return R.sum(cast(E.gt(s, E.clamp_min(R.amax(s, -1, True) * rtol, atol)), dt.int64), -1)
+
+
+_DRIVERS = {None: "gelsy", **{name: name for name in ("gels", "gelsy", "gelsd", "gelss")}}
+
+
+def lstsq(A, B, rcond: float | None = None, *, driver: str | None = None):
+    """(solution, residuals, rank, singular_values): the X of least |A @ X - B|, and of these the least X, by the
+    pseudo-inverse. Singular values up to rcond * the largest count as 0 (driver="gels": none).
+
+    residuals: each column's sum of squares, where there are more rows than columns and the rank is full; empty with
+    "gelsy", which None is. rank: empty with "gels". singular_values: empty but with "gelsd" and "gelss".
+    """
+    if driver not in _DRIVERS:
+        raise ArgumentError("linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)",
+                            expected=", ".join(filter(None, _DRIVERS)), got=repr(driver), fix="leave it out")
+    check_tensor("linalg.lstsq", A)
+    if B.ndim == A.ndim - 1:
+        found = lstsq(A, S.unsqueeze(B, -1), rcond, driver=driver)
+        return found._replace(solution=S.squeeze(found.solution, -1))
+    driver = _DRIVERS[driver]
+    m, n = A.shape[-2:]
+    cut = {"rtol": 0.0} if driver == "gels" else {"rtol": rcond}
+    solution = matmul(pinv(A, **cut), B)
+    with made_with(A):
+        residuals, values, rank = (zeros(0, dtype=kind) for kind in (A.dtype, A.dtype, dt.int64))
+    if driver != "gels":
+        rank = matrix_rank(A, **cut)
+    if m > n and (driver == "gels" or driver != "gelsy" and (A.is_lazy or bool((rank == n).all()))):
+        residuals = R.sum(E.square(matmul(A, solution) - B), -2)
+    if driver in ("gelsd", "gelss"):
+        values = svdvals(A.detach())
+    return return_types.linalg_lstsq(solution, residuals, rank, values)
+
+
+# ---- determinants
+def slogdet(A):
+    """(sign, logabsdet): the determinant is sign * exp(logabsdet), which may be too large or too small for a number."""
+    check_tensor("linalg.slogdet", A)
+    return return_types.linalg_slogdet(*lapack("slogdet", A))
+
+
+def old_slogdet(input):
+    """flow.linalg.slogdet(input)."""
+    return return_types.slogdet(*slogdet(input))
+
+
+def logdet(input):
+    """The logarithm of each determinant; nan where that is negative."""
+    sign, size = slogdet(input)
+    return E.where(E.lt(sign, 0), float("nan"), size)
+
+
+def regular(A):
+    """(A with the identity in the place of singular matrices, which are singular)."""
+    sign, _ = lapack("slogdet", A.detach())
+    singular = E.eq(sign, 0)
+    return E.where(singular[..., None, None], identity(A, A.shape[-1]), A), singular
+
+
+def inv_ex(A, *, check_errors: bool = False):
+    """(inverse, info): as inv, but a singular matrix gives inf and info n, its size, in the place of an error, if
+    check_errors does not ask for it. info is 0 elsewhere."""
+    check_tensor("linalg.inv_ex", A)
+    if check_errors:
+        with made_with(A):
+            return return_types.linalg_inv_ex(solved(A, identity(A, A.shape[-1])), zeros(*A.shape[:-2], dtype=dt.int32))
+    a, singular = regular(A)
+    y = E.where(singular[..., None, None], math.inf, solved(a, identity(A, A.shape[-1])))
+    return return_types.linalg_inv_ex(y, cast(singular, dt.int32) * A.shape[-1])
+
+
+# ---- products and powers
+def multi_dot(tensors):
+    """The product of two matrices or more, in the order that takes the fewest multiplications. The first and the last may
+    be vectors: a row, a column."""
+    xs = list(tensors)
+    if len(xs) < 2:
+        raise ArgumentError("linalg.multi_dot: expected at least 2 tensors", expected="two matrices or more",
+                            got=str(len(xs)), fix="flow.linalg.multi_dot([a, b])")
+    ranks = [x.ndim for x in xs]
+    if any(n != 2 for n in ranks[1:-1]) or not {ranks[0], ranks[-1]} <= {1, 2}:
+        raise ShapeError("linalg.multi_dot: tensors must be matrices", expected="2 axes; the first and last may have 1",
+                         got=str(ranks), fix="flow.matmul takes batches")
+    row, column = ranks[0] == 1, ranks[-1] == 1
+    xs[0] = xs[0][None] if row else xs[0]
+    xs[-1] = xs[-1][:, None] if column else xs[-1]
+    sizes = [x.shape[0] for x in xs] + [xs[-1].shape[1]]
+    best = {(i, i): (0, i) for i in range(len(xs))}
+    for length in range(1, len(xs)):
+        for i in range(len(xs) - length):
+            j = i + length
+            best[i, j] = min((best[i, k][0] + best[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                             for k in range(i, j))
+
+    def product(i, j):
+        return xs[i] if i == j else matmul(product(i, best[i, j][1]), product(best[i, j][1] + 1, j))
+
+    y = product(0, len(xs) - 1)
+    return y[0, 0] if row and column else y[0] if row else y[:, 0] if column else y
+
+
+def vander(x, *, N: int | None = None):
+    """The rows 1, x, x^2, ... of each number, N of them (None: as many as there are numbers)."""
+    check_tensor("linalg.vander", x)
+    n = x.shape[-1] if N is None else N
+    if n < 2:
+        raise ArgumentError("linalg.vander: N must be greater than 1", expected="2 or more", got=str(n), fix="N=2")
+    wide = S.expand(S.unsqueeze(x, -1), *x.shape, n - 1)
+    powers = running.cumprod(wide, -1)
+    return cat([powers[..., :1] * 0 + 1, powers], -1)
+
+
+def vecdot(x, y, *, dim: int = -1):
+    """The inner products of vectors along an axis."""
+    return R.sum(x * y, dim)
+
+
+def matrix_exp(input):
+    """1 + A + A @ A / 2 + ..., of each square matrix A."""
+    check_tensor("linalg.matrix_exp", input)
+    return lapack("matrix_exp", input)
+
+
+def tensorinv(A, ind: int = 2):
+    """The inverse of A as a map from its last axes to the first `ind`."""
+    n = math.prod(A.shape[:ind])
+    if ind < 1 or n != math.prod(A.shape[ind:]):
+        raise ShapeError("linalg.tensorinv: expected self to satisfy the requirement prod(self.shape[ind:]) == "
+                         "prod(self.shape[:ind])", expected="as many elements before as behind",
+                         got=f"{A.shape}, ind={ind}", fix="another ind")
+    y = solved(S.reshape(A, n, n), identity(A, n))
+    return S.reshape(y, *A.shape[ind:], *A.shape[:ind])
+
+
+def tensorsolve(A, B, dims=None):
+    """X with tensordot(A, X, X.ndim) = B; dims: axes of A that are moved to its end before."""
+    if dims is not None:
+        A = S.movedim(A, tuple(dims), tuple(range(A.ndim - len(dims), A.ndim)))
+    shape, n = A.shape[B.ndim:], math.prod(B.shape)
+    if A.shape[:B.ndim] != B.shape or math.prod(shape) != n:
+        raise ShapeError("linalg.tensorsolve: A does not fit B", expected=f"A of the shape {(*B.shape, '...')}, square",
+                         got=f"A {A.shape}, B {B.shape}", fix="dims= names the axes of the unknown")
+    return S.reshape(solved(S.reshape(A, n, n), S.reshape(B, n, 1)), *shape)
+
+
+__all__ = ["inv_ex", "lstsq", "matrix_exp", "matrix_rank", "multi_dot", "pinv", "slogdet", "tensorinv", "tensorsolve",
+           "vander", "vecdot"]

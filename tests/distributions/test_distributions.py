@@ -1,0 +1,357 @@
+"""Laws of flow.distributions: densities sum to one; mean, variance, entropy and divergence are the integrals they are; cdf
+is the integral and icdf its inverse; samples have the moments; gradients are derivatives."""
+import math
+
+import numpy as np
+import pytest
+
+import flowedu as flow
+from flowedu.errors import FlowError, UnsupportedError
+
+from .distribution_lines import CONTINUOUS, DISCRETE, LINES, PAIRS, along, expectation, made, values_of
+
+D = flow.distributions
+NUMBERS = [*CONTINUOUS, *DISCRETE]
+HEAVY = ("Cauchy", "StudentT(t(3", "Pareto")             # slow tails: less is known of them
+INFINITE = ("d.Cauchy", "d.HalfCauchy")
+
+
+def close(got, want, rtol=1e-6, atol=1e-7):
+    np.testing.assert_allclose(got.detach().numpy(), want, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("line", NUMBERS)
+def test_it_sums_to_one(line):
+    d = made(line)
+    np.testing.assert_allclose(expectation(d, line, lambda x, p: 1.0), np.ones(d.batch_shape),
+                               rtol=1e-4 if "Laplace" in line else 1e-6)                  # it has a corner
+
+
+def known(d, name):
+    """A property or a function of none, or None where it is not known."""
+    try:
+        value = getattr(d, name)
+        return value() if callable(value) else value
+    except UnsupportedError as e:
+        assert "it is not known" in str(e)
+        return None
+
+
+NO_MOMENTS = ("d.TransformedDistribution", "d.RelaxedBernoulli", "d.Poisson")
+
+
+@pytest.mark.parametrize("line", [n for n in NUMBERS if "Categorical" not in n])
+def test_moments_and_entropy_are_the_integrals(line):
+    d = made(line)
+    mean, variance, entropy = (known(d, n) for n in ("mean", "variance", "entropy"))
+    assert all(v is not None for v in (mean, variance, entropy)) or line.startswith(NO_MOMENTS)
+    loose = 1e-3 if any(h in line for h in HEAVY) else 1e-5 if "Laplace" in line else 1e-6
+    if mean is not None and not line.startswith(INFINITE):
+        close(mean, expectation(d, line, lambda x, p: x), loose, loose)
+        close(variance, expectation(d, line, lambda x, p: (x - mean.detach().numpy()) ** 2), 0.02 if loose > 1e-4 else 1e-6)
+        close(d.stddev, np.sqrt(variance.detach().numpy()))
+    if entropy is not None:
+        close(entropy, expectation(d, line, lambda x, p: -p))
+        close(d.perplexity(), np.exp(entropy.numpy()))
+
+
+@pytest.mark.parametrize("line", ["d.Cauchy(t(-0.5), t(0.7))", "d.HalfCauchy(t(0.8))", "d.StudentT(t(1.5))",
+                                  "d.StudentT(t(0.5))", "d.Pareto(t(1.0), t(0.9))"])
+def test_what_has_no_moments_says_so(line):
+    d = made(line)
+    assert not np.isfinite(d.variance.item()) and ("StudentT(t(1.5" in line or not np.isfinite(d.mean.item()))
+
+
+@pytest.mark.parametrize("line", NUMBERS)
+def test_the_mode_is_the_largest(line):
+    d, (x, _) = made(line), values_of(line)
+    mode = known(d, "mode")
+    if mode is None or bool(mode.isnan().any()):
+        assert line.startswith((*NO_MOMENTS, "d.Uniform", "d.Beta"))
+        return
+    logs = d.log_prob(along(d, x)).numpy()
+    own = type(d).log_prob(type(d).expand(d, d.batch_shape), mode.double() if mode.is_floating_point() else mode).numpy() \
+        if d.support is None or bool(d.support.check(mode).all()) else np.inf
+    assert (np.where(np.isnan(own), np.inf, own) >= logs.max(0) - 1e-9).all()
+
+
+@pytest.mark.parametrize("line", CONTINUOUS)
+def test_cdf_is_the_integral_and_icdf_its_inverse(line):
+    d, (x, w) = made(line), values_of(line)
+    try:
+        p = d.cdf(along(d, x)).numpy()
+    except UnsupportedError:
+        assert any(n in line for n in ("StudentT", "Gamma", "Chi2", "Beta", "RelaxedBernoulli"))
+        return
+    w = w.reshape(-1, *(1,) * len(d.batch_shape))
+    mass = np.exp(d.log_prob(along(d, x)).numpy()) * w
+    np.testing.assert_allclose(p, mass.cumsum(0) - mass / 2, atol=3e-3)
+    assert (np.diff(p, axis=0) >= -1e-12).all()
+    q = np.linspace(0.02, 0.98, 49)
+    value = d.icdf(along(d, q))
+    np.testing.assert_allclose(d.cdf(value).numpy(), along(d, q).numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("line", DISCRETE)
+def test_all_values_are_listed(line):
+    d = made(line)
+    if not d.has_enumerate_support:
+        assert "Geometric" in line or "Poisson" in line
+        with pytest.raises(UnsupportedError):
+            d.enumerate_support()
+        return
+    values = d.enumerate_support()
+    assert values.shape == (DISCRETE[line] + 1, *d.batch_shape)
+    close(d.log_prob(values).exp().sum(0), np.ones(d.batch_shape))
+    assert flow.equal(d.enumerate_support(expand=False).expand(values.shape), values)
+
+
+def test_all_counts_of_a_multinomial():
+    d = made("d.Multinomial(4, t([0.2, 0.5, 0.3]))")
+    x = flow.tensor([[i, j, 4 - i - j] for i in range(5) for j in range(5 - i)]).double()
+    logs = d.log_prob(x)
+    p = logs.exp()
+    close(p.sum(), 1.0)
+    close(d.entropy(), -(p * logs).sum().item())
+    close(d.mean, (p.unsqueeze(-1) * x).sum(0).numpy())
+    close(d.variance, (p.unsqueeze(-1) * (x - d.mean).square()).sum(0).numpy())
+
+
+COUNT = 20000
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_samples_have_the_moments(line):
+    flow.manual_seed(3)
+    d = made(line)
+    x = d.sample((COUNT,))
+    assert x.shape == (COUNT, *d.batch_shape, *d.event_shape) and not x.requires_grad
+    assert d.support is None or bool(d.support.check(x).all())
+    assert x.dtype is (flow.int64 if "d.Categorical" in line else flow.float64)
+    flow.manual_seed(3)
+    assert flow.equal(made(line).sample((COUNT,)), x)
+    if "d.Categorical" in line:
+        share = (x.unsqueeze(-1) == flow.arange(d.probs.shape[-1])).double().mean(0)
+        np.testing.assert_allclose(share.numpy(), d.probs.numpy(), atol=5 / math.sqrt(COUNT))
+        return
+    mean, variance = known(d, "mean"), known(d, "variance")
+    if mean is None and line in CONTINUOUS:
+        mean = flow.tensor(expectation(d, line, lambda v, p: v))
+        variance = flow.tensor(expectation(d, line, lambda v, p: (v - mean.numpy()) ** 2))
+    if mean is not None and np.isfinite(variance.numpy()).all():
+        off = (x.mean(0) - mean).abs().numpy() / np.sqrt(variance.numpy() / COUNT)
+        assert off.max() < 5
+        if not any(h in line for h in HEAVY):
+            np.testing.assert_allclose(x.var(0).numpy(), variance.numpy(), rtol=0.15)
+
+
+@pytest.mark.parametrize("line", CONTINUOUS)
+def test_samples_are_spread_as_the_cdf_says(line):
+    """Kolmogorov's distance of 20,000 samples: above 2 / sqrt(n) once in three thousand times."""
+    flow.manual_seed(4)
+    d, (x, w) = made(line), values_of(line)
+    mass = np.exp(d.log_prob(along(d, x)).numpy()) * w.reshape(-1, *(1,) * len(d.batch_shape))
+    total, samples = mass.cumsum(0) - mass / 2, np.sort(d.sample((COUNT,)).numpy(), 0)
+    for at in np.ndindex(*d.batch_shape):
+        column = (slice(None), *at)
+        p = np.interp(samples[column], x, total[column])
+        assert np.abs(p - (np.arange(COUNT) + 0.5) / COUNT).max() < 2.2 / math.sqrt(COUNT) + 3e-3
+
+
+@pytest.mark.parametrize("p, q", PAIRS)
+def test_the_divergence_is_the_integral(p, q):
+    line, a, b = p, made(p), made(q)
+    x, w = values_of(line) if line in CONTINUOUS or line in DISCRETE else values_of(
+        next(k for k in [*CONTINUOUS, *DISCRETE] if k.startswith(line.split("(")[0] + "(")))
+    la, lb = (m.log_prob(along(m, x if "Uniform" not in line else x)).numpy() for m in (a, b))
+    with np.errstate(all="ignore"):
+        terms = np.exp(la) * w * (la - lb)
+    close(D.kl_divergence(a, b), np.where(np.exp(la) * w == 0, 0, terms).sum(0), 1e-4, 1e-7)
+    assert D.kl_divergence(a, a).abs().max().item() < 1e-9
+
+
+def test_the_divergence_of_vectors():
+    """By samples, which are many: within five of their own standard errors."""
+    flow.manual_seed(5)
+    for p, q in ((D.Dirichlet(flow.tensor([1.5, 2.5, 3.0])), D.Dirichlet(flow.tensor([2.0, 1.0, 1.5]))),
+                 (made("d.MultivariateNormal(t([0.3, -1.0]), t([[2.0, 0.6], [0.6, 1.0]]))"),
+                  made("d.MultivariateNormal(t([0.0, 0.5]), scale_tril=t([[1.2, 0.0], [0.5, 0.8]]))")),
+                 (made("d.OneHotCategorical(t([0.2, 0.5, 0.3]))"), made("d.OneHotCategorical(t([0.4, 0.4, 0.2]))")),
+                 (made("d.Independent(d.Normal(t([0.3, 1.0]), t(0.7)), 1)"),
+                  made("d.Independent(d.Normal(t([0.0, 1.0]), t(1.0)), 1)"))):
+        x = p.sample((COUNT,))
+        off = p.log_prob(x) - q.log_prob(x)
+        assert abs(off.mean() - D.kl_divergence(p, q)).item() < 5 * off.std().item() / math.sqrt(COUNT)
+        if p.event_shape and known(p, "entropy") is not None:
+            assert abs(-p.log_prob(x).mean() - p.entropy()).item() < 5 * p.log_prob(x).std().item() / math.sqrt(COUNT)
+
+
+# ---- gradients
+def slopes(line, f):
+    """(the gradient, the difference quotient) of f(distribution) by each number of the line."""
+    leaves: list = []
+    y = f(made(line, leaves=leaves))
+    if not y.requires_grad:
+        return
+    y.backward()
+    numbers = [x.detach().numpy() for x in leaves]
+    rng = np.random.default_rng(2)
+    for i, leaf in enumerate(leaves):
+        v = rng.standard_normal(numbers[i].shape)
+        if "MultivariateNormal" in line and v.ndim == 2 and i:
+            v = np.tril(v) if "scale_tril" in line else v + v.T
+
+        def shifted(h, i=i, v=v):
+            moved = iter([x + h * v if k == i else x for k, x in enumerate(numbers)])
+            t = lambda x: flow.tensor(next(moved))
+            return f(eval(line, {"d": D, "t": t})).item()
+
+        h = 1e-4
+        want = (8 * (shifted(h) - shifted(-h)) - (shifted(2 * h) - shifted(-2 * h))) / (12 * h)
+        yield float((leaf.grad.numpy() * v).sum()) if leaf.grad is not None else 0.0, want
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_gradient_of_log_prob_and_entropy(line):
+    flow.manual_seed(6)
+    x = made(line).sample((5,))
+    weights = flow.tensor(np.cos(np.arange(5.0))).reshape(5, *(1,) * len(made(line).batch_shape))
+    free = lambda d: setattr(d, "_validate_args", False) or d
+    for got, want in slopes(line, lambda d: (free(d).log_prob(x) * weights).sum()):
+        assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
+    if known(made(line), "entropy") is not None:
+        for got, want in slopes(line, lambda d: d.entropy().sum()):
+            assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
+
+
+NOT_SMOOTH = ("Gamma", "Chi2", "Beta", "Dirichlet", "StudentT")
+
+
+@pytest.mark.parametrize("line", [n for n in LINES if made(n).has_rsample])
+def test_the_gradient_of_samples(line):
+    if "StraightThrough" in line:
+        leaves: list = []
+        d = made(line, leaves=leaves)
+        d.rsample().sum(0).mul(2).backward()
+        assert d.rsample().requires_grad and d.rsample().sum(-1).item() == pytest.approx(1)
+        return
+    if any(n in line for n in NOT_SMOOTH):
+        with pytest.raises(UnsupportedError, match="no gradient by its concentration"):
+            made(line, leaves=[]).rsample()
+        assert made(line, leaves=[]).sample().shape == made(line).batch_shape + made(line).event_shape
+        return
+
+    def drawn(d):
+        flow.manual_seed(8)
+        y = d.rsample((3,))
+        return (y * flow.tensor(np.cos(np.arange(y.numel())).reshape(y.shape))).sum()
+
+    for got, want in slopes(line, drawn):
+        assert abs(got - want) <= 1e-6 * max(1.0, abs(want)), (got, want)
+
+
+def test_a_rate_s_gradient_is_there():
+    rate = flow.tensor([2.0], requires_grad=True)
+    flow.manual_seed(1)
+    y = D.Gamma(flow.tensor([1.5]), rate).rsample()
+    y.sum().backward()
+    np.testing.assert_allclose(rate.grad.numpy(), -(y / rate).detach().numpy(), rtol=1e-6)
+
+
+# ---- shapes
+@pytest.mark.parametrize("line", LINES)
+def test_expanding_repeats(line):
+    d = made(line)
+    wide = d.expand((3, *d.batch_shape))
+    assert type(wide) is type(d) and wide.batch_shape == (3, *d.batch_shape) and wide.event_shape == d.event_shape
+    flow.manual_seed(2)
+    x = wide.sample()
+    assert x.shape == (3, *d.batch_shape, *d.event_shape)
+    np.testing.assert_allclose(wide.log_prob(x).numpy(), d.log_prob(x).numpy(), rtol=1e-12)
+    assert d.sample(flow.Size((0,))).shape == (0, *d.batch_shape, *d.event_shape)
+    assert d.sample().shape == (*d.batch_shape, *d.event_shape)
+
+
+class Drawn(flow.nn.Graph):
+    """The log-probability of a value, and a draw, in a graph."""
+
+    def __init__(self, line):
+        super().__init__()
+        self.line = line
+
+    def build(self, x, *numbers):
+        rest = iter(numbers)
+        d = eval(self.line, {"d": D, "t": lambda _: next(rest)})
+        return d.log_prob(x), d.sample((4,))
+
+
+@pytest.mark.parametrize("line", ["d.Normal(t([0.3, -2.0]), t([0.5, 1.0]))",
+                                  "d.Categorical(t([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]))",
+                                  "d.Bernoulli(logits=t([0.5, -0.4]))", "d.Uniform(t([-1.0, 1.0]), t([2.5, 2.0]))",
+                                  "d.MultivariateNormal(t([0.3, -1.0]), t([[2.0, 0.6], [0.6, 1.0]]))"])
+def test_in_a_graph(line):
+    leaves: list = []
+    d = made(line, leaves=leaves)
+    x = d.sample()
+    graph = Drawn(line)
+    p, drawn = graph(x, *[v.detach() for v in leaves])
+    np.testing.assert_allclose(p.numpy(), d.log_prob(x).detach().numpy(), rtol=1e-9)
+    again = graph(x, *[v.detach() for v in leaves])[1]
+    assert drawn.shape == again.shape == (4, *d.batch_shape, *d.event_shape)
+    assert "Normal" not in line or not flow.equal(drawn, again)
+
+
+# ---- what is refused
+REFUSED = {
+    "d.Normal(t(0.0), t(-1.0))": "scale", "d.Bernoulli(t(1.5))": "probs", "d.Bernoulli()": "exactly one of",
+    "d.Bernoulli(t(0.5), t(0.5))": "exactly one of", "d.Uniform(t(2.0), t(1.0))": "high",
+    "d.Categorical(t(0.5))": "no axis", "d.Categorical(t([0.5, -0.5, 1.0]))": "probs", "d.Geometric(t(0.0))": "probs",
+    "d.Normal('a', t(1.0))": "not a tensor", "d.Dirichlet(t([1.0, 0.0]))": "concentration",
+    "d.MultivariateNormal(t([0.0, 0.0]), t([[1.0]]))": "does not fit loc",
+    "d.MultivariateNormal(t([0.0, 0.0]), t([[1.0, 2.0], [2.0, 1.0]]))": "covariance_matrix",
+    "d.Multinomial(t(2.0), t([0.5]))": "inhomogeneous", "d.Normal(t(0.0), t(1.0)).log_prob(1.0)": "not a tensor",
+    "d.Exponential(t(1.0)).log_prob(t(-1.0))": "support", "d.Categorical(t([0.5, 0.5])).log_prob(t(2.0))": "support",
+    "d.Exponential(t([1.0, 1.0])).log_prob(t([1.0, -1.0]))": "support",
+    "d.Normal(t([0.0, 1.0]), t(1.0)).log_prob(t([1.0, 2.0, 3.0]))": "does not fit",
+    "d.Bernoulli(t(0.5)).rsample()": "no smooth function", "d.Poisson(t(1.0)).cdf(t(1.0))": "not known",
+    "d.kl_divergence(d.Normal(t(0.0), t(1.0)), d.Poisson(t(1.0)))": "no formula",
+    "d.Independent(d.Poisson(t(1.0)), 1)": "out of range", "d.register_kl(int, d.Normal)": "no class",
+    "d.TransformedDistribution(d.Poisson(t(1.0)), [3])": "no transform",
+    "d.Distribution.set_default_validate_args(3)": "no truth",
+    "d.Binomial(t([1.0, 2.0]), t(0.5)).entropy()": "differ in number",
+    "d.kl_divergence(d.LogNormal(t(0.0), t(1.0)), d.TransformedDistribution(d.Normal(t(0.0), t(1.0)), []))": "alike",
+    "d.StackTransform([d.ExpTransform()])(t([1.0, 2.0]))": "for each place", "d.AbsTransform().log_abs_det_jacobian(1, 2)":
+    "there is no log_abs_det_jacobian",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_cannot_be_is_told(line):
+    with pytest.raises(FlowError, match=f"(?s){REFUSED[line]}.*expected.*got.*fix"):
+        made(line)
+
+
+def test_unless_nothing_is_checked():
+    d = D.Normal(flow.tensor(0.0), flow.tensor(-1.0), validate_args=False)
+    assert d.log_prob(flow.tensor(0.0)).isnan() and d.expand((2,))._validate_args is False
+    D.Distribution.set_default_validate_args(False)
+    try:
+        assert D.Exponential(flow.tensor(1.0)).log_prob(flow.tensor(-1.0)).item() == 1
+    finally:
+        D.Distribution.set_default_validate_args(True)
+
+
+def test_a_formula_of_ones_own():
+    class Mine(D.Normal):
+        pass
+
+    @D.register_kl(Mine, D.Normal)
+    def _mine(p, q):
+        return flow.tensor(7.0)
+
+    from flowedu.distributions import kl
+    try:
+        a, b = Mine(0.0, 1.0), D.Normal(0.0, 1.0)
+        assert D.kl_divergence(a, b) == 7 and D.kl_divergence(b, a) == 0
+    finally:
+        del kl._TABLE[Mine, D.Normal]
