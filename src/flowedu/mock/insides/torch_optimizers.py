@@ -39,6 +39,11 @@ class SGD(Optimizer, optim.SGD):
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
             "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused})
 
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        self.need(not group["nesterov"] or group["momentum"] > 0, "nesterov", group["nesterov"],
+                  "Nesterov momentum requires a momentum and zero dampening")
+
     def keys(self, group: Mapping[str, Any]) -> set[str]:
         return {s.key for s in self.update_of(group).states}
 
