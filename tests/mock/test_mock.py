@@ -32,7 +32,7 @@ OTHER = {("torch", ""): {
     "hinge_embedding_loss", "kl_div", "l1_loss", "log_softmax", "margin_ranking_loss", "mse_loss", "multi_margin_loss",
     "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss",
     "soft_margin_loss", "softmax", "softmin"}, ("torch", "optim"): {
-    "Adadelta", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "SGD"}, ("torch", "optim.lr_scheduler"): {
+    "Adadelta", "Adagrad", "Adam", "AdamW", "LBFGS", "Optimizer", "RMSprop", "SGD"}, ("torch", "optim.lr_scheduler"): {
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
     "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
     "ReduceLROnPlateau", "SequentialLR", "StepLR"}}

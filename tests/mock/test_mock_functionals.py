@@ -56,6 +56,24 @@ def test_losses(seed, n, k):
     close(C.cross_entropy(flow.tensor(x[0]), flow.tensor(t[0])), picked[0].mean())
 
 
+@given(seeds, sizes, st.integers(2, 4))
+def test_small_ones(seed, n, k):
+    x, y = numbers(seed, n, 3, k), numbers(seed + 1, n, 3, k)
+    t, p = np.random.default_rng(seed).integers(0, k, (n, 3)), soft(x)
+    close(C.sparse_cross_entropy(flow.tensor(p), flow.tensor(t)), -np.log(np.take_along_axis(p, t[..., None], -1))[..., 0])
+    d = np.abs(x - y)
+    close(C.smooth_l1_loss(flow.tensor(x), flow.tensor(y), 0.5, "none"), np.where(d < 0.5, d * d, d - 0.25))
+    close(C.bias_add(flow.tensor(x), flow.tensor(y[0, :, 0]), 1), x + y[0, :, :1])
+    close(C.flatten(flow.tensor(x), 1), x.reshape(n, -1))
+    close(C.reshape_like(flow.tensor(x), flow.ones(3, n * k)), x.reshape(3, -1))
+    close(C.reduce_sum_like(flow.tensor(x), flow.ones(1, 3), [0, 2]), x.sum((0, 2))[None])
+    parts = C.split_like(flow.tensor(x), [flow.ones(1, 1), flow.ones(1, 2)], 1)
+    close(parts[0], x[:, :1])
+    close(parts[1], x[:, 1:])
+    np.testing.assert_array_equal(C.arg_sort(flow.tensor(x), "DESCENDING").numpy(), np.argsort(-x, -1, kind="stable"))
+    np.testing.assert_array_equal(C.arg_sort(flow.tensor(x)).numpy(), np.argsort(x, -1, kind="stable"))
+
+
 @given(seeds, st.integers(1, 2))
 def test_norms(seed, begin):
     x = numbers(seed, 2, 3, 4)

@@ -49,6 +49,13 @@ def test_clip_grad_norm(data):
     assert params[-1].grad is None
 
 
+@pytest.mark.parametrize("p, norm", [(0, 2.0), (-1, 1 / (1 / 3 + 1 / 4 + 1 / 5 + 1 / 2)), (-np.inf, 2.0)])
+def test_norms_of_norms(p, norm):
+    """As OneFlow and PyTorch have them where there is no norm of all numbers."""
+    some = [flow.tensor([3.0, -4.0]), flow.tensor([5.0, 2.0])]
+    np.testing.assert_allclose(float(utils.get_total_norm([*some, flow.zeros(3)] if p == 0 else some, p)), norm, rtol=1e-6)
+
+
 @few
 @given(data=st.data())
 def test_clip_grad_value(data):

@@ -300,7 +300,7 @@ def test_a_copy_goes_on_by_itself(copied):
     (lambda w: optim.SGD([{"params": [w]}, {"params": [w]}]), ValueError, "more than one"),
     (lambda w: optim.SGD([w], lr=-1), (ValueError, AssertionError), "Invalid learning rate: -1"),
     (lambda w: optim.SGD([w], momentum=-1), ValueError, "Invalid momentum"),
-    (lambda w: optim.SGD([w], nesterov=True), ValueError, "Nesterov"),
+    (lambda w: optim.SGD([w], momentum=0.5, dampening=0.1, nesterov=True), ValueError, "Nesterov"),
     (lambda w: optim.SGD([w], weight_decay=-1), ValueError, "weight_decay"),
     (lambda w: optim.Adam([w], betas=(0.9, 1.0)), ValueError, "beta parameter at index 1: 1.0"),
     (lambda w: optim.AdamW([w], eps=-1), ValueError, "epsilon"),
@@ -326,3 +326,21 @@ def test_a_gradient_that_does_not_fit():
     with pytest.raises((TypeError, RuntimeError, ValueError), match="(?s)dtype|type"):
         w.grad = flow.tensor(np.ones(3, np.float16))
         optim.SGD([w], lr=0.1).step()
+
+
+def test_an_optimizer_of_ones_own_finds_no_state_yet():
+    p = flow.nn.Parameter(flow.ones(2))
+    opt = optim.Optimizer([p], {"lr": 0.1})
+    assert opt.state[p] == {} and len(opt.state[p]) == 0
+    opt.state[p]["step"] = 1
+    assert opt.state_dict()["state"][0] == {"step": 1}
+
+
+def test_nesterov_without_momentum_is_plain():
+    """OneFlow takes it."""
+    ps = [flow.nn.Parameter(flow.ones(2)) for _ in range(2)]
+    for p, nesterov in zip(ps, (False, True)):
+        opt = optim.SGD([p], lr=0.1, nesterov=nesterov)
+        (p * p).sum().backward()
+        opt.step()
+    assert ps[0].tolist() == ps[1].tolist() == flow.tensor([0.8, 0.8]).tolist()

@@ -4,5 +4,6 @@ from flowedu.optim.adaptive import Adadelta, Adagrad, RMSprop
 from flowedu.optim.base import Optimizer
 from flowedu.core.layers.group import UpdateRule
 from flowedu.optim.group import ParamGroup
+from flowedu.optim.lbfgs import LBFGS
 from flowedu.optim.sgd import SGD
 from flowedu.optim import lr_scheduler

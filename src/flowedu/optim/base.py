@@ -6,6 +6,7 @@ parameters of a group at once; nn.Graph puts the same op with the same attribute
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
@@ -43,7 +44,7 @@ class Optimizer(BaseOptimizer):
 
     def __init__(self, params: Iterable, defaults: Mapping[str, Any]):
         self.defaults = dict(defaults)
-        self.state: dict[Tensor, dict[str, Tensor]] = {}
+        self.state: dict[Tensor, dict[str, Tensor]] = defaultdict(dict)     # users' own optimizers ask before it is there
         self.param_groups: list[ParamGroup] = []
         self.count_ = tensor([0], dtype=dt.int64)
         self._steps = self.count_.numpy()

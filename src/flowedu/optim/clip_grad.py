@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 from flowedu.core.ops.promote import cast
 from flowedu.core.values.thread_state import thread_state
-from flowedu.errors import ArgumentError, GradientError
+from flowedu.errors import GradientError
 from flowedu.optim.clipping import ByNorm, total_norm
 from flowedu.tensor import Tensor, no_grad, tensor
+from flowedu.tensor.joining import stack
+from flowedu.tensor.reductions import vector_norm
 
 
 def _listed(parameters) -> list[Tensor]:
@@ -25,17 +27,17 @@ def _eager_only(what: str) -> None:
 def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
     """The norm of all the numbers in these tensors together, 0-dim.
 
-    norm_type: 2, 1, any number above 0, or inf (the largest absolute value).
+    norm_type: 2, 1, any number above 0, or inf (the largest absolute value). Others are what PyTorch and OneFlow make of
+    them, the norm of the tensors' norms: -inf is the smallest absolute value, 0 counts tensors that are not all 0.
     """
     p = float(norm_type)
-    if p <= 0:
-        raise ArgumentError("get_total_norm: norm_type is not above 0", expected="2.0, 1.0, inf ...", got=str(norm_type),
-                            fix="norm_type=2.0 is the default")
     with no_grad():
         found = [t.detach() for t in _listed(tensors) if t.numel()]
         if not found:
             return tensor(0.0)
         norm = _in_one_pass(found) if p == 2 and found[0]._device else None
+        if p <= 0:
+            norm = vector_norm(stack([vector_norm(t, p) for t in found]), p)
         norm = total_norm(found, p) if norm is None else norm
     if error_if_nonfinite and not math.isfinite(float(norm)):
         raise GradientError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it "

@@ -31,7 +31,7 @@ class SGD(Optimizer):
         momentum: of the running average b of gradients; 0: none.
         dampening: as in OneFlow it holds from the first step on (PyTorch: from the second).
         weight_decay: pulls parameters towards 0.
-        nesterov: w -= lr * (g + momentum * b) instead of b.
+        nesterov: w -= lr * (g + momentum * b) instead of b; without momentum nothing else.
         maximize: climb instead.
         contiguous_params, fused, foreach: nothing to do, said once. differentiable: True is refused.
 
@@ -50,8 +50,8 @@ class SGD(Optimizer):
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
         self.need(group["momentum"] >= 0, "momentum", group["momentum"])
-        self.need(not group["nesterov"] or group["momentum"] > 0 and group["dampening"] == 0, "nesterov",
-                  group["nesterov"], "Nesterov momentum requires a momentum and zero dampening")
+        self.need(not group["nesterov"] or group["dampening"] == 0, "nesterov", group["nesterov"],
+                  "Nesterov momentum requires zero dampening")
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         if not group["momentum"]:

@@ -74,6 +74,49 @@ def softmax_cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
     return -(label * flow.log_softmax(logits, -1)).sum(-1)
 
 
+def sparse_cross_entropy(prediction: Tensor, label: Tensor, depth: int = -1) -> Tensor:
+    """-log of the probability that each row gives to its label. depth: how many classes there are."""
+    if depth not in (-1, prediction.shape[-1]):
+        raise ArgumentError("sparse_cross_entropy: depth is another number of classes", got=str(depth),
+                            expected=f"{prediction.shape[-1]}, as prediction has", fix="leave it out")
+    return -flow.log(flow.gather(prediction, -1, label.long().unsqueeze(-1))).squeeze(-1)
+
+
+def smooth_l1_loss(input: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "mean") -> Tensor:
+    """As nn.functional.smooth_l1_loss, beta first."""
+    return F.smooth_l1_loss(input, target, reduction, beta)
+
+
+def bias_add(x: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
+    """x + bias, the bias along axis."""
+    return _along(x, bias, axis)
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The axes start_dim to end_dim as one."""
+    return input.flatten(start_dim, end_dim)
+
+
+def reshape_like(x: Tensor, like: Tensor) -> Tensor:
+    """x in the shape of `like`."""
+    return x.reshape(like.shape)
+
+
+def reduce_sum_like(x: Tensor, like: Tensor, axis: Sequence[int] = ()) -> Tensor:
+    """x summed over the axes, in the shape of `like`."""
+    return (x.sum(tuple(axis)) if len(axis) else x).reshape(like.shape)
+
+
+def split_like(x: Tensor, like: Sequence[Tensor], axis: int = 0) -> tuple[Tensor, ...]:
+    """x cut along axis into parts as long as those of `like`."""
+    return flow.split(x, [y.shape[axis] for y in like], axis)
+
+
+def arg_sort(input: Tensor, direction: str = "ASCENDING") -> Tensor:
+    """The places that sort the last axis."""
+    return flow.argsort(input, -1, direction == "DESCENDING")
+
+
 def layer_norm(x: Tensor, begin_norm_axis: int = 1, begin_params_axis: int = 1, epsilon: float = 1e-5) -> Tensor:
     """x with mean 0 and variance 1 over the axes from begin_norm_axis on."""
     return F.layer_norm(x, x.shape[begin_norm_axis % x.dim():], eps=epsilon)

@@ -42,7 +42,6 @@ class Optimizer(base.Optimizer, metaclass=_Any):
     def __init__(self, params: Iterable, defaults: Mapping[str, Any]):
         self.hints(**{name: defaults[name] for name in HINTS if name in defaults})
         base.Optimizer.__init__(self, params, defaults)
-        self.state = defaultdict(dict)
 
     def check(self, group: Mapping[str, Any]) -> None:
         if "lr" in group:                                 # a program's own optimizer may have none

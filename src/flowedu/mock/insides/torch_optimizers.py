@@ -12,8 +12,8 @@ from flowedu.optim.clipping import ByNorm
 from flowedu.optim.group import ParamGroup
 from flowedu.tensor import Tensor
 
-__all__ = ["ASGD", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RAdam", "RMSprop",
-           "Rprop"]
+__all__ = ["ASGD", "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RAdam",
+           "RMSprop", "Rprop"]
 
 
 class SGD(Optimizer, optim.SGD):
@@ -38,6 +38,11 @@ class SGD(Optimizer, optim.SGD):
         Optimizer.__init__(self, params, {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
             "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused})
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        self.need(not group["nesterov"] or group["momentum"] > 0, "nesterov", group["nesterov"],
+                  "Nesterov momentum requires a momentum and zero dampening")
 
     def keys(self, group: Mapping[str, Any]) -> set[str]:
         return {s.key for s in self.update_of(group).states}
@@ -122,6 +127,21 @@ class Adagrad(Counting, optim.Adagrad):
         for group in self.param_groups:
             for p in group["params"]:
                 self._new_state(p, group)
+
+
+class LBFGS(Optimizer, optim.LBFGS):
+    """L-BFGS, as flow.optim has it; the state is PyTorch's."""
+
+    def __init__(self, params: Iterable, lr: float = 1, max_iter: int = 20, max_eval: int | None = None,
+                 tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
+                 line_search_fn: str | None = None):
+        Optimizer.__init__(self, params, {
+            "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,
+            "line_search_fn": line_search_fn})
+        self.one_group()
+
+    load_state_dict = optim.LBFGS.load_state_dict
 
 
 class Adadelta(Counting, optim.Adadelta):
