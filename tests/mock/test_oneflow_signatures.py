@@ -89,7 +89,7 @@ def misfits(ours: list, theirs: list) -> list[str]:
         found += [f"{n}'s place is {p}'s" for n, p in zip(wanted, places) if n != p and p not in WORDS.get(n, "").split()]
     for n, _, default in theirs:
         if default is not None and n in by_name:
-            a, b = by_name[n].default, _value(default)
+            a, b = (tuple(v) if isinstance(v, list) else v for v in (by_name[n].default, _value(default)))
             pair = tuple(str(v) if isinstance(v, str) and "_" in v else repr(v) for v in (a, b))
             if a != b and pair not in ALIKE:
                 found.append(f"{n}={pair[0]}, there {pair[1]}")
