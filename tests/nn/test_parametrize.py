@@ -32,6 +32,14 @@ class Scaled(nn.Module):
         return value / self.factor
 
 
+class Shifted(Scaled):
+    def forward(self, x):
+        return x + self.factor
+
+    def right_inverse(self, value):
+        return value - self.factor
+
+
 class Ranked(nn.Module):
     """A matrix of rank 1, of two vectors."""
 
@@ -84,6 +92,14 @@ def test_several_follow_one_another_and_can_be_assigned_to():
     assert (other.weight.detach().numpy()[np.tril_indices(4, -1)] == 0).all()
 
 
+def test_the_last_one_is_undone_first():
+    m = square()
+    for part in (Scaled(3.0), Shifted(1.0)):
+        parametrize.register_parametrization(m, "weight", part)
+    m.weight = flow.full((4, 4), 7.0, dtype=flow.float64)
+    assert float(m.weight[0, 0]) == 7.0 and float(m.parametrizations.weight.original[0, 0]) == 2.0
+
+
 def test_of_several_tensors_and_of_buffers():
     m = square()
     first = m.weight.detach().numpy()
@@ -108,6 +124,8 @@ def test_a_cached_one_is_computed_once():
     assert len(calls) == 1
     with flow.no_grad():
         m.parametrizations.weight.original.mul_(2)
+    with parametrize.cached():
+        assert float(m.weight[0, 0]) == float(m.parametrizations.weight.original[0, 0])
     assert m.weight is not m.weight and float(m.weight[0, 0]) == float(m.parametrizations.weight.original[0, 0])
 
 
