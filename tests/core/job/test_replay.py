@@ -57,6 +57,7 @@ TABLE = {
     "squeeze": (lambda x: flow.squeeze(x, [1]), real(1, 3)), "stack": (lambda x, y: flow.stack([x, y], 1), X, Y),
     "swapaxes": (lambda x: flow.swapaxes(x, 0, 1), X), "transpose": (lambda x: flow.transpose(x, [1, 0]), X),
     "gather": (lambda x, i: flow.gather(x, i, axis=1), X, whole(4)),
+    "batch_gather": (lambda x, i: flow.batch_gather(x, i), X, whole(4, 3)),
     "gather with batch axes": (lambda x, i: flow.gather(x, i, batch_dims=1), X, whole(4, 3)),
     "gather_nd": (lambda x, i: flow.gather_nd(weights("w", 4, 3), i), X, whole(3, 1)),
     "scatter_nd": (lambda i, x: flow.scatter_nd(i, x, (4, 4)), whole(4, 1), X),
