@@ -109,6 +109,7 @@ def test_who_owns_a_field_of_the_thread_registers_it():
 
 
 def test_here_is_set_for_a_block_and_for_one_thread():
+    importlib.import_module("flowedu.core.sbp.rules")           # registers strict and rule
     seen = []
     with pytest.raises(KeyError), during(strict=True, rule="oneflow"):
         with during(rule="bytes", tracer="a tracer"):

@@ -1,0 +1,90 @@
+"""A pole on a cart is kept upright by what worked before (REINFORCE, Williams 1992). No other library: the cart is below.
+
+    python chapters/gallery/reinforce.py [--episodes 300] [--out FOLDER] [--quick]
+
+300 episodes take some ten seconds.
+"""
+import argparse
+import math
+from pathlib import Path
+
+import numpy as np
+from curves import curves
+from tqdm import tqdm
+
+import flowedu as flow
+from flowedu import nn
+from flowedu.distributions import Categorical
+
+GRAVITY, CART, POLE, HALF, FORCE, TICK = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02       # m/s^2, kg, kg, m, N, s
+LONGEST = 300
+
+
+class CartPole:
+    """A pole that stands on a cart (Barto, Sutton, Anderson 1983). State: place, speed, angle, its speed. Two actions: a
+    push to the left, or to the right. It ends when the pole leans by more than 12 degrees or the cart leaves its track."""
+
+    def __init__(self, seed: int):
+        self.rng = np.random.default_rng(seed)
+
+    def reset(self) -> np.ndarray:
+        self.state, self.age = self.rng.uniform(-0.05, 0.05, 4), 0
+        return self.state
+
+    def step(self, action: int) -> tuple[np.ndarray, bool]:
+        """(the state a tick later, whether it is over)."""
+        x, v, angle, spin = self.state
+        sin, cos, mass = math.sin(angle), math.cos(angle), CART + POLE
+        push = ((FORCE if action else -FORCE) + POLE * HALF * spin ** 2 * sin) / mass
+        turning = (GRAVITY * sin - cos * push) / (HALF * (4 / 3 - POLE * cos ** 2 / mass))
+        moving = push - POLE * HALF * turning * cos / mass
+        self.state = np.array([x + TICK * v, v + TICK * moving, angle + TICK * spin, spin + TICK * turning])
+        self.age += 1
+        return self.state, abs(self.state[0]) > 2.4 or abs(self.state[2]) > math.radians(12) or self.age >= LONGEST
+
+
+def returns(rewards: list[float], discount: float = 0.99) -> np.ndarray:
+    """What was still to come at each step, and scaled so that half of it counts as bad."""
+    total, found = 0.0, []
+    for r in reversed(rewards):
+        total = r + discount * total
+        found.append(total)
+    g = np.array(found[::-1], np.float32)
+    return (g - g.mean()) / (g.std() + 1e-6)
+
+
+def main(options) -> None:
+    flow.manual_seed(0)
+    cart = CartPole(0)
+    policy = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 2))
+    optimizer = flow.optim.Adam(policy.parameters(), lr=1e-2)
+    episodes, lasted = 8 if options.quick else options.episodes, []
+    bar = tqdm(range(episodes), desc="learning", unit=" episodes", leave=False, disable=None)
+    for _ in bar:
+        state, over, states, actions = cart.reset(), False, [], []
+        while not over:
+            with flow.no_grad():
+                action = Categorical(logits=policy(flow.tensor(state, dtype=flow.float32))).sample().item()
+            states.append(state)
+            actions.append(action)
+            state, over = cart.step(action)
+        chosen = Categorical(logits=policy(flow.tensor(np.array(states), dtype=flow.float32)))
+        worth = flow.from_numpy(returns([1.0] * len(states)))
+        loss = -(chosen.log_prob(flow.tensor(actions)) * worth).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        lasted.append(len(states))
+        bar.set_postfix_str(f"{np.mean(lasted[-20:]):.0f} ticks", refresh=False)
+    smooth = [float(np.mean(lasted[max(0, i - 20):i + 1])) for i in range(len(lasted))]
+    print(f"upright for {np.mean(lasted[:20]):.0f} ticks in the first episodes, {np.mean(lasted[-20:]):.0f} in the last "
+          f"({LONGEST} at most)")
+    print(curves(options.out / "upright.svg", "ticks until the pole fell", episode=lasted, mean_of_20=smooth))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="REINFORCE on a pole that stands on a cart.")
+    parser.add_argument("--episodes", type=int, default=300)
+    parser.add_argument("--out", type=Path, default=Path("build/gallery"))
+    parser.add_argument("--quick", action="store_true", help="8 episodes: seconds")
+    main(parser.parse_args())
