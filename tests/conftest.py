@@ -1,7 +1,7 @@
 """Settings for all tests: how many examples hypothesis draws, no network, no files of the user.
 
 Profiles (HYPOTHESIS_PROFILE=name; `ci` when CI is set, else `dev`):
-    dev    12 examples, new ones on every run: quick, and finds new bugs over time
+    dev    8 examples, new ones on every run: quick, and finds new bugs over time
     ci     50 examples, the same on every run: a red build is never bad luck (planted faults are looked for so, too)
     debug  10 examples, the same on every run: for the sanitizer build (make test-debug)
     deep   1,000 examples: before a release
@@ -34,7 +34,7 @@ os.environ.setdefault("FLOWEDU_NUM_THREADS", "1")
 
 # A deadline would fail on a busy machine, not on a wrong result.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
-settings.register_profile("dev", max_examples=12, **COMMON)
+settings.register_profile("dev", max_examples=8, **COMMON)
 settings.register_profile("ci", max_examples=50, derandomize=True, database=None, print_blob=True, **COMMON)
 settings.register_profile("debug", max_examples=10, derandomize=True, database=None, print_blob=True, **COMMON)
 settings.register_profile("deep", max_examples=1000, **COMMON)

@@ -6,8 +6,8 @@ import pytest
 
 import flowedu as flow
 from amp.test_every_layer import CASES, EPSILON, flat
+from amp.test_every_op import every_pair
 from flowedu import nn  # noqa: F401  (the cases name it)
-from flowedu.core.values.dtype import HALVES
 from nn.cases import array
 
 
@@ -50,8 +50,7 @@ def near(got, want, half, roundings=64) -> None:
         np.testing.assert_allclose(a[finite], b[finite], rtol=0, atol=room)
 
 
-@pytest.mark.parametrize("half", HALVES, ids=repr)
-@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]} {c[1]}")
+@pytest.mark.parametrize(("case", "half"), every_pair(CASES))
 def test_every_layer(case, half):
     text, *specs = case
     module, xs = layer(text, specs)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from amp.test_every_op import every_pair
 from flowedu import nn
 from flowedu.errors import FlowError
 from nn.cases import IMAGE, LAYERS, LINE, RECURRENT, VOLUME, array
@@ -74,8 +75,7 @@ def trained(m, xs) -> tuple[list, list, list]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("half", HALVES, ids=repr)
-@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]} {c[1]}")
+@pytest.mark.parametrize(("case", "half"), every_pair(CASES))
 def test_a_layer_in_16_bits_is_near_the_one_in_float32(case, half):
     text, *specs = case
     arrays = [np.asarray(array(s, i)) for i, s in enumerate(specs)]

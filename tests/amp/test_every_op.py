@@ -1,5 +1,7 @@
 """The table of 16-bit floats: every op, float16 and bfloat16, eager, recorded and in a graph. A call reads its numbers into
 float32, computes there, and rounds once; so it is the float32 call on the same numbers, rounded, to the last bit."""
+import zlib
+
 import numpy as np
 import pytest
 
@@ -25,10 +27,21 @@ def refuses(op) -> bool:
     return op.name in _REFUSED
 
 
+def one_of_two(half, name: str) -> list:
+    """Marks: `make test` tries one of the two types with a call, which one differs; `make test-all` both."""
+    return [pytest.mark.slow] * (zlib.crc32(name.encode()) % 2 != HALVES.index(half))
+
+
 def pairs(want) -> list:
     """(the first call of each op that `want` accepts, type) of those that compute."""
-    return [pytest.param(c, half, id=f"{label(c)}-{half.name}") for c in FIRST for half in HALVES
-            if want(c[0]) and not refuses(c[0])]
+    return [pytest.param(c, half, id=f"{label(c)}-{half.name}", marks=one_of_two(half, label(c)))
+            for c in FIRST for half in HALVES if want(c[0]) and not refuses(c[0])]
+
+
+def every_pair(cases) -> list:
+    """(layer with its inputs, type) for `parametrize`."""
+    return [pytest.param(c, half, id=f"{c[0]} {c[1]}-{half!r}", marks=one_of_two(half, f"{c[0]} {c[1]}"))
+            for c in cases for half in HALVES]
 
 
 def drawn(op, example, seed: int = 0) -> list[np.ndarray]:

@@ -15,7 +15,7 @@ from svg_text import misplaced
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(p.parent for p in ROOT.glob("chapters/*/README.md"))
-SHORT = ("01_blob", "02_ops", "07_tensor_buffer")                  # demos of less than 2 s
+SHORT = ("02_ops",)                                                # a demo of less than 2 s
 QUICK = ("01_blob", "03_layers", "07_tensor_buffer")               # lessons of some seconds
 CUDA = "08_kernels"                                                # its demo: tests/cuda/test_chapter8.py
 

@@ -65,7 +65,7 @@ def command(work, *arguments, **more):
     (b"import sys\nsys.stdout.close(); sys.stderr.close()\ndef row_major(shape):\n    return ()\n", "smallest case"),
     (b"import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()\n"
      b"def row_major(shape):\n    return ()\n", "smallest case|no answer after|GiB of memory"),   # a race
-], lambda row: row[1] in ("SyntaxError", "RecursionError", "yours           None")))
+], lambda row: row[1] in ("SyntaxError", "yours           None")))
 def test_a_work_file_of_any_kind(runner, content, words):
     right, said = said_of(runner, content)
     assert not right and re.search(words, said), said
@@ -73,9 +73,10 @@ def test_a_work_file_of_any_kind(runner, content, words):
     assert said_of(runner, RIGHT.encode())[0]
 
 
-@pytest.mark.parametrize("content", [b"\xef\xbb\xbf" + RIGHT.encode(), RIGHT.replace("\n", "\r\n").encode(),
-                                     RIGHT.replace("    ", "\t").encode(),
-                                     b"# -*- coding: latin-1 -*-\n# gr\xfc\xdfe\n" + RIGHT.encode()],
+@pytest.mark.parametrize("content", few([b"\xef\xbb\xbf" + RIGHT.encode(), RIGHT.replace("\n", "\r\n").encode(),
+                                         RIGHT.replace("    ", "\t").encode(),
+                                         b"# -*- coding: latin-1 -*-\n# gr\xfc\xdfe\n" + RIGHT.encode()],
+                                        lambda content: b"\r\n" in content),
                          ids=["mark of the byte order", "line ends of Windows", "tabs", "latin-1, declared"])
 def test_a_right_answer_in_any_dress_is_right(runner, content):
     assert said_of(runner, content)[0]

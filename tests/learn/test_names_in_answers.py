@@ -6,6 +6,7 @@ import inspect
 
 import pytest
 
+from common import few
 from flowedu.learn import course, swap
 from flowedu.learn.judge import judged
 from flowedu.learn.teach import stubs
@@ -41,7 +42,7 @@ def test_names_of_python_are_pythons_in_an_answer(hole, tmp_path):
         assert all(names[n] is getattr(builtins, n) for n in PLAIN)
 
 
-@pytest.mark.parametrize("hole", OPS_OF_THE_SAME_NAME, ids=lambda h: h.id)
+@pytest.mark.parametrize("hole", few(OPS_OF_THE_SAME_NAME, lambda h: h in OPS_OF_THE_SAME_NAME[:2]), ids=lambda h: h.id)
 def test_an_answer_may_use_them(hole, tmp_path, bench):
     tree = ast.parse(stubs.answer_text(hole))
     for f in (n for n in tree.body if isinstance(n, ast.FunctionDef)):

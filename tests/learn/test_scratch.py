@@ -47,6 +47,7 @@ def test_all_answers_run_and_are_counted(runner, monkeypatch, capfd):
     assert "from scratch: reached" in said and float(re.search(r"reads ([\d.]+)%", said)[1]) > 90
 
 
+@pytest.mark.slow
 def test_what_is_the_librarys_is_not_counted_as_yours(runner, monkeypatch, capfd):
     monkeypatch.setattr(milestone, "missing", lambda *a: [])
     some = [course.find(id) for id in ("1.1", "2.3", "2.5", "3.2")]    # 1, 5, 2 of core, 1 beside it
