@@ -171,6 +171,7 @@ def test_weight_norm(make, norm, g, v, dim):
 @pytest.mark.parametrize("make", LAYERS)
 @pytest.mark.parametrize("norm", [nn.utils.spectral_norm, parametrizations.spectral_norm])
 def test_spectral_norm(make, norm):
+    flow.manual_seed(0)                     # powers of a matrix whose two largest singular values are close get near slowly
     m = make().double()
     w = m.weight.detach().numpy().copy()
     norm(m)

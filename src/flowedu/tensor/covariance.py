@@ -22,7 +22,7 @@ def _weights(name: str, w, observations: int, whole: bool):
 
 
 def cov(input, *, correction: int = 1, fweights=None, aweights=None):
-    """The covariances of the rows: (variables, observations) -> (variables, variables); (observations,) -> ().
+    """The covariances of the rows: (variables, observations) -> (variables, variables); of one variable: () (as PyTorch).
 
     correction: what is taken from the number of observations. fweights: how often each was seen (whole numbers);
     aweights: how much each counts. Raises ShapeError for more than 2 axes or weights that do not fit.
@@ -43,7 +43,7 @@ def cov(input, *, correction: int = 1, fweights=None, aweights=None):
         centred = x - unsqueeze((x * w).sum(1) / total, 1)
         counted = total - correction * (1 if a is None else (w * a).sum() / total)
         y = (centred * w) @ centred.T / clamp(counted, min=0)
-    return y.reshape(()) if input.ndim < 2 else y
+    return y.reshape(()) if len(x) == 1 else y
 
 
 def corrcoef(input):
