@@ -77,7 +77,7 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
 
 cdef int step(Ends ends, TapeNode n) except -1:
     """The gradients of n's outputs are known: hand each input its own."""
-    cdef int i
+    cdef int i, leaves
     cdef tuple shapes = n.entry.in_shapes if n.entry is not None else n.custom.shapes
     cdef list douts = n.grads, grads
     for g in douts:                                # constants of a rule are made where the gradients are
@@ -86,11 +86,12 @@ cdef int step(Ends ends, TapeNode n) except -1:
     grads = gradients(n, douts, ends) if n.hooks is None and filled.watch is None else \
         hooked_gradients(n, douts, ends)
     n.grads = None
-    for i in range(len(n.edges)):
-        e = n.edges[i]
-        if e is not None:
-            dx = grads[i]
-            arrive(ends, e, out_index(n, i), None if dx is None else fitted(<TensorBase>dx, <tuple>shapes[i]))
+    for leaves in range(2):                        # nodes first: a leaf adopts no gradient that waits at a node, too
+        for i in range(len(n.edges)):
+            e = n.edges[i]
+            if e is not None and (type(e) is not TapeNode) == leaves:
+                dx = grads[i]
+                arrive(ends, e, out_index(n, i), None if dx is None else fitted(<TensorBase>dx, <tuple>shapes[i]))
     return 0
 
 
@@ -102,6 +103,7 @@ cdef inline int arrive(Ends ends, e, int slot, dx) except -1:
     if dx is not None:
         grads = (<TapeNode>e).grads
         grads[slot] = dx if grads[slot] is None else grads[slot] + dx
+        (<TensorBase>grads[slot]).flags |= ADOPTED
     return 0
 
 

@@ -45,7 +45,7 @@ def _maxima(rows: Tensor, bag: Tensor, n: int) -> Tensor:
     """The largest of each bag's rows, element by element; of equal ones the first has the gradient."""
     length, at = rows.shape[0], bag.unsqueeze(1).expand(rows.shape)               # eager: scatter_reduce is
     if not length:
-        return zeros(n, rows.shape[1], dtype=rows.dtype)
+        return zeros(n, rows.shape[1], dtype=rows.dtype) + rows.sum(0)                    # with the history of no rows
     own = rows.detach()
     top = scatter_reduce(zeros(n + 1, rows.shape[1], dtype=rows.dtype), 0, at, own, "amax", include_self=False)
     place = E.where(E.eq(own, top[bag]), arange(length).unsqueeze(1), length - 1)
