@@ -202,10 +202,9 @@ class Multinomial(_OfSeveral):
 
 
 # ---- relaxed: between the outcomes, the nearer to one of them the lower the temperature
-class RelaxedBernoulli(_OfTwo):
-    """sigmoid((logits + a logistic number) / temperature), in (0, 1)."""
+class _Relaxed:
+    """A temperature beside the probabilities."""
 
-    support = constraints.unit_interval
     has_rsample = True
 
     def __init__(self, temperature, probs=None, logits=None, validate_args: bool | None = None):
@@ -214,6 +213,12 @@ class RelaxedBernoulli(_OfTwo):
 
     def _more(self):
         return {"temperature": self.temperature}
+
+
+class RelaxedBernoulli(_Relaxed, _OfTwo):
+    """sigmoid((logits + a logistic number) / temperature), in (0, 1)."""
+
+    support = constraints.unit_interval
 
     def rsample(self, sample_shape=()):
         u = clamp_probs(uniform(self._extended_shape(sample_shape), self.probs))
@@ -226,18 +231,10 @@ class RelaxedBernoulli(_OfTwo):
         return self.temperature.log() + off - 2 * softplus(off) - x.log() - (-x).log1p()
 
 
-class RelaxedOneHotCategorical(_OfSeveral):
+class RelaxedOneHotCategorical(_Relaxed, _OfSeveral):
     """softmax((logits + Gumbel's numbers) / temperature): inside of the simplex."""
 
     support = constraints.simplex
-    has_rsample = True
-
-    def __init__(self, temperature, probs=None, logits=None, validate_args: bool | None = None):
-        self.temperature, = broadcast_all(temperature)
-        super().__init__(probs, logits, validate_args)
-
-    def _more(self):
-        return {"temperature": self.temperature}
 
     def rsample(self, sample_shape=()):
         u = clamp_probs(uniform(self._extended_shape(sample_shape), self.probs))

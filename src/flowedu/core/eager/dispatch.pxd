@@ -17,7 +17,7 @@ cdef enum:                           # of a tensor (TensorBase.flags) or a call 
     LOCAL_ONLY = 32                  # other ranks may have other numbers in its place: not computed from constants alone. That
     UNIFORM = 32                     # is the usual case, so a tensor keeps the opposite, and flags_of turns it round
     INFERENCE = 64                   # made in inference mode
-    ADOPTED = 128                    # is the .grad of some leaf: no other leaf may take it over
+    ADOPTED = 128                    # is the .grad of some leaf, or waits at a node: no leaf may take it over
     MANY = 1024                      # of a call: it has several outputs, or many inputs (run_many)
 
 cdef enum:
