@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from flowedu.autograd.function import Function
+from flowedu.autograd.trees import leaves, mapped
 from flowedu.core.eager.dispatch import is_grad_enabled
 from flowedu.core.layers.module import Module
 from flowedu.core.sbp.ranks import current
@@ -178,7 +179,8 @@ def attach(module: Module, broadcast_buffers: bool, broadcast_parameters: bool, 
         if not found or not wanted or not buckets.sync or not is_grad_enabled():
             return out
         passed = iter(_Gate.apply(buckets, len(found), *found, *wanted))
-        return _replaced(out, {id(x): y for x, y in zip(found, passed)})
+        by = {id(x): y for x, y in zip(found, passed)}
+        return mapped(lambda x: by.get(id(x), x), out)
 
     module.register_forward_pre_hook(before)
     module.register_forward_hook(after)
@@ -187,21 +189,7 @@ def attach(module: Module, broadcast_buffers: bool, broadcast_parameters: bool, 
 
 def _leaves(out) -> list[Tensor]:
     """The tensors in an output, each once."""
-    if isinstance(out, Tensor):
-        return [out]
-    inside = out.values() if isinstance(out, dict) else out if isinstance(out, (list, tuple)) else ()
-    return list({id(x): x for y in inside for x in _leaves(y)}.values())
-
-
-def _replaced(out, by: dict[int, Tensor]):
-    if isinstance(out, Tensor):
-        return by.get(id(out), out)
-    if isinstance(out, dict):
-        return type(out)((k, _replaced(v, by)) for k, v in out.items())
-    if isinstance(out, (list, tuple)):
-        parts = [_replaced(x, by) for x in out]
-        return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
-    return out
+    return list({id(x): x for x in leaves(out) if isinstance(x, Tensor)}.values())
 
 
 def _check_same(comm: Comm, module: Module) -> None:
