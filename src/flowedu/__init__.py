@@ -131,6 +131,7 @@ from flowedu.tensor.generator import (
     Generator, default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state)
 from flowedu.tensor.random import (
     bernoulli, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm)
+from flowedu.tensor.inplace_methods import zero_, zero_ as zeros_
 from flowedu.tensor.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
 from flowedu.tensor.printing import set_printoptions
 from flowedu.tensor.questions import is_floating_point, is_nonzero, is_tensor, numel
@@ -173,6 +174,7 @@ __getattr__, __dir__ = _lazy_import(__name__, {
     "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
     "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
     "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
+    "nms": "flowedu.vision.ops.top", "roi_align": "flowedu.vision.ops.top",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",
     "explain": "flowedu.show.explaining",

@@ -25,7 +25,9 @@ ON_DEVICE = {
     "tensorboard": "write the numbers with any logger of your own: loss.item() is one",
     "mps": _DEVICES, "xpu": _DEVICES,
     "complex64": _REAL, "complex128": _REAL,
-    "int16": "there is no int16: flow.int32 holds its numbers",
+    **{name: f"there is no {name}: flow.{there} holds its numbers" for name, there in (
+        ("int16", "int32"), ("short", "int32"), ("ShortTensor", "int32"), ("uint16", "int32"), ("uint32", "int64"))},
+    "uint64": "there is no uint64: flow.int64 holds its numbers up to 2**63 - 1",
     "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",
     "DataParallel": "nn.parallel.DistributedDataParallel, or global tensors: model.to_global(placement, sbp)",
     "asarray": "flow.as_tensor(x)", "frombuffer": "flow.from_numpy(np.frombuffer(buffer, np.float32).copy())",

@@ -16,6 +16,7 @@ from flowedu.core.ops.promote import cast, default_float, number_type
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
+from flowedu.errors.element_types import instead
 from flowedu.errors.once import inert
 from flowedu.tensor import device as gpus
 from flowedu.tensor.bfloat16 import of_bits
@@ -100,7 +101,7 @@ def _made(data, kind, copy):
         if a.dtype.kind not in "biuf" or (a.dtype.kind == "u" and a.dtype != np.uint8):
             raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type: no element type",
                              got=repr(data)[:60], expected="bool, int8, uint8, int32, int64, float16, float32 or float64",
-                             fix="convert the array with .astype")
+                             fix=instead(a.dtype))
         kind = default_float() if not known and (a.dtype == np.float64 or not a.size) else dt.as_dtype(a.dtype)
     elif a.dtype.kind not in "biuf":
         raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type", got=repr(data)[:60],

@@ -129,9 +129,9 @@ def fill_(self, value) -> Tensor:
 
 
 @initialising
-def zero_(self) -> Tensor:
+def zero_(input) -> Tensor:
     """Make every element 0."""
-    return write_into(self, scalar(0, self.dtype), "zero_")
+    return write_into(input, scalar(0, input.dtype), "zero_")
 
 
 def _as_tensor(value, like: Tensor, what: str) -> Tensor:
