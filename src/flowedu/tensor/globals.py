@@ -28,6 +28,7 @@ _TENSOR = "core.sbp.tensor."
 _OWN = "tensor.global_creation"
 spread_out, shared_generator = _later(_OWN, "spread_out"), _later(_OWN, "shared_generator")
 from_logical, parts_of = _later(_TENSOR + "convert", "from_logical"), _later(_TENSOR + "interpreter", "parts_of")
+of_kind = _later(_OWN, "of_kind")
 shards, to_local = _later(_OWN, "shards"), _later(_TENSOR + "shards", "to_local")
 check_meta_consistency = _later(_OWN, "check_meta_consistency")
 to_global, local_to_global = _later(_TENSOR + "shards", "to_global"), _later(_OWN, "local_to_global")

@@ -15,11 +15,12 @@ from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedErr
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
-from flowedu.tensor.creation import check_range, finished, from_numpy, home, sizes, where
+from flowedu.tensor.creation import check_range, from_numpy, sizes
+from flowedu.tensor.destination import finished, shared, where
 from flowedu.tensor.device import place_of
 from flowedu.tensor.devices import beside, made_on
 from flowedu.tensor.generator import default_generator, draw
-from flowedu.tensor.globals import shared_generator
+from flowedu.tensor.globals import spread_out
 from flowedu.tensor.memory_format import like
 
 _UNIFORM, _NORMAL, _INT = map(REGISTRY.__getitem__, ("random_uniform", "random_normal", "random_randint"))
@@ -30,11 +31,6 @@ def _float_type(what, dtype):
         raise UnsupportedError(f"{what}: Only support floating dtype", expected="a floating dtype", got=kind.name,
                                fix="flow.randint for whole numbers")
     return kind
-
-
-def _shared(placement, generator):
-    """Global tensors draw from a generator that is the same on every rank."""
-    return generator if placement is None else shared_generator(placement, generator)
 
 
 def uniform_of(shape, dtype, low, high, generator=None):
@@ -64,14 +60,14 @@ def integers_of(shape, low, high, generator=None):
 def rand(*size, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Uniform in [0, 1)."""
     with made_on(place_of(device)):
-        y = uniform_of(sizes(size), _float_type("rand", dtype), 0, 1, _shared(placement, generator))
+        y = uniform_of(sizes(size), _float_type("rand", dtype), 0, 1, shared(placement, generator))
     return finished(y, device, requires_grad, placement, sbp)
 
 
 def randn(*size, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Normal with mean 0 and standard deviation 1."""
     with made_on(place_of(device)):
-        y = normal_of(sizes(size), _float_type("randn", dtype), 0, 1, _shared(placement, generator))
+        y = normal_of(sizes(size), _float_type("randn", dtype), 0, 1, shared(placement, generator))
     return finished(y, device, requires_grad, placement, sbp)
 
 
@@ -89,7 +85,7 @@ def randint(low, high=None, size=None, *, generator=None, dtype=None, device=Non
         check_range("randint", dt.as_dtype(dtype), low, high - 1)
     with made_on(place_of(device)):
         shape = sizes((size,) if isinstance(size, int) else (tuple(size),))
-        y = integers_of(shape, low, high, _shared(placement, generator))
+        y = integers_of(shape, low, high, shared(placement, generator))
     return finished(y if dtype is None else cast(y, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
 
 
@@ -98,31 +94,31 @@ def randperm(n: int, *, generator=None, dtype=dt.int64, device=None, requires_gr
     """The numbers 0 to n - 1 in random order."""
     if n < 0:
         raise ArgumentError("randperm: n must be non-negative", expected="0 or more", got=str(n), fix="check n")
-    order = REGISTRY["argsort"](uniform_of((n,), dt.float64, 0, 1, _shared(placement, generator)))
+    order = REGISTRY["argsort"](uniform_of((n,), dt.float64, 0, 1, shared(placement, generator)))
     return finished(cast(order, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
 
 
-def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
+def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
               memory_format=None) -> Tensor:
-    device = home(input, device)
-    y = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device, **where(input))
-    return finished(like("rand_like", y, memory_format, input), device, requires_grad)
+    """rand in the shape and dtype of another tensor, and where that lies."""
+    y = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input, device, placement, sbp))
+    return finished(like("rand_like", y, memory_format, input), None, requires_grad)
 
 
-def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
+def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
                memory_format=None) -> Tensor:
-    device = home(input, device)
-    y = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device, **where(input))
-    return finished(like("randn_like", y, memory_format, input), device, requires_grad)
+    """randn in the shape and dtype of another tensor, and where that lies."""
+    y = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input, device, placement, sbp))
+    return finished(like("randn_like", y, memory_format, input), None, requires_grad)
 
 
 def randint_like(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
-                 memory_format=None) -> Tensor:
+                 placement=None, sbp=None, memory_format=None) -> Tensor:
+    """randint in the shape and dtype of another tensor, and where that lies."""
     low, high = (0, low) if high is None else (low, high)
-    device = home(input, device)
-    y = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
-                **where(input))
-    return finished(like("randint_like", y, memory_format, input), device, requires_grad)
+    y = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
+                **where(input, device, placement, sbp))
+    return finished(like("randint_like", y, memory_format, input), None, requires_grad)
 
 
 def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
@@ -132,13 +128,17 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
         if size is None:
             raise ShapeError("normal: size is missing", expected="normal(mean, std, size)", got="None", fix="size=(2, 3)")
         shape = sizes((size,) if isinstance(size, int) else (tuple(size),))
-        generator = _shared(placement, generator)
+        generator = shared(placement, generator)
         return finished(normal_of(shape, _float_type("normal", dtype), mean, std, generator), device, requires_grad,
                         placement, sbp)
     like = mean if isinstance(mean, Tensor) else std
     shape = S.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
+    layout = like.global_layout
     with made_on(like._device):
-        return mean + std * normal_of(shape, like.dtype, 0, 1, generator)
+        noise = normal_of(shape, like.dtype, 0, 1, shared(placement if layout is None else layout.placement, generator))
+    if layout is not None:
+        noise = spread_out(noise, layout.placement, layout.whole.sbp)
+    return finished(mean + std * noise, device, requires_grad, placement, sbp)
 
 
 def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:

@@ -134,7 +134,8 @@ def mode(input, dim: int = -1, keepdim: bool = False):
 
 def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"):
     """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all); NaN where there is one."""
-    from flowedu.tensor.creation import home, tensor
+    from flowedu.tensor.creation import tensor
+    from flowedu.tensor.destination import home
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise ArgumentError("quantile: unknown interpolation", got=repr(interpolation),
                             expected='"linear", "lower", "higher", "midpoint" or "nearest"', fix="leave it out: linear")

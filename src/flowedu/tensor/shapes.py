@@ -253,7 +253,8 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
                              got=repr(output_size), fix=f"output_size={found}, or leave it out")
         return y
     if repeats is None:
-        from flowedu.tensor.creation import arange, home
+        from flowedu.tensor.creation import arange
+        from flowedu.tensor.destination import home
         input, repeats, dim = arange(input._numel, device=home(input)), input, 0
     if dim is None:
         input, dim = ravel(input), 0

@@ -1,12 +1,16 @@
-"""flow.utils.global_view: to_global and to_local for whole states: nested dicts, lists and tuples of tensors."""
+"""flow.utils.global_view: to_global and to_local for whole states: nested dicts, lists and tuples of tensors; global_mode,
+in which new tensors are global."""
 from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
-from flowedu.errors import CallError
+from flowedu.core.sbp.names import as_sbp
+from flowedu.core.values.thread_state import during, thread_state
+from flowedu.errors import CallError, CheckError
 from flowedu.tensor import Tensor
+from flowedu.tensor.destination import Spread
 
 
 def to_global(input, placement=None, sbp=None, warn_on_non_tensor_leaf: bool = True):
@@ -34,6 +38,39 @@ def to_local(input, *, copy: bool = False):
     if callable(getattr(input, "_apply", None)):
         return input.to_local()
     return mapped(input, lambda t: t.to_local(copy=copy) if t.is_global else t)
+
+
+class global_mode(during):
+    """Context manager: what makes tensors makes global ones, where placement and sbp are not said; `x.device` of a global
+    tensor is its placement's kind of device. A program for one device then runs on several.
+
+        with global_mode(True, placement=P, sbp=flow.sbp.broadcast):
+            noise = flow.randn(2, 3, device=model.weight.device)      # on P's ranks
+
+    Args:
+        enabled: False: tensors are local ones again, inside a mode that is on.
+        placement, sbp: of what is made. A device= that is given says the kind of device, on the same ranks.
+    """
+
+    def __init__(self, enabled: bool, placement=None, sbp=None):
+        if enabled and (placement is None or sbp is None):
+            raise CheckError("global_mode: a mode that is on needs placement and sbp", expected="both",
+                             got=f"placement={placement!r}, sbp={sbp!r}",
+                             fix='global_mode(True, placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.broadcast)')
+        super().__init__(global_mode=Spread(placement, as_sbp(sbp, len(placement.hierarchy), "global_mode"))
+                         if enabled else None)
+
+
+class current_global_mode:
+    """The global mode that is on here.
+
+    Attributes: is_enabled; placement; sbp, a tuple with one for each axis of the placement's hierarchy. None: none is on.
+    """
+
+    def __init__(self):
+        mode = thread_state.global_mode
+        self.is_enabled = mode is not None
+        self.placement, self.sbp = mode or (None, None)
 
 
 def mapped(x, f: Callable[[Tensor], Tensor], other: Callable | None = None):
