@@ -293,12 +293,12 @@ class TestOps:
 
     @pytest.mark.parametrize("sbps, placement", [(s, p) for s in (B, P, split(0), split(1)) for p in (row(0, 1), row(2))]
                              + [((split(1), P), grid())])
-    @pytest.mark.parametrize("value", [A, A[0], A.astype(np.int64), A[:, :1].astype(np.float64)], ids=lambda a: str(a.shape))
+    @pytest.mark.parametrize("value", [A, A[0], A.astype(np.int64), A[:, :1].astype(np.float64)], ids="abcd")
     def test_copy_takes_an_array_or_a_local_tensor_as_the_logical_value(self, sbps, placement, value):
-        for given in value, flow.tensor(value), flow.tensor(value, placement=placement, sbp=[B] * len(placement.hierarchy)):
+        for v in value, flow.tensor(value), flow.tensor(value, placement=placement, sbp=[B] * len(placement.hierarchy)):
             x = made(sbps, placement, 0 * A)
             before = x.sbp
-            assert x.copy_(given) is x and x.sbp == before and x.placement == placement and x.dtype is flow.float32
+            assert x.copy_(v) is x and x.sbp == before and x.placement == placement and x.dtype is flow.float32
             np.testing.assert_array_equal(x.numpy(), np.broadcast_to(value, (4, 4)).astype(np.float32))
 
     @pytest.mark.parametrize("sbp", [B, P, split(0)])
