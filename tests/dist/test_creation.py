@@ -152,3 +152,19 @@ def test_a_mode_speaks_of_devices():
     for wrong in {"placement": ROW}, {"sbp": B}, {}:
         with pytest.raises(flow.errors.CheckError, match="needs placement and sbp"):
             global_mode(True, **wrong)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("draw", [lambda x: flow.bernoulli(x), lambda x: x.bernoulli(0.3), lambda x: flow.poisson(9 * x),
+                                  lambda x: flow.multinomial(x, 3), lambda x: x[0].multinomial(3, True),
+                                  lambda x: x.unique(), lambda x: x.nonzero(), lambda x: flow.histc(x, 5),
+                                  lambda x: x.unique(return_counts=True)[1], lambda x: flow.normal(x, x)])
+def test_what_is_worked_out_from_a_global_tensor_is_global(draw, layout):
+    """Drawn with its probabilities, or found in it: what the local tensor gives, whole on every device."""
+    x = local_x() / 24
+    flow.manual_seed(5)
+    want = draw(x)
+    flow.manual_seed(5)
+    got = draw(flow.tensor(x.numpy(), placement=layout[0], sbp=layout[1]))
+    assert got.is_global and got.placement == layout[0] and got.dtype is want.dtype
+    np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-6)

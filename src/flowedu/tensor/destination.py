@@ -8,7 +8,7 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.tensor.device import place_of
-from flowedu.tensor.globals import of_kind, shared_generator, spread_out
+from flowedu.tensor.globals import from_logical, of_kind, shared_generator, spread_out
 
 
 class Spread(NamedTuple):
@@ -44,6 +44,12 @@ def shared(placement, generator):
     mode = thread_state.global_mode
     placement = mode.placement if placement is None and mode is not None else placement
     return generator if placement is None else shared_generator(placement, generator)
+
+
+def spread_as(t: Tensor, x) -> Tensor:
+    """t, which every rank worked out alike from x: where x is global, so is it, the whole on each of x's devices."""
+    layout = getattr(x, "global_layout", None)
+    return t if layout is None or t.global_layout is not None or t.is_lazy else from_logical(t, layout.whole)
 
 
 def where(input, device=None, placement=None, sbp=None) -> dict:

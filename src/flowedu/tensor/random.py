@@ -16,11 +16,10 @@ from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
 from flowedu.tensor.creation import check_range, from_numpy, sizes
-from flowedu.tensor.destination import finished, shared, where
+from flowedu.tensor.destination import finished, shared, spread_as, where
 from flowedu.tensor.device import place_of
 from flowedu.tensor.devices import beside, made_on
 from flowedu.tensor.generator import default_generator, draw
-from flowedu.tensor.globals import spread_out
 from flowedu.tensor.memory_format import like
 
 _UNIFORM, _NORMAL, _INT = map(REGISTRY.__getitem__, ("random_uniform", "random_normal", "random_randint"))
@@ -133,12 +132,14 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
                         placement, sbp)
     like = mean if isinstance(mean, Tensor) else std
     shape = S.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
-    layout = like.global_layout
     with made_on(like._device):
-        noise = normal_of(shape, like.dtype, 0, 1, shared(placement if layout is None else layout.placement, generator))
-    if layout is not None:
-        noise = spread_out(noise, layout.placement, layout.whole.sbp)
-    return finished(mean + std * noise, device, requires_grad, placement, sbp)
+        noise = normal_of(shape, like.dtype, 0, 1, shared(where(like).get("placement", placement), generator))
+    return finished(mean + std * spread_as(noise, like), device, requires_grad, placement, sbp)
+
+
+def _uniform_beside(x, shape, dtype, generator):
+    """Uniform in [0, 1), to meet x: for a global one the same numbers on every rank."""
+    return spread_as(uniform_of(shape, dtype, 0, 1, shared(where(x).get("placement"), generator)), x)
 
 
 def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:
@@ -156,7 +157,7 @@ def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:
         raise ArgumentError("bernoulli: bernoulli_ expects p to be in [0, 1]", expected="0 to 1", got=str(p), fix="p=0.5")
     kind = input.dtype if input.dtype.is_floating_point else dt.float32
     with made_on(input._device):
-        drawn = uniform_of(tuple(input.shape), kind, 0, 1, generator)
+        drawn = _uniform_beside(input, tuple(input.shape), kind, generator)
     return cast(E.lt(drawn, input.detach() if p is None else p), input.dtype)
 
 
@@ -186,9 +187,10 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
 def _multinomial(p, n: int, num_samples: int, replacement: bool, generator):
     if replacement:                                       # where a uniform number falls into the running sum
         total = REGISTRY["cumsum"](p, axis=p.ndim - 1)
-        drawn = uniform_of((*p.shape[:-1], num_samples), dt.float64, 0, 1, generator) * P.part(total, p.ndim - 1, n - 1, n)
+        drawn = _uniform_beside(p, (*p.shape[:-1], num_samples), dt.float64, generator)
+        drawn = drawn * P.part(total, p.ndim - 1, n - 1, n)
         return E.clamp(REGISTRY["searchsorted"](total, drawn, right=True), max=n - 1)
-    clocks = -E.log1p(-uniform_of(tuple(p.shape), dt.float64, 0, 1, generator)) / p       # who rings first
+    clocks = -E.log1p(-_uniform_beside(p, tuple(p.shape), dt.float64, generator)) / p       # who rings first
     race = E.where(E.gt(p, 0), clocks, float("inf"))
     return cast(P.part(REGISTRY["argsort"](race), p.ndim - 1, 0, num_samples), dt.int64)
 
@@ -200,9 +202,9 @@ def poisson(input, generator=None) -> Tensor:
     if not ((rates >= 0) & (rates < 2.0 ** 62)).all():
         raise ArgumentError("poisson: invalid Poisson rate, expected all rates to be non-negative", expected="0 to 2**62",
                             got=f"{rates.min()} to {rates.max()}", fix="rates.clamp(0)")
-    s, d = (generator or default_generator).next()
+    s, d = (shared(where(input).get("placement"), generator) or default_generator).next()
     y = np.random.Generator(np.random.Philox(key=[s, d])).poisson(rates)
-    return cast(beside(from_numpy(np.asarray(y, np.float64)), input), input.dtype)
+    return cast(spread_as(beside(from_numpy(np.asarray(y, np.float64)), input), input), input.dtype)
 
 
 # ---- in place: the new value, which inplace.py writes into the tensor

@@ -244,8 +244,9 @@ def data(what: str, x) -> np.ndarray:
 
 def _tensor(x, a: np.ndarray, dtype: dt.dtype | None = None):
     """An array that was worked out from x, beside it."""
+    from flowedu.tensor.destination import spread_as
     from flowedu.tensor.interop import alike
-    return alike(a, x) if dtype is None else cast(alike(a, x), dtype)
+    return spread_as(alike(a, x) if dtype is None else cast(alike(a, x), dtype), x)
 
 
 def nonzero(input, *, as_tuple: bool = False):

@@ -254,8 +254,8 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
         return y
     if repeats is None:
         from flowedu.tensor.creation import arange
-        from flowedu.tensor.destination import home
-        input, repeats, dim = arange(input._numel, device=home(input)), input, 0
+        from flowedu.tensor.destination import home, spread_as
+        return spread_as(repeat_interleave(arange(input._numel, device=home(input)), input, 0), input)
     if dim is None:
         input, dim = ravel(input), 0
     a = one_dim(dim, input.ndim, "repeat_interleave")
