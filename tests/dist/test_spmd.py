@@ -109,6 +109,20 @@ def test_random_numbers_are_the_same_whatever_each_rank_drew_before(on_ranks):
     assert all(f == found[0] for f in found)
 
 
+@pytest.mark.parametrize("dtype", [flow.int32, flow.float64, flow.bool, flow.bfloat16])
+def test_a_rank_outside_of_the_placement_learns_shape_and_dtype(on_ranks, dtype):
+    def program(rank, size):
+        x = flow.ones(4, 3).to(dtype) if rank == 1 else flow.zeros(1)
+        for sbp in B, split(0), P:
+            y = x.to_global(flow.placement("cpu", [1]), sbp)
+            y.check_meta_consistency()
+            assert y.shape == (4, 3) and y.dtype is dtype
+        z = y.to_global(everyone(), B)
+        z.check_meta_consistency()
+        np.testing.assert_array_equal(z.to_local().float().numpy(), np.ones((4, 3)))
+    on_ranks(program)
+
+
 def test_ranks_outside_the_placement(on_ranks):
     def program(rank, size):
         x = flow.tensor([[1.0, 2.0], [3.0, 4.0]], placement=flow.placement("cpu", [1]), sbp=B, requires_grad=True)
