@@ -530,3 +530,17 @@ class TestExplain:
             flow.boxing.route(flow.ones(4), sbp=B)
         with pytest.raises(RuntimeError, match="where is it now"):
             flow.boxing.route((4, 4), row(0, 1), B)
+
+
+@pytest.mark.parametrize("sbp", [B, P, split(0), split(1)])
+@pytest.mark.parametrize("order", [1.0, 2.0, 3.0, float("inf"), float("-inf"), 0.0])
+def test_the_norm_that_gradients_had_is_whole_on_every_device(sbp, order):
+    local = flow.tensor(A, requires_grad=True)
+    x = made(sbp).requires_grad_()
+    norms = []
+    for t in local, x:
+        (t * t).sum().backward()
+        norms.append(flow.nn.utils.clip_grad_norm_(t, 0.5, order))
+    assert norms[1].sbp == (B,)
+    np.testing.assert_allclose(norms[1].to_local(rank=1).numpy(), norms[0].numpy(), rtol=1e-5)
+    np.testing.assert_allclose(x.grad.numpy(), local.grad.numpy(), rtol=1e-5)

@@ -7,10 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from flowedu.core.sbp.names import as_sbp
+from flowedu.core.sbp.ranks import current
 from flowedu.core.values.thread_state import during, thread_state
 from flowedu.errors import CallError, CheckError
 from flowedu.tensor import Tensor
 from flowedu.tensor.destination import Spread
+from flowedu.tensor.globals import holds_global, tree_of
 
 
 def to_global(input, placement=None, sbp=None, warn_on_non_tensor_leaf: bool = True):
@@ -21,9 +23,16 @@ def to_global(input, placement=None, sbp=None, warn_on_non_tensor_leaf: bool = T
         placement: flow.placement, for all of them.
         sbp: for all of them; or a function of (input, tensor) that says which, to shard a checkpoint, say.
         warn_on_non_tensor_leaf: warn where there are other leaves, which are left as they are.
+
+    Where the placement leaves ranks out, those may pass anything (None, say): they get what its first rank has, so that a
+    state which one rank has loaded becomes a global one everywhere. All ranks call.
     """
     if callable(getattr(input, "_apply", None)):
         return input.to_global(placement, (lambda t: sbp(input, t)) if _is_function(sbp) else sbp)
+    engine = current()
+    if placement is not None and len(engine.owned) < engine.size and len(placement.devices) < engine.size \
+            and not holds_global(input):
+        input = tree_of(input, placement.devices[0], engine.rank in placement.devices)
     choose = (lambda t: sbp(input, t)) if _is_function(sbp) else lambda t: sbp
     others = set()
     found = mapped(input, lambda t: t.to_global(placement, choose(t)), lambda x: others.add(type(x).__name__))
