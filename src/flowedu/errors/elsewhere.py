@@ -1,6 +1,8 @@
 """What is not here, and what there is for it. Each remedy is looked up by tests/errors: what it names exists."""
 from __future__ import annotations
 
+from flowedu.errors.oneflow04 import REASONS
+
 _GRAPH = "a compiled network is an nn.Graph: subclass flow.nn.Graph and define build()"
 _DEVICES = "devices are the CPU and CUDA: flow.cuda.is_available() says whether there is one"
 _REAL = "there are no complex dtypes: keep real and imaginary parts as two tensors"
@@ -10,9 +12,6 @@ _DERIVED = "there is flow.func: jvp, jacfwd, hessian"
 ON_DEVICE = {
     "autocast": "flow.amp.autocast", "autocast_mode": "flow.amp", "get_autocast_dtype": "flow.amp.get_autocast_dtype",
     "GradScaler": "flow.amp.GradScaler",
-    "quantization": "there are no quantized kernels; train and run in float32, or export to ONNX and quantize there",
-    "profiler":
-        "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time; cProfile shows the rest",
     "jit": _GRAPH, "compile": _GRAPH,
     "fx": "an nn.Graph records what a module computes: print(graph)",
     "sparse": "tensors are dense; nn.Embedding has a dense gradient",
@@ -37,6 +36,7 @@ ON_DEVICE = {
     "pdist": "flow.cdist(x, x), which has each distance twice",
     "memory_summary": "flow.cuda.memory_stats()",
     "flow.distributed.checkpoint": "flow.save(model.state_dict(), path), and flow.load",
+    **{f"flow.{path}": why for path, why in REASONS.items()},
     "x.module": "only a wrapper has one, and this is the module itself: model.state_dict()",
 }
 
