@@ -85,7 +85,7 @@ class Mocked(types.ModuleType):
         return sorted(names - _hidden(self.__name__) - {"_sources"})
 
     def _shows(self, name: str) -> bool:
-        """Whether a module of flowedu by this name is one that programs know, and not one that a file imports for itself."""
+        """Whether flowedu's module of this name is one that programs know, not one that a file imports for itself."""
         return name not in _hidden(self.__name__) and _there(f"{self.__name__}.{name}")
 
     @property
