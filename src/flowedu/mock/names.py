@@ -21,6 +21,7 @@ INSIDES = {
     "vision.transforms.transforms": "flowedu.vision.transforms",
     **dict.fromkeys(("vision.ops.boxes", "vision.ops.misc"), "flowedu.vision.ops"),
     "vision.io.image": "flowedu.vision.io",
+    **dict.fromkeys(("vision.models", "vision.models.resnet", "vision.models.vgg"), f"{_HERE}.model_weights"),
     "vision.transforms.v2": f"{_HERE}.transforms_v2",
     "vision.transforms.v2.functional": "flowedu.vision.transforms.functional",
     "_C": f"{_HERE}.functionals",
