@@ -21,7 +21,7 @@ NAMES = {
     "flow.vision.transforms": """RandomErasing RandomAffine RandomPerspective RandomRotation GaussianBlur
         RandomInvert RandomPosterize RandomSolarize RandomAdjustSharpness RandomAutocontrast RandomEqualize AutoAugment
         RandAugment TrivialAugmentWide AugMix ElasticTransform LinearTransformation FiveCrop TenCrop v2 MixUp CutMix""",
-    "flow.vision.datasets": """KMNIST EMNIST QMNIST SVHN STL10 CelebA CocoDetection ImageNet VOCDetection Food101
+    "flow.vision.datasets": """EMNIST QMNIST SVHN STL10 CelebA CocoDetection ImageNet VOCDetection Food101
         Flowers102 OxfordIIITPet LSUN Omniglot Cityscapes USPS SEMEION Caltech101""",
     "flow.vision.models": """densenet121 efficientnet_b0 googlenet inception_v3 mobilenet_v3_small
         mobilenet_v3_large regnet_y_400mf shufflenet_v2_x1_0 squeezenet1_0 swin_t vit_b_16 convnext_tiny wide_resnet50_2

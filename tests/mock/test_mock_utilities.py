@@ -253,3 +253,11 @@ def test_names_of_weights():
         assert x.shape == (3, 224, 224)
         wanted = (0.2 - np.array([0.485, 0.456, 0.406])) / [0.229, 0.224, 0.225]
         np.testing.assert_allclose(x[:, 5, 7].numpy(), wanted, 1e-5)
+
+
+def test_names_of_older_programs(torch):
+    a, b = torch.rand(3, 4), torch.rand(4, 2)
+    assert (torch.spmm(a, b) == a @ b).all()
+    from torch.utils.checkpoint import get_device_states, set_device_states
+    devices, states = get_device_states(a, "no tensor")
+    assert (devices, states) == ([], []) and set_device_states(devices, states) is None
