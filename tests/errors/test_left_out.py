@@ -11,7 +11,7 @@ from flowedu.errors.elsewhere import ON_DEVICE
 from flowedu.errors.left_out import LEFT_OUT, NAMED, table
 
 # names that there are under torch and oneflow, and do nothing or refuse
-ANSWERED = {"torch": {"jit", "compile", "hub", "mps", "xpu"}, "oneflow": {"jit", "compile", "mps", "xpu"}}
+ANSWERED = {"torch": {"jit", "compile", "fx", "hub", "mps", "xpu"}, "oneflow": {"jit", "compile", "fx", "mps", "xpu"}}
 
 
 def asked(root, path: str):
@@ -59,7 +59,10 @@ def test_what_a_face_of_the_mock_lacks_or_refuses_is_told_the_row():
         import torch
         with pytest.raises(AttributeError) as e:
             torch.jit.load  # noqa: B018
-        assert e.value.fix == NAMED["jit"].told()
+        assert e.value.fix == NAMED["jit"].told() and torch.fx.wrap("f") == "f"
+        with pytest.raises(AttributeError) as e:
+            torch.fx.symbolic_trace  # noqa: B018
+        assert e.value.fix == NAMED["fx"].told()
         for refused in (torch.hub.load, torch.hub.load_state_dict_from_url, torch.utils.model_zoo.load_url):
             with pytest.raises(ArgumentError) as e:
                 refused("pytorch/vision")

@@ -261,3 +261,7 @@ def test_names_of_older_programs(torch):
     from torch.utils.checkpoint import get_device_states, set_device_states
     devices, states = get_device_states(a, "no tensor")
     assert (devices, states) == ([], []) and set_device_states(devices, states) is None
+    from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+    flat = _flatten_dense_tensors([a, b])
+    assert flat.shape == (20,) and [(x == y).all().item() for x, y in zip(_unflatten_dense_tensors(flat, [a, b]), [a, b])] \
+        == [True, True]

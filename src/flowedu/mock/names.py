@@ -25,6 +25,7 @@ INSIDES = {
     "vision.transforms.v2": f"{_HERE}.transforms_v2",
     "vision.transforms.v2.functional": "flowedu.vision.transforms.functional",
     "_C": f"{_HERE}.functionals",
+    "_utils": f"{_HERE}.flat",
     "_oneflow_internal": f"{_HERE}.top",
     "accelerator": f"{_HERE}.accelerator",
     **dict.fromkeys(("amp", "amp.autocast_mode", "amp.grad_scaler"), f"{_HERE}.amp"),
