@@ -72,7 +72,8 @@ REASONS = {
     "vision/models/alexnet.alexnet(progress)": "nothing is downloaded",
     **{f"vision/models/{m}(progress)": "nothing is downloaded" for m in (
         "alexnet.lenet5", "mobilenet.mobilenet_v2", "neural_style_transfer/stylenet.neural_style_transfer",
-        "resnet.resnet18", "resnet.resnet34", "resnet.resnet50", "vgg.vgg11", "vgg.vgg11_bn", "vgg.vgg16", "vgg.vgg16_bn")},
+        *(f"resnet.resnet{d}" for d in (18, 34, 50, 101, 152)),
+        *(f"vgg.vgg{d}{bn}" for d in (11, 13, 16, 19) for bn in ("", "_bn")))},
 }
 
 

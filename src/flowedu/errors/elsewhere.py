@@ -1,29 +1,18 @@
-"""What is not here, and what there is for it. Each remedy is looked up by tests/errors: what it names exists."""
+"""What is not here under this name, and what there is for it: a row of left_out.py, or a line below. What a remedy names
+exists: tests/errors."""
 from __future__ import annotations
 
+from flowedu.errors.left_out import left_out
 from flowedu.errors.oneflow04 import REASONS
-
-_GRAPH = "a compiled network is an nn.Graph: subclass flow.nn.Graph and define build()"
-_DEVICES = "devices are the CPU and CUDA: flow.cuda.is_available() says whether there is one"
-_REAL = "there are no complex dtypes: keep real and imaginary parts as two tensors"
-_DERIVED = "there is flow.func: jvp, jacfwd, hessian"
 
 # name, or path where the name alone is not enough ("x.": of a module's object): what to do
 ON_DEVICE = {
     "autocast": "flow.amp.autocast", "autocast_mode": "flow.amp", "get_autocast_dtype": "flow.amp.get_autocast_dtype",
     "GradScaler": "flow.amp.GradScaler",
-    "jit": _GRAPH, "compile": _GRAPH,
-    "fx": "an nn.Graph records what a module computes: print(graph)",
-    "sparse": "tensors are dense; nn.Embedding has a dense gradient",
-    "sparse_coo_tensor": "tensors are dense; nn.Embedding has a dense gradient",
-    "fft": "NumPy has one: flow.tensor(np.fft.fft(x.numpy()).real)",
-    "forward_ad": _DERIVED,
-    "hub": "models are in flow.vision.models and flow.models; flow.load reads weights",
-    "one_embedding": "nn.Embedding, spread over devices by to_global",
+    "profiler":
+        "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time; cProfile shows the rest",
     "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
     "tensorboard": "write the numbers with any logger of your own: loss.item() is one",
-    "mps": _DEVICES, "xpu": _DEVICES,
-    "complex64": _REAL, "complex128": _REAL,
     **{name: f"there is no {name}: flow.{there} holds its numbers" for name, there in (
         ("int16", "int32"), ("short", "int32"), ("ShortTensor", "int32"), ("uint16", "int32"), ("uint32", "int64"))},
     "uint64": "there is no uint64: flow.int64 holds its numbers up to 2**63 - 1",
@@ -45,7 +34,8 @@ def elsewhere(prefix: str, name: str) -> str | None:
     """What there is for a name; prefix: what stands before it in a program ("flow.linalg.", "x.")."""
     import numpy as np
 
-    found = ON_DEVICE.get(prefix + name) or ON_DEVICE.get(name)
+    row = None if prefix + name in ON_DEVICE else left_out((prefix + name).removeprefix("flow."))
+    found = row.told() if row else ON_DEVICE.get(prefix + name) or ON_DEVICE.get(name)
     if found or prefix not in ("flow.", "flow.linalg."):
         return found
     home = np.linalg if prefix == "flow.linalg." else np

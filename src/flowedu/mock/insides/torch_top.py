@@ -20,6 +20,7 @@ from flowedu.tensor.elementwise import clamp, clip, where  # noqa: F401
 from flowedu.tensor.joining import cat as concat  # noqa: F401
 from flowedu.tensor.joining import diag, stack, tril, triu  # noqa: F401
 from flowedu.tensor.linear import matmul  # noqa: F401
+from flowedu.tensor.linear import mm as spmm  # noqa: F401
 from flowedu.tensor.scatters import gather, masked_fill  # noqa: F401
 from flowedu.tensor.search import argsort, argwhere, nonzero, sort  # noqa: F401
 from flowedu.tensor.shapes import flatten, reshape, squeeze, swapaxes, transpose  # noqa: F401
