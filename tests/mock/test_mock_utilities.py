@@ -265,3 +265,6 @@ def test_names_of_older_programs(torch):
     flat = _flatten_dense_tensors([a, b])
     assert flat.shape == (20,) and [(x == y).all().item() for x, y in zip(_unflatten_dense_tensors(flat, [a, b]), [a, b])] \
         == [True, True]
+    assert torch.asarray(0.5).shape == () and torch.asarray([1, 2], dtype=torch.float64).dtype is flow.float64
+    assert torch.asarray(a) is a and torch.asarray(a, copy=True) is not a
+    assert torch.asarray([1.0], requires_grad=True).requires_grad

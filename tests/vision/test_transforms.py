@@ -1,4 +1,5 @@
 """Transforms against NumPy written out here and Pillow; the three kinds of picture agree; chance follows the seed."""
+import colorsys
 import math
 import re
 
@@ -307,6 +308,32 @@ def test_adjust(what, enhancer, factor):
         np.testing.assert_allclose(back(getattr(F, f"adjust_{what}")(x, factor)) * 255, want, atol=2.5)
 
 
+def turned(colour, factor):
+    """One colour of floats with its hue turned, by Python's colorsys."""
+    h, s, v = colorsys.rgb_to_hsv(*colour)
+    return colorsys.hsv_to_rgb((h + factor) % 1, s, v)
+
+
+@pytest.mark.parametrize("factor", [-0.5, -0.2, 0.0, 0.1, 0.4])
+def test_adjust_hue(factor):
+    a = np.concatenate([pixels(6, 5), np.full((6, 1, 3), 90, np.uint8), np.zeros((6, 1, 3), np.uint8),
+                        np.eye(3, dtype=np.uint8)[np.arange(6) % 3][:, None] * 200], 1)
+    f = (a / 255).astype(np.float32)
+    want = np.array([[turned(c, factor) for c in row] for row in f.tolist()])
+    for x in (f, as_tensor(f)):
+        np.testing.assert_allclose(back(F.adjust_hue(x, factor)), want, atol=1e-5)
+    for kind, x in three(a).items():
+        got = back(F.adjust_hue(x, factor))
+        assert got.dtype == np.uint8 and np.abs(got / 255 - want).max() <= (0.05 if kind == "pil" else 0.0041), kind
+    for grey in three(a[..., 0]).values() if factor else ():
+        np.testing.assert_array_equal(back(F.adjust_hue(grey, factor)).squeeze(), a[..., 0])
+    x = as_tensor(f.astype(np.float64)).requires_grad_()
+    F.adjust_hue(x, factor).square().sum().backward()
+    assert x.grad.isfinite().all() and x.grad.abs().sum() > 0
+    with pytest.raises(ValueError, match="hue_factor is not in"):
+        F.adjust_hue(x, factor + 1.1)
+
+
 @pytest.mark.parametrize("kind", ["array", "tensor"])
 def test_normalize(kind):
     a = np.random.default_rng(0).random((4, 5, 3)).astype(np.float32)
@@ -415,8 +442,14 @@ def test_color_jitter():
     means = [int(T.ColorJitter(brightness=0.5)(a).mean()) for _ in range(200)]
     assert 49 <= min(means) < 60 and 140 < max(means) <= 150
     assert (T.ColorJitter()(a) == a).all() and (T.ColorJitter(brightness=(2, 2))(a) == 200).all()
-    with pytest.raises(NotImplementedError, match="hue"):
-        T.ColorJitter(hue=0.1)
+    red = np.full((2, 2, 3), (200, 0, 0), np.uint8)
+    turns = [T.ColorJitter(hue=0.1)(red)[0, 0] for _ in range(100)]       # towards yellow by green, towards violet by blue
+    assert all(r in (199, 200) and min(g, b) == 0 and max(g, b) < 125 for r, g, b in map(tuple, turns))
+    assert max(g for _, g, _ in turns) > 90 and max(b for _, _, b in turns) > 90
+    assert (T.ColorJitter(hue=(-0.5, -0.5))(red)[0, 0] == T.ColorJitter(hue=(0.5, 0.5))(red)[0, 0]).all()
+    for bad in (0.6, -0.1, (0.2, 0.1), (-0.6, 0)):
+        with pytest.raises(ValueError, match="hue does not fit"):
+            T.ColorJitter(hue=bad)
 
 
 # ---- put together, messages --------------------------------------------------------------------------------------------

@@ -52,6 +52,14 @@ def as_tensor(data, dtype=None, device=None) -> flow.Tensor:
     return flow.as_tensor(data, _wide(data, dtype), device)
 
 
+def asarray(obj, *, dtype=None, device=None, copy: bool | None = None,
+            requires_grad: bool | None = None) -> flow.Tensor:
+    """as_tensor(obj); copy: memory of its own in any case."""
+    x = as_tensor(obj, dtype, device)
+    x = x.detach().clone() if copy else x
+    return x.requires_grad_() if requires_grad else x
+
+
 class layout:  # noqa: N801
     """How a tensor's elements lie: there is `strided` alone."""
 
