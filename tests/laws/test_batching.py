@@ -16,6 +16,7 @@ LOOPED = {
     "slice_part": ("some", "a device calls it"), "layer_norm": ("some", "a weight that has the batch"),
     **dict.fromkeys(("diagonal", "unfold"), ("some", "its two axes, or its one, may not be split")),
     "matmul": ("some", "a matrix for each element, of several rows of matrices"),
+    "matmul_packed": ("some", "a matrix for each element"),
     "searchsorted": ("some", "a row for each element"),
     **dict.fromkeys(("conv2d", "conv2d_input_grad", "conv2d_weight_grad", "conv2d_last", "conv2d_last_input_grad",
                      "conv2d_last_weight_grad", "conv2d_last_norm"), ("some", _BOTH)),

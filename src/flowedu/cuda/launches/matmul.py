@@ -34,7 +34,7 @@ def _batches(v: View, y: View) -> list[int]:
     return [0] * (y.ndim - v.ndim) + own
 
 
-@kernel("matmul", file="matmul.cu")
+@kernel("matmul", "matmul_packed", file="matmul.cu")
 def matmul(call: Call) -> None:
     """ints: [transpose_a, transpose_b]."""
     a, b, y = call.args

@@ -6,6 +6,7 @@
     pool_first      max pooling moves before bias and relu                                   (pool_first.py)
     masked_softmax  scale and mask of attention go into the softmax                          (attention.py)
     bands           gradients of slices are joined                                           (attention.py)
+    packed          products with a weight run on its packed form, in inference              (packed.py)
     fuse            chains of elementwise ops become one kernel                              (fuse.py)
     update          plain SGD goes into the matrix product that makes the gradient           (update.py)
 
@@ -16,13 +17,14 @@ from flowedu.fast.passes.fold_norm import fold_norm
 from flowedu.fast.passes.fuse import fuse
 from flowedu.fast.passes.layout import layout
 from flowedu.fast.passes.norm_clip import norm_clip
+from flowedu.fast.passes.packed import packed
 from flowedu.core.graph.passes import register_pass
 from flowedu.core.ops.elementwise import add, div, mul
 from flowedu.core.ops.view import cast
 from flowedu.fast.passes.pool_first import pool_first
 from flowedu.fast.passes.update import update
 
-for f in (norm_clip, layout, fold_norm, pool_first, masked_softmax, bands):      # in this order
+for f in (norm_clip, layout, fold_norm, pool_first, masked_softmax, bands, packed):      # in this order
     register_pass(f)
 register_pass(fuse, fuse_add=(add,), fuse_scale=(cast, mul, div))
 register_pass(update)
