@@ -17,7 +17,13 @@ ON_DEVICE = {
     "fx": "an nn.Graph records what a module computes: print(graph)",
     "sparse": "tensors are dense; nn.Embedding has a dense gradient",
     "sparse_coo_tensor": "tensors are dense; nn.Embedding has a dense gradient",
-    "fft": "NumPy has one: flow.tensor(np.fft.fft(x.numpy()).real)",
+    **dict.fromkeys(("eig", "eigvals"), "eigenvalues are complex in general, and there are no complex dtypes: "
+                    "flow.linalg.eigh of a symmetric matrix; else np.linalg.eig(x.numpy()), without a gradient"),
+    **dict.fromkeys(("ldl_factor", "ldl_solve"), "flow.linalg.lu_factor, which needs no symmetry; of a positive definite "
+                    "matrix flow.linalg.cholesky"),
+    **dict.fromkeys(("fft", "rfft", "ifft", "irfft", "stft", "istft"), "a spectrum is complex, and there are no complex "
+                    "dtypes (pairs of real numbers would be multiplied wrongly): f = np.fft.fft(x.numpy()), then "
+                    "flow.tensor(f.real) and flow.tensor(f.imag), without a gradient"),
     "forward_ad": _DERIVED,
     "hub": "models are in flow.vision.models and flow.models; flow.load reads weights",
     "one_embedding": "nn.Embedding, spread over devices by to_global",
