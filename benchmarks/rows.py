@@ -13,6 +13,7 @@ import twins
 from data_rows import data_pipeline
 from dist_rows import rows as dist_rows
 from half_rows import rows as half_rows
+from inference_rows import rows as inference_rows
 from model_rows import arrays
 from model_rows import rows as model_rows
 from run import Row
@@ -122,6 +123,7 @@ def all_rows() -> list[Row]:
         Row("eager add, 4x4", lambda threads: eager_add(), 3, inner=20000, rounds=30),
         Row("eager relu(x@w+b).sum() + backward, 8x16x16", lambda threads: eager_backward(), 5, inner=2000, rounds=30),
         *model_rows(Row),
+        *inference_rows(Row),
         *half_rows(Row),
         Row("job: MLP 784-512-10 training, by hand in NumPy", numpy_by_hand, 1.0, inner=20, threads=(2,)),
         Row("job: MLP training step, two things watched", lambda threads: watched_step(), 0.9, inner=20, rounds=40),

@@ -38,6 +38,7 @@ class Row:
     rounds: int = 30
     threads: tuple[int, ...] = ()     # numbers of threads it is run with; empty: all that are asked for
     timed: Callable[[int], dict[str, list[float]]] | None = None      # in processes of their own: rounds -> timings
+    share: Callable[[int, float], str] | None = None                  # (threads, our time) -> how near to the limit we are
 
 
 def measure(row: Row, rounds: int, threads: int = 0) -> dict[str, list[float]]:
@@ -163,7 +164,8 @@ def main() -> None:
         for row in here:
             result = Result(row.name, row.target, measure(row, 4 if options.quick else row.rounds, threads))
             results.setdefault(row.name, {})[threads] = result
-            print(result.line(), flush=True)
+            near = f"   {row.share(threads, min(result.times['flowedu']))}" if row.share else ""
+            print(result.line() + near, flush=True)
     if apart := [row for row in rows if row.timed is not None]:
         print("\nprocesses of their own")
         for row in apart:

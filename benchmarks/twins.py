@@ -43,6 +43,62 @@ def mobilenet(lib, classes=1000):
                          nn.Linear(1280, classes))
 
 
+def resnet18(lib, classes=1000):
+    nn = lib.nn
+
+    def conv(i, o, k, stride):
+        return [nn.Conv2d(i, o, k, stride, k // 2, bias=False), nn.BatchNorm2d(o)]
+
+    class Block(nn.Module):
+        def __init__(self, i, o, stride):
+            super().__init__()
+            self.conv = nn.Sequential(*conv(i, o, 3, stride), nn.ReLU(), *conv(o, o, 3, 1))
+            self.short = nn.Sequential(*conv(i, o, 1, stride)) if stride > 1 or i != o else nn.Identity()
+            self.relu = nn.ReLU()
+
+        def forward(self, x):
+            return self.relu(self.conv(x) + self.short(x))
+
+    stages = [Block(i, o, s) if j == 0 else Block(o, o, 1)
+              for i, o, s in ((64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)) for j in range(2)]
+    return nn.Sequential(*conv(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1), *stages, nn.AdaptiveAvgPool2d(1),
+                         nn.Flatten(), nn.Linear(512, classes))
+
+
+def small_vit(lib, size=64, patch=8, width=192, heads=3, depth=6, classes=1000):
+    """Patches of a picture as words; blocks without a mask; the mean of the words is classified."""
+    nn = lib.nn
+    words = (size // patch) ** 2
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ln1, self.ln2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.fc, self.out, self.act = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), nn.GELU()
+
+        def forward(self, x):
+            b, t, d = x.shape
+            q, k, v = (h.reshape(b, t, heads, d // heads).transpose(1, 2) for h in self.qkv(self.ln1(x)).split(d, 2))
+            y = nn.functional.scaled_dot_product_attention(q, k, v)
+            x = x + self.proj(y.transpose(1, 2).reshape(b, t, d))
+            return x + self.out(self.act(self.fc(self.ln2(x))))
+
+    class ViT(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.patches = nn.Conv2d(3, width, patch, patch)
+            self.place = nn.Parameter(lib.randn(1, words, width) * 0.02)
+            self.blocks = nn.Sequential(*(Block() for _ in range(depth)))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
+
+        def forward(self, x):
+            words = self.patches(x).flatten(2).transpose(1, 2) + self.place
+            return self.head(self.norm(self.blocks(words)).mean(1))
+
+    return ViT()
+
+
 def gpt_block(lib, length, width, heads, fused=False):
     """Pre-norm, causal self-attention, an MLP of 4 times the width with exact GELU. fused: attention as one op."""
     nn = lib.nn

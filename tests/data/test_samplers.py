@@ -124,3 +124,12 @@ def test_a_shuffled_bucket_sampler_follows_its_generator():
 def test_sizes_that_are_none_are_refused(sizes):
     with pytest.raises(ArgumentError, match="BucketSampler"):
         BucketSampler(sizes, 2)
+
+
+def test_kinds_can_be_told_what_they_hold():
+    """class Digits(Dataset[int]), as programs with types have it: it is a Dataset."""
+    data = flow.utils.data
+    for kind in (data.Dataset, data.IterableDataset, data.TensorDataset, data.Sampler, data.BatchSampler, data.DataLoader):
+        made = type("Made", kind[int].__mro_entries__((kind[int],)), {})
+        assert issubclass(made, kind) and kind[int].__origin__ is kind and kind[int].__args__ == (int,)
+    assert len(data.DataLoader[int]([1, 2, 3])) == 3

@@ -20,6 +20,7 @@ from common import HANGS
 from flowedu.diagnostics.function import PublicFunction
 from flowedu.errors.elsewhere import ON_DEVICE
 from flowedu.errors.extras import EXTRAS, install, requirements
+from flowedu.errors.left_out import LEFT_OUT
 
 PACKAGE = Path(flow.__file__).parent
 ROOT = PACKAGE.parents[1]
@@ -44,6 +45,7 @@ def written(node: ast.expr) -> str:
 def remedies() -> list[tuple[str, str]]:
     """(where, text) of the package's remedies."""
     found = [(f"elsewhere: {name}", text) for name, text in ON_DEVICE.items()]
+    found += [(f"left out: {row.what}", row.instead) for row in LEFT_OUT]
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.is_relative_to(PACKAGE / "learn" / "laws"):
             continue

@@ -12,7 +12,8 @@ import pytest
 import flowedu._kernels as kernels
 
 ROOT = Path(__file__).parents[2]
-LAWS = ("test_boundaries.py", "test_cast.py", "test_large_logits.py", "test_updates.py")
+LAWS = [*(f"tests/laws/test_{name}.py" for name in ("boundaries", "cast", "large_logits", "updates")),
+        "tests/fast/test_few_rows.py"]
 
 
 def others() -> list[str]:
@@ -32,8 +33,7 @@ def test_kernels_are_right_in_every_instruction_set():
         return                                        # whoever chose one wants that one
     for isa in others():
         done = child(isa, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist",
-                     *(f"tests/laws/{name}" for name in LAWS),
-                     "-k", "edges or halves or every or bfloat16 or softmax or entropy or optimizers")
+                     *LAWS, "-k", "edges or halves or every or bfloat16 or softmax or entropy or optimizers or rows")
         assert done.returncode == 0, f"{isa}: {done.stdout[-3000:]}{done.stderr[-1000:]}"
 
 

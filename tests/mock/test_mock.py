@@ -86,6 +86,18 @@ def test_all_insides_can_be_imported_and_are_attributes(name):
             assert there is top and (dir(there) or path == "compatible"), path
 
 
+@pytest.mark.parametrize("name", mock.NAMES)
+def test_what_dir_lists_is_there(name):
+    """Also for `from torch.optim import *`, and for programs that look an optimizer up among vars and names."""
+    with mock.enable(name):
+        paths = [".".join(filter(None, (name, p))) for p in (*SAME, *INSIDES, *(TORCHS if name == "torch" else ()))
+                 if not p.startswith("vision.")]
+        for path in [*paths, *mock.names.WITH[name][1:]]:
+            module = importlib.import_module(path)
+            assert not [n for n in dir(module) if not n.startswith("__") and not hasattr(module, n)], path
+            exec(f"from {path} import *", {})
+
+
 @given(st.lists(st.sampled_from([("torch",), ("oneflow",), ("torch", "oneflow"), ()]), max_size=5))
 def test_blocks_nest(names):
     original = types.ModuleType("torch")

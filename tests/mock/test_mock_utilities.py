@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 import flowedu as flow
 from flowedu import mock
@@ -152,7 +153,7 @@ def test_nothing_is_fetched(torch):
     for call in (lambda: torch.hub.load("pytorch/vision", "resnet18", pretrained=True),
                  lambda: torch.hub.load_state_dict_from_url("a://b", progress=True), lambda: torch.hub.list("a/b"),
                  lambda: torch.hub.download_url_to_file("a://b", "c"), lambda: torch.hub.help("a/b", "c")):
-        with pytest.raises(ArgumentError, match="(?s)hub.*nothing from a network.*fix: .*torch.load"):
+        with pytest.raises(ArgumentError, match="(?s)hub.*nothing from a network.*fix: .*by hand.*flow.load"):
             call()
     torch.hub.set_dir("there")
     assert torch.hub.get_dir() == "there"
@@ -234,3 +235,36 @@ def test_special_functions_are_pytorchs():
         args = [(lib.tensor(x), *([lib.tensor(x)] if name == "xlogy" else []), *more[0]) for lib in (flow, theirs)]
         np.testing.assert_allclose(getattr(ours, name)(*args[0]).numpy(),
                                    getattr(theirs.special, name)(*args[1]).numpy(), rtol=1e-6, atol=1e-9)
+
+
+def test_names_of_weights():
+    """torchvision's: each model has its own, which means that model's file; and what a picture goes through before it."""
+    with mock.enable("torch"):
+        from torchvision import models
+        from torchvision.models.resnet import ResNet18_Weights
+        assert models.ResNet18_Weights is ResNet18_Weights and ResNet18_Weights("IMAGENET1K_V1") is ResNet18_Weights.DEFAULT
+        named = [n for n in dir(models) if n.endswith("_Weights") and n[0] != "_"]
+        assert len(named) == 15 and models.ResNet50_Weights.DEFAULT is models.ResNet50_Weights.IMAGENET1K_V2
+        for name in named:
+            model = getattr(models, name.removesuffix("_Weights").lower())
+            with pytest.raises(RuntimeError, match=rf"{model.__name__}\.safetensors"):
+                model(weights=getattr(models, name).DEFAULT, width_mult=0.0625)
+        x = ResNet18_Weights.DEFAULT.transforms()(Image.fromarray(np.full((300, 260, 3), 51, np.uint8)))
+        assert x.shape == (3, 224, 224)
+        wanted = (0.2 - np.array([0.485, 0.456, 0.406])) / [0.229, 0.224, 0.225]
+        np.testing.assert_allclose(x[:, 5, 7].numpy(), wanted, 1e-5)
+
+
+def test_names_of_older_programs(torch):
+    a, b = torch.rand(3, 4), torch.rand(4, 2)
+    assert (torch.spmm(a, b) == a @ b).all()
+    from torch.utils.checkpoint import get_device_states, set_device_states
+    devices, states = get_device_states(a, "no tensor")
+    assert (devices, states) == ([], []) and set_device_states(devices, states) is None
+    from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+    flat = _flatten_dense_tensors([a, b])
+    assert flat.shape == (20,) and [(x == y).all().item() for x, y in zip(_unflatten_dense_tensors(flat, [a, b]), [a, b])] \
+        == [True, True]
+    assert torch.asarray(0.5).shape == () and torch.asarray([1, 2], dtype=torch.float64).dtype is flow.float64
+    assert torch.asarray(a) is a and torch.asarray(a, copy=True) is not a
+    assert torch.asarray([1.0], requires_grad=True).requires_grad

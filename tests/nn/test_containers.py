@@ -4,6 +4,8 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu import nn
@@ -105,6 +107,35 @@ def test_parameter_containers():
     assert list(d.items())[0][1] is d["a"]
     assert repr(d) == "ParameterDict(\n  (a): Parameter containing: [flowedu.float32 of size 2]\n)"
     assert len(copy.deepcopy(d)) == 1
+
+
+nested = st.recursive(st.integers(1, 3), lambda x: st.lists(x, max_size=3), max_leaves=6)
+
+
+@given(st.lists(nested, max_size=3), st.integers(0, 5))
+def test_parameter_lists_within_lists(sizes, at):
+    """Lengths, items, names and all that is trained; an item may be exchanged for one of the other kind."""
+    def made(x):
+        return nn.ParameterList([made(y) for y in x]) if isinstance(x, list) else flow.full((x,), float(x))
+
+    def walked(x, name=""):
+        below = [walked(y, f"{name}{i}.") if isinstance(y, list) else [(f"{name}{i}", y)] for i, y in enumerate(x)]
+        return [p for found in below for p in found]
+
+    def check(ps, sizes):
+        assert len(ps) == len(sizes) and [len(p) if isinstance(p, nn.ParameterList) else p.numel() for p in ps] == [
+            len(x) if isinstance(x, list) else x for x in sizes]
+        assert {n: p.numel() for n, p in ps.named_parameters()} == dict(walked(sizes)) and set(ps.state_dict()) == {
+            n for n, _ in walked(sizes)}
+        assert repr(ps).count("of size") == len(walked(sizes)) and all(p.requires_grad for p in ps.parameters())
+
+    ps = made(sizes)
+    check(ps, sizes)
+    if sizes:
+        at %= len(sizes)
+        sizes[at] = [2] if not isinstance(sizes[at], list) else 3
+        ps[at] = made(sizes[at])
+        check(ps, sizes)
 
 
 @pytest.mark.parametrize(("call", "error", "words"), [

@@ -35,7 +35,7 @@ class Exp(Function):
 
     @staticmethod
     def backward(ctx, dy):
-        return ctx.saved_tensors[0] * dy
+        return ctx.saved_variables[0] * dy               # as old programs call it
 
 
 def test_values_gradients_and_names():

@@ -79,7 +79,7 @@ def test_a_damaged_idx_file(tmp_path, change, why):
         read_idx(tmp_path / "a")
 
 
-@pytest.mark.parametrize("cls", [datasets.MNIST, datasets.FashionMNIST])
+@pytest.mark.parametrize("cls", [datasets.MNIST, datasets.FashionMNIST, datasets.KMNIST])
 @pytest.mark.parametrize("unpacked", [False, True])
 def test_mnist(tmp_path, cls, unpacked):
     raw = files.mnist()
@@ -99,6 +99,13 @@ def test_mnist(tmp_path, cls, unpacked):
 
 def test_mnist_and_fashionmnist_know_their_classes():
     assert datasets.MNIST.classes[7] == "7 - seven" and datasets.FashionMNIST.classes[9] == "Ankle boot"
+
+
+def test_kmnist_is_not_fetched(tmp_path):
+    with pytest.raises(RuntimeError, match=r"(?s)not found.*train-images-idx3-ubyte\.gz in .*KMNIST.raw.*by hand"):
+        datasets.KMNIST(tmp_path, download=True)
+    files.write(tmp_path / "KMNIST" / "raw", files.mnist())
+    assert len(datasets.KMNIST(tmp_path, download=True)) == 7
 
 
 def test_without_files_the_error_says_what_to_do(tmp_path):

@@ -12,8 +12,10 @@ from flowedu.vision.models.neural_style_transfer.stylenet import neural_style_tr
 
 # torchvision's (and flowvision's) counts for 1000 classes
 COUNTS = {"mobilenet_v2": 3_504_872, "resnet18": 11_689_512, "resnet34": 21_797_672, "resnet50": 25_557_032,
+          "resnet101": 44_549_160, "resnet152": 60_192_808,
           "alexnet": 61_100_840, "lenet5": 61_706}
 TENSORS = {"mobilenet_v2": (158, 314), "resnet18": (62, 122), "resnet34": (110, 218), "resnet50": (161, 320),
+           "resnet101": (314, 626), "resnet152": (467, 932),
            "alexnet": (16, 16)}
 
 
@@ -51,9 +53,10 @@ def vgg_count(depth, norm, width=1.0, classes=1000):
 
 def test_counts_of_vgg(cheap_init):
     """The full size is half a gigabyte: counted by the formula, which smaller ones confirm."""
-    assert [vgg_count(d, b) for d in (11, 16) for b in (0, 1)] == [132_863_336, 132_868_840, 138_357_544, 138_365_992]
-    for name, depth, norm in (("vgg11", 11, 0), ("vgg11_bn", 11, 1), ("vgg16", 16, 0), ("vgg16_bn", 16, 1)):
-        model = getattr(models, name)(width_mult=0.125, num_classes=10)
+    assert [vgg_count(d, b) for d in (11, 13, 16, 19) for b in (0, 1)] == [
+        132_863_336, 132_868_840, 133_047_848, 133_053_736, 138_357_544, 138_365_992, 143_667_240, 143_678_248]
+    for depth, norm in ((d, b) for d in (11, 13, 16, 19) for b in (0, 1)):
+        model = getattr(models, f"vgg{depth}{'_bn' * norm}")(width_mult=0.125, num_classes=10)
         assert count(model) == vgg_count(depth, norm, 0.125, 10)
         assert len(list(model.parameters())) == 2 * depth + 2 * norm * (depth - 3)
 
@@ -133,7 +136,7 @@ def test_lenet5_for_both_sizes():
     assert models.lenet5(in_channels=3, image_size=32, num_classes=4)(flow.zeros(2, 3, 32, 32)).shape == (2, 4)
 
 
-@pytest.mark.parametrize("name", [*COUNTS, "vgg11", "vgg16", "vgg11_bn", "vgg16_bn"])
+@pytest.mark.parametrize("name", [*COUNTS, *(f"vgg{d}{bn}" for d in (11, 13, 16, 19) for bn in ("", "_bn"))])
 def test_pretrained_without_weights_says_where_to_put_them(name, cheap_init):
     kwargs = {} if name == "lenet5" else {"width_mult": 0.125}
     with pytest.raises(RuntimeError, match=re.escape(f"{name}.safetensors")) as e:

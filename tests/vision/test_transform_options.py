@@ -129,7 +129,7 @@ def test_random_resized_crop_is_a_crop_resized(kind, seed, mode, antialias, size
 
 
 def test_color_jitter_in_every_order(monkeypatch):
-    """Each of the three once, in one of six orders, equally often; with factors from all of their range."""
+    """Each of three of the four once, in one of six orders, equally often; with factors from all of their range."""
     names = ("brightness", "contrast", "saturation")
     made, factors = [], {n: [] for n in names}
     for n in names:

@@ -1,4 +1,5 @@
 """Transforms against NumPy written out here and Pillow; the three kinds of picture agree; chance follows the seed."""
+import colorsys
 import math
 import re
 
@@ -128,18 +129,28 @@ def test_dimensions(kind, c):
 
 # ---- resize ------------------------------------------------------------------------------------------------------------
 
+SMOOTH = [mode for mode in MODES if mode is not MODES.NEAREST]
+
+
+def sinc(x):
+    return math.sin(math.pi * x) / (math.pi * x) if x else 1.0
+
+
 def reference_weights(source, target, mode, antialias=True):
     """What Pillow's documentation says, pixel by pixel."""
     kernel = {"bilinear": lambda x: max(0, 1 - abs(x)),
               "bicubic": lambda x: 1.5 * abs(x) ** 3 - 2.5 * x * x + 1 if abs(x) < 1 else
-              -0.5 * abs(x) ** 3 + 2.5 * x * x - 4 * abs(x) + 2 if abs(x) < 2 else 0}[mode.value]
+              -0.5 * abs(x) ** 3 + 2.5 * x * x - 4 * abs(x) + 2 if abs(x) < 2 else 0,
+              "box": lambda x: float(-0.5 < x <= 0.5),
+              "hamming": lambda x: sinc(x) * (0.54 + 0.46 * math.cos(math.pi * x)) if abs(x) < 1 else 0,
+              "lanczos": lambda x: sinc(x) * sinc(x / 3) if abs(x) < 3 else 0}[mode.value]
     scale = max(source / target, 1)
-    out = np.array([[kernel((j + 0.5 - (i + 0.5) * source / target) / scale) for j in range(source)]
+    out = np.array([[kernel((j - (i + 0.5) * (source / target) + 0.5) / scale) for j in range(source)]
                     for i in range(target)])
     return out / out.sum(1, keepdims=True)
 
 
-@pytest.mark.parametrize("mode", [MODES.BILINEAR, MODES.BICUBIC])
+@pytest.mark.parametrize("mode", SMOOTH)
 @given(st.integers(1, 30), st.integers(1, 30))
 def test_the_weights(mode, source, target):
     np.testing.assert_allclose(weights(source, target, mode, True), reference_weights(source, target, mode), atol=1e-6)
@@ -153,11 +164,11 @@ def test_arrays_are_resized_as_pillow_does(mode, h, w, height, width, c):
     want = np.asarray(Image.fromarray(a).resize((width, height), getattr(Image.Resampling, mode.name)))
     got = F.resize(a, (height, width), mode)
     assert got.dtype == np.uint8 and got.shape == want.shape
-    assert np.abs(got.astype(int) - want).max() <= {"nearest": 0, "bilinear": 1, "bicubic": 2}[mode.value]
+    assert np.abs(got.astype(int) - want).max() <= {"nearest": 0, "bilinear": 1, "box": 1, "hamming": 1}.get(mode.value, 2)
     np.testing.assert_array_equal(np.asarray(F.resize(Image.fromarray(a), (height, width), mode)), want)
 
 
-@pytest.mark.parametrize("mode", [MODES.BILINEAR, MODES.BICUBIC])
+@pytest.mark.parametrize("mode", SMOOTH)
 @given(sizes, sizes, sizes, sizes)
 def test_float_tensors_and_arrays(mode, h, w, height, width):
     a = np.random.default_rng(0).random((h, w, 3)).astype(np.float32)
@@ -168,7 +179,7 @@ def test_float_tensors_and_arrays(mode, h, w, height, width):
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("mode", list(MODES))
+@pytest.mark.parametrize("mode", [MODES.NEAREST, MODES.BILINEAR, MODES.BICUBIC])
 @pytest.mark.parametrize("antialias", [False, True])
 def test_tensors_against_torch(mode, antialias):
     torch = pytest.importorskip("torch")
@@ -297,6 +308,32 @@ def test_adjust(what, enhancer, factor):
         np.testing.assert_allclose(back(getattr(F, f"adjust_{what}")(x, factor)) * 255, want, atol=2.5)
 
 
+def turned(colour, factor):
+    """One colour of floats with its hue turned, by Python's colorsys."""
+    h, s, v = colorsys.rgb_to_hsv(*colour)
+    return colorsys.hsv_to_rgb((h + factor) % 1, s, v)
+
+
+@pytest.mark.parametrize("factor", [-0.5, -0.2, 0.0, 0.1, 0.4])
+def test_adjust_hue(factor):
+    a = np.concatenate([pixels(6, 5), np.full((6, 1, 3), 90, np.uint8), np.zeros((6, 1, 3), np.uint8),
+                        np.eye(3, dtype=np.uint8)[np.arange(6) % 3][:, None] * 200], 1)
+    f = (a / 255).astype(np.float32)
+    want = np.array([[turned(c, factor) for c in row] for row in f.tolist()])
+    for x in (f, as_tensor(f)):
+        np.testing.assert_allclose(back(F.adjust_hue(x, factor)), want, atol=1e-5)
+    for kind, x in three(a).items():
+        got = back(F.adjust_hue(x, factor))
+        assert got.dtype == np.uint8 and np.abs(got / 255 - want).max() <= (0.05 if kind == "pil" else 0.0041), kind
+    for grey in three(a[..., 0]).values() if factor else ():
+        np.testing.assert_array_equal(back(F.adjust_hue(grey, factor)).squeeze(), a[..., 0])
+    x = as_tensor(f.astype(np.float64)).requires_grad_()
+    F.adjust_hue(x, factor).square().sum().backward()
+    assert x.grad.isfinite().all() and x.grad.abs().sum() > 0
+    with pytest.raises(ValueError, match="hue_factor is not in"):
+        F.adjust_hue(x, factor + 1.1)
+
+
 @pytest.mark.parametrize("kind", ["array", "tensor"])
 def test_normalize(kind):
     a = np.random.default_rng(0).random((4, 5, 3)).astype(np.float32)
@@ -405,8 +442,14 @@ def test_color_jitter():
     means = [int(T.ColorJitter(brightness=0.5)(a).mean()) for _ in range(200)]
     assert 49 <= min(means) < 60 and 140 < max(means) <= 150
     assert (T.ColorJitter()(a) == a).all() and (T.ColorJitter(brightness=(2, 2))(a) == 200).all()
-    with pytest.raises(NotImplementedError, match="hue"):
-        T.ColorJitter(hue=0.1)
+    red = np.full((2, 2, 3), (200, 0, 0), np.uint8)
+    turns = [T.ColorJitter(hue=0.1)(red)[0, 0] for _ in range(100)]       # towards yellow by green, towards violet by blue
+    assert all(r in (199, 200) and min(g, b) == 0 and max(g, b) < 125 for r, g, b in map(tuple, turns))
+    assert max(g for _, g, _ in turns) > 90 and max(b for _, _, b in turns) > 90
+    assert (T.ColorJitter(hue=(-0.5, -0.5))(red)[0, 0] == T.ColorJitter(hue=(0.5, 0.5))(red)[0, 0]).all()
+    for bad in (0.6, -0.1, (0.2, 0.1), (-0.6, 0)):
+        with pytest.raises(ValueError, match="hue does not fit"):
+            T.ColorJitter(hue=bad)
 
 
 # ---- put together, messages --------------------------------------------------------------------------------------------

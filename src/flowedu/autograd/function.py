@@ -56,6 +56,8 @@ class Context:
         """What save_for_backward kept. In a differentiated backward they have the history they had."""
         return self._to_save if self._saved is None else self._saved()
 
+    saved_variables = saved_tensors                       # as programs for the first PyTorchs call it
+
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
         """These outputs get no gradient: say so for indices and masks."""
         self._plain = {id(t) for t in outputs}

@@ -69,8 +69,10 @@ def similar(name: str, names: Iterable[str]) -> str | None:
 
 
 def _ours(prefix: str) -> str:
-    """`torch.linalg.` of a program in which flowedu stands for torch is `flow.linalg.`."""
+    """`torch.linalg.` of a program for torch is `flow.linalg.`, `torchvision.` is `flow.vision.`."""
     home, _, rest = prefix.partition(".")
+    if home in ("torchvision", "flowvision"):
+        return f"flow.vision.{rest}"
     return prefix if home in ("x", "") else f"flow.{rest}"
 
 

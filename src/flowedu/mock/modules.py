@@ -65,8 +65,8 @@ class Mocked(types.ModuleType):
                 value = getattr(source, name)
             except AttributeError:
                 continue
-            if isinstance(value, types.ModuleType) and value.__name__.startswith("flowedu"):
-                if not _below(path) and name in HOUSE or not _there(below):
+            if _ours(value):
+                if not self._shows(name):
                     continue
                 value = importlib.import_module(below)
             vars(self)[name] = value
@@ -80,12 +80,21 @@ class Mocked(types.ModuleType):
         return sorted(n for n in shown - _hidden(self.__name__) if not n.startswith("_"))
 
     def __dir__(self) -> list[str]:
-        names = {name for source in self._sources for name in dir(source)} | set(vars(self))
+        names = {name for source in self._sources for name in dir(source)
+                 if not _ours(vars(source).get(name)) or self._shows(name)} | set(vars(self))
         return sorted(names - _hidden(self.__name__) - {"_sources"})
+
+    def _shows(self, name: str) -> bool:
+        """Whether flowedu's module of this name is one that programs know, not one that a file imports for itself."""
+        return name not in _hidden(self.__name__) and _there(f"{self.__name__}.{name}")
 
     @property
     def __all__(self) -> list[str]:                      # from torch import *
         return [name for name in dir(self) if not name.startswith("_")]
+
+
+def _ours(value: object) -> bool:
+    return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] == "flowedu"
 
 
 def _brought(value: object) -> bool:

@@ -26,11 +26,12 @@ class _Parameters(Module):
     def __repr__(self) -> str:
         lines = [f"  ({name}): " + ("None" if p is None else "Parameter containing: [{} of size {}]".format(
             repr(p.dtype), "x".join(map(str, p.shape)))) for name, p in self._parameters.items()]
+        lines += [f"  ({name}): " + repr(m).replace("\n", "\n  ") for name, m in self._modules.items()]
         return f"{self._get_name()}(" + ("\n" + "\n".join(lines) + "\n" if lines else "") + ")"
 
 
 class ParameterList(_Parameters):
-    """A list of parameters; tensors put into it become parameters."""
+    """A list of parameters; tensors put into it become parameters. Lists of them may stand in it, too."""
 
     def __init__(self, values: Iterable | None = None):
         super().__init__()
@@ -38,7 +39,7 @@ class ParameterList(_Parameters):
             self.extend(values)
 
     def __getitem__(self, index):
-        listed = list(self._parameters.values())
+        listed = list(self)
         if isinstance(index, slice):
             return ParameterList(listed[index])
         n, i = len(listed), operator.index(index)
@@ -49,17 +50,27 @@ class ParameterList(_Parameters):
 
     def __setitem__(self, index: int, value) -> None:
         self[index]
-        self.register_parameter(str(operator.index(index) % len(self)), _as_parameter(value))
+        self._put(str(operator.index(index) % len(self)), value)
+
+    def _put(self, name: str, value) -> None:
+        value = value if isinstance(value, _Parameters) else _as_parameter(value)
+        if isinstance(value, Module):
+            self._parameters.pop(name, None)
+            self.add_module(name, value)
+        else:
+            self._modules.pop(name, None)
+            self.register_parameter(name, value)
 
     def __len__(self) -> int:
-        return len(self._parameters)
+        return len(self._parameters) + len(self._modules)
 
-    def __iter__(self) -> Iterator[Parameter]:
-        return iter(list(self._parameters.values()))
+    def __iter__(self) -> Iterator[Parameter | _Parameters]:
+        both = {**self._parameters, **self._modules}
+        return iter([both[str(i)] for i in range(len(both))])
 
     def append(self, value) -> ParameterList:
         """Add one at the end. Returns self."""
-        self.register_parameter(str(len(self)), _as_parameter(value))
+        self._put(str(len(self)), value)
         return self
 
     def extend(self, values: Iterable) -> ParameterList:

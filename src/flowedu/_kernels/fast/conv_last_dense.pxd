@@ -1,11 +1,12 @@
 # Dense convolution of channels-last images by matrix products: a block of output pixels, each with its patch of the input
 # as one row (kernel row, kernel column, channel), times the weights. A 1x1 kernel needs no patches: the input is the matrix.
 #
-# One serial GEMM per thread and block. With an output to be finished (scale, shift, clip) blocks are small enough to be
-# still in the cache then.
+# One serial GEMM per thread and block. Of a 1x1 kernel the forward direction packs the weights once and finishes its outputs
+# (scale, shift, clip) in registers; else blocks of outputs to be finished are small enough to be still in the cache then.
 from libc.string cimport memcpy, memset
 from flowedu._kernels.ops.blas cimport *
 from flowedu._kernels.fast.conv_last_geometry cimport *
+from flowedu._kernels.fast.product_packed cimport *
 
 cdef enum:
     PATCH = 65536            # elements of a block of patches
@@ -20,14 +21,21 @@ cdef inline int64_t block_rows(const Conv *k) noexcept nogil:
     return max(<int64_t>(PATCH // max(depth_of_patch(k), 1)), 16)
 
 
+cdef inline bint by_blocks(const Conv *k) noexcept nogil:
+    """Whether our own blocks multiply: with narrow vectors OpenBLAS, which picks its kernels when it runs, is faster."""
+    return k.role == FORWARD and FE_VBYTES >= 32 and is_pointwise(k)
+
+
 cdef inline int64_t dense_shared(const Conv *k, int64_t item) noexcept nogil:
-    """Scratch all threads share: the weights as (o, kernel position, channel)."""
+    """Scratch all threads share: the weights, packed, or as (o, kernel position, channel)."""
+    if by_blocks(k):
+        return round64(matrix_elements(k, item) * item)
     return 0 if is_pointwise(k) else round64(k.o * depth_of_patch(k) * item)
 
 
 cdef inline int64_t dense_room(const Conv *k, int64_t item) noexcept nogil:
     """Scratch of one thread: a block of patches; for the weight gradient a sum of its own."""
-    cdef int64_t room = 0 if is_pointwise(k) else round64(block_rows(k) * depth_of_patch(k) * item)
+    cdef int64_t room = round64(channels_at_once(k) * FE_VBYTES) if by_blocks(k) else 0 if is_pointwise(k) else round64(block_rows(k) * depth_of_patch(k) * item)
     return room + (round64(k.o * depth_of_patch(k) * item) if k.role == WEIGHT_GRAD and sum_apart(k) else 0)
 
 
@@ -90,18 +98,29 @@ cdef inline void finish(real *y, int64_t ld, int64_t rows, int64_t cols, const r
             y[i * ld + j] = high if v > high else v
 
 
-cdef inline void dense_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f,
+cdef inline void dense_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f, bint packed,
                                char *work) noexcept nogil:
+    """packed: the weights lie in `work` already, as an earlier call has put them there."""
     cdef int64_t rows = k.n * k.oh * k.ow, size = depth_of_patch(k), lo, hi, n, g, q = 0, end = k.o, step
     cdef bint direct = is_pointwise(k)
     cdef real *weights = w
     cdef real *own = <real *>(work + dense_shared(k, sizeof(real)) + team.tid * dense_room(k, sizeof(real)))
     cdef real *scale = <real *>f.scale
     cdef real *shift = <real *>f.shift
+    cdef Packed p = Packed(rows, k.o, k.c, k.c, k.o, <char *>x, work, <char *>y, f)
+    cdef Gather one
+    if by_blocks(k):
+        if not packed:
+            one = phase(k, 0)
+            pack_weights(k, &one, team, w, <real *>work, own)
+            fe_wait(team)
+        packed_product(&p, team, x)
+        return
     if not direct:
         weights = <real *>work
-        turn(k, w, weights, False, team)
-        fe_wait(team)
+        if not packed:
+            turn(k, w, weights, False, team)
+            fe_wait(team)
     if direct and rows < k.o:                # few pixels: threads share the output channels
         lo, hi = 0, rows
         fe_split(k.o, 16, team, &q, &end)

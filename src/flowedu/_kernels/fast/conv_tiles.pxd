@@ -1,5 +1,6 @@
 # Dense convolution and its input gradient by register tiles: rows are output pixels, the matrix is the weights (see
 # conv_tile.h for the one formula behind all three kernels).
+from libc.string cimport memcpy
 from flowedu._kernels.fast.conv_geometry cimport *
 
 
@@ -71,6 +72,11 @@ cdef inline int64_t matrix_elements(const Conv *k, int64_t item) noexcept nogil:
     return k.groups * (k.cg if k.role == FORWARD else k.og) * k.kh * k.kw * s.vectors * s.lanes
 
 
+cdef inline int64_t channels_at_once(const Conv *k) noexcept nogil:
+    """How many channels' weights `pack_weights` turns in one go: of the forward direction they lie side by side."""
+    return max(64 // max(k.kh * k.kw, 1), 1) if k.role == FORWARD else 1
+
+
 cdef inline Room correlate_room(const Conv *k, int64_t item) noexcept nogil:
     cdef Room r = Room(0, 0, 0, 0, 0)
     cdef Gather g
@@ -81,37 +87,40 @@ cdef inline Room correlate_room(const Conv *k, int64_t item) noexcept nogil:
         r.off = max(r.off, round64(g.steps * 8))
         r.window = max(r.window, 0 if g.direct else round64(g.images * g.image * item))
         r.out = max(r.out, round64(block_pixels(&g) * FE_NV * lanes(item) * item))
+    r.out = max(r.out, round64(channels_at_once(k) * k.kh * k.kw * lanes(item) * item))      # where weights are turned
     r.total = r.base + r.off + r.window + r.out
     return r
 
 
-cdef inline void pack_weights(const Conv *k, const Gather *g, const fe_team *team, real *w,
-                              real *mat) noexcept nogil:
+cdef inline void pack_weights(const Conv *k, const Gather *g, const fe_team *team, real *w, real *mat,
+                              real *turned) noexcept nogil:
     """mat[group][slab][tap row, channel, tap column][output channel], zeros in the last slab's unused lanes."""
-    cdef int64_t outs = k.og if k.role == FORWARD else k.cg
-    cdef int64_t area = k.kh * k.kw, group, s, j, lo, hi, m, m0, ld, ch, a, b
+    cdef int64_t outs = k.og if k.role == FORWARD else k.cg, wide = lanes(sizeof(real)), at_once = channels_at_once(k)
+    cdef int64_t area = k.kh * k.kw, group, s, v, c, lo, hi, ch, n, m, m0, ld, a, b
     cdef int64_t out_step = k.cg * area if k.role == FORWARD else area
     cdef int64_t ch_step = area if k.role == FORWARD else k.cg * area
     cdef Slabs sl = slabs_of(outs, sizeof(real))
-    cdef real *src
     cdef real *dst
-    fe_split(g.steps, 1, team, &lo, &hi)
+    fe_split(g.channels, at_once, team, &lo, &hi)
     for group in range(k.groups):
         for s in range(sl.count):
-            m0 = slab_start(sl, s) * sl.lanes
-            ld = slab_start(sl, s + 1) * sl.lanes - m0
-            dst = mat + (group * sl.vectors * sl.lanes + m0) * g.steps + lo * ld
-            for j in range(lo, hi):
-                b = j % g.h.taps
-                ch = j // g.h.taps % g.channels
-                a = j // g.h.taps // g.channels
-                src = w + group * k.og * k.cg * area + m0 * out_step + ch * ch_step \
-                    + (g.v.tap0 + a * g.v.tap_step) * k.kw + g.h.tap0 + b * g.h.tap_step
-                for m in range(min(ld, outs - m0)):
-                    dst[m] = src[m * out_step]
-                for m in range(max(min(ld, outs - m0), 0), ld):
-                    dst[m] = 0
-                dst += ld
+            m0 = slab_start(sl, s) * wide
+            ld = slab_start(sl, s + 1) * wide - m0
+            ch = lo
+            while ch < hi:
+                n = min(at_once, hi - ch)
+                for v in range(ld // wide):
+                    m = m0 + v * wide
+                    dst = mat + (group * sl.vectors * wide + m0) * g.steps + v * wide
+                    transpose(w + group * k.og * k.cg * area + m * out_step + ch * ch_step, out_step, min(outs - m, wide),
+                              n * area, turned, wide, True)
+                    for c in range(n):
+                        for a in range(g.v.taps):
+                            for b in range(g.h.taps):
+                                memcpy(dst + ((a * g.channels + ch + c) * g.h.taps + b) * ld,
+                                       turned + (c * area + (g.v.tap0 + a * g.v.tap_step) * k.kw
+                                                 + g.h.tap0 + b * g.h.tap_step) * wide, FE_VBYTES)
+                ch += n
 
 
 cdef struct Slab:            # channels of the destination: `count` from `first` on, `ld` apart in scratch
@@ -136,6 +145,11 @@ cdef inline void store(const Gather *g, Block b, real *out, real *dst, Slab s) n
                        + g.h.dst0 + u * g.h.dst_step] = frm[(t * g.h.outs + u) * s.ld + m]
 
 
+cdef inline double worst_share(int64_t parts, int nt) noexcept nogil:
+    """The share of the work of the busiest of nt threads, when there are so many equal parts."""
+    return <double>((parts + nt - 1) // nt) / parts
+
+
 cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, const fe_team *team, real *src, real *mat,
                                  real *dst, char *work) noexcept nogil:
     cdef real **base = <real **>work
@@ -145,7 +159,7 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
     cdef int64_t srcs = k.c if k.role == FORWARD else k.o, dsts = k.o if k.role == FORWARD else k.c
     cdef int64_t outs = dsts // k.groups, inner = g.channels * g.h.taps
     cdef int64_t dst_h = k.oh if k.role == FORWARD else k.h, dst_w = k.ow if k.role == FORWARD else k.w
-    cdef int64_t lo, hi, group, s, j, j1, j2, q, m0, ld, pixels, chunk, begin, end, images, t, u, a1, a2
+    cdef int64_t lo, hi, group, s, j, j1, j2, q, m0, ld, pixels, chunk, begin, end, images, t, u, a1, a2, s1, s2
     cdef int nv, rows
     cdef Slabs sl = slabs_of(outs, sizeof(real))
     cdef Block b
@@ -157,7 +171,11 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
                 off[a1 * inner + j * g.h.taps + u] = j * g.plane + a1 * g.v.gap * g.pitch + u * g.h.gap
     if g.v.outs == 0 or g.h.outs == 0:
         return
-    fe_split(k.n * g.v.outs, 1, team, &lo, &hi)
+    lo, hi, s1, s2 = 0, k.n * g.v.outs, 0, sl.count
+    if worst_share(sl.count, team.nt) < worst_share(hi, team.nt):     # few rows: each thread makes some of the channels
+        fe_split(sl.count, 1, team, &s1, &s2)
+    else:
+        fe_split(hi, 1, team, &lo, &hi)
     while lo < hi:
         b = next_block(g, lo, hi)
         lo += b.images * (b.end - b.row)
@@ -170,7 +188,7 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
                         base[q] = p + images * g.image + t * g.v.step * g.pitch + u * g.h.step
                         q += 1
             pixels = q
-            for s in range(sl.count):
+            for s in range(s1, s2):
                 m0 = slab_start(sl, s) * sl.lanes
                 ld = slab_start(sl, s + 1) * sl.lanes - m0
                 m = mat + (group * sl.vectors * sl.lanes + m0) * g.steps
@@ -196,9 +214,10 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
                 store(g, b, out, dst, Slab(group * outs + m0, min(ld, outs - m0), ld, dsts, dst_h, dst_w))
 
 
-cdef inline void correlate(const Conv *k, const fe_team *team, real *src, real *w, real *dst,
+cdef inline void correlate(const Conv *k, const fe_team *team, real *src, real *w, real *dst, bint packed,
                            char *work) noexcept nogil:
-    """y from x, or dx from dy, one phase after the other (the forward direction has one)."""
+    """y from x, or dx from dy, one phase after the other (the forward direction has one). packed: the weights lie in `work`
+    already, as an earlier call has put them there."""
     cdef Gather g
     cdef Room room = correlate_room(k, sizeof(real))
     cdef int64_t p, vectors = slabs_of(k.og if k.role == FORWARD else k.cg, sizeof(real)).vectors * lanes(sizeof(real))
@@ -206,9 +225,11 @@ cdef inline void correlate(const Conv *k, const fe_team *team, real *src, real *
     cdef char *own = work + round64(matrix_elements(k, sizeof(real)) * sizeof(real)) + team.tid * room.total
     for p in range(phases(k)):
         g = phase(k, p)
-        pack_weights(k, &g, team, w, mat)
+        if not packed:
+            pack_weights(k, &g, team, w, mat, <real *>(own + room.total - room.out))
         mat += k.groups * g.steps * vectors
-    fe_wait(team)
+    if not packed:
+        fe_wait(team)
     mat = <real *>work
     for p in range(phases(k)):
         g = phase(k, p)

@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""matmul: batched matrix product over OpenBLAS, one serial GEMM per thread on a split of the longer side.
+"""matmul: batched matrix product over OpenBLAS, one serial GEMM per thread on a split of the longer side; of few rows or
+columns by loops that read the other operand once (few_rows_product.pxd).
 
 ints: [transpose_a, transpose_b]. Inputs may be strided: a matrix with a unit stride on either axis goes to BLAS as
 it is (a transposed view costs nothing); any other is packed into scratch first.
@@ -10,6 +11,7 @@ from flowedu._kernels.core.table cimport *
 from flowedu._kernels.ops.blas cimport *
 from flowedu._kernels.core.matrix cimport *
 from flowedu._kernels.ops.product cimport *
+from flowedu._kernels.fast.few_rows_product cimport *
 
 cdef void pack(real *src, Matrix *m, real *dst) noexcept nogil:
     cdef int64_t i, j
@@ -46,18 +48,18 @@ cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
             if not blas_ready(B):
                 pack(b, &B1, scratch + A.rows * A.cols)
                 b = scratch + A.rows * A.cols
-            product(a, A1, b, B1, c + i * A.rows * ldc, ldc, 1, 0)
+            multiply(a, A1, b, B1, c + i * A.rows * ldc, ldc)
         return FE_OK
     if batches >= team.nt:                     # whole products per thread
         fe_split(batches, 1, team, &lo, &hi)
         for i in range(lo, hi):
-            product(<real *>call.args[0].data + batch_offset(&call.args[0], y, i), A,
-                    <real *>call.args[1].data + batch_offset(&call.args[1], y, i), B, c + i * A.rows * ldc, ldc, 1, 0)
+            multiply(<real *>call.args[0].data + batch_offset(&call.args[0], y, i), A,
+                     <real *>call.args[1].data + batch_offset(&call.args[1], y, i), B, c + i * A.rows * ldc, ldc)
         return FE_OK
     for i in range(batches):
         a = <real *>call.args[0].data + batch_offset(&call.args[0], y, i)
         b = <real *>call.args[1].data + batch_offset(&call.args[1], y, i)
-        band(a, A, b, B, c + i * A.rows * ldc, 1, 0, team)
+        multiply_band(a, A, b, B, c + i * A.rows * ldc, team)
     return FE_OK
 
 

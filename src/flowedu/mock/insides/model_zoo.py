@@ -1,8 +1,7 @@
-"""utils.model_zoo and hub: weights are not fetched from anywhere."""
-from flowedu.errors import ArgumentError
+"""utils.model_zoo: hub's, under its older name."""
+from flowedu.mock.insides.torch_hub import load_state_dict_from_url
 
 
 def load_url(url: str, *args, **kwargs):
     """ArgumentError: flowedu opens no connections."""
-    raise ArgumentError("load_url: flowedu fetches nothing from a network", expected="a file on this machine",
-                        got=repr(url), fix="fetch it by hand, and give its path to flow.load")
+    load_state_dict_from_url(url)

@@ -5,12 +5,12 @@ import os
 from typing import NoReturn
 
 from flowedu.errors import ArgumentError
+from flowedu.errors.left_out import NAMED
 
 
 def _refused(what: str, wanted: object) -> NoReturn:
     raise ArgumentError(f"hub.{what}: flowedu fetches nothing from a network", expected="a file on this machine",
-                        got=repr(wanted)[:80], fix="fetch the weights by hand, store them as .safetensors or .npz, and "
-                        "give that path to torch.load; models are in torchvision.models")
+                        got=repr(wanted)[:80], fix=NAMED["hub"].told())
 
 
 def load(repo_or_dir, model=None, *args, **kwargs) -> NoReturn:

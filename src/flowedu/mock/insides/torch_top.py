@@ -20,6 +20,7 @@ from flowedu.tensor.elementwise import clamp, clip, where  # noqa: F401
 from flowedu.tensor.joining import cat as concat  # noqa: F401
 from flowedu.tensor.joining import diag, stack, tril, triu  # noqa: F401
 from flowedu.tensor.linear import matmul  # noqa: F401
+from flowedu.tensor.linear import mm as spmm  # noqa: F401
 from flowedu.tensor.scatters import gather, masked_fill  # noqa: F401
 from flowedu.tensor.search import argsort, argwhere, nonzero, sort  # noqa: F401
 from flowedu.tensor.shapes import flatten, reshape, squeeze, swapaxes, transpose  # noqa: F401
@@ -49,6 +50,14 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
 def as_tensor(data, dtype=None, device=None) -> flow.Tensor:
     """The tensor itself, one over the array's memory, or a new one from numbers and lists, as `tensor` makes it."""
     return flow.as_tensor(data, _wide(data, dtype), device)
+
+
+def asarray(obj, *, dtype=None, device=None, copy: bool | None = None,
+            requires_grad: bool | None = None) -> flow.Tensor:
+    """as_tensor(obj); copy: memory of its own in any case."""
+    x = as_tensor(obj, dtype, device)
+    x = x.detach().clone() if copy else x
+    return x.requires_grad_() if requires_grad else x
 
 
 class layout:  # noqa: N801

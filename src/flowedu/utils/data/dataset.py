@@ -5,6 +5,7 @@ import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from types import GenericAlias
 from typing import Any
 
 from flowedu.errors import ArgumentError, AxisError, CheckError
@@ -18,6 +19,8 @@ class Dataset:
 
     A method `__getitems__(indices)`, if there is one, is asked for all items of a batch at once.
     """
+
+    __class_getitem__ = classmethod(GenericAlias)         # Dataset[int], in programs with types
 
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__}.__getitem__ is not defined: a Dataset gives items by number")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
 from flowedu.errors import ArgumentError, CallError
@@ -45,6 +46,8 @@ class DataLoader:
     batches can still be asked for. In every worker random, numpy.random and flow's default generator have a seed of
     its own, which follows `generator` and changes with every epoch. Workers compute with one thread.
     """
+
+    __class_getitem__ = classmethod(GenericAlias)         # DataLoader[int], in programs with types
 
     def __init__(self, dataset: Dataset, batch_size: int | None = 1, shuffle: bool | None = None,
                  sampler: Iterable | None = None, batch_sampler: Iterable | None = None, num_workers: int = 0,

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
+from types import GenericAlias
 
 import numpy as np
 
@@ -27,6 +28,8 @@ def positive(what: str, name: str, value) -> int:
 
 class Sampler:
     """Numbers of items in some order. Write `__iter__()`, and `__len__()` if it is known."""
+
+    __class_getitem__ = classmethod(GenericAlias)         # Sampler[int], in programs with types
 
     def __init__(self, data_source: Sized | None = None):
         pass

@@ -7,6 +7,6 @@ from flowedu.vision.datasets.base import VisionDataset
 from flowedu.vision.datasets.cifar import CIFAR10, CIFAR100
 from flowedu.vision.datasets.drawn import FakeData, SyntheticCIFAR10
 from flowedu.vision.datasets.folder import IMG_EXTENSIONS, DatasetFolder, ImageFolder
-from flowedu.vision.datasets.mnist import MNIST, FashionMNIST, MNISTSubset
+from flowedu.vision.datasets.mnist import KMNIST, MNIST, FashionMNIST, MNISTSubset
 
 imported(__name__)

@@ -76,7 +76,8 @@ class MNIST(VisionDataset):
         path = self._find(name)
         if path is None:
             raise DataError(f"{type(self).__name__}: Dataset not found", expected=f"{name}.gz in {self.raw_folder}",
-                            got=f"neither that nor {name}", fix=f"download=True; or without a network {self.else_use}")
+                            got=f"neither that nor {name}", fix=f"download=True; or without a network {self.else_use}"
+                            if self.mirrors else "fetch the four files by hand")
         return path
 
     def download(self, source_url: str | None = None) -> None:
@@ -109,6 +110,13 @@ class FashionMNIST(MNIST):
     }
     classes = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
     else_use = "MNISTSubset(), digits, or SyntheticCIFAR10(), which come with flowedu"
+
+
+class KMNIST(MNIST):
+    """Characters of old Japanese, in MNIST's format and numbers; in root/KMNIST/raw. They are not fetched."""
+
+    mirrors, sha256 = (), {}
+    classes = ["o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"]
 
 
 class MNISTSubset(MNIST):

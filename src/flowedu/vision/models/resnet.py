@@ -100,3 +100,13 @@ def resnet34(pretrained: bool = False, progress: bool = True, *, weights=None, *
 def resnet50(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> ResNet:
     """25,557,032 parameters."""
     return finished(ResNet(Bottleneck, (3, 4, 6, 3), **kwargs), "resnet50", pretrained or weights is not None)
+
+
+def resnet101(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> ResNet:
+    """44,549,160 parameters."""
+    return finished(ResNet(Bottleneck, (3, 4, 23, 3), **kwargs), "resnet101", pretrained or weights is not None)
+
+
+def resnet152(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> ResNet:
+    """60,192,808 parameters."""
+    return finished(ResNet(Bottleneck, (3, 8, 36, 3), **kwargs), "resnet152", pretrained or weights is not None)

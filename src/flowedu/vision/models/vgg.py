@@ -59,6 +59,16 @@ def vgg11_bn(pretrained: bool = False, progress: bool = True, *, weights=None, *
     return finished(VGG(11, True, **kwargs), "vgg11_bn", pretrained or weights is not None)
 
 
+def vgg13(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
+    """133,047,848 parameters."""
+    return finished(VGG(13, **kwargs), "vgg13", pretrained or weights is not None)
+
+
+def vgg13_bn(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
+    """133,053,736 parameters."""
+    return finished(VGG(13, True, **kwargs), "vgg13_bn", pretrained or weights is not None)
+
+
 def vgg16(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
     """138,357,544 parameters."""
     return finished(VGG(16, **kwargs), "vgg16", pretrained or weights is not None)
@@ -67,3 +77,13 @@ def vgg16(pretrained: bool = False, progress: bool = True, *, weights=None, **kw
 def vgg16_bn(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
     """138,365,992 parameters."""
     return finished(VGG(16, True, **kwargs), "vgg16_bn", pretrained or weights is not None)
+
+
+def vgg19(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
+    """143,667,240 parameters."""
+    return finished(VGG(19, **kwargs), "vgg19", pretrained or weights is not None)
+
+
+def vgg19_bn(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
+    """143,678,248 parameters."""
+    return finished(VGG(19, True, **kwargs), "vgg19_bn", pretrained or weights is not None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowedu.tensor import from_numpy
+from flowedu.vision.transforms import tensor
 from flowedu.vision.transforms.resample import InterpolationMode, nearest, weights
 
 
@@ -93,3 +95,10 @@ def contrast(img: np.ndarray, factor: float) -> np.ndarray:
 def saturation(img: np.ndarray, factor: float) -> np.ndarray:
     grey = grayscale(img, 1)
     return _blend(img, grey if img.ndim == 2 else grey[..., None], factor)
+
+
+def hue(img: np.ndarray, factor: float) -> np.ndarray:
+    """As the tensors' hue; Pillow's has steps of 1/255."""
+    if dimensions(img)[0] == 1:
+        return img
+    return tensor.hue(from_numpy(np.ascontiguousarray(img.transpose(2, 0, 1))), factor).numpy().transpose(1, 2, 0)

@@ -269,6 +269,15 @@ def adjust_saturation(img, saturation_factor: float):
     return _adjust("saturation", img, saturation_factor)
 
 
+def adjust_hue(img, hue_factor: float):
+    """Colours turned by this part of the circle, -0.5 to 0.5; 0 is the picture itself. Grey pictures have no hue."""
+    kind = _kind("hue", img)
+    if not -0.5 <= hue_factor <= 0.5:
+        raise ArgumentError("adjust_hue: hue_factor is not in [-0.5, 0.5]", expected="-0.5 to 0.5; 0 changes nothing",
+                            got=repr(hue_factor))
+    return kind.hue(img, float(hue_factor))
+
+
 def normalize(tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False):
     """(x - mean) / std, with a number for each channel: for float tensors (..., C, H, W) and float arrays (H, W, C).
 

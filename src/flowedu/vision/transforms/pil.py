@@ -66,3 +66,12 @@ def contrast(img, factor: float):
 def saturation(img, factor: float):
     from PIL import ImageEnhance
     return ImageEnhance.Color(img).enhance(factor)
+
+
+def hue(img, factor: float):
+    if img.mode in ("L", "1", "I", "F"):
+        return img
+    h, s, v = img.convert("HSV").split()
+    turn = int(factor * 255) % 256                         # whole steps, towards 0, as torchvision's
+    h = pillow()[0].fromarray((np.asarray(h) + np.uint8(turn)).astype(np.uint8))
+    return pillow()[0].merge("HSV", (h, s, v)).convert(img.mode)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from flowedu.errors import ArgumentError, UnsupportedError
+from flowedu.errors import ArgumentError
 from flowedu.vision.transforms import draw
 from flowedu.vision.transforms import functional as F
 from flowedu.vision.transforms.fixed import Compose, Transform, check_callable
@@ -125,16 +125,19 @@ class RandomResizedCrop(Transform):
 
 
 class ColorJitter(Transform):
-    """Brightness, contrast and saturation times a random factor each, in random order.
+    """Brightness, contrast and saturation times a random factor each, and the hue turned, in random order.
 
-    Each is a number x, for factors from max(0, 1 - x) to 1 + x, or (low, high). (hue is not there: only 0.)
+    Each is a number x, for factors from max(0, 1 - x) to 1 + x, or (low, high); hue: from -x to x, at most 0.5.
     """
 
-    shown = ("brightness", "contrast", "saturation")
+    shown = ("brightness", "contrast", "saturation", "hue")
 
     def __init__(self, brightness=0.0, contrast=0.0, saturation=0.0, hue=0.0):
-        if hue not in (0, (0, 0), [0, 0]):
-            raise UnsupportedError("ColorJitter: hue cannot be changed", expected="hue=0", got=repr(hue))
+        low, high = hue if isinstance(hue, (tuple, list)) else (-hue, hue)
+        if not -0.5 <= low <= high <= 0.5:
+            raise ArgumentError("ColorJitter: hue does not fit", expected="a number from 0 to 0.5, or (low, high)",
+                                got=repr(hue))
+        self.hue = None if low == high == 0 else (low, high)
         for name, given in (("brightness", brightness), ("contrast", contrast), ("saturation", saturation)):
             low, high = given if isinstance(given, (tuple, list)) else (max(0.0, 1.0 - given), 1.0 + given)
             if not 0 <= low <= high:

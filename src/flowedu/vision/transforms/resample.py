@@ -16,14 +16,17 @@ from flowedu.oneflow04.image.resample import taps
 
 
 class InterpolationMode(Enum):
-    """How to find a colour between pixels."""
+    """How to find a colour between pixels. The last three are Pillow's, and always widen their filter."""
 
     NEAREST = "nearest"
     BILINEAR = "bilinear"
     BICUBIC = "bicubic"
+    BOX = "box"
+    HAMMING = "hamming"
+    LANCZOS = "lanczos"
 
 
-_BY_PIL_NUMBER = {0: InterpolationMode.NEAREST, 2: InterpolationMode.BILINEAR, 3: InterpolationMode.BICUBIC}
+_BY_PIL_NUMBER = dict(enumerate(InterpolationMode[name] for name in "NEAREST LANCZOS BILINEAR BICUBIC BOX HAMMING".split()))
 
 
 def check_mode(what: str, mode) -> InterpolationMode:
@@ -47,14 +50,28 @@ def _cubic(x: np.ndarray) -> np.ndarray:
     return np.where(x < 1, (1.5 * x - 2.5) * x * x + 1, np.where(x < 2, ((-0.5 * x + 2.5) * x - 4) * x + 2, 0))
 
 
-_FILTERS = {InterpolationMode.BILINEAR: (_triangle, 1.0), InterpolationMode.BICUBIC: (_cubic, 2.0)}
+def _box(x: np.ndarray) -> np.ndarray:
+    return ((x > -0.5) & (x <= 0.5)).astype(x.dtype)
+
+
+def _hamming(x: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(x) < 1, np.sinc(x) * (0.54 + 0.46 * np.cos(np.pi * x)), 0)
+
+
+def _lanczos(x: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0)
+
+
+_FILTERS = {InterpolationMode.BILINEAR: (_triangle, 1.0), InterpolationMode.BICUBIC: (_cubic, 2.0),
+            InterpolationMode.BOX: (_box, 0.5), InterpolationMode.HAMMING: (_hamming, 1.0),
+            InterpolationMode.LANCZOS: (_lanczos, 3.0)}
 
 
 @lru_cache(maxsize=512)
 def weights(source: int, target: int, mode: InterpolationMode, antialias: bool) -> np.ndarray:
-    """The (target, source) matrix, float32. mode: BILINEAR or BICUBIC."""
+    """The (target, source) matrix, float32. mode: any but NEAREST."""
     out = np.zeros((target, source))
-    if not antialias:
+    if not antialias and mode in (InterpolationMode.BILINEAR, InterpolationMode.BICUBIC):
         index, part = taps(source, target, mode.value)
         for i, w in zip(index, part):
             np.add.at(out, (np.arange(target), i), w)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.tensor import Tensor, from_numpy
+from flowedu.vision.transforms.hue import turned
 from flowedu.vision.transforms.resample import InterpolationMode, nearest, weights
 
 GREY = (0.2989, 0.587, 0.114)           # torchvision's weights for tensors
@@ -102,3 +103,12 @@ def contrast(img: Tensor, factor: float) -> Tensor:
 
 def saturation(img: Tensor, factor: float) -> Tensor:
     return _blend(img, grayscale(img, 1), factor)
+
+
+def hue(img: Tensor, factor: float) -> Tensor:
+    if dimensions(img)[0] == 1:
+        return img
+    if img.dtype.is_floating_point:
+        return turned(img, factor)
+    top = float(np.iinfo(img.dtype.numpy).max)
+    return (turned(img.float() / top, factor) * (top + 1.0 - 1e-3)).to(img.dtype)

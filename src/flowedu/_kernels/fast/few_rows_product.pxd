@@ -1,0 +1,56 @@
+# One product in which one side has few rows or few columns: our own loops where a BLAS would copy the matrix first.
+from libc.stdint cimport int64_t
+from flowedu._kernels.core.matrix cimport *
+from flowedu._kernels.ops.product cimport *
+
+cdef extern from "few_rows_tile.h" nogil:
+    enum: FE_FEW
+    void fe_few_dots_f(int64_t, int64_t, int64_t, const float *, int64_t, const float *, int64_t, float *, int64_t, int64_t) noexcept
+    void fe_few_dots_d(int64_t, int64_t, int64_t, const double *, int64_t, const double *, int64_t, double *, int64_t, int64_t) noexcept
+    void fe_few_sums_f(int64_t, int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t, float *, int64_t) noexcept
+    void fe_few_sums_d(int64_t, int64_t, int64_t, const double *, int64_t, int64_t, const double *, int64_t, double *, int64_t) noexcept
+
+
+cdef inline void dots(real *x, Matrix X, real *w, int64_t n, int64_t ldw, real *y, int64_t rs, int64_t cs) noexcept nogil:
+    if real is float:
+        fe_few_dots_f(X.rows, n, X.cols, x, X.rs, w, ldw, y, rs, cs)
+    else:
+        fe_few_dots_d(X.rows, n, X.cols, x, X.rs, w, ldw, y, rs, cs)
+
+
+cdef inline void sums(real *x, Matrix X, real *w, int64_t n, int64_t ldw, real *y, int64_t ldy) noexcept nogil:
+    if real is float:
+        fe_few_sums_f(X.rows, n, X.cols, x, X.rs, X.cs, w, ldw, y, ldy)
+    else:
+        fe_few_sums_d(X.rows, n, X.cols, x, X.rs, X.cs, w, ldw, y, ldy)
+
+
+cdef inline Matrix turned(Matrix m) noexcept nogil:
+    m.rows, m.cols, m.rs, m.cs = m.cols, m.rows, m.cs, m.rs
+    return m
+
+
+cdef inline void multiply(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc) noexcept nogil:
+    """c = a b."""
+    cdef bint large = A.rows * B.cols * A.cols > 4096         # below, `product` has plain loops of its own
+    if large and A.rows <= FE_FEW and A.cs == 1 and B.rs == 1:
+        dots(a, A, b, B.cols, B.cs, c, ldc, 1)
+    elif large and A.rows <= FE_FEW and B.cs == 1:
+        sums(a, A, b, B.cols, B.rs, c, ldc)
+    elif large and B.cols <= FE_FEW and A.cs == 1 and B.rs == 1:
+        dots(b, turned(B), a, A.rows, A.rs, c, 1, ldc)
+    else:
+        product(a, A, b, B, c, ldc, <real>1, <real>0)
+
+
+cdef inline void multiply_band(real *a, Matrix A, real *b, Matrix B, real *c, const fe_team *team) noexcept nogil:
+    """This thread's band of c = a b, cut along the longer side."""
+    cdef int64_t lo, hi, ldc = B.cols
+    if A.rows >= B.cols:
+        fe_split(A.rows, 8, team, &lo, &hi)
+        A.rows = hi - lo
+        multiply(a + lo * A.rs, A, b, B, c + lo * ldc, ldc)
+    else:
+        fe_split(B.cols, 16, team, &lo, &hi)
+        B.cols = hi - lo
+        multiply(a, A, b + lo * B.cs, B, c + lo, ldc)

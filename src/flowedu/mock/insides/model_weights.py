@@ -1,0 +1,30 @@
+"""torchvision.models' names of weights, VGG16_Weights.IMAGENET1K_V1: each means the file of that model in the cache folder
+(vision/models/weights.py).
+"""
+from __future__ import annotations
+
+from enum import Enum
+
+from flowedu.vision import transforms as T
+
+
+class _Weights(Enum):
+    """One of those that torchvision has of a model."""
+
+    def transforms(self) -> T.Compose:
+        """What a picture goes through before such a model: the middle 224 x 224, as ImageNet's numbers."""
+        return T.Compose([T.Resize(232 if self.name.endswith("V2") else 256), T.CenterCrop(224), T.ToTensor(),
+                          T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))])
+
+
+def _named(model: str, second: bool) -> type[_Weights]:
+    names = ["IMAGENET1K_V1", *["IMAGENET1K_V2"] * second]
+    return _Weights(f"{model}_Weights", {**dict(zip(names, names)), "DEFAULT": names[-1]}, module=__name__)
+
+
+__all__ = []
+for _model, _second in (("AlexNet", False), ("MobileNet_V2", True), ("ResNet18", False), ("ResNet34", False),
+                        ("ResNet50", True), ("ResNet101", True), ("ResNet152", True),
+                        *((f"VGG{d}{bn}", False) for d in (11, 13, 16, 19) for bn in ("", "_BN"))):
+    globals()[f"{_model}_Weights"] = _named(_model, _second)
+    __all__.append(f"{_model}_Weights")

@@ -1,0 +1,16 @@
+"""utils.checkpoint's states of generators: programs with a backward of their own draw the same numbers again."""
+from __future__ import annotations
+
+import flowedu as flow
+
+
+def get_device_states(*args) -> tuple[list[int], list[flow.Tensor]]:
+    """(the GPUs of the tensors among args, the state of the generator of each)."""
+    devices = sorted({x.get_device() for x in args if isinstance(x, flow.Tensor) and x.is_cuda})
+    return devices, [flow.cuda.get_rng_state(d) for d in devices]
+
+
+def set_device_states(devices, states, *, device_type: str | None = None) -> None:
+    """As get_device_states found them."""
+    for device, state in zip(devices, states):
+        flow.cuda.set_rng_state(state, device)

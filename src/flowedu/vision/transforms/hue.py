@@ -1,0 +1,33 @@
+"""Hue, saturation and value of pictures (..., 3, H, W) of floats 0 to 1, to turn the hue: made of ops."""
+from __future__ import annotations
+
+from flowedu.tensor import Tensor
+from flowedu.tensor.elementwise import maximum, minimum, where
+from flowedu.tensor.joining import stack
+
+
+def to_hsv(img: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(h, s, v), as torchvision has them: grey has hue 0, black saturation 0."""
+    r, g, b = img.unbind(-3)
+    top, low = maximum(maximum(r, g), b), minimum(minimum(r, g), b)
+    range_, one = top - low, top * 0 + 1
+    grey = range_ == 0
+    over = where(grey, one, range_)
+    h = where(top == r, (g - b) / over, where(top == g, 2 + (b - r) / over, 4 + (r - g) / over)) / 6
+    return h - h.floor(), range_ / where(grey, one, top), top
+
+
+def to_rgb(h: Tensor, s: Tensor, v: Tensor) -> Tensor:
+    """The picture again. Each channel is full for a third of the circle and falls and rises within a sixth."""
+    def channel(first: int) -> Tensor:
+        k = (h * 6 + first) % 6
+        return v - v * s * minimum(k, 4 - k).clamp(0, 1)
+
+    return stack([channel(5), channel(3), channel(1)], -3)
+
+
+def turned(img: Tensor, factor: float) -> Tensor:
+    """The picture with its hue turned by this part of the circle."""
+    h, s, v = to_hsv(img)
+    h = h + factor
+    return to_rgb(h - h.floor(), s, v)

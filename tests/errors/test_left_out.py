@@ -1,0 +1,69 @@
+"""The law of what is out: README's table is the package's own, and who asks for one of its names is told its row."""
+import importlib
+from pathlib import Path
+
+import pytest
+
+import flowedu as flow
+from flowedu import mock
+from flowedu.errors import ArgumentError
+from flowedu.errors.elsewhere import ON_DEVICE
+from flowedu.errors.left_out import LEFT_OUT, NAMED, table
+
+# names that there are under torch and oneflow, and do nothing or refuse
+ANSWERED = {"torch": {"jit", "compile", "fx", "hub", "mps", "xpu"}, "oneflow": {"jit", "compile", "fx", "mps", "xpu"}}
+
+
+def asked(root, path: str):
+    for part in path.split("."):
+        root = getattr(root, part)
+    return root
+
+
+def test_the_table_of_readme_is_this_one():
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    assert text.count(table()) == 1 and text.count(table().splitlines()[0]) == 1
+    assert len(NAMED) == sum(len(row.names.split()) for row in LEFT_OUT) > 50, "a name has two rows"
+    assert not NAMED.keys() & ON_DEVICE.keys()
+    assert all(row.what and row.why and row.instead and "|" not in "".join(row) for row in LEFT_OUT)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_each_name_is_told_its_row(name):
+    with pytest.raises(AttributeError) as e:
+        asked(flow, name)
+    row = NAMED[name]
+    assert e.value.fix == row.told() and all(words in str(e.value) for words in (row.what, row.why, row.instead))
+
+
+@pytest.mark.parametrize("package", mock.NAMES)
+def test_each_name_is_told_its_row_to_programs_of_others(package):
+    with mock.enable(package):
+        top = importlib.import_module(package)
+        for name, row in NAMED.items():
+            if name in ANSWERED[package]:
+                asked(top, name)
+                continue
+            root = top if not name.startswith("vision.") else importlib.import_module(mock.names.WITH[package][1])
+            with pytest.raises(AttributeError) as e:
+                asked(root, name.removeprefix("vision."))
+            assert e.value.fix == row.told(), name
+            if "." not in name or name.rpartition(".")[0] in ("nn", "utils", "distributed"):     # of others not the parent
+                with pytest.raises(ModuleNotFoundError) as e:
+                    importlib.import_module(f"{package}.{name}")
+                assert row.told() in str(e.value), name
+
+
+def test_what_a_face_of_the_mock_lacks_or_refuses_is_told_the_row():
+    with mock.enable("torch"):
+        import torch
+        with pytest.raises(AttributeError) as e:
+            torch.jit.load  # noqa: B018
+        assert e.value.fix == NAMED["jit"].told() and torch.fx.wrap("f") == "f"
+        with pytest.raises(AttributeError) as e:
+            torch.fx.symbolic_trace  # noqa: B018
+        assert e.value.fix == NAMED["fx"].told()
+        for refused in (torch.hub.load, torch.hub.load_state_dict_from_url, torch.utils.model_zoo.load_url):
+            with pytest.raises(ArgumentError) as e:
+                refused("pytorch/vision")
+            assert e.value.fix == NAMED["hub"].told()

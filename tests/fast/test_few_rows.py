@@ -1,0 +1,42 @@
+"""Products of few rows or few columns: the loops that read a matrix once agree with float64, row by row."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowedu as flow
+
+DTYPES = {np.float32: 2.0 ** -24, np.float64: 2.0 ** -53}
+
+
+def laid_out(a, turned):
+    """The same matrix with its columns, not its rows, each in one run of memory."""
+    return flow.tensor(np.ascontiguousarray(a.T)).transpose(0, 1) if turned else flow.tensor(a)
+
+
+@given(st.data(), st.integers(1, 9), st.integers(1, 70), st.integers(1, 70), st.booleans(), st.booleans(), st.booleans())
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_few_rows_equal_float64_within_rounding(dtype, data, few, many, blocks, a_turned, b_turned, columns):
+    depth = data.draw(st.sampled_from((1, 33, 64, 130, 2048, 2050, 4100)))
+    r = np.random.default_rng(few * 70 + many)
+    shapes = ((many * blocks, depth), (depth, few)) if columns else ((few, depth), (depth, many * blocks))
+    a, b = (r.standard_normal(s).astype(dtype) for s in shapes)
+    got = (laid_out(a, a_turned) @ laid_out(b, b_turned)).numpy()
+    exact, size = a.astype(np.float64) @ b.astype(np.float64), np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64)
+    assert (np.abs(got - exact) <= (depth + 2) * DTYPES[dtype] * size + np.spacing(np.abs(exact))).all()
+
+
+@given(st.integers(2, 8), st.booleans(), st.sampled_from((1, 2)))
+def test_a_nan_stays_in_its_row(rows, turned, threads):
+    r = np.random.default_rng(rows)
+    x, w = r.standard_normal((rows, 65)).astype(np.float32), r.standard_normal((65, 130)).astype(np.float32)
+    clean = (flow.tensor(x) @ laid_out(w, turned)).numpy()
+    x[1, 64] = np.nan
+    before = flow.get_num_threads()
+    flow.set_num_threads(threads)
+    try:
+        got = (flow.tensor(x) @ laid_out(w, turned)).numpy()
+    finally:
+        flow.set_num_threads(before)
+    assert np.isnan(got[1]).all()
+    np.testing.assert_array_equal(np.delete(got, 1, 0), np.delete(clean, 1, 0))
