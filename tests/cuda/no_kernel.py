@@ -1,5 +1,5 @@
 """Ops of the registry without a CUDA kernel, and why. This may only become shorter, but for what LAPACK does."""
 
 NO_KERNEL: dict[str, str] = dict.fromkeys(
-    "cholesky leading_minor eigh svd qr pseudo_inverse slogdet matrix_exp".split(),
+    "cholesky leading_minor eigh svd qr lu pseudo_inverse slogdet matrix_exp".split(),
     "LAPACK works in main memory: flow.linalg sends the matrix there and back (tests/cuda/test_engine_functions.py)")

@@ -70,6 +70,17 @@ def test_qr(x, complete):
     near(q @ r, x, x.dtype, 3 * size_of(x))
 
 
+@given(x=matrices())
+def test_lu(x):
+    factors, p = run(REGISTRY["lu"], [x], ())
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    low, up = np.tril(factors[..., :k], -1) + np.eye(m, k, dtype=x.dtype), np.triu(factors[..., :k, :])
+    assert (p.sum(-1) == 1).all() and (p.sum(-2) == 1).all() and set(np.unique(p)) <= {0, 1}
+    assert np.abs(low).max(initial=0) <= 1
+    near(p @ low @ up, x, x.dtype, 3 * size_of(x))
+
+
 @given(x=matrices(st.sampled_from([(0, 0), (1, 1), (4, 4), (2, 3, 3), (0, 2, 2), (2, 0, 0)])))
 def test_eigh(x):
     w, v = run(REGISTRY["eigh"], [x], ())
@@ -109,7 +120,7 @@ def test_a_matrix_that_is_not_positive_definite_is_told():
     assert (y[0] == np.eye(4)).all() and np.isnan(y[1]).all()
 
 
-@pytest.mark.parametrize("name", ["cholesky", "leading_minor", "eigh", "svd", "qr", "pseudo_inverse", "slogdet"])
+@pytest.mark.parametrize("name", ["cholesky", "leading_minor", "eigh", "svd", "qr", "lu", "pseudo_inverse", "slogdet"])
 def test_what_is_no_matrix_of_floats_is_refused(name):
     op = REGISTRY[name]
     with pytest.raises(ShapeError, match="not a (.*)matrix"):

@@ -22,6 +22,31 @@ def size(x):
     return tuple(map(size, x)) if isinstance(x, tuple) else x.abs()
 
 
+def eliminated(a):
+    """(P, L, U) by the textbook, the largest number of what is left of a column as its pivot; of each of a batch."""
+    if a.ndim > 2:
+        return tuple(map(np.stack, zip(*map(eliminated, a))))
+    m, n = a.shape
+    k, u, order, low = min(m, n), a.copy(), list(range(m)), np.zeros((m, m))
+    for j in range(k):
+        best = max(range(j, m), key=lambda i: abs(u[i, j]))
+        for x in (u, low):
+            x[[j, best]] = x[[best, j]]
+        order[j], order[best] = order[best], order[j]
+        for i in range(j + 1, m):
+            low[i, j] = u[i, j] / u[j, j]
+            u[i] -= low[i, j] * u[j]
+    return np.eye(m)[:, order], (low + np.eye(m))[:, :k], u[:k]
+
+
+def packed(a):
+    """L and U in one matrix."""
+    _, low, u = eliminated(a)
+    m, n = a.shape[-2:]
+    return np.tril(np.concatenate([low, np.zeros((*low.shape[:-1], max(n - m, 0)))], -1), -1) + np.concatenate(
+        [np.triu(u), np.zeros((*u.shape[:-2], max(m - n, 0), n))], -2)
+
+
 # the line, with `m` for flow.linalg or torch.linalg: what it means in NumPy
 LINES = {
     "m.cholesky(S)": lambda S: N.cholesky(S), "m.cholesky(P, upper=True)": lambda P: N.cholesky(P).swapaxes(1, 2),
@@ -38,6 +63,17 @@ LINES = {
     "m.solve_triangular(A, T, upper=False, left=False)": lambda A, T: T @ N.inv(np.tril(A)),
     "m.solve_triangular(B, P[0], upper=False, unitriangular=True)":
         lambda B, P: N.solve(np.tril(B, -1) + np.eye(4), np.stack([P[0]] * 2)),
+    "m.lu(A)": lambda A: eliminated(A), "m.lu(B)": lambda B: eliminated(B), "m.lu(W)": lambda W: eliminated(W),
+    "m.lu(R[0])": lambda R: eliminated(R[0]),
+    "m.lu(one)": lambda one: (one / one, one / one, one),
+    "m.lu_factor(B)[0] # eager": lambda B: packed(B), "m.lu_factor(T).LU # eager": lambda T: packed(T),
+    "m.lu_factor(W).LU # eager": lambda W: packed(W),
+    "m.lu_factor_ex(P) # eager": lambda P: (
+        packed(P), np.tile(np.arange(1, 5, dtype=np.int32), (2, 1)), np.zeros(2, np.int32)),
+    "m.lu_solve(*m.lu_factor(A), W) # eager": lambda A, W: N.solve(A, W),
+    "m.lu_solve(*m.lu_factor(A), T, left=False) # eager": lambda A, T: T @ N.inv(A),
+    "m.lu_solve(*m.lu_factor(B), P, adjoint=True) # eager": lambda B, P: N.solve(B.swapaxes(1, 2), P),
+    "m.lu_solve(*m.lu_factor(A), T, left=False, adjoint=True) # eager": lambda A, T: T @ N.inv(A.T),
     "m.solve(A, T, left=False)": lambda A, T: T @ N.inv(A),
     "m.lstsq(T, T[:, :2] ** 2).solution": lambda T: N.lstsq(T, T[:, :2] ** 2)[0],
     "m.lstsq(T, T[:, 1] ** 2).solution": lambda T: N.lstsq(T, T[:, 1] ** 2)[0],
@@ -173,6 +209,7 @@ EMPTY = {
     "cholesky(x)": (0, 0), "eigh(x)": (2, 0, 0), "eigvalsh(x)": (0, 3, 3), "svd(x)": (0, 3), "svdvals(x)": (3, 0),
     "svd(x, False)": (2, 0, 3), "qr(x)": (3, 0), "qr(x, 'complete')": (3, 0), "pinv(x)": (0, 3),
     "matrix_rank(x)": (2, 3, 0),
+    "lu(x)": (0, 0), "lu_factor(x)": (0, 2, 2), "lu_factor_ex(x)": (2, 0, 3),
     "slogdet(x)": (0, 0), "inv_ex(x)": (0, 2, 2), "matrix_exp(x)": (0, 0), "matrix_norm(x, 'nuc')": (0, 3),
     "lstsq(x, x).solution": (3, 0), "cholesky_ex(x)": (0, 2, 2), "solve_triangular(x, x, upper=True)": (0, 0),
     "vecdot(x, x)": (2, 0), "multi_dot([x, x.mT, x])": (0, 3),
@@ -243,7 +280,9 @@ def test_a_complete_q_has_no_gradient():
 REFUSED = {
     "cholesky(T)": ShapeError, "eigh(v)": ShapeError, "eigh(A, 'X')": ArgumentError, "svd(v)": ShapeError,
     "svd(A, driver='gesvd')": ArgumentError, "qr(A, 'full')": ArgumentError, "qr(v)": ShapeError, "pinv(v)": ShapeError,
-    "slogdet(T)": ShapeError, "lstsq(A, A, driver='gelsx')": ArgumentError, "multi_dot([A])": ArgumentError,
+    "lu(A, pivot=False)": UnsupportedError, "lu(v)": ShapeError, "lu_factor(A * 0)": LinAlgError,
+    "lu_solve(A, A.int() * 0, A)": ArgumentError, "slogdet(T)": ShapeError,
+    "lstsq(A, A, driver='gelsx')": ArgumentError, "multi_dot([A])": ArgumentError,
     "multi_dot([A, B])": ShapeError, "vander(v, N=1)": ArgumentError, "matrix_norm(A, 3)": ArgumentError,
     "matrix_norm(v, 2)": ShapeError, "tensorinv(A, ind=0)": ShapeError, "tensorsolve(T, v)": ShapeError,
     "solve_triangular(A, T, upper=True)": ShapeError, "matrix_exp(T)": ShapeError, "lstsq(T, A)": ShapeError,
@@ -257,7 +296,7 @@ def test_what_cannot_be_is_told(line):
 
 
 @pytest.mark.parametrize("kind", [flow.float16, flow.bfloat16, flow.int64])
-@pytest.mark.parametrize("name", "cholesky cholesky_ex eigh eigvalsh svd svdvals qr pinv slogdet matrix_exp".split())
+@pytest.mark.parametrize("name", "cholesky cholesky_ex eigh eigvalsh svd svdvals qr pinv slogdet matrix_exp lu".split())
 def test_lapack_has_no_such_type(name, kind):
     with pytest.raises(DTypeError, match="float32 or float64"):
         getattr(flow.linalg, name)(flow.eye(3).to(kind))

@@ -78,12 +78,12 @@ class MixtureSameFamily(Distribution):
         """The value beside every component."""
         return self._checked(value).unsqueeze(-1 - self._events)
 
-    def log_prob(self, value):
-        logs = self.component_distribution.log_prob(self._each(value))
+    def log_prob(self, x):
+        logs = self.component_distribution.log_prob(self._each(x))
         return (logs + self.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
-    def cdf(self, value):
-        return (self.component_distribution.cdf(self._each(value)) * self.mixture_distribution.probs).sum(-1)
+    def cdf(self, x):
+        return (self.component_distribution.cdf(self._each(x)) * self.mixture_distribution.probs).sum(-1)
 
     def __repr__(self) -> str:
         return f"MixtureSameFamily(\n  {self.mixture_distribution!r},\n  {self.component_distribution!r})"

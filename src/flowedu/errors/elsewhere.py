@@ -11,6 +11,8 @@ ON_DEVICE = {
     "GradScaler": "flow.amp.GradScaler",
     "profiler":
         "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time; cProfile shows the rest",
+    **dict.fromkeys(("ldl_factor", "ldl_solve"), "flow.linalg.lu_factor, which needs no symmetry; of a positive definite "
+                    "matrix flow.linalg.cholesky"),
     "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
     "tensorboard": "write the numbers with any logger of your own: loss.item() is one",
     **{name: f"there is no {name}: flow.{there} holds its numbers" for name, there in (

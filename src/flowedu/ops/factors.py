@@ -20,7 +20,7 @@ from flowedu.ops.linalg import batch_axes, check_square, solve, turned
 from flowedu.ops.order import range as numbers
 
 
-def _check_matrix(name: str, tall: bool = False):
+def check_matrix(name: str, tall: bool = False):
     def check(x):
         if x.ndim < 2 or tall and x.shape[-2] < x.shape[-1]:
             raise ShapeError(f"{name}: not a {'tall ' * tall}matrix", got=str(x.shape), fix="look at the last two axes",
@@ -204,7 +204,7 @@ def _svd_grad(du, ds, dvh, x_shape, u, s, vh):
 svd = define(
     "svd(x, *, full=False) -> (u, s, vh)",
     Meaning(lambda x: "{0}MN->{0}MK,{0}K,{0}KN".format(batch_axes(x.ndim)), _svd_ref, shape=_svd_shape,
-            check=_check_matrix("linalg.svd")),
+            check=check_matrix("linalg.svd")),
     Laws([dict(shapes=[(4, 4)], full=True), dict(shapes=[(6, 4, 3)]), dict(shapes=[(2, 5)])]), grad={"x": _svd_grad},
     doc="x = u @ diag(s) @ vh with orthonormal columns of u and rows of vh, the largest s first. full: with as many more "
         "columns and rows as make them square; these have no derivative.")
@@ -236,7 +236,7 @@ def _qr_grad(dq, dr, q, r):
 qr = define(
     "qr(x, *, complete=False) -> (q, r)",
     Meaning(lambda x: "{0}MN->{0}MK,{0}KN".format(batch_axes(x.ndim)), _qr_ref, shape=_qr_shape,
-            check=_check_matrix("linalg.qr", tall=True)),
+            check=check_matrix("linalg.qr", tall=True)),
     Laws([dict(shapes=[(4, 4)], complete=True), dict(shapes=[(6, 4, 3)])]), grad={"x": _qr_grad},
     doc="x = q @ r with orthonormal columns of q and an upper triangle r, for at least as many rows as columns. complete: "
         "q is square.")
@@ -261,7 +261,7 @@ def _pseudo_inverse_grad(dy, x, y):
 pseudo_inverse = define(
     "pseudo_inverse(x, *, atol=0.0, rtol=1e-6) -> y",
     Meaning(lambda x: "{0}MN->{0}NM".format(batch_axes(x.ndim)), _pseudo_inverse_ref,
-            shape=lambda x: (*x.shape[:-2], x.shape[-1], x.shape[-2]), check=_check_matrix("pseudo_inverse")),
+            shape=lambda x: (*x.shape[:-2], x.shape[-1], x.shape[-2]), check=check_matrix("pseudo_inverse")),
     Laws([dict(shapes=[(4, 4)]), dict(shapes=[(6, 4, 3)]), dict(shapes=[(2, 5)])]), grad={"x": _pseudo_inverse_grad},
     doc="The inverse of each matrix on what it does not send to 0: singular values of at most atol or rtol * the largest "
         "count as 0.")

@@ -1,4 +1,4 @@
-"""flow.linalg for tensors: inv, det, solve, norms, cond, cross, diagonal; and what factors.py and least_squares.py have.
+"""flow.linalg for tensors: inv, det, solve, norms, cond, cross, diagonal; and what factors.py, lu.py, least_squares.py add.
 (LAPACK by way of NumPy, a matrix after the other.)"""
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from flowedu.tensor.least_squares import *  # noqa: F403
 from flowedu.tensor.least_squares import __all__ as _least_squares
 from flowedu.tensor.least_squares import regular
 from flowedu.tensor.linear import matmul, matrix_power
+from flowedu.tensor.lu import *  # noqa: F403
+from flowedu.tensor.lu import __all__ as _lu
 from flowedu.tensor.reductions import vector_norm
 
 _op = REGISTRY.__getitem__
@@ -93,4 +95,4 @@ def diagonal(A, offset: int = 0, dim1: int = -2, dim2: int = -1):
 
 
 __all__ = ["cond", "cross", "det", "diagonal", "inv", "inverse", "matmul", "matrix_norm", "matrix_power", "norm", "solve",
-           "vector_norm", *_factors, *_least_squares]
+           "vector_norm", *_factors, *_least_squares, *_lu]

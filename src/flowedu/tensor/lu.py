@@ -1,0 +1,95 @@
+"""LU of matrices, as PyTorch names it: lu, lu_factor, lu_solve. Made of the record of ops/lu.py."""
+from __future__ import annotations
+
+import numpy as np
+
+from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.ops.promote import cast
+from flowedu.errors import ArgumentError, LinAlgError, UnsupportedError
+from flowedu.tensor import joining as J
+from flowedu.tensor import pieces as P
+from flowedu.tensor import return_types
+from flowedu.tensor import shapes as S
+from flowedu.tensor.devices import beside
+from flowedu.tensor.factors import identity, lapack, solve_triangular
+from flowedu.tensor.linear import matmul
+from flowedu.tensor.promotion import check_tensor
+
+
+def _factored(what: str, A, pivot: bool):
+    check_tensor(what, A, "A")
+    if not pivot:
+        raise UnsupportedError(f"{what}: LU without pivoting is not implemented on the CPU", expected="pivot=True",
+                               got=f"pivot={pivot!r}", fix="leave it out: P says in which order the rows are")
+    factors, p = lapack("lu", A)
+    return factors, p.detach()
+
+
+def lu(A, *, pivot: bool = True):
+    """(P, L, U) with A = P @ L @ U: rows in another order, a lower triangle with ones on its diagonal, an upper one."""
+    factors, p = _factored("linalg.lu", A, pivot)
+    m, n = A.shape[-2:]
+    k = min(m, n)
+    low = J.tril(P.part(factors, A.ndim - 1, 0, k), -1)
+    ones = identity(A, m)
+    return return_types.linalg_lu(p, low + (P.part(ones, 1, 0, k) if k < m else ones),
+                                  J.triu(P.part(factors, A.ndim - 2, 0, k)))
+
+
+def lu_factor_ex(A, *, pivot: bool = True, check_errors: bool = False):
+    """(LU, pivots, info): L below the diagonal and U from there on in one matrix; with which row each row changed places,
+    in order, counted from 1; and the number of the first 0 on U's diagonal (0: there is none)."""
+    factors, p = _factored("linalg.lu_factor_ex", A, pivot)
+    order = (p.cpu().numpy() * np.arange(p.shape[-1])[:, None]).sum(-2).astype(int)
+    m, k = A.shape[-2], min(A.shape[-2:])
+    pivots = np.zeros((*A.shape[:-2], k), np.int32)
+    for i in np.ndindex(pivots.shape[:-1]):
+        rows = list(range(m))
+        for j in range(k):
+            pivots[i][j] = at = rows.index(order[i][j]) + 1
+            rows[j], rows[at - 1] = rows[at - 1], rows[j]
+    zero = factors.detach().cpu().numpy()[..., range(k), range(k)] == 0
+    info = np.where(zero.any(-1), zero.argmax(-1) + 1, 0).astype(np.int32) if k else np.zeros(A.shape[:-2], np.int32)
+    if check_errors and info.any():
+        first = info[info != 0].reshape(-1)[0]
+        raise LinAlgError(f"linalg.lu_factor: U[{first},{first}] is zero, and lu_solve would divide by it",
+                          expected="a matrix with an inverse", got=f"shape {tuple(A.shape)}, info {info.tolist()}",
+                          fix="flow.linalg.lu_factor_ex(A) gives the factors all the same; flow.linalg.lstsq solves")
+    return return_types.linalg_lu_factor_ex(factors, *(beside(from_numpy(x), A) for x in (pivots, np.asarray(info))))
+
+
+def lu_factor(A, *, pivot: bool = True):
+    """(LU, pivots), as lu_factor_ex has them. LinAlgError where U has a 0 on its diagonal."""
+    return return_types.linalg_lu_factor(*lu_factor_ex(A, pivot=pivot, check_errors=True)[:2])
+
+
+def _places(pivots, n: int) -> np.ndarray:
+    """(..., n, n): the matrix P of A = P @ L @ U."""
+    a = pivots.detach().cpu().numpy()
+    found = np.zeros((*a.shape[:-1], n, n))
+    for i in np.ndindex(a.shape[:-1]):
+        rows = list(range(n))
+        for j, at in enumerate(a[i]):
+            if not 1 <= at <= n:
+                raise ArgumentError("linalg.lu_solve: pivots are no rows of LU", expected=f"1 to {n}", got=str(int(at)),
+                                    fix="those that flow.linalg.lu_factor gave with LU")
+            rows[j], rows[at - 1] = rows[at - 1], rows[j]
+        found[i][rows, range(n)] = 1
+    return found
+
+
+def lu_solve(LU, pivots, B, *, left: bool = True, adjoint: bool = False):
+    """X with A @ X = B (left=False: X @ A = B; adjoint: of A.mT), of what lu_factor gave for A."""
+    for name, x in (("LU", LU), ("pivots", pivots), ("B", B)):
+        check_tensor("linalg.lu_solve", x, name)
+    if not left:
+        return S.mT(lu_solve(LU, pivots, S.mT(B), adjoint=not adjoint))
+    p = cast(beside(from_numpy(_places(pivots, LU.shape[-1])), LU), LU.dtype)
+    low = dict(upper=False, unitriangular=True)
+    if adjoint:                                          # (P L U)^T X = B
+        y = solve_triangular(S.mT(LU), B, upper=False)
+        return matmul(p, S.mT(solve_triangular(LU, S.mT(y), left=False, **low)))
+    return solve_triangular(LU, solve_triangular(LU, matmul(S.mT(p), B), **low), upper=True)
+
+
+__all__ = ["lu", "lu_factor", "lu_factor_ex", "lu_solve"]
