@@ -255,6 +255,22 @@ def test_names_of_weights():
         np.testing.assert_allclose(x[:, 5, 7].numpy(), wanted, 1e-5)
 
 
+def test_kinds_of_tensors_of_the_gpu(torch):
+    """On a machine without one they are there, too: programs choose between them and the CPU's."""
+    kinds = [n for n in torch.cuda.__all__ if n.endswith("Tensor") and n != "Tensor"]
+    assert len(kinds) == 9 and not torch.cuda._initialized
+    for name in kinds:
+        kind = getattr(torch.cuda, name)
+        assert kind.dtype is getattr(torch, name).dtype and not isinstance(torch.ones(2).to(kind.dtype), kind)
+        if torch.cuda.is_available():
+            assert isinstance(kind([1, 0]), kind) and not isinstance(kind([1, 0]), getattr(torch, name))
+        else:
+            with pytest.raises(RuntimeError, match="no GPU"):
+                kind([1, 0])
+    with pytest.raises(ArgumentError, match="no default of this kind"):
+        torch.set_default_tensor_type(torch.cuda.FloatTensor)
+
+
 def test_names_of_older_programs(torch):
     a, b = torch.rand(3, 4), torch.rand(4, 2)
     assert (torch.spmm(a, b) == a @ b).all()
